@@ -20,9 +20,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-import openvino
 
-import ovir
 from benchmarks.figures import ROOT, write_table
 from ovir.core.arrays import Array
 
@@ -43,21 +41,6 @@ def peak():  # in KiB; unlike ru_maxrss, without the memory of the process that 
 
 # One measurement lasts at least this long, so that the clock and a single interruption do not matter.
 MIN_SECONDS = 0.003
-
-
-def infer_requests(model: openvino.Model, inputs: Sequence[Array], core: openvino.Core) -> dict[str, Run]:
-    """Write the model as IR, let both sides read it, and return their infer calls, which copy neither inputs nor
-    outputs."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.xml"
-        openvino.save_model(model, path, compress_to_fp16=False)
-        ours = ovir.compile_model(path).create_infer_request()
-        theirs = core.compile_model(core.read_model(path), "CPU", PRECISE).create_infer_request()
-    arrays = list(inputs)
-    return {
-        "ovir": lambda: ours.infer(arrays, share_outputs=True),
-        "openvino": lambda: theirs.infer(arrays, share_inputs=True, share_outputs=True),
-    }
 
 
 def in_turns(runs: Mapping[str, Run], rounds: int, clock: Callable[[], float] = time.perf_counter) -> dict[str, float]:

@@ -10,16 +10,20 @@ from __future__ import annotations
 
 import argparse
 import re
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import onnxruntime
 import openvino
-from onnx import helper
-from openvino import opset8
 
-from benchmarks.common import Rows, Run, in_turns, infer_requests, report
+import ovir
+from benchmarks.cases import made
+from benchmarks.common import PRECISE, Rows, Run, in_turns, report
+from ovir import opset8 as ops
 from ovir.core.arrays import Array
 
 HEAD = ["case", "ovir, µs", "OpenVINO", "onnxruntime", "NumPy's own function", "copy of the output"]
@@ -89,20 +93,13 @@ def cases() -> Iterator[tuple[str, Case, str]]:
                 yield operation, case, index_type
 
 
-def with_onnxruntime(operation: str, axis: int, data: Array, indices: Array) -> Run:
-    types = [helper.np_dtype_to_tensor_dtype(array.dtype) for array in (data, indices)]
-    inputs = [
-        helper.make_tensor_value_info("data", types[0], data.shape),
-        helper.make_tensor_value_info("indices", types[1], indices.shape),
-    ]
-    node = helper.make_node(operation, ["data", "indices"], ["result"], axis=axis)
-    graph = helper.make_graph([node], "gather", inputs, [helper.make_tensor_value_info("result", types[0], None)])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+def with_onnxruntime(path: Path, data: Array, indices: Array) -> Run:
     options = onnxruntime.SessionOptions()
     # Otherwise its threads spin while the next side is measured.
     options.add_session_config_entry("session.force_spinning_stop", "1")
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
-    feed = {"data": data, "indices": indices}
+    session = onnxruntime.InferenceSession(path, options, ["CPUExecutionProvider"])
+    names = [port.name for port in session.get_inputs()]
+    feed = dict(zip(names, (data, indices), strict=True))
     return lambda: session.run(None, feed)[0]
 
 
@@ -117,20 +114,28 @@ def with_numpy(operation: str, case: Case, data: Array, indices: Array) -> Run:
 
 
 def calls(operation: str, case: Case, index_type: str, core: openvino.Core) -> dict[str, Run]:
-    """Return the calls of all sides."""
+    """Return the calls of all sides, which copy neither inputs nor outputs where they need not."""
     rng = np.random.default_rng(0)
     data = rng.integers(0, 100, case.data).astype(case.data_type)
     indices = rng.integers(case.lowest, case.data[case.axis], case.indices).astype(index_type)
-    inputs = [opset8.parameter(array.shape, array.dtype) for array in (data, indices)]
     if operation == "Gather":
-        node = opset8.gather(*inputs, np.int64(case.axis), batch_dims=case.batch_dims)
+        build = partial(ops.gather, axis=np.int64(case.axis), batch_dims=case.batch_dims)
     else:
-        node = opset8.gather_elements(*inputs, case.axis)
-    runs = infer_requests(openvino.Model([node], inputs), [data, indices], core)
+        build = partial(ops.gather_elements, axis=case.axis)
+    model, _ = made(build, data=data, indices=indices)
+    arrays, runs = [data, indices], dict[str, Run]()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.xml"
+        ovir.save_model(model, path)
+        ours = ovir.compile_model(path).create_infer_request()
+        theirs = core.compile_model(core.read_model(path), "CPU", PRECISE).create_infer_request()
+        if not case.batch_dims:
+            ovir.export_onnx(model, path.with_suffix(".onnx"))
+            runs["onnxruntime"] = with_onnxruntime(path.with_suffix(".onnx"), data, indices)
+    runs["ovir"] = lambda: ours.infer(arrays, share_outputs=True)
+    runs["openvino"] = lambda: theirs.infer(arrays, share_inputs=True, share_outputs=True)
     expected = np.array(runs["openvino"]()[0])
     np.testing.assert_array_equal(runs["ovir"]()[0], expected)
-    if not case.batch_dims:
-        runs["onnxruntime"] = with_onnxruntime(operation, case.axis, data, indices)
     out = np.zeros_like(expected)
     return runs | {"numpy": with_numpy(operation, case, data, indices), "copy": lambda: np.copyto(out, expected)}
 

@@ -18,10 +18,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-import numpy as np
-
 import ovir
-from benchmarks.common import Rows, folder_of_models, report
+from benchmarks.common import Rows, folder_of_models, largest_difference, report
 from benchmarks.releases import OldRuntime, array_of, steps_of
 from ovir.core.arrays import Array
 from ovir.debugging.engines.process import EngineError
@@ -103,21 +101,16 @@ def _wanted(expected: Mapping[str, Array], position: int, model: ovir.Model) -> 
 def _difference(found: Array, wanted: Array, *, loose: bool) -> str:
     """Return in what two arrays differ, nothing if they agree; ``loose`` compares no element types, which 2021.4
     chooses itself."""
-    if loose and not wanted.shape:  # the Inference Engine has no scalars
-        found = found.reshape(()) if found.size == 1 else found
-    if found.shape != wanted.shape:
-        return f"shape {list(found.shape)} instead of {list(wanted.shape)}"
+    if loose and found.size == wanted.size == 1:  # the Inference Engine has no scalars
+        found = found.reshape(wanted.shape)
     if wanted.dtype.kind in "USOT":
         return "" if list(map(str, found.flat)) == list(map(str, wanted.flat)) else "other strings"
-    if not loose and found.dtype != wanted.dtype:
-        return f"element type {found.dtype} instead of {wanted.dtype}"
-    a, b = found.astype(np.float64), wanted.astype(np.float64)
-    scale = float(np.abs(b[np.isfinite(b)]).max(initial=1e-3))
-    close = np.isclose(a, b, rtol=2e-3, atol=1e-3 * scale, equal_nan=True)
-    if close.all():
-        return ""
-    worst = np.abs(a - b)[~close]
-    return f"{worst.size} of {close.size} numbers, by up to {np.nanmax(worst) if worst.size else np.nan:.3g}"
+    difference = largest_difference(found.astype(wanted.dtype) if loose else found, wanted)
+    return f"{difference:.3g} of the largest number" if difference > _MOST else ""
+
+
+_MOST = 2e-3
+"""The largest difference of results that agree, relative to the largest number."""
 
 
 def measure(options: argparse.Namespace) -> Rows:

@@ -33,7 +33,7 @@ from ovir.diagnostics.diagnostic import caller, diagnose
 from ovir.diagnostics.errors import Diagnostics, InputError, ModelError
 from ovir.graph.layers import Layer, Port, attach, set_arithmetic
 from ovir.graph.rt_info import RtElement, RtInfo
-from ovir.inference.engines import StrictEngine
+from ovir.inference.engines import ComparingEngine
 from ovir.ops.base import opsets
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.traits import ALL, input_names
@@ -140,7 +140,7 @@ def add_input(layer: Layer, source: Port) -> None:
 def infer(layer: Layer, call: Call) -> None:
     """Infer the outputs of a layer; ModelError at the line of the caller."""
     found = Diagnostics()
-    StrictEngine(found, 11).infer_layer(layer, is_body=False)
+    ComparingEngine(found, 11).infer_layer(layer, is_body=False)
     for port in layer.outputs:
         port.id = len(layer.inputs) + port.index
     if errors := found.fatal:

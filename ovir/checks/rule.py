@@ -23,8 +23,7 @@ from ovir.diagnostics.codes import CODES, Code, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import OperatorError
 from ovir.graph.layers import Layer, Port
-from ovir.inference.chosen_sizes import infer_at
-from ovir.inference.models import reshaped_parameters
+from ovir.inference.models import infer_at, reshaped_parameters
 from ovir.ir.reader import Document
 from ovir.model import Model
 from ovir.ops.base.domains import DomainRule

@@ -31,7 +31,7 @@ from ovir.editing.transaction import editing, owner_of, with_types
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port, ReadOnlyDict
 from ovir.graph.names import free_name
-from ovir.inference.engines import StrictEngine, Types, set_outputs
+from ovir.inference.engines import ComparingEngine, Types, set_outputs
 from ovir.inference.models import infer_model, set_parameters
 from ovir.inference.pinned_sizes import pinned_layers
 from ovir.ops.infrastructure import Const, Parameter
@@ -220,7 +220,7 @@ Repair = list[tuple[int, Layer]]
 """The new sources of some inputs of a layer."""
 
 
-class Fitting(StrictEngine):
+class Fitting(ComparingEngine):
     """Infers a model for ``TRIAL`` items, and repairs each layer that a constant holds to the old number."""
 
     def __init__(self, model: LayerGraph, axes: Mapping[int, int], states: Mapping[Layer, int], old: int) -> None:

@@ -9,8 +9,9 @@ from functools import cache
 from typing import Any, TypeVar
 
 from ovir.core.arrays import Array
-from ovir.fast.base.binder_protocol import Binder, bind_function
+from ovir.fast.base.binder_protocol import Binder
 from ovir.fast.base.moves import bind_moves, bind_reshaped, bind_written
+from ovir.fast.base.passes import bind_function
 from ovir.fast.base.tables import bind_table
 from ovir.fast.base.widened import bind_in_blocks, bind_widened, is_narrow
 from ovir.ops.base.operator import Kernel, Operator

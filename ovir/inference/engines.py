@@ -1,8 +1,7 @@
 """Infers the layers of a model and its bodies in order: element type and shape of every output port.
 
 An engine infers one layer at a time. Its subclasses decide what happens if the file contradicts what is inferred, or if
-inference fails: a strict engine reports every difference; a recovering one lets declared types stand in, so that each
-fault gives one diagnostic.
+inference fails.
 """
 
 from __future__ import annotations
@@ -111,11 +110,18 @@ class Engine:
         return with_known_values(layer, op, inputs, self._cache.infer(op, inputs), self._log)
 
 
-class StrictEngine(Engine):
-    """Reports every contradiction and continues with what is inferred."""
+class ComparingEngine(Engine):
+    """Compares what is inferred with what the file declares.
 
-    def __init__(self, diagnostics: Diagnostics, ir_version: int, *, follow_reported: bool = True) -> None:
-        super().__init__(diagnostics, follow_reported=follow_reported)
+    A strict one reports every contradiction, and continues with what is inferred. One that recovers continues with the
+    declared types if these are more reliable than the inferred ones, so that each fault gives one diagnostic.
+    """
+
+    def __init__(self, diagnostics: Diagnostics, ir_version: int, *, recovers: bool = False) -> None:
+        """Compare types in a file of a version. With ``recovers``, values about which a kernel issues a warning are not
+        used."""
+        super().__init__(diagnostics, follow_reported=not recovers)
+        self.recovers = recovers
         self.ir_version = ir_version
         self.doubtful: set[Port] = set()
         """Output ports whose type is in doubt; differences that follow from them are not reported."""
@@ -123,20 +129,23 @@ class StrictEngine(Engine):
         """Doubtful ports for which an error has been reported, or for which the file contradicts itself."""
         self.declared: set[Port] = set()
         """Output ports with a declared type instead of an inferred one; a strict engine has none."""
+        self._is_uncertain = False
+        """Whether an earlier part could not be read or is in doubt, so that less may be known of later layers."""
 
     def infer_layer(self, layer: Layer, *, is_body: bool) -> None:
         """Infer a layer and set the types of its output ports."""
-        self.check_operator(layer)
+        if not self.recovers:  # the reader has reported why a layer has no operator
+            self._require_operator(layer)
         inputs = [self.input_type(port) for port in layer.inputs]
         is_doubtful, is_refused = self._compare_inputs(layer, inputs, is_body)
         outputs, found = self.attempt(layer, inputs)
-        if is_doubtful:
-            outputs, found = self.reconsider(layer, inputs, is_refused, outputs, found)
+        if is_doubtful and self.recovers:
+            outputs, found = self._reconsidered(layer, inputs, is_refused, outputs, found)
         self.diagnostics.extend(found)
-        if not is_body:
-            outputs = self.completed(layer, outputs, is_doubtful)
+        if self.recovers and not is_body:
+            outputs = self._completed(layer, outputs, is_doubtful)
         if outputs is None:
-            self.give_up(layer)
+            self._give_up(layer)
         elif is_body or layer.operator is None or self.all_agree(layer, outputs):
             set_outputs(layer, outputs)
         else:
@@ -144,9 +153,7 @@ class StrictEngine(Engine):
         if outputs is not None and len(layer.outputs) > len(outputs):
             self._report_surplus(layer, len(outputs))
 
-    # ----- overridden by other engines
-
-    def check_operator(self, layer: Layer) -> None:
+    def _require_operator(self, layer: Layer) -> None:
         """Report a layer without an operator if its operation is known: an edit has added an incomplete layer."""
         if layer.operator is None and (cls := ops.resolve(layer.type, layer.version)) is not None:
             message = f"the layer has no operator, but {layer.type} of {layer.version} is a known operation"
@@ -154,43 +161,22 @@ class StrictEngine(Engine):
             self.diagnostics.report(codes.INFERENCE, message, layer.place, hint)
 
     def input_type(self, port: Port) -> TensorType:
-        """Return the type of an input; an input without a source is an error."""
-        source = port.source
-        if source is None:
-            self.diagnostics.report(
-                codes.UNFED_INPUT, f"no edge leads to input port {port.id}", port.place, port=port.id
-            )
-            return UNKNOWN_TENSOR
-        return source.inferred or UNKNOWN_TENSOR
+        """Return the type of an input. Without a source it is the declared one, or an error."""
+        if port.source is not None:
+            return port.source.inferred or UNKNOWN_TENSOR
+        if self.recovers:
+            self._is_uncertain = True
+            return declared_type(port)
+        self.diagnostics.report(codes.UNFED_INPUT, f"no edge leads to input port {port.id}", port.place, port=port.id)
+        return UNKNOWN_TENSOR
 
-    def reconsider(
-        self,
-        layer: Layer,
-        inputs: Sequence[TensorType],
-        is_refused: bool,
-        outputs: Types | None,
-        found: list[Diagnostic],
-    ) -> tuple[Types | None, list[Diagnostic]]:
-        """Return the outputs and diagnostics of a layer whose inputs are partly in doubt."""
-        return outputs, found
-
-    def completed(self, layer: Layer, outputs: Types | None, is_doubtful: bool) -> Types | None:
-        """Return the outputs of a layer outside bodies, refined by other known facts."""
-        return outputs
-
-    def give_up(self, layer: Layer) -> None:
+    def _give_up(self, layer: Layer) -> None:
         """Set the outputs of a layer that could not be inferred."""
         self.doubtful.update(layer.outputs)
         self.refused.update(layer.outputs)
-        set_outputs(layer, [self.fallback(port) for port in layer.outputs])
-
-    def fallback(self, port: Port) -> TensorType:
-        """Return the type that an output of a layer gets if the layer could not be inferred."""
-        return UNKNOWN_TENSOR
-
-    def type_after_contradiction(self, port: Port, inferred: TensorType, is_own: bool) -> TensorType:
-        """Return the type to continue with if the file declares another type than ``inferred``."""
-        return inferred
+        if self.recovers:
+            self.declared.update(layer.outputs)
+        set_outputs(layer, [declared_type(port) if self.recovers else UNKNOWN_TENSOR for port in layer.outputs])
 
     # ----- comparison of declared and inferred types
 
@@ -233,8 +219,8 @@ class StrictEngine(Engine):
             if not is_own and not any(d.severity is Severity.ERROR for d in found):
                 continue
             self.refused.add(port)
-            if port.index < len(chosen):
-                chosen[port.index] = self.type_after_contradiction(port, tensor, is_own)
+            if port.index < len(chosen) and self.recovers:
+                chosen[port.index] = self._type_after_contradiction(port, tensor, is_own)
         set_outputs(layer, chosen)
 
     def compare_bodies(self, model: LayerGraph) -> None:
@@ -269,37 +255,15 @@ class StrictEngine(Engine):
                 message = f"output port {port.id} is read, but {layer.type} has only {plural(count, 'output')} here"
                 self.diagnostics.report(codes.EDGE_PORT, message, port.place, port=port.id)
 
-
-class RecoveringEngine(StrictEngine):
-    """Continues with the declared types if these are more reliable than the inferred ones."""
-
-    def __init__(self, diagnostics: Diagnostics, ir_version: int) -> None:
-        super().__init__(diagnostics, ir_version, follow_reported=False)
-        self._is_uncertain = False
-        """Whether an earlier part could not be read or is in doubt, so that less may be known of later layers."""
-
-    def check_operator(self, layer: Layer) -> None:
-        """Do nothing: the reader has reported why the layer has no operator."""
-
-    def input_type(self, port: Port) -> TensorType:
-        """Return the type of an input; for an input without an edge, the declared one."""
-        if port.source is None:
-            self._is_uncertain = True
-            return declared_type(port)
-        return super().input_type(port)
-
-    def fallback(self, port: Port) -> TensorType:
-        """Return the declared type of an output of a layer that could not be inferred."""
-        self.declared.add(port)
-        return declared_type(port)
+    # ----- recovery
 
     def inference_failed(self, layer: Layer) -> None:
         """Look for further faults in the bodies of a layer, starting from the declared types of their parameters."""
-        if not layer.scope:  # inside bodies, this would double the time with each level
+        if self.recovers and not layer.scope:  # inside bodies, this would double the time with each level
             for body in layer.bodies.values():
                 self.infer(body)
 
-    def reconsider(
+    def _reconsidered(
         self,
         layer: Layer,
         inputs: Sequence[TensorType],
@@ -323,7 +287,7 @@ class RecoveringEngine(StrictEngine):
         is_open = any(not declared[i].shape.is_static for i, p in enumerate(layer.inputs) if p.source in self.refused)
         return outputs, [] if outputs is None and is_open else found
 
-    def completed(self, layer: Layer, outputs: Types | None, is_doubtful: bool) -> Types | None:
+    def _completed(self, layer: Layer, outputs: Types | None, is_doubtful: bool) -> Types | None:
         """Return the outputs, with dimensions that inference leaves open replaced by declared ones."""
         self._is_uncertain |= outputs is None or is_doubtful or _is_incomplete(layer.operator) or self._log.left_out
         if outputs is None or not self._is_uncertain:
@@ -337,7 +301,7 @@ class RecoveringEngine(StrictEngine):
                     self.declared.add(port)
         return tuple(completed)
 
-    def type_after_contradiction(self, port: Port, inferred: TensorType, is_own: bool) -> TensorType:
+    def _type_after_contradiction(self, port: Port, inferred: TensorType, is_own: bool) -> TensorType:
         """Return the declared type if readers declare types and none agrees with ``inferred``, else ``inferred``."""
         readers = [reader for reader in port.readers if has_declared(reader)]
         if not readers or any(agrees(reader, inferred) for reader in readers):

@@ -74,7 +74,7 @@ class Weights:
         if isinstance(op := self.constant.operator, Const) and op.element_type == i8:
             codes = op.data if op.has_data else np.empty(0)
         elif (quantized := quantized_source(self.input)) is not None:
-            low, high = (_array(port) for port in _sources(quantized)[3:5])
+            low, high = (_array(port) for port in sources_of(quantized)[3:5])
             steps = (high - low) / (quantized.operator.levels - 1)  # type: ignore[union-attr]
             codes = _array(quantized.outputs[0]) / np.where(steps == 0, 1, steps)  # a channel of zeros has no range
         else:
@@ -142,7 +142,8 @@ def _constant_chain(port: Port) -> list[Layer] | None:
     return found if can_run else None
 
 
-def _sources(layer: Layer) -> list[Port]:
+def sources_of(layer: Layer) -> list[Port]:
+    """Return the outputs that the inputs of a layer read."""
     return [port.source for port in layer.inputs if port.source is not None]
 
 
@@ -151,7 +152,7 @@ def main_constant(port: Port) -> Layer:
     goes through its largest input."""
     layer = port.layer
     while not isinstance(layer.operator, Const):
-        layer = max(_sources(layer), key=_elements).layer
+        layer = max(sources_of(layer), key=_elements).layer
     return layer
 
 
@@ -205,13 +206,13 @@ class _Chain:
             data = op.decoded()
             self._values[port] = data.astype(np.float32) if port.element_type in (f16, bf16) else data
             return
-        arguments = [self.value(source) for source in _sources(layer)]
+        arguments = [self.value(source) for source in sources_of(layer)]
         result: Any
         if op.converts and layer.outputs[0].element_type in (f16, bf16, f32):
             result = _converted(layer, arguments[0])
         else:
             if op.decompresses != ALL and not op.decompresses:  # its kernel takes the declared types only
-                pairs = zip(arguments, _sources(layer), strict=True)
+                pairs = zip(arguments, sources_of(layer), strict=True)
                 arguments = [array.astype(source.element_type.to_dtype(), copy=False) for array, source in pairs]
             applied = op.applied([p.type for p in layer.inputs], [p.type for p in layer.outputs])
             with np.errstate(all="ignore"):
@@ -238,18 +239,18 @@ def codes_of(output: Port) -> Codes | None:
     of neighbors in a row, has a scale and a zero point, and a Reshape that joins the groups. Converts to floating-point
     types may stand anywhere between.
     """
-    port = _unconverted(output)
+    port = unconverted(output)
     if isinstance(port.layer.operator, Reshape) and (source := port.layer.inputs[0].source) is not None:
-        port = _unconverted(source)
+        port = unconverted(source)
     grouped, factors = port.shape, {"scales": np.ones((), np.float32), "offsets": np.zeros((), np.float32)}
     for trait in factors:
         if getattr(port.layer.operator, trait, False):
-            sources = _sources(port.layer)
+            sources = sources_of(port.layer)
             main, other = sorted(sources, key=_elements, reverse=True) if trait == "scales" else sources
             if _constant_chain(other) is None:
                 return None
             factors[trait] = np.asarray(_array(other), np.float32)
-            port = _unconverted(main)
+            port = unconverted(main)
     op = port.layer.operator
     if not isinstance(op, Const) or op.element_type not in (i4, u4, i8, u8):
         return None
@@ -266,7 +267,7 @@ def codes_of(output: Port) -> Codes | None:
     return Codes(op.element_type, numbers.reshape(rows, groups, -1), scale, zero_point)
 
 
-def _unconverted(port: Port) -> Port:
+def unconverted(port: Port) -> Port:
     """Return the port that the chain of Converts before a port starts from; only Converts to f32, f16 or bf16 count."""
     while port.layer.operator is not None and port.layer.operator.converts and port.element_type in (f16, bf16, f32):
         source = port.layer.inputs[0].source

@@ -86,26 +86,27 @@ class Neighbors:
         return cls(index.reshape(shape), weight.reshape(shape))
 
 
-def neighbors(y: Array, x: Array, height: int, width: int, inside: Array, start: Array | int = 0) -> Neighbors:
-    """Return the pixels around the positions (y, x), which are broadcast; positions not ``inside`` have weight 0.
-
-    Positions beyond the center of a border pixel count as that center. ``start`` is the number of the plane's first
+def neighbors(y: Array, x: Array, height: int, width: int, start: Array | int, beyond: float) -> Neighbors:
+    """Return the pixels around the positions (y, x), which are broadcast; ``start`` is the number of the plane's first
     pixel.
+
+    Positions up to ``beyond`` outside of the centers of the border pixels count as on the border; others have weight 0.
     """
-    first = np.asarray(start)[..., np.newaxis]
-    found = Neighbors.crossed(on_axis(y, height - 1), on_axis(x, width - 1), width, first)
-    return Neighbors(found.index, found.weight * inside[..., np.newaxis])
+    rows, columns = _on_axis(y, height - 1, beyond), _on_axis(x, width - 1, beyond)
+    return Neighbors.crossed(rows, columns, width, np.asarray(start)[..., np.newaxis])
 
 
-def on_axis(place: Array, last: Array | int) -> Neighbors:
+def _on_axis(place: Array, last: int, beyond: float) -> Neighbors:
     """Return the pixels before and after each place on an axis and their weights; ``last`` is the number of the last
     pixel."""
+    inside = (place >= -beyond) & (place <= last + beyond)
     place = np.fmin(np.fmax(place, 0), last)  # NaN counts as 0
     index, weight = np.empty((*place.shape, 2), np.intp), np.empty((*place.shape, 2), place.dtype)
     low = np.floor(place)
     index[..., 0], index[..., 1] = low, np.ceil(place)
     part = np.subtract(place, low, out=weight[..., 1])
     np.subtract(1, part, out=weight[..., 0])
+    weight *= inside[..., np.newaxis]
     return Neighbors(index, weight)
 
 
@@ -188,25 +189,28 @@ class SampledRegions:
 
         If a region has fewer samples than others, further ones, which are the last one again, have weight 0.
         """
-        (y, y_exists), (x, x_exists) = (self._places(members, axis) for axis in (0, 1))
-        y, y_exists = (values[:, :, np.newaxis, :, np.newaxis] for values in (y, y_exists))
-        x, x_exists = (values[:, np.newaxis, :, np.newaxis] for values in (x, x_exists))
+        start, size, counts = (values[members] for values in (self.start, self.size, self.samples))
+        y = _places(start[:, 0], size[:, 0], counts[:, 0], self.bins[0])[:, :, np.newaxis, :, np.newaxis]
+        x = _places(start[:, 1], size[:, 1], counts[:, 1], self.bins[1])[:, np.newaxis, :, np.newaxis]
         if self.turn is not None:
             y, x = self.turn(members, y, x)
-        inside = (y >= -1) & (y <= height) & y_exists & ((x >= -1) & (x <= width) & x_exists)
         first = self.images[members].reshape(-1, 1, 1, 1, 1) * (height * width)
-        return neighbors(y, x, height, width, inside, first)
+        found = neighbors(y, x, height, width, first, beyond=1)
+        if (counts == counts[:1]).all():
+            return found
+        rows, columns = (np.arange(counts[:, axis].max()) < counts[:, axis, np.newaxis] for axis in (0, 1))
+        exists = rows[:, np.newaxis, np.newaxis, :, np.newaxis] & columns[:, np.newaxis, np.newaxis, np.newaxis]
+        return Neighbors(found.index, found.weight * exists[..., np.newaxis])
 
-    def _places(self, members: Array, axis: int) -> tuple[Array, Array]:
-        """Return the positions of the samples along an axis, [members, bins, samples], and the mask of those that
-        exist."""
-        start, size, counts = (values[members, axis, None, None] for values in (self.start, self.size, self.samples))
-        number, within = size.dtype.type, np.arange(counts.max())
-        step = size / number(self.bins[axis])
-        bins = np.arange(self.bins[axis], dtype=size.dtype)[:, np.newaxis]
-        places = start + bins * step
-        places = places + step / counts.astype(number) * (np.minimum(within, counts - 1).astype(number) + number(0.5))
-        return places, within < counts
+
+def _places(start: Array, size: Array, counts: Array, bins: int) -> Array:
+    """Return the positions of the samples of regions along an axis, [regions, bins, samples]."""
+    dtype, step = size.dtype, (size / bins)[:, np.newaxis, np.newaxis]
+    counts = counts.astype(dtype)[:, np.newaxis, np.newaxis]
+    within = np.minimum(np.arange(counts.max(), dtype=dtype) + 0.5, counts - 0.5)
+    numbers = np.arange(bins, dtype=dtype)[:, np.newaxis]
+    places: Array = start[:, np.newaxis, np.newaxis] + numbers * step + step / counts * within
+    return places
 
 
 # --------------------------------------------------------------------------- boxes of whole pixels

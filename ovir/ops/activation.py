@@ -45,15 +45,6 @@ class ActivationBase(Operator):
         """Return the result for float32 or float64."""
         raise NotImplementedError
 
-    def numbers(self, names: Sequence[str], parameters: Sequence[Array | None]) -> list[float]:
-        """Return the single elements of parameter tensors."""
-        found = []
-        for name, array in zip(names, parameters, strict=False):
-            assert array is not None
-            self.require(array.size == 1, "{} must have one element, got shape {}", name, array.shape)
-            found.append(float(array.item()))
-        return found
-
 
 class UnaryActivationBase(ActivationBase):
     """Base of activation functions of one input."""
@@ -188,7 +179,7 @@ class HardSigmoid(ActivationBase):
 
     def clipped(self, x: Array, *parameters: Array | None) -> Array:
         """Return the result, which is still NaN for NaN."""
-        alpha, beta = self.numbers(("alpha", "beta"), parameters)
+        alpha, beta = _numbers(parameters)
         return np.clip(alpha * x + beta, 0, 1)
 
 
@@ -228,7 +219,7 @@ class Selu(ActivationBase):
         return self.output_type(data, element_type)
 
     def compute(self, x: Array, *parameters: Array | None) -> Array:
-        alpha, scale = self.numbers(("alpha", "lambda"), parameters)
+        alpha, scale = _numbers(parameters)
         return scale * _exponential_unit(x, alpha)
 
 
@@ -249,7 +240,7 @@ class Swish(ActivationBase):
         return self.output_type(data, data.element_type)
 
     def compute(self, x: Array, *parameters: Array | None) -> Array:
-        (beta,) = self.numbers(("beta",), [beta for beta in parameters if beta is not None]) or (1.0,)
+        (beta,) = _numbers(parameters) or (1.0,)
         return x / (1 + np.exp(-beta * x))
 
 
@@ -361,6 +352,11 @@ class PReLU(ActivationBase):
     def compute(self, x: Array, *parameters: Array | None) -> Array:
         slope = aligned(parameters[0], x.ndim, x.shape).astype(x.dtype)
         return np.where(x >= 0, x, slope * x)
+
+
+def _numbers(parameters: Sequence[Array | None]) -> list[float]:
+    """Return the elements of the parameters of one element that are given."""
+    return [float(array.item()) for array in parameters if array is not None]
 
 
 def _exponential_unit(x: Array, alpha: float) -> Array:

@@ -12,7 +12,6 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, bf16, f16, f32, f64
 from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
-from ovir.core.values import Value
 from ovir.kernels.precision import compute_dtype
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import SMALL, Axis, Between, Domain, Inputs, Length, by_input, size_of
@@ -26,7 +25,8 @@ class FourierBase(Operator):
     Complex numbers are pairs along the last axis, [..., 2], real part first. axes [n] are distinct dimensions of the
     complex (or real) numbers in any order; negative ones count from the end, and the axis of the pairs is not among
     them. signal_size [n] gives for each axis the length to which data is cut at the end or padded with zeros; -1 keeps
-    the length.
+    the length. Where the numbers on one side are real, the other side holds only half of the last of the axes; the
+    other half are the conjugates of the first.
     """
 
     bounded = False
@@ -35,6 +35,7 @@ class FourierBase(Operator):
     of_pairs: ClassVar[bool] = True
     """Whether the last axis of ``data`` holds real and imaginary part."""
     to_pairs: ClassVar[bool] = True
+    """Whether the last axis of the output does."""
     transform: ClassVar[Callable[..., Array]]
     """The function of ``np.fft``: transforms an array along axes, cut or zero-padded to lengths."""
 
@@ -55,13 +56,13 @@ class FourierBase(Operator):
         message = "axes has {:element}, but data of shape {} has only {} transformable {}"
         noun = "axis" if len(dims) == 1 else "axes"
         self.require(count.lower <= len(dims), message, count, data.shape, len(dims), noun)
-        if axes.constant is None:
-            resized = self._sized_by_unknown_axes(dims, signal_size is not None)
-        else:
-            resized = list(dims)
+        resized = list(dims)
+        if axes.constant is not None:
             along = self._axes(axes.constant, len(dims))
-            for axis, dim in zip(along, self._output_dims(dims, along, signal_size), strict=True):
+            for axis, dim in zip(along, self._kept(self._lengths(dims, along, signal_size)), strict=True):
                 resized[axis] = dim
+        elif signal_size is not None or self.of_pairs != self.to_pairs:
+            resized = [UNKNOWN] * len(dims)
         return TensorType(data.element_type, PartialShape([*resized, 2] if self.to_pairs else resized))
 
     def _signal_dims(self, data: PartialShape) -> tuple[Dimension, ...]:
@@ -73,32 +74,21 @@ class FourierBase(Operator):
         return data.dims[:-1]
 
     def _axes(self, axes: Array, rank: int) -> list[int]:
+        self.require(axes.size or self.of_pairs == self.to_pairs, "axes must name at least one axis, got none")
         return self.normalize_axes(axes.tolist(), rank)
-
-    def _sized_by_unknown_axes(self, dims: Sequence[Dimension], sized: bool) -> Sequence[Dimension]:
-        return [UNKNOWN] * len(dims) if sized else dims
-
-    def _output_dims(
-        self, dims: Sequence[Dimension], axes: Sequence[int], signal_size: TensorType | None
-    ) -> list[Dimension]:
-        return self._lengths(dims, axes, signal_size)
 
     def _lengths(
         self, dims: Sequence[Dimension], axes: Sequence[int], signal_size: TensorType | None
     ) -> list[Dimension]:
         """Return the length of the transformed signal along each of the axes."""
-        whole = self._whole([dims[axis] for axis in axes])
+        whole = [dims[axis] for axis in axes]
+        if not self.to_pairs:
+            whole[-1] = whole[-1].map(lambda size: 2 * (size - 1))
         if signal_size is None:
             return whole
-        if signal_size.value is None:
+        sizes = signal_size.value
+        if sizes is None:
             return [UNKNOWN] * len(axes)
-        return self._chosen(signal_size.value, whole)
-
-    def _whole(self, dims: list[Dimension]) -> list[Dimension]:
-        """Return the lengths that -1 stands for: the data's dimensions along the axes."""
-        return dims
-
-    def _chosen(self, sizes: Value, whole: list[Dimension]) -> list[Dimension]:
         if sizes.constant is not None:
             negative = [size for size in sizes.constant.tolist() if size < -1]
             self.require(not negative, "signal_size must not be below -1, got {}", sizes.constant.tolist())
@@ -106,6 +96,13 @@ class FourierBase(Operator):
         for size, low, high, own in zip(sizes.dimensions(), sizes.lower, sizes.upper, whole, strict=True):
             result.append(size if low >= 0 else own if high < 0 else own.union(Dimension(0, size.upper)))
         return result
+
+    def _kept(self, lengths: list[Dimension]) -> list[Dimension]:
+        """Return the dimensions of the output along the axes, for a signal of these lengths."""
+        if self.of_pairs:
+            return lengths
+        *others, last = lengths
+        return [*others, last.map(lambda length: length // 2 + 1 if length else 0)]
 
     def run(self, data: Array, axes: Array, signal_size: Array | None = None) -> Array:
         shape, along, lengths = self.sizes(data.shape, axes, signal_size)
@@ -125,10 +122,11 @@ class FourierBase(Operator):
         dims = self._signal_dims(PartialShape(data))
         along = self._axes(axes, len(dims))
         given = None if signal_size is None else constant_type(signal_size)
+        lengths = self._lengths(dims, along, given)
         shape = [dim.length for dim in dims]
-        for axis, dim in zip(along, self._output_dims(dims, along, given), strict=True):
+        for axis, dim in zip(along, self._kept(lengths), strict=True):
             shape[axis] = dim.length
-        return tuple(shape), along, [dim.length for dim in self._lengths(dims, along, given)]
+        return tuple(shape), along, [dim.length for dim in lengths]
 
 
 def as_complex(pairs: Array) -> Array:
@@ -170,22 +168,8 @@ class IDFT(FourierBase):
     transform = staticmethod(np.fft.ifftn)
 
 
-class RealFourierBase(FourierBase):
-    """Base of transforms with real numbers on one side.
-
-    The other side holds only half of the last of the axes; the other half are the conjugates of the first.
-    """
-
-    def _axes(self, axes: Array, rank: int) -> list[int]:
-        self.require(axes.size > 0, "axes must name at least one axis, got none")
-        return super()._axes(axes, rank)
-
-    def _sized_by_unknown_axes(self, dims: Sequence[Dimension], sized: bool) -> Sequence[Dimension]:
-        return [UNKNOWN] * len(dims)
-
-
 @operator("RDFT", opset=9)
-class RDFT(RealFourierBase):
+class RDFT(FourierBase):
     """DFT of real data [...] to complex numbers [..., 2]; the last of the axes keeps length // 2 + 1 numbers.
 
     For axes and signal_size see FourierBase. An axis of length 0 stays 0, as in OpenVINO.
@@ -197,15 +181,9 @@ class RDFT(RealFourierBase):
     of_pairs = False
     transform = staticmethod(np.fft.rfftn)
 
-    def _output_dims(
-        self, dims: Sequence[Dimension], axes: Sequence[int], signal_size: TensorType | None
-    ) -> list[Dimension]:
-        *others, last = self._lengths(dims, axes, signal_size)
-        return [*others, last.map(lambda length: length // 2 + 1 if length else 0)]
-
 
 @operator("IRDFT", opset=9)
-class IRDFT(RealFourierBase):
+class IRDFT(FourierBase):
     """The inverse of RDFT: complex numbers [..., 2] to real ones [...].
 
     Along the last of the axes data holds the first length // 2 + 1 numbers; extra ones are cut off, and missing ones
@@ -217,10 +195,6 @@ class IRDFT(RealFourierBase):
 
     to_pairs = False
     transform = staticmethod(np.fft.irfftn)
-
-    def _whole(self, dims: list[Dimension]) -> list[Dimension]:
-        *others, last = dims
-        return [*others, last.map(lambda size: 2 * (size - 1))]
 
 
 # --------------------------------------------------------------------------- short frames

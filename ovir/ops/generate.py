@@ -185,10 +185,8 @@ class Eye(Operator):
     ) -> Array:
         rows, columns, diagonal = (int(array.item()) for array in (num_rows, num_columns, diagonal_index))
         batch = [] if batch_shape is None else batch_shape.tolist()
-        shape = (*batch, rows, columns)
-        self.require(min(shape) >= 0, "batch_shape, num_rows and num_columns must not be negative, got {}", list(shape))
         ones = np.eye(rows, columns, diagonal, np.bool_)
-        return np.broadcast_to(ones, shape).astype(self.output_type.to_dtype())
+        return np.broadcast_to(ones, (*batch, rows, columns)).astype(self.output_type.to_dtype())
 
     def _sizes(self, name: str, tensor: TensorType) -> list[Dimension]:
         known = tensor.bounds_or_unknown()
@@ -232,7 +230,6 @@ class OneHot1(Operator):
 
     def run(self, indices: Array, depth: Array, on_value: Array, off_value: Array) -> Array:
         size = int(depth.item())
-        self.check_count("depth", size)
         axis = self.normalize_axis(self.axis, indices.ndim + 1)
         out = np.full((*indices.shape[:axis], size, *indices.shape[axis:]), off_value, on_value.dtype)
         rows = np.moveaxis(out, axis, -1)

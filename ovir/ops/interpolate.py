@@ -108,8 +108,6 @@ class InterpolateBase(Operator):
 
     def _run(self, method: Method, data: Array, axes: list[int], target: Array, name: str) -> Array:
         self._require_axes(axes, data.ndim)
-        message = "{} must have one element for each of the axes {}, got shape {}"
-        self.require(target.shape == (len(axes),), message, name, axes, target.shape)
         begin, end = self.pads(data.ndim, axes)
         if any(begin) or any(end):
             data = np.pad(data, list(zip(begin, end, strict=True)))

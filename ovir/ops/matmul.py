@@ -99,7 +99,11 @@ class MatMul(Operator):
         return dims
 
     def run(self, a: Array, b: Array) -> Array:
-        return matrix_product(oriented(a, self.transpose_a), oriented(b, self.transpose_b))
+        a, b = oriented(a, self.transpose_a), oriented(b, self.transpose_b)
+        rows = b.shape[-2] if b.ndim > 1 else b.shape[0]
+        message = "a and b have shapes {} and {} when they are multiplied: {:column} and {:row} do not match"
+        self.require(a.shape[-1] == rows, message, a.shape, b.shape, a.shape[-1], rows)
+        return matrix_product(a, b)
 
 
 def oriented(x: Array, transpose: bool) -> Array:

@@ -6,7 +6,7 @@ Split and VariadicSplit return views.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import product as combinations
+from typing import Any
 
 import numpy as np
 
@@ -244,46 +244,17 @@ class Pad1(Operator):
         return "all pads are 0" if all(pad is not None and not pad.any() for pad in pads) else None
 
     def run(self, data: Array, pads_begin: Array, pads_end: Array, pad_value: Array | None = None) -> Array:
-        begin, end = pads_begin.tolist(), pads_end.tolist()
-        sizes = list(zip(data.shape, begin, end, strict=True))
-        for axis, (size, first, last) in enumerate(sizes):
-            self._check_pads(axis, size, first, last)
-        out = np.empty([max(sum(parts), 0) for parts in sizes], data.dtype)
-        for pieces in combinations(*(self._pieces(*parts) for parts in sizes)):
-            target = out[tuple(to for to, _ in pieces)] if out.ndim else out  # an index would give a number
-            if any(source is None for _, source in pieces):
-                target[...] = np.zeros((), data.dtype) if pad_value is None else pad_value
-            else:
-                target[...] = data[tuple(source for _, source in pieces)]
-        return out
-
-    def _pieces(self, size: int, begin: int, end: int) -> list[tuple[slice, slice | None]]:
-        """Return the parts of the result along one axis, each with its part of the data; None for the constant."""
-        length = max(size + begin + end, 0)
-        head = min(max(begin, 0), length)
-        tail = min(max(begin + size, 0), length)
-        pieces: list[tuple[slice, slice | None]] = []
-        if head > 0:
-            pieces.append((slice(0, head), self._beyond(size, -begin, head)))
-        if tail > head:
-            pieces.append((slice(head, tail), slice(head - begin, tail - begin)))
-        if length > tail:
-            pieces.append((slice(tail, length), self._beyond(size, tail - begin, length - tail)))
-        return pieces or [(slice(0, 0), slice(0, 0))]
-
-    def _beyond(self, size: int, position: int, count: int) -> slice | None:
-        """Return the source positions of ``count`` elements outside of the data, from ``position`` on."""
-        if self.pad_mode == "constant":
-            return None
-        if self.pad_mode == "edge":
-            edge = 0 if position < 0 else size - 1
-            return slice(edge, edge + 1)
-        if self.pad_mode == "reflect":
-            start = -position if position < 0 else 2 * (size - 1) - position
-        else:
-            start = -1 - position if position < 0 else 2 * size - 1 - position
-        stop = start - count
-        return slice(start, stop if stop >= 0 else None, -1)
+        pads = list(zip(pads_begin.tolist(), pads_end.tolist(), strict=True))
+        for axis, size in enumerate(data.shape):
+            self._check_pads(axis, size, *pads[axis])
+        if not pads:  # np.pad needs an axis
+            return data.copy()
+        mode: Any = self.pad_mode
+        fill = np.zeros((), data.dtype) if pad_value is None else pad_value
+        options = {"constant_values": fill} if mode == "constant" else {}
+        padded = np.pad(data, np.array(pads).clip(0), mode, **options)
+        sizes = zip(padded.shape, pads, strict=True)
+        return padded[tuple(slice(max(-begin, 0), max(size + min(end, 0), 0)) for size, (begin, end) in sizes)]
 
     def _check_pads(self, axis: int, size: int, begin: float, end: float) -> None:
         """Check pads; ``begin`` and ``end`` are lower bounds where pads are unknown."""

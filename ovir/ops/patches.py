@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
-from ovir.core.tensor_types import TensorType
+from ovir.core.shapes import UNKNOWN, PartialShape
+from ovir.core.tensor_types import TensorType, constant_type
 from ovir.kernels.precision import native_dtype
 from ovir.kernels.windows import Window, box_taps, extent
 from ovir.ops.base.attributes import attribute
@@ -128,26 +128,23 @@ class Col2Im(Operator):
             message = "data {} has {:channel}, which is not a multiple of the size of kernel {}"
             channels = self.require_known(blocks.exact_div(kernel[0] * kernel[1]), message, shape, blocks, kernel)
             if all(size.is_static for size in sizes):
-                self._check_count(count, [size.length for size in sizes], kernel)
+                image = [size.length for size in sizes]
+                counts = self._counts(image, kernel)
+                message = "an image of {} has {} windows of kernel {}, but data has {} blocks"
+                fits = min(counts) >= 0 and count.contains(prod(counts))
+                self.require(fits, message, image, counts, kernel, count)
         return TensorType(data.element_type, PartialShape([*batch, channels, *sizes]))
 
-    def _check_count(self, count: Dimension, sizes: Sequence[int], kernel: Sequence[int]) -> list[int]:
-        counts = [
-            output_size(*axis)
-            for axis in zip(sizes, kernel, self.strides, self.dilations, self.pads_begin, self.pads_end, strict=True)
-        ]
-        message = "an image of {} has {} windows of kernel {}, but data has {} blocks"
-        fits = min(counts) >= 0 and count.contains(counts[0] * counts[1])
-        self.require(fits, message, list(sizes), counts, list(kernel), count)
-        return counts
+    def _counts(self, sizes: Sequence[int], kernel: Sequence[int]) -> list[int]:
+        """Return the number of windows on both axes of an image of these sizes."""
+        axes = zip(sizes, kernel, self.strides, self.dilations, self.pads_begin, self.pads_end, strict=True)
+        return [output_size(*axis) for axis in axes]
 
     def run(self, data: Array, output_size: Array, kernel_size: Array) -> Array:
         sizes, kernel = [int(size) for size in output_size], [int(size) for size in kernel_size]
-        *batch, blocks, count = data.shape
-        message = "output_size {} and kernel_size {} do not match data {}"
-        fits = min(kernel) >= 1 and min(sizes) >= 0 and blocks % prod(kernel) == 0
-        self.require(fits, message, sizes, kernel, data.shape)
-        counts = self._check_count(Dimension(count, count), sizes, kernel)
+        self.infer(*map(constant_type, (data, output_size, kernel_size)))  # which checks the sizes
+        *batch, blocks, _ = data.shape
+        counts = self._counts(sizes, kernel)
         windows = [
             Window(*axis)
             for axis in zip(kernel, self.strides, self.dilations, self.pads_begin, self.pads_end, strict=True)

@@ -320,7 +320,6 @@ class CumSum(Operator):
         return TensorType(data.element_type, data.shape)
 
     def run(self, data: Array, axis: Array) -> Array:
-        self.require(axis.size == 1, "axis must have one element, got shape {}", axis.shape)
         along = self.normalize_axis(int(axis.item()), data.ndim, of=data.shape)
         x = np.atleast_1d(data if data.dtype.kind in "iu" else data.astype(compute_dtype(data.dtype)))
         if self.reverse:

@@ -54,8 +54,7 @@ class RoiPoolingBase(RegionBase):
 
         def places(members: Array) -> Neighbors:
             rows, columns = y[members], x[members]
-            inside = (rows >= 0) & (rows <= height - 1) & (columns >= 0) & (columns <= width - 1)
-            return neighbors(rows, columns, height, width, inside, planes[members])
+            return neighbors(rows, columns, height, width, planes[members], beyond=0)
 
         pool_places(places, taps, pixels, pooled)
 
@@ -337,7 +336,7 @@ class DeformablePSROIPooling(RoiPoolingBase):
         def places(members: Array) -> Neighbors:
             rows, columns = y[members], x[members]
             valid = (rows >= -0.5) & (rows <= height - 0.5) & (columns >= -0.5) & (columns <= width - 0.5)
-            around = neighbors(rows, columns, height, width, valid, first[members])
+            around = neighbors(rows, columns, height, width, first[members], beyond=0.5)
             number_valid = valid.sum(axis=(-2, -1), keepdims=True)[..., np.newaxis]
             return Neighbors(around.index, around.weight / np.maximum(number_valid, 1).astype(rows.dtype))
 

@@ -58,7 +58,6 @@ class SegmentMax(Operator):
         segments = _needed(segment_ids)
         if num_segments is not None:
             needed, segments = segments, int(num_segments.item())
-            self.check_count("num_segments", segments)
             if needed > segments:
                 found = f"segment_ids go up to {needed - 1}, but num_segments is {segments}"
                 report(found, "rows of the other ids are ignored")
@@ -315,7 +314,6 @@ class EmbeddingSegmentsSum(EmbeddingBagBase):
         per_sample_weights: Array | None = None,
     ) -> Array:
         segments = int(num_segments.item())
-        self.check_count("num_segments", segments)
         inside = (segment_ids >= 0) & (segment_ids < segments)
         if not inside.all():
             first = int(inside.argmin())

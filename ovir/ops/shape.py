@@ -7,6 +7,7 @@ uses it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from math import gcd, inf, prod
 from typing import TypeVar
 
@@ -15,7 +16,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, i64
 from ovir.core.shapes import UNKNOWN, Dimension, PartialShape, product
-from ovir.core.tensor_types import TensorType
+from ovir.core.tensor_types import TensorType, constant_type
 from ovir.core.values import Value, bound_text, from_dimensions
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import PATTERN, Axis, Domain, Inputs, by_input, dims_of
@@ -101,23 +102,13 @@ class Reshape(Operator):
         return TensorType(data.element_type, self._reshaped(data.shape, pattern))
 
     def run(self, data: Array, shape: Array) -> Array:
-        target = [int(size) for size in shape]
-        copied = [i for i, size in enumerate(target) if size == 0 and self.special_zero]
-        for i in copied:
-            self.require(i < data.ndim, _NOTHING_TO_COPY, i, data.shape)
-            target[i] = data.shape[i]
-        inferred = [i for i, size in enumerate(target) if size == -1]
-        self.require(len(inferred) < 2, _TWO_INFERRED, *inferred[:2])
-        if inferred:
-            # Copied dimensions occur on both sides, so they do not count, even if they are 0.
-            own = [size for i, size in enumerate(data.shape) if i not in copied]
-            others = [size for i, size in enumerate(target) if i not in (*copied, *inferred)]
-            target[inferred[0]] = self.require_known(
-                _missing_size(own, others), _NOT_DIVISIBLE, data.shape, shape.tolist()
-            )
-        fits = all(size >= 0 for size in target) and prod(target) == data.size
-        self.require(fits, _NO_FIT, data.shape, shape.tolist())
-        return data.reshape(target)
+        target = list(map(int, shape))
+        if data.size and min(target, default=0) >= -1:
+            with suppress(IndexError, ValueError):  # inference explains what does not fit
+                if self.special_zero:
+                    target = [data.shape[i] if size == 0 else size for i, size in enumerate(target)]
+                return data.reshape(target)
+        return data.reshape(self.infer(constant_type(data), constant_type(shape)).shape.to_tuple())
 
     def why_unchanged(self, inputs: Sequence[TensorType], output: TensorType) -> str | None:
         shape = inputs[0].shape
@@ -191,20 +182,11 @@ def _shown(pattern: Sequence[Dimension | None]) -> str:
     return "[" + ",".join("-1" if dim is None else str(dim) for dim in pattern) + "]"
 
 
-def _missing_size(own: Sequence[int], others: Sequence[int]) -> int | None:
-    """Return the size that -1 stands for: with ``others`` it gives as many elements as ``own``. None if there is none.
-
-    Zeros on both sides cancel, as unknown sizes with one symbol do in inference.
-    """
-    zeros = min(own.count(0), others.count(0))
-    left, right = (prod(size for size in sizes if size) * (sizes.count(0) == zeros) for sizes in (own, others))
-    if right and left % right == 0:
-        return left // right
-    return 1 if zeros else None
-
-
 def _missing_beside_zero(own: Sequence[Dimension], others: Sequence[Dimension]) -> Dimension | None:
-    """Return the size that -1 stands for beside ``others`` that certainly are empty; see ``_missing_size``."""
+    """Return the size that -1 stands for beside ``others`` that certainly are empty; None if there is none.
+
+    Zeros on both sides cancel, as unknown sizes with one symbol do.
+    """
     empty, other_empty = ([dim for dim in dims if dim.contains(0)] for dims in (own, others))
     if not empty:
         return None
@@ -248,7 +230,7 @@ def _quotient(own: Sequence[Dimension], others: Sequence[Dimension], wanted: Dim
         upper = total.upper // parts.lower if total.upper is not None and parts.lower else None
         size = Dimension(lower, upper) if upper is None or lower <= upper else None
     if may_be_zero and size is not None and parts != 1:
-        size = size.union(Dimension(1))  # for empty tensors; see _missing_size
+        size = size.union(Dimension(1))  # for empty tensors; see _missing_beside_zero
     return size if wanted is None or size is None else wanted.merged_with(size)
 
 

@@ -24,7 +24,7 @@ from ovir.core.parallel import run_blocks
 from ovir.core.values import MAX_ELEMENTS
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
-from ovir.inference.layer_weights import codes_of, main_constant
+from ovir.inference.layer_weights import codes_of, main_constant, sources_of, unconverted
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.replacement import replacements
 from ovir.ops.base.traits import ALL
@@ -98,12 +98,12 @@ class ConstantWeights:
 
     @property
     def numbers(self) -> Array | None:
-        op = _unconverted(self.port).layer.operator
+        op = unconverted(self.port).layer.operator
         return op.data if isinstance(op, Const) and op.element_type in _NARROW and len(self.shape) == 2 else None
 
     def stored(self) -> list[Array]:
         layers = {self.port.layer, *_before(self.port.layer)}
-        layers |= {source.layer for layer in layers for source in _sources(layer)}
+        layers |= {source.layer for layer in layers for source in sources_of(layer)}
         constants = [layer.operator for layer in layers if isinstance(layer.operator, Const)]
         return [op.data if (stored := op.stored()) is None else stored for op in constants]
 
@@ -142,7 +142,7 @@ def _has_slices(port: Port) -> bool:
     if isinstance(op, Const):
         return op.has_slices
     counts = _rows_from(port)
-    sources = _sources(port.layer)
+    sources = sources_of(port.layer)
     return counts is not None and all(
         _has_slices(source) for source, count in zip(sources, counts, strict=True) if count
     )
@@ -152,19 +152,12 @@ def _rows_from(port: Port) -> tuple[int, ...] | None:
     """Return the number of slices of each input that make one of the output; None if slices do not map to slices."""
     op = port.layer.operator
     assert op is not None
-    return op.rows_from([source.type for source in _sources(port.layer)], port.shape)
-
-
-def _unconverted(port: Port) -> Port:
-    """Return the port that the Converts of a decompression before a port start from."""
-    while port.layer.operator is not None and port.layer.operator.converts:
-        port = _sources(port.layer)[0]
-    return port
+    return op.rows_from([source.type for source in sources_of(port.layer)], port.shape)
 
 
 def _decompress(port: Port, which: slice, out: Array) -> None:
     """Fill an f32 array with some slices of a port's tensor."""
-    port = _unconverted(port)
+    port = unconverted(port)
     op = port.layer.operator
     if isinstance(op, Const):
         fill_converted(op.slices(which), port.element_type, f32, out)
@@ -175,7 +168,7 @@ def _decompress(port: Port, which: slice, out: Array) -> None:
 def _decompressed(port: Port, which: Selection | None) -> Array:
     """Return the selected slices of a port's tensor in f32; all of them if the selection is None."""
     layer, op = port.layer, port.layer.operator
-    sources = _sources(layer)
+    sources = sources_of(layer)
     assert op is not None
     op = applied_operator(layer, op)
     if isinstance(op, Const):
@@ -293,7 +286,7 @@ def find_decompressions(
             found.folded[layer] = ConstantWeights(layer.outputs[0])
     absorb(found.folded)
     for layer, weights in kept.items():
-        found.replacements[layer] = Decompress(_operator(layer), weights), _sources(layer)
+        found.replacements[layer] = Decompress(_operator(layer), weights), sources_of(layer)
         unreplaced = [reader for reader in _readers(layer) if reader not in kept and reader not in found.absorbed]
         replaced = [_replace_reader(found, weights, reader) for reader in unreplaced]
         if all(replaced) and not is_tapped(layer):
@@ -318,7 +311,7 @@ def _is_decompression(layer: Layer, decompressing: Collection[Layer]) -> bool:
         return op.element_type.is_real or op.element_type.is_integral
     if op is None or not (op.converts or op.decompresses) or not layer.outputs:
         return False
-    sources = _sources(layer)
+    sources = sources_of(layer)
     if not sources or layer.outputs[0].element_type not in (*_NARROW, f32):
         return False
     if not all(port.shape.is_static for port in (layer.outputs[0], *sources)):
@@ -332,7 +325,7 @@ def _is_decompression(layer: Layer, decompressing: Collection[Layer]) -> bool:
 
 
 def _converts_to_f32(layer: Layer) -> bool:
-    if layer.operator is None or not layer.operator.converts or not _sources(layer):
+    if layer.operator is None or not layer.operator.converts or not sources_of(layer):
         return False
     return layer.inputs[0].element_type in _NARROW and layer.outputs[0].element_type == f32
 
@@ -393,13 +386,9 @@ def _before(layer: Layer) -> set[Layer]:
 
 def _compressed_sources(layer: Layer) -> list[Port]:
     """Return the inputs through which weights enter; other inputs are shapes or orders."""
-    sources = _sources(layer)
+    sources = sources_of(layer)
     decompresses = layer.operator.decompresses if layer.operator is not None else ()
     return sources if decompresses == ALL else [sources[i] for i in decompresses if i < len(sources)]
-
-
-def _sources(layer: Layer) -> list[Port]:
-    return [port.source for port in layer.inputs if port.source is not None]
 
 
 # --------------------------------------------------------------------------- layers that read compressed weights

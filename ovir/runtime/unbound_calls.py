@@ -87,23 +87,6 @@ class _Binding:
         return True
 
 
-class FittingSizes:
-    """The shapes of inputs that fit together, for a step whose sizes inference has not seen."""
-
-    def __init__(self, step: Step) -> None:
-        self._layer = step.layer
-        self._fitting: set[tuple[tuple[int, ...], ...]] = set()
-
-    def require(self, arguments: Sequence[Array]) -> None:
-        """Infer shapes that have not been seen before; raise OperatorError if they contradict each other."""
-        shapes = tuple([array.shape for array in arguments])
-        if shapes in self._fitting:
-            return
-        if (error := explain_failure(self._layer, arguments)) is not None:
-            raise error
-        _add(self._fitting, shapes)
-
-
 class UnboundCall:
     """A step that looks up its arrays in each run."""
 
@@ -113,7 +96,8 @@ class UnboundCall:
         self._targets = targets
         self._context = context
         self._arguments = _getter(step.inputs)
-        self._sizes = FittingSizes(step) if step.checks_sizes else None
+        self._fitting: set[tuple[tuple[int, ...], ...]] = set()
+        """The shapes of inputs that fit together, if the step checks sizes that inference has not seen."""
         changing = [i for i, slot in enumerate(step.inputs) if slot not in context.plan.constants]
         self._size_inputs = [i for i in changing if step.operator.reads_value(i)]
         self._data_inputs = [i for i in changing if not step.operator.reads_value(i)]
@@ -146,8 +130,8 @@ class UnboundCall:
                 slots[slot] = array
 
     def _run(self, arrays: tuple[Array, ...]) -> None:
-        if self._sizes is not None:
-            self._sizes.require(arrays)
+        if self._step.checks_sizes:
+            self._require_fitting(arrays)
         results = results_of(self._kernel(*arrays), len(self._targets))
         ports = self._step.layer.outputs
         for port, (slot, fixed), array in zip(ports, self._targets, results, strict=False):
@@ -158,6 +142,14 @@ class UnboundCall:
                 require_promised(port, array)
                 _add(self._promised, array.shape)
             self._context.slots[slot] = array
+
+    def _require_fitting(self, arrays: tuple[Array, ...]) -> None:
+        """Infer shapes that have not been seen before; raise OperatorError if they contradict each other."""
+        shapes = tuple([array.shape for array in arrays])
+        if shapes not in self._fitting:
+            if (error := explain_failure(self._step.layer, arrays)) is not None:
+                raise error
+            _add(self._fitting, shapes)
 
     def _bind_again(self, arrays: tuple[Array, ...]) -> _Binding | None:
         """Bind the step if all that it would be bound to is as in the runs before; return None if not."""

@@ -10,8 +10,7 @@ import ovir
 from ovir.checks.rule import greatest
 from ovir.diagnostics.errors import Diagnostics
 from ovir.fuzzing.models import Choice
-from ovir.inference.chosen_sizes import infer_at
-from ovir.inference.models import infer_into, reshaped_parameters, set_parameters
+from ovir.inference.models import infer_at, infer_into, reshaped_parameters, set_parameters
 
 
 def assert_equal_shapes(model: ovir.Model) -> None:

@@ -48,8 +48,7 @@ def test_groups_are_pooled_in_parts() -> None:
 
 def test_neighbors_of_places() -> None:
     y, x = np.array([0.25, -0.5, 7, np.nan]), np.array([1.0, 0.5, 2.75, 0])
-    inside = np.array([True, True, True, False])
-    found = neighbors(y, x, 4, 3, inside, start=100)
+    found = neighbors(y, x, 4, 3, start=100, beyond=4)
     assert found.index.tolist() == [
         [101, 101, 104, 104],
         [100, 101, 100, 101],

@@ -11,8 +11,9 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.fast_calls import Call, Passes
 from ovir.core.parallel import threads
-from ovir.fast.base.binder_protocol import HEAVY, LIGHT, Binder, call_shares, parts_of
+from ovir.fast.base.binder_protocol import HEAVY, LIGHT, Binder, bind_elementwise, call_shares, is_native, parts_of
 from ovir.fast.base.coalesce import coalesced, memory_order
+from ovir.ops.base.elementwise import HELD_IN_BYTES
 
 _BLOCK_ELEMENTS = 1 << 18
 """Parts of this many elements stay in a cache from pass to pass."""
@@ -71,3 +72,11 @@ class _Spare:
             self._memory.append(self._binder.scratch((self._largest,), dtype or self._like.dtype))
         self._used += 1
         return self._memory[self._used - 1][: self._like.size].reshape(self._like.shape)
+
+
+def bind_function(op: Any, binder: Binder, x: Array) -> bool:
+    """Bind ``op.function(x, out)``; return False for types that NumPy does not compute in."""
+    if not is_native(x) or any(element_type in HELD_IN_BYTES for element_type in op.input_types):
+        return False
+    bind_elementwise(binder, op.function, x)
+    return True
