@@ -100,7 +100,7 @@ def detectron_output(m: Make) -> None:
     )
     m.has(
         max_detections_per_image=m.pick(1, 5),
-        class_agnostic_box_regression=False,
+        class_agnostic_box_regression=m.flag(),
         deltas_weights=[10, 10, 5, 5],
     )
 
@@ -156,17 +156,17 @@ def proposal(m: Make) -> None:
 
 @recipe("DetectionOutput")
 def detection_output(m: Make) -> None:
-    classes, shared, encoded = m.pick(2, 3), m.flag(), m.flag()
+    classes, shared, encoded, normalized = m.pick(2, 3), m.flag(), m.flag(), m.flag()
     m.set(N=m.pick(1, 2), P=m.pick(1, 4))
     m.add(f"N {4 * (1 if shared else classes)}*P", m.type("real", "f32", "f32", "f16"))
     m.add(f"N {classes}*P", m.narrow_real)
-    m.add(f"{m.pick(1, m.shape('N')[0])} {1 if encoded else 2} 4*P", m.narrow_real)
+    m.add(f"{m.pick(1, m.shape('N')[0])} {1 if encoded else 2} {4 if normalized else 5}*P", m.narrow_real)
     m.has(
         keep_top_k=[m.pick(1, 5)],
         share_location=shared,
         variance_encoded_in_target=encoded,
         nms_threshold=0.5,
-        normalized=True,
+        normalized=normalized,
     )
     m.has(code_type=m.pick("caffe.PriorBoxParameter.CORNER", "caffe.PriorBoxParameter.CENTER_SIZE"))
     m.maybe(top_k=m.pick(-1, 2, 10), background_label_id=0, confidence_threshold=0.1)
