@@ -5,6 +5,8 @@ constants and memory layouts. Each is checked, inferred and run in a worker proc
 is a fault if ovir blames itself, takes too long or too much memory, crashes, infers other types than a run gives, or
 gives results that depend on the layout of the inputs or on the processor. Models with faults are written to a folder, and the faults are
 listed once for each kind. ``tests/fuzz/test_operations.py`` does the same with a few hundred models.
+
+With ``--broken FOLDER`` the models are files of the folder that are broken at random, see ``tests/support/mutants.py``.
 """
 
 from __future__ import annotations
@@ -17,16 +19,19 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 if __name__ == "__main__":  # as a module of the repository, not of the tests
     sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1])]
 
-from fuzz.cases import VERSIONS, make_case
-from fuzz.trial import Trial, limit_memory, limit_processor_time, try_seed
+from support import mutants
+
+from fuzz.cases import Case, make_case
+from fuzz.trial import Trial, limit_memory, limit_processor_time, try_case
 
 _ROOTS = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1])]
 """Where ``ovir`` and the modules of the tests are."""
@@ -39,36 +44,49 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--count", type=int, default=1000, help="how many models to try")
     parser.add_argument("--seed", type=int, default=0, help="the seed of the first model; the others count on")
     parser.add_argument("--extreme", action="store_true", help="put NaN, infinities and large numbers into real inputs")
+    parser.add_argument("--broken", nargs="+", metavar="FOLDER", help="break the files of these folders")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="write models with faults to this folder")
     parser.add_argument("--shares", action="store_true", help="list the share of models that ran for each operation")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
+    flags = ["--extreme"] if options.extreme else ["--broken", *options.broken] if options.broken else []
     if options.worker:
-        work(options.seed, options.count, Path(options.worker), extreme=options.extreme)
+        work(options.seed, options.count, Path(options.worker), flags)
         return 0
     trials = []
-    for trial in fuzz(options.seed, options.count, options.processes, extreme=options.extreme):
+    for trial in fuzz(options.seed, options.count, options.processes, flags):
         trials.append(trial)
         if trial.fault and options.keep:
-            keep(trial, options.keep, extreme=options.extreme)
+            keep(trial, options.keep, source_of(flags)(trial.seed))
         if len(trials) % 10_000 == 0:
             print(f"{len(trials)} models, {sum(bool(t.fault) for t in trials)} with faults", flush=True)
     print(summary(trials, shares=options.shares))
     return 1 if any(trial.fault for trial in trials) else 0
 
 
-def fuzz(first: int, count: int, processes: int = 1, *, extreme: bool = False) -> Iterator[Trial]:
+def source_of(flags: Sequence[str]) -> Callable[[int], Case]:
+    """Return the function that makes the model of a seed."""
+    if "--broken" not in flags:
+        return partial(make_case, extreme="--extreme" in flags)
+    files = mutants.seeds(flags[1:])
+
+    def broken(seed: int) -> Case:
+        name, text, weights = files[seed % len(files)]
+        return Case(Path(name).stem, mutants.mutate(text, seed), weights, [], [], {})  # type: ignore[arg-type]
+
+    return broken
+
+
+def fuzz(first: int, count: int, processes: int = 1, flags: Sequence[str] = ()) -> Iterator[Trial]:
     """Try the models of these seeds in worker processes."""
     starts = range(first, first + count, _CHUNK)
     with ThreadPoolExecutor(processes) as pool:
-        for trials in pool.map(
-            lambda start: _chunk(start, min(start + _CHUNK, first + count), extreme=extreme), starts
-        ):
+        for trials in pool.map(lambda start: _chunk(start, min(start + _CHUNK, first + count), flags), starts):
             yield from trials
 
 
-def _chunk(start: int, end: int, *, extreme: bool) -> list[Trial]:
+def _chunk(start: int, end: int, flags: Sequence[str]) -> list[Trial]:
     """Try the models of the seeds from start to end; a worker that crashes is replaced by another."""
     found: list[Trial] = []
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
@@ -85,7 +103,7 @@ def _chunk(start: int, end: int, *, extreme: bool) -> list[Trial]:
                 str(end - start),
                 "--worker",
                 str(log),
-                *["--extreme"] * extreme,
+                *flags,
             ]
             try:
                 ended = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, env=environment)
@@ -96,27 +114,28 @@ def _chunk(start: int, end: int, *, extreme: bool) -> list[Trial]:
         found += [Trial(**json.loads(line)) for line in lines]
         done = start + len(lines)
         if done < end:
-            kind, opset = VERSIONS[done % len(VERSIONS)]
-            found.append(Trial(done, f"{kind}-{opset}", "crash", why, 0))
+            found.append(Trial(done, source_of(flags)(done).name, "crash", why, 0))
         start = done + 1
     return found
 
 
-def work(first: int, count: int, log: Path, *, extreme: bool = False) -> None:
-    """Try models in this process, and write a line for each to the log."""
+def work(first: int, count: int, log: Path, flags: Sequence[str]) -> None:
+    """Try models in this process, and write a line for each to the log; those with flags once, because sums of extreme
+    numbers depend on their order."""
+    source = source_of(flags)
     limit_memory()
     with log.open("w", buffering=1) as file:
         for seed in range(first, first + count):
             limit_processor_time()
-            file.write(json.dumps(asdict(try_seed(seed, extreme=extreme))) + "\n")
+            file.write(json.dumps(asdict(try_case(seed, source(seed), again=not flags))) + "\n")
 
 
-def keep(trial: Trial, folder: Path, *, extreme: bool = False) -> None:
+def keep(trial: Trial, folder: Path, case: Case) -> None:
     """Write the model of a fault, with its seed, to a folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    case, path = make_case(trial.seed, extreme=extreme), folder / f"{trial.name}-{trial.seed}"
+    path = folder / f"{trial.name}-{trial.seed}"
     path.with_suffix(".xml").write_bytes(case.text)
-    path.with_suffix(".bin").write_bytes(case.weights)
+    path.with_suffix(".bin").write_bytes(case.weights or b"")
     path.with_suffix(".txt").write_text(f"seed {trial.seed}\n{trial.fault}\n")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,9 +31,16 @@ def test_models_of_all_operations() -> None:
 
 
 def test_real_numbers_become_integers_in_one_way() -> None:
-    trials = list(operations.fuzz(0, COUNT, processes=2, extreme=True))
+    trials = list(operations.fuzz(0, COUNT, processes=2, flags=["--extreme"]))
     assert not [trial for trial in trials if trial.fault], operations.summary(trials)
     assert sum(trial.status == "ran" for trial in trials) > 0.5 * COUNT
+
+
+def test_files_that_are_broken_at_random() -> None:
+    examples = Path(__file__).parents[2] / "examples" / "xml"
+    trials = list(operations.fuzz(0, 400, processes=2, flags=["--broken", str(examples)]))
+    assert not [trial for trial in trials if trial.fault], operations.summary(trials)
+    assert len(trials) == 400
 
 
 def test_every_recipe_is_needed() -> None:
