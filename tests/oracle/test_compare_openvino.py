@@ -10,6 +10,7 @@ from support.builder import Net
 
 import ovir
 from ovir import opset13 as ops
+from ovir.debugging.engines.process import EngineProcess
 
 pytestmark = [
     pytest.mark.oracle,
@@ -73,6 +74,15 @@ def test_odd_types_are_compared(element_type: str) -> None:
     names = {layer.name for layer in found.layers} | {item.name for item in found.not_compared}
     assert names == ({"moved"} if is_plain else {"moved", "wide"})
     assert found, found.to_dict()
+
+
+@pytest.mark.parametrize("size", [1, 100, 100_000])
+def test_arrays_may_be_read_only(size: int, openvino: EngineProcess) -> None:
+    x = ops.parameter([size], "f32")
+    data = np.random.default_rng(size).standard_normal(size).astype(np.float32)
+    data.flags.writeable = False
+    with openvino.compiled(ovir.Model([ops.abs(x)], [x])) as loaded:
+        np.testing.assert_array_equal(loaded.infer([data])[0], np.abs(data))
 
 
 def test_a_type_that_the_plugin_does_not_take_is_named() -> None:

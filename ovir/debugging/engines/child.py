@@ -106,7 +106,9 @@ class OpenVino:
         self, request: Any, tensors: Sequence[WireTensor], outputs: Sequence[str] | None, keeps_state: bool
     ) -> list[WireTensor]:
         """Return the outputs for the inputs, both by position; state starts anew, unless it is kept."""
-        for index, tensor in enumerate(tensors):
+        # Bytes are read-only in the caller. The request does not hold what its tensors share the memory of.
+        held = [(*kind, bytearray(content) if isinstance(content, bytes) else content) for *kind, content in tensors]
+        for index, tensor in enumerate(held):
             request.set_input_tensor(index, self._tensor(*tensor))
         if not keeps_state:
             for state in request.query_state():
@@ -119,7 +121,6 @@ class OpenVino:
 
         element_type, size = getattr(self.package.Type, name), self.package.Shape(list(shape))
         if name != "string" and len(content):
-            content = bytearray(content) if isinstance(content, bytes) else content  # read-only in the caller
             return self.package.Tensor(np.frombuffer(content, np.uint8), size, element_type)  # shares the memory
         tensor = self.package.Tensor(element_type, size)
         if name == "string" and len(content):
