@@ -11,8 +11,8 @@ import argparse
 import re
 import tempfile
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from statistics import median
 from time import process_time
 from typing import Any
 
@@ -21,7 +21,7 @@ import openvino
 import openvino.opset13 as ops
 
 import ovir
-from benchmarks.common import Rows, report
+from benchmarks.common import Rows, Run, in_turns, report
 
 LAYERS = 12_000
 HEAD = ["model", "OpenVINO, ms", "`ovir.read_model`", "`ovir.check`"]
@@ -89,24 +89,17 @@ def measure(options: argparse.Namespace) -> Rows:
                 path = Path(folder) / "large.xml"
                 data = ops.parameter(shape, np.float32, name="data")
                 openvino.save_model(openvino.Model([build(data)], [data]), path, compress_to_fp16=False)
-                theirs, read, check = _times(core, path, options.rounds)
+                runs: dict[str, Run] = {
+                    "openvino": partial(core.read_model, path),
+                    "read": partial(_read, path),
+                    "check": partial(ovir.check, path),
+                }
+                theirs, read, check = in_turns(runs, options.rounds, process_time).values()
             yield [build.__name__, theirs * 1e3, read / theirs, check / theirs]
 
 
-def _times(core: openvino.Core, path: Path, rounds: int) -> list[float]:
-    runs: list[Callable[[], object]] = [
-        lambda: core.read_model(path),
-        lambda: ovir.read_model(path).dispose(),
-        lambda: ovir.check(path),
-    ]
-    times: list[list[float]] = [[] for _ in runs]
-    for turn in range(rounds + 1):
-        for found, run in zip(times, runs, strict=True):
-            start = process_time()
-            run()
-            if turn:  # the first round is a warm-up
-                found.append(process_time() - start)
-    return [median(found) for found in times]
+def _read(path: Path) -> None:
+    ovir.read_model(path).dispose()
 
 
 if __name__ == "__main__":

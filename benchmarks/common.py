@@ -60,28 +60,28 @@ def infer_requests(model: openvino.Model, inputs: Sequence[Array], core: openvin
     }
 
 
-def in_turns(runs: Mapping[str, Run], rounds: int) -> dict[str, float]:
+def in_turns(runs: Mapping[str, Run], rounds: int, clock: Callable[[], float] = time.perf_counter) -> dict[str, float]:
     """Return the median seconds of each run; all run in each round, so that a busy moment affects all."""
     repeats = {}
     for name, run in runs.items():
         run()
-        repeats[name] = 1 + int(MIN_SECONDS / max(_seconds(run, 2), 1e-7))
+        repeats[name] = 1 + int(MIN_SECONDS / max(_seconds(run, 2, clock), 1e-7))
     times: dict[str, list[float]] = {name: [] for name in runs}
     gc.disable()
     for _ in range(rounds):
         for name, run in runs.items():
             if repeats[name] > 1:
                 run()  # once to refill the caches after the other side
-            times[name].append(_seconds(run, repeats[name]))
+            times[name].append(_seconds(run, repeats[name], clock))
     gc.enable()
     return {name: median(found) for name, found in times.items()}
 
 
-def _seconds(run: Run, repeat: int) -> float:
-    begin = time.perf_counter()
+def _seconds(run: Run, repeat: int, clock: Callable[[], float]) -> float:
+    begin = clock()
     for _ in range(repeat):
         run()
-    return (time.perf_counter() - begin) / repeat
+    return (clock() - begin) / repeat
 
 
 def output(command: Sequence[str], environment: Mapping[str, str] | None = None) -> str:

@@ -56,7 +56,7 @@ def _round(compiled: ovir.CompiledModel, inputs: Inputs) -> tuple[float, float, 
     request._bindings.executor_for(arrays)
     bind = time.perf_counter() - start
     first = _seconds(request, inputs)
-    for _ in range(3):  # free steps bind themselves to shapes that come again
+    for _ in range(3):  # unbound steps bind themselves to shapes that come again
         _seconds(request, inputs)
     times = [_seconds(request, inputs) for _ in range(10)]
     profile, _ = profile_runs(compiled, inputs)

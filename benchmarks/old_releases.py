@@ -22,8 +22,9 @@ import numpy as np
 
 import ovir
 from benchmarks.common import Rows, folder_of_models, report
-from benchmarks.releases import OldRuntime, RefusedError, array_of, steps_of
+from benchmarks.releases import OldRuntime, array_of, steps_of
 from ovir.core.arrays import Array
+from ovir.debugging.engines.process import EngineError
 from ovir.lowering.releases import IR_VERSION_11, parse_release
 
 RELEASES = ("2021.4", "2022.1", "2022.3", "2023.3", "2024.6")
@@ -58,7 +59,7 @@ def verdict(path: Path, runtime: OldRuntime, folder: Path) -> tuple[str, str]:
         return "refused", str(error)
     try:
         results = runtime.run(folder / "lowered.xml", model, [inputs for inputs, _ in given])
-    except RefusedError as error:
+    except EngineError as error:
         return "fails", str(error)
     expected = [[_wanted(step, position, model) for position in range(len(model.outputs))] for _, step in given]
     loose = version == 10

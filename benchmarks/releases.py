@@ -7,7 +7,6 @@ environment variable ``OVIR_RELEASES`` names, and kept there. Interpreters are t
 from __future__ import annotations
 
 import os
-import pickle
 import re
 import shutil
 import subprocess
@@ -16,16 +15,15 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
 
 import numpy as np
 
 import ovir
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
-from ovir.core.encoding import decode, encode
-from ovir.system.processes import ChildProcess
+from ovir.debugging.engines.process import EngineProcess
+from ovir.fuzzing.targets import precise
+from ovir.lowering.releases import IR_VERSION_11, parse_release
 
 
 @dataclass(frozen=True)
@@ -53,16 +51,6 @@ SECONDS = 30.0
 
 class NoRuntimeError(Exception):
     """There is no interpreter for a release, or its package cannot be installed; the message says why."""
-
-
-class RefusedError(Exception):
-    """A release refused a model or failed to run it."""
-
-    def __init__(self, stage: str, message: str) -> None:
-        super().__init__(f"{stage}: {message}")
-        self.stage = stage
-        """Which stage failed: ``read``, ``compile``, ``run``, or ``crash`` for a process that has ended."""
-        self.message = message
 
 
 # --------------------------------------------------------------------------- environments
@@ -139,95 +127,46 @@ def _install(interpreter: Path, release: str, folder: Path) -> None:
 # --------------------------------------------------------------------------- runs
 
 
-class OldRuntime:
+class OldRuntime(EngineProcess):
     """A release of OpenVINO that runs models on the CPU, in f32. Use it in a ``with`` block."""
 
     def __init__(self, release: str) -> None:
         self.release = release
-        self.interpreter, self.folder = installed(release)
-        self.process: ChildProcess | None = None
-        self._messages = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as this object
+        is_first = parse_release(release) < IR_VERSION_11
+        name = f"python:{Path(__file__).with_name('inference_engine.py')}:run" if is_first else "openvino:CPU"
+        config = {} if is_first else precise(f"runtime:{release}")
+        if parse_release(release) >= (2024, 0):
+            config["KV_CACHE_PRECISION"] = "f32"
+        super().__init__(name, config, timeout=SECONDS, interpreter=os.fspath(_program(*installed(release))))
 
     def run(self, path: Path, model: ovir.Model, steps: Sequence[Mapping[str, Array]]) -> list[list[Array]]:
         """Run a file with the inputs and outputs of a model; return the outputs by position for each step.
 
         All steps run in one request, which keeps its state. Inputs have the names of tensors or Parameters.
         """
-        inputs = [port.layer.name for port in model.inputs]
-        outputs = [_name_of_data(port.layer.inputs[0].source) for port in model.outputs]
-        fed = [[_to_wire(array_of(step, port), port.element_type) for port in model.inputs] for step in steps]
-        status, value = self._call((os.fspath(path), inputs, outputs, fed))
-        if status != "ok":
-            raise RefusedError(status, value)
-        return [[_from_wire(*tensor) for tensor in step] for step in value]
+        types = [port.element_type for port in model.inputs]
+        loaded = self.load(path, types=types)
+        found = []
+        for step in steps:
+            given = [np.asarray(array_of(step, port)) for port in model.inputs]
+            arrays = [array.astype(kind.to_dtype(), copy=False) for array, kind in zip(given, types, strict=True)]
+            found.append(loaded.infer(arrays, keeps_state=True))
+        loaded.unload()
+        return found
 
-    def close(self) -> None:
-        self._stop()
-        self._messages.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def _call(self, request: Any) -> tuple[str, Any]:
-        if self.process is None:
-            self.process = ChildProcess(
-                [os.fspath(self.interpreter), "-s", os.fspath(Path(__file__).with_name("release_child.py"))],
-                env={**os.environ, "PYTHONPATH": os.fspath(self.folder), "OPENBLAS_NUM_THREADS": "1"},
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._messages,
-            )
-        process = self.process
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            with process.killed_after(SECONDS):
-                pickle.dump(request, process.stdin, protocol=4)
-                process.stdin.flush()
-                answer: tuple[str, Any] = pickle.load(process.stdout)
-        except (EOFError, OSError, pickle.UnpicklingError):
-            self._stop()
-            self._messages.seek(0)
-            last = self._messages.read()[-300:].decode("utf-8", "replace").split("\n")
-            return "crash", f"the process ended with status {process.returncode} {' '.join(last).strip()}"
-        return answer
-
-    def _stop(self) -> None:
-        if self.process is not None:
-            self.process.end()
-            self.process = None
+def _program(interpreter: Path, folder: Path) -> Path:
+    """Return a program that runs an interpreter with the packages of a folder."""
+    program = folder.with_name(f"{folder.name}.sh")
+    new = program.with_name(f".{program.name}-{os.getpid()}")
+    new.write_text(f'#!/bin/sh\nPYTHONPATH="{folder}" exec "{interpreter}" -s "$@"\n')
+    new.chmod(0o700)
+    return new.replace(program)
 
 
 def array_of(step: Mapping[str, Array], port: ovir.Port) -> Array:
     """Return the array for an input, by the name of its tensor or its Parameter."""
     return next(step[name] for name in (*port.names, port.layer.name) if name in step)
-
-
-def _name_of_data(port: ovir.Port | None) -> str:
-    """Return what the Inference Engine calls a tensor."""
-    assert port is not None
-    return port.layer.name if len(port.layer.outputs) == 1 else f"{port.layer.name}.{port.layer.outputs.index(port)}"
-
-
-def _to_wire(array: Array, element_type: ElementType) -> tuple[str, tuple[int, ...], Any]:
-    array = np.asarray(array)
-    if element_type.kind == "string":
-        return "string", array.shape, [str(text) for text in array.reshape(-1)]
-    if array.dtype != element_type.to_dtype():
-        array = array.astype(element_type.to_dtype())
-    return str(element_type), array.shape, encode(array, element_type).tobytes()
-
-
-def _from_wire(name: str, shape: tuple[int, ...], content: Any) -> Array:
-    element_type = ElementType.parse(name)
-    if element_type.kind == "string":
-        return np.array(content, dtype=element_type.to_dtype()).reshape(shape)
-    return decode(np.frombuffer(content, np.uint8), element_type, shape)
 
 
 # --------------------------------------------------------------------------- expected outputs

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import argparse
 import re
-import time
-from statistics import median
+from functools import partial
 
-from benchmarks.common import Rows, output, report, with_bytecode
+from benchmarks.common import Rows, in_turns, output, report, with_bytecode
 
 HEAD = ["process", "ovir, ms", "other, ms", "ratio"]
 _FILE = "examples/xml/digits.xml"
@@ -36,17 +35,9 @@ PAIRS = {
 
 def measure(options: argparse.Namespace) -> Rows:
     with with_bytecode() as environment:
-        for name, commands in PAIRS.items():
-            if not re.search(options.only, name):
-                continue
-            times: tuple[list[float], list[float]] = [], []
-            for number in range(options.rounds + 1):
-                for found, command in zip(times, commands, strict=True):
-                    begin = time.perf_counter()
-                    output(command, environment)
-                    if number:
-                        found.append(time.perf_counter() - begin)
-            ours, theirs = map(median, times)
+        for name in filter(re.compile(options.only).search, PAIRS):
+            runs = {str(side): partial(output, command, environment) for side, command in enumerate(PAIRS[name])}
+            ours, theirs = in_turns(runs, options.rounds).values()
             yield [name, ours * 1e3, theirs * 1e3, ours / theirs]
 
 

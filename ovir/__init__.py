@@ -4,6 +4,8 @@
 ``__init__.pyi`` imports the names; it is written with the stubs of the opsets.
 """
 
+import sys
+
 TYPE_CHECKING = False  # importing typing, or __future__, takes time, in which Ctrl-C would print a traceback
 if TYPE_CHECKING:
     from typing import Any
@@ -78,21 +80,42 @@ _ELSEWHERE = {
 
 
 def __getattr__(name: str) -> "Any":
-    """Load a public name, or the functions of an opset, on its first use."""
-    import importlib.util
+    """Load a public name on its first use."""
+    import importlib
 
     module = _MODULES.get(name)
     if module is None:
-        if not name.startswith("opset") or importlib.util.find_spec(f"{__name__}.{name}") is None:
-            way = f": use {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}{way}")
-        return importlib.import_module(f"{__name__}.{name}")
+        way = f": use {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{way}")
     value = globals()[name] = getattr(importlib.import_module(module), name)
     return value
 
 
 def __dir__() -> list[str]:
     """Return the public names, and those of the opsets."""
-    from ovir.ops.base.opsets import NEWEST_OPSET
+    return [*__all__, *_OPSETS, "__version__"]
 
-    return [*__all__, *(f"opset{number}" for number in range(1, NEWEST_OPSET + 1)), "__version__"]
+
+class _Opset(type(sys)):
+    """The module of an opset: the functions that create its layers, each made on its first use."""
+
+    def __getattr__(self, name: str) -> "Any":
+        """Make a function, or ``__all__``."""
+        if name.startswith("__") and name != "__all__":  # tools ask all modules for these
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        from ovir.building.opset import member
+
+        value = member(int(self.__name__.rpartition("opset")[2]), name)
+        setattr(self, name, value)
+        return value
+
+    def __dir__(self) -> "list[str]":
+        """Return the names of the functions."""
+        names: list[str] = self.__all__
+        return names
+
+
+_OPSETS = [f"opset{number}" for number in range(1, 18)]
+for _opset in _OPSETS:
+    _module = _Opset(f"{__name__}.{_opset}", f"The operations of {_opset} as functions that create layers.")
+    globals()[_opset] = sys.modules[_module.__name__] = _module

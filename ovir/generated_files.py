@@ -1,13 +1,12 @@
 """Write all files that follow from the code: ``python -m ovir.generated_files``, in the folder of the project.
 
-These are the index of the operations, the modules and stubs of the opsets, and pages of the documentation.
+These are the index of the operations, the stubs of the opsets, and pages of the documentation.
 ``tests/test_generated.py`` fails while one of them is out of date.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -15,17 +14,8 @@ from pathlib import Path
 
 import ovir
 from ovir.building.stubs import stub
-from ovir.checks.rules import CODES
-from ovir.checks.rules.devices import LIMITS
-from ovir.cli.pages.operation_markdown import operations_page
-from ovir.cli.pages.operation_pages import entries
-from ovir.cli.pages.reference import page as commands_page
-from ovir.export.exporters import NOT_EXPORTED, rows
-from ovir.lowering.constructs import CONSTRUCTS
-from ovir.lowering.registry import decomposition_of
-from ovir.lowering.releases import IR_VERSION_11, OPERATIONS_SINCE, Release, release_of_opset, release_text
-from ovir.ops import find, import_all
-from ovir.ops.base.opsets import NEWEST_OPSET, OPERATIONS
+from ovir.ops import import_all
+from ovir.ops.base.opsets import NEWEST_OPSET
 from ovir.ops.base.registry import declared_versions
 
 COMMAND = "python -m ovir.generated_files"
@@ -48,99 +38,10 @@ def index() -> str:
     return "\n".join(lines)
 
 
-def opset_module(opset: int) -> str:
-    """Return the module of an opset."""
-    lines = (
-        f'"""The operations of opset{opset} as functions that create layers; opset{opset}.pyi has their signatures."""',
-        "",
-        "from ovir.building.opset import contents",
-        "",
-        "__all__, __getattr__, __dir__ = contents(__name__)",
-        "",
-    )
-    return "\n".join(lines)
-
-
 def package_stub() -> str:
     """Return the stub of the package ``ovir``, for type checkers and editors."""
     imports = [f"from {getattr(ovir, name).__module__} import {name} as {name}" for name in ovir.__all__]
     return "\n".join([*sorted(imports), "", "__version__: str", f"__all__ = {ovir.__all__!r}", ""])
-
-
-def with_counts(text: str) -> str:
-    """Return README.md with the counts of operation versions as they are now."""
-    listed = entries()
-    counts = {
-        "total": len(listed),
-        "newest": NEWEST_OPSET,
-        "inferred": sum(entry.infers for entry in listed),
-        "run": sum(entry.runs for entry in listed),
-    }
-    sentence = "Of the {total} operation versions of opsets 1 to {newest}, {inferred} are inferred and {run} are run"
-    found, count = re.subn(re.sub(r"{\w+}", r"\\d+", sentence), sentence.format(**counts), text)
-    assert count == 1, "README.md must have one sentence with the counts of operation versions"
-    return found
-
-
-def with_releases(text: str) -> str:
-    """Return docs/old-releases.md with the tables of what is rewritten for which release."""
-    by_release: dict[Release, tuple[list[str], list[str]]] = {}
-    for kind, versions in sorted(OPERATIONS.items()):
-        for opset in versions:
-            cls = find(kind, opset)
-            release = OPERATIONS_SINCE.get((kind, opset)) or release_of_opset(opset)
-            if cls is not None and release >= IR_VERSION_11:
-                cells = by_release.setdefault(release, ([], []))
-                cells[decomposition_of(cls) is None].append(f"{kind}-{opset}")
-    table = ["| new in | rewritten for older releases | not rewritten |", "|---|---|---|"]
-    for release, cells in sorted(by_release.items()):
-        table.append(f"| {release_text(release)} | {' | '.join(', '.join(cell) for cell in cells)} |")
-    found = ["| operation | releases | what fails | what is done |", "|---|---|---|---|"]
-    for construct in CONSTRUCTS:
-        types = ", ".join(sorted(construct.types)) or "any"
-        releases = " to ".join(dict.fromkeys(map(release_text, (construct.first, construct.last))))
-        done = (construct.rewrite.__doc__ or "").strip().rstrip(".")
-        found.append(f"| {types} | {releases} | {construct.reason} | {done[:1].lower() + done[1:]} |")
-    return _between(_between(text, "operation versions", table), "constructs", found)
-
-
-def with_limits(text: str) -> str:
-    """Return docs/devices.md with the table of what devices do not take."""
-    table = ["| device | what | code | until | source |", "|---|---|---|---|---|"]
-    for limit in LIMITS:
-        until = release_text(limit.until) if limit.until is not None else ""
-        table.append(f"| {limit.device} | {limit.says} | {limit.code.id} | {until} | {limit.source} |")
-    return _between(text, "limits", table)
-
-
-def with_exports(text: str) -> str:
-    """Return docs/onnx.md with the table of what operations are exported as."""
-    exported = list(rows())
-    left = sum(target == NOT_EXPORTED for _, target, _ in exported)
-    count = (
-        f"Of {len(exported)} operation versions, {len(exported) - left} are exported, and {left} run *{NOT_EXPORTED}*."
-    )
-    lines = ["", count, "", "| operation | exported as | limits |", "|---|---|---|"]
-    lines += [f"| {operation} | {target} | {limits} |" for operation, target, limits in exported]
-    return _between(text, "exports", [*lines, ""])
-
-
-def with_codes(text: str) -> str:
-    """Return docs/diagnostics.md with a section for each code."""
-    return _between(text, "codes", "\n\n".join(code.section for code in CODES.values()).splitlines())
-
-
-def _between(text: str, name: str, lines: list[str]) -> str:
-    """Return a page with these lines between its comments ``begin: name`` and ``end: name``."""
-    before, _, rest = text.partition(f"<!-- begin: {name} -->\n")
-    _, end, after = rest.partition(f"<!-- end: {name} -->")
-    assert end, f"the page has no place for {name}"
-    return "".join([before, f"<!-- begin: {name} -->\n", *(f"{line}\n" for line in lines), end, after])
-
-
-def _only(make: Callable[[], str]) -> Callable[[str], str]:
-    """Return the function for a file that is generated as a whole."""
-    return lambda _: make()
 
 
 STUBS: dict[str, Callable[[], str]] = {
@@ -148,34 +49,23 @@ STUBS: dict[str, Callable[[], str]] = {
     **{f"ovir/opset{opset}.pyi": partial(stub, opset) for opset in range(1, NEWEST_OPSET + 1)},
 }
 """The files that git ignores and ``hatch_build.py`` writes as well, each with the function that returns its content."""
-FILES: dict[str, Callable[[str], str]] = {
-    INDEX: _only(index),
-    **{f"ovir/opset{opset}.py": _only(partial(opset_module, opset)) for opset in range(1, NEWEST_OPSET + 1)},
-    **{name: _only(make) for name, make in STUBS.items()},
-    "docs/diagnostics.md": with_codes,
-    "docs/operations.md": _only(operations_page),
-    "docs/old-releases.md": with_releases,
-    "docs/devices.md": with_limits,
-    "docs/onnx.md": with_exports,
-    "docs/reference/commands.md": _only(commands_page),
-    "README.md": with_counts,
-}
-"""The generated files, each with the function from the contents that it has to those that it should have."""
 
 
-def generated(name: str) -> tuple[str, str]:
-    """Return the contents that a file has, and those that it should have."""
-    path = ROOT / name
-    present = path.read_text(encoding="utf-8") if path.exists() else ""
-    return present, FILES[name](present)
+def expected_files() -> dict[str, str]:
+    """Return the generated files with the contents that they should have."""
+    from docs.pages import PAGES  # beside the package in the repository
+
+    stubs = {name: make() for name, make in STUBS.items()}
+    pages = {name: make((ROOT / name).read_text(encoding="utf-8")) for name, make in PAGES.items()}
+    return {INDEX: index(), **stubs, **pages}
 
 
 def main() -> None:
-    for name in FILES:
-        present, expected = generated(name)
-        if present == expected:
+    for name, expected in expected_files().items():
+        path = ROOT / name
+        if path.exists() and path.read_text(encoding="utf-8") == expected:
             continue
-        (ROOT / name).write_text(expected, encoding="utf-8")
+        path.write_text(expected, encoding="utf-8")
         print(f"wrote {name}")
         if name == INDEX:  # the other files follow from it
             os.execv(sys.executable, [sys.executable, "-m", "ovir.generated_files"])

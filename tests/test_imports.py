@@ -56,7 +56,7 @@ def imported(tree: ast.AST) -> Iterator[tuple[str, bool]]:
             assert node.module is not None, "relative imports are not used"
             for alias in node.names:
                 name = f"{node.module}.{alias.name}"
-                yield name if name in modules() else node.module, at_run_time
+                yield name if name in modules() or alias.name.startswith("opset") else node.module, at_run_time
         elif (name := named_module(node)) is not None:
             yield name, at_run_time
 

@@ -1,4 +1,4 @@
-"""Adds a page for each operation to the site, from what ``ovir ops OPERATION --markdown`` prints."""
+"""Adds a page for each operation to the site."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from mkdocs.structure.pages import Page
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # the package beside these documents, not an installed one
 
-from ovir.cli.pages.operation_markdown import groups, operation_page, operations_page
-from ovir.cli.pages.operation_pages import versions_of
+from docs.pages.operations import groups, operation_page, operations_page
+from ovir.cli.operations import versions_of
 
 LIST = "operations.md"
 

@@ -103,7 +103,7 @@ def generate_inputs(model: Model, seed: int = 0, only: Sequence[int] | None = No
             domain = domains.get(port) or _domain_by_name(port)
             rng = np.random.default_rng([seed, i])
             with memory_errors_named(port.layer):
-                array = _draw(rng, port.element_type, port.shape.to_tuple(), domain)
+                array = draw_array(rng, port.element_type, port.shape.to_tuple(), domain)
             made.append(RandomInput(port, array, domain))
     return made
 
@@ -117,7 +117,10 @@ def _domain_by_name(port: Port) -> Domain | None:
     return None
 
 
-def _draw(rng: np.random.Generator, element_type: ElementType, shape: tuple[int, ...], domain: Domain | None) -> Array:
+def draw_array(
+    rng: np.random.Generator, element_type: ElementType, shape: tuple[int, ...], domain: Domain | None
+) -> Array:
+    """Return values of a type in a domain; without one, usual values of this type."""
     if element_type.is_dynamic:
         element_type = f32
     if element_type.kind == "string":

@@ -68,6 +68,11 @@ def inputs_of(cls: type[Operator]) -> tuple[tuple[str, ...], int, bool]:
     return names, required, variadic
 
 
+def has_bodies(cls: type[Operator]) -> bool:
+    """Return whether layers of an operation have bodies, whose inputs are added after the layer is created."""
+    return "bodies" in method_signature(cls.infer).keywords
+
+
 def arguments_of(cls: type[Operator]) -> tuple[Argument, ...]:
     """Return the arguments of the function that creates layers of an operation, without those that all functions
     have."""
@@ -88,7 +93,7 @@ def _declared(cls: type[Operator]) -> Iterator[Argument]:
     names, required, variadic = inputs_of(cls)
     for index, name in enumerate(names):
         yield Argument(name, Kind.INPUT, name, default=REQUIRED if index < required else None)
-    if variadic:
+    if variadic and not has_bodies(cls):
         yield Argument("inputs", Kind.INPUTS, "*")
     for spec in cls.attributes.values():
         yield Argument(
@@ -109,8 +114,8 @@ def _listed(word: str, known: dict[str, Argument]) -> Argument:
     return Argument(name, own.kind, own.source, own.attribute, default)
 
 
-def signature_of(arguments: Sequence[Argument]) -> inspect.Signature:
-    """Return the signature of a function with these arguments, and with those that all functions have."""
+def signature_of(arguments: Sequence[Argument], others: Sequence[str]) -> inspect.Signature:
+    """Return the signature of a function with these arguments, a name and other keywords."""
     positional = [a for a in arguments if not a.is_keyword]
     keywords = [a for a in arguments if a.is_keyword]
     usual, only = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
@@ -118,6 +123,6 @@ def signature_of(arguments: Sequence[Argument]) -> inspect.Signature:
         *(inspect.Parameter(a.name, usual, default=a.shown_default) for a in positional),
         inspect.Parameter("name", usual, default=None),
         *(inspect.Parameter(a.name, only, default=a.shown_default) for a in keywords),
-        *(inspect.Parameter(name, only, default=None) for name in ("tensor_names", "rt_info")),
+        *(inspect.Parameter(name, only, default=None) for name in others),
     ]
     return inspect.Signature(parameters)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ovir import ops
-from ovir.building.arguments import REQUIRED, Argument, Kind, arguments_of, inputs_of, signature_of
+from ovir.building.arguments import REQUIRED, Argument, Kind, arguments_of, has_bodies, inputs_of, signature_of
 from ovir.building.bodies import IfLayer, IterationLayer, LoopLayer
 from ovir.building.creation import (
     Call,
@@ -20,7 +20,7 @@ from ovir.building.creation import (
     ports_of,
     rt_info_of,
 )
-from ovir.building.values import Info, Shape, Tensor, TensorNames, Type, as_array, as_attribute, as_element_type
+from ovir.building.values import Info, Shape, TensorNames, Type, as_array, as_attribute, as_element_type
 from ovir.core.element_types import ElementType
 from ovir.core.shapes import as_shape
 from ovir.diagnostics.wording import did_you_mean
@@ -32,6 +32,8 @@ from ovir.ops.infrastructure import Const, Parameter
 Function = Callable[..., Layer]
 Attributes = dict[str, tuple[Attribute, Any]]
 """Attributes of a call by their names in files, with their values."""
+LAYER_CLASSES: dict[str, type[Layer]] = {"If": IfLayer, "Loop": LoopLayer, "TensorIterator": IterationLayer}
+"""The classes of layers with bodies, whose methods add the bodies, inputs and outputs."""
 
 
 def make_function(opset: int, name: str, type_name: str, birth: int) -> Function:
@@ -69,7 +71,8 @@ class _Creator:
         self.cls = cls
         self.path = path
         self.arguments = arguments_of(cls)
-        self.signature = signature_of(self.arguments)
+        self.layer_class = LAYER_CLASSES.get(cls.type, Layer)
+        self.signature = signature_of(self.arguments, ["rt_info"] if has_bodies(cls) else ["tensor_names", "rt_info"])
         self.inputs = [argument for argument in self.arguments if argument.kind is Kind.INPUT]
         order, required, _ = inputs_of(cls)
         self.inputs.sort(key=lambda argument: order.index(argument.source))
@@ -95,6 +98,7 @@ class _Creator:
             self._sources(call),
             {name: value for name, (_, value) in attributes.items()},
             Options(given.get("name"), given.get("tensor_names"), given.get("rt_info")),
+            kind=self.layer_class,
         )
 
     # ----- inputs
@@ -175,7 +179,7 @@ def _add(call: Call, found: Attributes, label: str, spec: Attribute, value: Any,
         found[spec.name] = spec, typed
 
 
-# --------------------------------------------------------------------------- Parameter, Const and bodies
+# --------------------------------------------------------------------------- Parameter and Const
 
 
 def handwritten(cls: type[Operator], path: str) -> Callable[..., Layer] | None:
@@ -234,48 +238,7 @@ def _constant(cls: type[Operator], path: str) -> Callable[..., Layer]:
     return constant
 
 
-def _if_op(cls: type[Operator], path: str) -> Callable[..., IfLayer]:
-    def if_op(execution_condition: Tensor, name: str | None = None, *, rt_info: Info | None = None) -> IfLayer:
-        tensors = {"execution_condition": execution_condition}
-        layer = _empty(cls, path, IfLayer, tensors, Options(name, rt_info=rt_info))
-        assert isinstance(layer, IfLayer)
-        return layer
-
-    return if_op
-
-
-def _loop(cls: type[Operator], path: str) -> Callable[..., LoopLayer]:
-    def loop(
-        trip_count: Tensor, execution_condition: Tensor, name: str | None = None, *, rt_info: Info | None = None
-    ) -> LoopLayer:
-        tensors = {"trip_count": trip_count, "execution_condition": execution_condition}
-        layer = _empty(cls, path, LoopLayer, tensors, Options(name, rt_info=rt_info))
-        assert isinstance(layer, LoopLayer)
-        return layer
-
-    return loop
-
-
-def _tensor_iterator(cls: type[Operator], path: str) -> Callable[..., IterationLayer]:
-    def tensor_iterator(name: str | None = None, *, rt_info: Info | None = None) -> IterationLayer:
-        layer = _empty(cls, path, IterationLayer, {}, Options(name, rt_info=rt_info))
-        assert isinstance(layer, IterationLayer)
-        return layer
-
-    return tensor_iterator
-
-
-def _empty(cls: type[Operator], path: str, kind: type[Layer], tensors: Mapping[str, Tensor], options: Options) -> Layer:
-    """Return a layer with these inputs, whose bodies and outputs are added later."""
-    call = Call(path, tensors)
-    ports = ports_of(call, cls, list(tensors), list(tensors.values()))
-    return create(call, cls(), ports.values(), {}, options, kind=kind)
-
-
 _MAKERS: dict[str, Callable[[type[Operator], str], Callable[..., Layer]]] = {
     "Const": _constant,
-    "If": _if_op,
-    "Loop": _loop,
     "Parameter": _parameter,
-    "TensorIterator": _tensor_iterator,
 }

@@ -1,9 +1,7 @@
-"""Contents of the modules ``ovir.opset1`` to ``ovir.opset17``: functions, each made on its first use."""
+"""The functions of the modules ``ovir.opset1`` to ``ovir.opset17``, which ``ovir/__init__.py`` makes."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -11,23 +9,18 @@ from ovir.diagnostics.wording import did_you_mean
 from ovir.ops.base import opsets
 
 
-def contents(module: str) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
-    """Return ``__all__``, ``__getattr__`` and ``__dir__`` of the module of an opset."""
-    opset = int(module.rpartition("opset")[2])
+def member(opset: int, name: str) -> Any:
+    """Return a function of the module of an opset, or its ``__all__``."""
     known = functions(opset)
+    if name == "__all__":
+        return list(known)
+    if name not in known:
+        meant = did_you_mean(name, known, "{}")
+        raise AttributeError(f"opset{opset} has no operation '{name}'{f'; {meant}' if meant else ''}")
+    from ovir.building.functions import make_function  # imports NumPy and the operations' base classes
 
-    def load(name: str) -> Any:
-        if name not in known:
-            meant = did_you_mean(name, known, "{}")
-            raise AttributeError(f"opset{opset} has no operation '{name}'{f'; {meant}' if meant else ''}")
-        from ovir.building.functions import make_function  # imports NumPy and the operations' base classes
-
-        version = known[name]
-        function = make_function(opset, name, version.type, version.opset)
-        setattr(sys.modules[module], name, function)
-        return function
-
-    return list(known), load, lambda: list(known)
+    version = known[name]
+    return make_function(opset, name, version.type, version.opset)
 
 
 @cache

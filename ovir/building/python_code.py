@@ -107,13 +107,13 @@ class Program:
             bodies[key] = take_name(f"{name}_{key}", self._taken)
             yield f"{bodies[key]} = {function}()"
         sources = [statements.source(port) for port in layer.inputs]
-        version = version_of(layer)
+        version, op = version_of(layer), layer.operator
         assert version is not None
-        function = statements.functions.name(version)
-        arguments = [*sources[: FIXED_INPUTS[layer.type]], *common_arguments(layer)]
-        yield assignment(name, function, arguments)
-        assert layer.operator is not None
-        wiring = layer.operator.wiring
+        assert op is not None
+        _, own, _ = inputs_of(type(op))  # methods add the others
+        arguments = [*sources[:own], *common_arguments(layer)]
+        yield assignment(name, statements.functions.name(version), arguments)
+        wiring = op.wiring
         if layer.type == "If":
             yield from _branches(name, bodies, sources, wiring)
         else:
@@ -369,9 +369,6 @@ def assignment(name: str, function: str, arguments: Sequence[str]) -> str:
 
 
 # --------------------------------------------------------------------------- bodies
-
-FIXED_INPUTS = {"If": 1, "Loop": 2, "TensorIterator": 0}
-"""The number of inputs that the function takes; the others are added by methods."""
 
 
 def _branches(name: str, bodies: Mapping[str, str], sources: list[str], wiring: Mapping[str, BodyMap]) -> Iterator[str]:

@@ -13,11 +13,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from ovir import ops
-from ovir.building.arguments import REQUIRED, Argument, Kind, arguments_of
-from ovir.building.functions import documentation, handwritten
+from ovir.building.arguments import REQUIRED, Argument, Kind, arguments_of, has_bodies
+from ovir.building.functions import LAYER_CLASSES, documentation, handwritten
 from ovir.building.opset import functions
 from ovir.core.element_types import ElementType
 from ovir.core.shapes import Dimension, PartialShape
+from ovir.graph.layers import Layer
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.opsets import Version
 
@@ -101,7 +102,8 @@ def _arguments(cls: type[Operator]) -> tuple[list[str], str]:
     arguments = arguments_of(cls)
     found = [_argument(a) for a in arguments if not a.is_keyword]
     keywords = [_argument(a) for a in arguments if a.is_keyword]
-    return [*found, *_NAME, *keywords, *_OTHERS], "Layer"
+    others = _OTHERS[1:] if has_bodies(cls) else _OTHERS
+    return [*found, *_NAME, *keywords, *others], LAYER_CLASSES.get(cls.type, Layer).__name__
 
 
 _NAME = ("name: str | None = None", "*")

@@ -81,7 +81,7 @@ def check(
             newest one, is an error.
         skip: Codes (``OVIR510``) whose rules are not run.
         clock: Called with the time of each stage.
-        untrusted: Whether the file or folder comes from strangers: what it could do to its reader is an error. Each
+        untrusted: Whether the file or folder is untrusted: what it could do to its reader is an error. Each
             file is checked in a process of its own, within a ``Budget`` of time and memory; the ``model`` must be a
             path.
 
@@ -126,8 +126,7 @@ DEVICES = ("CPU", "GPU", "NPU")
 
 def _collect(model: Source, weights: Any, options: CheckOptions, clock: Clock | None) -> Diagnostics:
     """Read the file, infer it and apply the rules; dispose of the model before returning."""
-    from ovir.checks.constant_types import fold_constant_types  # these import the rules, which only a check needs
-    from ovir.checks.foreign_weights import report_foreign_weights
+    from ovir.checks.foreign_weights import report_foreign_weights  # these import the rules, which only a check needs
     from ovir.checks.rules.constants import written_twice
 
     diagnostics = Diagnostics()
@@ -145,11 +144,14 @@ def _collect(model: Source, weights: Any, options: CheckOptions, clock: Clock | 
                 check_names(document.model, diagnostics)
         with _timed("rules", clock):
             failing = frozenset(d.layer for d in diagnostics if d.layer is not None and _is_refusal(d))
-            context = Context(document.root, document.file, document.weights, document.model, options, failing)
+            context = Context(**vars(document), options=options, failing=failing)
             _apply_rules(context, diagnostics)
             if FOREIGN_WEIGHTS.id not in options.skip:
-                report_foreign_weights(context, document.mark, diagnostics)
-            fold_constant_types(context, diagnostics)
+                report_foreign_weights(context, diagnostics)
+            if any(d.code == OWN_TYPE.id for d in diagnostics):
+                from ovir.checks.constant_types import fold_constant_types  # hardly any file needs it
+
+                fold_constant_types(context, diagnostics)
             if options.untrusted:
                 context.choose_sizes()  # nothing reads the types of the file any more
                 _apply_rules(context, diagnostics, of_runs=True)

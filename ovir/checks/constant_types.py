@@ -41,7 +41,7 @@ def fold_constant_types(context: Context, diagnostics: Diagnostics) -> None:
     one says what its messages say of the type and the size, and names the element type that fits.
     """
     wrong = {d.layer for d in diagnostics if d.code == OWN_TYPE.id}
-    for layer in context.by_type.get("Const", ()) if wrong else ():
+    for layer in context.by_type.get("Const", ()):
         if layer.title in wrong:
             _fold(layer, diagnostics)
 

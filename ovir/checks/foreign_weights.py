@@ -30,13 +30,11 @@ from ovir.diagnostics.codes import (
     Code,
     Severity,
 )
-from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
+from ovir.diagnostics.diagnostic import Diagnostic, diagnose
 from ovir.diagnostics.errors import Diagnostics
 from ovir.diagnostics.wording import plural
 from ovir.graph.layers import Layer
-from ovir.ir.elements import line_of
 from ovir.ir.reader import SAVED_APART
-from ovir.ir.weights import WeightsMark
 from ovir.ops.infrastructure import Const
 
 
@@ -59,22 +57,21 @@ _FOLLOWING = (
 """Diagnostics that depend on the values of constants."""
 
 
-def report_foreign_weights(context: Context, mark: WeightsMark | None, diagnostics: Diagnostics) -> None:
+def report_foreign_weights(context: Context, diagnostics: Diagnostics) -> None:
     """Replace the diagnostics that follow from the weights of another model by one error, if the evidence is clear.
 
-    It is if the .xml has a ``mark`` with another size, which reading has reported, or another checksum. A mark that
+    It is if the .xml has a mark with another size, which reading has reported, or another checksum. A mark that
     matches proves that the weights belong to the .xml, however odd they are.
     """
     if context.weights.missing:
         return
-    data = context.weights.data
+    data, mark = context.weights.data, context.mark
     if mark is not None and (mark.size != data.size or not mark.has_checksum(data)):
         following = _discard_following(diagnostics)
         if mark.size == data.size:
             name = Path(context.weights.name).name
             message = f"{name} has the size, but not the checksum of the weights that the .xml was saved with"
-            place = Place(context.file, line_of(context.root))
-            diagnostics.add(diagnose(FOREIGN_WEIGHTS, f"{message}{following}", place, hint=SAVED_APART))
+            diagnostics.add(diagnose(FOREIGN_WEIGHTS, f"{message}{following}", context.place, hint=SAVED_APART))
         return
     if not any(d.code in _FOLLOWING for d in diagnostics):
         return
@@ -110,7 +107,7 @@ def report_foreign_weights(context: Context, mark: WeightsMark | None, diagnosti
         f"do not fit ({listed}){_discard_following(diagnostics)}"
     )
     hint = "pass the .bin that was written with the .xml, then check again"
-    diagnostics.add(diagnose(FOREIGN_WEIGHTS, message, Place(context.file, line_of(context.root)), hint=hint))
+    diagnostics.add(diagnose(FOREIGN_WEIGHTS, message, context.place, hint=hint))
 
 
 def _leave_out_what_follows(cause: Diagnostic, diagnostics: Diagnostics) -> None:

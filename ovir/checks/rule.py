@@ -12,7 +12,6 @@ from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
-from lxml import etree
 
 from ovir.checks.conditions import Ending, ending
 from ovir.checks.options import CheckOptions
@@ -26,7 +25,7 @@ from ovir.diagnostics.errors import OperatorError
 from ovir.graph.layers import Layer, Port
 from ovir.inference.chosen_sizes import infer_at
 from ovir.inference.models import reshaped_parameters
-from ovir.ir.weights import WeightBytes
+from ovir.ir.reader import Document
 from ovir.model import Model
 from ovir.ops.base.domains import DomainRule
 from ovir.ops.base.operator import Operator
@@ -36,13 +35,9 @@ from ovir.ops.state import ReadValueBase
 
 
 @dataclass(frozen=True)
-class Context:
+class Context(Document[Model]):
     """All that rules can look at: the model, its file and its weights."""
 
-    root: etree._Element
-    file: str | None
-    weights: WeightBytes
-    model: Model
     options: CheckOptions
     failing: frozenset[str]
     """The titles of the layers that cannot be used as they are."""
@@ -117,20 +112,20 @@ class Context:
         return times
 
     @cached_property
-    def constants(self) -> list[Constant]:
+    def constants(self) -> list[StoredConstant]:
         """Return the constants with data in the weights; constants of the same place and type are one."""
-        found: dict[Blob | None, Constant] = {}
+        found: dict[Blob | None, StoredConstant] = {}
         for layer in self.by_type.get("Const", ()):
             if (
                 isinstance(op := layer.operator, Const)
                 and op.constant_data is not None
                 and "value" not in layer.attributes
             ):
-                found.setdefault(op.constant_data, Constant(op)).layers.append(layer)
+                found.setdefault(op.constant_data, StoredConstant(op)).layers.append(layer)
         return list(found.values())
 
     @cached_property
-    def filled(self) -> list[Constant]:
+    def filled(self) -> list[StoredConstant]:
         """Return the constants of more than one number, without short lists of integers, such as axes, and strings."""
         return [constant for constant in self.constants if constant.is_filled]
 
@@ -172,7 +167,7 @@ _WHOLE_BLOCKS = {u3: 8, u6: 4}
 
 
 @dataclass(eq=False)
-class Constant:
+class StoredConstant:
     """A range of bytes in the weights, and the Const layers that use it."""
 
     op: Const
@@ -283,7 +278,7 @@ def constant_of(port: Port) -> Array | None:
     """Return the data of an input that is a Const of the file, else None."""
     if port.source is None or not isinstance(op := port.source.layer.operator, Const):
         return None
-    return Constant(op).data
+    return StoredConstant(op).data
 
 
 def means_open_end(data: Array) -> Array:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ovir.cli.main import COMMANDS, parser
-from ovir.cli.options.arguments import file_name, output_file
+from ovir.cli.options.arguments import FileName
 from ovir.ops.base.opsets import OPERATIONS, TOKENIZERS
 
 Completer = Callable[..., Iterable[str]]
@@ -53,7 +53,7 @@ def _completer_of(action: argparse.Action) -> Completer:
         return _either(_one_of(DEVICES), _files((".xml", ".npz", ".onnx")))
     if action.dest == "input":
         return _value_of_input
-    if action.type in (file_name, output_file):
+    if isinstance(action.type, type) and issubclass(action.type, FileName):
         return _files(tuple(endings))
     return _one_of(())
 

@@ -227,7 +227,7 @@ def _failed(error: Exception, arguments: argparse.Namespace) -> int:
     _print_trace(error)
     status = getattr(arguments, "error_status", None)
     if isinstance(error, OvirError):
-        print_message("\n".join([str(error), *getattr(error, "__notes__", ())]))
+        print_message(_with_options("\n".join([str(error), *getattr(error, "__notes__", ())]), arguments))
         return status or status_of(error.diagnostics)
     if isinstance(error, OSError):
         if error.filename is None:
@@ -242,6 +242,14 @@ def _failed(error: Exception, arguments: argparse.Namespace) -> int:
     hint = f"{OWN_FAULT}, with what OVIR_DEBUG=1 shows"
     print_message(str(diagnose(INTERNAL, f"{type(error).__name__}: {error}", hint=hint)))
     return status or WRONG
+
+
+def _with_options(text: str, arguments: argparse.Namespace) -> str:
+    """Return a message with options in place of the arguments of Python, such as ``max_tokens``."""
+    for action in arguments.parser._actions if "parser" in arguments else ():
+        if "_" in action.dest and action.option_strings:
+            text = re.sub(rf"(?<![\w./']){action.dest}(?![\w=./'])", action.option_strings[-1], text)
+    return text
 
 
 _MEMORY_HINT = "`ovir show --memory` shows what a run takes; smaller inputs (--shape) or --keep-compressed take less"

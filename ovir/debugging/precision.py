@@ -21,10 +21,9 @@ from ovir.diagnostics.wording import did_you_mean, plural
 from ovir.graph.layers import Layer
 from ovir.model import Model, read_model
 from ovir.runtime.compiled import CompiledModel
-from ovir.runtime.emulation import Emulation
+from ovir.runtime.emulation import NARROW, Emulation
 from ovir.runtime.listeners import Listener
 from ovir.runtime.partial_runs import PartialRuns, Tensors
-from ovir.runtime.round_to_half import NARROW
 
 TOLERANCES = {"f16": 0.01, "bf16": 0.05, "int8": 0.1}
 """The default tolerance for each type: the root mean square of an output's error, as a share of the output."""

@@ -5,14 +5,16 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from ovir.core.element_types import f64
 from ovir.ops import find
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.opsets import OPERATIONS
 
 if TYPE_CHECKING:  # it needs the package onnx, which a module that registers an exporter does not
-    from ovir.export.onnx_graph import Tensor
+    from ovir.export.onnx_graph import Graph, Tensor
 
 Export = Callable[..., "Tensor | Sequence[Tensor] | None"]
 E = TypeVar("E", bound=Export)
@@ -53,27 +55,41 @@ _exporters: dict[type[Operator], Exporter] = {}
 _OPERATIONS = "ovir.ops."
 
 
-def exports(*operations: type[Operator], to: str = "{}", limits: str = "") -> Callable[[E], E]:
+def exports(*operations: type[Operator], to: str = "{}", limits: str = "", of_reals: bool = False) -> Callable[[E], E]:
     """Register a function as the exporter of operation versions.
 
     The function is called as ``function(graph, op, *inputs)``: a ``Graph``, the operation as it is applied
     (``Operator.applied``), and a ``Tensor`` for each input, None for an optional input that is left out. It returns the
-    tensors of the outputs, or None to leave the layer to its decomposition (``ovir.lowering``), whose parts are then
-    exported. A keyword ``bodies`` in its signature asks for the bodies of the layer. A keyword ``codes`` asks for a
-    call with the ``Codes`` of compressed matrices, which are None among the inputs; if it returns None, a call without
-    them follows. It raises ``NotExportable`` (``graph.require``, ``graph.fail``) for what
-    cannot be exported. ``to`` and ``limits`` are written to docs/onnx.md; ``{}`` in ``to`` stands for the type of the
-    operation.
+    tensors of the outputs, which are converted to their element types, or None to leave the layer to its decomposition
+    (``ovir.lowering``), whose parts are then exported. A keyword ``bodies`` in its signature asks for the bodies of the
+    layer. A keyword ``codes`` asks for a call with the ``Codes`` of compressed matrices, which are None among the
+    inputs; if it returns None, a call without them follows. It raises ``NotExportable`` (``graph.require``,
+    ``graph.fail``) for what cannot be exported. ``to`` and ``limits`` are written to docs/onnx.md; ``{}`` in ``to``
+    stands for the type of the operation. With ``of_reals``, the function gets its first input in f32 or f64 only, and
+    its result is rounded for an integer type.
     """
 
     def add(function: E) -> E:
         for operation in operations:
             if operation in _exporters:
                 raise ValueError(f"{operation.type}-{operation.opset} has two exporters")
-            _exporters[operation] = Exporter(function, to.replace("{}", operation.type), limits)
+            export = _of_reals(function) if of_reals else function
+            _exporters[operation] = Exporter(export, to.replace("{}", operation.type), limits)
         return function
 
     return add
+
+
+def _of_reals(function: Callable[..., Any]) -> Export:
+    """Return an exporter that computes integers in f64 and rounds them, and narrow real numbers in f32."""
+
+    @wraps(function)
+    def export(graph: Graph, op: Operator, data: Tensor, *others: Tensor) -> Any:
+        is_real = data.element_type.is_real
+        found = function(graph, op, graph.cast(data, data.real_type if is_real else f64), *others)
+        return found if is_real or found is None else graph.Round(found)
+
+    return export
 
 
 def exports_parts(*operations: type[Operator], to: str, limits: str = "") -> None:

@@ -30,6 +30,7 @@ from ovir.inference.layer_weights import codes_of
 from ovir.lowering.decompose import decomposed, new_layers
 from ovir.lowering.registry import NotLowered
 from ovir.model import Model
+from ovir.ops.base.elementwise import BinaryBase
 from ovir.ops.infrastructure import Const
 from ovir.ops.state import AssignBase, ReadValueBase
 from ovir.runtime.decompression import find_decompressions
@@ -183,10 +184,6 @@ class _LayersExporter:
     def _take(self, port: Port, made: Tensor, new: Iterable[ir.Value]) -> None:
         """Enter the tensor that an exporter returned for an output."""
         graph = self.graph
-        expected = self._computed(port).element_type
-        held = made.element_type if expected.is_dynamic else graph.held(expected)
-        if made.element_type != held:
-            raise NotExportable(f"its exporter returns a tensor of {made.element_type} instead of {held}")
         if made.value not in new or made.value.name is not None:
             made = graph.Identity(made)
             graph.nodes[-1].name = take_name(f"{port.layer.key}/Identity", self.node_names)
@@ -212,7 +209,7 @@ class _LayersExporter:
                 others = (self.tensor(port) if port and code is None else None for port, code in pairs)
                 made = exporter.export(self.graph, op, *others, codes=codes)
                 if isinstance(made, Tensor):
-                    return [made]
+                    return [self._declared(layer.outputs[0], made)]
         inputs = [None if source is None else self.tensor(source) for source in sources]
         while inputs and inputs[-1] is None:
             inputs.pop()
@@ -220,6 +217,9 @@ class _LayersExporter:
             raise NotExportable("the element type of an input is unknown")
         if layer in self._decompressing:
             inputs = [self.graph.cast(t, f32) if t and t.element_type in NARROW else t for t in inputs]
+        if isinstance(op, BinaryBase):
+            a, b = filter(None, inputs)
+            inputs = [a, self.graph.aligned(op, a, b)]
         keywords = {}
         if layer.bodies and "bodies" in wanted:
             keywords["bodies"] = {
@@ -240,7 +240,12 @@ class _LayersExporter:
         if len(outputs) != len(layer.outputs):
             message = f"its exporter returns {len(outputs)} tensors, but the operation has {len(layer.outputs)} outputs"
             raise NotExportable(message)
-        return outputs
+        return [self._declared(port, made) for port, made in zip(layer.outputs, outputs, strict=True)]
+
+    def _declared(self, port: Port, made: Tensor) -> Tensor:
+        """Return what an exporter returned for an output, in the element type of the output."""
+        expected = self._computed(port).element_type
+        return made if expected.is_dynamic else self.graph.cast(made, expected)
 
     def _exported_parts(self, layer: Layer, opset: int) -> Sequence[Tensor]:
         """Export the parts of a layer's decomposition, and return the tensors of its outputs."""

@@ -334,9 +334,7 @@ def outputs(
     """
     columns = graph.cast(found.label, f32), found.score
     rows = graph.Concat(*(graph.Unsqueeze(c, [1]) for c in columns), graph.cast(boxes, f32), axis=1)
-    indices = graph.cast(graph.Unsqueeze(places, [1]), op.output_type)
-    counts = graph.cast(group_counts(graph, found.image, images), op.output_type)
-    return graph.cast(rows, boxes.element_type), indices, counts
+    return rows, graph.Unsqueeze(places, [1]), group_counts(graph, found.image, images)
 
 
 def just_below(threshold: float) -> float:

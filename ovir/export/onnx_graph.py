@@ -442,15 +442,6 @@ class Graph:
 
     # ----- groups of nodes
 
-    def of_reals(self, data: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
-        """Return a real function of data: integers are computed in f64 and rounded, and narrow real numbers in f32."""
-        element_type = data.element_type
-        if not element_type.is_real:
-            return self.cast(self.Round(function(self.cast(data, f64))), element_type)
-        if element_type in (f32, f64):
-            return function(data)
-        return self.cast(function(self.cast(data, f32)), element_type)
-
     def saturated(self, data: Tensor, element_type: ElementType) -> Tensor:
         """Return numbers of a wider type clipped to the range of an integer type, and converted to it."""
         low, high = integer_range(element_type.to_dtype())

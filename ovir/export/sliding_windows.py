@@ -11,7 +11,7 @@ from ovir.core.element_types import ElementType, i32, i64
 from ovir.core.shapes import Dimension, PartialShape
 from ovir.export.onnx_graph import LAST, Graph, Operand, Tensor
 from ovir.kernels.windows import extent
-from ovir.ops.base.spatial import SAME, UndilatedWindowBase, output_size, resolve_pads
+from ovir.ops.base.spatial import SAME, UndilatedWindowBase, resolve_pads
 from ovir.ops.pooling import PoolBase
 
 Pads = list[tuple[int, int]]
@@ -207,11 +207,9 @@ class PoolWindows:
 
     def _rounded_down(self) -> Pads | None:
         if self.sizes is not None:
-            windows = self.op.windows(self.sizes, self.kernel)
+            windows, counts = self.op.windows(self.sizes, self.kernel, self.op.rounding_type)
             found = []
-            for size, w in zip(self.sizes, windows, strict=True):
-                numbers = size, w.kernel, w.stride, w.dilation, w.pad_begin, w.pad_end
-                count = output_size(*numbers, self.op.rounding_type)
+            for size, w, count in zip(self.sizes, windows, counts, strict=True):
                 reach = (count - 1) * w.stride + extent(w.kernel, w.dilation)
                 found.append((w.pad_begin, max(reach - size - w.pad_begin, 0)))
             return found

@@ -66,8 +66,7 @@ Without planes, omz_yolo_region_reorg takes 1.25 times as long, and mtcnn_pnet 1
 
 def _axes(op: ForwardConvolutionBase, data: Array, grouped: Array) -> list[Axis] | None:
     """Return the axes of a convolution with filters [groups, outputs, inputs, *kernel]; None if ``run`` is better."""
-    spans = op.windows(data.shape[2:], grouped.shape[3:])
-    counts = op.window_counts(data.shape[2:], spans)
+    spans, counts = op.windows(data.shape[2:], grouped.shape[3:])
     axes = [Axis(w.kernel, w.stride, w.dilation, w.pad_begin, n) for w, n in zip(spans, counts, strict=True)]
     return None if any(a.pad_begin < 0 for a in axes) or is_mostly_padding(axes, data.shape[2:]) else axes
 

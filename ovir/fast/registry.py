@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 from ovir.core.arrays import Array
-from ovir.fast.base.binder_protocol import Binder
+from ovir.fast.base.binder_protocol import Binder, bind_function
 from ovir.fast.base.moves import bind_moves, bind_reshaped, bind_written
 from ovir.fast.base.tables import bind_table
 from ovir.fast.base.widened import bind_in_blocks, bind_widened, is_narrow
@@ -21,8 +21,8 @@ K = TypeVar("K", bound=Callable[..., Kernel])
 
 _forms: dict[type[Operator], FastForm] = {}
 _kernels: dict[type[Operator], Callable[[Any], Kernel]] = {}
-_in_f32: set[FastForm] = set()
-_by_element: set[FastForm] = set()
+_in_f32: set[FastForm] = {bind_function}
+_by_element: set[FastForm] = {bind_function}
 
 
 def fast(*operations: type[Operator], in_f32: bool = False, by_element: bool = False) -> Callable[[F], F]:
@@ -59,7 +59,8 @@ def fast_form(operation: type[Operator]) -> FastForm | None:
     """Return the fast form of an operation, None if it has none.
 
     It is in the module of ``ovir.fast`` that has the name of the module of the operation, or of the class that it is
-    derived from; these modules are imported. Operations that only move elements share the forms of ``BY_TRAITS``.
+    derived from; these modules are imported. Operations that only move elements, or are one function of NumPy, share
+    the forms of ``BY_TRAITS``.
     """
     found = _registered(_forms, operation)
     return found or next((form for form, has_trait in BY_TRAITS.items() if has_trait(operation)), None)
@@ -69,6 +70,7 @@ BY_TRAITS: Mapping[FastForm, Callable[[type[Operator]], object]] = {
     bind_written: lambda operation: hasattr(operation, "write"),
     bind_reshaped: lambda operation: operation.rearranges,
     bind_moves: lambda operation: operation.moves_elements,
+    bind_function: lambda operation: hasattr(operation, "function"),
 }
 """The forms of operations that have none of their own, and the traits for which they serve."""
 
@@ -76,8 +78,9 @@ BY_TRAITS: Mapping[FastForm, Callable[[type[Operator]], object]] = {
 def fast_kernel(*operations: type[Operator]) -> Callable[[K], K]:
     """Register a function that returns a faster kernel for an operation, and for those of derived classes.
 
-    Free steps, and steps that no fast form takes, call this kernel in place of ``run``. It receives the same arguments
-    and returns the same, so it serves operations whose work or output depends on values, which cannot be bound.
+    Unbound steps, and steps that no fast form takes, call this kernel in place of ``run``. It receives the same
+    arguments and returns the same, so it serves operations whose work or output depends on values: these cannot be
+    bound.
     """
 
     def add(function: K) -> K:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
+from ovir.analysis.random_inputs import draw_array
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, nf4
 from ovir.core.shapes import PartialShape
@@ -25,7 +27,6 @@ from ovir.fuzzing.net import End, Net, output
 from ovir.fuzzing.recipes import RECIPES, recipe_name
 from ovir.inference.known_values import as_tuple
 from ovir.ops import find
-from ovir.ops.base.domains import Domain
 from ovir.ops.base.operator import Operator
 
 _LEGAL = 0.75
@@ -71,9 +72,9 @@ def make_case(seed: int, *, extreme: bool = False, ties: bool = False, spoil: Sp
         if draw(made, cls, values) or not legal:
             break
     if extreme:
-        _put_extremes(made, values)
+        _change_reals(made, partial(_with_extremes, rng=values))
     if ties:
-        _put_ties(made)
+        _change_reals(made, _with_ties)
     if not legal and spoil is not None:
         for _ in range(rng.choice((1, 1, 2))):
             spoil(made, cls, values)
@@ -144,45 +145,27 @@ def _fill(made: Make, op: Operator | None, rng: np.random.Generator) -> None:
         if domain is None or element_type.kind in ("string", "boolean"):
             made.fill(position, given, rng)
         else:
-            given.values = _within(rng, domain, given.shape).astype(element_type.to_dtype())
+            given.values = draw_array(rng, element_type, given.shape, domain)
 
 
-def _put_extremes(made: Make, rng: np.random.Generator) -> None:
-    """Replace some of the real numbers in the inputs, or most of them."""
+def _change_reals(made: Make, change: Callable[[Array], Array]) -> None:
+    """Change the real numbers in the inputs."""
     for given in made.inputs:
         assert given.values is not None
         element_type = ElementType.parse(given.element_type)
         if element_type.is_real and element_type != nf4:
             with np.errstate(all="ignore"):
-                numbers = rng.choice(_EXTREMES, given.values.shape).astype(given.values.dtype)
-            given.values = np.where(rng.random(numbers.shape) < rng.random(), numbers, given.values)
+                given.values = np.asarray(change(given.values)).astype(given.values.dtype)
 
 
-def _put_ties(made: Make) -> None:
-    for given in made.inputs:
-        assert given.values is not None
-        element_type = ElementType.parse(given.element_type)
-        if element_type.is_real and element_type != nf4:
-            with np.errstate(all="ignore"):
-                given.values = np.asarray(np.rint(given.values.astype(np.float64) * 2) / 2).astype(given.values.dtype)
+def _with_extremes(values: Array, rng: np.random.Generator) -> Array:
+    """Return numbers of which some, or most, are replaced."""
+    numbers = rng.choice(_EXTREMES, values.shape).astype(values.dtype)
+    return np.where(rng.random(numbers.shape) < rng.random(), numbers, values)
 
 
-def _within(rng: np.random.Generator, domain: Domain, shape: tuple[int, ...]) -> Array:
-    low = int(domain.low or 0)
-    high = max(low, int(domain.high if domain.high is not None else low + 9))
-    array = rng.integers(low, high, shape, np.int64, endpoint=True)
-    if not shape:
-        return np.asarray(array)
-    if domain.order in ("sorted", "offsets"):
-        array = np.sort(array, axis=-1)
-        if domain.order == "offsets":
-            array[..., :1] = 0
-    elif domain.order == "counting":
-        array = np.arange(array.size).reshape(shape) + low
-    elif domain.order == "whole":
-        array = np.ones(shape, np.int64)
-        array[..., :1] = -1
-    return array
+def _with_ties(values: Array) -> Array:
+    return np.rint(values.astype(np.float64) * 2) / 2
 
 
 # --------------------------------------------------------------------------- the file

@@ -49,7 +49,7 @@ EXACT: dict[str, Callable[..., Any]] = {
     "Subtract": np.subtract,
     "Multiply": np.multiply,
     "SquaredDifference": lambda a, b: (a - b) ** 2,
-    "Power": lambda a, b: a.astype(object) ** b,
+    "Power": np.power,
     "Negative": np.negative,
     "Abs": np.abs,
     "CumSum": lambda a, axis: a.sum(),
@@ -79,7 +79,8 @@ def _saturates(seen: Seen) -> bool:
         return False
     limits = np.iinfo(seen.outputs[0].dtype if seen.outputs[0].dtype != np.int64 else np.int32)
     wide = [array.astype(np.float64) for array in seen.inputs]
-    exact = np.asarray(EXACT[seen.kind](*wide), np.float64)
+    with np.errstate(all="ignore"):
+        exact = np.asarray(EXACT[seen.kind](*wide))
     return bool(((exact < limits.min) | (exact > limits.max)).any())
 
 

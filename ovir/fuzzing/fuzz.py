@@ -8,11 +8,13 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from pathlib import Path
-from threading import Event, Lock, Thread
+from threading import Event, Lock
 from time import monotonic
 from typing import Any
 
@@ -164,11 +166,8 @@ class _Session:
     ) -> None:
         self._choice = choice
         self._open: Callable[[], Target] = partial(open_target, against, config, timeout)
-        target = self._open()
-        try:
+        with closing(self._open()) as target:
             description = target.description  # which starts it, so that a device is known to be there
-        finally:
-            target.close()
         used = {} if callable(against) else precise(against) if config is None else config
         self._origin = Origin(against, description, used, timeout)
         self._has_divergences = isinstance(against, str) and against.startswith(("openvino", "runtime"))
@@ -179,7 +178,6 @@ class _Session:
         """The faults that were reduced."""
         self._lock = Lock()
         self._stop = Event()
-        self._failure: BaseException | None = None
         self._running: set[int] = set()
         self.found = Fuzzing(description=description)
 
@@ -206,78 +204,67 @@ class _Session:
         numbers, before, start = count(self.found.next), self.found.seconds, monotonic()
         wanted = None if models is None else self.found.models + models
         first = self.found.models
-        threads = [
-            Thread(target=self._work, args=(numbers, wanted), name=f"ovir-fuzz-{i}", daemon=True)
-            for i in range(workers)
-        ]
-        try:
-            for thread in threads:
-                thread.start()
-            while any(thread.is_alive() for thread in threads):
-                threads[0].join(0.2) if threads[0].is_alive() else threads[-1].join(0.2)
-                passed = monotonic() - start
-                self.found.seconds = before + passed
-                if seconds is not None and passed >= seconds:
-                    self._stop.set()
-                if progress is not None:
-                    done = (self.found.models - first) / models if models else 0.0
-                    progress(self.found, max(done, passed / seconds if seconds is not None else 0.0))
-        finally:
-            self._stop.set()
-            for thread in threads:
-                thread.join()
-            self._save()
-        if self._failure is not None:
-            raise self._failure
+        with ThreadPoolExecutor(workers, "ovir-fuzz") as pool:
+            running = {pool.submit(self._work, numbers, wanted) for _ in range(workers)}
+            try:
+                while running:
+                    ended, running = wait(running, 0.2, FIRST_EXCEPTION)
+                    for worker in ended:
+                        worker.result()
+                    passed = monotonic() - start
+                    self.found.seconds = before + passed
+                    if seconds is not None and passed >= seconds:
+                        self._stop.set()
+                    if progress is not None:
+                        done = (self.found.models - first) / models if models else 0.0
+                        progress(self.found, max(done, passed / seconds if seconds is not None else 0.0))
+            finally:
+                self._stop.set()
+                pool.shutdown()
+                self._save()
         return self.found
 
     # ----- a worker
 
     def _work(self, numbers: count[int], wanted: int | None) -> None:
-        target = self._open()
-        judge = Judge(target, self._has_divergences)
-        try:
+        with closing(self._open()) as target:
+            judge = Judge(target, self._has_divergences)
             while not self._stop.is_set():
                 with self._lock:
                     if wanted is not None and self.found.models + len(self._running) >= wanted:
                         return  # the models that others try are enough; if one is none, its worker tries another
                     number = next(numbers)
                     self._running.add(number)
-                self._try(number, judge, wanted)
+                self._try(number, judge)
                 with self._lock:
                     self._running.discard(number)
                     self.found.next = min(self._running, default=max(self.found.next, number + 1))
-        except BaseException as error:
-            self._failure = error
-            self._stop.set()
-        finally:
-            target.close()
 
-    def _try(self, number: int, judge: Judge, wanted: int | None) -> None:
+    def _try(self, number: int, judge: Judge) -> None:
         start, waited = monotonic(), judge.seconds["target"]
         try:
             made = self._choice.make(number)
             if made is not None and self._release is not None:
                 made[0].lower(release_text(self._release))
         except OvirError:
-            made = None
-            self._count(wanted, refused=1)
+            self._count(refused=1)
+            return
         if made is None:
             return
         model, inputs = made
         try:
             fault = judge.fault(model, inputs)
         except UnsupportedError:
+            self._count()
             with self._lock:
                 self.found.unsupported.update(operations_of(model))
-            self._count(wanted)
             return
         except InputError:
             raise
         except OvirError:
-            self._count(wanted, refused=1)
+            self._count(refused=1)
             return
-        self._count(wanted, compared=1)
+        self._count(compared=1)
         with self._lock:
             self._exercise(model)
             self.found.target_seconds += judge.seconds["target"] - waited
@@ -285,13 +272,11 @@ class _Session:
         if fault is not None:
             self._report(number, model, inputs, fault, judge)
 
-    def _count(self, wanted: int | None, *, refused: int = 0, compared: int = 0) -> None:
+    def _count(self, *, refused: int = 0, compared: int = 0) -> None:
         with self._lock:
             self.found.models += 1
             self.found.refused += refused
             self.found.compared += compared
-            if wanted is not None and self.found.models >= wanted:
-                self._stop.set()
 
     def _exercise(self, model: Model) -> None:
         for layer in model.walk():

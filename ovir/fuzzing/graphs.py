@@ -82,7 +82,7 @@ class Layer(Make):
         for word, size in zip(words, shape, strict=True):
             if (int(word) if word.isdigit() else sizes.setdefault(word, size)) != size:
                 return None
-        return None if any("*" in word for word in words) else sizes
+        return None if any({"*", "+"} & {*word} for word in words) else sizes
 
     def type(self, name: str, *choices: str) -> str:
         if self._near is not None and self._near.type in choices:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -81,15 +82,19 @@ class Make:
         self.sizes.update(sizes)
 
     def shape(self, text: str) -> tuple[int, ...]:
-        """Return the shape of a text such as ``N C 4*H 1``; ``...`` stands for up to two more dimensions."""
+        """Return the shape of a text such as ``N C 4*H+1``; ``...`` stands for up to two more dimensions."""
         found: list[int] = []
         for word in text.split():
             if word == "...":
                 count = self.sizes.setdefault("...", self.rng.choice((0, 0, 1, 2)))
                 found += [self._letter(f"...{i}") for i in range(count)]
             else:
-                found.append(int(np.prod([int(f) if f.isdigit() else self._letter(f) for f in word.split("*")])))
+                products = (map(self._factor, product.split("*")) for product in word.split("+"))
+                found.append(sum(map(prod, products)))
         return tuple(found)
+
+    def _factor(self, text: str) -> int:
+        return int(text) if text.isdigit() else self._letter(text)
 
     def _letter(self, name: str) -> int:
         return self.sizes.setdefault(name, self.size())
@@ -110,8 +115,12 @@ class Make:
         return self.type("real", *REALS)
 
     @property
-    def narrow_real(self) -> str:
+    def narrow(self) -> str:
         return self.type("real", "f32", "f32", "f16", "bf16")
+
+    @property
+    def half(self) -> str:
+        return self.type("real", "f32", "f32", "f16")
 
     @property
     def number(self) -> str:
@@ -120,6 +129,14 @@ class Make:
     @property
     def index(self) -> str:
         return self.type("index", *INDICES)
+
+    @property
+    def bits(self) -> str:
+        return self.type("bits", *INTEGERS, *(() if self.kind.endswith("Shift") else ("boolean", "boolean")))
+
+    @property
+    def product(self) -> str:
+        return self.type("product", *REALS, *INTEGERS)
 
     @property
     def anything(self) -> str:
@@ -135,9 +152,68 @@ class Make:
         array = None if values is None else np.asarray(values)
         self.inputs.append(Input(sizes if array is None else array.shape, element_type, array, constant))
 
+    def data(self, kind: str, least: int = 0, most: int = 4) -> tuple[int, ...]:
+        """Append an input of any shape, and return it; ``kind`` names a set of types."""
+        shape = self.any_shape(least, most)
+        self.add(shape, getattr(self, kind))
+        return shape
+
     def given(self, values: Any, element_type: str | None = None, constant: bool | None = None) -> None:
         """Append an input of these values, by default integers."""
         self.add((), element_type or self.index, values, True if constant is None and self.chance(0.8) else constant)
+
+    def take(self, inputs: str) -> None:
+        """Append the inputs of a text such as ``real N C ..., index N C | C, ?f32 2 = 0..9``.
+
+        Each has a type, or the name of a set of types (``real``), and a shape: of letters, or any one, of at least one
+        dimension for ``any1``; ``|`` separates choices. After ``=`` are its values: integers of a range, ``axis`` or
+        ``axes`` of the first input, ``rois``, ``image``, or what a shape of one dimension stands for. An input with
+        ``?`` and all after it are left out with a chance of one half.
+        """
+        for text in inputs.split(", "):
+            if text.startswith("?") and not self.flag():
+                return
+            head, _, values = text.removeprefix("?").partition(" = ")
+            kinds, _, shapes = head.partition(" ")
+            kind = self.pick(*kinds.split("|")) if "|" in kinds else kinds
+            element_type = str(getattr(self, kind, kind))
+            shape = self.pick(*shapes.split(" | ")) if "|" in shapes else shapes
+            sizes = self.any_shape(int(shape[3:] or 0)) if shape.startswith("any") else self.shape(shape)
+            if values in ("image", "rois"):
+                self.add(sizes, element_type, _image(sizes) if values == "image" else self._rois(sizes[0]))
+            elif values:
+                self.given(self._values(values, sizes), element_type)
+            else:
+                self.add(sizes, element_type)
+
+    def _values(self, text: str, shape: tuple[int, ...]) -> Any:
+        if text in ("axis", "axes"):
+            rank = len(self.inputs[0].shape)
+            return self.axis(rank) if text == "axis" else self.axes(rank)
+        low, dots, high = text.partition("..")
+        if dots:
+            return np.reshape(self.ints(prod(shape), int(low), int(high)), shape)
+        return float(text) if "." in text else self.shape(text)[0]
+
+    def _rois(self, count: int) -> Array:
+        """Return boxes of the first image, [count, 5]."""
+        corners = np.sort(np.reshape(self.ints(4 * count, 0, 9), (count, 4)), axis=1)[:, [0, 2, 1, 3]]
+        return np.insert(corners, 0, 0, axis=1).astype(np.float32)
+
+    def settle(self, settings: str) -> None:
+        """Set attributes by a text such as ``eps=0.1|1 num_classes=C axis=axis``.
+
+        ``|`` separates choices, of which an empty one leaves the attribute out. A letter stands for its size, and
+        ``axis`` or ``axes`` for axes of the first input. A letter in place of a name gives this letter a size.
+        """
+        for name, _, choices in (setting.partition("=") for setting in settings.split()):
+            value: Any = self.pick(*choices.split("|"))
+            if name.isupper():
+                self.set(**{name: int(value)})
+                continue
+            if value in ("axis", "axes") or (value.isupper() and len(value) == 1):
+                value = self._values(value, ())
+            self.has(**{name: value or None if isinstance(value, str) else value})
 
     def fill(self, position: int, given: Input, values: np.random.Generator) -> None:
         """Give an input any values."""
@@ -159,6 +235,11 @@ class Make:
         """Return a shape that broadcasts with another one."""
         cut = shape[self.rng.randint(0, len(shape)) :] if self.chance(0.4) else shape
         return tuple(1 if self.chance(0.25) else size for size in cut)
+
+
+def _image(shape: tuple[int, ...]) -> Array:
+    """Return the heights, widths and scales of images."""
+    return np.broadcast_to(np.array([32, 32, 1], np.float32), shape)
 
 
 def text_of(value: Any) -> str:

@@ -84,10 +84,13 @@ class Net:
     def result(self, source: End, name: str | None = None) -> End:
         return self.op("Result", source, name=name)
 
+    def graph(self) -> str:
+        """Return the layers and edges, as bodies have them."""
+        return "\n".join(["<layers>", *self.layers, "</layers>", "<edges>", *self.edges, "</edges>"])
+
     def xml(self) -> str:
         head = ['<?xml version="1.0"?>', f'<net name="test" version="{self.version}">']
-        body = ["<layers>", *self.layers, "</layers>", "<edges>", *self.edges, "</edges>", "<rt_info/>"]
-        return "\n".join([*head, *body, "</net>"])
+        return "\n".join([*head, self.graph(), "<rt_info/>", "</net>"])
 
     def model(self) -> Model:
         return read_model(self.xml().encode(), bytes(self.blob))

@@ -6,6 +6,7 @@ A recipe for a base class holds for the operations derived from it, unless they 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from ovir.fuzzing.making import INTEGERS, NARROW, REALS, Make
 from ovir.ops.base.operator import Operator
@@ -14,19 +15,35 @@ Recipe = Callable[[Make], None]
 RECIPES: dict[str, Recipe] = {}
 
 
-def recipe(*types: str) -> Callable[[Recipe], Recipe]:
-    """Register a recipe for these types of operations, or names of base classes."""
+def recipe(*names: str) -> Callable[[Recipe], Recipe]:
+    """Register a recipe for types of operations, operation versions such as ``MVN-6``, or names of base classes."""
 
     def add(function: Recipe) -> Recipe:
-        RECIPES.update(dict.fromkeys(types, function))
+        RECIPES.update(dict.fromkeys(names, function))
         return function
 
     return add
 
 
+def declare(names: str, inputs: str, settings: str = "") -> None:
+    """Register a recipe in words: ``Make.take`` explains the inputs, and ``Make.settle`` sizes and attributes.
+
+    `` / `` separates inputs to choose from.
+    """
+    sizes = " ".join(setting for setting in settings.split() if setting[0].isupper())
+    attributes = " ".join(setting for setting in settings.split() if not setting[0].isupper())
+
+    def make(m: Make) -> None:
+        m.settle(sizes)
+        m.take(m.pick(*inputs.split(" / ")))
+        m.settle(attributes)
+
+    recipe(*names.split())(make)
+
+
 def recipe_name(cls: type[Operator]) -> str:
-    """Return the type or the base class whose recipe makes layers of an operation."""
-    names = (cls.type, *(base.__name__ for base in cls.__mro__))
+    """Return the operation version, type or base class whose recipe makes layers of an operation."""
+    names = (f"{cls.type}-{cls.opset}", cls.type, *(base.__name__ for base in cls.__mro__))
     found = next((name for name in names if name in RECIPES), None)
     assert found is not None, f"neither {cls.type} nor a base class of it has a recipe in ovir/fuzzing"
     return found
@@ -40,49 +57,21 @@ def unary(m: Make) -> None:
     m.add("... A B" if m.chance(0.8) else (), m.real if m.chance(0.85) else m.number)
 
 
-@recipe("Clamp")
-def clamp(m: Make) -> None:
-    m.add("... A", m.real if m.chance(0.8) else m.number)
-    low = m.pick(-1, 0, -2.5, -1e9)
-    m.has(min=low, max=low + m.pick(0, 1, 0.5, 1e12))
+_NUMBERS = "|".join((*REALS, *INTEGERS))
+_ALL = "|".join((_NUMBERS, *NARROW[:-1], "boolean"))
+declare("Clamp", "real|real|real|real|number ... A", "min=-1|0|-2.5|-1e9 max=0|1|0.5|1e12")
+declare("Identity Result Parameter NonZero ShapeOf", "anything any")
+declare("LogicalNot", "boolean ... A")
+declare("BitwiseNot", f"{'|'.join(INTEGERS)}|boolean ... A")
+declare("Swish", "real ... A, ?real")
+declare("HardSigmoid Selu", "real ... A, real, real")
+declare("PReLU", "real N C ..., real C | 1 | N C ...")
+declare("Convert", f"{_ALL} ... A", f"destination_type={_ALL}")
+declare("ConvertLike ConvertPromoteTypes", f"{_NUMBERS} ... A, {_NUMBERS} B")
 
 
-@recipe("Identity", "Result", "Parameter", "NonZero", "ShapeOf")
-def any_data(m: Make) -> None:
-    m.add("... A B" if m.chance(0.8) else (), m.anything)
-
-
-@recipe("LogicalNot")
-def logical_not(m: Make) -> None:
-    m.add("... A", "boolean")
-
-
-@recipe("BitwiseNot")
-def bitwise_not(m: Make) -> None:
-    m.add("... A", m.pick(*INTEGERS, "boolean"))
-
-
-@recipe("Swish")
-def swish(m: Make) -> None:
-    m.add("... A", m.real)
-    if m.flag():
-        m.add((), m.real)
-
-
-@recipe("HardSigmoid", "Selu")
-def two_scalars(m: Make) -> None:
-    m.add("... A", m.real)
-    m.add((), m.real)
-    m.add((), m.real)
-
-
-@recipe("PReLU")
-def prelu(m: Make) -> None:
-    m.add("N C ...", m.real)
-    m.add(m.pick("C", "1", "N C ..."), m.real)
-
-
-def _pair(m: Make, first: str, second: str) -> None:
+def _pair(kind: str, m: Make) -> None:
+    element_type = str(getattr(m, kind, kind))
     mode = m.pick(None, None, "numpy", "none", "explicit", "pdpd", "pdpd")
     shape = m.any_shape(2 * (mode == "pdpd"))
     other = m.broadcast(shape)
@@ -93,25 +82,12 @@ def _pair(m: Make, first: str, second: str) -> None:
         other = shape[axis : m.rng.randint(axis + 1, len(shape) - m.chance(0.8))]
         m.has(auto_broadcast__auto_broadcast_axis=axis)
     m.has(auto_broadcast=mode)
-    shapes = [shape, other] if mode == "pdpd" or m.chance(0.7) else [other, shape]
-    for sizes, element_type in zip(shapes, (first, second), strict=True):
+    for sizes in (shape, other) if mode == "pdpd" or m.chance(0.7) else (other, shape):
         m.add(sizes, element_type)
 
 
-@recipe("BinaryBase")
-def arithmetic(m: Make) -> None:
-    _pair(m, m.number, m.number)
-
-
-@recipe("LogicalBase")
-def logic(m: Make) -> None:
-    _pair(m, "boolean", "boolean")
-
-
-@recipe("BitwiseBase")
-def bitwise(m: Make) -> None:
-    kind = m.type("bits", *INTEGERS, *(() if m.kind.endswith("Shift") else ("boolean", "boolean")))
-    _pair(m, kind, kind)
+for base, kind in (("BinaryBase", "number"), ("LogicalBase", "boolean"), ("BitwiseBase", "bits")):
+    RECIPES[base] = partial(_pair, kind)
 
 
 @recipe("Select")
@@ -122,18 +98,6 @@ def select(m: Make) -> None:
     m.add(shape, m.anything)
     m.add(shapes[1], m.anything)
     m.has(auto_broadcast=mode)
-
-
-@recipe("Convert")
-def convert(m: Make) -> None:
-    m.add("... A", m.pick(*REALS, *INTEGERS, *NARROW[:-1], "boolean"))
-    m.has(destination_type=m.pick(*REALS, *INTEGERS, *NARROW[:-1], "boolean"))
-
-
-@recipe("ConvertLike", "ConvertPromoteTypes")
-def convert_two(m: Make) -> None:
-    m.add("... A", m.pick(*REALS, *INTEGERS))
-    m.add("B", m.pick(*REALS, *INTEGERS))
 
 
 @recipe("FakeQuantize")
@@ -150,78 +114,27 @@ def fake_quantize(m: Make) -> None:
 def fake_convert(m: Make) -> None:
     shape = m.shape("N C ...")
     for sizes in (shape, *[m.broadcast(shape)] * m.pick(1, 2)):
-        m.add(sizes, m.narrow_real)
+        m.add(sizes, m.narrow)
 
 
 # --------------------------------------------------------------------------- reductions, normalization
 
-
-@recipe("ReductionBase", "LogicalReductionBase")
-def reduce(m: Make) -> None:
-    shape = m.any_shape(1)
-    m.add(shape, "boolean" if m.kind.startswith("ReduceLogical") else m.number)
-    m.given(m.axes(len(shape)))
-
-
-@recipe("CumSum")
-def cumsum(m: Make) -> None:
-    shape = m.any_shape(1)
-    m.add(shape, m.number)
-    m.given(m.axis(len(shape)))
-
-
-@recipe("SoftMax", "LogSoftmax")
-def softmax(m: Make) -> None:
-    shape = m.any_shape(1)
-    m.add(shape, m.real)
-    m.has(axis=m.axis(len(shape)) if m.opset > 1 else m.rng.randrange(len(shape)))
-
-
-@recipe("MVN")
-def mvn(m: Make) -> None:
-    shape = m.any_shape(2)
-    m.add(shape, m.narrow_real)
-    m.has(eps=m.pick(1e-9, 1e-5, 1, 1e12))
-    if m.opset == 6:
-        m.given(m.axes(len(shape)))
-    elif m.flag():
-        m.has(reduction_axes=m.axes(len(shape)))
+declare("ReductionBase", "number any1, index = axes")
+declare("LogicalReductionBase", "boolean any1, index = axes")
+declare("CumSum", "number any1, index = axis")
+declare("SoftMax LogSoftmax", "real any1", "axis=axis")
+declare("SoftMax-1", "real A ... | A B ...", "axis=0|1")
+declare("MVN-6", "narrow any2, index = axes", "eps=1e-9|1e-5|1|1e12")
+declare("MVN", "narrow any2", "eps=1e-9|1e-5|1|1e12 reduction_axes=|axes")
+declare("GRN", "real N C ...", "bias=0.1|1e-6|1")
+declare("BatchNormInference-1", "real C, real C, real N C ..., real C, real C", "epsilon=0|1e-5|0.1")
+declare("BatchNormInference", "real N C ..., real C, real C, real C, real C", "epsilon=0|1e-5|0.1")
+_GROUPS = "G=1|2|3 D=1|2|3 num_groups=G epsilon=1e-5|0.1"
+declare("GroupNormalization", "real N G*D ..., real G*D, real G*D", _GROUPS)
 
 
 @recipe("NormalizeL2", "LRN")
 def normalize(m: Make) -> None:
-    shape = m.any_shape(1)
-    m.add(shape, m.narrow_real)
+    shape = m.data("narrow", 1)
     m.given(sorted({axis % len(shape) for axis in m.axes(len(shape))} or {0}))
-    m.has(
-        eps=m.pick(1e-9, 0.1),
-        alpha=m.pick(1e-4, 1),
-        beta=0.75,
-        bias=m.pick(0, 1),
-        size=m.pick(1, 3, 5),
-    )
-
-
-@recipe("GRN")
-def grn(m: Make) -> None:
-    m.add("N C ...", m.real)
-    m.has(bias=m.pick(0.1, 1e-6, 1))
-
-
-@recipe("GroupNormalization")
-def group_normalization(m: Make) -> None:
-    groups = m.pick(1, 2, 3)
-    m.set(C=groups * m.pick(1, 2, 3))
-    for shape in ("N C ...", "C", "C"):
-        m.add(shape, m.real)
-    m.has(num_groups=groups, epsilon=m.pick(1e-5, 0.1))
-
-
-@recipe("BatchNormInference")
-def batch_norm(m: Make) -> None:
-    shapes = ["N C ...", "C", "C", "C", "C"]
-    if m.opset == 1:
-        shapes = ["C", "C", "N C ...", "C", "C"]
-    for shape in shapes:
-        m.add(shape, m.real)
-    m.has(epsilon=m.pick(0, 1e-5, 0.1))
+    m.has(eps=m.pick(1e-9, 0.1), alpha=m.pick(1e-4, 1), beta=0.75, bias=m.pick(0, 1), size=m.pick(1, 3, 5))

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovir.fuzzing.making import INTEGERS, REALS, Make
-from ovir.fuzzing.recipes import recipe
+from ovir.fuzzing.making import REALS, Make
+from ovir.fuzzing.recipes import declare, recipe
 
 
 @recipe("Gather")
 def gather(m: Make) -> None:
-    shape = m.any_shape(1)
+    shape = m.data("anything", 1)
     axis = m.axis(len(shape))
     batch = m.rng.randint(0, axis % len(shape)) if m.opset > 1 else 0
-    m.add(shape, m.anything)
     m.add((*shape[:batch], *m.any_shape(0, 2)), m.index)
     m.given(axis)
     if m.opset > 1:
@@ -22,9 +21,8 @@ def gather(m: Make) -> None:
 
 @recipe("GatherElements")
 def gather_elements(m: Make) -> None:
-    shape = list(m.any_shape(1))
+    shape = list(m.data("anything", 1))
     axis = m.axis(len(shape))
-    m.add(shape, m.anything)
     shape[axis] = m.size()
     m.add(shape, m.index)
     m.has(axis=axis)
@@ -32,25 +30,20 @@ def gather_elements(m: Make) -> None:
 
 @recipe("GatherND")
 def gather_nd(m: Make) -> None:
-    shape = m.any_shape(1)
+    shape = m.data("anything", 1)
     batch = m.rng.randint(0, len(shape) - 1)
     width = m.rng.randint(1, len(shape) - batch)
-    m.add(shape, m.anything)
     m.add((*shape[:batch], *m.any_shape(0, 2), width), m.index)
     m.has(batch_dims=batch)
 
 
-@recipe("GatherTree")
-def gather_tree(m: Make) -> None:
-    for shape in ("T B W", "T B W", "B", ""):
-        m.add(shape, m.type("tree", "i32", "f32"))
+declare("GatherTree", " / ".join(f"{kind} T B W, {kind} T B W, {kind} B, {kind}" for kind in ("i32", "f32")))
 
 
 @recipe("ScatterElementsUpdate")
 def scatter_elements(m: Make) -> None:
-    shape = list(m.any_shape(1))
+    shape = list(m.data("number", 1))
     axis = m.axis(len(shape))
-    m.add(shape, m.number)
     part = [min(size, m.size()) for size in shape]
     m.add(part, m.index)
     m.add(part, m.number)
@@ -59,10 +52,9 @@ def scatter_elements(m: Make) -> None:
 
 @recipe("ScatterUpdate")
 def scatter(m: Make) -> None:
-    shape = m.any_shape(1)
+    shape = m.data("anything", 1)
     axis = m.axis(len(shape)) % len(shape)
     places = m.any_shape(0, 2)
-    m.add(shape, m.anything)
     m.add(places, m.index)
     m.add((*shape[:axis], *places, *shape[axis + 1 :]), m.anything)
     m.given(axis)
@@ -70,58 +62,10 @@ def scatter(m: Make) -> None:
 
 @recipe("ScatterNDUpdate")
 def scatter_nd(m: Make) -> None:
-    shape = m.any_shape(1)
+    shape = m.data("anything", 1)
     width, places = m.rng.randint(1, len(shape)), m.any_shape(0, 2)
-    m.add(shape, m.anything)
     m.add((*places, width), m.index)
     m.add((*places, *shape[width:]), m.anything)
-
-
-@recipe("OneHot")
-def one_hot(m: Make) -> None:
-    shape = m.any_shape(0, 3)
-    m.add(shape, m.index)
-    m.given(m.rng.randint(1, 6))
-    m.add((), m.anything)
-    m.add((), m.anything)
-    m.has(axis=m.axis(len(shape) + 1))
-
-
-@recipe("TopK")
-def top_k(m: Make) -> None:
-    shape = m.any_shape(1)
-    axis = m.axis(len(shape))
-    m.add(shape, m.number)
-    m.given(m.rng.randint(0, shape[axis]))
-    m.has(axis=axis)
-
-
-@recipe("Unique")
-def unique(m: Make) -> None:
-    shape = m.any_shape(1)
-    m.add(shape, m.number)
-    if m.flag():
-        m.given(m.axis(len(shape)))
-
-
-@recipe("Bucketize")
-def bucketize(m: Make) -> None:
-    m.add("... A", m.number)
-    m.add("K", m.number)
-
-
-@recipe("SearchSorted")
-def search_sorted(m: Make) -> None:
-    m.add("... K", m.number)
-    m.add("... V", m.number)
-
-
-@recipe("SegmentMax")
-def segment_max(m: Make) -> None:
-    m.add("S ...", m.number)
-    m.add("S", m.index)
-    if m.flag():
-        m.given(m.rng.randint(0, 12))
 
 
 @recipe("SparseFillEmptyRows")
@@ -134,68 +78,24 @@ def sparse(m: Make) -> None:
     m.add((), m.number)
 
 
-@recipe("EmbeddingBagOffsets", "EmbeddingBagOffsetsSum")
-def embedding_offsets(m: Make) -> None:
-    m.set(E=m.pick(1, 3, 7))
-    reduction = m.pick("sum", "sum", "mean")
-    m.add("E ...", m.narrow_real)
-    m.add("I", m.index)
-    m.add("B", m.index)
-    if m.flag():
-        m.given(m.pick(-1, 0))
-        if m.flag() and reduction == "sum":
-            m.add("I", m.narrow_real)
-    if m.opset == 15:
-        m.has(reduction=reduction)
-
-
-@recipe("EmbeddingBagPacked", "EmbeddingBagPackedSum")
-def embedding_packed(m: Make) -> None:
-    m.set(E=m.pick(1, 3, 7))
-    m.add("E ...", m.narrow_real)
-    m.add("B I", m.index)
-    if m.flag():
-        m.add("B I", m.narrow_real)
-    elif m.opset == 15:
-        m.has(reduction=m.pick("sum", "mean"))
-
-
-@recipe("EmbeddingSegmentsSum")
-def embedding_segments(m: Make) -> None:
-    m.set(E=m.pick(1, 3, 7))
-    m.add("E ...", m.narrow_real)
-    m.add("I", m.index)
-    m.add("I", m.index)
-    m.given(m.pick(2, 5))
-    if m.flag():
-        m.given(m.pick(-1, 0))
-        if m.flag():
-            m.add("I", m.narrow_real)
-
+declare("OneHot", "index any, index = 1..6, anything, anything", "axis=axis|-1")
+declare("TopK", "number any1, index = 0..4", "axis=axis")
+declare("Unique", "number any1, ?index = axis")
+declare("Bucketize", "number ... A, number K")
+declare("SearchSorted", "number ... K, number ... V")
+declare("SegmentMax", "number S ..., index S, ?index = 0..12")
+_ROWS, _WEIGHTS = "E=1|3|7 reduction=sum|mean", "?index = -1..0, ?narrow I"
+declare("EmbeddingBagOffsets EmbeddingBagOffsetsSum", f"narrow E ..., index I, index B, {_WEIGHTS}", _ROWS)
+declare("EmbeddingBagPacked EmbeddingBagPackedSum", "narrow E ..., index B I, ?narrow B I", _ROWS)
+declare("EmbeddingSegmentsSum", f"narrow E ..., index I, index I, index = 2..5, {_WEIGHTS}", _ROWS)
 
 # --------------------------------------------------------------------------- generation
 
 
-@recipe("Range")
-def range_(m: Make) -> None:
-    kind = m.type("range", "i32", "i64", "f32", "u8")
-    start, step = m.rng.randint(0, 9), m.pick(1, 2, 3)
-    values = [start, start + m.rng.randint(0, 9), step]
-    if kind != "u8" and m.flag():
-        values = [values[1], values[0], -step]
-    for value in values:
-        m.given(value, kind)
-    if m.opset == 4:
-        m.has(output_type=m.pick("i32", "i64", "f32", "f16"))
-
-
-@recipe("Eye")
-def eye(m: Make) -> None:
-    for low in (0, 0, -4):
-        m.given(m.rng.randint(low, 7))
-    if m.flag():
-        m.given(m.ints(m.rng.randint(0, 2), 0, 3))
-    m.has(output_type=m.pick("f32", "i32", "i64", "u8", "f16", "boolean"))
+_RANGES = [f"{t} = 0..9, {t} = 0..18, {t} = {step}" for t in ("i32", "i64", "f32", "u8") for step in ("1..3", "-3..-1")]
+declare("Range", " / ".join(_RANGES), "output_type=i32|i64|f32|f16")
+_KINDS = "output_type=f32|i32|i64|u8|f16|boolean"
+declare("Eye", "index = 0..7, index = 0..7, index = -4..7, ?index 0 | 1 | 2 = 0..3", _KINDS)
 
 
 @recipe("RandomUniform")
@@ -230,10 +130,7 @@ def pack(m: Make) -> None:
     m.add((), "u8", np.full(8, 97, np.uint8))
 
 
-@recipe("StringTensorUnpack")
-def unpack(m: Make) -> None:
-    m.add("... A", "string")
-
+declare("StringTensorUnpack", "string ... A")
 
 # --------------------------------------------------------------------------- products
 
@@ -241,21 +138,17 @@ def unpack(m: Make) -> None:
 @recipe("MatMul")
 def matmul(m: Make) -> None:
     a, b = m.flag(), m.flag()
-    kind = m.type("product", *REALS, *INTEGERS)
-    m.add("... K M" if a else "... M K", kind)
-    m.add(("N K" if b else "K N") if m.chance(0.4) else "... N K" if b else "... K N", kind)
+    first, second = "K M" if a else "M K", "N K" if b else "K N"
+    m.take(f"product ... {first}, product {second} | ... {second}")
     m.has(transpose_a=a, transpose_b=b)
 
 
 @recipe("GroupedMatMul")
 def grouped(m: Make) -> None:
     m.set(G=m.pick(1, 2, 3))
-    if m.flag():
-        m.add("G M K", m.narrow_real)
-        m.add("G N K", m.narrow_real)
-    else:
-        m.add("T K", m.narrow_real)
-        m.add("G N K", m.narrow_real)
+    is_dense = m.flag()
+    m.take(f"narrow {'G M K' if is_dense else 'T K'}, narrow G N K")
+    if not is_dense:
         total, groups = m.shape("T G")
         m.add((), "i32", np.sort(np.array([*m.ints(groups - 1, 0, total), total], np.int32)))
 
@@ -279,22 +172,9 @@ def einsum(m: Make) -> None:
     m.has(equation=equation)
 
 
-@recipe("Inverse")
-def inverse(m: Make) -> None:
-    m.add("... K K", m.narrow_real)
-
-
-@recipe("ScaledDotProductAttention")
-def attention(m: Make) -> None:
-    m.set(E=m.pick(1, 4, 8))
-    for shape in ("N ... L E", "N ... S E", "N ... S V"):
-        m.add(shape, m.narrow_real)
-    causal = m.flag()
-    if m.flag() or causal:
-        m.add("L S", m.narrow_real if m.flag() else "boolean")
-        if m.flag():
-            m.add((), m.narrow_real)
-    m.has(causal=causal)
+declare("Inverse", "narrow ... K K")
+_ATTENTION = "narrow N ... L E, narrow N ... S E, narrow N ... S V, ?narrow|boolean L S, ?narrow"
+declare("ScaledDotProductAttention", _ATTENTION, "E=1|4|8")
 
 
 @recipe("DFT", "IDFT", "RDFT", "IRDFT")
@@ -302,53 +182,16 @@ def fourier(m: Make) -> None:
     rank = m.rng.randint(1, 3)
     shape = [m.pick(1, 2, 3, 5, 8) for _ in range(rank)]
     signal = shape if m.kind == "RDFT" else [*shape, 2]
-    m.add(signal, m.narrow_real)
+    m.add(signal, m.narrow)
     axes = m.rng.sample(range(rank), m.rng.randint(1, rank))
     m.given(axes)
     if m.flag():
         m.given([m.pick(1, 2, 4, 7, -1) for _ in axes])
 
 
-@recipe("STFT")
-def stft(m: Make) -> None:
-    frame = m.pick(1, 4, 8)
-    m.add((*m.pick((), (1,), (2,)), frame + m.rng.randint(0, 20)), m.narrow_real)
-    m.add((m.rng.randint(1, frame),), m.narrow_real)
-    m.given(frame)
-    m.given(m.pick(1, 2, 3))
-
-
-@recipe("ISTFT")
-def istft(m: Make) -> None:
-    frame = m.pick(2, 4, 8)
-    m.add((*m.pick((), (2,)), frame // 2 + 1, m.pick(1, 3, 5), 2), m.narrow_real)
-    m.add((m.rng.randint(1, frame),), m.narrow_real)
-    m.given(frame)
-    m.given(m.pick(1, 2))
-    if m.flag():
-        m.given(m.pick(1, 9, 30))
-
-
-@recipe("CTCGreedyDecoder")
-def ctc_greedy(m: Make) -> None:
-    m.set(C=m.pick(1, 2, 5))
-    m.add("T N C", m.narrow_real)
-    m.add("T N", m.narrow_real)
-
-
-@recipe("CTCGreedyDecoderSeqLen")
-def ctc_lengths(m: Make) -> None:
-    m.set(C=m.pick(1, 2, 5))
-    m.add("N T C", m.narrow_real)
-    m.add("N", m.index)
-    if m.flag():
-        m.given(0)
-
-
-@recipe("CTCLoss")
-def ctc_loss(m: Make) -> None:
-    m.set(C=m.pick(2, 3, 5), T=m.pick(1, 3, 6))
-    for shape, kind in (("N T C", m.narrow_real), ("N", m.index), ("N T", m.index), ("N", m.index)):
-        m.add(shape, kind)
-    if m.flag():
-        m.given(0)
+declare("STFT", "narrow F+L | 1 F+L | 2 F+L, narrow W, index = F, index = 1..3", "F=1|4|8 W=1|3|4")
+_FRAMES = "narrow F+1 T 2 | 2 F+1 T 2, narrow W, index = 2*F, index = 1..2, ?index = 1..30"
+declare("ISTFT", _FRAMES, "F=1|2|4 T=1|3|5 W=1|2")
+declare("CTCGreedyDecoder", "narrow T N C, narrow T N", "C=1|2|5")
+declare("CTCGreedyDecoderSeqLen", "narrow N T C, index N, ?index = 0..0", "C=1|2|5")
+declare("CTCLoss", "narrow N T C, index N, index N T, index N, ?index = 0..0", "C=2|3|5 T=1|3|6")

@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from ovir.fuzzing.making import Make
-from ovir.fuzzing.recipes import recipe
+from ovir.fuzzing.recipes import declare, recipe
 
 
 @recipe("Reshape")
 def reshape(m: Make) -> None:
-    shape = m.any_shape()
-    m.add(shape, m.anything)
+    shape = m.data("anything")
     target = list(shape)
     m.rng.shuffle(target)
     if len(target) > 1 and m.flag():
@@ -32,16 +31,14 @@ def squeeze(m: Make) -> None:
 
 @recipe("Unsqueeze")
 def unsqueeze(m: Make) -> None:
-    shape = m.any_shape(0, 3)
-    m.add(shape, m.anything)
+    shape = m.data("anything", 0, 3)
     count = m.rng.randint(1, 2)
     m.given(m.rng.sample(range(-len(shape) - count, len(shape) + count), 1) if count == 1 else [0, len(shape) + 1])
 
 
 @recipe("Transpose")
 def transpose(m: Make) -> None:
-    shape = m.any_shape()
-    m.add(shape, m.anything)
+    shape = m.data("anything")
     m.given(m.rng.sample(range(len(shape)), len(shape)) if m.chance(0.8) else [])
 
 
@@ -59,11 +56,7 @@ def broadcast(m: Make) -> None:
     m.has(mode=mode)
 
 
-@recipe("Tile")
-def tile(m: Make) -> None:
-    shape = m.any_shape(0, 3)
-    m.add(shape, m.anything)
-    m.given(m.ints(m.rng.randint(0, 4), 0, 3))
+declare("Tile", "anything any, index 0 | 1 | 2 | 3 | 4 = 0..3")
 
 
 @recipe("Concat")
@@ -101,9 +94,8 @@ def split(m: Make) -> None:
 
 @recipe("StridedSlice")
 def strided_slice(m: Make) -> None:
-    shape = m.any_shape(1)
+    shape = m.data("anything", 1)
     count = m.rng.randint(0, len(shape))
-    m.add(shape, m.anything)
     for low, high in ((-5, 5), (-5, 9)):
         m.given(m.ints(count, low, high))
     if m.chance(0.7):
@@ -114,12 +106,11 @@ def strided_slice(m: Make) -> None:
 
 @recipe("Slice", "SliceScatter")
 def slicing(m: Make) -> None:
-    shape = m.any_shape(1)
+    shape = m.data("anything", 1)
     axes = m.rng.sample(range(len(shape)), m.rng.randint(0, len(shape)))
     axes = axes if m.flag() else list(range(len(axes)))
     starts, stops = m.ints(len(axes), -6, 6), m.ints(len(axes), -6, 20)
     steps = [m.pick(1, 1, 2, -1, -2) for _ in axes]
-    m.add(shape, m.anything)
     if m.kind == "SliceScatter":
         taken = np.empty(shape, np.int8)[_index(len(shape), axes, starts, stops, steps)]
         m.add(taken.shape, m.anything)
@@ -136,10 +127,9 @@ def _index(rank: int, axes: list[int], starts: list[int], stops: list[int], step
 
 @recipe("Pad")
 def pad(m: Make) -> None:
-    shape = m.any_shape(0, 4)
+    shape = m.data("anything", 0, 4)
     mode = m.pick("constant", "constant", "edge", "reflect", "symmetric")
     low = -1 if m.opset == 12 and m.chance(0.3) else 0
-    m.add(shape, m.anything)
     for _ in range(2):
         m.given([m.rng.randint(low, 3 if mode in ("constant", "edge") else max(min(3, n - 1), 0)) for n in shape])
     if mode == "constant" and m.flag():
@@ -149,8 +139,7 @@ def pad(m: Make) -> None:
 
 @recipe("Reverse")
 def reverse(m: Make) -> None:
-    shape = m.any_shape(1)
-    m.add(shape, m.anything)
+    shape = m.data("anything", 1)
     if m.flag():
         m.given(m.axes(len(shape)))
         m.has(mode="index")
@@ -159,39 +148,14 @@ def reverse(m: Make) -> None:
         m.has(mode="mask")
 
 
-@recipe("ReverseSequence")
-def reverse_sequence(m: Make) -> None:
-    m.add("B S ...", m.anything)
-    m.add("B", m.index)
-    m.has(batch_axis=0, seq_axis=1)
-
-
-@recipe("Roll")
-def roll(m: Make) -> None:
-    shape = m.any_shape(1)
-    axes = m.axes(len(shape))
-    m.add(shape, m.anything)
-    m.given(m.rng.randint(-20, 20) if m.chance(0.3) else m.ints(len(axes), -20, 20))
-    m.given(axes)
-
-
-@recipe("ShuffleChannels")
-def shuffle(m: Make) -> None:
-    group, shape = m.pick(1, 2, 3), list(m.any_shape(1))
-    axis = m.axis(len(shape))
-    shape[axis] *= group
-    m.add(shape, m.anything)
-    m.has(axis=axis, group=group)
-
-
-@recipe("DepthToSpace", "SpaceToDepth")
-def depth(m: Make) -> None:
-    block = m.pick(1, 2, 3)
-    axes = m.pick(1, 2, 3)
-    grown = (m.size() * block**axes, *(m.size() for _ in range(axes)))
-    shrunk = (m.size(), *(m.size() * block for _ in range(axes)))
-    m.add((m.size(), *(shrunk if m.kind == "SpaceToDepth" else grown)), m.anything)
-    m.has(block_size=block)
+declare("ReverseSequence", "anything B S ..., index B", "batch_axis=0 seq_axis=1")
+_SHIFTS = "anything any1, index = -20..20, index = axes / anything A B ..., index 2 = -20..20, index 2 = -2..1"
+declare("Roll", _SHIFTS)
+declare("ShuffleChannels", "anything G*A G*B ...", "G=1|2|3 axis=0|1 group=G")
+_DEEP = "anything N C*S H / anything N C*S*S H W / anything N C*S*S*S D H W"
+declare("DepthToSpace", _DEEP, "S=1|2|3 block_size=S")
+_WIDE = "anything N C H*S / anything N C H*S W*S / anything N C D*S H*S W*S"
+declare("SpaceToDepth", _WIDE, "S=1|2|3 block_size=S")
 
 
 @recipe("SpaceToBatch", "BatchToSpace")
@@ -210,8 +174,4 @@ def blocks(m: Make) -> None:
         m.given(values)
 
 
-@recipe("ReorgYolo")
-def reorg(m: Make) -> None:
-    stride = m.pick(1, 2, 3)
-    m.add(f"N C*{stride * stride} H*{stride} W*{stride}", m.anything)
-    m.has(stride=stride)
+declare("ReorgYolo", "anything N C*S*S H*S W*S", "S=1|2|3 stride=S")

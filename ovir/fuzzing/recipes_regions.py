@@ -2,203 +2,82 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ovir.fuzzing.making import Make
-from ovir.fuzzing.recipes import recipe
+from ovir.fuzzing.recipes import declare, recipe
 
 # --------------------------------------------------------------------------- regions
 
-
-@recipe("ROIAlign", "ROIAlignRotated")
-def roi_align(m: Make) -> None:
-    m.set(N=m.pick(1, 2), H=m.pick(1, 3, 8), W=m.pick(1, 2, 8))
-    m.add("N C H W", m.narrow_real)
-    m.add("R 5" if m.kind == "ROIAlignRotated" else "R 4", m.narrow_real)
-    m.add("R", m.index)
-    m.has(
-        pooled_h=m.pick(1, 2, 3), pooled_w=m.pick(1, 2), sampling_ratio=m.pick(0, 1, 2), spatial_scale=m.pick(1, 0.25)
-    )
-
-
-@recipe("ROIPooling")
-def roi_pooling(m: Make) -> None:
-    m.set(N=m.pick(1, 2), H=m.pick(1, 3, 8), W=m.pick(1, 2, 8))
-    m.add("N C H W", m.narrow_real)
-    m.add("R 5", m.narrow_real, _rois(m))
-    m.has(spatial_scale=m.pick(1, 0.5))
-    m.has(output_size=[2, 3]) if m.flag() else m.has(pooled_h=2, pooled_w=1)
-
-
-def _rois(m: Make) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
-    """Return boxes of images, [n, 5]."""
-    rois = np.sort(np.array([m.ints(4, 0, 9) for _ in range(m.shape("R")[0])], np.float32).reshape(-1, 4), axis=1)[
-        :, [0, 2, 1, 3]
-    ]
-    return np.insert(rois, 0, 0, axis=1).astype(np.float32)
-
-
-@recipe("PSROIPooling")
-def psroi(m: Make) -> None:
-    bilinear = m.flag()
-    bins, group = (m.pick(1, 2), m.pick(1, 2)), m.pick(1, 2, 3)
-    outputs = m.pick(1, 2, 4)
-    m.set(
-        N=m.pick(1, 2), H=m.pick(3, 8), W=m.pick(2, 8), C=outputs * (bins[0] * bins[1] if bilinear else group * group)
-    )
-    m.add("N C H W", m.narrow_real)
-    m.add("R 5", m.narrow_real, _rois(m))
-    m.has(
-        output_dim=outputs, group_size=group, spatial_scale=m.pick(1, 0.5), mode="bilinear" if bilinear else "average"
-    )
-    m.has(spatial_bins_x=bins[0], spatial_bins_y=bins[1])
-
-
-@recipe("DeformablePSROIPooling")
-def deformable_psroi(m: Make) -> None:
-    outputs, group, part = m.pick(1, 2), m.pick(1, 2), m.pick(1, 2)
-    m.set(N=1, H=m.pick(3, 8), W=m.pick(2, 8), C=outputs * group * group, P=part)
-    m.add("N C H W", m.narrow_real)
-    m.add("R 5", m.narrow_real, _rois(m))
-    if m.flag():
-        m.add("R 2 P P", m.narrow_real)
-    m.has(
-        output_dim=outputs,
-        group_size=group,
-        part_size=part,
-        trans_std=m.pick(0, 0.1),
-        spatial_bins_x=2,
-        spatial_bins_y=1,
-    )
+_PLANES = "N=1|2 H=1|3|8 W=1|2|8 spatial_scale=1|0.25"
+_ALIGNED = f"{_PLANES} pooled_h=1|2|3 pooled_w=1|2 sampling_ratio=0|1|2"
+declare("ROIAlign", "narrow N C H W, narrow R 4, index R", _ALIGNED)
+declare("ROIAlignRotated", "narrow N C H W, narrow R 5, index R", _ALIGNED)
+declare("ROIPooling", "narrow N C H W, narrow R 5 = rois", f"{_PLANES} output_size=|2,3 pooled_h=2 pooled_w=1")
+_BINS = "O=1|2|4 X=1|2|3 Y=1|2 output_dim=O group_size=X spatial_bins_x=X spatial_bins_y=Y"
+declare("PSROIPooling", "narrow N O*X*Y H W, narrow R 5 = rois", f"{_PLANES} {_BINS}")
+_PARTS = "H=3|8 W=2|8 O=1|2 G=1|2 P=1|2 output_dim=O group_size=G part_size=P spatial_bins_x=2 spatial_bins_y=1"
+declare("DeformablePSROIPooling", "narrow 1 O*G*G H W, narrow R 5 = rois, ?narrow R 2 P P", f"{_PARTS} trans_std=0|0.1")
 
 
 @recipe("ExperimentalDetectronROIFeatureExtractor")
 def feature_extractor(m: Make) -> None:
-    m.add("R 4", m.narrow_real)
+    m.add("R 4", m.narrow)
     levels = m.pick(1, 2, 3)
     for level in range(levels):
-        m.add((1, *m.shape("C"), 16 >> level, 16 >> level), m.narrow_real)
+        m.add((1, *m.shape("C"), 16 >> level, 16 >> level), m.narrow)
     m.has(output_size=m.pick(1, 3), sampling_ratio=m.pick(0, 1, 2), pyramid_scales=[4, 8, 16][:levels])
 
 
-@recipe("ExperimentalDetectronTopKROIs")
-def top_k_rois(m: Make) -> None:
-    m.add("R 4", m.narrow_real)
-    m.add("R", m.narrow_real)
-    m.has(max_rois=m.pick(0, 1, 3, 100))
-
-
-@recipe("ExperimentalDetectronDetectionOutput")
-def detectron_output(m: Make) -> None:
-    classes = m.pick(1, 2, 4)
-    m.add("R 4", m.narrow_real)
-    m.add(f"R {4 * classes}", m.narrow_real)
-    m.add(f"R {classes}", m.narrow_real)
-    m.add((1, 3), m.narrow_real, np.array([[32, 32, 1]], np.float32))
-    m.has(
-        score_threshold=0.05, nms_threshold=0.5, max_delta_log_wh=4.1, num_classes=classes, post_nms_count=m.pick(1, 10)
-    )
-    m.has(
-        max_detections_per_image=m.pick(1, 5),
-        class_agnostic_box_regression=m.flag(),
-        deltas_weights=[10, 10, 5, 5],
-    )
-
-
-@recipe("ExperimentalDetectronGenerateProposalsSingleImage", "GenerateProposals")
-def generate_proposals(m: Make) -> None:
-    batched = m.kind == "GenerateProposals"
-    m.set(A=m.pick(1, 3), H=m.pick(1, 4), W=m.pick(1, 3))
-    sizes, text = np.array([32, 32, 1], np.float32), "N 3" if batched else "3"
-    m.add(m.shape(text), m.narrow_real, np.broadcast_to(sizes, m.shape(text)))
-    m.add("H W A 4" if batched else "H*W*A 4", m.narrow_real)
-    m.add("N 4*A H W" if batched else "4*A H W", m.narrow_real)
-    m.add("N A H W" if batched else "A H W", m.narrow_real)
-    m.has(min_size=m.pick(0, 1), nms_threshold=0.7, post_nms_count=m.pick(1, 10), pre_nms_count=m.pick(5, 100))
-
-
-@recipe("ExperimentalDetectronPriorGridGenerator")
-def prior_grid(m: Make) -> None:
-    m.add("P 4", m.narrow_real)
-    m.add("1 C H W", m.narrow_real)
-    m.add("1 D I J", m.narrow_real)
-    m.has(stride_x=m.pick(0, 4), stride_y=m.pick(0, 4))
-
-
-@recipe("PriorBox")
-def prior_box(m: Make) -> None:
-    for _ in range(2):
-        m.given(m.ints(2, 1, 12), constant=True)
-    m.has(min_size=[m.pick(2, 16)], offset=0.5, variance=m.pick([0.1], [0.1, 0.1, 0.2, 0.2]), step=m.pick(0, 4))
-    m.maybe(max_size=[20], aspect_ratio=[2])
-
-
-@recipe("PriorBoxClustered")
-def prior_box_clustered(m: Make) -> None:
-    for _ in range(2):
-        m.given(m.ints(2, 1, 12), constant=True)
-    m.has(width=[2, 5], height=[3, 4], offset=0.5, variance=[0.1], step=m.pick(0, 4))
+declare("ExperimentalDetectronTopKROIs", "narrow R 4, narrow R", "max_rois=0|1|3|100")
+declare(
+    "ExperimentalDetectronDetectionOutput",
+    "narrow R 4, narrow R 4*K, narrow R K, narrow 1 3 = image",
+    "K=1|2|4 num_classes=K class_agnostic_box_regression=false|true deltas_weights=10,10,5,5 score_threshold=0.05 "
+    "nms_threshold=0.5 max_delta_log_wh=4.1 post_nms_count=1|10 max_detections_per_image=1|5",
+)
+_PROPOSED = "A=1|3 H=1|4 W=1|3 min_size=0|1 nms_threshold=0.7 post_nms_count=1|10 pre_nms_count=5|100"
+declare(
+    "ExperimentalDetectronGenerateProposalsSingleImage",
+    "narrow 3 = image, narrow H*W*A 4, narrow 4*A H W, narrow A H W",
+    _PROPOSED,
+)
+declare("GenerateProposals", "narrow N 3 = image, narrow H W A 4, narrow N 4*A H W, narrow N A H W", _PROPOSED)
+_GRID = "narrow P 4, narrow 1 C H W, narrow 1 D I J"
+declare("ExperimentalDetectronPriorGridGenerator", _GRID, "stride_x=0|4 stride_y=0|4")
+_PRIORS = "min_size=2|16 offset=0.5 variance=0.1|0.1,0.1,0.2,0.2 step=0|4 max_size=|20 aspect_ratio=|2"
+declare("PriorBox", "index 2 = 1..12, index 2 = 1..12", _PRIORS)
+_CLUSTERS = "width=2,5 height=3,4 offset=0.5 variance=0.1 step=0|4"
+declare("PriorBoxClustered", "index 2 = 1..12, index 2 = 1..12", _CLUSTERS)
 
 
 @recipe("Proposal")
 def proposal(m: Make) -> None:
     ratios, scales = [1, 2][: m.pick(1, 2)], [4, 8][: m.pick(1, 2)]
-    anchors = len(ratios) * len(scales)
-    m.set(N=m.pick(1, 2), H=m.pick(1, 4), W=m.pick(1, 3))
-    m.add(f"N {2 * anchors} H W", m.narrow_real)
-    m.add(f"N {4 * anchors} H W", m.narrow_real)
-    m.add((), m.narrow_real, np.array([32, 32, 1], np.float32))
-    m.has(
-        base_size=8, pre_nms_topn=m.pick(1, 50), post_nms_topn=m.pick(1, 9), nms_thresh=0.7, feat_stride=8, min_size=1
-    )
+    m.settle(f"N=1|2 H=1|4 W=1|3 A={len(ratios) * len(scales)}")
+    m.take("narrow N 2*A H W, narrow N 4*A H W, narrow 3 = image")
+    m.settle("base_size=8 pre_nms_topn=1|50 post_nms_topn=1|9 nms_thresh=0.7 feat_stride=8 min_size=1")
     m.has(ratio=ratios, scale=scales)
 
 
 @recipe("DetectionOutput")
 def detection_output(m: Make) -> None:
     classes, shared, encoded, normalized = m.pick(2, 3), m.flag(), m.flag(), m.flag()
-    m.set(N=m.pick(1, 2), P=m.pick(1, 4))
-    m.add(f"N {4 * (1 if shared else classes)}*P", m.type("real", "f32", "f32", "f16"))
-    m.add(f"N {classes}*P", m.narrow_real)
-    m.add(f"{m.pick(1, m.shape('N')[0])} {1 if encoded else 2} {4 if normalized else 5}*P", m.narrow_real)
-    m.has(
-        keep_top_k=[m.pick(1, 5)],
-        share_location=shared,
-        variance_encoded_in_target=encoded,
-        nms_threshold=0.5,
-        normalized=normalized,
-    )
-    m.has(code_type=m.pick("caffe.PriorBoxParameter.CORNER", "caffe.PriorBoxParameter.CENTER_SIZE"))
-    m.maybe(top_k=m.pick(-1, 2, 10), background_label_id=0, confidence_threshold=0.1)
-    if m.opset == 1:
-        m.has(num_classes=classes)
+    m.settle(f"N=1|2 P=1|4 K={classes} L={1 if shared else classes} V={1 if encoded else 2}")
+    m.settle(f"W={4 if normalized else 5}")
+    m.take("half N 4*L*P, narrow N K*P, narrow 1 V W*P | N V W*P")
+    m.has(share_location=shared, variance_encoded_in_target=encoded, num_classes=classes)
+    m.has(normalized=normalized)
+    m.settle("keep_top_k=1|5 nms_threshold=0.5 top_k=|-1|2|10 background_label_id=|0")
+    m.settle("confidence_threshold=|0.1 code_type=caffe.PriorBoxParameter.CORNER|caffe.PriorBoxParameter.CENTER_SIZE")
 
 
-@recipe("NonMaxSuppression", "NMSRotated")
-def suppression(m: Make) -> None:
-    width = 5 if m.kind == "NMSRotated" else 4
-    kind = m.type("real", "f32", "f32", "f16")
-    m.add(f"N P {width}", kind)
-    m.add("N C P", kind)
-    if m.chance(0.8) or width == 5:
-        m.given(m.rng.randint(0, 4))
-        for value in (0.5, 0.0, *([0.5] if m.opset in (5, 9) and m.flag() else [])):
-            m.given(value, kind)
-
-
-@recipe("MatrixNms", "MulticlassNms")
-def image_nms(m: Make) -> None:
-    m.set(P=m.pick(1, 4, 7))
-    if m.kind == "MulticlassNms" and m.opset == 9 and m.chance(0.3):
-        m.add("C P 4", m.narrow_real)
-        m.add("C P", m.narrow_real)
-        m.add("N", m.index)
-    else:
-        m.add("N P 4", m.narrow_real)
-        m.add("N C P", m.narrow_real)
-    m.maybe(score_threshold=0.1, nms_top_k=m.pick(-1, 0, 3), keep_top_k=m.pick(-1, 0, 2))
-    m.maybe(background_class=m.pick(-1, 0), iou_threshold=0.4, nms_eta=m.pick(1.0, 0.8))
-
+_LIMITS = "index = 0..4, half = 0.5, half = 0.0"
+declare("NonMaxSuppression", f"half N P 4, half N C P, ?{_LIMITS}")
+declare("NonMaxSuppression-5 NonMaxSuppression-9", f"half N P 4, half N C P, ?{_LIMITS}, ?half = 0.5")
+declare("NMSRotated", f"half N P 5, half N C P, {_LIMITS}")
+_KEPT = "score_threshold=|0.1 nms_top_k=|-1|0|3 keep_top_k=|-1|0|2 background_class=|-1|0"
+_KEPT = f"P=1|4|7 {_KEPT} iou_threshold=|0.4 nms_eta=|1.0|0.8"
+declare("MatrixNms MulticlassNms", "narrow N P 4, narrow N C P", _KEPT)
+declare("MulticlassNms-9", "narrow N P 4, narrow N C P / narrow C P 4, narrow C P, index N", _KEPT)
 
 # --------------------------------------------------------------------------- images
 
@@ -215,15 +94,11 @@ def planes(m: Make) -> None:
             m.add((*chroma, depth), kind)
 
 
-@recipe("BGRtoNV12", "RGBtoNV12")
-def to_planes(m: Make) -> None:
-    m.add((*m.shape("N"), 2 * m.pick(0, 1, 3), 2 * m.pick(1, 2), 3), m.type("pixel", "u8", "f32"))
+declare("BGRtoNV12 RGBtoNV12", "u8|f32 N 2*H 2*W 3", "H=0|1|3 W=1|2")
 
 
 @recipe("RegionYolo")
 def region_yolo(m: Make) -> None:
-    regions, classes = m.pick(1, 3), m.pick(1, 4)
-    softmax = m.flag()
-    m.set(C=regions * (4 + 1 + classes))
-    m.add("N C H W", m.narrow_real)
-    m.has(axis=1, end_axis=3, coords=4, classes=classes, num=regions, do_softmax=softmax, mask=list(range(regions)))
+    m.settle("R=1|3 K=1|4 num=R classes=K axis=1 end_axis=3 coords=4 do_softmax=true|false")
+    m.take("narrow N R*5+R*K H W")
+    m.has(mask=list(range(m.sizes["R"])))

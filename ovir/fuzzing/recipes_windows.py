@@ -6,7 +6,7 @@ import numpy as np
 
 from ovir.core.shapes import Dimension
 from ovir.fuzzing.making import Make
-from ovir.fuzzing.recipes import recipe
+from ovir.fuzzing.recipes import declare, recipe
 from ovir.ops.base.spatial import output_dim
 
 # --------------------------------------------------------------------------- windows
@@ -43,7 +43,7 @@ def pool(m: Make) -> None:
 def adaptive(m: Make) -> None:
     data = m.existing(3, 5)
     axes = len(data) - 2 if data else m.pick(1, 2, 3)
-    m.add(data or (*m.shape("N C"), *(m.pick(1, 2, 3, 7) for _ in range(axes))), m.narrow_real)
+    m.add(data or (*m.shape("N C"), *(m.pick(1, 2, 3, 7) for _ in range(axes))), m.narrow)
     m.given(m.ints(axes, 1, 5))
 
 
@@ -88,11 +88,8 @@ def convolution(m: Make) -> None:
         m.maybe(output_padding=[0] * axes)
 
 
-@recipe("ExtractImagePatches")
-def patches(m: Make) -> None:
-    sizes, rates = [m.pick(1, 2, 3) for _ in "ab"], [m.pick(1, 1, 2) for _ in "ab"]
-    m.add((*m.shape("N C"), *_grown(m, sizes, rates)), m.number)
-    m.has(sizes=sizes, rates=rates, strides=m.ints(2, 1, 3))
+_PATCHES = "sizes=1,2|2,1|3,3 rates=1,1|1,2|2,1 strides=1,1|2,3|3,1"
+declare("ExtractImagePatches", "number N C H+4 W+4", _PATCHES)
 
 
 @recipe("Col2Im")
@@ -114,7 +111,7 @@ def interpolate(m: Make) -> None:
     if m.opset == 11 and rank == 4:
         modes += ["bilinear_pillow", "bicubic_pillow"]
     mode = m.rng.choice(modes)
-    m.add(shape, m.narrow_real if m.chance(0.8) else "u8")
+    m.add(shape, m.narrow if m.chance(0.8) else "u8")
     by_sizes = m.flag() or m.opset == 1
     sizes, scales = (
         np.array([m.rng.randint(1, 9) for _ in axes], np.int64),
@@ -135,8 +132,4 @@ def interpolate(m: Make) -> None:
         m.has(pads_begin=[0, 0, *m.ints(len(axes), 0, 1)], pads_end=[0, 0, *m.ints(len(axes), 0, 1)])
 
 
-@recipe("GridSample")
-def grid_sample(m: Make) -> None:
-    m.set(H=m.pick(1, 3, 7), W=m.pick(1, 2, 5))
-    m.add("N C H W", m.real)
-    m.add("N Y X 2", "f32" if m.flag() else m.real)
+declare("GridSample", "real N C H W, f32|real N Y X 2", "H=1|3|7 W=1|2|5")

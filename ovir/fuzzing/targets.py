@@ -31,6 +31,8 @@ def precise(against: str) -> dict[str, str]:
     release = old_release(against)
     if release is None and against not in ("openvino", "openvino:CPU"):
         return {}
+    if release is not None and release < (2023, 0):
+        return {"ENFORCE_BF16": "NO"}
     return {name: value for name, (value, since) in _PRECISE.items() if release is None or release >= since}
 
 

@@ -32,7 +32,7 @@ _SAFE = 3, 1, 6
 
 
 def require_chat() -> None:
-    """Raise InputError if jinja2, which computes templates, is missing or too old for templates of strangers."""
+    """Raise InputError if jinja2, which computes templates, is missing or too old for untrusted templates."""
     require_packages("a chat template", "chat", "jinja2")
     from importlib.metadata import version  # most texts need no template
 
@@ -115,7 +115,7 @@ def _found(folder: Path, config: Mapping[str, Any], of_tokenizer: object) -> tup
         found = named.get("default")
     if isinstance(found, str) and found:
         return Place(os.fspath(folder / (CONFIG if config.get("chat_template") else TOKENIZER))), found
-    hint = f"it would be in {TEMPLATE} or {CONFIG}; models that only continue texts have none: leave out chat"
+    hint = f"it would be in {TEMPLATE} or {CONFIG}; models that only continue texts have none: leave out chat (--chat)"
     raise InputError.usage("the folder has no chat template", Place(os.fspath(folder)), hint=hint)
 
 

@@ -128,7 +128,9 @@ class TextGenerator:
         if max_tokens is not None and (type(max_tokens) is not int or max_tokens < 1):
             raise InputError.usage(f"max_tokens must be an integer of at least 1, got {max_tokens!r}")
         if config and not _is_device(against):
-            raise InputError.usage("config has properties of a device: give it with against='openvino:DEVICE'")
+            raise InputError.usage(
+                "config has properties of a device (--config): give it with against='openvino:DEVICE' (--against)"
+            )
         if chat:
             require_chat()
         with _device(against, config) as device:

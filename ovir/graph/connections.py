@@ -1,4 +1,4 @@
-"""Connected layers, and everything that is derived from their connections."""
+"""The data of a model: connected layers, runtime information, and everything that is derived from the connections."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from weakref import WeakSet
 
 from ovir.core.public_names import PublicNames
 from ovir.diagnostics.codes import TOO_DEEP
-from ovir.diagnostics.diagnostic import Place, diagnose
+from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError, ModelError, NotFoundError
 from ovir.diagnostics.wording import did_you_mean
 from ovir.graph.layers import Layer, Port, ReadOnlyDict, ReadOnlyList
 from ovir.graph.order import NARROW, FileOrder, Ranks, dead_layers, topological_order
+from ovir.graph.rt_info import NO_RT_INFO, ModelRtInfo, RtInfo
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -46,7 +47,7 @@ class Dependent(Protocol):
 
 
 class ConnectedLayers(PublicNames):
-    """Layers and what is derived from their connections.
+    """The data of a model or a body: its layers, and what is derived from their connections.
 
     Only the ports record connections: each input has a source, each output has readers. Everything else (edges, order,
     dead layers, inputs, outputs, the networkx graph) is derived on demand and cached until the next edit.
@@ -99,16 +100,33 @@ class ConnectedLayers(PublicNames):
         "save": "ovir.save_model(model, path)",
     }
 
-    def __init__(self, layers: Iterable[Layer], *, name: str = "", path: str | None = None, has_gaps: bool = False):
-        """Create a graph of layers with distinct ids whose ports are already joined.
-
-        ``has_gaps`` means that some layers or edges are missing, so that no layer is known to be dead. Raises
-        ModelError if the layers form a cycle, and InputError for a body of two layers.
-        """
+    def __init__(
+        self,
+        layers: Iterable[Layer],
+        *,
+        name: str = "",
+        version: int = 11,
+        path: str | None = None,
+        rt_info: RtInfo = NO_RT_INFO,
+        has_gaps: bool = False,
+    ) -> None:
+        """Create a graph; see ``of_layers``."""
         self.name: str = name
         """The name of the model."""
+        self.version: int = version
+        """The version of the file format."""
         self.path: str | None = path
         """The path of the file that it was read from; None for others."""
+        self.rt_info_data: RtInfo = RtInfo(rt_info.elements)
+        """The runtime information itself, which is immutable."""
+        self.read_diagnostics: list[Diagnostic] = []
+        """Warnings and infos of reading."""
+        self.inference_diagnostics: list[Diagnostic] = []
+        """Warnings and infos of the last inference."""
+        self.revision = 0
+        """The number of inferences so far, by which results of an earlier one are recognized as out of date."""
+        self.open_edits: Any = None
+        """The block of ``editing`` that has not ended, if there is one."""
         self.has_gaps = has_gaps
         self._order = FileOrder(layers)
         require_own_bodies(self._file_order)
@@ -130,6 +148,32 @@ class ConnectedLayers(PublicNames):
         self._dependents: WeakSet[Dependent] = WeakSet()
         self.needs_inference = True
         """Whether layers or connections have changed since the last inference without errors, or there was none."""
+
+    @classmethod
+    def of_layers(
+        cls,
+        layers: Iterable[Layer],
+        *,
+        name: str = "",
+        version: int = 11,
+        path: str | None = None,
+        rt_info: RtInfo = NO_RT_INFO,
+        has_gaps: bool = False,
+    ) -> Self:
+        """Return a model of exactly these layers, with the connections that they have; it is not inferred.
+
+        The layers have distinct ids and are made by hand or read from a file. Those that the functions of an opset make
+        are not connected in both directions: ``Model(results, parameters)`` takes them. Use ``connect`` for what is not
+        connected yet, and then ``infer_shapes``.
+
+        ``version`` is the version of the file format. ``has_gaps`` means that some layers or edges are missing, so that
+        no layer is known to be dead. Raises ModelError for a cycle, and InputError for layers that share a body.
+        """
+        graph = cls.__new__(cls)
+        ConnectedLayers.__init__(
+            graph, layers, name=name, version=version, path=path, rt_info=rt_info, has_gaps=has_gaps
+        )
+        return graph
 
     @property
     def layers(self) -> list[Layer]:
@@ -166,6 +210,36 @@ class ConnectedLayers(PublicNames):
             if (source := port.source) is not None
         ]
 
+    @property
+    def rt_info(self) -> ModelRtInfo:
+        """Return the runtime information of the model, which is empty if the file has none; its entries can be set."""
+        return ModelRtInfo(self)
+
+    @rt_info.setter
+    def rt_info(self, info: RtInfo) -> None:
+        self.rt_info_data = RtInfo(info.elements)
+
+    def get_rt_info(self, path: str | Sequence[str] = ()) -> str | RtInfo:
+        """Return an entry of ``rt_info``, or all of it; raise KeyError if there is none."""
+        return self.rt_info[(path,) if isinstance(path, str) else tuple(path)]
+
+    def set_rt_info(self, value: object, path: str | Sequence[str]) -> None:
+        """Set an entry of ``rt_info``: a text, a number, or a list or mapping of them."""
+        self.rt_info[(path,) if isinstance(path, str) else tuple(path)] = value
+
+    def has_rt_info(self, path: str | Sequence[str]) -> bool:
+        """Return whether ``rt_info`` has an entry."""
+        try:
+            self.get_rt_info(path)
+        except KeyError:
+            return False
+        return True
+
+    @property
+    def diagnostics(self) -> list[Diagnostic]:
+        """Return the warnings and infos of reading and of the last inference."""
+        return [*self.read_diagnostics, *self.inference_diagnostics]
+
     @cached_property
     def graph(self) -> nx.MultiDiGraph[int]:
         """Return the model as a frozen networkx graph.
@@ -200,6 +274,13 @@ class ConnectedLayers(PublicNames):
     def output(self, key: str | int | Port = 0) -> Port:
         """Return the output with this position or name. Raises InputError if there is none."""
         return port_of(self.outputs, key, "output", self.path)
+
+    def input_index(self, key: str | int | Port) -> int:
+        """Return the position of an input that is given by position, tensor name, layer name or Port.
+
+        Raises InputError if there is none.
+        """
+        return self.inputs.index(self.input(key))
 
     # ----- the same under OpenVINO's names
 
@@ -313,6 +394,17 @@ class ConnectedLayers(PublicNames):
     def _find(self, key: str) -> Layer | None:
         """Return the first layer with this name, or else the layer with this key, with or without ``scope``."""
         return self.named(key) or self._keyed(key) or self._keyed(key.removeprefix(self.scope))
+
+    @property
+    def next_id(self) -> int:
+        """Return an id that no layer has, and that none has had since this property was first read."""
+        if self._next_id is None:
+            self._next_id = max(self._by_id, default=-1) + 1
+        return self._next_id
+
+    def has_id(self, number: int) -> bool:
+        """Return whether a layer of this model, bodies excluded, has this id."""
+        return number in self._by_id
 
     def named(self, name: str) -> Layer | None:
         """Return the first layer with this name, without looking at keys and bodies."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ovir.graph.layer_graph import LayerGraph
-from ovir.graph.layers import Layer
+from ovir.graph.layers import Layer, Port
 
 
 def is_function(layer: Layer) -> bool:
@@ -46,6 +46,20 @@ def all_constant_layers(model: LayerGraph) -> set[Layer]:
         if all(port.source is not None and port.source.layer in found for port in layer.inputs):
             found.add(layer)
     return found
+
+
+def converted_codes(port: Port) -> Layer | None:
+    """Return the Const whose numbers an input reads in another type, perhaps with constant zero points subtracted; None
+    for any other input."""
+    layer = None if port.source is None else port.source.layer
+    if layer is not None and layer.operator is not None and layer.operator.offsets and len(layer.inputs) == 2:
+        numbers, zero_points = (read.source for read in layer.inputs)
+        is_fixed = zero_points is not None and constant_layers(zero_points.layer) is not None
+        layer = numbers.layer if numbers is not None and is_fixed else None
+    if layer is None or layer.operator is None or not layer.operator.converts or not layer.inputs:
+        return None
+    codes = layer.inputs[0].source
+    return codes.layer if codes is not None and codes.layer.type == "Const" else None
 
 
 def exact_layers(model: LayerGraph) -> set[Layer]:

@@ -1,4 +1,4 @@
-"""A graph of layers with the primitive edits, as a model holds it and every package below ``ovir.model`` uses it.
+"""The primitive edits of a graph of layers, as a model has them and every package below ``ovir.model`` uses them.
 
 Each edit checks everything first; if it raises, nothing has changed. Edits do not infer: see ``Model``.
 """
@@ -11,14 +11,13 @@ from itertools import zip_longest
 from typing import Any, NoReturn, Self
 
 from ovir.diagnostics.codes import CYCLE
-from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
+from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, ModelError, NotFoundError
 from ovir.diagnostics.wording import did_you_mean, plural
 from ovir.graph.connections import ConnectedLayers, require_own_bodies, set_scopes
 from ovir.graph.copies import independent, picklable
 from ovir.graph.layers import Layer, Port, join, path_text, separate
 from ovir.graph.order import WIDE, Ranks, find_path, followers, state_followers
-from ovir.graph.rt_info import NO_RT_INFO, ModelRtInfo, RtInfo
 from ovir.system.python_runtime import without_garbage_collection
 
 _WITH_STATE, _ENDS = ("ReadValue", "Assign"), ("Parameter", "Result")
@@ -30,105 +29,6 @@ class LayerGraph(ConnectedLayers):
     Edits raise InputError for arguments that do not match the graph, and ModelError for an edge that would close a
     cycle. ``Model`` adds what needs inference; functions that make a graph of another give it the class of that one.
     """
-
-    def __init__(
-        self,
-        layers: Iterable[Layer],
-        *,
-        name: str = "",
-        version: int = 11,
-        path: str | None = None,
-        rt_info: RtInfo = NO_RT_INFO,
-        has_gaps: bool = False,
-    ) -> None:
-        """Create a graph; see ``of_layers``."""
-        super().__init__(layers, name=name, path=path, has_gaps=has_gaps)
-        self.version: int = version
-        """The version of the file format."""
-        self.rt_info_data: RtInfo = RtInfo(rt_info.elements)
-        """The runtime information itself, which is immutable."""
-        self.read_diagnostics: list[Diagnostic] = []
-        """Warnings and infos of reading."""
-        self.inference_diagnostics: list[Diagnostic] = []
-        """Warnings and infos of the last inference."""
-        self.revision = 0
-        """The number of inferences so far, by which results of an earlier one are recognized as out of date."""
-        self.open_edits: Any = None
-        """The block of ``editing`` that has not ended, if there is one."""
-
-    @classmethod
-    def of_layers(
-        cls,
-        layers: Iterable[Layer],
-        *,
-        name: str = "",
-        version: int = 11,
-        path: str | None = None,
-        rt_info: RtInfo = NO_RT_INFO,
-        has_gaps: bool = False,
-    ) -> Self:
-        """Return a model of exactly these layers, with the connections that they have; it is not inferred.
-
-        The layers have distinct ids and are made by hand or read from a file. Those that the functions of an opset make
-        are not connected in both directions: ``Model(results, parameters)`` takes them. Use ``connect`` for what is not
-        connected yet, and then ``infer_shapes``.
-
-        ``version`` is the version of the file format. ``has_gaps`` means that some layers or edges are missing, so that
-        no layer is known to be dead. Raises ModelError for a cycle, and InputError for layers that share a body.
-        """
-        graph = cls.__new__(cls)
-        LayerGraph.__init__(graph, layers, name=name, version=version, path=path, rt_info=rt_info, has_gaps=has_gaps)
-        return graph
-
-    @property
-    def rt_info(self) -> ModelRtInfo:
-        """Return the runtime information of the model, which is empty if the file has none; its entries can be set."""
-        return ModelRtInfo(self)
-
-    @rt_info.setter
-    def rt_info(self, info: RtInfo) -> None:
-        self.rt_info_data = RtInfo(info.elements)
-
-    def get_rt_info(self, path: str | Sequence[str] = ()) -> str | RtInfo:
-        """Return an entry of ``rt_info``, or all of it; raise KeyError if there is none."""
-        return self.rt_info[(path,) if isinstance(path, str) else tuple(path)]
-
-    def set_rt_info(self, value: object, path: str | Sequence[str]) -> None:
-        """Set an entry of ``rt_info``: a text, a number, or a list or mapping of them."""
-        self.rt_info[(path,) if isinstance(path, str) else tuple(path)] = value
-
-    def has_rt_info(self, path: str | Sequence[str]) -> bool:
-        """Return whether ``rt_info`` has an entry."""
-        try:
-            self.get_rt_info(path)
-        except KeyError:
-            return False
-        return True
-
-    @property
-    def diagnostics(self) -> list[Diagnostic]:
-        """Return the warnings and infos of reading and of the last inference."""
-        return [*self.read_diagnostics, *self.inference_diagnostics]
-
-    def input_index(self, key: str | int | Port) -> int:
-        """Return the position of an input that is given by position, tensor name, layer name or Port.
-
-        Raises InputError if there is none.
-        """
-        return self.inputs.index(self.input(key))
-
-    @property
-    def next_id(self) -> int:
-        """Return an id that no layer has, and that none has had since this property was first read."""
-        if self._next_id is None:
-            self._next_id = max(self._by_id, default=-1) + 1
-        return self._next_id
-
-    def has_id(self, number: int) -> bool:
-        """Return whether a layer of this model, bodies excluded, has this id."""
-        return number in self._by_id
-
-    # ----- connections
 
     def connect(self, source: Port, target: Port) -> None:
         """Connect an input port with an output port; this replaces the source that the input had."""
@@ -515,7 +415,7 @@ class LayerGraph(ConnectedLayers):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         with without_garbage_collection():
-            LayerGraph.__init__(self, state.pop("layers").joined(), **state.pop("settings"))
+            ConnectedLayers.__init__(self, state.pop("layers").joined(), **state.pop("settings"))
         vars(self).update(state)
 
     def _own_state(self) -> dict[str, Any]:

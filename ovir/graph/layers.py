@@ -410,6 +410,31 @@ class Layer(Arithmetic, PublicNames):
         return html_table(self.title, (), rows)
 
 
+def declared_type(port: Port) -> TensorType:
+    """Return the declared type of a port. Without dimensions the rank is unknown: it may be a scalar."""
+    return TensorType(port.declared_element_type or dynamic, port.declared_shape or PartialShape(None))
+
+
+def has_declared(port: Port) -> bool:
+    """Return whether the file declares dimensions for a port."""
+    return bool(port.declared_shape)
+
+
+def agrees(port: Port, tensor: TensorType) -> bool:
+    """Return whether a tensor may have the type that a port declares.
+
+    A port without dimensions is a scalar or has an unknown rank; the format does not distinguish the two.
+    """
+    shape, element_type = port.declared_shape, port.declared_element_type
+    if shape is not None and shape is not tensor.shape and shape.rank and not shape.compatible(tensor.shape):
+        return False
+    return (
+        element_type is None
+        or element_type is tensor.element_type
+        or (element_type.merged_with(tensor.element_type) is not None)
+    )
+
+
 LayerOrPort = Layer | Port
 """An argument that stands for a tensor: one of its ports, or the layer that has it."""
 

@@ -1,11 +1,9 @@
-"""Declared and inferred types: how they are compared, and what is reported if they differ."""
+"""What is reported if inferred types differ from declared ones."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ovir.core.element_types import dynamic
-from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import (
     DECLARED_SHAPE,
@@ -18,35 +16,10 @@ from ovir.diagnostics.codes import (
     Severity,
 )
 from ovir.diagnostics.diagnostic import Diagnostic, diagnose
-from ovir.graph.layers import Port
+from ovir.graph.layers import Port, agrees, declared_type, has_declared
 
 SHAPES = (DECLARED_SHAPE, OWN_SHAPE, INPUT_SHAPE)
 """The codes of differences between declared and inferred shapes."""
-
-
-def declared_type(port: Port) -> TensorType:
-    """Return the declared type of a port. Without dimensions the rank is unknown: it may be a scalar."""
-    return TensorType(port.declared_element_type or dynamic, port.declared_shape or PartialShape(None))
-
-
-def has_declared(port: Port) -> bool:
-    """Return whether the file declares dimensions for a port."""
-    return bool(port.declared_shape)
-
-
-def agrees(port: Port, tensor: TensorType) -> bool:
-    """Return whether a tensor may have the type that a port declares.
-
-    A port without dimensions is a scalar or has an unknown rank; the format does not distinguish the two.
-    """
-    shape, element_type = port.declared_shape, port.declared_element_type
-    if shape is not None and shape is not tensor.shape and shape.rank and not shape.compatible(tensor.shape):
-        return False
-    return (
-        element_type is None
-        or element_type is tensor.element_type
-        or (element_type.merged_with(tensor.element_type) is not None)
-    )
 
 
 def difference(port: Port, tensor: TensorType, ir_version: int) -> list[Diagnostic]:

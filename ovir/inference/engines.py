@@ -19,8 +19,8 @@ from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import Diagnostics, OperatorError
 from ovir.diagnostics.wording import plural
 from ovir.graph.layer_graph import LayerGraph
-from ovir.graph.layers import UNKNOWN_TENSOR, Layer, Port
-from ovir.inference.differences import agrees, declared_type, difference, has_declared, input_differences
+from ovir.graph.layers import UNKNOWN_TENSOR, Layer, Port, agrees, declared_type, has_declared
+from ovir.inference.differences import difference, input_differences
 from ovir.inference.known_values import InferenceCache, ValueLog, as_tuple, with_known_values
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.traits import method_signature

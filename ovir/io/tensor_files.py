@@ -8,7 +8,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from math import prod
+from math import isinf, prod
 from typing import IO, Any, BinaryIO, NamedTuple, Self
 
 import numpy as np
@@ -427,6 +427,8 @@ def _scalar(token: str, element_type: ElementType) -> Any:
         raise ValueError(f"'{token}' is not a number") from None
     if element_type.is_integral:
         raise ValueError(f"'{token}' is not an integer")
+    if isinf(number) and "inf" not in token.lower():
+        raise ValueError(f"'{token}' is beyond the numbers of f64")
     return number
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from lxml import etree
 
 from ovir.core.shapes import UINT64, parse_integer
-from ovir.diagnostics.codes import BAD_NUMBER, MISSING_KEY, UNKNOWN_ELEMENT, Severity
+from ovir.diagnostics.codes import BAD_NUMBER, MISSING_KEY, REPEATED_ELEMENT, UNKNOWN_ELEMENT, Severity
 from ovir.diagnostics.diagnostic import Place
 from ovir.diagnostics.errors import Diagnostics
 from ovir.diagnostics.wording import closest
@@ -29,27 +29,6 @@ SAFE: dict[str, Any] = {"resolve_entities": False, "no_network": True, "load_dtd
 
 def tag_of(element: etree._Element) -> str:
     return str(element.tag)
-
-
-def read_as(
-    element: etree._Element,
-    wanted: str,
-    known: Sequence[str],
-    missed: Collection[str],
-    place: Place,
-    diagnostics: Diagnostics,
-) -> str | None:
-    """Report an element that is not the ``wanted`` one; return the tag among ``missed`` of which it is a misspelling.
-
-    That is an error, because OpenVINO ignores the element. Otherwise return None and report a warning.
-    """
-    meant = closest(tag_of(element), known)
-    is_missed = meant in missed
-    message = f"<{tag_of(element)}> is not {wanted}" + ("" if is_missed else "; it is ignored")
-    severity = Severity.ERROR if is_missed else None
-    hint = f"did you mean <{meant}>?" if meant is not None else None
-    diagnostics.report(UNKNOWN_ELEMENT, message, place, hint, severity=severity)
-    return meant if is_missed else None
 
 
 def line_of(element: etree._Element) -> int | None:
@@ -102,7 +81,7 @@ _MANY = 100  # attributes; below, XPath takes longer
 class Ids(dict[str | None, int | None]):
     """Numbers of ids by their texts, each parsed once.
 
-    None means that the text is not a plain number of 64 bits; ``unsigned`` reports what is wrong.
+    None means that the text is not a plain number of 64 bits; ``ElementReader.unsigned`` reports what is wrong.
     """
 
     def __missing__(self, text: str | None) -> int | None:
@@ -111,21 +90,58 @@ class Ids(dict[str | None, int | None]):
         return number
 
 
-def unsigned(
-    element: etree._Element, key: str, diagnostics: Diagnostics, file: str | None, layer: Layer | None = None
-) -> int | None:
-    """Return the number that an attribute gives, or None after reporting that there is none."""
-    text = element.get(key)
-    line = line_of(element)
-    where = layer.at(line) if layer is not None else Place(file, line)
-    if text is None:
-        diagnostics.report(MISSING_KEY, f"<{tag_of(element)}> has no attribute '{key}'", where)
-        return None
-    try:
-        return parse_integer(text, UINT64)
-    except ValueError as error:
-        diagnostics.report(BAD_NUMBER, f"attribute '{key}' of <{tag_of(element)}>: {error}", where)
-        return None
+class ElementReader:
+    """Reads elements of one file, and reports what is wrong with them."""
+
+    def __init__(self, file: str | None, diagnostics: Diagnostics) -> None:
+        self.file = file
+        self.diagnostics = diagnostics
+
+    def at(self, element: etree._Element, layer: Layer | None = None) -> Place:
+        """Return the place of an element, which may be part of a layer."""
+        line = line_of(element)
+        return Place(self.file, line) if layer is None else layer.at(line)
+
+    def unsigned(self, element: etree._Element, key: str, layer: Layer | None = None) -> int | None:
+        """Return the number that an attribute gives, or None after reporting that there is none."""
+        text = element.get(key)
+        if text is None:
+            message = f"<{tag_of(element)}> has no attribute '{key}'"
+            self.diagnostics.report(MISSING_KEY, message, self.at(element, layer))
+            return None
+        try:
+            return parse_integer(text, UINT64)
+        except ValueError as error:
+            message = f"attribute '{key}' of <{tag_of(element)}>: {error}"
+            self.diagnostics.report(BAD_NUMBER, message, self.at(element, layer))
+            return None
+
+    def read_as(
+        self,
+        element: etree._Element,
+        wanted: str,
+        known: Sequence[str],
+        missed: Collection[str],
+        layer: Layer | None = None,
+    ) -> str | None:
+        """Report an element that is not the ``wanted`` one; return the tag among ``missed`` that it misspells.
+
+        That is an error, because OpenVINO ignores the element. Otherwise return None and report a warning.
+        """
+        meant = closest(tag_of(element), known)
+        is_missed = meant in missed
+        message = f"<{tag_of(element)}> is not {wanted}" + ("" if is_missed else "; it is ignored")
+        severity = Severity.ERROR if is_missed else None
+        hint = f"did you mean <{meant}>?" if meant is not None else None
+        self.diagnostics.report(UNKNOWN_ELEMENT, message, self.at(element, layer), hint, severity=severity)
+        return meant if is_missed else None
+
+    def report_repeated(self, elements: Iterable[etree._Element], layer: Layer | None = None) -> None:
+        """Report elements that may occur only once; OpenVINO and ovir ignore the others."""
+        where = "" if layer is None else " in one layer"
+        for element in elements:
+            message = f"a second <{tag_of(element)}>{where}; it is ignored"
+            self.diagnostics.report(REPEATED_ELEMENT, message, self.at(element, layer))
 
 
 OLD_KEYS = {"cli_parameters": "conversion_parameters", "quantization_parameters": "optimization"}
@@ -180,8 +196,7 @@ class RtInfoText:
         return cls(etree.tostring(element, encoding="unicode", with_tail=False))
 
     def __call__(self) -> RtInfo:
-        parser = etree.XMLParser(huge_tree=True, resolve_entities=False, no_network=True)
-        return read_rt_info(etree.fromstring(self.text, parser))
+        return read_rt_info(etree.fromstring(self.text, xml_parser(None)))
 
 
 def write_rt_info(info: RtInfo) -> etree._Element:

@@ -202,9 +202,8 @@ def parse_executed(content: bytes, name: str) -> ExecutedGraph:
 
 
 def refuse_executed(root: etree._Element, place: Place) -> None:
-    """Raise ReadError for the topology of an executed graph, whose layers have no versions of operations."""
-    layers = root.findall("layers/layer")
-    if not any(layer.get("version") for layer in layers) and any(_layer(layer) is not None for layer in layers):
+    """Raise ReadError if a topology without versions of operations is an executed graph."""
+    if any(_layer(layer) is not None for layer in root.iterfind("layers/layer")):
         message = "this is an executed graph: it lists the layers that a device ran in place of those of a model"
         hint = "give the model; `ovir view` and `ovir compare` read this file with --executed, beside the model"
         raise ReadError(diagnose(NOT_IR, message, place, hint=hint))

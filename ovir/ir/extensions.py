@@ -6,10 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from ovir.diagnostics.codes import EXTENSION, UNKNOWN_OPSET, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, diagnose
-from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
-from ovir.ops.base.opsets import NEWEST_OPSET, is_extension
-from ovir.ops.base.registry import registered_by_user
+from ovir.ops.base.opsets import NEWEST_OPSET
 
 OTHER_TOKENIZERS = frozenset(
     {
@@ -29,14 +27,13 @@ HOW_TO_REGISTER = "register the operations with `ovir.register`, in a module tha
 """The hint for layers that need an extension."""
 
 
-def missing_extensions(model: LayerGraph) -> list[Diagnostic]:
-    """Return up to two diagnostics for the layers of a model and its bodies that need an extension.
+def missing_extensions(layers: Sequence[Layer]) -> list[Diagnostic]:
+    """Return up to two diagnostics for the layers of a file that need an extension.
 
     One is for layers of version "extension". It is an info if the file declares the element types of all their outputs,
     so that inference can continue, and an error otherwise. The other is an error for versions that are not opsets,
     which only extensions can have.
     """
-    layers = list(_unregistered(model))
     named = [layer for layer in layers if _is_usual(layer.version)]
     others = [layer for layer in layers if not _is_usual(layer.version)]
     return [*_extension_diagnostics(named), *_version_diagnostics(others)]
@@ -76,15 +73,6 @@ def _needs(layers: Sequence[Layer]) -> str:
     needs = [f"openvino_tokenizers ({', '.join(known)})"] if known else []
     needs += [f"a user's extension ({', '.join(others)})"] if others else []
     return " and ".join(needs)
-
-
-def _unregistered(model: LayerGraph) -> Sequence[Layer]:
-    found = []
-    for layer in model.walk():
-        is_missing = layer.operator is None and registered_by_user(layer.type, layer.version) is None
-        if is_missing and is_extension(layer.type, layer.version):
-            found.append(layer)
-    return found
 
 
 def _is_declared(layer: Layer) -> bool:

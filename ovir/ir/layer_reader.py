@@ -18,7 +18,7 @@ from ovir.diagnostics.errors import Diagnostics, OperatorError
 from ovir.diagnostics.wording import closest, did_you_mean
 from ovir.graph.layers import Layer, Port, ReadOnlyDict
 from ovir.ir.edges import Gaps
-from ovir.ir.elements import Ids, RtInfoText, items_of, line_of, read_as, read_rt_info, tag_of, unsigned
+from ovir.ir.elements import ElementReader, Ids, RtInfoText, items_of, line_of, read_rt_info, tag_of
 from ovir.ir.port_maps import BODY_OPERATIONS
 from ovir.ir.weights import WeightBytes
 from ovir.ops.base import opsets
@@ -63,17 +63,18 @@ def other_version(name: str, cls: type[Operator]) -> str | None:
     return None
 
 
-class LayerReader:
+class LayerReader(ElementReader):
     """Reads the layers of one document; texts that occur in many layers are parsed once."""
 
     def __init__(self, file: str | None, weights: WeightBytes, diagnostics: Diagnostics) -> None:
-        self.file = file
+        super().__init__(file, diagnostics)
         self.weights = weights
-        self.diagnostics = diagnostics
         self.without_data: list[tuple[Layer, Place, int]] = []
         """Constants whose weights are missing, with the number of bytes that they need."""
         self.past_end: list[Diagnostic] = []
         """Diagnostics for constants that lie past the end of the weights."""
+        self.of_extensions: list[Layer] = []
+        """Layers of operations that an extension has and nobody has registered."""
         self._ids = Ids()
         self._shapes: dict[tuple[str | None, ...], PartialShape] = {}
         self._precisions: dict[str | None, ElementType] = {}
@@ -88,12 +89,12 @@ class LayerReader:
         if name is None or kind is None or version is None or text is None:
             missing = next(key for key in ("id", "name", "type", "version") if element.get(key) is None)
             message = f"<layer> {name or text or ''!r} has no attribute '{missing}'"
-            self.diagnostics.report(codes.MISSING_KEY, message, Place(self.file, line_of(element)))
+            self.diagnostics.report(codes.MISSING_KEY, message, self.at(element))
             known = text is not None
-            gaps.layers.add(unsigned(element, "id", self.diagnostics, self.file) if known else None)
+            gaps.layers.add(self.unsigned(element, "id") if known else None)
             return None
         number = self._ids[text]
-        if number is None and (number := unsigned(element, "id", self.diagnostics, self.file)) is None:
+        if number is None and (number := self.unsigned(element, "id")) is None:
             gaps.layers.add(None)
             return None
         layer = Layer(number, name, kind, version, line=line_of(element), file=self.file, scope=scope)
@@ -128,19 +129,12 @@ class LayerReader:
                     data = child
                     layer.data_line = line_of(child)
                 else:
-                    self._repeated(child, layer)
+                    self.report_repeated([child], layer)
             elif tag == "rt_info":
                 if layer.rt_info_source is None:
                     layer.rt_info_source = RtInfoText.of(child)
                 self._rt_info(child, layer)
         return data
-
-    def _at(self, element: etree._Element, layer: Layer) -> Place:
-        return layer.at(line_of(element))
-
-    def _repeated(self, element: etree._Element, layer: Layer) -> None:
-        message = f"a second <{tag_of(element)}> in one layer; it is ignored"
-        self.diagnostics.report(codes.REPEATED_ELEMENT, message, self._at(element, layer))
 
     def _unknown_keys(self, element: etree._Element, known: frozenset[str], layer: Layer) -> None:
         """Report XML attributes that no reader uses, except those with a namespace, which are not part of the
@@ -149,7 +143,7 @@ class LayerReader:
             if key not in known and not key.startswith("{"):
                 message = f"<{tag_of(element)}> has no attribute '{key}'; it is ignored"
                 hint = did_you_mean(key, known)
-                self.diagnostics.report(codes.UNKNOWN_ATTRIBUTE, message, self._at(element, layer), hint)
+                self.diagnostics.report(codes.UNKNOWN_ATTRIBUTE, message, self.at(element, layer), hint)
 
     def _misspelled_part(self, child: etree._Element, element: etree._Element, layer: Layer) -> str | None:
         """Report an unknown element of a layer; return the tag that it misspells, None if there is none."""
@@ -157,19 +151,17 @@ class LayerReader:
         if _BODY_TAGS.fullmatch(tag):
             return None
         missed = [part for part in _PARTS if part != "rt_info" and element.find(part) is None]
-        return read_as(child, "part of a layer", _PARTS, missed, self._at(child, layer), self.diagnostics)
+        return self.read_as(child, "part of a layer", _PARTS, missed, layer)
 
     # ----- ports
 
     def _ports(self, group: etree._Element, layer: Layer, ports: list[Port], gaps: Gaps, *, is_output: bool) -> None:
         """Read the ports of an <input> or <output>."""
         for item in group:
-            if item.tag != "port":
-                place = self._at(item, layer)
-                if read_as(item, "a <port>", ("port",), ("port",), place, self.diagnostics) is None:
-                    continue
+            if item.tag != "port" and self.read_as(item, "a <port>", ("port",), ("port",), layer) is None:
+                continue
             number = self._ids[item.get("id")]
-            if number is None and (number := unsigned(item, "id", self.diagnostics, self.file, layer)) is None:
+            if number is None and (number := self.unsigned(item, "id", layer)) is None:
                 gaps.ports.add(layer.id)
                 number = _NO_ID  # keeps the positions of the following ports
             port = Port(layer, len(ports), number, is_output, line=line_of(item))
@@ -187,13 +179,13 @@ class LayerReader:
         if text is None:
             if port.is_output:
                 message = f"output port {port.id} has no attribute 'precision', without which OpenVINO refuses the file"
-                self.diagnostics.report(codes.NO_PRECISION, message, self._at(element, port.layer), port=port.id)
+                self.diagnostics.report(codes.NO_PRECISION, message, self.at(element, port.layer), port=port.id)
             return None
         try:
             element_type = self._precisions[text] = ElementType.parse_precision(text)
         except ValueError as error:
             message = f"port {port.id}: precision {error}"
-            self.diagnostics.report(codes.BAD_PRECISION, message, self._at(element, port.layer), port=port.id)
+            self.diagnostics.report(codes.BAD_PRECISION, message, self.at(element, port.layer), port=port.id)
             return None
         return element_type
 
@@ -208,7 +200,7 @@ class LayerReader:
                 self._rt_info(item, port.layer)
             else:
                 message = f"<{tag_of(item)}> is not part of a port; it is ignored"
-                self.diagnostics.report(codes.UNKNOWN_ELEMENT, message, self._at(item, port.layer))
+                self.diagnostics.report(codes.UNKNOWN_ELEMENT, message, self.at(item, port.layer))
         key = tuple(texts)
         shape = self._shapes.get(key)
         if shape is None:
@@ -222,7 +214,7 @@ class LayerReader:
         items = element.findall("dim")
         if len(items) > MAX_RANK:
             message = f"port {port.id}: a shape has at most {MAX_RANK} dimensions, got {len(items)}"
-            self.diagnostics.report(codes.BAD_DIM, message, self._at(items[MAX_RANK], port.layer), port=port.id)
+            self.diagnostics.report(codes.BAD_DIM, message, self.at(items[MAX_RANK], port.layer), port=port.id)
             return None
         for item in items:
             text = (item.text or "").strip()
@@ -233,12 +225,12 @@ class LayerReader:
             except ValueError as error:
                 message = f"port {port.id}: <dim>: {error}"
                 hint = "write a number, or -1 for an unknown one"
-                self.diagnostics.report(codes.BAD_DIM, message, self._at(item, port.layer), hint, port=port.id)
+                self.diagnostics.report(codes.BAD_DIM, message, self.at(item, port.layer), hint, port=port.id)
                 return None
             if ".." in text:
                 message = f"port {port.id}: <dim>{text}</dim> is an interval; OpenVINO reads it as {dims[-1].lower}"
                 hint = "write -1; only the attribute 'shape' of a Parameter can hold intervals"
-                self.diagnostics.report(codes.INTERVAL_DIM, message, self._at(item, port.layer), hint, port=port.id)
+                self.diagnostics.report(codes.INTERVAL_DIM, message, self.at(item, port.layer), hint, port=port.id)
         return PartialShape(dims)
 
     def _check_ids(self, ports: list[Port], layer: Layer, gaps: Gaps) -> None:
@@ -260,7 +252,7 @@ class LayerReader:
             key = (item.get("name"), item.get("version"))
             if key in seen:
                 message = f"attribute '{key[0]}' occurs twice in one <rt_info>"
-                self.diagnostics.report(codes.REPEATED_RT_INFO, message, self._at(item, layer))
+                self.diagnostics.report(codes.REPEATED_RT_INFO, message, self.at(item, layer))
             seen.add(key)
 
     # ----- the operation
@@ -341,7 +333,8 @@ class LayerReader:
         if opsets.resolve(layer.type, layer.version) is not None:
             return  # the operation exists, but ovir does not implement it
         if opsets.is_extension(layer.type, layer.version):
-            return  # reported once per file, by missing_extensions
+            self.of_extensions.append(layer)
+            return
         why, hint = opsets.why_unresolved(layer.type, layer.version)
         code = codes.UNKNOWN_OPSET
         if opsets.is_opset(layer.version):

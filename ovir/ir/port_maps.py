@@ -11,12 +11,12 @@ from lxml import etree
 from ovir.core.shapes import parse_integer
 from ovir.diagnostics import codes
 from ovir.diagnostics.codes import Code, Severity
-from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
+from ovir.diagnostics.diagnostic import Diagnostic, diagnose
 from ovir.diagnostics.errors import Diagnostics, ModelError
 from ovir.diagnostics.wording import closest
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
-from ovir.ir.elements import line_of, read_as, tag_of
+from ovir.ir.elements import ElementReader, line_of, tag_of
 from ovir.ops.base.bodies import BackEdge, BodyMap, InputMap, OutputMap
 
 T = TypeVar("T")
@@ -53,7 +53,7 @@ def read_body_map(
     """Return the wiring of one body, with ids resolved to positions; None after reporting errors."""
     reader = _MapReader(layer, body, file, diagnostics)
     for tag in (tags.body, tags.port_map, tags.back_edges):
-        reader.report_repeated(element.findall(tag)[1:])
+        reader.report_repeated(element.findall(tag)[1:], layer)
     group = element.find(tags.port_map)
     if group is None:
         diagnostics.report(codes.NO_PORT_MAP, f"{layer.type} has no <{tags.port_map}>", layer.place)
@@ -73,12 +73,11 @@ def read_body_map(
     return None if reader.is_wrong else wiring
 
 
-class _MapReader:
+class _MapReader(ElementReader):
     def __init__(self, layer: Layer, body: LayerGraph, file: str | None, diagnostics: Diagnostics) -> None:
+        super().__init__(file, diagnostics)
         self.layer = layer
         self.body = body
-        self.file = file
-        self.diagnostics = diagnostics
         self.parameters = {port.layer.id: i for i, port in enumerate(body.inputs)}
         self.results = {port.layer.id: i for i, port in enumerate(body.outputs)}
         self.is_wrong = False
@@ -100,24 +99,15 @@ class _MapReader:
                 self.is_wrong = True
 
     def fail(self, item: etree._Element, code: Code, message: str, hint: str | None = None) -> NoReturn:
-        raise ModelError(diagnose(code, message, self._at(item), hint=hint))
-
-    def _at(self, item: etree._Element) -> Place:
-        return self.layer.at(line_of(item))
+        raise ModelError(diagnose(code, message, self.at(item, self.layer), hint=hint))
 
     # ----- unknown elements and attributes
-
-    def report_repeated(self, groups: Sequence[etree._Element]) -> None:
-        """Report elements that may occur only once; OpenVINO and ovir ignore the others."""
-        for group in groups:
-            message = f"a second <{tag_of(group)}> in one layer; it is ignored"
-            self.diagnostics.report(codes.REPEATED_ELEMENT, message, self._at(group))
 
     def report_unknown(self, group: etree._Element, known: Sequence[str]) -> None:
         """Report elements that are not part of this group."""
         for item in group:
             if item.tag not in known:
-                read_as(item, f"part of <{tag_of(group)}>", known, (), self._at(item), self.diagnostics)
+                self.read_as(item, f"part of <{tag_of(group)}>", known, (), self.layer)
 
     def check_names(self, item: etree._Element) -> None:
         """Report unknown attributes; raise ModelError if required ones are missing."""
@@ -129,13 +119,15 @@ class _MapReader:
             message = f"<{tag_of(item)}> has no attribute '{name}'; it is ignored"
             hint = f"did you mean '{meant}'?" if meant else None
             severity = self._severity_of_purpose(item) if meant == "purpose" and self.layer.type == "Loop" else None
-            self.diagnostics.report(codes.UNKNOWN_ATTRIBUTE, message, self._at(item), hint, severity=severity)
+            self.diagnostics.report(
+                codes.UNKNOWN_ATTRIBUTE, message, self.at(item, self.layer), hint, severity=severity
+            )
         if missing:
             raise ModelError(*(self._missing(item, key, unknown) for key in missing))
 
     def _missing(self, item: etree._Element, key: str, unknown: dict[str, str | None]) -> Diagnostic:
         message = f"attribute '{key}' of <{tag_of(item)}> is missing"
-        return diagnose(codes.MISSING_KEY, message, self._at(item), hint=_misspelling(key, unknown))
+        return diagnose(codes.MISSING_KEY, message, self.at(item, self.layer), hint=_misspelling(key, unknown))
 
     def _severity_of_purpose(self, item: etree._Element) -> Severity | None:
         """Return the severity of an unknown purpose: an error if the entry has no other effect, else the default."""
@@ -145,7 +137,7 @@ class _MapReader:
 
     def report_idle(self, item: etree._Element, message: str, hint: str | None = None) -> None:
         """Report a part of the entry that has no effect."""
-        self.diagnostics.report(codes.MAP_IDLE, message, self._at(item), hint)
+        self.diagnostics.report(codes.MAP_IDLE, message, self.at(item, self.layer), hint)
 
     # ----- entries
 
@@ -188,7 +180,7 @@ class _MapReader:
         is_lost = external < 0
         self.is_wrong |= is_lost
         severity = Severity.ERROR if is_lost else None
-        self.diagnostics.report(codes.MAP_SHARED, message, self._at(item), hint, severity=severity)
+        self.diagnostics.report(codes.MAP_SHARED, message, self.at(item, self.layer), hint, severity=severity)
 
     def back_edge(self, item: etree._Element) -> BackEdge | None:
         """Return the back edge; None after reporting that it has no effect."""
@@ -257,7 +249,7 @@ class _MapReader:
         if axis < 0:
             severity = None if tag_of(item) == "input" else Severity.WARNING
             message = f"axis {axis} of <{tag_of(item)}> is negative: in a port map OpenVINO counts from the front only"
-            self.diagnostics.report(codes.AXIS, message, self._at(item), severity=severity)
+            self.diagnostics.report(codes.AXIS, message, self.at(item, self.layer), severity=severity)
             self.is_wrong |= severity is None
         return {"axis": axis} | {key: self.integer(item, key) for key in slices}
 
@@ -270,7 +262,7 @@ class _MapReader:
         if purpose not in ("", known):
             message = f"unknown purpose '{purpose}' of <{tag_of(item)}>: expected '{known}'"
             self.diagnostics.report(
-                codes.MAP_PURPOSE, message, self._at(item), severity=self._severity_of_purpose(item)
+                codes.MAP_PURPOSE, message, self.at(item, self.layer), severity=self._severity_of_purpose(item)
             )
             return ""
         if purpose in self._purposes:
@@ -299,14 +291,14 @@ class _MapReader:
         for port in self.layer.outputs:
             if port.index not in given:
                 message = f"no <output> of the port map feeds output port {port.id} of the layer"
-                self.diagnostics.report(codes.MAP_UNFED, message, self._at(group), port=port.id)
+                self.diagnostics.report(codes.MAP_UNFED, message, self.at(group, self.layer), port=port.id)
                 self.is_wrong = True
         fed = {item.parameter for item in wiring.inputs if item.external >= 0 or item.purpose == "current_iteration"}
         for index, parameter in enumerate(self.body.inputs):
             if index not in fed and any(not reader.layer.is_dead for reader in parameter.readers):
                 title = f"{parameter.layer.id} '{parameter.layer.name}'"
                 message = f"no <input> of the port map feeds parameter {title} of the body"
-                self.diagnostics.report(codes.MAP_UNFED, message, self._at(group))
+                self.diagnostics.report(codes.MAP_UNFED, message, self.at(group, self.layer))
                 self.is_wrong = True
 
 

@@ -21,9 +21,8 @@ from ovir.graph.connections import MAX_DEPTH
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
 from ovir.inference.models import infer_into
-from ovir.ir.edges import Gaps, connect, parse_edges
-from ovir.ir.elements import line_of, read_model_info, tag_of
-from ovir.ir.executed import refuse_executed
+from ovir.ir.edges import EdgeReader, Gaps
+from ovir.ir.elements import ElementReader, line_of, read_model_info, tag_of
 from ovir.ir.extensions import missing_extensions
 from ovir.ir.layer_reader import LayerReader
 from ovir.ir.port_maps import BODY_OPERATIONS, read_body_map
@@ -80,6 +79,11 @@ class Document(Generic[G]):
     mark: WeightsMark | None
     """The mark of the .bin that the file was saved with, if the file has one."""
 
+    @property
+    def place(self) -> Place:
+        """Return the place of the model as a whole: its root element."""
+        return Place(self.file, line_of(self.root))
+
 
 def load(
     source: Source, weights: Any, kind: type[G], diagnostics: Diagnostics, *, need_weights: bool = True
@@ -116,28 +120,28 @@ SAVED_APART = "one of the two files is older, or incomplete: save or copy both a
 # --------------------------------------------------------------------------- the document
 
 
-class _Reader(Generic[G]):
+class _Reader(ElementReader, Generic[G]):
     """Reads one document."""
 
     def __init__(
         self, file: str | None, weights: WeightBytes, kind: type[G], diagnostics: Diagnostics, need_weights: bool
     ) -> None:
-        self.file = file
+        super().__init__(file, diagnostics)
         self.weights = weights
         self.kind = kind
-        self.diagnostics = diagnostics
         self.need_weights = need_weights
         self.layers = LayerReader(file, weights, diagnostics)
-
-    def at(self, element: etree._Element) -> Place:
-        return Place(self.file, line_of(element))
 
     def document(self, root: etree._Element) -> G:
         """Read the whole file: layers and edges, pre-processing, and which weights are missing."""
         version = self._version(root)
-        refuse_executed(root, self.at(root))
+        if root.find("layers/layer[@version]") is None:
+            from ovir.ir.executed import refuse_executed  # whose layers have no versions
+
+            refuse_executed(root, self.at(root))
         model = self.network(root, "", version, Gaps())
-        self.diagnostics.extend(missing_extensions(model))
+        if self.layers.of_extensions:
+            self.diagnostics.extend(missing_extensions(self.layers.of_extensions))
         if (pre_process := root.find("pre-process")) is not None and self.need_weights:
             from ovir.ir.legacy import apply_pre_process  # which only files of version 10 have
 
@@ -217,25 +221,33 @@ class _Reader(Generic[G]):
         if not edge_groups and any(layer.inputs for layer in found):
             self.diagnostics.report(codes.MISSING_ELEMENT, f"<{tag_of(element)}> has no <edges>", self.at(element))
             gaps.inputs.update((layer.id, None) for layer in found)
-        for group in (*groups[1:], *edge_groups[1:]):
-            message = f"a second <{tag_of(group)}>; it is ignored"
-            self.diagnostics.report(codes.REPEATED_ELEMENT, message, self.at(group))
-        edges = parse_edges(edge_groups[:1], found, gaps, self.file, self.diagnostics)
+        self.report_repeated((*groups[1:], *edge_groups[1:]))
+        reader = EdgeReader(self.file, self.diagnostics, gaps)
+        edges = reader.parse(edge_groups[:1], found)
         if edge_groups and not (edges or gaps.inputs or gaps.stray) and sum(len(layer.inputs) for layer in found) > 1:
             self.diagnostics.report(codes.MISSING_ELEMENT, "<edges> has no edge", self.at(edge_groups[0]))
             gaps.inputs.update((layer.id, None) for layer in found)
         gaps.name_layers(edges, {layer.id for layer in found} if gaps.places else set())
-        layers = layers_by_id(found, edges, gaps, self.diagnostics)
-        connect(edges, layers, gaps, self.file, self.diagnostics)
-        cut_cycles(layers, self.diagnostics)
-        return self.kind.of_layers(
-            layers.values(),
-            name=element.get("name", ""),
-            version=version,
-            path=self.file,
-            rt_info=read_model_info(element),
-            has_gaps=any(d.code.startswith(GAP_CODES) for d in self.diagnostics.errors_since(known)),
-        )
+        layers = {layer.id: layer for layer in found}
+        if len(layers) < len(found):
+            layers = layers_by_id(found, edges, gaps, self.diagnostics)
+        reader.connect(edges, layers)
+
+        def graph() -> G:
+            return self.kind.of_layers(
+                layers.values(),
+                name=element.get("name", ""),
+                version=version,
+                path=self.file,
+                rt_info=read_model_info(element),
+                has_gaps=any(d.code.startswith(GAP_CODES) for d in self.diagnostics.errors_since(known)),
+            )
+
+        try:
+            return graph()
+        except ModelError:
+            cut_cycles(layers, self.diagnostics)
+            return graph()
 
     def bodies(self, element: etree._Element, layer: Layer, version: int, depth: int) -> None:
         """Read the bodies of a layer, and how they are connected with it."""

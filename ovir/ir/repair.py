@@ -8,14 +8,13 @@ from ovir.diagnostics.codes import CYCLE, DUPLICATE_ID
 from ovir.diagnostics.errors import Diagnostics
 from ovir.graph.connections import Edge
 from ovir.graph.layers import Layer, path_text, separate
-from ovir.graph.order import is_ordered
 from ovir.ir.edges import Gaps
 
 
 def layers_by_id(
     found: Sequence[Layer], edges: Sequence[Edge], gaps: Gaps, diagnostics: Diagnostics
 ) -> dict[int, Layer]:
-    """Return the layers by id, and report each duplicate id.
+    """Return the layers by id if some have the same one, and report each duplicate id.
 
     If edges name a layer that does not exist, one of the two layers with a duplicate id may be meant. If its ports
     match those edges, it gets that id; otherwise the second layer is left out.
@@ -26,8 +25,6 @@ def layers_by_id(
         other = layers.setdefault(layer.id, layer)
         if other is not layer:
             doubles.append(layer)
-    if not doubles:
-        return layers
     named = {e.from_layer for e in edges} | {e.to_layer for e in edges}
     missing = named - layers.keys() - {number for number in gaps.layers if number is not None}
     edges_of: dict[int, list[Edge]] = {number: [] for number in missing}
@@ -89,8 +86,6 @@ def _in_order(position: int, number: int, found: Sequence[Layer]) -> bool:
 
 def cut_cycles(layers: Mapping[int, Layer], diagnostics: Diagnostics) -> None:
     """Remove the edges within a cycle that lead backwards in the file, and report each cycle."""
-    if is_ordered(layers.values()):
-        return
     import networkx as nx
 
     position = {layer: i for i, layer in enumerate(layers.values())}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -22,8 +21,6 @@ _FETCHED = 1 << 18
 _CHOSEN = 1 << 18
 # Pixels chosen for regions that are pooled together although some need fewer samples than others.
 _TOGETHER = 1 << 14
-# The largest number of neighbors whose crossing is kept.
-_KEPT = 1 << 14
 
 
 def pixel_rows(planes: Array) -> Array:
@@ -191,78 +188,25 @@ class SampledRegions:
 
         If a region has fewer samples than others, further ones, which are the last one again, have weight 0.
         """
-        counts = self.samples[members]
-        most = counts.max(axis=0).tolist()
-        places = self._places(members, counts, most)
-        axes, _, within = self._layout(most)
-        exists = None if (counts == most).all() else within < counts[:, axes]
-        first = self.images[members] * (height * width)
-        if self.turn is None:
-            limits = np.array([height, width])[axes]
-            around = on_axis(places, limits - 1)
-            inside = (places >= -1) & (places <= limits)
-            inside = inside if exists is None else inside & exists
-            weight = around.weight * inside[..., np.newaxis]
-            end = self.bins[0] * most[0]
-            cross = crossing if 4 * prod(self.bins) * prod(most) <= _KEPT else crossing.__wrapped__
-            rows, columns = cross(*self.bins, *most)
-            row, column = (
-                values.reshape(len(members), -1) for values in (around.index[:, :end], around.index[:, end:])
-            )
-            index = (row * width + first[:, np.newaxis]).take(rows, axis=1)
-            index += column.take(columns, axis=1)
-            share, part = (values.reshape(len(members), -1) for values in (weight[:, :end], weight[:, end:]))
-            weight = share.take(rows, axis=1)
-            weight *= part.take(columns, axis=1)
-            shape = len(members), *self.bins, *most, 4
-            return Neighbors(index.reshape(shape), weight.reshape(shape))
-        y, x = self.turn(members, *self._split(places, most))
-        inside = (y >= -1) & (y <= height) & (x >= -1) & (x <= width)
-        if exists is not None:
-            for present in self._split(exists, most):
-                inside &= present
-        return neighbors(y, x, height, width, inside, first.reshape(-1, 1, 1, 1, 1))
+        (y, y_exists), (x, x_exists) = (self._places(members, axis) for axis in (0, 1))
+        y, y_exists = (values[:, :, np.newaxis, :, np.newaxis] for values in (y, y_exists))
+        x, x_exists = (values[:, np.newaxis, :, np.newaxis] for values in (x, x_exists))
+        if self.turn is not None:
+            y, x = self.turn(members, y, x)
+        inside = (y >= -1) & (y <= height) & y_exists & ((x >= -1) & (x <= width) & x_exists)
+        first = self.images[members].reshape(-1, 1, 1, 1, 1) * (height * width)
+        return neighbors(y, x, height, width, inside, first)
 
-    def _split(self, values: Array, most: Sequence[int]) -> tuple[Array, Array]:
-        """Return the values of y and x, which follow each other on axis 1, as arrays that broadcast to [members, bins,
-        bins, samples, samples, ...]."""
-        rows, columns = self.bins
-        end, others = rows * most[0], values.shape[2:]
-        return (
-            values[:, :end].reshape(-1, rows, 1, most[0], 1, *others),
-            values[:, end:].reshape(-1, 1, columns, 1, most[1], *others),
-        )
-
-    def _layout(self, most: Sequence[int]) -> tuple[Array, Array, Array]:
-        return (layout if prod(self.bins) * prod(most) <= _KEPT else layout.__wrapped__)(*self.bins, *most)
-
-    def _places(self, members: Array, counts: Array, most: Sequence[int]) -> Array:
-        """Return the positions of the samples, first those along y and then those along x, [members, all]."""
-        axes, bins, within = self._layout(most)
-        number = self.size.dtype.type
-        step = (self.size[members] / np.array(self.bins, number))[:, axes]
-        counts = counts[:, axes]
-        places: Array = self.start[members][:, axes] + bins.astype(number) * step
-        places += step / counts.astype(number) * (np.minimum(within, counts - 1).astype(number) + number(0.5))
-        return places
-
-
-@lru_cache(maxsize=16)
-def layout(rows: int, columns: int, along_y: int, along_x: int) -> tuple[Array, Array, Array]:
-    """Return axis, bin and number within the bin of each sample: first those along y, then those along x."""
-    numbers = [np.divmod(np.arange(bins * samples), samples) for bins, samples in ((rows, along_y), (columns, along_x))]
-    bins, within = (np.concatenate(parts) for parts in zip(*numbers, strict=True))
-    return np.repeat([0, 1], [rows * along_y, columns * along_x]), bins, within
-
-
-@lru_cache(maxsize=64)
-def crossing(rows: int, columns: int, along_y: int, along_x: int) -> tuple[Array, Array]:
-    """Return for each neighbor of each sample, in order, the number of its row and of its column: pixels along an axis
-    are counted bin by bin, and in each bin sample by sample, two for each."""
-    shape = rows, columns, along_y, along_x, 2, 2
-    y = np.arange(rows * along_y * 2).reshape(rows, 1, along_y, 1, 2, 1)
-    x = np.arange(columns * along_x * 2).reshape(1, columns, 1, along_x, 1, 2)
-    return np.broadcast_to(y, shape).reshape(-1), np.broadcast_to(x, shape).reshape(-1)
+    def _places(self, members: Array, axis: int) -> tuple[Array, Array]:
+        """Return the positions of the samples along an axis, [members, bins, samples], and the mask of those that
+        exist."""
+        start, size, counts = (values[members, axis, None, None] for values in (self.start, self.size, self.samples))
+        number, within = size.dtype.type, np.arange(counts.max())
+        step = size / number(self.bins[axis])
+        bins = np.arange(self.bins[axis], dtype=size.dtype)[:, np.newaxis]
+        places = start + bins * step
+        places = places + step / counts.astype(number) * (np.minimum(within, counts - 1).astype(number) + number(0.5))
+        return places, within < counts
 
 
 # --------------------------------------------------------------------------- boxes of whole pixels

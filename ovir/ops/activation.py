@@ -66,7 +66,8 @@ class UnaryActivationBase(ActivationBase):
 class ReLU(UnaryActivationBase):
     """max(0, x); NaN stays NaN.
 
-    Source: ReLU-1
+    >>> ops.relu([-2.0, 0.0, 3.0])
+    [0. 0. 3.]
     """
 
     arguments = "node:data"
@@ -83,7 +84,8 @@ class Clamp(UnaryActivationBase):
 
     For integers ``min`` is rounded up, ``max`` is rounded down, and both are clipped to the type's range.
 
-    Source: Clamp-1
+    >>> ops.clamp([-3.0, 0.5, 9.0], 0.0, 6.0)
+    [0. 0.5 6. ]
     """
 
     arguments = "data min_value:min max_value:max"
@@ -113,7 +115,8 @@ class Clamp(UnaryActivationBase):
 class Sigmoid(UnaryActivationBase):
     """1 / (1 + e^-x).
 
-    Source: Sigmoid-1
+    >>> ops.sigmoid([-1.0, 0.0, 1.0])
+    [0.2689414 0.5 0.7310586]
     """
 
     within = (0, 1)
@@ -126,7 +129,8 @@ class Sigmoid(UnaryActivationBase):
 class Tanh(UnaryActivationBase):
     """The hyperbolic tangent of each element.
 
-    Source: Tanh-1
+    >>> ops.tanh([-1.0, 0.0, 1.0])
+    [-0.7615942 0. 0.7615942]
     """
 
     within = (-1, 1)
@@ -141,7 +145,8 @@ class Tanh(UnaryActivationBase):
 class HSigmoid(UnaryActivationBase):
     """min(max(x + 3, 0), 6) / 6.
 
-    Source: HSigmoid-5
+    >>> ops.hsigmoid([-3.0, 0.0, 3.0])
+    [0. 0.5 1. ]
     """
 
     within = (0, 1)
@@ -154,7 +159,8 @@ class HSigmoid(UnaryActivationBase):
 class HSwish(UnaryActivationBase):
     """x * min(max(x + 3, 0), 6) / 6.
 
-    Source: HSwish-4
+    >>> ops.hswish([-3.0, 0.0, 3.0])
+    [-0. 0. 3.]
     """
 
     def compute(self, x: Array, *parameters: Array | None) -> Array:
@@ -165,7 +171,8 @@ class HSwish(UnaryActivationBase):
 class HardSigmoid(ActivationBase):
     """max(0, min(1, alpha * x + beta)), which is 1 for NaN; alpha and beta are scalars of the data's type.
 
-    Source: HardSigmoid-1
+    >>> ops.hard_sigmoid([-3.0, 0.0, 3.0], 0.2, 0.5)
+    [0. 0.5 1. ]
     """
 
     within = (0, 1)
@@ -189,7 +196,8 @@ class HardSigmoid(ActivationBase):
 class Elu(UnaryActivationBase):
     """x for x > 0, else alpha * (e^x - 1).
 
-    Source: Elu-1
+    >>> ops.elu([-1.0, 0.0, 2.0], 1.0)
+    [-0.6321206 0. 2. ]
     """
 
     arguments = "data alpha"
@@ -203,7 +211,8 @@ class Elu(UnaryActivationBase):
 class Selu(ActivationBase):
     """lambda * (x for x > 0, else alpha * (e^x - 1)); alpha and lambda hold one element each.
 
-    Source: Selu-1
+    >>> ops.selu([-1.0, 1.0], [1.6733], [1.0507])
+    [-1.1113542 1.0507 ]
     """
 
     arguments = "data alpha lambda_value:lambda_"
@@ -227,7 +236,8 @@ class Selu(ActivationBase):
 class Swish(ActivationBase):
     """x / (1 + e^(-beta x)); beta is a scalar of the data's type, 1 if it is missing.
 
-    Source: Swish-4
+    >>> ops.swish([-1.0, 0.0, 1.0])
+    [-0.2689414 0. 0.7310586]
     """
 
     real_only = True
@@ -247,7 +257,8 @@ class Swish(ActivationBase):
 class Mish(UnaryActivationBase):
     """x * tanh(ln(1 + e^x)).
 
-    Source: Mish-4
+    >>> ops.mish([-1.0, 0.0, 1.0])
+    [-0.30340144 0. 0.8650984 ]
     """
 
     real_only = True
@@ -263,7 +274,8 @@ class Mish(UnaryActivationBase):
 class SoftPlus(UnaryActivationBase):
     """ln(1 + e^x); equal to x for large x.
 
-    Source: SoftPlus-4
+    >>> ops.softplus([-1.0, 0.0, 1.0])
+    [0.31326166 0.6931472 1.3132617 ]
     """
 
     within = (0, inf)
@@ -278,7 +290,8 @@ class SoftPlus(UnaryActivationBase):
 class SoftSign(UnaryActivationBase):
     """x / (1 + |x|).
 
-    Source: SoftSign-9
+    >>> ops.softsign([-1.0, 0.0, 1.0])
+    [-0.5 0. 0.5]
     """
 
     within = (-1, 1)
@@ -292,10 +305,7 @@ class SoftSign(UnaryActivationBase):
 
 @operator("Gelu", opset=2)
 class Gelu2(UnaryActivationBase):
-    """x / 2 * (1 + erf(x / sqrt(2))).
-
-    Source: Gelu-2
-    """
+    """x / 2 * (1 + erf(x / sqrt(2)))."""
 
     arguments = "node:data"
     real_only = True
@@ -310,7 +320,8 @@ class Gelu2(UnaryActivationBase):
 class Gelu7(Gelu2):
     """Gelu-2, or x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))), depending on ``approximation_mode``.
 
-    Source: Gelu-7
+    >>> ops.gelu([-1.0, 0.0, 1.0], "erf")
+    [-0.15865526 0. 0.8413448 ]
     """
 
     arguments = "data approximation_mode"
@@ -331,7 +342,8 @@ class PReLU(ActivationBase):
     A 1-D slope with the length of the data's second dimension is one slope per channel; any other slope is broadcast to
     the data as in NumPy.
 
-    Source: PReLU-1
+    >>> ops.prelu([-2.0, 3.0], 0.1)
+    [-0.2 3. ]
     """
 
     def infer(self, data: TensorType, slope: TensorType) -> TensorType:

@@ -63,7 +63,8 @@ class ArithmeticBase(BinaryBase):
 class Add(ArithmeticBase):
     """The sum a + b, element by element.
 
-    Source: Add-1
+    >>> ops.add([1, 2, 3], [10])
+    [11 12 13]
     """
 
     decompresses = ALL
@@ -86,7 +87,8 @@ class Add(ArithmeticBase):
 class Subtract(ArithmeticBase):
     """The difference a - b, element by element.
 
-    Source: Subtract-1
+    >>> ops.subtract([5, 7], [2])
+    [3 5]
     """
 
     decompresses = ALL
@@ -112,7 +114,8 @@ class Subtract(ArithmeticBase):
 class Multiply(ArithmeticBase):
     """The product a * b, element by element; 8-bit integers saturate, as on the only device that multiplies them.
 
-    Source: Multiply-1
+    >>> ops.multiply([1, 2, 3], [10])
+    [10 20 30]
     """
 
     decompresses = ALL
@@ -148,7 +151,8 @@ class Divide(ArithmeticBase):
 
     Dividing an integer by 0 is undefined; the result is 0, and a warning is reported.
 
-    Source: Divide-1
+    >>> ops.divide([7.0, 8.0], [2.0])
+    [3.5 4. ]
     """
 
     domains = by_input(b=Divisor("a"))
@@ -229,7 +233,8 @@ class FloorMod(RemainderBase):
     """a - b * floor(a / b), which has the sign of b. Floats are computed in f64. Modulo 0 is undefined; for integers it
     is 0.
 
-    Source: FloorMod-1
+    >>> ops.floor_mod([-7, 7], [3])
+    [2 1]
     """
 
     of_integers = staticmethod(np.remainder)
@@ -247,7 +252,8 @@ class FloorMod(RemainderBase):
 class Mod(RemainderBase):
     """a - b * trunc(a / b), which has the sign of a. Modulo 0 is undefined; for integers it is 0.
 
-    Source: Mod-1
+    >>> ops.mod([-7, 7], [3])
+    [-1 1]
     """
 
     of_integers = staticmethod(np.fmod)
@@ -272,7 +278,8 @@ class ExtremeBase(ArithmeticBase):
 class Maximum(ExtremeBase):
     """The greater of a and b; a where b is NaN.
 
-    Source: Maximum-1
+    >>> ops.maximum([1, 5], [3])
+    [3 5]
     """
 
     def compute(self, a: Array, b: Array) -> Array:
@@ -283,7 +290,8 @@ class Maximum(ExtremeBase):
 class Minimum(ExtremeBase):
     """The lesser of a and b; a where b is NaN.
 
-    Source: Minimum-1
+    >>> ops.minimum([1, 5], [3])
+    [1 3]
     """
 
     def compute(self, a: Array, b: Array) -> Array:
@@ -299,7 +307,8 @@ class Minimum(ExtremeBase):
 class SquaredDifference(ArithmeticBase):
     """The square of the difference, (a - b)^2, element by element.
 
-    Source: SquaredDifference-1
+    >>> ops.squared_difference([1, 5], [3])
+    [4 4]
     """
 
     within = (0, inf)
@@ -321,7 +330,8 @@ class Power(ArithmeticBase):
     """a to the power of b. Integers wrap around; with a negative exponent the result is truncated to an integer, and is
     that of infinity for 0 (see Convert).
 
-    Source: Power-1
+    >>> ops.power([1.0, 2.0, 3.0], [2.0])
+    [1. 4. 9.]
     """
 
     neutral = 1

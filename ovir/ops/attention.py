@@ -30,7 +30,10 @@ class ScaledDotProductAttention(Operator):
     that attend to nothing are NaN. A sixth input, which OpenVINO has but the specification lacks, holds the logit of a
     sink per row: it enters the sum of the softmax and contributes no value.
 
-    Source: ScaledDotProductAttention-13
+    >>> query = np.float32([[[1, 0]]])
+    >>> key = np.float32([[[1, 0], [0, 1]]])
+    >>> ops.scaled_dot_product_attention(query, key, np.float32([[[10], [20]]]))
+    [[[13.302385]]]
     """
 
     arguments = "query key value attention_mask= scale= causal="

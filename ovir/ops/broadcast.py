@@ -33,7 +33,8 @@ class Broadcast3(Operator):
     ``axes_mapping[i]`` of the result, in ascending order. "pdpd", which the specification lacks: as bidirectional, but
     the dimensions of ``data`` start at ``start_axis``.
 
-    Source: Broadcast-3
+    >>> ops.broadcast([[1], [2]], [2, 3])
+    [[1 1 1] [2 2 2]]
     """
 
     arguments = "data target_shape axes_mapping= broadcast_spec:mode="
@@ -155,10 +156,7 @@ class Broadcast3(Operator):
 
 @operator("Broadcast", opset=1)
 class Broadcast1(Broadcast3):
-    """Broadcast-3 without mode bidirectional; modes other than explicit ignore ``axes_mapping``.
-
-    Source: Broadcast-1
-    """
+    """Broadcast-3 without mode bidirectional; modes other than explicit ignore ``axes_mapping``."""
 
     arguments = "data target_shape axes_mapping= mode="
     mode: str = attribute(default="numpy", choices=("numpy", "explicit", "none", "pdpd"))
@@ -175,7 +173,8 @@ class Tile(Operator):
 
     The shorter of the shape of ``data`` and ``repeats`` is extended by 1 at the front. A negative number counts as 0.
 
-    Source: Tile-1
+    >>> ops.tile([[1, 2]], [2, 2])
+    [[1 2 1 2] [1 2 1 2]]
     """
 
     domains = by_input(repeats=Between(1, 2))

@@ -149,7 +149,8 @@ def _split(data: Array, count: int) -> list[Array]:
 class NV12toRGB(Nv12ToRgbBase):
     """An NV12 image, in one tensor or two, as RGB. See Nv12ToRgbBase and YuvToRgbBase.
 
-    Source: NV12toRGB-8
+    >>> ops.nv12_to_rgb(np.full((1, 3, 2, 1), 128, np.uint8))
+    [[[[130 130 130] [130 130 130]] [[130 130 130] [130 130 130]]]]
     """
 
 
@@ -157,7 +158,8 @@ class NV12toRGB(Nv12ToRgbBase):
 class NV12toBGR(Nv12ToRgbBase):
     """An NV12 image, in one tensor or two, as BGR. See Nv12ToRgbBase and YuvToRgbBase.
 
-    Source: NV12toBGR-8
+    >>> ops.nv12_to_bgr(np.full((1, 3, 2, 1), 128, np.uint8))
+    [[[[130 130 130] [130 130 130]] [[130 130 130] [130 130 130]]]]
     """
 
     first = "blue"
@@ -188,7 +190,8 @@ class I420ToRgbBase(YuvToRgbBase):
 class I420toRGB(I420ToRgbBase):
     """An I420 image, in one tensor or three, as RGB. See I420ToRgbBase and YuvToRgbBase.
 
-    Source: I420toRGB-8
+    >>> ops.i420_to_rgb(np.full((1, 3, 2, 1), 128, np.uint8))
+    [[[[130 130 130] [130 130 130]] [[130 130 130] [130 130 130]]]]
     """
 
 
@@ -196,7 +199,8 @@ class I420toRGB(I420ToRgbBase):
 class I420toBGR(I420ToRgbBase):
     """An I420 image, in one tensor or three, as BGR. See I420ToRgbBase and YuvToRgbBase.
 
-    Source: I420toBGR-8
+    >>> ops.i420_to_bgr(np.full((1, 3, 2, 1), 128, np.uint8))
+    [[[[130 130 130] [130 130 130]] [[130 130 130] [130 130 130]]]]
     """
 
     first = "blue"
@@ -258,7 +262,8 @@ def _mean_of_four(values: Array, dtype: np.dtype[Any]) -> Array:
 class RGBtoNV12(RgbToNv12Base):
     """An RGB image as NV12, in one tensor or two. See RgbToNv12Base.
 
-    Source: RGBtoNV12-17
+    >>> ops.rgb_to_nv12(np.full((1, 2, 2, 3), [255, 0, 0], np.uint8))
+    [[[[ 82] [ 82]] [[ 82] [ 82]] [[ 90] [240]]]]
     """
 
 
@@ -266,7 +271,8 @@ class RGBtoNV12(RgbToNv12Base):
 class BGRtoNV12(RgbToNv12Base):
     """A BGR image as NV12, in one tensor or two. See RgbToNv12Base.
 
-    Source: BGRtoNV12-17
+    >>> ops.bgr_to_nv12(np.full((1, 2, 2, 3), [255, 0, 0], np.uint8))
+    [[[[ 41] [ 41]] [[ 41] [ 41]] [[240] [110]]]]
     """
 
     first = "blue"

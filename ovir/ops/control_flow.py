@@ -345,8 +345,20 @@ class If(BodyOperatorBase):
     The shape of an output covers the shapes of both branches; if `cond` is a constant, it is the shape of one branch. A
     scalar counts as [1] if the other branch gives a tensor of rank 1.
 
-    Source: If-8
+    >>> x = ops.parameter([2], "f32")
+    >>> doubled = ovir.Model([ops.result(ops.add(x, x))], [x])
+    >>> y = ops.parameter([2], "f32")
+    >>> same = ovir.Model([ops.result(y)], [y])
+    >>> layer = ops.if_op(True)
+    >>> layer.set_then_body(doubled)
+    >>> layer.set_else_body(same)
+    >>> layer.set_input(np.float32([1, 2]), x, y)
+    >>> layer.set_output(doubled.results[0], same.results[0])
+    >>> layer
+    [2. 4.]
     """
+
+    arguments = "execution_condition:cond"
 
     def infer(self, cond: TensorType, *inputs: TensorType, bodies: Mapping[str, InferBody]) -> tuple[TensorType, ...]:
         self.require_condition("cond", cond)
@@ -396,9 +408,19 @@ class Loop(IterationBase):
     `condition` decides on the first iteration; the body's result marked ``execution_condition`` decides on each further
     one. A parameter marked ``current_iteration`` holds the number of the iteration, from 0.
 
-    Source: Loop-5
+    >>> x = ops.parameter([1], "f32")
+    >>> doubled = ops.result(ops.add(x, x))
+    >>> go_on = ops.result(ops.constant(True))
+    >>> layer = ops.loop(3, True)
+    >>> layer.set_function(ovir.Model([doubled, go_on], [x]))
+    >>> layer.set_special_body_ports([-1, 1])
+    >>> layer.set_merged_input(x, np.float32([1]), doubled)
+    >>> layer.get_iter_value(doubled, -1)
+    >>> layer
+    [8.]
     """
 
+    arguments = "trip_count execution_condition:condition"
     domains = by_input(trip_count=SMALL, condition=Between(1, 1))
 
     def infer(
@@ -468,7 +490,16 @@ class TensorIterator(IterationBase):
     Parts begin at `start` and proceed by `stride` up to and including `end` (both count from the end if negative); each
     is `part_size` long. All sliced inputs must have the same number of parts.
 
-    Source: TensorIterator-1
+    >>> part = ops.parameter([1], "f32")
+    >>> total = ops.parameter([1], "f32")
+    >>> added = ops.result(ops.add(part, total))
+    >>> layer = ops.tensor_iterator()
+    >>> layer.set_body(ovir.Model([added], [part, total]))
+    >>> layer.set_sliced_input(part, np.float32([1, 2, 3]), start=0, stride=1, part_size=1, end=-1, axis=0)
+    >>> layer.set_merged_input(total, np.float32([0]), added)
+    >>> layer.get_concatenated_slices(added, start=0, stride=1, part_size=1, end=-1, axis=0)
+    >>> layer
+    [1. 3. 6.]
     """
 
     def infer(self, *inputs: TensorType, bodies: Mapping[str, InferBody]) -> tuple[TensorType, ...]:

@@ -108,7 +108,8 @@ class Convert(ConversionBase):
     to boolean, everything except 0 is true, including NaN. Real numbers are rounded to nearest, ties to even; beyond
     the range they become infinite, NaN in f8e4m3, and the largest number in f4e2m1 and nf4.
 
-    Source: Convert-1
+    >>> ops.convert([1.9, -1.9], "i32")
+    [ 1 -1]
     """
 
     arguments = "data destination_type"
@@ -130,7 +131,8 @@ class Convert(ConversionBase):
 class ConvertLike(ConversionBase):
     """``data`` converted to the type of ``like``, as by Convert.
 
-    Source: ConvertLike-1
+    >>> ops.convert_like([1, 2], np.float32([0]))
+    [1. 2.]
     """
 
     shape_inputs = (1,)
@@ -152,7 +154,9 @@ class ConvertPromoteTypes(ConversionBase):
     ``pytorch_scalar_promotion`` a scalar takes the type of the other tensor if both are floats or both integers. Unless
     ``promote_unsafe`` is set, a promotion that may lose values, or that is wider than both types, is an error.
 
-    Source: ConvertPromoteTypes-14
+    >>> ops.convert_promote_types(np.int8([1]), np.int32([70000]))
+    [1]
+    [70000]
     """
 
     arguments = "left_node:a right_node:b promote_unsafe=False pytorch_scalar_promotion= u64_integer_promotion_target="

@@ -11,8 +11,8 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, u1
-from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
-from ovir.core.tensor_types import TensorType
+from ovir.core.shapes import UNKNOWN, Dimension, PartialShape, as_dimension
+from ovir.core.tensor_types import TensorType, constant_type
 from ovir.diagnostics.codes import NOT_SUPPORTED
 from ovir.kernels.precision import compute_dtype, from_sums, sum_dtype
 from ovir.kernels.windows import Window, box_taps, extent
@@ -91,9 +91,7 @@ class ConvolutionBase(SlidingWindowBase):
         """Return data as [images, groups, inputs, *spatial] for filters [groups, outputs, inputs, *kernel], and the
         filters, both in the type of the sums."""
         groups, _, depth, *_ = filters.shape
-        images, channels, *sizes = data.shape
-        message = "data has {:channel}, but the filters need {} (groups {}, input channels {})"
-        self.require(channels == groups * depth, message, channels, groups * depth, groups, depth)
+        images, _, *sizes = data.shape
         dtype = sum_dtype(data.dtype)
         return data.astype(dtype).reshape(images, groups, depth, *sizes), filters.astype(dtype)
 
@@ -131,8 +129,7 @@ class ForwardConvolutionBase(ConvolutionBase):
         images, groups, _, *sizes = x.shape
         _, outputs, _, *kernel = weights.shape
         self.require(0 not in kernel, "a filter of size {} has no elements", kernel)
-        windows = self.windows(sizes, kernel)
-        counts = self.window_counts(sizes, windows)
+        windows, counts = self.windows(sizes, kernel)
         sums = np.zeros((images, groups, outputs, *counts), x.dtype)
         for tap, chosen, positions in box_taps(windows, sizes, counts):
             sums[..., *chosen] += mixed_channels(weights[..., *tap], x[..., *positions])
@@ -156,7 +153,8 @@ class Convolution(ForwardConvolutionBase):
     pads; pads_begin and pads_end are then ignored. Any numeric type is allowed; f16 and bf16 are summed in f32,
     integers wrap around.
 
-    Source: Convolution-1
+    >>> ops.convolution([[[1.0, 2.0, 3.0]]], [[[1.0, -1.0]]], [1], [0], [0], [1])
+    [[[-1. -1.]]]
     """
 
 
@@ -167,7 +165,9 @@ class GroupConvolution(ForwardConvolutionBase):
     data is [N, GROUPS * C_IN, *spatial], filters [GROUPS, C_OUT, C_IN, *kernel], out [N, GROUPS * C_OUT, *windows].
     Attributes and types are as in Convolution.
 
-    Source: GroupConvolution-1
+    >>> filters = np.float32([[[[1]]], [[[10]]]])
+    >>> ops.group_convolution([[[1.0, 2.0], [3.0, 4.0]]], filters, [1], [0], [0], [1])
+    [[[ 1. 2.] [30. 40.]]]
     """
 
     is_grouped = True
@@ -181,7 +181,10 @@ class BinaryConvolution(ForwardConvolutionBase):
     Data above zero is 1, all other data is -1; pad_value is the value of data outside its bounds. filters are u1; the
     result has data's type.
 
-    Source: BinaryConvolution-1
+    >>> image = np.float32([1, 0, 1, 0, 1, 1, 1, 1]).reshape(1, 8, 1, 1)
+    >>> filters = ops.constant(np.ones((1, 8, 1, 1), np.uint8), "u1")
+    >>> ops.binary_convolution(image, filters, [1, 1], [0, 0], [0, 0], [1, 1], "xnor-popcount", 0.0)
+    [[[[4.]]]]
     """
 
     arguments = "data filters strides pads_begin pads_end dilations mode pad_value auto_pad="
@@ -313,33 +316,17 @@ class TransposedConvolutionBase(ConvolutionBase):
     ) -> tuple[list[Window], list[int]]:
         """Return the windows of the output, to each of which one element of the data is added, and the sizes of the
         output."""
-        begins, sizes = self._geometry(spatial, kernel, output_shape)
+        data, dims = PartialShape([1, 1, *spatial]), [as_dimension(size) for size in kernel]
+        given = None if output_shape is None else constant_type(output_shape)
+        sizes = [dim.length for dim in self.spatial(data, dims, given)]
         strides, dilations, _, _ = self.per_axis(len(kernel))
-        return [Window(*axis, 0) for axis in zip(kernel, strides, dilations, begins, strict=True)], sizes
-
-    def _geometry(
-        self, spatial: Sequence[int], kernel: Sequence[int], output_shape: Array | None
-    ) -> tuple[Sequence[int], list[int]]:
-        """Return the pads at the beginning and the sizes of the output."""
-        strides, dilations, begins, ends = self.per_axis(len(kernel))
-        padding = self._output_padding(len(kernel))
-        full = [
-            max(size - 1, 0) * stride + extent(max(count, 1), dilation) + more
-            for size, stride, count, dilation, more in zip(spatial, strides, kernel, dilations, padding, strict=True)
-        ]
-        if output_shape is None:
-            begins, ends = self._pads_without_sizes(len(kernel))
-            sizes = [size - begin - end for size, begin, end in zip(full, begins, ends, strict=True)]
-        else:
-            sizes = [int(size) for size in output_shape]
+        begins, _ = self._pads_without_sizes(len(kernel))
+        if given is not None and self.auto_pad in SAME:
             # The specification recomputes explicit pads here too; every implementation takes them as they are.
-            if self.auto_pad == "valid":
-                begins = [0] * len(sizes)
-            elif self.auto_pad in SAME:
-                totals = [max(size - wanted, 0) for size, wanted in zip(full, sizes, strict=True)]
-                begins = [total - total // 2 if self.auto_pad == "same_upper" else total // 2 for total in totals]
-        self.require(min(sizes) >= 0, "the sizes of the output must not be negative, got {}", sizes)
-        return begins, sizes
+            full = [dim.length for dim in self.spatial(data, dims, None)]
+            totals = [max(size - wanted, 0) for size, wanted in zip(full, sizes, strict=True)]
+            begins = [total - total // 2 if self.auto_pad == "same_upper" else total // 2 for total in totals]
+        return [Window(*axis, 0) for axis in zip(kernel, strides, dilations, begins, strict=True)], sizes
 
 
 @operator("ConvolutionBackpropData", opset=1)
@@ -352,7 +339,8 @@ class ConvolutionBackpropData(TransposedConvolutionBase):
     pads; same_upper puts the extra one of an odd total at the beginning. Any numeric type is allowed; f16 and bf16 are
     summed in f32.
 
-    Source: ConvolutionBackpropData-1
+    >>> ops.convolution_backprop_data([[[1.0, 2.0]]], [[[1.0, 10.0]]], [2])
+    [[[ 1. 10. 2. 20.]]]
     """
 
     output_axes = (1,)
@@ -364,7 +352,9 @@ class GroupConvolutionBackpropData(TransposedConvolutionBase):
 
     data is [N, GROUPS * C_IN, *spatial], filters [GROUPS, C_IN, C_OUT, *kernel], out [N, GROUPS * C_OUT, *sizes].
 
-    Source: GroupConvolutionBackpropData-1
+    >>> filters = np.float32([[[[1, 1]]], [[[10, 10]]]])
+    >>> ops.group_convolution_backprop_data([[[1.0], [2.0]]], filters, [1])
+    [[[ 1. 1.] [20. 20.]]]
     """
 
     is_grouped = True
@@ -427,21 +417,8 @@ class DeformableBase(ConvolutionBase):
     def run(self, data: Array, offsets: Array, filters: Array, mask: Array | None = None) -> Array:
         images, channels, *spatial = data.shape
         outputs, depth, *kernel = filters.shape
-        windows = self.windows(spatial, kernel)
-        sizes = self.window_counts(spatial, windows)
+        windows, sizes = self.windows(spatial, kernel)
         groups, parts, taps, positions = self.group, self.deformable_group, prod(kernel), prod(sizes)
-        self.require(
-            min(sizes) >= 0
-            and channels == depth * groups
-            and offsets.shape == (images, 2 * parts * taps, *sizes)
-            and (mask is None or mask.shape == (images, parts * taps, *sizes)),
-            "data {}, offsets {}, filters {} and mask {} do not match an output of size {}",
-            data.shape,
-            offsets.shape,
-            filters.shape,
-            None if mask is None else mask.shape,
-            sizes,
-        )
         dtype = compute_dtype(data.dtype)
         # The channels are the last axis: a sample, and everything that one output reads, lies in one piece.
         pixels = np.ascontiguousarray(data.transpose(0, 2, 3, 1), dtype).reshape(
@@ -496,10 +473,7 @@ _SAMPLES = 1 << 20
 
 @operator("DeformableConvolution", opset=1)
 class DeformableConvolution1(DeformableBase):
-    """A 2-D convolution whose taps are moved, for each output, by offsets from an input. See DeformableBase.
-
-    Source: DeformableConvolution-1
-    """
+    """A 2-D convolution whose taps are moved, for each output, by offsets from an input. See DeformableBase."""
 
     arguments = (
         "data deformable_values:offsets filters strides pads_begin pads_end dilations auto_pad= group=1 "
@@ -517,7 +491,10 @@ class DeformableConvolution8(DeformableBase):
     With ``bilinear_interpolation_pad``, positions less than a pixel outside of data are interpolated between data and
     zero.
 
-    Source: DeformableConvolution-8
+    >>> image = np.arange(9, dtype=np.float32).reshape(1, 1, 3, 3)
+    >>> moves = np.full((1, 2, 3, 3), 0.5, np.float32)
+    >>> ops.deformable_convolution(image, moves, np.ones((1, 1, 1, 1), np.float32), [1, 1], [0, 0], [0, 0], [1, 1])
+    [[[[2. 3. 3.5] [5. 6. 6.5] [6.5 7.5 8. ]]]]
     """
 
     arguments = (

@@ -58,7 +58,9 @@ class CTCGreedyDecoder(CtcGreedyDecoderBase):
     the blank. A sequence ends before the first 0 in ``sequence_mask`` [time, batch]. The output is [batch, time, 1, 1]
     of the type of data, padded with -1.
 
-    Source: CTCGreedyDecoder-1
+    >>> scores = np.eye(3, dtype=np.float32)[[0, 0, 2, 1]].reshape(4, 1, 3)
+    >>> ops.ctc_greedy_decoder(scores, np.ones((4, 1), np.float32))
+    [[[[ 0.]] [[ 1.]] [[-1.]] [[-1.]]]]
     """
 
     arguments = "data sequence_mask merge_repeated:ctc_merge_repeated="
@@ -87,7 +89,10 @@ class CTCGreedyDecoderSeqLen(CtcGreedyDecoderBase):
     is the number of steps of each sequence. The blank is ``blank_index``, by default the last class. The outputs are
     the classes [batch, time], padded with -1, and the number of classes of each sequence.
 
-    Source: CTCGreedyDecoderSeqLen-6
+    >>> scores = np.eye(3, dtype=np.float32)[[0, 0, 2, 1]].reshape(1, 4, 3)
+    >>> ops.ctc_greedy_decoder_seq_len(scores, [4])
+    [[ 0 1 -1 -1]]
+    [2]
     """
 
     domains = by_input(sequence_length=Length("data", axis=1), blank_index=Index("data", axis=-1, checked=False))
@@ -144,7 +149,8 @@ class CTCLoss(CtcBase):
     [batch, time, classes] and labels [batch, time] within the given lengths count. The blank is ``blank_index``, by
     default the last class. The loss is +inf if no path decodes to the labels.
 
-    Source: CTCLoss-4
+    >>> ops.ctc_loss(np.zeros((1, 3, 2), np.float32), [3], [[0, 0, 0]], [1], 1)
+    [0.28768206]
     """
 
     domains = by_input(

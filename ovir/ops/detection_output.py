@@ -177,11 +177,10 @@ class DetectionOutputBase(BoxSelectionBase):
             # Each prior has four variances, side by side, even where it has five numbers.
             variances = proposals[:, 1:, : 4 * priors].reshape(len(proposals), 1, priors, 4)
         boxes = declared[..., -4:]
-        with np.errstate(all="ignore"):  # boxes can be infinite
-            for deltas in (*aux[1:], logits):
-                moves = deltas.reshape(images, priors, 1 if self.share_location else classes, 4)
-                boxes = self._decoded(boxes, variances, moves.transpose(0, 2, 1, 3))
-            image, label, prior = self._kept(scores, eligible, boxes)
+        for deltas in (*aux[1:], logits):
+            moves = deltas.reshape(images, priors, 1 if self.share_location else classes, 4)
+            boxes = self._decoded(boxes, variances, moves.transpose(0, 2, 1, 3))
+        image, label, prior = self._kept(scores, eligible, boxes)
 
         result = np.zeros((rows, _ROW), np.float32)
         filled = result[: image.size]
@@ -258,16 +257,18 @@ class DetectionOutput8(DetectionOutputBase):
 
     The number of classes is the number of class_preds per prior.
 
-    Source: DetectionOutput-8
+    >>> boxes = np.zeros((1, 8), np.float32)
+    >>> scores = np.float32([[0.1, 0.9, 0.8, 0.2]])
+    >>> priors = np.float32([[[0, 0, 0.4, 0.4, 0.5, 0.5, 1, 1], [1] * 8]])
+    >>> settings = {"keep_top_k": [2], "nms_threshold": 0.5, "confidence_threshold": 0.3, "normalized": True}
+    >>> ops.detection_output(boxes, scores, priors, settings)
+    [[[[ 0. 1. 0.9 0. 0. 0.4 0.4] [-1. 0. 0. 0. 0. 0. 0. ]]]]
     """
 
 
 @operator("DetectionOutput", opset=1)
 class DetectionOutput1(DetectionOutputBase):
-    """DetectionOutput-8 with the number of classes as an attribute, ``num_classes``.
-
-    Source: DetectionOutput-1
-    """
+    """DetectionOutput-8 with the number of classes as an attribute, ``num_classes``."""
 
     num_classes: int = attribute(minimum=1)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import i32
-from ovir.core.shapes import Dimension, PartialShape
+from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.boxes import moved, upright_overlaps
 from ovir.kernels.precision import as_computed, as_f32, compute_dtype, stored
@@ -33,7 +33,9 @@ class ExperimentalDetectronPriorGridGenerator(Operator):
     width] divided by the number of cells. The output is [rows, columns, priors, 4], or [boxes, 4] with ``flatten``; if
     the grid is smaller than the feature map, the rest is 0.
 
-    Source: ExperimentalDetectronPriorGridGenerator-6
+    >>> maps, image = np.zeros((1, 8, 1, 2), np.float32), np.zeros((1, 3, 8, 16), np.float32)
+    >>> ops.experimental_detectron_prior_grid_generator([[-4.0, -4.0, 4.0, 4.0]], maps, image)
+    [[ 0. 0. 8. 8.] [ 8. 0. 16. 8.]]
     """
 
     shape_inputs = (1, 2)
@@ -51,21 +53,15 @@ class ExperimentalDetectronPriorGridGenerator(Operator):
         self.require_rank("im_data", im_data.shape, 4)
         self.require(priors.shape[1].contains(4), "priors must have 4 numbers each, got shape {}", priors.shape)
         self.merge_dims("images", feature_map=(feature_map.shape, 0), im_data=(im_data.shape, 0))
-        rows, columns = self._require_grid(feature_map.shape)
+        rows, columns = feature_map.shape[2], feature_map.shape[3]
+        for name, cells, points in (("h", self.h, rows), ("w", self.w, columns)):
+            fits = points.upper is None or cells <= points.upper
+            self.require(fits, "{} {} exceeds the number of points of feature_map {}", name, cells, feature_map.shape)
         count = priors.shape[0]
         shape = [rows * columns * count] if self.flatten else [rows, columns, count]
         return TensorType(element_type, PartialShape([*shape, 4]))
 
-    def _require_grid(self, feature_map: PartialShape) -> tuple[Dimension, Dimension]:
-        """Return the rows and columns of the feature map."""
-        rows, columns = feature_map[2], feature_map[3]
-        for name, cells, points in (("h", self.h, rows), ("w", self.w, columns)):
-            fits = points.upper is None or cells <= points.upper
-            self.require(fits, "{} {} exceeds the number of points of feature_map {}", name, cells, feature_map)
-        return rows, columns
-
     def run(self, priors: Array, feature_map: Array, im_data: Array) -> Array:
-        self._require_grid(PartialShape(feature_map.shape))
         points, count, dtype = feature_map.shape[2:], len(priors), compute_dtype(priors.dtype)
         cells = self.h or points[0], self.w or points[1]
         middles = []
@@ -89,7 +85,12 @@ class ExperimentalDetectronROIFeatureExtractor(RegionBase):
     Sides are at least one pixel long. Each output is the mean of ``sampling_ratio`` samples per axis; 0 means the
     length of the bin, rounded up. A region without area has features of 0.
 
-    Source: ExperimentalDetectronROIFeatureExtractor-6
+    >>> maps = np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4)
+    >>> ops.experimental_detectron_roi_feature_extractor(
+    ...     np.float32([[0, 0, 4, 4]]), [maps], output_size=2, sampling_ratio=1, pyramid_scales=(1,)
+    ... )
+    [[[[ 5. 7.] [13. 15.]]]]
+    [[0. 0. 4. 4.]]
     """
 
     output_size: int = attribute(default=0, minimum=0, specified=True)
@@ -123,11 +124,10 @@ class ExperimentalDetectronROIFeatureExtractor(RegionBase):
             members = np.flatnonzero(levels == level)
             if not (members.size and data.size):
                 continue
-            with np.errstate(all="ignore"):
-                ends = boxes[members] * dtype.type(np.float32(1) / np.float32(pyramid_scale))
-                ends -= dtype.type(0.5 if self.aligned else 0)
-                start = ends[:, 1::-1]
-                size = np.maximum(ends[:, :1:-1] - start, 1)
+            ends = boxes[members] * dtype.type(np.float32(1) / np.float32(pyramid_scale))
+            ends -= dtype.type(0.5 if self.aligned else 0)
+            start = ends[:, 1::-1]
+            size = np.maximum(ends[:, :1:-1] - start, 1)
             images = np.zeros(members.size, np.intp)
             own = np.zeros((members.size, *pooled.shape[1:]), dtype)
             regions = self.sampled(images, start, size, bins, self.sampling_ratio)
@@ -140,10 +140,9 @@ class ExperimentalDetectronROIFeatureExtractor(RegionBase):
 
 def _levels(boxes: Array, count: int) -> Array:
     """Return the pyramid level of each box, -1 for a box without area."""
-    with np.errstate(all="ignore"):
-        area = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
-        level = np.floor(np.log2(np.sqrt(area) / np.float32(224) + np.float32(1e-6)) + np.float32(2))
-        levels: Array = np.where(area > 0, np.clip(level, 0, count - 1), -1)
+    area = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
+    level = np.floor(np.log2(np.sqrt(area) / np.float32(224) + np.float32(1e-6)) + np.float32(2))
+    levels: Array = np.where(area > 0, np.clip(level, 0, count - 1), -1)
     return levels
 
 
@@ -154,7 +153,9 @@ class ExperimentalDetectronTopKROIs(BoxSelectionBase, RegionBase):
     rois are [regions, 4], probabilities [regions]; the output is [max_rois, 4], padded with 0. A probability of NaN is
     less than any other.
 
-    Source: ExperimentalDetectronTopKROIs-6
+    >>> boxes = np.float32([[0, 0, 1, 1], [0, 0, 2, 2], [0, 0, 3, 3]])
+    >>> ops.experimental_detectron_topk_rois(boxes, [0.2, 0.9, 0.5], max_rois=2)
+    [[0. 0. 2. 2.] [0. 0. 3. 3.]]
     """
 
     max_rois: int = attribute(default=0, minimum=0)
@@ -190,7 +191,16 @@ class ExperimentalDetectronDetectionOutput(BoxSelectionBase, RegionBase):
     descending score; if there are too many for the image, the best of all are ordered by descending score. Equal scores
     are ordered by region. Everything is computed in f32.
 
-    Source: ExperimentalDetectronDetectionOutput-6
+    >>> boxes = np.float32([[0, 0, 10, 10], [20, 20, 40, 40]])
+    >>> scores = np.float32([[0.1, 0.9], [0.3, 0.7]])
+    >>> ops.experimental_detectron_detection_output(
+    ...     boxes, np.zeros((2, 8), np.float32), scores, np.float32([[64, 64, 1]]),
+    ...     num_classes=2, score_threshold=0.05, nms_threshold=0.5, max_delta_log_wh=4.0, post_nms_count=10,
+    ...     max_detections_per_image=2, deltas_weights=(10.0, 10.0, 5.0, 5.0),
+    ... )
+    [[ 0. 0. 10. 10.] [20. 20. 40. 40.]]
+    [1 1]
+    [0.9 0.7]
     """
 
     shape_inputs = (3,)
@@ -223,9 +233,8 @@ class ExperimentalDetectronDetectionOutput(BoxSelectionBase, RegionBase):
         return boxes, TensorType(i32, shape), TensorType(element_type, shape)
 
     def run(self, rois: Array, deltas: Array, scores: Array, im_info: Array) -> tuple[Array, Array, Array]:
-        with np.errstate(all="ignore"):  # boxes can be infinite, or without area
-            boxes, class_scores = self._of_classes(*map(as_f32, (rois, deltas, scores)))
-            classes, regions = self._select_boxes(boxes, class_scores)
+        boxes, class_scores = self._of_classes(*map(as_f32, (rois, deltas, scores)))
+        classes, regions = self._select_boxes(boxes, class_scores)
         most = self.max_detections_per_image
         if classes.size > most:
             best = np.lexsort((regions, -class_scores[classes, regions]))[:most]

@@ -149,10 +149,7 @@ def _name(data: Array) -> str:
 
 @operator("Gather", opset=1)
 class Gather1(GatherBase):
-    """Slices of ``data`` along ``axis``, picked by ``indices`` in [0, size-1].
-
-    Source: Gather-1
-    """
+    """Slices of ``data`` along ``axis``, picked by ``indices`` in [0, size-1]."""
 
     def check_types(self, indices: TensorType, axis: TensorType) -> None:
         """Accept all element types of axis and indices: the specification restricts none."""
@@ -160,10 +157,7 @@ class Gather1(GatherBase):
 
 @operator("Gather", opset=7)
 class Gather7(GatherBase):
-    """Slices of ``data`` along ``axis``, picked by ``indices`` in [0, size-1], for each of ``batch_dims`` batches.
-
-    Source: Gather-7
-    """
+    """Slices of ``data`` along ``axis``, picked by ``indices`` in [0, size-1], for each of ``batch_dims`` batches."""
 
     batch_dims: int = attribute(default=0)
 
@@ -174,7 +168,8 @@ class Gather8(GatherBase):
 
     An index in [-size, -1] counts from the end; an index outside [-size, size-1] gives 0.
 
-    Source: Gather-8
+    >>> ops.gather([10, 20, 30, 40], [3, 0], 0)
+    [40 10]
     """
 
     domains = by_input(indices=Index("data", axis="axis", negative="from the end"), axis=Axis("data"))
@@ -189,7 +184,8 @@ class GatherElements(Operator):
     Data and indices have equal dimensions except along ``axis``. A negative index counts from the end; an index outside
     [-size, size-1] is an error.
 
-    Source: GatherElements-6
+    >>> ops.gather_elements([[1, 2], [3, 4]], [[0, 0], [1, 0]], 1)
+    [[1 1] [4 3]]
     """
 
     domains = by_input(indices=Index("data", axis="axis", negative="from the end"))
@@ -242,7 +238,8 @@ class GatherND8(Operator):
     dimensions of data, tuples pick slices: the shape is indices.shape[:-1] + data.shape[batch_dims + k:]. Negative
     indices count from the end.
 
-    Source: GatherND-8
+    >>> ops.gather_nd([[1, 2], [3, 4]], [[0, 1], [1, 0]])
+    [2 3]
     """
 
     domains = by_input(indices=Coordinates("data"))
@@ -273,7 +270,6 @@ class GatherND8(Operator):
     def run(self, data: Array, indices: Array) -> Array:
         batch, k = self.batch_dims, indices.shape[-1]
         batches, sizes, slices = data.shape[:batch], data.shape[batch : batch + k], data.shape[batch + k :]
-        self.require(indices.shape[:batch] == batches, _BATCHES_DIFFER, data.shape, indices.shape, batch)
         positions = flat_positions(self, indices, sizes).reshape(prod(batches), prod(indices.shape[batch:-1]))
         positions += (np.arange(prod(batches)) * prod(sizes))[:, np.newaxis]
         shape = (*batches, *indices.shape[batch:-1], *slices)
@@ -286,10 +282,7 @@ class GatherND8(Operator):
 
 @operator("GatherND", opset=5)
 class GatherND5(GatherND8):
-    """GatherND-8 with all batch dimensions of the output merged into one, and without negative indices.
-
-    Source: GatherND-5
-    """
+    """GatherND-8 with all batch dimensions of the output merged into one, and without negative indices."""
 
     domains = by_input(indices=Coordinates("data", negative="unspecified"))
 
@@ -314,7 +307,10 @@ class GatherTree(Operator):
     max_seq_len[b] steps of a batch, and at earlier steps the parent of step t + 1's p. After the first end_token of a
     beam, and after the last step, the output is end_token.
 
-    Source: GatherTree-1
+    >>> steps = np.float32([[[1, 2]], [[3, 4]]])
+    >>> parents = np.float32([[[0, 0]], [[1, 0]]])
+    >>> ops.gather_tree(steps, parents, np.float32([2]), np.float32(9))
+    [[[2. 1.]] [[3. 4.]]]
     """
 
     arguments = "step_ids parent_idx:parent_ids max_seq_len end_token"

@@ -87,8 +87,6 @@ class Range1(RangeBase):
 
     There are ceil((stop - start) / step) numbers. A step of 0 is an error. Real numbers are computed in f64 and rounded
     once.
-
-    Source: Range-1
     """
 
     same_types = ALL
@@ -105,7 +103,8 @@ class Range4(RangeBase):
     result they are rounded towards zero first. A step of 0 is an error. Real numbers are computed in f64 and rounded
     once.
 
-    Source: Range-4
+    >>> ops.range(0, 10, 3, "i32")
+    [0 3 6 9]
     """
 
     output_type: ElementType = attribute()
@@ -152,7 +151,8 @@ class Eye(Operator):
 
     The shape is ``batch_shape`` (none by default) followed by ``num_rows`` and ``num_columns``.
 
-    Source: Eye-9
+    >>> ops.eye(2, 3, 1, "i32")
+    [[0 1 0] [0 0 1]]
     """
 
     domains = by_input(num_rows=SMALL, num_columns=SMALL, diagonal_index=ZERO, batch_shape=SMALL)
@@ -206,8 +206,6 @@ class OneHot1(Operator):
 
     result[..., d, ...] = on_value if indices[...] == d else off_value. An index that is negative or at least ``depth``
     sets nothing.
-
-    Source: OneHot-1
     """
 
     arguments = "indices depth on_value off_value axis"
@@ -254,7 +252,8 @@ class OneHot1(Operator):
 class OneHot16(OneHot1):
     """OneHot-1 with ``negative_indices_mode``: in mode "normalize" the indices -depth to -1 count from the end.
 
-    Source: OneHot-16
+    >>> ops.one_hot([2, 0], 3, 1.0, 0.0, -1)
+    [[0. 0. 1.] [1. 0. 0.]]
     """
 
     arguments = OneHot1.arguments + " negative_indices_mode="

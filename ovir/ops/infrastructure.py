@@ -26,7 +26,8 @@ class Parameter(Operator):
 
     ``shape`` may hold unknown sizes or intervals, or be of unknown rank.
 
-    Source: Parameter-1
+    >>> ops.parameter([-1, 3], "f32", name="x").outputs[0]
+    <output 0 of 'x': f32[?,3]>
     """
 
     shape: PartialShape = attribute()
@@ -56,6 +57,9 @@ class Blob(Protocol):
 @operator("Const", opset=1, function_name="constant")
 class Const(Operator):
     """Data from the weights: ``size`` bytes at ``offset`` of the .bin.
+
+    >>> ops.constant([[1.0, 2.0]])
+    [[1. 2.]]
 
     Source: Constant-1
     """
@@ -162,7 +166,8 @@ class Const(Operator):
 class Result(Operator):
     """An output of the model; it passes its input on and has no output port.
 
-    Source: Result-1
+    >>> ovir.compile_model(ovir.Model([ops.result([1.0, 2.0])], []))({})[0]
+    [1. 2.]
     """
 
     def infer(self, data: TensorType) -> tuple[TensorType, ...]:

@@ -164,8 +164,6 @@ class Interpolate1(InterpolateBase):
     rounds as ``simple``, ``linear`` is ``linear_onnx`` up to four dimensions. Positions are ``align_corners`` or
     ``asymmetric``; linear modes without pads use ``half_pixel``, except along axes 2 and 3 of four. A single pad
     applies to each of the axes. ``area`` is named but not defined.
-
-    Source: Interpolate-1
     """
 
     arguments = "image:data output_shape:target_spatial_shape attrs:**"
@@ -252,8 +250,6 @@ class Interpolate4(Interpolate4Base):
     triangle is as wide as the pixels that are merged. ``linear_onnx`` combines the two neighbors, ``cubic`` four of
     them with Keys' kernel of parameter ``cube_coeff``. Integers are rounded by ``linear`` and truncated by
     ``linear_onnx`` and ``cubic``.
-
-    Source: Interpolate-4
     """
 
     arguments = (
@@ -285,7 +281,8 @@ class Interpolate11(Interpolate4Base):
     stretched where an axis shrinks, and integers are rounded after each axis. ``cube_coeff`` also applies to
     ``bicubic_pillow``; the other interpolation attributes are ignored.
 
-    Source: Interpolate-11
+    >>> ops.interpolate([[[1.0, 3.0]]], [4], "linear", "sizes", axes=[2])
+    [[[1. 1.5 2.5 3. ]]]
     """
 
     arguments = (

@@ -38,7 +38,8 @@ class LogicalBase(BinaryBase):
 class LogicalAnd(LogicalBase):
     """Whether both elements are true.
 
-    Source: LogicalAnd-1
+    >>> ops.logical_and([True, True, False], [True, False, False])
+    [ True False False]
     """
 
     function = np.logical_and
@@ -48,7 +49,8 @@ class LogicalAnd(LogicalBase):
 class LogicalOr(LogicalBase):
     """Whether at least one element is true.
 
-    Source: LogicalOr-1
+    >>> ops.logical_or([True, True, False], [True, False, False])
+    [ True True False]
     """
 
     function = np.logical_or
@@ -57,6 +59,9 @@ class LogicalOr(LogicalBase):
 @operator("LogicalXor", opset=2, since=1)
 class LogicalXor(LogicalBase):
     """Whether exactly one element is true.
+
+    >>> ops.logical_xor([True, True, False], [True, False, False])
+    [False True False]
 
     Source: LogicalXor-1
     """
@@ -68,6 +73,9 @@ class LogicalXor(LogicalBase):
 class Xor(LogicalXor):
     """Whether exactly one element is true: the name of LogicalXor in opset1.
 
+    >>> ops.xor([True, True, False], [True, False, False])
+    [False True False]
+
     Source: LogicalXor-1
     """
 
@@ -76,9 +84,11 @@ class Xor(LogicalXor):
 class LogicalNot(Operator):
     """Whether each element is false.
 
-    Source: LogicalNot-1
+    >>> ops.logical_not([True, False])
+    [False True]
     """
 
+    function = np.logical_not
     arguments = "node:data"
     inplace = (0,)
 
@@ -87,7 +97,7 @@ class LogicalNot(Operator):
         return TensorType(boolean, data.shape)
 
     def run(self, data: Array) -> Array:
-        return np.asarray(np.logical_not(data))
+        return np.asarray(self.function(data))
 
     def infer_value(self, *inputs: TensorType) -> Value | None:
         value = inputs[0].bounds_or_unknown()
@@ -123,7 +133,8 @@ class BitwiseBase(BinaryBase):
 class BitwiseAnd(BitwiseBase):
     """The bits that are set in both inputs.
 
-    Source: BitwiseAnd-13
+    >>> ops.bitwise_and([0b1100], [0b1010])
+    [8]
     """
 
     function = np.bitwise_and
@@ -133,7 +144,8 @@ class BitwiseAnd(BitwiseBase):
 class BitwiseOr(BitwiseBase):
     """The bits that are set in at least one input.
 
-    Source: BitwiseOr-13
+    >>> ops.bitwise_or([0b1100], [0b1010])
+    [14]
     """
 
     function = np.bitwise_or
@@ -143,7 +155,8 @@ class BitwiseOr(BitwiseBase):
 class BitwiseXor(BitwiseBase):
     """The bits in which the inputs differ.
 
-    Source: BitwiseXor-13
+    >>> ops.bitwise_xor([0b1100], [0b1010])
+    [6]
     """
 
     function = np.bitwise_xor
@@ -177,7 +190,8 @@ class ShiftBase(BitwiseBase):
 class BitwiseLeftShift(ShiftBase):
     """a * 2^b; bits beyond the type's width are lost.
 
-    Source: BitwiseLeftShift-15
+    >>> ops.bitwise_left_shift([1, 3], [4, 1])
+    [16 6]
     """
 
     def compute(self, a: Array, b: Array) -> Array:
@@ -188,7 +202,8 @@ class BitwiseLeftShift(ShiftBase):
 class BitwiseRightShift(ShiftBase):
     """a / 2^b, rounded down.
 
-    Source: BitwiseRightShift-15
+    >>> ops.bitwise_right_shift([16, 7], [4, 1])
+    [1 3]
     """
 
     def compute(self, a: Array, b: Array) -> Array:
@@ -199,9 +214,11 @@ class BitwiseRightShift(ShiftBase):
 class BitwiseNot(Operator):
     """Every bit of the input inverted; a boolean negated.
 
-    Source: BitwiseNot-13
+    >>> ops.bitwise_not([0, 5])
+    [-1 -6]
     """
 
+    function = np.invert
     arguments = "node:data"
     inplace = (0,)
 
@@ -213,7 +230,7 @@ class BitwiseNot(Operator):
         element_type = self.output_types[0]
         if element_type in HELD_IN_BYTES:  # only the low bits of a byte are significant
             return data ^ ((1 << element_type.bits) - 1)
-        return stored(np.asarray(np.invert(as_native(data))), data.dtype)
+        return stored(np.asarray(self.function(as_native(data))), data.dtype)
 
 
 def _has_bits(element_type: ElementType) -> bool:

@@ -35,7 +35,8 @@ class MatMul(Operator):
     f16 and bf16 are summed in f32. 8-bit integers, which OpenVINO's reference does not execute, saturate; wider
     integers wrap around.
 
-    Source: MatMul-1
+    >>> ops.matmul([[1, 2], [3, 4]], [[1], [10]], False, False)
+    [[21] [43]]
     """
 
     arguments = "data_a:a data_b:b transpose_a transpose_b"
@@ -98,14 +99,7 @@ class MatMul(Operator):
         return dims
 
     def run(self, a: Array, b: Array) -> Array:
-        a, b = oriented(a, self.transpose_a), oriented(b, self.transpose_b)
-        self.require_fit(a, b)
-        return matrix_product(a, b)
-
-    def require_fit(self, a: Array, b: Array) -> None:
-        rows = b.shape[-2] if b.ndim > 1 else b.shape[0]
-        message = "a and b have shapes {} and {} when they are multiplied: {:column} and {:row} do not match"
-        self.require(a.shape[-1] == rows, message, a.shape, b.shape, a.shape[-1], rows)
+        return matrix_product(oriented(a, self.transpose_a), oriented(b, self.transpose_b))
 
 
 def oriented(x: Array, transpose: bool) -> Array:
@@ -139,7 +133,10 @@ class GroupedMatMul(Operator):
 
     f16 and bf16 are summed in f32. The order of b's dimensions and the refusal of a 2-D ``b`` follow OpenVINO.
 
-    Source: GroupedMatMul-17
+    >>> rows = np.float32([[1], [2], [3]])
+    >>> matrices = np.float32([[[1], [1]], [[10], [10]]])
+    >>> ops.grouped_matmul(rows, matrices, np.int32([1, 3]))
+    [[ 1. 1.] [20. 20.] [30. 30.]]
     """
 
     arguments = "mat_a:a mat_b:b offsets="
@@ -184,7 +181,6 @@ class GroupedMatMul(Operator):
         self.require(in_order, "offsets must ascend from 0 to the number of rows, {}, got {}", len(a), ends[1:])
         if ends[-1] < len(a):
             report(f"the last offset is {ends[-1]}, but a has {len(a)} rows: rows after it are in no group and give 0")
-        result = np.zeros((len(a), b.shape[1]), a.dtype)
         for group, (start, end) in enumerate(pairwise(ends)):
             if end > start:
                 result[start:end] = matrix_product(a[start:end], b[group].T)
@@ -205,7 +201,8 @@ class Einsum(Operator):
 
     Real numbers are summed in f64.
 
-    Source: Einsum-7
+    >>> ops.einsum([[[1, 2], [3, 4]], [1, 10]], "ij,j->i")
+    [21 43]
     """
 
     bounded = False
@@ -325,7 +322,8 @@ class Inverse(Operator):
 
     A singular matrix is an error.
 
-    Source: Inverse-14
+    >>> ops.inverse([[2.0, 0.0], [0.0, 4.0]])
+    [[0.5 0. ] [0. 0.25]]
     """
 
     adjoint: bool = attribute(default=False)

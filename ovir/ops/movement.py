@@ -26,7 +26,8 @@ from ovir.ops.base.traits import ALL
 class Concat(Operator):
     """The inputs one after the other along ``axis``; their ranks, types and other dimensions must be equal.
 
-    Source: Concat-1
+    >>> ops.concat([[[1, 2]], [[3, 4]]], 0)
+    [[1 2] [3 4]]
     """
 
     arguments = "nodes:* axis"
@@ -110,7 +111,9 @@ _MOST_PARTS = 1 << 16
 class Split(SplitBase):
     """``num_splits`` parts of ``data`` of equal length along the scalar ``axis``.
 
-    Source: Split-1
+    >>> ops.split([1, 2, 3, 4], 0, 2)
+    [1 2]
+    [3 4]
     """
 
     domains = by_input(axis=Axis("data"))
@@ -146,7 +149,9 @@ class VariadicSplit(SplitBase):
 
     A single -1 stands for the rest.
 
-    Source: VariadicSplit-1
+    >>> ops.variadic_split([1, 2, 3, 4], 0, [1, 3])
+    [1]
+    [2 3 4]
     """
 
     domains = by_input(axis=Axis("data"), split_lengths=PATTERN)
@@ -194,8 +199,6 @@ class Pad1(Operator):
     "edge" the outermost element, "reflect" and "symmetric" the mirrored data without and with its outermost element,
     for which a pad may be at most size - 1 and size. Elements removed at one end do not change what is added at the
     other.
-
-    Source: Pad-1
     """
 
     arguments = "arg:data pads_begin pads_end pad_mode arg_pad_value:pad_value="
@@ -296,7 +299,8 @@ class Pad12(Pad1):
 
     This version is the first whose specification covers negative pads and strings.
 
-    Source: Pad-12
+    >>> ops.pad([1, 2, 3], [1], [2], "constant", 0)
+    [0 1 2 3 0 0]
     """
 
 

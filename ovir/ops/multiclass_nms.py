@@ -87,8 +87,6 @@ class ImageNmsBase(ClassNmsBase):
     def run(self, boxes: Array, scores: Array) -> tuple[Array, ...]:
         """Return the outputs for classes that share the boxes of their image."""
         images, classes, count = scores.shape
-        expected = (images, count, 4)
-        self.require(boxes.shape == expected, "boxes must have shape {}, got {}", expected, boxes.shape)
         flat = as_f32(scores).reshape(images * classes, count)
         eligible = self.passes_threshold(flat)
         if 0 <= self.background_class < classes:
@@ -192,6 +190,12 @@ class MulticlassNms9(MulticlassNms8):
     second, and so on, as many as roisnum says. The index of a box in the output is its index times classes, plus the
     class.
 
+    >>> boxes = np.float32([[[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, 3]]])
+    >>> ops.multiclass_nms(boxes, np.float32([[[0.9, 0.8, 0.7]]]), iou_threshold=0.5)
+    [[0. 0.9 0. 0. 1. 1. ] [0. 0.7 2. 2. 3. 3. ]]
+    [[0] [2]]
+    [2]
+
     Source: MulticlassNonMaxSuppression-9
     """
 
@@ -215,8 +219,6 @@ class MulticlassNms9(MulticlassNms8):
     def run(self, boxes: Array, scores: Array, roisnum: Array | None = None) -> tuple[Array, ...]:
         if roisnum is None:
             return super().run(boxes, scores)
-        expected = (*scores.shape, 4)
-        self.require(boxes.shape == expected, "boxes must have shape {}, got {}", expected, boxes.shape)
         classes, count = scores.shape
         # A negative number counts as 0, as on devices.
         image = np.arange(roisnum.size).repeat(np.maximum(roisnum, 0))
@@ -244,6 +246,12 @@ class MatrixNms(ImageNmsBase):
     better box, and m[j] the greatest overlap of that box with a box better than itself. The score is multiplied by the
     minimum over j, at most 1, of (1 - x[j]) / (1 - m[j]), or of exp((m[j]**2 - x[j]**2) * ``gaussian_sigma``) if
     ``decay_function`` is gaussian. Boxes whose score then exceeds ``post_threshold`` are selected.
+
+    >>> boxes = np.float32([[[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, 3]]])
+    >>> ops.matrix_nms(boxes, np.float32([[[0.9, 0.8, 0.7]]]))
+    [[0. 0.9 0. 0. 1. 1. ] [0. 0.7 2. 2. 3. 3. ] [0. 0.08000002 0. 0. 1. 0.9 ]]
+    [[0] [2] [1]]
+    [3]
 
     Source: MatrixNonMaxSuppression-8
     """

@@ -43,8 +43,6 @@ class NonMaxSuppression1(NonMaxSuppressionBase):
 
     The output always has min(boxes, max_output_boxes_per_class * classes) triplets: excess ones are dropped, missing
     ones are -1.
-
-    Source: NonMaxSuppression-1
     """
 
     arguments = (
@@ -78,10 +76,7 @@ class NonMaxSuppression1(NonMaxSuppressionBase):
 
 @operator("NonMaxSuppression", opset=3)
 class NonMaxSuppression3(NonMaxSuppression1):
-    """NonMaxSuppression-1 with a choice of the output's type.
-
-    Source: NonMaxSuppression-3
-    """
+    """NonMaxSuppression-1 with a choice of the output's type."""
 
     arguments = NonMaxSuppression1.arguments + " output_type="
     output_type: ElementType = attribute(default=i64)
@@ -89,10 +84,7 @@ class NonMaxSuppression3(NonMaxSuppression1):
 
 @operator("NonMaxSuppression", opset=4)
 class NonMaxSuppression4(NonMaxSuppression3):
-    """NonMaxSuppression-3 with min(boxes, max_output_boxes_per_class) triplets for each class of each batch element.
-
-    Source: NonMaxSuppression-4
-    """
+    """NonMaxSuppression-3 with min(boxes, max_output_boxes_per_class) triplets for each class of each batch element."""
 
     def rows(self, batches: Dimension, classes: Dimension, boxes: Dimension, max_boxes: Dimension) -> Dimension:
         return min_dimension(boxes, max_boxes) * batches * classes
@@ -106,7 +98,11 @@ class NonMaxSuppression9(NonMaxSuppressionBase):
     soft_nms_sigma above 0 (Soft-NMS), a box that overlaps a selected one is not removed; its score is multiplied by
     exp(-iou**2 / (2 * sigma)).
 
-    Source: NonMaxSuppression-9
+    >>> boxes = np.float32([[[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, 3]]])
+    >>> ops.non_max_suppression(boxes, np.float32([[[0.9, 0.8, 0.7]]]), 3, np.float32(0.5))
+    [[0 0 0] [0 0 2]]
+    [[0. 0. 0.9] [0. 0. 0.7]]
+    [2]
     """
 
     arguments = (
@@ -134,10 +130,7 @@ class NonMaxSuppression9(NonMaxSuppressionBase):
 
 @operator("NonMaxSuppression", opset=5)
 class NonMaxSuppression5(NonMaxSuppression9):
-    """NonMaxSuppression-9, except that Soft-NMS also removes boxes that overlap by more than iou_threshold.
-
-    Source: NonMaxSuppression-5
-    """
+    """NonMaxSuppression-9, except that Soft-NMS also removes boxes that overlap by more than iou_threshold."""
 
     removes_when_soft = True
 
@@ -150,7 +143,11 @@ class NMSRotated(SuppressionBase):
     positive angle turns in an image whose y axis points down. The outputs are one triplet of batch, class and box for
     each selected box; triplets of batch, class and score; and their number, [1].
 
-    Source: NMSRotated-13
+    >>> boxes = np.float32([[[5, 5, 4, 2, 0], [5, 5, 4, 2, 0.1], [20, 20, 4, 2, 0]]])
+    >>> ops.nms_rotated(boxes, np.float32([[[0.9, 0.8, 0.7]]]), 3, 0.5, 0.0)
+    [[0 0 0] [0 0 2]]
+    [[0. 0. 0.9] [0. 0. 0.7]]
+    [2]
     """
 
     domains = by_input(max_output_boxes_per_class=SMALL)

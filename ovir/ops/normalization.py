@@ -88,10 +88,7 @@ class SoftMaxBase(AlongAxisBase):
 
 @operator("SoftMax", opset=1, function_name="softmax")
 class SoftMax1(SoftMaxBase):
-    """e^x / sum(e^x) along ``axis``; a slice with +inf, or of -inf only, is NaN.
-
-    Source: SoftMax-1
-    """
+    """e^x / sum(e^x) along ``axis``; a slice with +inf, or of -inf only, is NaN."""
 
     axis: int = attribute(default=1, minimum=0)
 
@@ -100,7 +97,8 @@ class SoftMax1(SoftMaxBase):
 class SoftMax8(SoftMaxBase):
     """e^x / sum(e^x) along ``axis``, which may be negative; a slice with +inf, or of -inf only, is NaN.
 
-    Source: SoftMax-8
+    >>> ops.softmax([1.0, 2.0, 3.0], 0)
+    [0.09003057 0.24472846 0.66524094]
     """
 
     axis: int = attribute(default=1)
@@ -110,7 +108,8 @@ class SoftMax8(SoftMaxBase):
 class LogSoftmax(AlongAxisBase):
     """t - ln(sum(e^t)) with t = x - max(x), along ``axis``.
 
-    Source: LogSoftmax-5
+    >>> ops.log_softmax([1.0, 2.0, 3.0], 0)
+    [-2.4076061 -1.407606 -0.407606 ]
     """
 
     within = (-inf, 0)
@@ -143,8 +142,6 @@ class MVN2(NormalizationBase):
 
     Mean and variance are taken of the slices along ``reduction_axes``; without it, along all axes except the batch and,
     unless ``across_channels``, the channels.
-
-    Source: MVN-2
     """
 
     arguments = "data across_channels=False normalize_variance= eps="
@@ -173,7 +170,8 @@ class MVN6(NormalizationBase):
 
     Without axes each element is a slice of its own.
 
-    Source: MVN-6
+    >>> ops.mvn([[1.0, 2.0, 3.0]], [1], True, 1e-6, "inside_sqrt")
+    [[-1.224744 0. 1.224744]]
     """
 
     arguments = "data axes normalize_variance eps eps_mode"
@@ -208,7 +206,8 @@ class NormalizeL2(NormalizationBase):
     ``eps_mode`` add or max chooses the formula. Without axes each element is divided by itself, which gives 1 for
     everything except 0.
 
-    Source: NormalizeL2-1
+    >>> ops.normalize_l2([[3.0, 4.0]], [1], 1e-6, "add")
+    [[0.6 0.8]]
     """
 
     arguments = "data axes eps eps_mode"
@@ -237,7 +236,8 @@ class NormalizeL2(NormalizationBase):
 class GRN(NormalizationBase):
     """x / sqrt(s + bias), where s is the sum of squares over the channels, the second of 2 to 4 dimensions.
 
-    Source: GRN-1
+    >>> ops.grn([[3.0, 4.0]], 1e-6)
+    [[0.6 0.8]]
     """
 
     arguments = "data bias"
@@ -259,7 +259,8 @@ class GroupNormalization(NormalizationBase):
     The channels, the second dimension, are divided into ``num_groups`` equal groups; scale and bias have one value per
     channel.
 
-    Source: GroupNormalization-12
+    >>> ops.group_normalization([[[1.0, 3.0], [5.0, 7.0]]], [1.0, 1.0], [0.0, 0.0], 1, 0.0)
+    [[[-1.3416407 -0.4472136] [ 0.4472136 1.3416407]]]
     """
 
     arguments = "data scale bias num_groups epsilon"
@@ -281,8 +282,6 @@ class GroupNormalization(NormalizationBase):
 
     def run(self, data: Array, scale: Array, bias: Array) -> Array:
         count, channels = data.shape[:2]
-        message = "{:channel} cannot be divided into {} equal groups"
-        self.require(channels % self.num_groups == 0, message, channels, self.num_groups)
         groups = (count, self.num_groups, channels // self.num_groups, *data.shape[2:])
         x = _computed(data).reshape(groups)
         normalized = _standardized(x, range(2, x.ndim), self.epsilon).reshape(data.shape)
@@ -304,7 +303,8 @@ class LRN(NormalizationBase):
 
     The window reaches (size - 1) / 2, rounded down, to either side and is cut at the borders of the data.
 
-    Source: LRN-1
+    >>> ops.lrn([[1.0, 2.0, 3.0]], [1], alpha=1.0, beta=0.5, bias=1.0, size=3)
+    [[0.6123724 0.840168 1.2990382]]
     """
 
     arguments = "data axes alpha= beta= bias= size=5"
@@ -341,7 +341,8 @@ class LRN(NormalizationBase):
 class BatchNormInference5(NormalizationBase):
     """gamma * (x - mean) / sqrt(variance + epsilon) + beta, with one value of each per channel, the second dimension.
 
-    Source: BatchNormInference-5
+    >>> ops.batch_norm_inference([[1.0, 2.0]], [1.0, 1.0], [0.0, 0.0], [0.0, 1.0], [1.0, 4.0], 0.0)
+    [[1. 0.5]]
     """
 
     arguments = "data gamma beta mean variance epsilon"
@@ -370,10 +371,7 @@ class BatchNormInference5(NormalizationBase):
 
 @operator("BatchNormInference", opset=1)
 class BatchNormInference1(BatchNormInference5):
-    """BatchNormInference-5 with the data as third input.
-
-    Source: BatchNormInference-1
-    """
+    """BatchNormInference-5 with the data as third input."""
 
     inplace = (2,)
 

@@ -35,7 +35,9 @@ class ExtractImagePatches(Operator):
     data is [N, C, rows, cols], out [N, sizes[0] * sizes[1] * C, windows...]; data is zero outside its bounds. auto_pad
     same gives ceil(size / stride) windows, valid only those inside of data. Any type is allowed.
 
-    Source: ExtractImagePatches-3
+    >>> image = np.arange(9, dtype=np.float32).reshape(1, 1, 3, 3)
+    >>> ops.extract_image_patches(image, [2, 2], [1, 1], [1, 1], "valid")
+    [[[[0. 1.] [3. 4.]] [[1. 2.] [4. 5.]] [[3. 4.] [6. 7.]] [[4. 5.] [7. 8.]]]]
     """
 
     arguments = "image:data sizes strides rates auto_pad"
@@ -93,7 +95,8 @@ class Col2Im(Operator):
     data is [N, C * K, L] or [C * K, L]; L counts, row by row, the windows of ``kernel_size`` in a padded image of
     ``output_size``. out is [N, C, *output_size]. Any type is allowed; f16 and bf16 are summed in f32.
 
-    Source: Col2Im-15
+    >>> ops.col2im(np.ones((1, 4, 4), np.float32), [3, 3], [2, 2])
+    [[[[1. 2. 1.] [2. 4. 2.] [1. 2. 1.]]]]
     """
 
     domains = by_input(output_size=_image_side, kernel_size=ONE)

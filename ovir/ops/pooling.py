@@ -65,8 +65,7 @@ class PoolBase(UndilatedWindowBase):
         if not data.size:
             self._require_images(PartialShape(data.shape))
         sizes = data.shape[2:]
-        windows = self.windows(sizes, self.kernel)
-        counts = self.window_counts(sizes, windows, self.rounding_type)
+        windows, counts = self.windows(sizes, self.kernel, self.rounding_type)
         trimmed = [w.trimmed(size, count) for w, size, count in zip(windows, sizes, counts, strict=True)]
         return trimmed, (*data.shape[:2], *counts)
 
@@ -89,10 +88,7 @@ class MaxPoolBase(PoolBase):
 
 @operator("MaxPool", opset=1)
 class MaxPool1(MaxPoolBase):
-    """out[n, c, p] = max over k of data[n, c, p * strides + k - pads_begin].
-
-    Source: MaxPool-1
-    """
+    """out[n, c, p] = max over k of data[n, c, p * strides + k - pads_begin]."""
 
     arguments = "data strides pads_begin pads_end kernel_shape:kernel rounding_type= auto_pad="
 
@@ -108,8 +104,6 @@ class MaxPool8(MaxPoolBase):
     """out[n, c, p] = max over k of data[n, c, p * strides + k * dilations - pads_begin], and the index of that element.
 
     The index counts row by row over the dimensions of data from ``axis`` on; the first of equal elements wins.
-
-    Source: MaxPool-8
     """
 
     arguments = (
@@ -155,7 +149,9 @@ class MaxPool8(MaxPoolBase):
 class MaxPool14(MaxPool8):
     """MaxPool-8 with the additional rounding_type ceil_torch.
 
-    Source: MaxPool-14
+    >>> ops.max_pool([[[1.0, 5.0, 3.0, 4.0]]], [2], [1], [0], [0], [2])
+    [[[5. 4.]]]
+    [[[1 3]]]
     """
 
     rounding_type: str = attribute(default="floor", choices=_TORCH)
@@ -202,7 +198,7 @@ class AvgPoolBase(PoolBase):
 
     def counts(self, data: Array, windows: list[Window], counts: tuple[int, ...]) -> Array:
         """Return the number of elements that the mean of each window covers, at least 1."""
-        given = self.windows(data.shape[2:], self.kernel)
+        given, _ = self.windows(data.shape[2:], self.kernel)
         if not self.exclude_pad and any(w.pad_begin or w.pad_end for w in given):
             return np.array(prod(self.kernel))
         inside = []
@@ -215,20 +211,14 @@ class AvgPoolBase(PoolBase):
 
 @operator("AvgPool", opset=1)
 class AvgPool1(AvgPoolBase):
-    """The mean of each window, whose taps are adjacent.
-
-    Source: AvgPool-1
-    """
+    """The mean of each window, whose taps are adjacent."""
 
     arguments = "data_batch:data strides pads_begin pads_end kernel_shape:kernel exclude_pad rounding_type= auto_pad="
 
 
 @operator("AvgPool", opset=14)
 class AvgPool14(AvgPool1):
-    """AvgPool-1 with the additional rounding_type ceil_torch.
-
-    Source: AvgPool-14
-    """
+    """AvgPool-1 with the additional rounding_type ceil_torch."""
 
     rounding_type: str = attribute(default="floor", choices=_TORCH)
 
@@ -237,7 +227,8 @@ class AvgPool14(AvgPool1):
 class AvgPool16(AvgPoolBase):
     """AvgPool-14 with ``dilations`` between the taps.
 
-    Source: AvgPool-16
+    >>> ops.avg_pool([[[1.0, 2.0, 3.0, 4.0]]], [2], [0], [0], [2], exclude_pad=True)
+    [[[1.5 3.5]]]
     """
 
     arguments = (
@@ -295,7 +286,8 @@ def _windows(size: int, count: int) -> Array:
 class AdaptiveAvgPool(AdaptivePoolBase):
     """The mean of each window.
 
-    Source: AdaptiveAvgPool-8
+    >>> ops.adaptive_avg_pool([[[1.0, 2.0, 3.0, 4.0]]], [2])
+    [[[1.5 3.5]]]
     """
 
     def infer(self, data: TensorType, output_shape: TensorType) -> TensorType:
@@ -318,7 +310,9 @@ class AdaptiveMaxPool(AdaptivePoolBase):
     """The largest element of each window, and its index in the flattened spatial axes; the first of equal elements
     wins.
 
-    Source: AdaptiveMaxPool-8
+    >>> ops.adaptive_max_pool([[[1.0, 5.0, 3.0, 4.0]]], [2])
+    [[[5. 4.]]]
+    [[[1 3]]]
     """
 
     index_element_type: ElementType = attribute(default=i64)

@@ -64,8 +64,7 @@ class PriorBoxBase(Operator):
         out = np.empty((2, 4 * height * width * wanted), np.float32)
         if not out.size:
             return out
-        with np.errstate(all="ignore"):  # boxes of an image of size 0 are at infinity
-            (y_low, y_high), (x_low, x_high) = self.edges((height, width), image)
+        (y_low, y_high), (x_low, x_high) = self.edges((height, width), image)
         given = x_low.shape[1]
         boxes = out[0] if given == wanted else np.empty(4 * height * width * given, np.float32)
         of_points = boxes.reshape(height, width, given, 4)
@@ -113,8 +112,6 @@ class PriorBox1(PriorBoxBase):
     size, a square of sqrt(min * max) with the corresponding ``max_size``, and a box of the same area for each other
     ratio. Without ``scale_all_sizes``, sizes and step are relative to the image's height (a step of -1 means height /
     points), and the other ratios apply to the first size only.
-
-    Source: PriorBox-1
     """
 
     arguments = "layer_shape:output_size image_shape:image_size attrs:**"
@@ -250,7 +247,9 @@ def _halves(size: np.float32, ratio: np.float32) -> tuple[np.float32, np.float32
 class PriorBox8(PriorBox1):
     """PriorBox-1; without ``min_max_aspect_ratios_order`` the box between min and max comes last.
 
-    Source: PriorBox-8
+    >>> settings = {"min_size": [4.0], "aspect_ratio": [2.0], "offset": 0.5, "step": 8.0}
+    >>> ops.prior_box([1, 1], [8, 8], settings)
+    [[0.25 0.25 0.75 0.75 0.14644662 0.3232233 0.8535534 0.6767767 ] [0.1 0.1 0.1 0.1 0.1 0.1 0.1 0.1 ]]
     """
 
     min_max_aspect_ratios_order: bool = attribute(default=True)
@@ -266,7 +265,9 @@ class PriorBoxClustered(PriorBoxBase):
     The centers are ((w + offset) * ``step_w``, (h + offset) * ``step_h``). A step of 0 is replaced by ``step``; if both
     are 0, the points cover the image.
 
-    Source: PriorBoxClustered-1
+    >>> settings = {"width": [4.0], "height": [2.0], "offset": 0.5, "step": 8.0}
+    >>> ops.prior_box_clustered([1, 1], [8, 8], settings)
+    [[0.25 0.375 0.75 0.625] [0.1 0.1 0.1 0.1 ]]
     """
 
     arguments = "output_size image_size attrs:**"

@@ -118,20 +118,19 @@ class ProposalBase(BoxSelectionBase):
         height, width = self._image_size(image)
         rows = np.zeros((images, self.post_nms_topn + 1, 5), np.float32)  # and a last one, which is dropped
         row_scores = np.zeros((images, self.post_nms_topn), np.float32)
-        with np.errstate(all="ignore"):  # boxes can be infinite, or without area
-            boxes, scores = self._boxes(scores, deltas, image, height, width)
-            image = np.arange(images).repeat(scores.shape[1])
-            order = self.suppression.ranked(image, scores.reshape(-1), self.pre_nms_topn)
-            image, boxes = image[order], boxes.reshape(-1, 4)[order]
-            kept = self.suppression.keep_apart(
-                image, self.post_nms_topn, upright_overlaps(boxes.T, self.last_pixel, bridged=False), self.nms_thresh
-            )
-            image = image[kept]
-            rank = ranks(image)
-            rows[np.arange(images), np.bincount(image, minlength=images), 0] = -1
-            rows[image, rank, 0] = image
-            rows[image, rank, 1:] = self._finish(boxes[kept], height, width)
-            row_scores[image, rank] = scores.reshape(-1)[order[kept]]
+        boxes, scores = self._boxes(scores, deltas, image, height, width)
+        image = np.arange(images).repeat(scores.shape[1])
+        order = self.suppression.ranked(image, scores.reshape(-1), self.pre_nms_topn)
+        image, boxes = image[order], boxes.reshape(-1, 4)[order]
+        kept = self.suppression.keep_apart(
+            image, self.post_nms_topn, upright_overlaps(boxes.T, self.last_pixel, bridged=False), self.nms_thresh
+        )
+        image = image[kept]
+        rank = ranks(image)
+        rows[np.arange(images), np.bincount(image, minlength=images), 0] = -1
+        rows[image, rank, 0] = image
+        rows[image, rank, 1:] = self._finish(boxes[kept], height, width)
+        row_scores[image, rank] = scores.reshape(-1)[order[kept]]
         dtype = class_probs.dtype
         found = stored(rows[:, :-1].reshape(-1, 5), dtype)
         return (found, stored(row_scores.reshape(-1), dtype)) if self.has_scores else found
@@ -213,17 +212,21 @@ def anchors(
 
 @operator("Proposal", opset=1)
 class Proposal1(ProposalBase):
-    """The regions in which a two-stage detector looks for objects, from predictions for anchors. See ProposalBase.
-
-    Source: Proposal-1
-    """
+    """The regions in which a two-stage detector looks for objects, from predictions for anchors. See ProposalBase."""
 
 
 @operator("Proposal", opset=4, is_extension=True)
 class Proposal4(ProposalBase):
     """Proposal-1 with a second output: the score of each region, [rows], 0 for missing regions.
 
-    Source: Proposal-4
+    >>> scores = np.float32([0.1, 0.9]).reshape(1, 2, 1, 1)
+    >>> settings = {
+    ...     "base_size": 16, "pre_nms_topn": 2, "post_nms_topn": 2, "nms_thresh": 0.7, "feat_stride": 16,
+    ...     "min_size": 1, "ratio": [1.0], "scale": [1.0],
+    ... }
+    >>> ops.proposal(scores, np.zeros((1, 4, 1, 1), np.float32), [64.0, 64.0, 1.0], settings)
+    [[ 0. 0. 0. 16. 16.] [-1. 0. 0. 0. 0.]]
+    [0.9 0. ]
     """
 
     has_scores = True
@@ -284,7 +287,14 @@ class GenerateProposals(GenerateProposalsBase):
     threshold with each box, must be 1 as in OpenVINO. The outputs are the boxes [n, 4] of all images, their scores [n],
     and the number of boxes of each image, [N], of type ``roi_num_type`` (i32 or i64).
 
-    Source: GenerateProposals-9
+    >>> anchors = np.float32([[0, 0, 10, 10], [5, 5, 30, 30]]).reshape(1, 1, 2, 4)
+    >>> ops.generate_proposals(
+    ...     np.float32([[64, 64, 1]]), anchors, np.zeros((1, 8, 1, 1), np.float32),
+    ...     np.float32([0.3, 0.9]).reshape(1, 2, 1, 1), 0.0, 0.7, 2, 2,
+    ... )
+    [[ 5. 5. 30. 30.] [ 0. 0. 10. 10.]]
+    [0.9 0.3]
+    [2]
     """
 
     arguments = (
@@ -337,12 +347,11 @@ class GenerateProposals(GenerateProposalsBase):
         margin = 0.0 if self.normalized else 1.0
         best_boxes, best_scores = [np.empty((0, 4), np.float32)], [np.empty(0, np.float32)]
         for image, image_deltas, image_scores in zip(im_info, deltas, scores, strict=True):
-            with np.errstate(all="ignore"):  # boxes can be infinite, or without area
-                boxes, sides, box_scores = self.boxes(image, anchors, image_deltas, image_scores, margin=margin)
-                least = np.float32(self.min_size) * np.broadcast_to(image[2:], 2)[::-1]
-                large: Array = np.all(sides >= least, axis=1)
-                candidates = self.suppression.descending(box_scores)[: self.pre_nms_count]
-                best = self.select_boxes(boxes, candidates[large[candidates]], margin)
+            boxes, sides, box_scores = self.boxes(image, anchors, image_deltas, image_scores, margin=margin)
+            least = np.float32(self.min_size) * np.broadcast_to(image[2:], 2)[::-1]
+            large: Array = np.all(sides >= least, axis=1)
+            candidates = self.suppression.descending(box_scores)[: self.pre_nms_count]
+            best = self.select_boxes(boxes, candidates[large[candidates]], margin)
             best_boxes.append(boxes[best])
             best_scores.append(box_scores[best])
         counts = np.array([len(boxes) for boxes in best_boxes[1:]], self.roi_num_type.to_dtype())
@@ -358,7 +367,13 @@ class ExperimentalDetectronGenerateProposalsSingleImage(GenerateProposalsBase):
     scores are selected. The outputs are the boxes [post_nms_count, 4] and their scores [post_nms_count], both padded
     with zeros.
 
-    Source: ExperimentalDetectronGenerateProposalsSingleImage-6
+    >>> anchors = np.float32([[0, 0, 10, 10], [5, 5, 30, 30]])
+    >>> ops.experimental_detectron_generate_proposals_single_image(
+    ...     np.float32([64, 64, 1]), anchors, np.zeros((8, 1, 1), np.float32), np.float32([[[0.3]], [[0.9]]]),
+    ...     nms_threshold=0.7, post_nms_count=2, pre_nms_count=2,
+    ... )
+    [[ 5. 5. 30. 30.] [ 0. 0. 10. 10.]]
+    [0.9 0.3]
     """
 
     post_nms_count: int = attribute(default=0, minimum=0, specified=True)
@@ -394,10 +409,9 @@ class ExperimentalDetectronGenerateProposalsSingleImage(GenerateProposalsBase):
         self._require_shapes(*(PartialShape(array.shape) for array in inputs))
         rois = np.zeros((self.post_nms_count, 4), im_info.dtype)
         roi_scores = np.zeros(self.post_nms_count, im_info.dtype)
-        with np.errstate(all="ignore"):
-            boxes, sides, box_scores = self.boxes(*map(as_f32, inputs), margin=1.0)
-            large = np.all(sides >= np.float32(self.min_size), axis=1).nonzero()[0]
-            order = self.suppression.descending(box_scores[large])[: self.pre_nms_count]
-            best = self.select_boxes(boxes, large[order], margin=0.0)
-            rois[: best.size], roi_scores[: best.size] = boxes[best], box_scores[best]
+        boxes, sides, box_scores = self.boxes(*map(as_f32, inputs), margin=1.0)
+        large = np.all(sides >= np.float32(self.min_size), axis=1).nonzero()[0]
+        order = self.suppression.descending(box_scores[large])[: self.pre_nms_count]
+        best = self.select_boxes(boxes, large[order], margin=0.0)
+        rois[: best.size], roi_scores[: best.size] = boxes[best], box_scores[best]
         return rois, roi_scores

@@ -50,7 +50,8 @@ class RandomUniform(RandomBase):
     types, random bits become the fraction of a number in [0, 1), which is scaled; integers are taken modulo maxval -
     minval. f16 and bf16 are rounded after each step with "tensorflow", and once at the end with "pytorch".
 
-    Source: RandomUniform-8
+    >>> ops.random_uniform([3], np.float32(0), np.float32(1), "f32", 1, 2)
+    [0.40639675 0.8575996 0.05539584]
     """
 
     arguments = "output_shape:shape min_val:minval max_val:maxval output_type global_seed= op_seed= alignment="
@@ -181,7 +182,8 @@ class Multinomial(RandomBase):
     seeded with both seeds, divided by 2^32 in f32. The specification names no generator; this one is the generator of
     OpenVINO's CPU plugin.
 
-    Source: Multinomial-13
+    >>> ops.multinomial([[0.0, 1.0, 0.0]], [4], "i32", True, False, 1, 2)
+    [[1 1 1 1]]
     """
 
     arguments = "probs num_samples convert_type with_replacement log_probs global_seed= op_seed="

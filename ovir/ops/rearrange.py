@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import boolean
-from ovir.core.shapes import UNKNOWN, Dimension, PartialShape, as_dimension, static_shape
-from ovir.core.tensor_types import TensorType
+from ovir.core.shapes import UNKNOWN, Dimension, PartialShape, as_dimension
+from ovir.core.tensor_types import TensorType, constant_type
 from ovir.diagnostics.codes import AXIS
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import ONE, ZERO, Axis, Length, by_input
@@ -24,7 +24,8 @@ class Reverse(Operator):
 
     ``mode`` index: the axes are given by number; mask: by a boolean for each dimension.
 
-    Source: Reverse-1
+    >>> ops.reverse([[1, 2], [3, 4]], [1])
+    [[2 1] [4 3]]
     """
 
     domains = by_input(axes=Axis("data"))
@@ -58,7 +59,8 @@ class Reverse(Operator):
 class ReverseSequence(Operator):
     """data with the first seq_lengths[i] elements along ``seq_axis`` reversed in each slice i along ``batch_axis``.
 
-    Source: ReverseSequence-1
+    >>> ops.reverse_sequence([[1, 2, 3], [4, 5, 6]], [2, 3], 0, 1)
+    [[2 1 3] [6 5 4]]
     """
 
     arguments = "input:data seq_lengths batch_axis seq_axis"
@@ -97,7 +99,8 @@ class Roll(Operator):
 
     shift is one number for all axes, or one for each; the shifts of a repeated axis are added.
 
-    Source: Roll-7
+    >>> ops.roll([1, 2, 3, 4], [1], [0])
+    [4 1 2 3]
     """
 
     domains = by_input(axes=Axis("data"))
@@ -124,7 +127,8 @@ class Roll(Operator):
 class ShuffleChannels(Operator):
     """``axis`` of data split into [group, size / group], transposed, and merged again.
 
-    Source: ShuffleChannels-1
+    >>> ops.shuffle_channels([[1, 2, 3, 4]], 1, 2)
+    [[1 3 2 4]]
     """
 
     arguments = "data axis group"
@@ -144,13 +148,9 @@ class ShuffleChannels(Operator):
 
     def run(self, data: Array) -> Array:
         axis = self.normalize_axis(self.axis, data.ndim)
-        self._require_multiple(data.shape, axis)
+        self.infer(constant_type(data))  # which checks the sizes
         split = (prod(data.shape[:axis]), self.group, data.shape[axis] // self.group, prod(data.shape[axis + 1 :]))
         return rearranged(data, split, (0, 2, 1, 3), data.shape)
-
-    def _require_multiple(self, shape: Sequence[int], axis: int) -> None:
-        message = "dimension {} of data {} is not a multiple of group {}"
-        self.require(shape[axis] % self.group == 0, message, axis, shape, self.group)
 
 
 def rearranged(data: Array, split: Sequence[int], order: Sequence[int], shape: Sequence[int]) -> Array:
@@ -175,36 +175,19 @@ class BatchSpaceBase(Operator):
     def known_items(self, data: TensorType, **items: TensorType) -> list[list[int]] | None:
         """Return the items of the three inputs if all are known, after checking their shapes and signs."""
         self.require_rank_at_least("data", data.shape, 2)
+        rank: Dimension | None = UNKNOWN if data.shape.rank is None else as_dimension(data.shape.rank)
         for name, tensor in items.items():
             self.require_integers(name, tensor, 1)
-        self._require_items(data.shape, {name: tensor.shape for name, tensor in items.items()})
+            rank = None if rank is None else rank.merged_with(tensor.shape[0])
+        if rank is None:
+            shapes = ", ".join(f"{name} of shape {tensor.shape}" for name, tensor in items.items())
+            self.fail("{} must have an item for each dimension of data of shape {}", shapes, data.shape)
         if data.shape.rank is None or any(t.constant is None for t in items.values()):
             return None
-        values = [[int(item) for item in t.constant] for t in items.values() if t.constant is not None]
-        self._require_values(values, list(items))
-        return values
-
-    def _require_items(self, data: PartialShape, items: Mapping[str, PartialShape]) -> None:
-        """Raise unless the 1-D inputs have as many items as the data has dimensions."""
-        rank: Dimension | None = UNKNOWN if data.rank is None else as_dimension(data.rank)
-        for shape in items.values():
-            rank = rank.merged_with(shape[0]) if rank is not None and shape.rank in (None, 1) else None
-        if rank is None:
-            shapes = ", ".join(f"{name} of shape {shape}" for name, shape in items.items())
-            self.fail("{} must have an item for each dimension of data of shape {}", shapes, data)
-
-    def _require_values(self, values: Sequence[Sequence[int]], names: Sequence[str]) -> None:
-        for name, items, least in zip(names, values, (1, 0, 0), strict=True):
-            self.require(min(items) >= least, "the items of {} {} must be {} or more", name, items, least)
-            self.require(items[0] == least, "{} {} must begin with {}, for the batch", name, items, least)
-
-    def read_items(self, data: Array, **items: Array) -> list[list[int]]:
-        """Check and return the items of the three inputs of a run."""
-        self._require_items(
-            static_shape(data.shape), {name: static_shape(array.shape) for name, array in items.items()}
-        )
-        values = [array.astype(np.int64).tolist() for array in items.values()]
-        self._require_values(values, list(items))
+        values = [t.constant.astype(np.int64).tolist() for t in items.values() if t.constant is not None]
+        for name, given, least in zip(items, values, (1, 0, 0), strict=True):
+            self.require(min(given) >= least, "the items of {} {} must be {} or more", name, given, least)
+            self.require(given[0] == least, "{} {} must begin with {}, for the batch", name, given, least)
         return values
 
 
@@ -214,7 +197,8 @@ class BatchToSpace(BatchSpaceBase):
 
     B is block_shape; the result is then cropped by crops_begin and crops_end.
 
-    Source: BatchToSpace-2
+    >>> ops.batch_to_space([[1], [2]], [1, 2], [0, 0], [0, 0])
+    [[1 2]]
     """
 
     domains = by_input(block_shape=ONE, crops_begin=ZERO, crops_end=ZERO)
@@ -226,27 +210,20 @@ class BatchToSpace(BatchSpaceBase):
         self.shared_type(block_shape=block_shape, crops_begin=crops_begin, crops_end=crops_end)
         if items is None:
             return _unknown_sizes(data)
-        return TensorType(data.element_type, PartialShape(self._output_dims(data.shape, *items)))
-
-    def _output_dims(
-        self, data: PartialShape, blocks: list[int], begins: list[int], ends: list[int]
-    ) -> list[Dimension]:
+        shape, (blocks, begins, ends) = data.shape, items
         message = "the batch of data of shape {} is not a multiple of {}, the product of block_shape"
-        batch = self.require_known(data[0].exact_div(prod(blocks)), message, data, prod(blocks))
-        dims = [batch]
+        dims = [self.require_known(shape[0].exact_div(prod(blocks)), message, shape, prod(blocks))]
         for axis in range(1, len(blocks)):
-            grown, crop = data[axis] * blocks[axis], begins[axis] + ends[axis]
+            grown, crop = shape[axis] * blocks[axis], begins[axis] + ends[axis]
             message = "crops {} and {} exceed dimension {} of data of shape {}, which has size {} with a block of {}"
             fits = grown.upper is None or crop <= grown.upper
-            self.require(fits, message, begins[axis], ends[axis], axis, data, grown, blocks[axis])
+            self.require(fits, message, begins[axis], ends[axis], axis, shape, grown, blocks[axis])
             dims.append(_cropped(grown, crop))
-        return dims
+        return TensorType(data.element_type, PartialShape(dims))
 
-    def run(self, data: Array, block_shape: Array, crops_begin: Array, crops_end: Array) -> Array:
-        blocks, begins, ends = self.read_items(
-            data, block_shape=block_shape, crops_begin=crops_begin, crops_end=crops_end
-        )
-        self._output_dims(static_shape(data.shape), blocks, begins, ends)
+    def run(self, data: Array, *items: Array) -> Array:
+        self.infer(*map(constant_type, (data, *items)))  # which checks the sizes
+        blocks, begins, ends = (array.astype(np.int64).tolist() for array in items)
         n = data.ndim
         batch, *sizes = data.shape
         split = (*blocks, batch // prod(blocks), *sizes)
@@ -263,7 +240,8 @@ class SpaceToBatch(BatchSpaceBase):
     The result is [batch * prod(B), (D1 + P1) / B1, ...], where B is block_shape and P is pads_begin + pads_end.
     BatchToSpace is the inverse.
 
-    Source: SpaceToBatch-2
+    >>> ops.space_to_batch([[1, 2, 3, 4]], [1, 2], [0, 0], [0, 0])
+    [[1 3] [2 4]]
     """
 
     domains = by_input(block_shape=ONE, pads_begin=ZERO, pads_end=ZERO)
@@ -274,23 +252,18 @@ class SpaceToBatch(BatchSpaceBase):
         items = self.known_items(data, block_shape=block_shape, pads_begin=pads_begin, pads_end=pads_end)
         if items is None:
             return _unknown_sizes(data)
-        return TensorType(data.element_type, PartialShape(self._output_dims(data.shape, *items)))
-
-    def _output_dims(
-        self, data: PartialShape, blocks: list[int], begins: list[int], ends: list[int]
-    ) -> list[Dimension]:
-        dims = [data[0] * prod(blocks)]
+        shape, (blocks, begins, ends) = data.shape, items
+        dims = [shape[0] * prod(blocks)]
         for axis in range(1, len(blocks)):
             begin, end, block = begins[axis], ends[axis], blocks[axis]
             message = "dimension {} of data of shape {}, with pads {} and {}, is not a multiple of its block {}"
-            divided = (data[axis] + (begin + end)).exact_div(block)
-            divided = self.require_known(divided, message, axis, data, begin, end, block)
-            dims.append(divided)
-        return dims
+            divided = (shape[axis] + (begin + end)).exact_div(block)
+            dims.append(self.require_known(divided, message, axis, shape, begin, end, block))
+        return TensorType(data.element_type, PartialShape(dims))
 
-    def run(self, data: Array, block_shape: Array, pads_begin: Array, pads_end: Array) -> Array:
-        blocks, begins, ends = self.read_items(data, block_shape=block_shape, pads_begin=pads_begin, pads_end=pads_end)
-        self._output_dims(static_shape(data.shape), blocks, begins, ends)
+    def run(self, data: Array, *items: Array) -> Array:
+        self.infer(*map(constant_type, (data, *items)))  # which checks the sizes
+        blocks, begins, ends = (array.astype(np.int64).tolist() for array in items)
         if any(begins) or any(ends):
             data = np.pad(data, list(zip(begins, ends, strict=True)))
         n = data.ndim
@@ -312,9 +285,6 @@ class DepthSpaceBase(Operator):
     block_size: int = attribute(minimum=1)
     mode: str = attribute(default="blocks_first", choices=("blocks_first", "depth_first"), specified=True)
 
-    def require_space(self, data: PartialShape) -> None:
-        self.require_rank_at_least("data", data, 3)
-
 
 @operator("DepthToSpace", opset=1)
 class DepthToSpace(DepthSpaceBase):
@@ -322,33 +292,32 @@ class DepthToSpace(DepthSpaceBase):
 
     In mode blocks_first C is split into [b, ..., b, C / b**K], in mode depth_first into [C / b**K, b, ..., b].
 
-    Source: DepthToSpace-1
+    >>> ops.depth_to_space(np.arange(8).reshape(1, 4, 1, 2), "blocks_first", 2)
+    [[[[0 2 1 3] [4 6 5 7]]]]
     """
 
     arguments = "node:data mode block_size=1"
 
     def infer(self, data: TensorType) -> TensorType:
-        self.require_space(data.shape)
+        self.require_rank_at_least("data", data.shape, 3)
         if data.shape.rank is None:
             return data.with_value(None)
         space = [dim * self.block_size for dim in data.shape.slice(2)]
-        return TensorType(data.element_type, PartialShape([data.shape[0], self._new_depth(data.shape), *space]))
-
-    def _new_depth(self, data: PartialShape) -> Dimension:
-        blocks = self.block_size ** len(data.dims[2:])
+        blocks = self.block_size ** len(space)
         message = "the depth of data of shape {} is not a multiple of {}"
-        return self.require_known(data[1].exact_div(blocks), message, data, blocks)
+        depth = self.require_known(data.shape[1].exact_div(blocks), message, data.shape, blocks)
+        return TensorType(data.element_type, PartialShape([data.shape[0], depth, *space]))
 
     def run(self, data: Array) -> Array:
         b, k = self.block_size, data.ndim - 2
-        n, _, *sizes = data.shape
-        depth = self._new_depth(static_shape(data.shape)).length
+        sizes = data.shape[2:]
+        n, depth, *grown = self.infer(constant_type(data)).shape.to_tuple()
         if self.mode == "blocks_first":
             split, first_block, depth_axis = (n, *[b] * k, depth, *sizes), 1, k + 1
         else:
             split, first_block, depth_axis = (n, depth, *[b] * k, *sizes), 2, 1
         order = [0, depth_axis, *(i for axis in range(k) for i in (k + 2 + axis, first_block + axis))]
-        return rearranged(data, split, order, (n, depth, *(size * b for size in sizes)))
+        return rearranged(data, split, order, (n, depth, *grown))
 
 
 @operator("SpaceToDepth", opset=1)
@@ -357,35 +326,33 @@ class SpaceToDepth(DepthSpaceBase):
 
     The new depth is [b, ..., b, C] in mode blocks_first and [C, b, ..., b] in mode depth_first.
 
-    Source: SpaceToDepth-1
+    >>> ops.space_to_depth(np.arange(8).reshape(1, 1, 2, 4), "blocks_first", 2)
+    [[[[0 2]] [[1 3]] [[4 6]] [[5 7]]]]
     """
 
     arguments = "data mode block_size=1"
 
     def infer(self, data: TensorType) -> TensorType:
-        self.require_space(data.shape)
+        self.require_rank_at_least("data", data.shape, 3)
         if data.shape.rank is None:
             return data.with_value(None)
-        space = self._new_space(data.shape)
+        space = []
+        for axis, dim in enumerate(data.shape.slice(2), 2):
+            message = "dimension {} of data of shape {} is not a multiple of block_size {}"
+            divided = self.require_known(dim.exact_div(self.block_size), message, axis, data.shape, self.block_size)
+            space.append(divided)
         depth = data.shape[1] * self.block_size ** len(space)
         return TensorType(data.element_type, PartialShape([data.shape[0], depth, *space]))
-
-    def _new_space(self, data: PartialShape) -> list[Dimension]:
-        space = []
-        for axis, dim in enumerate(data.dims[2:], 2):
-            message = "dimension {} of data of shape {} is not a multiple of block_size {}"
-            divided = self.require_known(dim.exact_div(self.block_size), message, axis, data, self.block_size)
-            space.append(divided)
-        return space
 
     def run(self, data: Array) -> Array:
         b, k = self.block_size, data.ndim - 2
         n, depth = data.shape[:2]
-        sizes = [dim.length for dim in self._new_space(static_shape(data.shape))]
+        shape = self.infer(constant_type(data)).shape.to_tuple()
+        sizes = shape[2:]
         split = (n, depth, *(part for size in sizes for part in (size, b)))
         blocks, space = range(3, 2 * k + 2, 2), range(2, 2 * k + 2, 2)
         order = [0, *blocks, 1, *space] if self.mode == "blocks_first" else [0, 1, *blocks, *space]
-        return rearranged(data, split, order, (n, depth * b**k, *sizes))
+        return rearranged(data, split, order, shape)
 
 
 def _cropped(dim: Dimension, crop: int) -> Dimension:

@@ -121,11 +121,8 @@ class RecurrentBase(Operator):
     def weights(self, w: Array, r: Array, b: Array | None = None) -> tuple[Array, Array, Array]:
         """Return W, R and B in the type that is computed in; missing biases are 0."""
         w, r = as_computed(w), as_computed(r)
-        rows = self.biases * r.shape[-1]
-        b = np.zeros((*w.shape[:-2], rows), w.dtype) if b is None else as_computed(b)
-        fits = w.shape[-2] == self.gates * r.shape[-1] and b.shape[-1] == rows
-        self.require(fits, "W of shape {} and B of shape {} do not match R of shape {}", w.shape, b.shape, r.shape)
-        return w, r, b
+        no_biases = np.zeros((*w.shape[:-2], self.biases * r.shape[-1]), w.dtype)
+        return w, r, no_biases if b is None else as_computed(b)
 
 
 def relu(x: Array) -> Array:
@@ -261,6 +258,9 @@ class RNNCell(CellBase, RnnBase):
 
     X is [batch, input], the state [batch, hidden], W [hidden, input], R [hidden, hidden], B [hidden].
 
+    >>> ops.rnn_cell([[1.0]], [[0.5]], [[1.0]], [[1.0]], [0.0], 1, ["tanh"], [], [])
+    [[0.9051482]]
+
     Source: RNNCell-3
     """
 
@@ -280,7 +280,9 @@ class GRUCell(CellBase, GruBase):
     [4*hidden] with ``linear_before_reset``. The gates are in the order z, r, h, followed by B_r. A missing B counts as
     0; OpenVINO refuses that, although the specification allows it.
 
-    Source: GRUCell-3
+    >>> weights = np.full((3, 1), 0.5, np.float32)
+    >>> ops.gru_cell([[1.0]], [[0.0]], weights, weights, np.zeros(3, np.float32), 1)
+    [[0.17446804]]
     """
 
     arguments = (
@@ -305,6 +307,11 @@ class LSTMCell4(CellBase, LstmBase):
 
     X is [batch, input], both states [batch, hidden], W [4*hidden, input], R [4*hidden, hidden], B [4*hidden]; the gates
     are in the order f, i, c, o. A missing B counts as 0. The specification of this version is the page of LSTMCell-1.
+
+    >>> weights = np.full((4, 1), 0.5, np.float32)
+    >>> ops.lstm_cell([[1.0]], [[0.0]], [[0.0]], weights, weights, np.zeros(4, np.float32), 1)
+    [[0.17426972]]
+    [[0.28764915]]
 
     Source: LSTMCell-1
     """
@@ -334,8 +341,6 @@ class LSTMCell1(LSTMCell4):
 
     The specification has none of the three, and OpenVINO's CPU plugin ignores them; so does this operation, with a
     warning where they would make a difference.
-
-    Source: LSTMCell-1
     """
 
     hidden_size: int = attribute(minimum=1)
@@ -470,7 +475,9 @@ class HiddenSequenceBase(SequenceBase):
 class RNNSequence(HiddenSequenceBase, RnnBase):
     """The steps of RNNCell over a sequence. See SequenceBase and RecurrentBase.
 
-    Source: RNNSequence-5
+    >>> ops.rnn_sequence([[[1.0], [2.0]]], [[[0.0]]], [2], [[[1.0]]], [[[1.0]]], [[0.0]], 1, "forward")
+    [[[[0.7615942] [0.9920456]]]]
+    [[[0.9920456]]]
     """
 
     arguments = (
@@ -483,7 +490,11 @@ class RNNSequence(HiddenSequenceBase, RnnBase):
 class GRUSequence(HiddenSequenceBase, GruBase):
     """The steps of GRUCell over a sequence. See SequenceBase, GruBase and RecurrentBase.
 
-    Source: GRUSequence-5
+    >>> weights = np.full((1, 3, 1), 0.5, np.float32)
+    >>> bias = np.zeros((1, 3), np.float32)
+    >>> ops.gru_sequence([[[1.0], [2.0]]], [[[0.0]]], [2], weights, weights, bias, 1, "forward")
+    [[[[0.17446804] [0.3290781 ]]]]
+    [[[0.3290781]]]
     """
 
     arguments = (
@@ -498,7 +509,12 @@ class LSTMSequence(SequenceBase, LstmBase):
 
     The last output is the cell state.
 
-    Source: LSTMSequence-5
+    >>> weights = np.full((1, 4, 1), 0.5, np.float32)
+    >>> bias = np.zeros((1, 4), np.float32)
+    >>> ops.lstm_sequence([[[1.0], [2.0]]], [[[0.0]]], [[[0.0]]], [2], weights, weights, bias, 1, "forward")
+    [[[[0.17426972] [0.5008594 ]]]]
+    [[[0.5008594]]]
+    [[[0.810271]]]
     """
 
     arguments = (

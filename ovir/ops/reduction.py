@@ -124,7 +124,8 @@ class ArithmeticReductionBase(ReductionBase):
 class ReduceSum(ArithmeticReductionBase):
     """The sum of the elements along ``axes``; 0 for no elements.
 
-    Source: ReduceSum-1
+    >>> ops.reduce_sum([[1, 5], [3, 2]], [1], keep_dims=True)
+    [[6] [5]]
     """
 
     def combine(self, rows: Array) -> Array:
@@ -139,7 +140,8 @@ def _sum(rows: Array) -> Array:
 class ReduceMean(ArithmeticReductionBase):
     """The arithmetic mean of the elements along ``axes``, truncated for integers; 0 for no elements.
 
-    Source: ReduceMean-1
+    >>> ops.reduce_mean([[1.0, 5.0], [3.0, 2.0]], [1])
+    [3. 2.5]
     """
 
     def bounds(self, value: Value, axes: Array) -> tuple[Array, Array]:
@@ -164,7 +166,8 @@ class ReduceMean(ArithmeticReductionBase):
 class ReduceProd(ArithmeticReductionBase):
     """The product of the elements along ``axes``; 1 for no elements.
 
-    Source: ReduceProd-1
+    >>> ops.reduce_prod([[1, 5], [3, 2]], [1])
+    [5 6]
     """
 
     rises_from = 0
@@ -186,7 +189,8 @@ class ReduceMax(ArithmeticReductionBase):
 
     For no elements it is the lowest finite value of the type.
 
-    Source: ReduceMax-1
+    >>> ops.reduce_max([[1, 5], [3, 2]], [1])
+    [5 3]
     """
 
     forwards_values = (0,)
@@ -202,7 +206,8 @@ class ReduceMin(ArithmeticReductionBase):
 
     For no elements it is infinity, or the highest value of an integer type.
 
-    Source: ReduceMin-1
+    >>> ops.reduce_min([[1, 5], [3, 2]], [1])
+    [1 2]
     """
 
     forwards_values = (0,)
@@ -226,7 +231,8 @@ def _extreme(choose: np.ufunc, rows: Array, empty: float) -> Array:
 class ReduceL1(ArithmeticReductionBase):
     """The sum of the absolute values along ``axes``.
 
-    Source: ReduceL1-4
+    >>> ops.reduce_l1([[3.0, -4.0]], [1])
+    [7.]
     """
 
     within = (0, inf)
@@ -241,7 +247,8 @@ class ReduceL1(ArithmeticReductionBase):
 class ReduceL2(ArithmeticReductionBase):
     """The square root of the sum of squares along ``axes``, truncated for integers.
 
-    Source: ReduceL2-4
+    >>> ops.reduce_l2([[3.0, -4.0]], [1])
+    [5.]
     """
 
     within = (0, inf)
@@ -264,7 +271,8 @@ class LogicalReductionBase(ReductionBase):
 class ReduceLogicalAnd(LogicalReductionBase):
     """Whether all elements along ``axes`` are true; true for no elements.
 
-    Source: ReduceLogicalAnd-1
+    >>> ops.reduce_logical_and([[True, False]], [1])
+    [False]
     """
 
     def reduce(self, rows: Array) -> Array:
@@ -275,7 +283,8 @@ class ReduceLogicalAnd(LogicalReductionBase):
 class ReduceLogicalOr(LogicalReductionBase):
     """Whether any element along ``axes`` is true; false for no elements.
 
-    Source: ReduceLogicalOr-1
+    >>> ops.reduce_logical_or([[True, False]], [1])
+    [ True]
     """
 
     def reduce(self, rows: Array) -> Array:
@@ -291,7 +300,8 @@ class CumSum(Operator):
 
     With ``reverse`` the sums start at the end. Integers wrap around.
 
-    Source: CumSum-3
+    >>> ops.cum_sum([1, 2, 3, 4], 0)
+    [ 1 3 6 10]
     """
 
     arguments = "arg:data axis exclusive= reverse="

@@ -49,18 +49,14 @@ class RoiAlignBase(RegionBase):
         return TensorType(element_type, PartialShape([count, data.shape[1], self.pooled_h, self.pooled_w]))
 
     def run(self, data: Array, rois: Array, batch_indices: Array) -> Array:
-        if len(rois) != len(batch_indices):
-            counted = {"rois": rois, "batch_indices": batch_indices}
-            self.merge_dims("regions", **{name: (PartialShape(array.shape), 0) for name, array in counted.items()})
         _, channels, height, width = data.shape
         images = self.images(batch_indices, len(data))
         pixels = pixel_rows(data)
         regions = rois[: len(images)].astype(pixels.dtype, copy=False)
         pooled = np.zeros((len(rois), self.pooled_h * self.pooled_w, channels), pixels.dtype)
         if pixels.size and pooled.size:
-            with np.errstate(all="ignore"):
-                sampled = self.regions(images, regions, regions.dtype.type(np.float32(self.spatial_scale)))
-                sampled.pool(pixels, height, width, pooled, largest=self.mode == "max")
+            sampled = self.regions(images, regions, regions.dtype.type(np.float32(self.spatial_scale)))
+            sampled.pool(pixels, height, width, pooled, largest=self.mode == "max")
         shape = len(rois), channels, self.pooled_h, self.pooled_w
         return stored(pooled.swapaxes(1, 2).reshape(shape), data.dtype)
 
@@ -75,8 +71,6 @@ class ROIAlign3(RoiAlignBase):
 
     rois are [x1, y1, x2, y2]. A side shorter than a pixel counts as one pixel. In ``mode`` max a bin is the largest of
     its samples and at least 0, as in OpenVINO.
-
-    Source: ROIAlign-3
     """
 
     arguments = "data rois batch_indices pooled_h pooled_w sampling_ratio spatial_scale mode"
@@ -103,7 +97,9 @@ class ROIAlign9(ROIAlign3):
     asymmetric is x * spatial_scale, half_pixel_for_nn x * spatial_scale - 0.5, half_pixel (x + 0.5) * spatial_scale -
     0.5. With the latter two a side may have any length.
 
-    Source: ROIAlign-9
+    >>> image = np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4)
+    >>> ops.roi_align(image, np.float32([[0, 0, 4, 4]]), [0], 2, 2, 1, 1.0, "avg")
+    [[[[ 5. 7.] [13. 15.]]]]
     """
 
     arguments = ROIAlign3.arguments + " aligned_mode="
@@ -117,7 +113,9 @@ class ROIAlignRotated(RoiAlignBase):
     rois are [center x, center y, width, height, angle in radians], turned about the center, counterclockwise unless
     ``clockwise_mode``. Center and size are scaled by ``spatial_scale``, then the center is moved by -0.5.
 
-    Source: ROIAlignRotated-15
+    >>> image = np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4)
+    >>> ops.roi_align_rotated(image, np.float32([[2, 2, 2, 2, 0]]), [0], 1, 1, 1, 1.0, True)
+    [[[[7.5]]]]
     """
 
     arguments = "data rois batch_indices pooled_h pooled_w sampling_ratio spatial_scale clockwise_mode"

@@ -75,6 +75,10 @@ class ROIPooling(RoiPoolingBase):
     corner to corner (a single bin lies in the middle), interpolated between the surrounding pixels, and 0 outside of
     data. There are ``pooled_h`` x ``pooled_w`` bins; older writers give ``output_roi`` or ``output_size`` instead.
 
+    >>> image = np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4)
+    >>> ops.roi_pooling(image, np.float32([[0, 0, 0, 3, 3]]), [2, 2], 1.0)
+    [[[[ 5. 7.] [13. 15.]]]]
+
     Source: ROIPooling-1
     """
 
@@ -106,8 +110,7 @@ class ROIPooling(RoiPoolingBase):
         pooled = np.zeros((len(rois), *self.bins(), data.shape[1]), pixels.dtype)
         if pixels.size:
             pool = self._pool_largest if self.method == "max" else self._pool_places
-            with np.errstate(all="ignore"):
-                pool(pixels, data.shape[2:], images, start, end, pooled[: len(images)])
+            pool(pixels, data.shape[2:], images, start, end, pooled[: len(images)])
         return stored(np.moveaxis(pooled, -1, 1), data.dtype)
 
     def _pool_largest(
@@ -156,7 +159,9 @@ class PSROIPooling(RoiPoolingBase):
     ``spatial_bins_y`` x ``spatial_bins_x`` parts; part b reads channel b * output_dim + c. The bins are positions
     spaced evenly from corner to corner of a part, averaged over the parts; positions outside of data are 0.
 
-    Source: PSROIPooling-1
+    >>> maps = np.arange(16, dtype=np.float32).reshape(1, 4, 2, 2)
+    >>> ops.psroi_pooling(maps, np.float32([[0, 0, 0, 1, 1]]), 1, 2, 1.0, 1, 1, "average")
+    [[[[ 0. 5.] [10. 15.]]]]
     """
 
     arguments = "input:data coords:rois output_dim group_size spatial_scale spatial_bins_x spatial_bins_y mode"
@@ -170,27 +175,22 @@ class PSROIPooling(RoiPoolingBase):
     def infer(self, data: TensorType, rois: TensorType) -> TensorType:
         self.require_inputs(data, rois)
         self.require_scale()
-        self._require_channels(data.shape)
-        bins = [self.group_size] * 2
-        return TensorType(data.element_type, PartialShape([rois.shape[0], self.output_dim, *bins]))
-
-    def _require_channels(self, data: PartialShape) -> None:
         names, parts = ("group_size", "group_size"), (self.group_size, self.group_size)
         if self.mode == "bilinear":
             names, parts = ("spatial_bins_x", "spatial_bins_y"), (self.spatial_bins_x, self.spatial_bins_y)
             self.require(min(parts) > 0, "{} and {} must be positive, got {} and {}", *names, *parts)
         message = "data must have output_dim * {} * {} = {} * {} * {} channels, got shape {}"
-        fits = data[1].contains(self.output_dim * parts[0] * parts[1])
-        self.require(fits, message, *names, self.output_dim, *parts, data)
+        fits = data.shape[1].contains(self.output_dim * parts[0] * parts[1])
+        self.require(fits, message, *names, self.output_dim, *parts, data.shape)
+        bins = [self.group_size] * 2
+        return TensorType(data.element_type, PartialShape([rois.shape[0], self.output_dim, *bins]))
 
     def run(self, data: Array, rois: Array) -> Array:
-        self._require_channels(PartialShape(data.shape))
         images, start, end = self.regions(data, rois)
         pooled = np.zeros((len(rois), self.group_size, self.group_size, self.output_dim), compute_dtype(data.dtype))
         if data.size:
             pool = self._pool_average if self.mode == "average" else self._pool_bilinear
-            with np.errstate(all="ignore"):
-                pool(data, images, start, end, pooled[: len(images)])
+            pool(data, images, start, end, pooled[: len(images)])
         return stored(np.moveaxis(pooled, -1, 1), data.dtype)
 
     def _pool_average(self, data: Array, images: Array, start: Array, end: Array, pooled: Array) -> None:
@@ -253,7 +253,9 @@ class DeformablePSROIPooling(RoiPoolingBase):
     offsets [regions, 2 * classes, part_size, part_size] move bins along x, then y, relative to the region's sides times
     ``trans_std``; each class moves its share of the channels.
 
-    Source: DeformablePSROIPooling-1
+    >>> maps = np.arange(16, dtype=np.float32).reshape(1, 4, 2, 2)
+    >>> ops.deformable_psroi_pooling(maps, np.float32([[0, 0, 0, 1, 1]]), 1, 1.0, group_size=2)
+    [[[[ 0. 4.5] [ 9. 13.5]]]]
     """
 
     arguments = (
@@ -276,25 +278,20 @@ class DeformablePSROIPooling(RoiPoolingBase):
             inputs["offsets"] = offsets
             self.require_rank("offsets", offsets.shape, 4)
         element_type = self.shared_type(**inputs)
-        self._require_channels(data.shape)
+        most = data.shape[1].upper
+        message = "data must have output_dim * group_size * group_size = {} * {} * {} channels, got shape {}"
+        fits = most is None or most >= self.output_dim * self.group_size**2
+        self.require(fits, message, self.output_dim, self.group_size, self.group_size, data.shape)
         bins = [self.group_size] * 2
         return TensorType(element_type, PartialShape([rois.shape[0], self.output_dim, *bins]))
 
-    def _require_channels(self, data: PartialShape) -> None:
-        most = data[1].upper
-        message = "data must have output_dim * group_size * group_size = {} * {} * {} channels, got shape {}"
-        fits = most is None or most >= self.output_dim * self.group_size**2
-        self.require(fits, message, self.output_dim, self.group_size, self.group_size, data)
-
     def run(self, data: Array, rois: Array, offsets: Array | None = None) -> Array:
-        self._require_channels(PartialShape(data.shape))
         images, start, end = self.regions(data, rois)
         moves = self._moves(len(rois), offsets)[: len(images)].astype(start.dtype)
         group, classes = self.group_size, moves.shape[1]
         pooled = np.zeros((len(rois), classes, group, group, self.output_dim // classes), compute_dtype(data.dtype))
         if data.size:
-            with np.errstate(all="ignore"):
-                self._pool(data, images, start, end, moves, pooled[: len(images)])
+            self._pool(data, images, start, end, moves, pooled[: len(images)])
         shape = len(rois), self.output_dim, group, group
         return stored(np.moveaxis(pooled, -1, 2).reshape(shape), data.dtype)
 

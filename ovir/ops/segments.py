@@ -28,7 +28,8 @@ class SegmentMax(Operator):
     empty_segment_value. NaN counts only if a segment has nothing else. Ids must be sorted and not negative; ids from
     ``num_segments`` on, which the specification excludes, are ignored and reported.
 
-    Source: SegmentMax-16
+    >>> ops.segment_max([1, 5, 3, 2], [0, 0, 1, 1])
+    [5 3]
     """
 
     domains = by_input(segment_ids=Below("num_segments", unknown=3, order="sorted"), num_segments=Between(3, 3))
@@ -209,7 +210,8 @@ class EmbeddingBagOffsetsSum(EmbeddingBagOffsetsBase):
     Each row is multiplied by ``per_sample_weights[j]``. An empty bag is the row ``default_index``, or 0 if that is -1
     or missing. Offsets must not decrease; indices before the first offset belong to no bag.
 
-    Source: EmbeddingBagOffsetsSum-3
+    >>> ops.embedding_bag_offsets_sum([[1.0], [10.0], [100.0]], [0, 2, 1], [0, 2])
+    [[101.] [ 10.]]
     """
 
 
@@ -219,7 +221,8 @@ class EmbeddingBagOffsets(EmbeddingBagOffsetsBase):
 
     Otherwise as EmbeddingBagOffsetsSum-3; only the rows of a sum can be weighted.
 
-    Source: EmbeddingBagOffsets-15
+    >>> ops.embedding_bag_offsets([[1.0], [10.0], [100.0]], [0, 2, 1], [0, 2])
+    [[101.] [ 10.]]
     """
 
     reduction: str = attribute(default="sum", choices=("sum", "mean"))
@@ -245,7 +248,8 @@ class EmbeddingBagPackedBase(EmbeddingBagBase):
 class EmbeddingBagPackedSum(EmbeddingBagPackedBase):
     """out[i] = the sum of emb_table[indices[i, j]] * per_sample_weights[i, j] over j.
 
-    Source: EmbeddingBagPackedSum-3
+    >>> ops.embedding_bag_packed_sum([[1.0], [10.0], [100.0]], [[0, 2], [1, 1]])
+    [[101.] [ 20.]]
     """
 
 
@@ -255,7 +259,8 @@ class EmbeddingBagPacked(EmbeddingBagPackedBase):
 
     The rows of a sum can be weighted by ``per_sample_weights[i, j]``.
 
-    Source: EmbeddingBagPacked-15
+    >>> ops.embedding_bag_packed([[1.0], [10.0], [100.0]], [[0, 2], [1, 1]])
+    [[101.] [ 20.]]
     """
 
     reduction: str = attribute(default="sum", choices=("sum", "mean"))
@@ -268,7 +273,8 @@ class EmbeddingSegmentsSum(EmbeddingBagBase):
     There are ``num_segments`` segments; an empty one is the row ``default_index``, or 0 without it. The specification
     requires sorted ids below ``num_segments``: other ids are reported, and ids outside the range are ignored.
 
-    Source: EmbeddingSegmentsSum-3
+    >>> ops.embedding_segments_sum([[1.0], [10.0], [100.0]], [0, 2, 1], [0, 0, 1], 2)
+    [[101.] [ 10.]]
     """
 
     arguments = "emb_table indices segment_ids num_segments= default_index= per_sample_weights="
@@ -336,6 +342,11 @@ class SparseFillEmptyRows(Operator):
     The matrix of shape ``dense_shape`` has ``values[i]`` at ``indices[i]`` = [row, column]. An index outside the matrix
     is an error; entries at the same position keep their order. The outputs are the indices, the values, and for each
     row whether it was empty. The specification calls the operation FillEmptyRows.
+
+    >>> ops.sparse_fill_empty_rows([5.0, 7.0], [3, 4], [[0, 1], [2, 3]], 0.0)
+    [[0 1] [1 0] [2 3]]
+    [5. 0. 7.]
+    [False True False]
 
     Source: FillEmptyRows-16
     """

@@ -19,7 +19,8 @@ class Select(ElementwiseBase):
     ``then`` and ``other`` have one type and are broadcast to each other, and ``cond`` to both (OpenVINO also broadcasts
     them to ``cond``). In mode pdpd ``other`` and ``cond`` are broadcast to ``then``.
 
-    Source: Select-1
+    >>> ops.select([True, False], [1, 2], [10, 20])
+    [ 1 20]
     """
 
     arguments = "cond then_node:then else_node:other auto_broadcast="

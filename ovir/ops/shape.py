@@ -27,10 +27,7 @@ Size = TypeVar("Size", int, Dimension)
 
 @operator("ShapeOf", opset=1)
 class ShapeOf1(Operator):
-    """The dimensions of a tensor as a 1-D tensor of i64; empty for a scalar.
-
-    Source: ShapeOf-1
-    """
+    """The dimensions of a tensor as a 1-D tensor of i64; empty for a scalar."""
 
     within = (0, inf)
 
@@ -54,7 +51,8 @@ class ShapeOf1(Operator):
 class ShapeOf3(ShapeOf1):
     """The dimensions of a tensor as a 1-D tensor of ``output_type``; empty for a scalar.
 
-    Source: ShapeOf-3
+    >>> ops.shape_of(np.zeros((2, 3, 4), np.float32))
+    [2 3 4]
     """
 
     output_type: ElementType = attribute(default=i64)
@@ -75,7 +73,8 @@ class Reshape(Operator):
     out before it is computed, so that [N, -1] makes of [N, 4] what it makes for every other N: [N, 4]. If no size
     results from that, it is 1.
 
-    Source: Reshape-1
+    >>> ops.reshape([[1, 2, 3], [4, 5, 6]], [3, -1], False)
+    [[1 2] [3 4] [5 6]]
     """
 
     arguments = "node:data output_shape:shape special_zero"
@@ -291,8 +290,6 @@ class Squeeze1(AxesBase):
     """``data`` without those dimensions ``axes`` that are 1; without any dimension of 1 if there are no axes.
 
     Inference assumes that an unknown dimension among ``axes`` is 1 if it can be; without axes the rank is unknown.
-
-    Source: Squeeze-1
     """
 
     arguments = "data axes"
@@ -342,7 +339,8 @@ class Squeeze1(AxesBase):
 class Squeeze15(Squeeze1):
     """Squeeze-1 with ``allow_axis_skip``: inference then leaves the rank open if one of ``axes`` may or may not be 1.
 
-    Source: Squeeze-15
+    >>> ops.squeeze([[[1], [2]]], [0, 2])
+    [1 2]
     """
 
     arguments = "data axes= allow_axis_skip="
@@ -359,7 +357,8 @@ class Squeeze15(Squeeze1):
 class Unsqueeze(AxesBase):
     """``data`` with a dimension of 1 inserted at each of ``axes``, which refer to the result.
 
-    Source: Unsqueeze-1
+    >>> ops.unsqueeze([1, 2], [0])
+    [[1 2]]
     """
 
     domains = by_input(axes=Axis("data"))
@@ -392,7 +391,8 @@ class Unsqueeze(AxesBase):
 class Transpose(Operator):
     """Dimension i of the result is dimension ``order[i]`` of ``data``; an empty order reverses all.
 
-    Source: Transpose-1
+    >>> ops.transpose([[1, 2, 3], [4, 5, 6]], [1, 0])
+    [[1 4] [2 5] [3 6]]
     """
 
     arguments = "data input_order:order"

@@ -194,7 +194,8 @@ class Slice(SliceOperatorBase):
     Positions beyond the ends are clamped. Unlike in Python, this holds for a start before the first element with a
     negative step too.
 
-    Source: Slice-8
+    >>> ops.slice([0, 1, 2, 3, 4, 5], [1], [5], [2])
+    [1 3]
     """
 
     domains = by_input(start=ZERO, stop=Length("data", axis=None), step=ONE, axes=Axis("data"))
@@ -219,7 +220,8 @@ class Slice(SliceOperatorBase):
 class SliceScatter(SliceOperatorBase):
     """A copy of ``data`` in which the elements that Slice would return are replaced by ``updates``.
 
-    Source: SliceScatter-15
+    >>> ops.slice_scatter([0, 1, 2, 3], [10, 30], [1], [4], [2])
+    [ 0 10 2 30]
     """
 
     domains = by_input(start=ZERO, stop=Length("data", axis=None), step=ONE, axes=Axis("data"))
@@ -269,7 +271,8 @@ class StridedSlice(SlicingBase):
     other positions leave. If several of the last three are set, ellipsis prevails over new axis, and new axis over
     shrink. Masks that are too short are continued with 0.
 
-    Source: StridedSlice-1
+    >>> ops.strided_slice([0, 1, 2, 3, 4, 5], [1], [5], [2], [0], [0])
+    [1 3]
     """
 
     arguments = "data begin end strides:stride begin_mask end_mask new_axis_mask= shrink_axis_mask= ellipsis_mask="

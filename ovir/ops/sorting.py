@@ -27,8 +27,6 @@ class TopK3(Operator):
     ``sort`` value orders the results by value, best first; index orders them by index; none leaves the order open, and
     here it is by value. If elements are equal, lower indices are taken and come first. NaN counts as less than
     any number.
-
-    Source: TopK-3
     """
 
     arguments = "data k axis mode sort index_element_type="
@@ -73,10 +71,7 @@ class TopK3(Operator):
 
 @operator("TopK", opset=1, function_name="topk")
 class TopK1(TopK3):
-    """The ``k`` largest or smallest elements along ``axis``, and their indices. See TopK-3.
-
-    Source: TopK-1
-    """
+    """The ``k`` largest or smallest elements along ``axis``, and their indices. See TopK-3."""
 
     arguments = "data k axis mode sort"
 
@@ -87,7 +82,9 @@ class TopK11(TopK3):
 
     ``stable`` guarantees the order of equal elements, which is the same here without it.
 
-    Source: TopK-11
+    >>> ops.topk([3, 1, 2], 2, 0, "max", "value")
+    [3 2]
+    [0 2]
     """
 
     arguments = TopK3.arguments + " stable="
@@ -112,7 +109,8 @@ class NonZero(Operator):
 
     A scalar counts as one dimension of one element.
 
-    Source: NonZero-3
+    >>> ops.non_zero([[0, 5], [7, 0]])
+    [[0 1] [1 0]]
     """
 
     within = (0, inf)
@@ -157,7 +155,11 @@ class Unique(Operator):
     elements are in ascending order and slices in lexicographic order; otherwise both are in the order of their first
     occurrence. Each NaN is distinct, and comes after all numbers if the elements are sorted.
 
-    Source: Unique-10
+    >>> ops.unique([3, 1, 3, 2])
+    [1 2 3]
+    [1 3 0]
+    [2 0 2 1]
+    [1 1 2]
     """
 
     domains = by_input(axis=Axis("data"))
@@ -245,7 +247,8 @@ class Bucketize(SearchSortedBase):
 
     Bucket i ends at buckets[i]; the boundary belongs to it if ``with_right_bound``, otherwise to the next bucket.
 
-    Source: Bucketize-3
+    >>> ops.bucketize([0, 5, 10, 20], [5, 10])
+    [0 0 1 2]
     """
 
     arguments = "data buckets output_type='i64' with_right_bound="
@@ -274,7 +277,8 @@ class SearchSorted(SearchSortedBase):
     Among equal elements it is the first position, or with ``right_mode`` the one after the last. sorted_sequence is
     1-D, or has the dimensions of values except the last; then each row of values is searched in its own row.
 
-    Source: SearchSorted-15
+    >>> ops.search_sorted([1, 3, 5], [3, 4])
+    [1 2]
     """
 
     arguments = "sorted_sequence values right_mode="

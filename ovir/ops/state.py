@@ -70,8 +70,6 @@ class ReadValue3(ReadValueBase):
     """The value last assigned to the variable; before that, and after a reset, `init_value`.
 
     The output has the type and shape of `init_value`.
-
-    Source: ReadValue-3
     """
 
     def infer(self, init_value: TensorType) -> TensorType:
@@ -84,7 +82,8 @@ class ReadValue6(ReadValueBase):
 
     The declared type and shape must include the type and shape of `init_value`, which hold if neither is declared.
 
-    Source: ReadValue-6
+    >>> ops.read_value([1.0, 2.0], "state")
+    [1. 2.]
     """
 
     arguments = "init_value= variable_id=None variable_type= variable_shape="
@@ -134,15 +133,14 @@ class AssignBase(Operator):
 
 @operator("Assign", opset=3)
 class Assign3(AssignBase):
-    """`new_value`, passed on unchanged; ReadValue returns it in the next call.
-
-    Source: Assign-3
-    """
+    """`new_value`, passed on unchanged; ReadValue returns it in the next call."""
 
 
 @operator("Assign", opset=6)
 class Assign6(AssignBase):
     """`new_value`, passed on unchanged; ReadValue returns it in the next call.
 
-    Source: Assign-6
+    >>> total = ops.read_value([1.0], "total")
+    >>> ops.assign(ops.add(total, [2.0]), "total")
+    [3.]
     """

@@ -19,7 +19,10 @@ class StringTensorUnpack(Operator):
 
     The outputs are begins and ends (i32, in the shape of ``data``) and the bytes (u8).
 
-    Source: StringTensorUnpack-15
+    >>> ops.string_tensor_unpack(["hi", "you"])
+    [0 2]
+    [2 5]
+    [104 105 121 111 117]
     """
 
     value_inputs = (0,)
@@ -43,7 +46,8 @@ class StringTensorPack(Operator):
 
     They may overlap, and bytes may belong to none. U+FFFD stands for bytes that are not UTF-8.
 
-    Source: StringTensorPack-15
+    >>> ops.string_tensor_pack([0, 2], [2, 5], np.frombuffer(b"hiyou", np.uint8))
+    ['hi' 'you']
     """
 
     domains = by_input(begins=ZERO, ends=Length("symbols", axis=0, low=0), symbols=Between(97, 122))
@@ -58,6 +62,4 @@ class StringTensorPack(Operator):
         return TensorType(string, shape)
 
     def run(self, begins: Array, ends: Array, symbols: Array) -> Array:
-        same = begins.shape == ends.shape
-        self.require(same, "begins {} and ends {} must have equal shapes", begins.shape, ends.shape)
         return split_strings(symbols, begins, ends, strict=False)

@@ -84,7 +84,8 @@ class RoundingBase(ExactUnaryBase):
 class Abs(ExactUnaryBase):
     """The magnitude of each element; 127 for the smallest i8.
 
-    Source: Abs-1
+    >>> ops.abs([-2.0, 0.0, 3.0])
+    [2. 0. 3.]
     """
 
     function = np.absolute
@@ -107,7 +108,8 @@ class Abs(ExactUnaryBase):
 class Negative(ExactUnaryBase):
     """The negative of each element, -x; 127 for the smallest i8, as on devices, which saturate.
 
-    Source: Negative-1
+    >>> ops.negative([1.0, -2.0])
+    [-1. 2.]
     """
 
     function = np.negative
@@ -122,7 +124,8 @@ class Negative(ExactUnaryBase):
 class Sign(ExactUnaryBase):
     """The sign of each element: -1, 0 or 1; NaN for NaN.
 
-    Source: Sign-1
+    >>> ops.sign([-2.0, 0.0, 3.0])
+    [-1. 0. 1.]
     """
 
     function = np.sign
@@ -134,7 +137,8 @@ class Sign(ExactUnaryBase):
 class Floor(RoundingBase):
     """The greatest integer not above x.
 
-    Source: Floor-1
+    >>> ops.floor([-1.5, 0.2, 2.0])
+    [-2. 0. 2.]
     """
 
     function = np.floor
@@ -144,7 +148,8 @@ class Floor(RoundingBase):
 class Ceiling(RoundingBase):
     """The least integer not below x.
 
-    Source: Ceiling-1
+    >>> ops.ceil([-1.5, 0.2, 2.0])
+    [-1. 1. 2.]
     """
 
     function = np.ceil
@@ -154,7 +159,8 @@ class Ceiling(RoundingBase):
 class Round(RoundingBase):
     """The nearest integer; a half is rounded to even, or away from zero in mode half_away_from_zero.
 
-    Source: Round-5
+    >>> ops.round([0.5, 1.5, -2.4])
+    [ 0. 2. -2.]
     """
 
     arguments = "data mode="
@@ -174,7 +180,8 @@ class Round(RoundingBase):
 class Identity(Operator):
     """The input, of any type, unchanged.
 
-    Source: Identity-16
+    >>> ops.identity([[1.0, 2.0]])
+    [[1. 2.]]
     """
 
     forwards_values = (0,)
@@ -202,7 +209,8 @@ def _above_least(x: Array) -> Array:
 class Sqrt(UnaryBase):
     """The square root of each element, NaN below 0.
 
-    Source: Sqrt-1
+    >>> ops.sqrt([4.0, 9.0])
+    [2. 3.]
     """
 
     within = (0, inf)
@@ -215,7 +223,8 @@ class Sqrt(UnaryBase):
 class Exp(UnaryBase):
     """The exponential of each element, e^x.
 
-    Source: Exp-1
+    >>> ops.exp([0.0, 1.0])
+    [1. 2.718282]
     """
 
     within = (0, inf)
@@ -229,7 +238,8 @@ class Exp(UnaryBase):
 class Log(UnaryBase):
     """The natural logarithm of each element, NaN below 0.
 
-    Source: Log-1
+    >>> ops.log([1.0, 10.0])
+    [0. 2.3025851]
     """
 
     function = np.log
@@ -241,7 +251,8 @@ class Log(UnaryBase):
 class Sin(UnaryBase):
     """The sine of each element, x in radians.
 
-    Source: Sin-1
+    >>> ops.sin([0.0, 1.0])
+    [0. 0.841471]
     """
 
     within = (-1, 1)
@@ -254,7 +265,8 @@ class Sin(UnaryBase):
 class Cos(UnaryBase):
     """The cosine of each element, x in radians.
 
-    Source: Cos-1
+    >>> ops.cos([0.0, 1.0])
+    [1. 0.5403023]
     """
 
     within = (-1, 1)
@@ -266,7 +278,8 @@ class Cos(UnaryBase):
 class Tan(UnaryBase):
     """The tangent of each element, x in radians.
 
-    Source: Tan-1
+    >>> ops.tan([0.0, 1.0])
+    [0. 1.5574077]
     """
 
     function = np.tan
@@ -276,7 +289,8 @@ class Tan(UnaryBase):
 class Asin(UnaryBase):
     """The inverse sine, from -pi/2 to pi/2; NaN outside of [-1, 1].
 
-    Source: Asin-1
+    >>> ops.asin([-1.0, 0.0, 1.0])
+    [-1.5707964 0. 1.5707964]
     """
 
     within = (-pi / 2, pi / 2)
@@ -289,7 +303,8 @@ class Asin(UnaryBase):
 class Acos(UnaryBase):
     """The inverse cosine, from 0 to pi; NaN outside of [-1, 1].
 
-    Source: Acos-1
+    >>> ops.acos([-1.0, 0.0, 1.0])
+    [3.1415927 1.5707964 0. ]
     """
 
     within = (0, pi)
@@ -301,7 +316,8 @@ class Acos(UnaryBase):
 class Atan(UnaryBase):
     """The inverse tangent, from -pi/2 to pi/2.
 
-    Source: Atan-1
+    >>> ops.atan([-1.0, 0.0, 1.0])
+    [-0.7853982 0. 0.7853982]
     """
 
     within = (-pi / 2, pi / 2)
@@ -313,7 +329,8 @@ class Atan(UnaryBase):
 class Sinh(UnaryBase):
     """The hyperbolic sine of each element.
 
-    Source: Sinh-1
+    >>> ops.sinh([0.0, 1.0])
+    [0. 1.1752012]
     """
 
     function = np.sinh
@@ -323,7 +340,8 @@ class Sinh(UnaryBase):
 class Cosh(UnaryBase):
     """The hyperbolic cosine of each element.
 
-    Source: Cosh-1
+    >>> ops.cosh([0.0, 1.0])
+    [1. 1.5430807]
     """
 
     within = (1, inf)
@@ -335,7 +353,8 @@ class Cosh(UnaryBase):
 class Asinh(UnaryBase):
     """The inverse hyperbolic sine of each element.
 
-    Source: Asinh-4
+    >>> ops.asinh([-1.0, 0.0, 1.0])
+    [-0.8813736 0. 0.8813736]
     """
 
     function = np.arcsinh
@@ -345,7 +364,8 @@ class Asinh(UnaryBase):
 class Acosh(UnaryBase):
     """The inverse hyperbolic cosine, NaN below 1.
 
-    Source: Acosh-4
+    >>> ops.acosh([1.0, 2.0])
+    [0. 1.316958]
     """
 
     within = (0, inf)
@@ -357,7 +377,8 @@ class Acosh(UnaryBase):
 class Atanh(UnaryBase):
     """The inverse hyperbolic tangent, NaN outside of [-1, 1]; nonzero integers give the limits of their type.
 
-    Source: Atanh-4
+    >>> ops.atanh([-0.5, 0.0, 0.5])
+    [-0.54930615 0. 0.54930615]
     """
 
     function = np.arctanh
@@ -374,7 +395,8 @@ class Atanh(UnaryBase):
 class Erf(UnaryBase):
     """The Gauss error function of each element.
 
-    Source: Erf-1
+    >>> ops.erf([-1.0, 0.0, 1.0])
+    [-0.8427008 0. 0.8427008]
     """
 
     within = (-1, 1)
@@ -386,7 +408,8 @@ class Erf(UnaryBase):
 class ErfInv(UnaryBase):
     """The inverse of the Gauss error function: infinite at -1 and 1, NaN outside.
 
-    Source: ErfInv-17
+    >>> ops.erfinv([-0.5, 0.0, 0.5])
+    [-0.4769363 0. 0.4769363]
     """
 
     function = staticmethod(erfinv)

@@ -24,7 +24,9 @@ class RegionYolo(Operator):
     v3) there are as many regions as items in ``mask``, the scores go through a sigmoid, and only the channels of
     regions remain. Channels beyond the regions are copied. ``anchors`` have no effect: they serve to decode the boxes.
 
-    Source: RegionYolo-1
+    >>> scores = np.zeros((1, 6, 1, 1), np.float32)
+    >>> ops.region_yolo(scores, 4, 1, 1, True, [0], 1, 3)
+    [[0.5 0.5 0. 0. 0.5 1. ]]
     """
 
     arguments = "input:data coords classes num do_softmax mask axis end_axis anchors="
@@ -88,6 +90,9 @@ class ReorgYolo(Operator):
 
     As in darknet, data is read as [N, C / (s * s), H * s, W * s], and its blocks of s by s points are moved into
     channels, block by block; the result [N, C, H, W] is then given the shape above.
+
+    >>> ops.reorg_yolo(np.arange(16).reshape(1, 4, 2, 2), [2])
+    [[[[ 0]] [[ 2]] [[ 8]] [[10]] [[ 1]] [[ 3]] [[ 9]] [[11]] [[ 4]] [[ 6]] [[12]] [[14]] [[ 5]] [[ 7]] [[13]] [[15]]]]
 
     Source: ReorgYolo-1
     """

@@ -24,7 +24,7 @@ from ovir.diagnostics.codes import section
 from ovir.diagnostics.errors import require_packages
 from ovir.diagnostics.wording import escaped
 from ovir.reports.charts import Chart
-from ovir.reports.page import Block, Detail, Excerpt, Explanation, Page, Pairs, Table, Text
+from ovir.reports.page import Detail, Excerpt, Explanation, Page, Pairs, Table, Text
 from ovir.system.files import Kind, target_paths, writing_pair
 
 REPORT = Kind("report", ".html", "", "")
@@ -128,7 +128,7 @@ def to_data(page: Page) -> dict[str, Any]:
     return {
         "tables": [_table(table) for table in page.tables],
         "short": _short_forms(page),
-        "charts": [_chart(block) for block in blocks if isinstance(block, Chart)],
+        "charts": [_plain(block) for block in blocks if isinstance(block, Chart)],
         "layers": page.layers.to_data(),
         "sources": page.sources.to_data(),
         "codes": {code: {"meaning": CODES[code].meaning, "text": section(code)} for code in sorted(page.codes)},
@@ -155,62 +155,29 @@ def _short_forms(page: Page) -> dict[str, str]:
 def _table(table: Table) -> dict[str, Any]:
     """Return a table without the columns that have nothing in any row."""
     kept = [place for place in range(len(table.columns)) if any(row[place] not in (None, "") for row in table.rows)]
-    columns = [table.columns[place] for place in kept]
     return {
-        "columns": [{"name": c.name, "kind": c.kind, "width": c.width, "filtered": c.filtered} for c in columns],
-        "rows": [[_cell(row[place]) for place in kept] for row in table.rows],
-        "details": None if table.details is None else [None if d is None else _detail(d) for d in table.details],
+        "columns": [vars(table.columns[place]) for place in kept],
+        "rows": [[_plain(row[place]) for place in kept] for row in table.rows],
+        "details": _plain(table.details),
     }
 
 
-def _cell(value: Any) -> Any:
-    """Return a cell for JSON, which has no infinities and no NaN."""
-    if isinstance(value, str):
-        return escaped(value)
-    if isinstance(value, float):
-        return float(f"{value:.7g}") if math.isfinite(value) else str(value)
-    return value
-
-
-def _detail(detail: Detail) -> dict[str, Any]:
-    return {
-        "title": escaped(detail.title),
-        "tag": detail.tag,
-        "layer": detail.layer,
-        "blocks": [_block(block) for block in detail.blocks],
-    }
-
-
-def _block(block: Block) -> dict[str, Any]:
-    match block:
-        case Text():
-            return {"kind": "text", "title": block.title, "form": block.form, "text": _lines(block.text)}
-        case Pairs():
-            rows = [[escaped(text) for text in row] for row in block.rows]
-            return {"kind": "pairs", "title": block.title, "rows": rows}
+def _plain(value: Any) -> Any:
+    """Return a value for JSON, which has no infinities and no NaN: texts are escaped, and blocks have their kind."""
+    match value:
+        case str():
+            return escaped(value)
+        case float():
+            return float(f"{value:.7g}") if math.isfinite(value) else str(value)
+        case list() | tuple():
+            return [_plain(item) for item in value]
+        case dict():
+            return {key: _plain(item) for key, item in value.items() if item is not None}
+        case Detail() | Text() | Pairs() | Explanation() | Chart():
+            found = {key: _plain(item) for key, item in vars(value).items()}
+            if isinstance(value, Text):
+                found["text"] = "\n".join(map(escaped, value.text.split("\n")))
+            return {"kind": type(value).__name__.lower(), **found}
         case Excerpt():
-            place = {"file": block.file, "line": block.line, "column": block.column}
-            return {"kind": "excerpt", "title": escaped(block.title), **place}
-        case Explanation():
-            return {"kind": "explanation", "code": block.code}
-        case Chart():
-            return {"kind": "chart", **_chart(block)}
-
-
-def _lines(text: str) -> str:
-    return "\n".join(map(escaped, text.split("\n")))
-
-
-def _chart(chart: Chart) -> dict[str, Any]:
-    return {
-        "title": escaped(chart.title),
-        "note": escaped(chart.note),
-        "traces": [_present(trace) for trace in chart.traces],
-        "layout": _present(chart.layout),
-        "height": chart.height,
-        "narrow": chart.narrow,
-    }
-
-
-def _present(entry: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in entry.items() if value is not None}
+            return {"kind": "excerpt", **vars(value)}  # the sources have the name of the file as it is
+    return value

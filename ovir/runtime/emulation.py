@@ -12,15 +12,21 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import f32, f64
+from ovir.core.element_types import bf16, f32, f64
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.wording import did_you_mean
+from ovir.fast.base.binder_protocol import parts_of
+from ovir.fast.base.coalesce import coalesced
 from ovir.graph.constant_layers import exact_layers
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
 from ovir.ops.base.operator import Operator
-from ovir.runtime.round_to_half import LARGEST_F16, NARROW, narrowed
 
+NARROW = ("f16", "bf16")
+"""The names of the element types that tensors can be rounded to."""
+_BLOCK = 1 << 16
+"""The number of elements that are rounded together, so that they stay in a cache."""
+_LARGEST_F16 = np.float32(65504)
 _WIDE = (f32, f64)
 _WIDE_DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
 
@@ -54,7 +60,7 @@ class Emulation:
     def constant(self, layer: Layer, position: int, array: Array) -> Array:
         """Return a constant as a layer reads it at one of its inputs."""
         if self.element_type == "f16":
-            array = np.where(np.isfinite(array), np.clip(array, -LARGEST_F16, LARGEST_F16), array)
+            array = np.where(np.isfinite(array), np.clip(array, -_LARGEST_F16, _LARGEST_F16), array)
         return narrowed(array, self.element_type)
 
     def input(self, layer: Layer, position: int, array: Array) -> Array:
@@ -64,6 +70,38 @@ class Emulation:
     def output(self, layer: Layer, array: Array, out: Array | None) -> Array:
         """Return a result as a layer writes it, in ``out`` if given, which may be the result itself."""
         return narrowed(array, self.element_type, out)
+
+
+def narrowed(array: Array, element_type: str, out: Array | None = None) -> Array:
+    """Return an f32 or f64 array rounded to f16 or bf16, to the nearest value and ties to even, in its own type.
+
+    What exceeds the range of f16 becomes infinite. The result is written to ``out``, which may be the array itself, or
+    is a new array of the same layout.
+    """
+    out = np.empty_like(array) if out is None else out
+    round_block = {"f16": _round_to_f16, "bf16": _round_to_bf16}[element_type]
+    for source, target in parts_of(coalesced(array, out), max(-(-out.size // _BLOCK), 1)):
+        with np.errstate(over="ignore", invalid="ignore"):
+            round_block(source.astype(np.float32, copy=False), target)
+    return out
+
+
+def _round_to_f16(source: Array, target: Array) -> None:
+    # The sum of a number and 2^13 times its own power of two ends in the 11 digits that f16 has; below the normal range
+    # the power is the least one, and fewer digits remain.
+    size = np.abs(source)
+    large = np.bitwise_and(source.view(np.int32), np.int32(0x7F800000)).view(np.float32)
+    np.clip(large, np.float32(2.0**-14), np.float32(2.0**16), out=large)
+    np.multiply(large, np.float32(2**13), out=large)
+    np.add(size, large, out=size)
+    np.subtract(size, large, out=size)
+    if size.size and not size.max() <= _LARGEST_F16:  # or NaN
+        size[size > _LARGEST_F16] = np.inf
+    np.copysign(size, source, out=target)
+
+
+def _round_to_bf16(source: Array, target: Array) -> None:
+    np.copyto(target, source.astype(bf16.to_dtype()), "unsafe")
 
 
 def emulation_of(option: str | Emulation | None) -> Emulation | None:

@@ -160,7 +160,9 @@ class Executor:
         independent = all(step.inputs[position] in self.plan.independent for position in constants)
         inputs = tuple(self._slots[slot] for slot in step.inputs)
         prepared = self._prepared if independent else None
-        binder = StepBinder(step, inputs, constants, self._memory, prepared, keeps_inputs=self.plan.is_watched)
+        types = [port.type for port in step.layer.outputs]
+        keeps_inputs = self.plan.is_watched
+        binder = StepBinder(step, inputs, constants, self._memory, prepared, types=types, keeps_inputs=keeps_inputs)
         try:
             with np.errstate(all="ignore"):
                 bind_step(binder, step)

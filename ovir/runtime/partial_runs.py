@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 
 import numpy as np
@@ -57,7 +58,9 @@ class PartialRuns:
         self._plan = make_plan(model)
         self.steps = self._plan.steps
         self._exact = self._parts(self._plan)
-        self._emulated = self._parts(make_plan(model, emulation=_Alone(emulation)))
+        alone = copy(emulation)
+        alone.rounds_outputs = False
+        self._emulated = self._parts(make_plan(model, emulation=alone))
         self._sources = [[self._plan.ports[slot] for slot in step.inputs] for step in self.steps]
         self._results = [self._plan.ports[slot] for slot in self._plan.results]
         self._last = self._last_uses()
@@ -169,26 +172,3 @@ def _same(array: Array) -> Array:
 
 def _equal(array: Array, other: Array | None) -> bool:
     return other is not None and array.shape == other.shape and bool(np.array_equal(array, other))
-
-
-class _Alone(Emulation):
-    """An emulation in which each layer rounds all of its inputs."""
-
-    rounds_outputs = False
-
-    def __init__(self, emulation: Emulation) -> None:
-        self._emulation = emulation
-        self.keep = emulation.keep
-        self.rounds_steps = emulation.rounds_steps
-
-    def covers(self, layer: Layer) -> bool:
-        return self._emulation.covers(layer)
-
-    def constant(self, layer: Layer, position: int, array: Array) -> Array:
-        return self._emulation.constant(layer, position, array)
-
-    def input(self, layer: Layer, position: int, array: Array) -> Array:
-        return self._emulation.input(layer, position, array)
-
-    def output(self, layer: Layer, array: Array, out: Array | None) -> Array:
-        return self._emulation.output(layer, array, out)

@@ -88,7 +88,7 @@ def known_tensors(model: LayerGraph, skipped: Collection[Layer] = ()) -> dict[Po
 
 
 @dataclass(frozen=True)
-class _Constant:
+class _KeptConstant:
     """A kernel that returns the constant of a layer that is both folded and kept."""
 
     arrays: tuple[Array, ...]
@@ -193,7 +193,7 @@ class _Builder:
         if (replacement is None or inputs) and self._fold(layer, op, inputs, outputs):
             if not self._kept(layer):
                 return
-            kernel = _Constant(tuple(self.constants.pop(slot) for slot in outputs))
+            kernel = _KeptConstant(tuple(self.constants.pop(slot) for slot in outputs))
         if layer.bodies:
             shown_bodies = self.originals[layer.key].bodies if self.originals else {}
             self.bodies[len(self.steps)] = {

@@ -11,6 +11,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
 from ovir.core.fast_calls import Call
+from ovir.core.tensor_types import TensorType
 from ovir.fast.base.binder_protocol import Binder
 from ovir.fast.registry import bind
 from ovir.graph.layers import Port
@@ -38,10 +39,11 @@ class StepBinder:
         memory: SlotMemory,
         prepared: Prepared | None,
         *,
+        types: Sequence[TensorType],
         keeps_inputs: bool = False,
     ) -> None:
         """Bind one step; ``constants`` are the positions of inputs that never change, ``prepared`` what bindings share
-        of them. With ``keeps_inputs`` no output takes the memory of an input."""
+        of them, and ``types`` those of the outputs. With ``keeps_inputs`` no output takes the memory of an input."""
         self.inputs = inputs
         self.calls: list[Call] = []
         self.outputs: list[Array | None] = [None] * len(step.outputs)
@@ -49,6 +51,7 @@ class StepBinder:
         self._constants = constants
         self._memory = memory
         self._prepared = prepared
+        self._types = types
         self._keeps_inputs = keeps_inputs
         self._workspace: list[Span] = []
         self._answers: list[Any] = []
@@ -86,10 +89,10 @@ class StepBinder:
         return is_last and self._once(slot, lambda: self._memory.is_alone(slot)) and self.inputs[index].flags.writeable
 
     def output_dtype(self, index: int = 0) -> np.dtype[Any]:
-        return self._step.layer.outputs[index].element_type.to_dtype()
+        return self._types[index].element_type.to_dtype()
 
     def output_shape(self, index: int = 0) -> tuple[int, ...]:
-        return self._step.layer.outputs[index].shape.to_tuple()
+        return self._types[index].shape.to_tuple()
 
     def output(self, index: int = 0, order: Sequence[int] | None = None) -> Array:
         shape = self.output_shape(index)

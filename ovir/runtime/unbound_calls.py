@@ -1,4 +1,4 @@
-"""Free steps: steps with tensors whose shapes only a run shows.
+"""Unbound steps: steps with tensors whose shapes only a run shows.
 
 They run their kernels. A small one binds itself to shapes that it sees in some runs in a row, until it sees others. The
 steps that read the cache of a decoder, which grows in each run, never get there; those that compute one token do, and
@@ -40,7 +40,7 @@ _MOST_SIZES = 64
 
 @dataclass
 class FreeStepContext:
-    """The plan, the slots and the arrays that all free steps of an executor share."""
+    """The plan, the slots and the arrays that all unbound steps of an executor share."""
 
     plan: Plan
     slots: list[Any]
@@ -50,7 +50,8 @@ class FreeStepContext:
     prepared: Prepared
     arrays: dict[int, Array] = field(default_factory=dict)
     """The arrays of outputs of steps that have bound themselves, by slot."""
-    workspace: SlotMemory = field(default_factory=SlotMemory)
+    memory: SlotMemory = field(default_factory=SlotMemory)
+    """The memory of these arrays, and of the workspace of such steps."""
 
     def is_fixed(self, slot: int) -> bool:
         """Return whether a slot has the same array in every run."""
@@ -59,7 +60,7 @@ class FreeStepContext:
 
 @dataclass
 class _Binding:
-    """The shapes, arrays and calls that a free step is bound to."""
+    """The shapes, arrays and calls that an unbound step is bound to."""
 
     same: list[tuple[int, Array]]
     """The positions of inputs that must be these arrays."""
@@ -163,6 +164,7 @@ class UnboundCall:
         self._binding = None
         for slot in self._step.outputs:
             self._context.arrays.pop(slot, None)
+            self._context.memory.release(slot)
         if any(_is_large(arrays[i]) for i in self._size_inputs):
             self._last_key = None
             return None
@@ -206,61 +208,44 @@ class UnboundCall:
         for i in self._size_inputs:
             inputs[i] = arrays[i].copy()
         sizes = [(i, arrays[i].shape, arrays[i].tobytes()) for i in self._size_inputs]
-        calls, results = self._calls(inputs, replace(step, operator=step.operator.applied(types, outputs)), outputs)
-        free = [(slot, array) for (slot, fixed), array in zip(self._targets, results, strict=True) if fixed is None]
-        context.arrays.update(free)
-        return _Binding(same, copied, sizes, calls, free)
-
-    def _calls(
-        self, inputs: Sequence[Array], step: Step, outputs: Sequence[TensorType]
-    ) -> tuple[list[Call], list[Array]]:
-        """Return the calls of the bound step, and the arrays of its outputs."""
         constants = frozenset(range(len(inputs))).difference(self._data_inputs)
-        is_of_file = all(step.inputs[i] in self._context.plan.independent for i in constants)
-        prepared = self._context.prepared if is_of_file else None
-        binder = _FreeBinder(step, tuple(inputs), constants, self._context.workspace, prepared, outputs, self._targets)
-        bind_step(binder, step)
-        return binder.calls, [array for array in binder.outputs if array is not None]
+        is_of_file = all(step.inputs[i] in context.plan.independent for i in constants)
+        applied = replace(step, operator=step.operator.applied(types, outputs))
+        binder = _UnboundBinder(
+            applied,
+            tuple(inputs),
+            constants,
+            context.memory,
+            context.prepared if is_of_file else None,
+            types=outputs,
+            keeps_inputs=True,
+        )
+        binder.targets = self._targets
+        bind_step(binder, applied)
+        pairs = zip(self._targets, binder.outputs, strict=True)
+        free = [(slot, array) for (slot, fixed), array in pairs if fixed is None and array is not None]
+        context.arrays.update(free)
+        return _Binding(same, copied, sizes, binder.calls, free)
 
 
-class _FreeBinder(StepBinder):
-    """The binder of a free step, whose outputs keep their memory."""
+class _UnboundBinder(StepBinder):
+    """The binder of an unbound step, some of whose outputs have permanent arrays."""
 
-    def __init__(
-        self,
-        step: Step,
-        inputs: tuple[Array, ...],
-        constants: frozenset[int],
-        memory: SlotMemory,
-        prepared: Prepared | None,
-        types: Sequence[TensorType],
-        targets: Targets,
-    ) -> None:
-        super().__init__(step, inputs, constants, memory, prepared, keeps_inputs=True)
-        self._types = types
-        self._targets = targets
-
-    def output_dtype(self, index: int = 0) -> np.dtype[Any]:
-        return self._types[index].element_type.to_dtype()
-
-    def output_shape(self, index: int = 0) -> tuple[int, ...]:
-        return self._types[index].shape.to_tuple()
+    targets: Targets = ()
 
     def output(self, index: int = 0, order: Sequence[int] | None = None) -> Array:
-        array = self._targets[index][1]
-        if array is None:
-            shape = self.output_shape(index)
-            order = range(len(shape)) if order is None else order
-            array = self.kept([shape[axis] for axis in order], self.output_dtype(index))
-            array = array.transpose(np.argsort(order).tolist())
-        self.outputs[index] = array
-        return array
+        fixed = self.targets[index][1]
+        if fixed is None:
+            return super().output(index, order)
+        self.outputs[index] = fixed
+        return fixed
 
     def view(self, array: Array, index: int = 0) -> None:
-        fixed = self._targets[index][1]
-        if fixed is not None:
-            self.call(np.copyto, fixed, array)
-        self.outputs[index] = array if fixed is None else fixed
+        fixed = self.targets[index][1]
+        if fixed is None:
+            super().view(array, index)
+        else:
+            self.call(np.copyto, self.output(index), array)
 
 
 def _add(shapes: set[Any], new: Any) -> None:

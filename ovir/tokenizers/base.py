@@ -7,14 +7,16 @@ of its rows among elements; the elements are a tensor, or strings.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from hashlib import blake2b
+from operator import eq
 from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import i32, u8
+from ovir.core.element_types import ElementType, boolean, i32, u8
 from ovir.core.shapes import UNKNOWN, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
@@ -23,8 +25,9 @@ from ovir.ops.base.operator import Operator
 T = TypeVar("T")
 
 ANY_LENGTH = PartialShape([UNKNOWN])
-STRINGS = ("begins", "ends", "symbols")
-"""The names of the three tensors of strings, for messages."""
+STRINGS = (("begins", i32), ("ends", i32), ("symbols", u8))
+ROWS = (("begins of rows", i32), ("ends of rows", i32))
+"""The names of the tensors of strings, and of the rows of a ragged tensor, for messages, with their element types."""
 
 _MOST_PREPARED = 16
 _prepared: dict[tuple[object, ...], Any] = {}
@@ -41,33 +44,23 @@ class TokenizerOperator(Operator):
 
     input_counts: ClassVar[tuple[int, ...]] = ()
     """The numbers of inputs that the operation may have."""
+    takes: ClassVar[tuple[tuple[str, ElementType], ...]] = ()
+    """The names and element types of the first inputs."""
 
     _latest: Mapping[Callable[..., Any], tuple[tuple[Array, ...], Any]] = MappingProxyType({})
 
     # ----- inference
 
     def require_inputs(self, inputs: Sequence[TensorType]) -> None:
-        """Raise unless the operation may have this number of inputs."""
+        """Raise unless the operation may have this number of inputs, of which the first are what it takes."""
         counts = " or ".join(map(str, self.input_counts))
         self.require(len(inputs) in self.input_counts, "{} has {} inputs, got {}", self.type, counts, len(inputs))
+        self.require_types(inputs, 0, *self.takes)
 
-    def require_strings(self, inputs: Sequence[TensorType], first: int) -> None:
-        """Raise unless three inputs from ``first`` on may be strings."""
-        for offset, (name, element_type) in enumerate(zip(STRINGS, (i32, i32, u8), strict=True)):
-            self._require_one(inputs, first + offset, name, element_type)
-
-    def require_rows(self, inputs: Sequence[TensorType], first: int) -> None:
-        """Raise unless two inputs from ``first`` on may be the begins and ends of rows."""
-        for offset, name in enumerate(("begins of rows", "ends of rows")):
-            self._require_one(inputs, first + offset, name, i32)
-
-    def require_bytes(self, inputs: Sequence[TensorType], index: int, name: str) -> None:
-        """Raise unless an input may hold the bytes of a text."""
-        self._require_one(inputs, index, name, u8)
-
-    def _require_one(self, inputs: Sequence[TensorType], index: int, name: str, element_type: Any) -> None:
-        words = f"input {index} ({name})"
-        self.require_type(words, inputs[index], lambda t: t == element_type, str(element_type))
+    def require_types(self, inputs: Sequence[TensorType], first: int, *types: tuple[str, ElementType]) -> None:
+        """Raise unless the inputs from ``first`` on, which have these names, may have these element types."""
+        for index, (name, wanted) in enumerate(types, first):
+            self.require_type(f"input {index} ({name})", inputs[index], partial(eq, wanted), str(wanted))
 
     # ----- kernels
 
@@ -94,6 +87,27 @@ class TokenizerOperator(Operator):
 
 def _is_same(one: Array, other: Array) -> bool:
     return one is other and not one.flags.writeable
+
+
+class StringOperator(TokenizerOperator):
+    """Base of operations that change each string. A fourth, boolean input says which strings are left as they are."""
+
+    input_counts: ClassVar[tuple[int, ...]] = (3,)
+    takes = STRINGS
+
+    def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
+        self.require_inputs(inputs)
+        outputs = string_types(inputs[0].shape)
+        return (*outputs, type_of(inputs[3])) if len(inputs) > 3 and inputs[3].element_type == boolean else outputs
+
+    def changed(self, inputs: tuple[Array, ...], change: Callable[[bytes], bytes]) -> tuple[Array, ...]:
+        """Return the strings that are the first inputs, changed, and which were left as they are."""
+        strings = unpacked(*inputs[:3])
+        if len(inputs) == 3 or inputs[3].dtype != bool:
+            return packed(map(change, strings), inputs[0].shape)
+        skips = inputs[3].ravel().tolist()
+        changed = (text if skip else change(text) for text, skip in zip(strings, skips, strict=True))
+        return *packed(changed, inputs[0].shape), inputs[3]
 
 
 # --------------------------------------------------------------------------- inference

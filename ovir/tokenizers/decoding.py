@@ -7,12 +7,15 @@ import re
 import numpy as np
 
 from ovir.core.arrays import Array, join_strings, split_strings
-from ovir.core.element_types import i32, string
+from ovir.core.element_types import i32, string, u8
 from ovir.core.tensor_types import TensorType
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.registry import register
 from ovir.tokenizers.base import (
     ANY_LENGTH,
+    ROWS,
+    STRINGS,
+    StringOperator,
     TokenizerOperator,
     as_i32,
     begins_of,
@@ -42,7 +45,7 @@ class StringTensorUnpack(TokenizerOperator):
         data = inputs[0]
         is_string = data.element_type == string
         if not is_string:
-            self.require_bytes(inputs, 0, "packed strings")
+            self.require_types(inputs, 0, ("packed strings", u8))
         return string_types(data.shape if is_string else ANY_LENGTH)
 
     def run(self, data: Array) -> tuple[Array, Array, Array]:
@@ -61,12 +64,12 @@ class StringTensorPack(TokenizerOperator):
     """A tensor of strings made of begins, ends and bytes; U+FFFD stands for bytes that are not UTF-8."""
 
     input_counts = (3,)
+    takes = STRINGS
 
     mode: str = attribute(default="begins_ends", choices=("begins_ends",))
 
     def infer(self, *inputs: TensorType) -> TensorType:
         self.require_inputs(inputs)
-        self.require_strings(inputs, 0)
         return TensorType(string, inputs[0].shape)
 
     def run(self, begins: Array, ends: Array, symbols: Array) -> Array:
@@ -78,11 +81,10 @@ class EqualStr(TokenizerOperator):
     """1 where two strings have equal bytes, else 0; a tensor with fewer strings goes on with its first one."""
 
     input_counts = (6,)
+    takes = (*STRINGS, *STRINGS)
 
     def infer(self, *inputs: TensorType) -> TensorType:
         self.require_inputs(inputs)
-        self.require_strings(inputs, 0)
-        self.require_strings(inputs, 3)
         return TensorType(i32, ANY_LENGTH)
 
     def run(self, *inputs: Array) -> Array:
@@ -116,11 +118,10 @@ class BytesToChars(TokenizerOperator):
     """Rows of strings, with the character that stands for each byte in its place."""
 
     input_counts = (5,)
+    takes = (*ROWS, *STRINGS)
 
     def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
         self.require_inputs(inputs)
-        self.require_rows(inputs, 0)
-        self.require_strings(inputs, 2)
         return ragged_string_types(inputs[0].shape)
 
     def run(self, rows_begin: Array, rows_end: Array, begins: Array, ends: Array, symbols: Array) -> tuple[Array, ...]:
@@ -133,11 +134,10 @@ class CharsToBytes(TokenizerOperator):
     """The strings of each row joined, with the byte that each character stands for in its place."""
 
     input_counts = (5,)
+    takes = (*ROWS, *STRINGS)
 
     def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
         self.require_inputs(inputs)
-        self.require_rows(inputs, 0)
-        self.require_strings(inputs, 2)
         return string_types(inputs[0].shape)
 
     def run(self, rows_begin: Array, rows_end: Array, begins: Array, ends: Array, symbols: Array) -> tuple[Array, ...]:
@@ -155,18 +155,11 @@ class CharsToBytes(TokenizerOperator):
 
 
 @register("ByteFallback", version="extension")
-class ByteFallback(TokenizerOperator):
+class ByteFallback(StringOperator):
     """Strings, with the byte in place of a token such as ``<0x0A>``; other tokens stay."""
 
-    input_counts = (3,)
-
-    def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
-        self.require_inputs(inputs)
-        self.require_strings(inputs, 0)
-        return string_types(inputs[0].shape)
-
-    def run(self, begins: Array, ends: Array, symbols: Array) -> tuple[Array, ...]:
-        return packed(map(byte_of, unpacked(begins, ends, symbols)), begins.shape)
+    def run(self, *inputs: Array) -> tuple[Array, ...]:
+        return self.changed(inputs, byte_of)
 
 
 _BYTE_TOKENS = {b"<0x%02X>" % byte: bytes([byte]) for byte in range(256)}
@@ -182,11 +175,10 @@ class FuzeRagged(TokenizerOperator):
     """The strings of each row joined to one, given that their bytes follow each other: begins and ends of the rows."""
 
     input_counts = (4,)
+    takes = (*ROWS, *ROWS)
 
     def infer(self, *inputs: TensorType) -> tuple[TensorType, TensorType]:
         self.require_inputs(inputs)
-        self.require_rows(inputs, 0)
-        self.require_rows(inputs, 2)
         return type_of(inputs[0]), type_of(inputs[0])
 
     def run(self, rows_begin: Array, rows_end: Array, begins: Array, ends: Array) -> tuple[Array, Array]:
@@ -206,24 +198,17 @@ _SEQUENCES = re.compile(
 
 
 @register("UTF8Validate", version="extension")
-class UTF8Validate(TokenizerOperator):
+class UTF8Validate(StringOperator):
     """Strings without bytes that are not UTF-8, or with U+FFFD in their place if ``replace_mode`` is set.
 
     A sequence that breaks off is one error, and an overlong one is as many as it has bytes. Encoded surrogates, and
     code points beyond U+10FFFF, stay.
     """
 
-    input_counts = (3,)
-
     replace_mode: bool = attribute(default=False)
 
-    def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
-        self.require_inputs(inputs)
-        self.require_strings(inputs, 0)
-        return string_types(inputs[0].shape)
-
-    def run(self, begins: Array, ends: Array, symbols: Array) -> tuple[Array, ...]:
-        return packed(map(self._valid, unpacked(begins, ends, symbols)), begins.shape)
+    def run(self, *inputs: Array) -> tuple[Array, ...]:
+        return self.changed(inputs, self._valid)
 
     def _valid(self, text: bytes) -> bytes:
         try:

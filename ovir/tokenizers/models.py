@@ -20,6 +20,8 @@ from ovir.ops.base.attributes import attribute
 from ovir.ops.base.registry import register
 from ovir.tokenizers.base import (
     ANY_LENGTH,
+    ROWS,
+    STRINGS,
     TokenizerOperator,
     as_i32,
     packed,
@@ -37,13 +39,11 @@ Ids = Sequence[int]
 class WordModel(TokenizerOperator):
     """Base of operations that make ids of each word of a ragged tensor of strings."""
 
+    takes = (*ROWS, *STRINGS, *STRINGS)
     cache_capacity: int = 1 << 15
 
     def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
         self.require_inputs(inputs)
-        self.require_rows(inputs, 0)
-        self.require_strings(inputs, 2)
-        self.require_strings(inputs, 5)
         row = TensorType(i32, inputs[0].shape)
         return row, row, TensorType(i32, ANY_LENGTH)
 
@@ -360,11 +360,10 @@ class VocabEncoder(TokenizerOperator):
     """The id of each string in a vocabulary of strings and ids, or the last input if the string is not in it."""
 
     input_counts = (8,)
+    takes = (*STRINGS, *STRINGS)
 
     def infer(self, *inputs: TensorType) -> TensorType:
         self.require_inputs(inputs)
-        self.require_strings(inputs, 0)
-        self.require_strings(inputs, 3)
         return TensorType(i32, inputs[0].shape)
 
     def run(self, begins: Array, ends: Array, symbols: Array, *model: Array) -> Array:
@@ -392,7 +391,7 @@ class VocabDecoder(TokenizerOperator):
     def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
         self.require_inputs(inputs)
         self.require_integers("ids", inputs[0], 2)
-        self.require_strings(inputs, 1)
+        self.require_types(inputs, 1, *STRINGS)
         return ragged_string_types(PartialShape([inputs[0].shape[0]]))
 
     def run(self, ids: Array, *model: Array) -> tuple[Array, ...]:

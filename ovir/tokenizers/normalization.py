@@ -6,34 +6,14 @@ from collections.abc import Callable
 from functools import partial
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import boolean
+from ovir.core.element_types import u8
 from ovir.core.tensor_types import TensorType
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.registry import register
-from ovir.tokenizers.base import TokenizerOperator, packed, string_types, type_of, unpacked
+from ovir.tokenizers.base import StringOperator
 from ovir.tokenizers.characters import CharacterTexts, code_points
 from ovir.tokenizers.charsmap import CharacterMap, CompiledMap, Normalizer, unicode_map
 from ovir.tokenizers.patterns import Replacement, pcre, replaced, replaced_alone, runs_of_classes
-
-
-class _Normalization(TokenizerOperator):
-    """Base of operations that change each string. A fourth, boolean input says which strings are left as they are."""
-
-    def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
-        self.require_inputs(inputs)
-        self.require_strings(inputs, 0)
-        outputs = string_types(inputs[0].shape)
-        return (*outputs, type_of(inputs[3])) if len(inputs) > 3 and inputs[3].element_type == boolean else outputs
-
-    def _normalized(self, inputs: tuple[Array, ...], normalize: Callable[[bytes], bytes]) -> tuple[Array, ...]:
-        """Return the strings that are the first inputs, normalized, and which were left as they are."""
-        strings = unpacked(*inputs[:3])
-        if len(inputs) == 3 or inputs[3].dtype != bool:
-            return packed(map(normalize, strings), inputs[0].shape)
-        skips = inputs[3].ravel().tolist()
-        changed = (text if skip else normalize(text) for text, skip in zip(strings, skips, strict=True))
-        return *packed(changed, inputs[0].shape), inputs[3]
-
 
 # --------------------------------------------------------------------------- patterns
 
@@ -46,7 +26,7 @@ _REWRITTEN = {
 
 
 @register("RegexNormalization", version="extension")
-class RegexNormalization(_Normalization):
+class RegexNormalization(StringOperator):
     """Strings with each match of a pattern replaced, or only the first without ``global_replace``.
 
     Inputs are strings, optionally which of them are left as they are, the pattern, and the replacement, in which ``$1``
@@ -59,12 +39,11 @@ class RegexNormalization(_Normalization):
 
     def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
         outputs = super().infer(*inputs)
-        self.require_bytes(inputs, len(inputs) - 2, "pattern")
-        self.require_bytes(inputs, len(inputs) - 1, "replacement")
+        self.require_types(inputs, len(inputs) - 2, ("pattern", u8), ("replacement", u8))
         return outputs
 
     def run(self, *inputs: Array) -> tuple[Array, ...]:
-        return self._normalized(inputs[:-2], self.prepared(RegexNormalization.normalizer, *inputs[-2:]))
+        return self.changed(inputs[:-2], self.prepared(RegexNormalization.normalizer, *inputs[-2:]))
 
     def normalizer(self, pattern: Array, template: Array) -> Callable[[bytes], bytes]:
         """Return the function that replaces the matches of a pattern in a string."""
@@ -93,7 +72,7 @@ class RegexNormalization(_Normalization):
 
 
 @register("CharsMapNormalization", version="extension")
-class CharsMapNormalization(_Normalization):
+class CharsMapNormalization(StringOperator):
     """Strings with characters mapped as the normalizer of SentencePiece does it.
 
     The map is that of a normalization form, with ``case_fold`` in lower case, or the last input, as SentencePiece
@@ -114,7 +93,7 @@ class CharsMapNormalization(_Normalization):
     def run(self, *inputs: Array) -> tuple[Array, ...]:
         has_skips = len(inputs) > 3 and inputs[3].dtype == bool
         normalizer = self.prepared(CharsMapNormalization.normalizer, *inputs[3 + has_skips :])
-        return self._normalized(inputs[: 3 + has_skips], normalizer)
+        return self.changed(inputs[: 3 + has_skips], normalizer)
 
     def normalizer(self, *compiled: Array) -> Normalizer:
         """Return the function that normalizes a string."""
@@ -128,7 +107,7 @@ class CharsMapNormalization(_Normalization):
 
 
 @register("NormalizeUnicode", version="extension")
-class NormalizeUnicode(_Normalization):
+class NormalizeUnicode(StringOperator):
     """Strings in a normalization form of Unicode. Unlike Unicode prescribes, marks are not put in their order."""
 
     input_counts = (3, 4)
@@ -137,7 +116,7 @@ class NormalizeUnicode(_Normalization):
 
     def run(self, *inputs: Array) -> tuple[Array, ...]:
         normalizer = self.prepared(NormalizeUnicode.normalizer)
-        return self._normalized(inputs, normalizer)
+        return self.changed(inputs, normalizer)
 
     def normalizer(self) -> Normalizer:
         """Return the function that normalizes a string."""
@@ -145,7 +124,7 @@ class NormalizeUnicode(_Normalization):
 
 
 @register("CaseFold", version="extension")
-class CaseFold(_Normalization):
+class CaseFold(StringOperator):
     """Strings in lower case: all characters with ``encoding="utf-8"``, else only those of ASCII."""
 
     input_counts = (3, 4)
@@ -154,7 +133,7 @@ class CaseFold(_Normalization):
 
     def run(self, *inputs: Array) -> tuple[Array, ...]:
         normalize = self.prepared(CaseFold.normalizer) if self.encoding else bytes.lower
-        return self._normalized(inputs, normalize)
+        return self.changed(inputs, normalize)
 
     def normalizer(self) -> Normalizer:
         """Return the function that folds the case of a string."""

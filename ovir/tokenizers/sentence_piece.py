@@ -10,18 +10,20 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import i32, i64, string
+from ovir.core.element_types import i32, i64, string, u8
 from ovir.core.shapes import UNKNOWN, PartialShape, as_dimension
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError, require_packages
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.registry import register
-from ovir.tokenizers.base import ANY_LENGTH, TokenizerOperator, as_i32, packed, string_types, unpacked
+from ovir.tokenizers.base import ANY_LENGTH, STRINGS, TokenizerOperator, as_i32, packed, string_types, unpacked
 from ovir.tokenizers.decoding import byte_of
 
 
 class _SentencePiece(TokenizerOperator):
     """Base of operations whose first input is a serialized model."""
+
+    takes = (("model", u8),)
 
     def processor(self, model: Array) -> Any:
         """Return the processor of a model."""
@@ -54,13 +56,12 @@ class SentencepieceTokenizer(_SentencePiece):
 
     def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
         self.require_inputs(inputs)
-        self.require_bytes(inputs, 0, "model")
         if len(inputs) in (2, 6):
             self.require_type("strings", inputs[1], lambda t: t == string, "string")
         else:
-            self.require_strings(inputs, 1)
+            self.require_types(inputs, 1, *STRINGS)
         if len(inputs) > 4:
-            self.require_strings(inputs, len(inputs) - 4)
+            self.require_types(inputs, len(inputs) - 4, *STRINGS)
             self.require_integers("ids of special tokens", inputs[-1])
         two = as_dimension(2)
         return (
@@ -141,7 +142,6 @@ class _Detokenizer(_SentencePiece):
 
     def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
         self.require_inputs(inputs)
-        self.require_bytes(inputs, 0, "model")
         self.require_integers("ids", inputs[1], 2)
         return string_types(PartialShape([inputs[1].shape[0]]))
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import boolean, dynamic, i32
+from ovir.core.element_types import boolean, dynamic, i32, u8
 from ovir.core.shapes import UNKNOWN, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.registry import register
-from ovir.tokenizers.base import ANY_LENGTH, TokenizerOperator, as_i32, begins_of, ranges, type_of
+from ovir.tokenizers.base import ANY_LENGTH, ROWS, TokenizerOperator, as_i32, begins_of, ranges, type_of
 
 
 @register("Truncate", version="extension")
@@ -28,9 +28,8 @@ class Truncate(TokenizerOperator):
     def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
         self.require_inputs(inputs)
         for first in range(0, len(inputs) - 3, 3):
-            self.require_rows(inputs, first)
-        self.require_bytes(inputs, len(inputs) - 2, "side")
-        self.require_bytes(inputs, len(inputs) - 1, "mode")
+            self.require_types(inputs, first, *ROWS)
+        self.require_types(inputs, len(inputs) - 2, ("side", u8), ("mode", u8))
         return tuple(map(type_of, inputs[:-3]))
 
     def run(self, *inputs: Array) -> tuple[Array, ...]:
@@ -79,7 +78,7 @@ class CombineSegments(TokenizerOperator):
         shape = PartialShape()
         element_type = dynamic
         for first in range(0, len(inputs) - 1, 3):
-            self.require_rows(inputs, first)
+            self.require_types(inputs, first, *ROWS)
             element_type = self.merge_types(element_type, inputs[first + 2].element_type)
             if inputs[first].shape.rank:
                 merged = shape.merged_with(inputs[first].shape)
@@ -121,13 +120,13 @@ class RaggedToDense(TokenizerOperator):
 
     value_inputs = (3,)
     input_counts = (5, 6)
+    takes = ROWS
 
     pad_right: bool = attribute(default=True)
     m_pad_max_length: bool = attribute(default=False)
 
     def infer(self, *inputs: TensorType) -> tuple[TensorType, TensorType]:
         self.require_inputs(inputs)
-        self.require_rows(inputs, 0)
         self.require_integers("the length", inputs[3])
         self.require_one_element("the length", inputs[3].shape)
         rows = inputs[0].shape

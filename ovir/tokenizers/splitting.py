@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import boolean
+from ovir.core.element_types import boolean, u8
 from ovir.core.tensor_types import TensorType
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.registry import register
 from ovir.tokenizers.base import (
     ANY_LENGTH,
+    ROWS,
+    STRINGS,
     TokenizerOperator,
     as_i32,
     ragged_string_types,
@@ -40,11 +42,11 @@ _SHORT = 300
 class _Split(TokenizerOperator):
     """Base of operations that make several words of each string."""
 
+    takes = (*ROWS, *STRINGS)
+
     def _infer(self, inputs: tuple[TensorType, ...], pattern: int) -> tuple[TensorType, ...]:
         self.require_inputs(inputs)
-        self.require_rows(inputs, 0)
-        self.require_strings(inputs, 2)
-        self.require_bytes(inputs, pattern, "pattern")
+        self.require_types(inputs, pattern, ("pattern", u8))
         return ragged_string_types(inputs[0].shape)
 
     def _words(self, ragged: tuple[Array, ...], skips: Array | None, known: Splitter) -> tuple[Array, ...]:

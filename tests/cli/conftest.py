@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-import numpy as np
 import pytest
-from support.builder import Net
+from support.builder import gather_net
 from support.command import Cli, Outcome
 
 from ovir.cli.main import main
@@ -53,18 +52,6 @@ def cli(capsys: pytest.CaptureFixture[str]) -> Cli:
         return Outcome(status, captured.out, captured.err)
 
     return call
-
-
-def gather_net() -> Net:
-    """out = data[indices], data [?,3] and indices i64[4]; then a MatMul with a constant, and SoftMax."""
-    net = Net()
-    data, indices = net.parameter("data", "?,3"), net.parameter("indices", "4", "i64")
-    rows = net.op("Gather", data, indices, net.const(np.int64(0)), name="rows", opset=8)
-    weights = net.const(np.eye(3, 2, dtype=np.float32), name="weights")
-    product = net.op("MatMul", rows, weights, name="product")
-    net.result(net.op("SoftMax", product, name="probabilities", opset=8, axis=1))
-    net.result(rows)
-    return net
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.builder import Net
+from support.command import Cli, require_row
 
 import ovir
 
@@ -19,41 +20,57 @@ def _net(folder: Path, name: str, factor: float) -> Path:
     return net.write(folder, name)
 
 
+def _quantized(folder: Path, name: str, high: float) -> None:
+    net = Net()
+    ends = [net.const(np.float32([end])) for end in (0, high, 0, high)]
+    net.result(net.op("FakeQuantize", net.parameter("x", "2,3"), *ends, name="quantized", levels=256))
+    net.write(folder, name)
+
+
 @pytest.fixture
-def models(tmp_path: Path) -> tuple[Path, Path]:
+def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+    """Go to a folder with two models, which differ in the last column, recordings of the first, and others."""
+    monkeypatch.chdir(tmp_path)
+    x, product = np.ones((2, 3), np.float32), np.float32([[1, 2, 3]] * 2)
+    out = 1 / (1 + np.exp(-product))
+    np.savez("wrong_product.npz", x=x, relu=x, product=product * 0)
+    np.savez("wrong_relu.npz", x=x, relu=x * 0, product=product)
+    np.savez("product.npz", x=x, product=product)
+    np.savez("wrong_relu_right_out.npz", x=x, relu=x * 2, out=out)
+    for folder, values in (("agreeing", (-1, -2)), ("differing", (-1, -2, 3))):
+        Path(folder).mkdir()
+        for number, value in enumerate(values):
+            np.savez(f"{folder}/{number}.npz", x=np.full((2, 3), value, np.float32))
+    for name, high in (("quantized", 1.0), ("requantized", 1.2)):
+        _quantized(tmp_path, name, high)
     return _net(tmp_path, "one", 3), _net(tmp_path, "other", 4)
 
 
-def test_the_table_and_the_part(models: tuple[Path, Path], tmp_path: Path, cli: Any) -> None:
-    done = cli("bisect", *models, "-o", tmp_path / "part.xml")
-    assert done.status == 1
-    assert "first layer beyond tolerance: Multiply 'product' (id 3)" in done.out
-    assert "smallest part that differs: 1 layer: product" in done.out
-    assert [layer.name for layer in ovir.read_model(tmp_path / "part.xml").layers] == [
-        *("relu", "factors", "product", "product/sink_port_0")
-    ]
+RESULTS = """
+bisect one.xml other.xml -o part.xml => 1 => first layer beyond tolerance: Multiply 'product' (id 3) && smallest part that differs: 1 layer: product
+bisect one.xml one.xml -o part.xml => 0 => within tolerance && part.xml is not written, because nothing differs
+bisect one.xml other.xml --rtol 1 => 0 => within tolerance
+bisect one.xml --against other.xml => 1 => first layer beyond tolerance: Multiply 'product' (id 3)
+bisect one.xml --against wrong_product.npz => 1 => first layer beyond tolerance: Multiply 'product' && !error && !warning
+bisect one.xml --against wrong_relu.npz => 1 => first layer beyond tolerance: ReLU 'relu' && !agree again
+bisect one.xml --against product.npz => 0 => all tensors that were compared are within tolerance; the others are unknown && 3 layers (1 compared, 2 not)
+bisect one.xml --against wrong_relu_right_out.npz => 1 => all tensors that were compared agree again && (2 compared, 1 not)
+bisect one.xml other.xml --inputs differing => 1 => 4 runs, 3 sets of inputs && set 3 of the inputs, counted from 1, is the first for which tensors differ
+bisect one.xml other.xml --inputs agreeing => 0 => within tolerance
+bisect one.xml other.xml --samples 4 => 1 => 2 runs, 4 sets of inputs && set 1 of the inputs
+bisect quantized.xml requantized.xml => 1 => the model has 1 FakeQuantize layer and the other model has 1 FakeQuantize layer, so values may && --metric sqnr_db=20 judges quantized models as a whole
+bisect quantized.xml requantized.xml --metric sqnr_db=20 => 0 => !FakeQuantize layer
+"""
 
 
-def test_models_that_agree(models: tuple[Path, Path], tmp_path: Path, cli: Any) -> None:
-    done = cli("bisect", models[0], models[0], "-o", tmp_path / "part.xml")
-    assert (done.status, "within tolerance" in done.out) == (0, True)
-    assert "part.xml is not written, because nothing differs" in done.err
-    assert not (tmp_path / "part.xml").exists()
-    assert cli("bisect", *models, "--rtol", 1).status == 0
-
-
-def test_json(models: tuple[Path, Path], cli: Any) -> None:
-    done = cli("bisect", *models, "--json", "--input", "x=[[1,2,3],[4,5,6]]")
-    found = json.loads(done.out)
-    assert (done.status, found["within"], found["first"]["name"], found["part"]) == (1, False, "product", None)
-
-
-def test_recorded_tensors(models: tuple[Path, Path], tmp_path: Path, cli: Any) -> None:
-    recorded = tmp_path / "recorded.npz"
-    np.savez(recorded, x=np.ones((2, 3), np.float32), relu=np.ones((2, 3), np.float32), product=np.zeros((2, 3)))
-    done = cli("bisect", models[0], "--against", recorded)
-    assert "first layer beyond tolerance: Multiply 'product'" in done.out
-    assert done.err == ""
+@pytest.mark.parametrize("row", RESULTS.strip().splitlines())
+@pytest.mark.usefixtures("models")
+def test_what_is_printed(cli: Cli, monkeypatch: pytest.MonkeyPatch, row: str) -> None:
+    require_row(cli, monkeypatch, row)
+    if Path("part.xml").exists():
+        names = [layer.name for layer in ovir.read_model("part.xml").layers]
+        assert names == ["relu", "factors", "product", "product/sink_port_0"]
+    assert Path("part.xml").exists() == ("other.xml -o" in row)
 
 
 def test_tensors_that_were_not_recorded(models: tuple[Path, Path], tmp_path: Path, cli: Any) -> None:
@@ -76,82 +93,6 @@ def test_tensors_that_were_not_recorded(models: tuple[Path, Path], tmp_path: Pat
     assert [suspect["name"] for suspect in found["suspects"]] == ["relu", "product", "sigmoid"]
     assert (found["between"], found["first"]["name"]) == (["x"], "sigmoid")
     assert [layer["reason"] for layer in found["not_compared"]] == ["it was not recorded"] * 2
-
-
-def test_agreement_is_claimed_for_what_was_compared_alone(models: tuple[Path, Path], tmp_path: Path, cli: Any) -> None:
-    """``relu`` differs and the layers after it do not, but the output was not recorded."""
-    recorded = {"x": np.ones((2, 3)), "relu": np.zeros((2, 3)), "product": np.float32([[1, 2, 3]] * 2)}
-    np.savez(tmp_path / "recorded.npz", **{name: array.astype(np.float32) for name, array in recorded.items()})
-    done = cli("bisect", models[0], "--against", tmp_path / "recorded.npz")
-    assert "first layer beyond tolerance: ReLU 'relu'" in done.out
-    assert "agree again" not in done.out
-    del recorded["relu"]
-    np.savez(tmp_path / "recorded.npz", **{name: array.astype(np.float32) for name, array in recorded.items()})
-    done = cli("bisect", models[0], "--against", tmp_path / "recorded.npz")
-    assert done.status == 0
-    assert "all tensors that were compared are within tolerance; the others are unknown" in done.out
-    assert "3 layers (1 compared, 2 not)" in done.out
-
-
-def test_a_second_model_may_be_given_as_the_other_side(models: tuple[Path, Path], cli: Any) -> None:
-    done = cli("bisect", models[0], "--against", models[1])
-    assert (done.status, "first layer beyond tolerance: Multiply 'product' (id 3)" in done.out) == (1, True)
-
-
-def test_sets_of_inputs(models: tuple[Path, Path], tmp_path: Path, cli: Any) -> None:
-    """The models differ only where the last column is positive."""
-    for name, value in (("a", -1), ("b", -2), ("c", 3)):
-        np.savez(tmp_path / name, x=np.full((2, 3), value, np.float32))
-    done = cli("bisect", *models, "--inputs", tmp_path)
-    assert done.status == 1
-    assert "4 runs, 3 sets of inputs" in done.out
-    assert "set 3 of the inputs, counted from 1, is the first for which tensors differ" in done.out
-    (tmp_path / "c.npz").unlink()
-    assert cli("bisect", *models, "--inputs", tmp_path).status == 0
-    found = json.loads(cli("bisect", *models, "--samples", 4, "--json").out)
-    assert (found["sets"], found["searched_set"], found["runs"]) == (4, 0, 2)
-
-
-def test_errors_have_a_status_of_their_own(models: tuple[Path, Path], cli: Any) -> None:
-    done = cli("bisect", *models, "--input", "x=[1,2]")
-    assert (done.status, "input 'x'" in done.err) == (2, True)
-
-
-def test_wrong_usage(models: tuple[Path, Path], tmp_path: Path, cli: Any) -> None:
-    for arguments, message in [
-        ([], "there is nothing to compare with"),
-        ([models[1], "--against", "onnx:model.onnx"], "a second model runs in ovir, or on openvino:DEVICE"),
-        (["--against", "somewhere"], "cannot compare with 'somewhere'"),
-        (["--against", "openvino:CPU", "--config", "x"], "--config x: expected KEY=VALUE"),
-        ([models[1], "-o", tmp_path / "part.txt"], "must end in .xml"),
-        ([models[1], "--rtol", "-1"], "not a number of 0 or more"),
-    ]:
-        done = cli("bisect", models[0], *arguments)
-        assert (done.status, message in done.err) == (2, True), done
-
-
-def test_tensors_that_were_not_recorded_are_not_said_to_agree(
-    models: tuple[Path, Path], tmp_path: Path, cli: Any
-) -> None:
-    right = 1 / (1 + np.exp(-np.float32([[1, 2, 3]] * 2)))
-    x = np.ones((2, 3), np.float32)
-    np.savez(tmp_path / "recorded.npz", x=x, relu=x * 2, out=right)
-    done = cli("bisect", models[0], "--against", tmp_path / "recorded.npz")
-    assert "all tensors that were compared agree again" in done.out
-    assert "(2 compared, 1 not)" in done.out
-
-
-def test_a_quantized_model_that_differs_names_the_metric_that_fits(tmp_path: Path, cli: Any) -> None:
-    paths = []
-    for name, high in (("one", 1.0), ("other", 1.2)):
-        net = Net()
-        ends = [net.const(np.float32([end])) for end in (0, high, 0, high)]
-        net.result(net.op("FakeQuantize", net.parameter("x", "2,3"), *ends, name="quantized", levels=256))
-        paths.append(net.write(tmp_path, name))
-    done = cli("bisect", *paths)
-    assert "the model has 1 FakeQuantize layer and the other model has 1 FakeQuantize layer, so values may" in done.out
-    assert "--metric sqnr_db=20 judges quantized models as a whole" in done.out
-    assert "FakeQuantize layer" not in cli("bisect", *paths, "--metric", "sqnr_db=20").out
 
 
 def test_an_onnx_model_with_few_names_leaves_suspects(tmp_path: Path, cli: Any) -> None:

@@ -27,37 +27,6 @@ def faulty(tmp_path: Path) -> Path:
     return net.write(tmp_path, "faulty")
 
 
-def test_nothing_wrong(cli: Any, model: Path) -> None:
-    assert cli("check", model) == (0, "", "1 file checked: nothing found\n")
-
-
-def test_findings_are_results_with_their_line(cli: Any, faulty: Path) -> None:
-    result = cli("check", faulty)
-    assert result.status == 1
-    line = 1 + faulty.read_text().splitlines().index(
-        '<layer id="2" name="early" type="GatherElements" version="opset1">'
-    )
-    assert f"{faulty}:{line}: {WRONG_TYPE} layer 2 'early' (GatherElements, opset1): " in result.out
-    assert "warning[OVIR304] layer 4 'relu' (ReLU, opset1): " in result.out
-    assert result.err == "1 file checked: 1 error, 1 warning\n"
-
-
-def test_select_and_ignore(cli: Any, faulty: Path) -> None:
-    assert cli("check", faulty, "--ignore", "OVIR203").status == 0
-    assert cli("check", faulty, "--ignore", "OVIR203", "--fail-on", "warning").status == 1
-    assert WRONG_TYPE not in cli("check", faulty, "--select", "OVIR304,OVIR4").out
-    assert cli("check", faulty, "--ignore", "ovir2,ovir3").out == ""
-    refused = cli("check", faulty, "--select", "OVIR998")
-    assert refused.status == 2
-    assert "--select OVIR998: no diagnostic has this code" in refused.err
-
-
-def test_an_unreadable_file_counts_whatever_is_selected(cli: Any, model: Path, tmp_path: Path) -> None:
-    result = cli("check", model, tmp_path / "none.xml", "--select", "OVIR2")
-    assert result.status == 2
-    assert "none.xml: error[OVIR101]" in result.out
-
-
 def test_json(cli: Any, faulty: Path) -> None:
     found = json.loads(cli("check", faulty, "--json").out)
     assert [(f["code"], f["severity"], f["layer_id"]) for f in found] == [
@@ -82,37 +51,6 @@ def test_sarif(cli: Any, faulty: Path, tmp_path: Path) -> None:
     assert json.loads(cli("check", faulty, "--sarif", "-").out) == log
 
 
-@pytest.mark.parametrize("suffix", [".xml", ".bin", ".XML"])
-def test_sarif_does_not_overwrite_a_model(cli: Any, faulty: Path, suffix: str) -> None:
-    """``--sarif *.xml`` takes the first file for the log."""
-    other = faulty.with_name(f"other{suffix}")
-    other.write_bytes(b"whole")
-    result = cli("check", "--sarif", other, faulty)
-    assert result.status == 2
-    assert "a model would be overwritten" in result.err
-    assert other.read_bytes() == b"whole"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        *(
-            (f"--select {code}", f"--select {code}: no diagnostic has this code")
-            for code in ("OVIR9", "OVIR801", "OVIR999")
-        ),
-        ("--weights {faulty}.bin --no-weights", "--weights and --no-weights exclude each other"),
-        ("--sarif {folder}/nowhere/x.sarif", "there is no directory"),
-        ("{faulty}.xml --weights x.bin", "--weights"),
-        ("{folder} --weights x.bin", "--weights"),
-    ],
-)
-def test_wrong_usage(cli: Any, faulty: Path, arguments: str, message: str) -> None:
-    words = arguments.format(faulty=faulty.with_suffix(""), folder=faulty.parent).split()
-    result = cli("check", faulty, *words)
-    assert (result.status, result.out) == (2, "")
-    assert message in result.err
-
-
 # --------------------------------------------------------------------------- folders, and several processes
 
 
@@ -131,35 +69,6 @@ def folder(tmp_path: Path) -> Path:
     return top
 
 
-def test_a_folder_is_searched_for_models(cli: Any, folder: Path) -> None:
-    result = cli("check", folder)
-    assert result.status == 0
-    assert result.out.startswith(f"{folder / 'sub' / 'odd.xml'}:")
-    assert result.out.count("\n") == 1
-    assert result.err == "2 files checked: 1 warning\n"
-
-
-def test_a_file_given_by_name_must_be_a_model(cli: Any, folder: Path) -> None:
-    result = cli("check", folder / "pom.xml")
-    assert result.status == 2
-    assert "error[OVIR105]" in result.out
-
-
-def test_a_folder_and_a_file(cli: Any, folder: Path, faulty: Path) -> None:
-    result = cli("check", folder, faulty)
-    assert result.status == 1
-    assert result.err == "3 files checked: 1 error, 2 warnings\n"
-
-
-def test_a_folder_without_models(cli: Any, tmp_path: Path, faulty: Path) -> None:
-    """It is reported, and the rest is checked all the same."""
-    (tmp_path / "empty").mkdir()
-    result = cli("check", tmp_path / "empty", faulty)
-    assert result.status == 2
-    assert f"{tmp_path / 'empty'}: error[OVIR101] the folder holds no .xml file" in result.out
-    assert WRONG_TYPE in result.out
-
-
 @pytest.mark.parametrize("version", [' version="11.0"', ' version="abc"', ' version="-1"', ""])
 def test_a_model_of_no_version_is_not_passed_over(cli: Any, folder: Path, version: str) -> None:
     right = folder / "right.xml"
@@ -172,43 +81,12 @@ def test_a_model_of_no_version_is_not_passed_over(cli: Any, folder: Path, versio
     assert result.err.startswith("2 files checked: 1 error")
 
 
-def test_nothing_checked_is_no_success(cli: Any, tmp_path: Path) -> None:
-    (tmp_path / "pom.xml").write_text("<project/>")
-    result = cli("check", tmp_path)
-    assert result.status == 2
-    assert f"{tmp_path}: error[OVIR101] no OpenVINO IR was found: 1 .xml file with another root" in result.out
-    assert result.err == "0 files checked: 1 error\n"
-
-
-def test_a_file_given_twice_is_checked_once(cli: Any, faulty: Path) -> None:
-    (faulty.parent / "link.xml").symlink_to(faulty)
-    assert cli("check", faulty, faulty.parent, faulty).err.startswith("1 file checked")
-
-
 def test_json_and_sarif_are_ascii(cli: Any, faulty: Path) -> None:
     path = faulty.rename(faulty.with_name("ünï.xml"))
     assert cli("check", path, "--json").out.isascii()
     result = cli("check", path, "--sarif", "-")
     assert result.out.isascii()
     assert "%C3%BCn%C3%AF.xml" in result.out
-
-
-@pytest.mark.parametrize(
-    ("release", "message"),
-    [
-        ("2019.1", "OpenVINO 2019.1 reads neither IR version 10 nor 11; the first release that does is 2020.1"),
-        ("1999.1", "OpenVINO 1999.1 reads neither IR version 10 nor 11; the first release that does is 2020.1"),
-        ("2022.9", "there is no OpenVINO release 2022.9: that year has releases 2022.1 to 2022.3"),
-        ("2027.0", "OpenVINO 2027.0 is newer than the releases that ovir supports, up to 2026.4"),
-        ("22.3", "'22.3' is not an OpenVINO release, such as '2022.3'"),
-    ],
-)
-def test_an_unknown_release(cli: Any, faulty: Path, release: str, message: str) -> None:
-    refused = cli("check", faulty, "--runtime", release)
-    assert refused.status == 2
-    assert message in refused.err
-    with pytest.raises(ovir.InputError, match="'next' is not an OpenVINO release"):
-        ovir.check(faulty, runtime="next")
 
 
 # --------------------------------------------------------------------------- workers
@@ -251,50 +129,6 @@ def test_dask_reports_the_same(cli: Any, monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 
 # --------------------------------------------------------------------------- options
-
-
-def test_no_weights(cli: Any, model: Path) -> None:
-    model.with_suffix(".bin").unlink()
-    result = cli("check", model)
-    assert result.status == 2
-    assert "error[OVIR501]" in result.out
-    assert cli("check", model, "--no-weights") == (0, "", "1 file checked: nothing found\n")
-
-
-def test_fail_on(cli: Any, folder: Path) -> None:
-    unused = Net()
-    unused.parameter("unused", "2")
-    unused.result(unused.parameter("x", "2"))
-    noted, warned, right = unused.write(folder, "noted"), folder / "sub" / "odd.xml", folder / "right.xml"
-    expected = {
-        (noted, "error"): 0, (noted, "warning"): 0, (noted, "info"): 1,
-        (warned, "error"): 0, (warned, "warning"): 1, (warned, "info"): 1,
-        (right, "info"): 0,
-    }  # fmt: skip
-    assert {key: cli("check", key[0], "--fail-on", key[1]).status for key in expected} == expected
-    assert "1 file checked: 1 info" in cli("check", noted).err
-
-
-def test_runtime(cli: Any) -> None:
-    path = BAD / "OVIR701_newer_than_runtime.xml"
-    old = cli("check", path, "--runtime", "2022.3")
-    assert "error[OVIR701]" in old.out
-    assert old.status == 1
-    assert "BitwiseNot is declared in opset13; OpenVINO 2022.3 supports opset1 to opset10" in old.out
-    first = cli("check", path, "--runtime", "2020.1")
-    assert "supports opset1\n" in first.out
-    assert cli("check", path, "--runtime", "2023.2.0").out == cli("check", path).out == ""
-
-
-def test_element_types_and_ir_versions_of_a_release(cli: Any) -> None:
-    typed, version_11 = BAD / "OVIR701_element_type.xml", BAD / "OVIR701_ir_version.xml"
-    result = cli("check", typed, "--runtime", "2024.0")
-    assert result.status == 1
-    assert "OpenVINO 2024.0 does not support the element type f8e8m0; the same applies to 1 more layer\n" in result.out
-    assert "hint: OpenVINO supports f8e8m0 from release 2024.3" in result.out
-    assert cli("check", typed, "--runtime", "2024.3").status == 0
-    assert "OpenVINO 2021.4 does not read IR version 11" in cli("check", version_11, "--runtime", "2021.4").out
-    assert cli("check", version_11, "--runtime", "2022.1").status == 0
 
 
 def test_profile(cli: Any, model: Path) -> None:
@@ -360,21 +194,6 @@ def test_declared_shapes_are_not_compared_with_other_shapes(cli: Any, model: Pat
     assert cli("check", model, "--shape", "2,3").out == cli("check", model).out
 
 
-@pytest.mark.parametrize(
-    ("shapes", "expected"),
-    [
-        (["1,4"], "say for which input the shape [1,4] is; the model's inputs are 'x', 'mask'"),
-        (["none=1,4"], "the model has no input 'none'"),
-        (["x=1,q"], "--shape x=1,q: 'q' is not a dimension"),
-        (["x=1,4", "x=2,4"], "--shape x=2,4: expected one shape for each input, as NAME=2,4"),
-    ],
-)
-def test_shapes_that_mean_nothing_are_refused(cli: Any, products: Path, shapes: list[str], expected: str) -> None:
-    result = cli("check", products, *(part for text in shapes for part in ("--shape", text)))
-    assert result.status == 2
-    assert expected in result.err
-
-
 # --------------------------------------------------------------------------- untrusted files
 
 
@@ -384,9 +203,6 @@ def written(folder: Path, rest: bytes = b"") -> Path:
     (folder / "model.xml").write_text(net.xml(), encoding="utf-8")
     (folder / "model.bin").write_bytes(bytes(net.blob) + rest)
     return folder / "model.xml"
-
-
-# --------------------------------------------------------------------------- the command
 
 
 def test_the_command(tmp_path: Path, cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -400,8 +216,3 @@ def test_the_command(tmp_path: Path, cli: Any, monkeypatch: pytest.MonkeyPatch) 
     (rule,) = json.loads(Path("log.sarif").read_text(encoding="utf-8"))["runs"][0]["tool"]["driver"]["rules"]
     assert rule["properties"]["security-severity"] == "5.0"
     assert cli("check", "--untrusted", ".", "--ignore", "OVIR508").status == 0
-
-
-@pytest.mark.parametrize("options", [["--timeout", "5"], ["--untrusted", "--timeout", "0"], ["--memory", "100"]])
-def test_wrong_options(options: list[str], tmp_path: Path, cli: Any) -> None:
-    assert cli("check", written(tmp_path), *options).status == 2

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.command import Cli, require_row
 
 import ovir
 from ovir import opset13 as ops
@@ -26,6 +27,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ovir.save_model(model, "model.xml")
     np.savez("x.npz", x=X)
     np.savez("recorded.npz", x=X, tanh=np.tanh(X))
+    np.savez("shaped.npz", x=X, tanh=np.zeros((3, 4), np.float32))
     return tmp_path
 
 
@@ -33,66 +35,6 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
     status = main(["compare", "model.xml", *arguments])
     captured = capsys.readouterr()
     return status, captured.out + captured.err
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("--against x.npz", "nothing was compared: the recording has only inputs"),
-        ("--against openvino:CPU --input 1,2", "takes shape [1,4]"),
-        ("--against openvino:NPU --input x.npz", "no device NPU; available: CPU"),
-        ("--against openvino:CPU --input x.npz --config FOO=bar", "refuses the properties FOO=bar"),
-        ("--against missing.npz", "missing.npz"),
-    ],
-)
-def test_a_failure_to_compare_has_status_2(
-    folder: Path, capsys: pytest.CaptureFixture[str], arguments: str, message: str
-) -> None:
-    status, text = run(capsys, *arguments.split())
-    assert status == 2
-    assert message in text
-    assert "tolerance" not in text
-
-
-@pytest.mark.slow
-def test_a_device_that_crashes_has_status_1(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OVIR_TEST_FAULT", "die:Tanh")
-    status, text = run(capsys, "--against", "openvino:CPU", "--input", "x.npz")
-    assert status == 1
-    assert "first layer beyond tolerance: Tanh 'tanh'" in text
-
-
-def test_a_recording_without_outputs_says_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    status, text = run(capsys, "--against", "recorded.npz")
-    assert status == 0
-    assert "within tolerance, but no output was compared" in text
-
-
-def test_the_precision_of_the_device_is_shown(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OVIR_TEST_FAULT", "wrong:SoftMax")
-    arguments = ["--against", "openvino:CPU", "--input", "x.npz"]
-    status, text = run(capsys, *arguments, "--config", "INFERENCE_PRECISION_HINT=bf16")
-    assert status == 1
-    assert "OpenVINO 1.2.3 on CPU, which computes in bf16: outputs" in text
-    assert "the device computes in bf16; --config INFERENCE_PRECISION_HINT=f32 compares in f32" in text
-    text = run(capsys, *arguments)[1]
-    assert "--config" not in text
-    assert "beyond tolerance: SoftMax 'soft' (id 2): [0,1] on CPU " in text
-    assert ", in ovir " in text
-
-
-def test_the_value_of_the_metric_is_named(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OVIR_TEST_FAULT", "wrong:SoftMax")
-    status, text = run(capsys, "--against", "openvino:CPU", "--input", "x.npz", "--metric", "max_abs=0.5")
-    assert status == 1
-    assert "max_abs 1, the limit is 0.5; [" in text
 
 
 def test_a_fault_in_a_body_names_the_layer_around_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -123,25 +65,6 @@ def test_a_seed_gives_the_inputs_for_a_recording(folder: Path, capsys: pytest.Ca
     assert status == 2
     assert "input 'x' was recorded with other values than it is given" in text
     assert "leave out --input and --seed" in text
-    status, text = run(capsys, "--against", "recorded.npz", "--save-inputs", "saved.npz")
-    assert status == 2
-    assert "--save-inputs saves inputs that are given or random; the recording has its own" in text
-
-
-def test_no_inputs_are_drawn_for_an_engine_that_is_missing(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OVIR_TEST_FAULT", "missing:")
-    status, text = run(capsys, "--against", "openvino:CPU")
-    assert status == 2
-    assert text.startswith("error[OVIR904] openvino:CPU needs the package openvino, which is missing")
-
-
-def test_another_shape_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    np.savez("other.npz", x=X, tanh=np.zeros((3, 4), np.float32))
-    status, text = run(capsys, "--against", "other.npz")
-    assert status == 1
-    assert "first layer beyond tolerance: Tanh 'tanh' (id 1): has shape [3,4], but [1,4] was expected" in text
 
 
 # --------------------------------------------------------------------------- every option has its effect
@@ -156,30 +79,12 @@ def other(folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(
-    ("arguments", "status"),
-    [
-        ("", 1),
-        ("--rtol 0.1", 0),
-        ("--rtol 1e-9", 1),
-        ("--atol 0.1", 0),
-        ("--atol 1e-9", 1),
-        ("--metric sqnr_db=20", 0),
-        ("--metric sqnr_db=90", 1),
-    ],
-)
-def test_tolerances(other: Path, capsys: pytest.CaptureFixture[str], arguments: str, status: int) -> None:
-    assert run(capsys, "other.xml", "--input", "x.npz", *arguments.split())[0] == status
-
-
 def test_samples_and_seed_draw_inputs(other: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = run(capsys, "other.xml", "--samples", "3", "--seed", "5")[1]
     assert "random inputs: 3 sets, seed 5" in text
     assert "3 sets of inputs" in text
     assert "mean SQNR" in text
     assert run(capsys, "other.xml", "--seed", "5")[1] != run(capsys, "other.xml", "--seed", "6")[1]
-    status, text = run(capsys, "other.xml", "--samples", "3", "--input", "x.npz")
-    assert (status, "--samples draws random inputs: give either it or --input" in text) == (2, True)
 
 
 def test_saved_inputs_give_the_same_numbers(other: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -212,35 +117,6 @@ def test_images_are_prepared(capsys: pytest.CaptureFixture[str], folder: Path) -
     assert len(set(given)) == len(ways)
 
 
-def test_the_number_of_layers_that_are_shown(other: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["other.xml", "--input", "x.npz"]
-    assert "1 layer without any difference; --all shows all" in run(capsys, *arguments, "--limit", "1")[1]
-    text = run(capsys, *arguments, "--all")[1]
-    assert "without any difference" not in text
-    assert "Tanh" in text
-    assert run(capsys, *arguments, "--all", "--limit", "1")[0] == 2
-
-
-def test_layers_of_a_second_model_alone(other: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = run(capsys, "other.xml", "--input", "x.npz", "--isolated")[1]
-    assert ": outputs, and layers alone, 1 set" in text
-    assert "first layer beyond tolerance" not in text
-    text = run(capsys, "other.xml", "--input", "x.npz", "--cumulative")[1]
-    assert ": outputs and layers, 1 set" in text
-    assert "first layer beyond tolerance: SoftMax 'soft'" in text
-
-
-def test_the_second_model_runs_on_the_device(
-    other: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OVIR_TEST_FAULT", "hang:Multiply")
-    arguments = ["other.xml", "--input", "x.npz", "--against", "openvino:CPU"]
-    status, text = run(capsys, *arguments, "--timeout", "0.5")
-    assert status == 1
-    assert "other.xml on OpenVINO 1.2.3 on CPU" in text
-    assert "took longer than 0.5 s and was stopped" in text
-
-
 def test_weights_and_shapes_of_another_name_and_size(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     x = ops.parameter([1, 4], "f32", name="x", tensor_names="x")
     model = ovir.Model([ops.multiply(x, np.float32([[2]]), name="product")], [x])
@@ -265,6 +141,47 @@ def test_an_extension_computes_layers(folder: Path, capsys: pytest.CaptureFixtur
     assert main(["compare", "twice.xml", "--against", "twice.npz"]) == 2
     assert main(["compare", "twice.xml", "--against", "twice.npz", "--extension", "twice.py"]) == 0
     assert "within tolerance" in capsys.readouterr().out
+
+
+DEVICE = "compare model.xml --against openvino:CPU --input x.npz"
+BF16 = f"{DEVICE} --config INFERENCE_PRECISION_HINT=bf16"
+OTHER = "compare model.xml other.xml --input x.npz"
+RESULTS = f"""
+compare model.xml --against x.npz => 2 => nothing was compared: the recording has only inputs && !tolerance
+compare model.xml --against missing.npz => 2 => missing.npz && !tolerance
+compare model.xml --against openvino:CPU --input 1,2 => 2 => takes shape [1,4] && !tolerance
+compare model.xml --against openvino:NPU --input x.npz => 2 => no device NPU; available: CPU && !tolerance
+{DEVICE} --config FOO=bar => 2 => refuses the properties FOO=bar && !tolerance
+OVIR_TEST_FAULT=missing: compare model.xml --against openvino:CPU => 2 => error[OVIR904] openvino:CPU needs the package openvino, which is missing && !random
+OVIR_TEST_FAULT=die:Tanh {DEVICE} => 1 => first layer beyond tolerance: Tanh 'tanh'
+OVIR_TEST_FAULT=wrong:SoftMax {DEVICE} => 1 => beyond tolerance: SoftMax 'soft' (id 2): [0,1] on CPU  && , in ovir  && !--config
+OVIR_TEST_FAULT=wrong:SoftMax {DEVICE} --metric max_abs=0.5 => 1 => max_abs 1, the limit is 0.5; [
+OVIR_TEST_FAULT=wrong:SoftMax {BF16} => 1 => OpenVINO 1.2.3 on CPU, which computes in bf16: outputs && the device computes in bf16; --config INFERENCE_PRECISION_HINT=f32 compares in f32 && !does not honor
+OVIR_TEST_PRECISION=f32 {BF16} => 0 => the device does not honor INFERENCE_PRECISION_HINT=bf16: it computes in f32
+OVIR_TEST_FAULT=hang:Multiply {OTHER} --against openvino:CPU --timeout 0.5 => 1 => other.xml on OpenVINO 1.2.3 on CPU && took longer than 0.5 s and was stopped
+compare model.xml --against recorded.npz => 0 => within tolerance, but no output was compared
+compare model.xml --against shaped.npz => 1 => first layer beyond tolerance: Tanh 'tanh' (id 1): has shape [3,4], but [1,4] was expected
+{OTHER} => 1 => beyond tolerance
+{OTHER} --rtol 0.1 => 0 => within tolerance
+{OTHER} --rtol 1e-9 => 1 => beyond tolerance
+{OTHER} --atol 0.1 => 0 => within tolerance
+{OTHER} --atol 1e-9 => 1 => beyond tolerance
+{OTHER} --metric sqnr_db=20 => 0 => within tolerance
+{OTHER} --metric sqnr_db=90 => 1 => beyond tolerance
+{OTHER} --limit 1 => 1 => 1 layer without any difference; --all shows all
+{OTHER} --all => 1 => Tanh && !without any difference
+{OTHER} --all --limit 1 => 2 => not allowed with argument
+{OTHER} --isolated => 1 => : outputs, and layers alone, 1 set && !first layer beyond tolerance
+{OTHER} --cumulative => 1 => : outputs and layers, 1 set && first layer beyond tolerance: SoftMax 'soft'
+compare model.xml model.xml --input x.npz => 0 => within tolerance\\n\\n1 output without any difference; --all shows all && !max abs
+compare model.xml model.xml --input x.npz --all => 0 => max abs && !without any difference
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", RESULTS.strip().splitlines())
+def test_what_is_printed(other: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, row: str) -> None:
+    require_row(cli, monkeypatch, row)
 
 
 # --------------------------------------------------------------------------- many inputs
@@ -327,19 +244,6 @@ def test_workers_find_the_same(
     assert found(capsys, *arguments.split(), "--workers", "2") == (alone, status)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("other.xml --workers 2", "--workers and --dask divide many sets of inputs"),
-        ("--against recorded.npz --inputs in --workers 2", "--workers and --dask divide many sets of inputs"),
-        ("other.xml --inputs in --input x.npz", "--input is for one set of inputs"),
-    ],
-)
-def test_what_workers_are_for(many: Path, capsys: pytest.CaptureFixture[str], arguments: str, message: str) -> None:
-    status, text = run(capsys, *arguments.split())
-    assert (status, message in text) == (2, True)
-
-
 @pytest.mark.parametrize("options", [(), ("--limit", "2")])
 def test_outputs_beyond_tolerance_come_first_and_are_limited(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
@@ -361,15 +265,6 @@ def test_outputs_beyond_tolerance_come_first_and_are_limited(
     assert rows[:2] == ["out25", "out0"]
     assert len(rows) == (2 if options else 20)
     assert f"and {25 if options else 7} more outputs, and 3 without any difference; --all shows all" in text
-
-
-def test_nothing_is_listed_for_equal_models(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    _, text = run(capsys, "model.xml", "--input", "x.npz")
-    assert "within tolerance\n\n1 output without any difference; --all shows all\n" in text
-    assert "max abs" not in text
-    _, text = run(capsys, "model.xml", "--input", "x.npz", "--all")
-    assert "without any difference" not in text
-    assert text.count("max abs") == 2
 
 
 @pytest.mark.parametrize(("operation", "has_shares"), [("softmax", True), ("tanh", False), ("multiply", False)])
@@ -407,16 +302,6 @@ def test_a_quantized_model_is_named_with_the_metric_that_fits(
     assert "'levels' is the first layer that rounds to other levels: 1 of 4 elements" in text
     status, text = run(capsys, "--against", "recorded.npz", "--metric", "sqnr_db=10")
     assert (status, "FakeQuantize layer" in text) == (0, False)
-
-
-def test_a_precision_that_the_device_does_not_honor_is_named(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    arguments = ["--against", "openvino:CPU", "--input", "x.npz", "--config", "INFERENCE_PRECISION_HINT=bf16"]
-    assert "does not honor" not in run(capsys, *arguments)[1]
-    monkeypatch.setenv("OVIR_TEST_PRECISION", "f32")
-    text = run(capsys, *arguments)[1]
-    assert "the device does not honor INFERENCE_PRECISION_HINT=bf16: it computes in f32" in text
 
 
 def test_in_which_type_a_layer_of_a_recording_was_computed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

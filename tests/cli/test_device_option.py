@@ -17,37 +17,10 @@ def plain(tmp_path: Path) -> Path:
     return net.write(tmp_path)
 
 
-def test_reasons_and_their_hints(cli: Any) -> None:
-    refused = cli("check", EXAMPLE, "--device", "NPU")
-    assert refused.status == 1
-    assert "error[OVIR708] layer 0 'data' (Parameter, opset1): NPU: the input 'data' [?,2..5,3,4..6]" in refused.out
-    assert "--shape data=1,5,3,6 -o fixed.xml` fixes the sizes" in refused.out
-    assert "source: openvino #24619" in refused.out
-    assert "NPU: 1 reason against it, 0 doubts" in refused.err
-
-
-def test_no_reason_is_not_a_promise(cli: Any, plain: Path) -> None:
-    fine = cli("check", plain, "--device", "GPU.1")
-    assert fine.status == 0
-    assert "GPU.1: no reason found against it, in the rules; the device was not asked" in fine.err
-    assert "runs" not in fine.err
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("device", ["npu", "NPU.0"])
 def test_the_name_of_a_device_means_the_same_for_untrusted_files(cli: Any, device: str) -> None:
     assert cli("check", EXAMPLE, "--device", device, "--untrusted").out == cli("check", EXAMPLE, "--device", "NPU").out
-
-
-def test_a_faulty_file_is_a_reason(cli: Any) -> None:
-    faulty = cli("check", "examples/xml/broken/wrong_declared_shape.xml", "--device", "CPU")
-    assert "CPU: 1 reason against it" in faulty.err
-
-
-def test_hidden_codes_give_no_verdict(cli: Any) -> None:
-    hidden = cli("check", EXAMPLE, "--device", "NPU", "--ignore", "OVIR708")
-    assert hidden.status == 0
-    assert "NPU:" not in hidden.err
 
 
 def test_the_device_in_json_and_in_the_configuration(cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,20 +34,6 @@ def test_the_device_in_json_and_in_the_configuration(cli: Any, tmp_path: Path, m
     assert cli("check", "model.xml").status == 1
     (tmp_path / "ovir.toml").write_text('[check]\ndevice = "VPU"\n')
     assert "device: there are no rules for the device 'VPU'" in cli("check", "model.xml").err
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ("--device TPU", "there are no rules for the device 'TPU': known are CPU, GPU, NPU"),
-        ("--ask", "--ask asks a device: give it with --device"),
-        ("--device CPU --ask --no-weights", "--ask and --no-weights exclude each other"),
-    ],
-)
-def test_wrong_options(cli: Any, plain: Path, options: str, message: str) -> None:
-    refused = cli("check", plain, *options.split())
-    assert refused.status == 2
-    assert message in refused.err
 
 
 # --------------------------------------------------------------------------- the device itself

@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 from support.builder import Net
 
-from ovir.cli.main import main
-
 
 def net(count: int = 3, kind: str = "ReLU", bias: float = 0.5, name: str = "relu", shape: str = "2,3") -> Net:
     net = Net()
@@ -156,38 +154,3 @@ def test_weights_elsewhere(cli: Any, before: Path, tmp_path: Path) -> None:
 def test_bodies_and_names_are_escaped(cli: Any, before: Path, tmp_path: Path) -> None:
     after = net(name="a&#10;b").write(tmp_path, "after")
     assert "name: relu -> a\\nb" in cli("diff", before, after).out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["before.xml"], "the following arguments are required: B.xml"),
-        (["before.xml", "missing.xml"], "missing.xml"),
-        (["before.xml", "text.xml"], "text.xml"),
-        (["before.xml", "bare.xml"], "there is no file"),
-        (["before.xml", "cycle.xml"], "depend on each other"),
-        (["before.xml", "before.xml", "--rtol", "-1"], "'-1' is not a number of 0 or more"),
-        (["before.xml", "before.xml", "--atol", "nan"], "'nan' is not a number of 0 or more"),
-        (["before.xml", "before.xml", "--limit", "x"], "'x' is not an integer"),
-        (["before.xml", "before.xml", "--limit", "1", "--all"], "not allowed with argument"),
-        (["", "before.xml"], "the name of the file is empty"),
-    ],
-)
-def test_what_cannot_be_compared(
-    cli: Any, before: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("text.xml").write_text("no model")
-    net().write(tmp_path, "bare").with_suffix(".bin").unlink()
-    Path("cycle.xml").write_text(
-        net(0).xml().replace('from-layer="0"', 'from-layer="1"').replace('"1" from-port="0"', '"1" from-port="1"')
-    )
-    result = cli("diff", *arguments)
-    assert result.status == 2
-    assert message in result.err
-    assert not result.out
-
-
-def test_help(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["diff", "--help"]) == 0
-    assert "0 the models are equal, 1 they differ" in capsys.readouterr().out

@@ -174,29 +174,6 @@ def test_an_output_is_chosen(folder: Path, cli: Any) -> None:
     assert _evaluated(cli, "--labels", "labels.csv", "--output", "negative")["right"] < 26
 
 
-@pytest.mark.parametrize(
-    ("arguments", "status", "message"),
-    [
-        ("--labels labels.csv", 2, "--inputs is missing"),
-        ("--inputs in", 2, "--labels"),
-        ("--inputs in --labels nowhere.csv", 2, "cannot read the labels"),
-        ("--inputs in --labels labels.csv --metric tpo1", 2, "there is no metric 'tpo1'"),
-        ("--inputs in --labels labels.csv --output none", 2, "--output none: there is no such output"),
-        ("--inputs in --labels labels.csv --against x.npz", 2, "expected other.xml, openvino:DEVICE or onnx:FILE"),
-        ("--inputs in --labels labels.csv --timeout 3", 2, "--config and --timeout need openvino:DEVICE"),
-        (
-            "--inputs in --labels few.csv",
-            1,
-            "28 inputs without a label of their own: '02.npz', '03.npz', '04.npz', ...",
-        ),
-    ],
-)
-def test_wrong_usage(folder: Path, cli: Any, arguments: str, status: int, message: str) -> None:
-    (folder / "few.csv").write_text("00,1\n01,1\n")
-    done = cli("eval", "model.xml", *arguments.split())
-    assert (done.status, message in done.err, done.out) == (status, True, ""), done.err
-
-
 METRICS = """
 def first(scores, label):
     return float(scores[0, int(label[0])])
@@ -227,20 +204,6 @@ def test_labels_may_be_texts(folder: Path, cli: Any) -> None:
     (folder / "texts.csv").write_text("image,text\n" + "\n".join(rows))
     found = _evaluated(cli, "--labels", "texts.csv", "--metric", "mine.py:same_length")
     assert (found["right"], found["interval"]["method"]) == (26, "Wilson score")
-
-
-@pytest.mark.parametrize(
-    ("metric", "message"),
-    [
-        ("mine.py:frist", "mine.py has no function 'frist'\n  hint: did you mean 'first'?"),
-        ("yours.py:first", "--metric yours.py: there is no such file"),
-    ],
-)
-def test_a_missing_function_is_named(folder: Path, cli: Any, metric: str, message: str) -> None:
-    (folder / "mine.py").write_text(METRICS)
-    failed = cli("eval", "model.xml", "--inputs", "in", "--labels", "labels.csv", "--metric", metric)
-    assert failed.status == 2
-    assert message in failed.err
 
 
 @pytest.mark.parametrize(

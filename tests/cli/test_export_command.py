@@ -101,29 +101,6 @@ def test_a_variable_that_nothing_uses_is_an_input_of_the_comparison(tmp_path: Pa
     assert [(o.name, o.call, o.found.within) for o in found.outputs] == [("y", 0, True), ("y", 1, True)]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("-o", "model.xml"), "a model would be overwritten"),
-        (("-o", "other.xml"), "must end in .onnx"),
-        (("-o", "model.onnx", "--opset", "9"), "opset 9 of ONNX is outside [17, "),
-        (("-o", "model.onnx", "--input", "x=1"), "--input needs --verify"),
-        (("-o", "model.onnx", "--seed", "1"), "--seed needs --verify"),
-    ],
-)
-def test_refusals(
-    cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], message: str
-) -> None:
-    path = softmax(tmp_path)
-    before = path.read_bytes()
-    monkeypatch.chdir(tmp_path)
-    result = cli("export", path, *arguments)
-    assert (result.status, result.out) == (2, "")
-    assert message in result.err
-    assert path.read_bytes() == before
-    assert not (tmp_path / "model.onnx").exists()
-
-
 def test_operators_of_onnxruntime(cli: Any, tmp_path: Path) -> None:
     codes = ops.convert(ops.constant(np.arange(4 * 32, dtype=np.uint8).reshape(4, 32)), "f32")
     x = ops.parameter([1, 32], "f32", name="x")

@@ -63,36 +63,6 @@ def test_many_files_are_checked_with_it(cli: Any, swirling: Path, tmp_path: Path
     assert cli("check", tmp_path, "--extension", module) == (0, "", "7 files checked: nothing found\n")
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "message"),
-    [
-        ("none.py", None, "there is no such file"),
-        ("module.txt", "", "not a Python module; its name must end in .py"),
-        ("fails.py", "1 / 0", "the module fails in line 1: ZeroDivisionError: division by zero"),
-    ],
-)
-def test_modules_that_cannot_be_run(
-    cli: Any, swirling: Path, tmp_path: Path, name: str, text: str | None, message: str
-) -> None:
-    module = tmp_path / name
-    if text is not None:
-        module.write_text(text)
-    result = cli("check", swirling, "--extension", module)
-    assert result.status == 2
-    assert f"--extension {module}: {message}" in result.err
-
-
-@pytest.mark.parametrize(
-    ("call", "shown"), [("sys.exit(3)", "3"), ("sys.exit()", ""), ("raise SystemExit('no')", "'no'")]
-)
-def test_a_module_that_exits_is_an_error(cli: Any, swirling: Path, tmp_path: Path, call: str, shown: str) -> None:
-    module = tmp_path / "leaving.py"
-    module.write_text(f"import sys\n{call}\n")
-    result = cli("show", swirling, "--extension", module)
-    assert result.status == 2
-    assert f"error[OVIR902] --extension {module}: the module calls sys.exit({shown})" in result.err
-
-
 KILLER = """
 import os, signal
 from multiprocessing import parent_process

@@ -58,19 +58,6 @@ def test_what_depends_on_missing_weights_is_marked_as_declared(cli: Any, tmp_pat
     assert (layers["split"]["inferred"], layers["product"]["inferred"]) == (False, True)
 
 
-@pytest.mark.parametrize("command", ["infer", "show"])
-def test_weights_cannot_be_given_and_refused(cli: Any, model: Path, command: str) -> None:
-    result = cli(command, model, "--no-weights", "--weights", "other.bin")
-    assert result.status == 2
-    assert "--no-weights" in result.err
-
-
-@pytest.mark.parametrize("command", ["infer", "show"])
-def test_weights_that_are_named_must_be_there(cli: Any, model: Path, command: str) -> None:
-    result = cli(command, model, "--weights", "absent.bin")
-    assert (result.status, result.out) == (2, "")
-
-
 def faulty(folder: Path) -> Path:
     """A MatMul whose inputs do not fit each other, between layers that are sound."""
     net = reshaping_net()

@@ -91,8 +91,12 @@ def test_a_comparison_with_another_decoder(folder: str, tmp_path: Path, capsys: 
     [
         (["missing", "--prompt", "a"], "missing: error[OVIR101] there is no such folder"),
         (["FOLDER"], "--prompt is missing"),
-        (["FOLDER", "--prompt", "a", "--max-tokens", "256"], "not for max_tokens 256"),
+        (["FOLDER", "--prompt", "a", "--max-tokens", "256"], "not for --max-tokens 256"),
         (["FOLDER", "--prompt", "a", "--seed", "1"], "seed has no effect"),
+        (
+            ["FOLDER", "--prompt", "a", "--temperature", "0", "--top-k", "3"],
+            "--top-k, --top-p and --min-p have no effect",
+        ),
         (["FOLDER", "--prompt", "a", "--min-p", "-1"], "argument --min-p: '-1' is not a number above 0 and at most 1"),
         (["FOLDER", "--prompt", "a", "--top-p", "0"], "argument --top-p: '0' is not a number above 0 and at most 1"),
         (["FOLDER", "--prompt", "a", "--against", "openvino:NOTHING"], "openvino:NOTHING"),

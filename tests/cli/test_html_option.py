@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import re
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -69,29 +68,6 @@ def test_watched_values_are_in_the_report(cli: Cli, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("model.xml", "a model would be overwritten"),
-        ("model.bin", "a model would be overwritten"),
-        ("report.txt", "the file is written as .html"),
-        ("report", "must end in .html"),
-        ("folder.html", "this is a directory"),
-        ("missing/report.html", "there is no directory"),
-    ],
-)
-def test_a_target_is_refused_before_the_work(cli: Cli, tmp_path: Path, command: str, name: str, message: str) -> None:
-    (tmp_path / "folder.html").mkdir()
-    for suffix in (".xml", ".bin"):
-        shutil.copy(DIGITS.with_suffix(suffix), tmp_path / f"model{suffix}")
-    before = (tmp_path / "model.xml").read_bytes()
-    found = cli(command, *COMMANDS[command], "--html", tmp_path / name)
-    assert (found.status, found.out) == (2, "")
-    assert message in found.err
-    assert (tmp_path / "model.xml").read_bytes() == before
-
-
-@pytest.mark.parametrize("command", COMMANDS)
 def test_missing_packages(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
     monkeypatch.setattr(errors.importlib.util, "find_spec", lambda name: None)
     found = cli(command, *COMMANDS[command], "--html", tmp_path / "report.html")
@@ -99,12 +75,6 @@ def test_missing_packages(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert found.err == (
         'error[OVIR904] a report needs jinja2, plotly and itables, which cannot be imported\n  hint: pip install "ovir[html]"\n'
     )
-
-
-def test_many_inputs_have_no_report(cli: Cli, tmp_path: Path) -> None:
-    found = cli("run", DIGITS, "--inputs", tmp_path, "--output", tmp_path / "out", "--html", tmp_path / "report.html")
-    assert found.status == 2
-    assert "--html" in found.err
 
 
 def test_a_report_says_how_it_was_made(cli: Cli, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from support.builder import Net
 
-from ovir.cli.pages.operation_pages import entries, tokenizer_entries
+from ovir.cli.operations import entries, tokenizer_entries
 
 
 def test_infer_lists_layers_and_says_why_they_are_dynamic(cli: Any, tmp_path: Path) -> None:
@@ -25,16 +25,6 @@ def test_infer_lists_layers_and_says_why_they_are_dynamic(cli: Any, tmp_path: Pa
     assert rows["found"] == "NonZero i64[3,?] [1] depends on data"
     assert rows["turned"] == "Transpose i64[?,3] [0] is found[1], depends on data"
     assert result.out.endswith("6 layers, 4 of them with dynamic shapes\n")
-
-
-@pytest.mark.parametrize(
-    ("shape", "legend"), [("?,3", []), ("2..5,3", []), ("4,21..", ["21.. is a size of 21 or more"]), ("...", [])]
-)
-def test_infer_explains_a_size_without_upper_end(shape: str, legend: list[str], cli: Any, tmp_path: Path) -> None:
-    net = Net()
-    net.result(net.op("ReLU", net.parameter("x", shape), name="relu"))
-    last = cli("infer", net.write(tmp_path)).out.splitlines()[-1:]
-    assert [line for line in last if line.endswith("or more")] == legend
 
 
 def test_infer_with_another_shape_as_json(cli: Any, model: Path) -> None:
@@ -106,14 +96,6 @@ def test_all_that_cannot_be_run_is_listed(cli: Any, tmp_path: Path) -> None:
     assert listed in result.err
 
 
-def test_show(cli: Any, model: Path) -> None:
-    out = cli("show", model, "--shape", "data=7,3").out
-    assert "test: IR version 11, 9 layers, opset1, opset8" in out
-    assert "MACs        24" in out
-    assert "parameters  7 elements in 2 constants" in out
-    assert "weights     32 bytes of a file of 32 bytes" in out
-
-
 def test_show_as_json(cli: Any, tmp_path: Path) -> None:
     net = Net()
     x = net.parameter("x", "?,3,8,8")
@@ -146,9 +128,6 @@ def test_ops(cli: Any) -> None:
     table = cli("ops").out
     assert f"{len(entries())} operation versions: " in table
     assert f"{len(tokenizer_entries())} operations of openvino_tokenizers" in table
-    page = cli("ops", "--markdown").out
-    assert page.startswith("# Operations\n")
-    assert "| Gather | 1, 7, 8 | Slices of ``data``" in page
 
 
 @pytest.mark.parametrize("command", ["run", "infer"])

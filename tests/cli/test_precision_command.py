@@ -59,26 +59,3 @@ def test_sets_of_inputs_in_a_folder(cli: Any, planted: Path, tmp_path: Path) -> 
     result = cli("precision", planted, "--to", "f16", "--inputs", tmp_path / "sets")
     assert result.status == 0
     assert "3 sets of inputs" in result.out
-    result = cli(
-        "precision", planted, "--to", "f16", "--inputs", tmp_path / "sets", "--save-inputs", tmp_path / "s.npz"
-    )
-    assert (result.status, "--save-inputs is for one set of inputs" in result.err) == (2, True)
-    result = cli("precision", planted, "--to", "f16", "--input", tmp_path / "sets")
-    assert (result.status, f"many inputs are given with --inputs {tmp_path / 'sets'}" in result.err) == (2, True)
-
-
-def test_errors_have_a_status_of_their_own(cli: Any, planted: Path) -> None:
-    result = cli("precision", planted, "--to", "f16", "--input", "x=[1,2]")
-    assert (result.status, "input 'x'" in result.err) == (2, True)
-
-
-def test_wrong_usage(cli: Any, planted: Path, tmp_path: Path) -> None:
-    assert cli("precision", planted).status == 2
-    assert cli("precision", planted, "--to", "f8").status == 2
-    result = cli("precision", planted, "--to", "int8", "-o", tmp_path / "a.xml")
-    assert result.status == 2
-    assert "NNCF" in result.err
-    result = cli("precision", planted, "--to", "f16", "--samples", 2, "--input", planted.parent / "x.npy")
-    assert result.status == 2
-    assert "give either it or --input" in result.err
-    assert cli("precision", planted, "--to", "f16", "--tolerance", "-1").status == 2

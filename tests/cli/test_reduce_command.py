@@ -43,18 +43,12 @@ def test_json(net: Path, tmp_path: Path, cli: Any) -> None:
     assert found["steps"][-1]["layers"] == 1
 
 
-def test_a_limit_of_runs(net: Path, tmp_path: Path, cli: Any) -> None:
-    done = cli("reduce", net, "--check", TANH, "-o", tmp_path / "small.xml", "--max-runs", 4)
-    assert done.out.endswith("after 4 runs, stopped by --max-runs 4\n")
-
-
 def test_inputs_as_for_a_run(net: Path, tmp_path: Path, cli: Any) -> None:
     small, saved = tmp_path / "small.xml", tmp_path / "saved.npz"
     arguments = ("--input", "x=[[1,2,3],[4,5,6]]", "--save-inputs", saved, "--max-runs", 4)
-    assert cli("reduce", net, "--check", TANH, "-o", small, *arguments).status == 0
+    done = cli("reduce", net, "--check", TANH, "-o", small, *arguments)
+    assert (done.status, done.out.endswith("after 4 runs, stopped by --max-runs 4\n")) == (0, True)
     assert np.load(saved)["x"].tolist() == [[1, 2, 3], [4, 5, 6]]
-    done = cli("reduce", net, "--check", TANH, "-o", small, "--input", "y=1,2")
-    assert (done.status, "no input 'y'" in done.err) == (2, True)
 
 
 def test_shapes_as_for_a_run(tmp_path: Path, cli: Any) -> None:
@@ -64,22 +58,3 @@ def test_shapes_as_for_a_run(tmp_path: Path, cli: Any) -> None:
     done = cli("reduce", model, "--check", TANH, "-o", small, "--shape", "x=5,3", "--max-runs", 3)
     assert done.status == 0
     assert str(ovir.read_model(small).inputs[0].shape) == "[5,3]"
-    assert cli("reduce", model, "--check", TANH, "-o", small, "--shape", "y=5,3").status == 2
-
-
-def test_wrong_usage(net: Path, tmp_path: Path, cli: Any) -> None:
-    small = tmp_path / "small.xml"
-    for arguments, message in [
-        (["--check", TANH, "-o", net], "a model would be overwritten"),
-        (["--check", "true {}", "-o", small], "status 0 for the whole model: there is no failure to look for"),
-        (["--check", "false {}", "-o", small], "status 1 even for a model without layers, so it does not look at"),
-        (["--check", TANH, "-o", small, "--max-runs", "2"], "max_runs must be at least 3"),
-        (["--check", "true", "-o", small], "the check command does not contain {}"),
-        (["--check", TANH, "-o", small, "--status", "3"], "status 7 for the whole model, not 3"),
-        (["--check", TANH, "-o", small, "--timeout", "0"], "'0' is not a number of seconds above 0"),
-        (["--check", TANH, "-o", small, "--max-runs", "-1"], "must be at least 0, got -1"),
-        (["-o", small], "--check"),
-    ]:
-        done = cli("reduce", net, *arguments)
-        assert (done.status, message in done.err) == (2, True), done
-    assert not small.exists()

@@ -282,27 +282,3 @@ def test_dask(net: Path, tmp_path: Path, cli: Any) -> None:
     inputs, folder = _write_inputs(tmp_path, 30), tmp_path / "out"
     assert cli("run", net, "--inputs", inputs, "--output", folder, "--dask", "local", "--workers", 2).status == 0
     _require_all(net, inputs, folder)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("--inputs in", "--inputs needs --output FOLDER"),
-        ("--inputs in --output out --seed 0", "--seed is for one set of inputs"),
-        ("--inputs in --output out --profile", "--profile is for one set of inputs"),
-        ("--inputs in --output out --batch 2 --tap a", "--batch and --tap exclude each other"),
-        ("--inputs in --output out --dask tcp://host:1 --workers 2", "give either it or the address of a cluster"),
-        ("--inputs nowhere --output out", "there is no such file or folder"),
-        ("--inputs in --output out --mean 3", "--mean applies to images, but no file of --inputs is one"),
-        ("--workers 2", "--workers is for many inputs"),
-        ("--resume", "--resume is for many inputs"),
-        ("--input in", "many inputs are given with --inputs in"),
-    ],
-)
-def test_wrong_usage(
-    net: Path, tmp_path: Path, cli: Any, monkeypatch: pytest.MonkeyPatch, arguments: str, message: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    _write_inputs(tmp_path, 1)
-    done = cli("run", net, *arguments.split())
-    assert (done.status, message in done.err) == (2, True), done.err

@@ -1,10 +1,10 @@
 """Strings go into the command line and come out of it as text."""
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+from support.command import Cli, require_row
 
 import ovir
 from ovir import opset15 as ops
@@ -23,31 +23,34 @@ def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "texts.xml"
 
 
-def values_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
-    assert main(["run", "texts.xml", "--json", *arguments]) == 0
-    values: list[str] = json.loads(capsys.readouterr().out)["outputs"][0]["values"]
-    return values
+RESULTS = r"""
+run texts.xml --json --input text=Hello => 0 => "values": ["Hello"]
+run texts.xml --json --input Hello => 0 => "values": ["Hello"]
+run texts.xml --json --input "text=a, b = [c]; 😀 'd'" => 0 => "values": ["a, b = [c]; \ud83d\ude00 'd'"]
+run texts.xml --json --input '' => 0 => "values": [""]
+run texts.xml --json --input 'text=[Hello, world]' => 0 => "values": ["Hello", "world"]
+run texts.xml --json --input 'text=["a, b", "c=d", "[e]"]' => 0 => "values": ["a, b", "c=d", "[e]"]
+run texts.xml --json --input '1 + 1 = 2' => 0 => "values": ["1 + 1 = 2"]
+run texts.xml --json --input text=a=b => 0 => "values": ["a=b"]
+run texts.xml --json --input text=lines.txt => 0 => "values": ["first, with = and [", "", "Gr\u00fc\u00dfe\u2028 \u65e5\u672c\u8a9e"]
+run texts.xml --json --input text=long.txt => 0 => long long
+run texts.xml --input text=long.txt => 0 => long ... && !"values"
+run texts.xml --input 'text=[A] b' => 2 => put in quotes
+run texts.xml --input 'text=[[a, b], [c]]' => 2 => different lengths
+run texts.xml --input text=\udcff => 2 => the text is not UTF-8
+run texts.xml --input text=empty.txt => 2 => the file is empty
+run texts.xml --input text=latin.txt => 2 => cannot read the texts
+run texts.xml --input a=b => 2 => a text with = is put in quotes and brackets: ["a = b"]
+"""
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        ("Hello", ["Hello"]),
-        ("a, b = [c]; \U0001f600 'd'", ["a, b = [c]; \U0001f600 'd'"]),
-        ("", [""]),
-        ("[Hello, world]", ["Hello", "world"]),
-        ('["a, b", "c=d", "[e]"]', ["a, b", "c=d", "[e]"]),
-    ],
-)
-@pytest.mark.usefixtures("texts")
-def test_texts_are_values(value: str, expected: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert values_of(capsys, "--input", f"text={value}") == expected
-    assert values_of(capsys, "--input", f"{'text=' if '=' in value else ''}{value}") == expected
-
-
-def test_each_line_of_a_file_is_a_text(texts: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("row", RESULTS.strip().splitlines())
+def test_texts_are_values(texts: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, row: str) -> None:
     texts.with_name("lines.txt").write_text("first, with = and [\r\n\nGrüße\u2028 日本語\n", "utf-8", newline="")
-    assert values_of(capsys, "--input", "text=lines.txt") == ["first, with = and [", "", "Grüße\u2028 日本語"]
+    texts.with_name("long.txt").write_text("long " * 1000)
+    texts.with_name("empty.txt").write_text("")
+    texts.with_name("latin.txt").write_bytes(b"Gr\xfc\xdfe\n")
+    require_row(cli, monkeypatch, row.replace("=\\udcff", "=\udcff"))
 
 
 def test_texts_are_shown_and_saved(texts: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -67,37 +70,6 @@ def test_texts_are_shown_and_saved(texts: Path, capsys: pytest.CaptureFixture[st
     pytest.importorskip("itables", reason="reports need itables")
     assert main(["run", "texts.xml", "--input", f"text=[{'word ' * 100}, b]", "--html", str(html)]) == 0
     assert "word " * 99 in html.read_text("utf-8")
-
-
-@pytest.mark.usefixtures("texts")
-def test_long_texts_are_cut_off_in_tables(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", "texts.xml", "--input", f"text={'long ' * 1000}"]) == 0
-    assert len(capsys.readouterr().out.splitlines()[1]) < 200
-    assert values_of(capsys, "--input", f"text={'long ' * 1000}") == ["long " * 1000]
-
-
-@pytest.mark.usefixtures("texts")
-def test_a_text_may_have_an_equals_sign(capsys: pytest.CaptureFixture[str]) -> None:
-    assert values_of(capsys, "--input", "1 + 1 = 2") == ["1 + 1 = 2"]
-    assert values_of(capsys, "--input", "text=a=b") == ["a=b"]
-
-
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        ("[A] b", "put in quotes"),
-        ("[[a, b], [c]]", "different lengths"),
-        ("\udcff", "the text is not UTF-8"),
-        ("empty.txt", "the file is empty"),
-        ("latin.txt", "cannot read the texts"),
-        ("a=b", 'a text with = is put in quotes and brackets: ["a = b"]'),
-    ],
-)
-def test_errors(value: str, message: str, texts: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    texts.with_name("empty.txt").write_text("")
-    texts.with_name("latin.txt").write_bytes(b"Gr\xfc\xdfe\n")
-    assert main(["run", "texts.xml", "--input", value if value == "a=b" else f"text={value}"]) == 2
-    assert message in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -50,10 +50,6 @@ def test_who_made_a_model_of_version_10(cli: Any, tmp_path: Path) -> None:
     assert "made by OpenVINO 2021.2.0, from tf\n" in cli("show", path).out
 
 
-def test_nothing_is_said_of_an_unknown_origin(cli: Any, model: Path) -> None:
-    assert "made by" not in cli("show", model).out
-
-
 @pytest.mark.parametrize(
     ("net", "text"),
     [

@@ -3,8 +3,8 @@
 Makes models of one operation each, of every version of every operation, with random attributes, shapes, element types,
 constants and memory layouts. Each is checked, inferred and run in a worker process with limits of time and memory. It
 is a fault if ovir blames itself, takes too long or too much memory, crashes, infers other types than a run gives, or
-gives results that depend on the layout of the inputs or on the processor. Models with faults are written to a folder, and the faults are
-listed once for each kind. ``tests/fuzz/test_operations.py`` does the same with a few hundred models.
+gives results that depend on the layout of the inputs or on the processor. Models with faults are written to a folder,
+and the faults are listed once for each kind. ``tests/fuzz/test_operations.py`` does the same with a few hundred models.
 
 With ``--broken FOLDER`` the models are files of the folder that are broken at random, see ``tests/support/mutants.py``.
 """
@@ -12,31 +12,21 @@ With ``--broken FOLDER`` the models are files of the folder that are broken at r
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import re
-import subprocess
 import sys
-import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
 if __name__ == "__main__":  # as a module of the repository, not of the tests
     sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1])]
 
-from support import mutants
+from fuzz.cases import Case
+from fuzz.trial import Trial, source_of, try_seed
+from ovir.workers.tasks import Tasks
 
-from fuzz.cases import Case, make_case
-from fuzz.trial import Trial, limit_memory, limit_processor_time, try_case
-
-_ROOTS = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1])]
-"""Where ``ovir`` and the modules of the tests are."""
-_CHUNK = 300
-_PATIENCE = 600  # seconds until a worker that does nothing is ended
+_CHUNK = 30
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -48,86 +38,29 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="write models with faults to this folder")
     parser.add_argument("--shares", action="store_true", help="list the share of models that ran for each operation")
-    parser.add_argument("--worker", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     flags = ["--extreme"] if options.extreme else ["--broken", *options.broken] if options.broken else []
-    if options.worker:
-        work(options.seed, options.count, Path(options.worker), flags)
-        return 0
     trials = []
     for trial in fuzz(options.seed, options.count, options.processes, flags):
         trials.append(trial)
         if trial.fault and options.keep:
-            keep(trial, options.keep, source_of(flags)(trial.seed))
+            keep(trial, options.keep, source_of(*flags)(trial.seed))
         if len(trials) % 10_000 == 0:
             print(f"{len(trials)} models, {sum(bool(t.fault) for t in trials)} with faults", flush=True)
     print(summary(trials, shares=options.shares))
     return 1 if any(trial.fault for trial in trials) else 0
 
 
-def source_of(flags: Sequence[str]) -> Callable[[int], Case]:
-    """Return the function that makes the model of a seed."""
-    if "--broken" not in flags:
-        return partial(make_case, extreme="--extreme" in flags)
-    files = mutants.seeds(flags[1:])
-
-    def broken(seed: int) -> Case:
-        name, text, weights = files[seed % len(files)]
-        return Case(Path(name).stem, mutants.mutate(text, seed), weights, [], [], {})  # type: ignore[arg-type]
-
-    return broken
-
-
 def fuzz(first: int, count: int, processes: int = 1, flags: Sequence[str] = ()) -> Iterator[Trial]:
-    """Try the models of these seeds in worker processes."""
-    starts = range(first, first + count, _CHUNK)
-    with ThreadPoolExecutor(processes) as pool:
-        for trials in pool.map(lambda start: _chunk(start, min(start + _CHUNK, first + count), flags), starts):
-            yield from trials
-
-
-def _chunk(start: int, end: int, flags: Sequence[str]) -> list[Trial]:
-    """Try the models of the seeds from start to end; a worker that crashes is replaced by another."""
-    found: list[Trial] = []
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
-    environment["PYTHONPATH"] = os.pathsep.join(_ROOTS)
-    while start < end:
-        with tempfile.TemporaryDirectory() as folder:
-            log = Path(folder) / "log"
-            command = [
-                sys.executable,
-                __file__,
-                "--seed",
-                str(start),
-                "--count",
-                str(end - start),
-                "--worker",
-                str(log),
-                *flags,
-            ]
-            try:
-                ended = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, env=environment)
-                why = f"the process ended with status {ended.returncode}: {ended.stderr.strip()[-200:]}"
-            except subprocess.TimeoutExpired:
-                why = "the process got stuck"
-            lines = log.read_text().splitlines() if log.exists() else []
-        found += [Trial(**json.loads(line)) for line in lines]
-        done = start + len(lines)
-        if done < end:
-            found.append(Trial(done, source_of(flags)(done).name, "crash", why, 0))
-        start = done + 1
-    return found
-
-
-def work(first: int, count: int, log: Path, flags: Sequence[str]) -> None:
-    """Try models in this process, and write a line for each to the log; those with flags once, because sums of extreme
-    numbers depend on their order."""
-    source = source_of(flags)
-    limit_memory()
-    with log.open("w", buffering=1) as file:
-        for seed in range(first, first + count):
-            limit_processor_time()
-            file.write(json.dumps(asdict(try_case(seed, source(seed), again=not flags))) + "\n")
+    """Try the models of these seeds in worker processes; one that crashes is replaced by another."""
+    seeds = range(first, first + count)
+    with Tasks(partial(try_seed, flags=flags), seeds, workers=processes, chunk=_CHUNK) as outcomes:
+        for outcome in outcomes:
+            if outcome.result is None:
+                name = source_of(*flags)(outcome.item).name
+                yield Trial(outcome.item, name, "crash", str(outcome.error), 0)
+            else:
+                yield outcome.result
 
 
 def keep(trial: Trial, folder: Path, case: Case) -> None:

@@ -7,15 +7,18 @@ import signal
 import time
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from support import mutants
 from support.layouts import OF_USERS, elements
 
 import ovir
-from fuzz.cases import Case
+from fuzz.cases import Case, make_case
 from ovir.analysis.input_sizes import fix_shapes
 from ovir.analysis.random_inputs import generate_inputs
 
@@ -81,13 +84,31 @@ def _limited(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGPROF, before)
 
 
-def try_case(seed: int, case: Case, *, again: bool = True) -> Trial:
-    """Try the model of a seed; with ``again``, also with its inputs in other layouts, and several times."""
+@cache
+def source_of(*flags: str) -> Callable[[int], Case]:
+    """Return the function that makes the model of a seed; see the options of ``fuzz.operations``."""
+    if "--broken" not in flags:
+        return partial(make_case, extreme="--extreme" in flags)
+    files = mutants.seeds(flags[1:])
+
+    def broken(seed: int) -> Case:
+        name, text, weights = files[seed % len(files)]
+        return Case(Path(name).stem, mutants.mutate(text, seed), weights, [], [], {})  # type: ignore[arg-type]
+
+    return broken
+
+
+def try_seed(seed: int, *, flags: Sequence[str] = ()) -> Trial:
+    """Make the model of a seed and try it; with flags only once, because sums of extreme numbers depend on their order.
+    This process may do nothing but trials."""
+    limit_memory()
+    limit_processor_time()
+    case = source_of(*flags)(seed)
     start = time.process_time()
     status, fault = "late", None
     try:
         with _limited(SECONDS), _without_undefined_integers():
-            status = _try(case, seed, again=again)
+            status = _try(case, seed, again=not flags)
     except _LateError:
         stage = _stage[0]
         if stage != "run" or not has_large_numbers(case):

@@ -20,6 +20,18 @@ def numbers(*shape: int) -> Array:
     return np.random.default_rng(7).standard_normal(shape).astype(np.float32)
 
 
+def of(make: Callable[[Layer], object], *sizes: int) -> Callable[[], Made]:
+    """Return a maker of a model that computes outputs of one input; -1 in the sizes is 3 in the run."""
+
+    def made() -> Made:
+        x = opset8.parameter(list(sizes), "f32", name="x")
+        found = make(x)
+        outputs = found if isinstance(found, list) else [found]
+        return ovir.Model(outputs, [x]), {"x": numbers(*(3 if size < 0 else size for size in sizes))}
+
+    return made
+
+
 def masked_attention() -> Made:
     heads = [opset8.parameter([1, 2, 4, 8], "f32", name=name) for name in "qkv"]
     mask = opset8.parameter([1, 1, 4, 4], "boolean", name="mask")
@@ -47,17 +59,6 @@ def loop_output() -> Made:
     return ovir.Model([loop.get_iter_value(inner.outputs[0], -1)], [x]), {"x": numbers(2, 3, 4)}
 
 
-def reflected() -> Made:
-    x = opset8.parameter([1, 5, 1], "f32", name="x")
-    return ovir.Model([opset8.pad(x, [0, 2, 0], [0, 1, 0], "reflect", name="pad")], [x]), {"x": numbers(1, 5, 1)}
-
-
-def largest() -> Made:
-    x = opset8.parameter([-1, 5], "f32", name="x")
-    found = opset8.topk(x, 1, -1, "max", "value", index_element_type="i32", name="largest")
-    return ovir.Model(list(found.outputs), [x]), {"x": numbers(3, 5)}
-
-
 def gathered() -> Made:
     x = opset8.parameter([2, 5, 3], "f32", name="x")
     i = opset8.parameter([2, 4], "i64", name="i")
@@ -82,18 +83,6 @@ def two_grids() -> Made:
     return ovir.Model(found, [x, *grids]), inputs
 
 
-def positions() -> Made:
-    x = opset8.parameter([2, 3], "f32", name="x")
-    found = opset8.non_zero(x, "i64", name="found")
-    return ovir.Model([opset8.abs(found), opset8.negative(found)], [x]), {"x": numbers(2, 3)}
-
-
-def adaptive_pool() -> Made:
-    x = opset8.parameter([1, 2, 6, 7], "f32", name="x")
-    found = opset8.adaptive_max_pool(x, [3, 2], index_element_type="i64", name="pooled")
-    return ovir.Model(list(found.outputs), [x]), {"x": numbers(1, 2, 6, 7)}
-
-
 def selected() -> Made:
     x = opset8.parameter([-1, 1], "f32", name="x")
     other = opset8.parameter([1, 3], "f32", name="other")
@@ -102,11 +91,6 @@ def selected() -> Made:
         opset8.select(np.bool_([False, False, False]), x, opset8.constant(np.float32(2))),
     ]
     return ovir.Model(found, [x, other]), {"x": numbers(2, 1), "other": numbers(1, 3)}
-
-
-def softsigns() -> Made:
-    x = opset8.parameter([2, 6], "f32", name="x")
-    return ovir.Model([opset9.softsign(opset8.relu(x), name="softsign")], [x]), {"x": numbers(2, 6)}
 
 
 def groups_in_a_body() -> Made:
@@ -127,16 +111,6 @@ def groups_in_a_body() -> Made:
     return ovir.Model([out], [x, condition]), {"x": numbers(2, 4, 3), "condition": np.bool_(True)}
 
 
-def weights_of_4_bits() -> Made:
-    x = opset8.parameter([2, 4], "f32", name="x")
-    codes = np.arange(20).reshape(5, 4) % 13
-    weights = opset8.subtract(
-        opset8.convert(opset8.constant(codes, "u4", name="codes"), "f32"),
-        opset8.convert(opset8.constant(codes[:, :1] // 2 - 2, "i4"), "f32"),
-    )
-    return ovir.Model([opset8.matmul(x, weights, False, True, name="product")], [x]), {"x": numbers(2, 4)}
-
-
 def long_window(dilation: int, make: str = "convolution") -> Callable[[], Made]:
     def made() -> Made:
         x = opset8.parameter([-1, 2, -1, 5], "f32", name="x")
@@ -148,15 +122,26 @@ def long_window(dilation: int, make: str = "convolution") -> Callable[[], Made]:
     return made
 
 
-def resized(*sizes: int, axes: list[int]) -> Callable[[], Made]:
-    def made() -> Made:
-        x = opset8.parameter(list(sizes), "f32", name="x")
-        scales = np.float32([2] * len(axes))
-        after = np.int64([2 * sizes[axis] for axis in axes])
-        out = opset8.interpolate(x, after, scales, "linear_onnx", "sizes", axes=np.int64(axes), name="larger")
-        return ovir.Model([out], [x]), {"x": numbers(*sizes)}
+def read_twice(x: Layer) -> list[Layer]:
+    found = opset8.non_zero(x, "i64", name="found")
+    return [opset8.abs(found), opset8.negative(found)]
 
-    return made
+
+def product_of_4_bits(x: Layer) -> Layer:
+    codes = np.arange(20).reshape(5, 4) % 13
+    weights = opset8.subtract(
+        opset8.convert(opset8.constant(codes, "u4", name="codes"), "f32"),
+        opset8.convert(opset8.constant(codes[:, :1] // 2 - 2, "i4"), "f32"),
+    )
+    return opset8.matmul(x, weights, False, True, name="product")
+
+
+def resized(*sizes: int, axes: list[int]) -> Callable[[], Made]:
+    scales, after = np.float32([2] * len(axes)), np.int64([2 * sizes[axis] for axis in axes])
+    return of(
+        lambda x: opset8.interpolate(x, after, scales, "linear_onnx", "sizes", axes=np.int64(axes), name="larger"),
+        *sizes,
+    )
 
 
 def sums(equation: str, *shapes: list[int]) -> Callable[[], Made]:
@@ -220,48 +205,41 @@ def clipped(cell: bool) -> Made:
     return ovir.Model(list(found.outputs) if cell else [found], [x, h, c]), {n: numbers(*s) for n, s in sizes.items()}
 
 
-def scalar_axis() -> Made:
-    x = opset8.parameter([2, 5], "f32", name="x")
-    return ovir.Model([opset8.unsqueeze(x, np.int64(1), name="unsqueezed")], [x]), {"x": numbers(2, 5)}
-
-
-def transform(make: Callable[[Layer], Layer], *inner: int) -> Callable[[], Made]:
-    def made() -> Made:
-        x = opset8.parameter([-1, *inner], "f32", name="x")
-        return ovir.Model([make(x)], [x]), {"x": numbers(3, *inner)}
-
-    return made
-
-
 REWRITTEN = {
     "boolean_mask": ("2024.6", masked_attention),
     "parts_along_the_first_axis": ("2022.3", split_shape),
     "output_of_a_loop": ("2022.3", loop_output),
-    "reflection_beside_a_size_of_1": ("2022.1", reflected),
-    "largest_along_the_last_axis": ("2022.1", largest),
+    "reflection_beside_a_size_of_1": (
+        "2022.1",
+        of(lambda x: opset8.pad(x, [0, 2, 0], [0, 1, 0], "reflect", name="pad"), 1, 5, 1),
+    ),
+    "largest_along_the_last_axis": ("2022.1", of(lambda x: list(opset8.topk(x, 1, -1, "max", "value").outputs), -1, 5)),
     "gather_in_batches": ("2022.1", gathered),
     "regions_of_unknown_number": ("2022.3", regions),
     "sampled_grid": ("2022.3", two_grids),
-    "positions_read_twice": ("2022.1", positions),
-    "positions_of_64_bits": ("2024.6", adaptive_pool),
+    "positions_read_twice": ("2022.1", of(read_twice, 2, 3)),
+    "positions_of_64_bits": (
+        "2024.6",
+        of(lambda x: list(opset8.adaptive_max_pool(x, [3, 2], "i64").outputs), 1, 2, 6, 7),
+    ),
     "selection_of_one_input": ("2022.3", selected),
-    "softsign_behind_others": ("2024.6", softsigns),
+    "softsign_behind_others": ("2024.6", of(lambda x: opset9.softsign(opset8.relu(x), name="softsign"), 2, 6)),
     "groups_in_a_body": ("2024.6", groups_in_a_body),
-    "numbers_of_4_bits": ("2022.3", weights_of_4_bits),
+    "numbers_of_4_bits": ("2022.3", of(product_of_4_bits, 2, 4)),
     "window_of_unknown_sizes": ("2022.1", long_window(1)),
     "window_of_groups": ("2022.1", long_window(1, "group_convolution")),
     "dilated_window_of_unknown_sizes": ("2023.3", long_window(2)),
     "resized_first_axes": ("2021.4", resized(1, 4, 5, 3, axes=[1, 2])),
     "resized_axes_of_three": ("2024.6", resized(3, 4, 5, axes=[0, 1])),
-    "axis_that_is_a_scalar": ("2021.4", scalar_axis),
-    "transform_of_unknown_sizes": ("2022.3", transform(lambda x: opset9.rdft(x, [1]), 7)),
-    "transform_of_pairs": ("2022.1", transform(lambda x: opset8.dft(x, [-1]), 6, 2)),
-    "inverse_transform_of_pairs": ("2022.1", transform(lambda x: opset8.idft(x, [1]), 5, 2)),
+    "axis_that_is_a_scalar": ("2021.4", of(lambda x: opset8.unsqueeze(x, np.int64(1), name="unsqueezed"), 2, 5)),
+    "transform_of_unknown_sizes": ("2022.3", of(lambda x: opset9.rdft(x, [1]), -1, 7)),
+    "transform_of_pairs": ("2022.1", of(lambda x: opset8.dft(x, [-1]), -1, 6, 2)),
+    "inverse_transform_of_pairs": ("2022.1", of(lambda x: opset8.idft(x, [1]), -1, 5, 2)),
     **{f"clamp_without_an_end {ends}": ("2025.4", make) for ends, make in ENDS.items()},
     "attribute_that_is_not_finite": ("2024.6", lambda: clipped(cell=True)),
     "attribute_that_is_not_finite, of one output": ("2022.3", lambda: clipped(cell=False)),
     **{f"other_equations {equation}": ("2025.3", make) for equation, make in EQUATIONS.items()},
-    "inverse_transform_to_numbers": ("2022.3", transform(lambda x: opset9.irdft(x, [-1], [8]), 5, 2)),
+    "inverse_transform_to_numbers": ("2022.3", of(lambda x: opset9.irdft(x, [-1], [8]), -1, 5, 2)),
 }
 
 

@@ -133,8 +133,6 @@ def test_boxes_of_one_class_each() -> None:
     assert op.run(boxes, np.array(scores, np.float32), np.array([-1, 1], np.int32))[2].tolist() == [0, 2]
     with pytest.raises(OperatorError, match=r"roisnum \[2,2\] counts 4 boxes, but there are 3"):
         op.run(boxes, np.array(scores, np.float32), np.array([2, 2]))
-    with pytest.raises(OperatorError, match=r"boxes must have shape \[2,3,4\], got \[2,2,4\]"):
-        op.run(boxes[:, :2], np.array(scores, np.float32), np.array([1]))
 
 
 # ----- MatrixNms

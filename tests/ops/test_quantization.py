@@ -11,7 +11,6 @@ from ovir.core.element_types import f32
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
-from ovir.ops.base.operator import Operator
 from ovir.ops.quantization import FakeConvert, FakeQuantize
 
 NAN, INF = np.nan, np.inf
@@ -152,7 +151,5 @@ def test_large_data_and_none_at_all() -> None:
 
 
 def test_sizes_that_meet_only_in_a_run() -> None:
-    ops: list[tuple[Operator, int]] = [(FakeQuantize(levels=4), 4), (FakeConvert(destination_type="f8e4m3"), 1)]
-    for op, others in ops:
-        with pytest.raises(OperatorError, match=r"of shape \[2\] cannot be broadcast"):
-            op.run(np.ones(3, np.float32), *[np.ones(2, np.float32)] * others)
+    with pytest.raises(OperatorError, match=r"of shape \[2\] cannot be broadcast"):
+        FakeQuantize(levels=4).run(np.ones(3, np.float32), *[np.ones(2, np.float32)] * 4)

@@ -219,13 +219,6 @@ def test_lengths_outside(length: int) -> None:
     assert error.value.message == message
 
 
-def test_weights_that_fit_only_by_broadcasting() -> None:
-    x, h, w, r, b = cell_inputs("gru", 2, 3, 4)
-    for broken in ((w[:1], r, b), (w, r, b[:1])):
-        with pytest.raises(OperatorError, match="do not match R of shape"):
-            GRUCell().run(x, h, *broken)
-
-
 # --------------------------------------------------------------------------- inference
 
 

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 import ovir
-from benchmarks.releases import OldRuntime, RefusedError
+from benchmarks.releases import OldRuntime
 from ovir import opset1, opset8, opset9, opset11, opset12, opset13, opset14, opset16
 from ovir.core.arrays import Array
+from ovir.debugging.engines.process import EngineDiedError, EngineError
 from ovir.graph.layers import Layer
 from ovir.lowering.releases import IR_VERSION_11, newest_opset, parse_release
 
@@ -108,9 +109,8 @@ def test_a_release_refuses_operations_that_are_newer(name: str, runtime: OldRunt
     if newest <= newest_opset(parse_release(runtime.release)):
         pytest.skip(f"OpenVINO {runtime.release} knows opset{newest}")
     path = save(model, runtime.release, tmp_path / "model.xml")
-    with pytest.raises(RefusedError) as error:
+    with pytest.raises(EngineError, match=r"cannot (compile|run) the model"):
         runtime.run(path, model, steps)
-    assert error.value.stage == "read"
 
 
 def test_a_release_runs_after_a_crash(runtime: OldRuntime, tmp_path: Path) -> None:
@@ -120,19 +120,16 @@ def test_a_release_runs_after_a_crash(runtime: OldRuntime, tmp_path: Path) -> No
     path = save(model, runtime.release, tmp_path / "model.xml")
     steps = [{"x": np.float32([-1, 2])}]
     runtime.run(path, model, steps)
-    assert runtime.process is not None
-    runtime.process.kill()
-    with pytest.raises(RefusedError, match="crash: the process ended"):
+    assert runtime._process is not None
+    runtime._process.kill()
+    with pytest.raises(EngineDiedError, match="the process ended"):
         runtime.run(path, model, steps)
     assert runtime.run(path, model, steps)[0][0].tolist() == [1, 2]
 
 
-def test_random_models_are_lowered_for_a_release(runtime: OldRuntime, tmp_path: Path) -> None:
+def test_random_models_are_lowered_for_a_release(runtime: OldRuntime) -> None:
     if parse_release(runtime.release) < IR_VERSION_11:
         pytest.skip("OpenVINO before 2022.1 has another Python interface")
-    python = tmp_path / "python"
-    python.write_text(f'#!/bin/sh\nPYTHONPATH="{runtime.folder}" exec "{runtime.interpreter}" -s "$@"\n')
-    python.chmod(0o700)
-    found = ovir.fuzz(f"runtime:{runtime.release}={python}", ops="^(Sigmoid|Tanh)-1$", models=6)
+    found = ovir.fuzz(f"runtime:{runtime.release}={runtime.interpreter}", ops="^(Sigmoid|Tanh)-1$", models=6)
     assert runtime.release in found.description
     assert found.compared > 3

@@ -230,38 +230,6 @@ def test_free_memory_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
         assert [array.dtype for array in plan.constants.values()] == [np.float32]
 
 
-@pytest.mark.parametrize("shape", [(), (1,), (1, 1), (ROWS, 1), (COLUMNS,)])
-@pytest.mark.parametrize("element_type", ["f16", "bf16", "f32"])
-@pytest.mark.parametrize("name", ["Multiply", "Subtract"])
-def test_factors_of_weights_that_are_no_codes(name: str, element_type: str, shape: tuple[int, ...]) -> None:
-    x = ops.parameter([2, COLUMNS], "f32")
-    numbers = np.random.default_rng(0).integers(-9, 9, (ROWS, COLUMNS)).astype(np.float64)
-    factor = np.random.default_rng(1).choice([0.5, 2, 4], shape)
-    layer, function = (ops.multiply, np.multiply) if name == "Multiply" else (ops.subtract, np.subtract)
-    stored = ops.constant(numbers.astype(ElementType.parse(element_type).to_dtype()), element_type)
-    weights = layer(ops.convert(stored, "f32"), ops.constant(factor.astype(np.float32)))
-    model = ovir.Model([ops.matmul(x, weights, False, True)], [x])
-    for keep_compressed in (None, True, False):
-        result = ovir.compile_model(model, keep_compressed=keep_compressed)(np.ones((2, COLUMNS), np.float32))[0]
-        np.testing.assert_array_equal(result, [function(numbers, factor).sum(1)] * 2)
-
-
-def test_products_with_groups_whose_zero_points_share_bytes_with_other_rows() -> None:
-    net = Net()
-    codes = net.op("Convert", packed(net, "u4", 32, 7, GROUP), destination_type="f16")
-    zero_point = net.op("Convert", packed(net, "u4", 32, 7, 1), destination_type="f16")
-    scale = net.const(np.random.default_rng(1).uniform(0.01, 0.02, (32, 7, 1)).astype(np.float16))
-    weights = net.op("Multiply", net.op("Subtract", codes, zero_point), scale)
-    weights = net.op("Reshape", weights, net.const(np.int64([32, 7 * GROUP])), special_zero="false")
-    weights = net.op("Convert", weights, destination_type="f32")
-    net.result(net.op("MatMul", net.parameter("x", "?,?,224"), weights, transpose_b="true", name="product"))
-    request = net.compiled(keep_compressed=True).create_infer_request()
-    once = net.compiled(keep_compressed=False)
-    for rows in (1, 30, 1):
-        x = np.random.default_rng(rows).standard_normal((2, rows, 7 * GROUP)).astype(np.float32)
-        np.testing.assert_allclose(request.infer([x])[0], once([x])[0], rtol=1e-4, atol=1e-4)
-
-
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("element_type", ["f16", "bf16"])
 def test_products_with_weights_of_16_bits(element_type: str, transposed: bool) -> None:
@@ -289,22 +257,6 @@ def test_products_with_infinite_weights() -> None:
     net.result(net.op("MatMul", net.parameter("x", "1,256"), constant, transpose_b="true"))
     result = net.compiled(keep_compressed=True)([np.ones((1, COLUMNS), np.float32)])[0]
     np.testing.assert_array_equal(result[0, :5], np.float32([256, np.inf, -np.inf, np.nan, 256]))
-
-
-@pytest.mark.parametrize("scale_axis", [0, 1])
-@pytest.mark.parametrize("swapped", [False, True])
-def test_codes_with_other_scales(scale_axis: int, swapped: bool) -> None:
-    """Scales for columns, and a product with the scale as the first factor."""
-    net = Net()
-    codes = net.op("Convert", packed(net, "u8", ROWS, COLUMNS), destination_type="f16")
-    shape = (ROWS, 1) if scale_axis == 0 else (1, COLUMNS)
-    scale = net.const(np.random.default_rng(1).uniform(0.01, 0.02, shape).astype(np.float16))
-    weights = net.op("Multiply", *((scale, codes) if swapped else (codes, scale)))
-    weights = net.op("Convert", weights, destination_type="f32")
-    net.result(net.op("MatMul", net.parameter("x", "?,256"), weights, transpose_b="true"))
-    x = np.random.default_rng(2).standard_normal((3, COLUMNS)).astype(np.float32)
-    decompressed_once, kept, _ = both_ways(net, {"x": x})
-    np.testing.assert_allclose(kept, decompressed_once, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("grouped", [False, True])
@@ -399,16 +351,6 @@ def test_layers_before_kept_weights_can_be_tapped(name: str) -> None:
     kept = net.compiled(keep_compressed=True)(feeds, taps=[name])
     np.testing.assert_allclose(kept.taps[name][0], expected.taps[name][0], rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(kept[0], expected[0], rtol=1e-4, atol=1e-4)
-
-
-def test_numbers_of_two_bytes_are_kept_too() -> None:
-    net = Net()
-    table = net.const(np.random.default_rng(0).standard_normal((ROWS, COLUMNS)).astype(np.float16))
-    weights = net.op("Convert", table, destination_type="f32")
-    net.result(net.op("MatMul", net.parameter("x", "1,256"), weights, transpose_b="true", name="product"))
-    decompressed_once, kept, steps = both_ways(net, {"x": np.ones((1, COLUMNS), np.float32)})
-    assert steps == ["product"]
-    np.testing.assert_allclose(kept, decompressed_once, rtol=1e-4)
 
 
 MEASURE = """

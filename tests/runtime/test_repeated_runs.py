@@ -41,14 +41,6 @@ def check_products(net: Net, element_type: str, *calls: tuple[tuple[int, ...], t
 
 
 @pytest.mark.parametrize("element_type", MATMUL_TYPES)
-def test_products_of_static_shapes(element_type: str) -> None:
-    net = Net()
-    product = net.op("MatMul", net.parameter("a", "2,3", element_type), net.parameter("b", "3,2", element_type))
-    net.result(net.op("Maximum", product, product))
-    check_products(net, element_type, ((2, 3), (3, 2)))
-
-
-@pytest.mark.parametrize("element_type", MATMUL_TYPES)
 @pytest.mark.parametrize("shapes", [("?,?", "?,?"), ("2,?", "?,2"), ("...", "...")])
 def test_products_of_sizes_that_the_run_shows(element_type: str, shapes: tuple[str, str]) -> None:
     net = Net()

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from lxml import etree
 
 import ovir
@@ -73,3 +74,15 @@ ITERATOR = f"""{RELU}<port_map><input external_port_id="0" internal_layer_id="0"
 {layer_text(2, "Result", RESULT)}
 </layers><edges><edge from-layer="0" from-port="0" to-layer="1" to-port="0"/>
 <edge from-layer="1" from-port="1" to-layer="2" to-port="0"/></edges></body>"""
+
+
+def gather_net() -> Net:
+    """out = data[indices], data [?,3] and indices i64[4]; then a MatMul with a constant, and SoftMax."""
+    net = Net()
+    data, indices = net.parameter("data", "?,3"), net.parameter("indices", "4", "i64")
+    rows = net.op("Gather", data, indices, net.const(np.int64(0)), name="rows", opset=8)
+    weights = net.const(np.eye(3, 2, dtype=np.float32), name="weights")
+    product = net.op("MatMul", rows, weights, name="product")
+    net.result(net.op("SoftMax", product, name="probabilities", opset=8, axis=1))
+    net.result(rows)
+    return net

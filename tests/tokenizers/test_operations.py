@@ -16,6 +16,12 @@ from ovir.tokenizers.patterns import runs_of_classes, searched
 NOTHING = np.zeros(0, np.uint8)
 
 
+def matched(kind: str, *inputs: Array, **options: Any) -> list[Array]:
+    """Return the outputs of an operation that searches a pattern."""
+    pytest.importorskip("regex", reason="regex, of the extra tokenizers, is not installed")
+    return run(kind, *inputs, **options)
+
+
 def rows(*words: list[str | bytes]) -> tuple[Array, ...]:
     """Return rows of strings."""
     ends = np.cumsum([len(row) for row in words], dtype=np.int32)
@@ -73,25 +79,43 @@ def test_bytes_and_the_characters_that_stand_for_them() -> None:
         run("CharsToBytes", *rows(["€"]), outputs=3)
 
 
-def test_byte_tokens() -> None:
-    found = run("ByteFallback", *strings("<0x0A>", "<0xFF>", "<user>", "x"), outputs=3)
-    assert unpacked(*found) == [b"\n", b"\xff", b"<user>", b"x"]
+NFC, NFD, NFKC, NFKD = ({"normalization_form": form, "remove_extra_whitespaces": "false"} for form in ("nfc", "nfd", "nfkc", "nfkd"))  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("source", "replaced", "left_out"),
+    ("kind", "source", "attributes", "expected"),
     [
-        (b"a\xc3\xa9b", "aéb", "aéb"),
-        (b"a\xc3", "a\ufffd", "a"),
-        (b"\xe2\x82x\x80", "\ufffdx\ufffd", "x"),
-        (b"\xc0\xaf\xe0\x80\xaf", "\ufffd" * 5, ""),
-        (b"\xf0\x9f\x98\xf0\x9f\x98\x80", "\ufffd\U0001f600", "\U0001f600"),
-        (b"\xff\xf8", "\ufffd\ufffd", ""),
+        ("ByteFallback", "<0x0A>", {}, "\n"),
+        ("ByteFallback", "<0xFF>", {}, b"\xff"),
+        ("ByteFallback", "<user>", {}, "<user>"),
+        ("UTF8Validate", b"a\xc3\xa9b", {"replace_mode": "true"}, "aéb"),
+        ("UTF8Validate", b"a\xc3\xa9b", {}, "aéb"),
+        ("UTF8Validate", b"a\xc3", {"replace_mode": "true"}, "a\ufffd"),
+        ("UTF8Validate", b"a\xc3", {}, "a"),
+        ("UTF8Validate", b"\xe2\x82x\x80", {"replace_mode": "true"}, "\ufffdx\ufffd"),
+        ("UTF8Validate", b"\xe2\x82x\x80", {}, "x"),
+        ("UTF8Validate", b"\xc0\xaf\xe0\x80\xaf", {"replace_mode": "true"}, "\ufffd" * 5),
+        ("UTF8Validate", b"\xc0\xaf\xe0\x80\xaf", {}, ""),
+        ("UTF8Validate", b"\xf0\x9f\x98\xf0\x9f\x98\x80", {"replace_mode": "true"}, "\ufffd\U0001f600"),
+        ("UTF8Validate", b"\xf0\x9f\x98\xf0\x9f\x98\x80", {}, "\U0001f600"),
+        ("UTF8Validate", b"\xff\xf8", {"replace_mode": "true"}, "\ufffd\ufffd"),
+        ("UTF8Validate", b"\xff\xf8", {}, ""),
+        ("CaseFold", "AÄ", {}, "aÄ"),
+        ("CaseFold", "AÄ", {"encoding": "utf-8"}, "aä"),
+        ("NormalizeUnicode", " é  x", {"normalization_form": "NFD"}, b" e\xcc\x81  x"),
+        ("CharsMapNormalization", "é", NFD, "e\u0301"),
+        ("CharsMapNormalization", "e\u0301 q\u0323\u0307", NFC, "é q\u0323\u0307"),
+        ("CharsMapNormalization", "ﬁ①ｶﾞ", NFKC, "fi1ガ"),
+        ("CharsMapNormalization", "ÀßẞΣİ", {**NFC, "normalization_form": "identity", "case_fold": "true"}, "àßßσİ"),
+        ("CharsMapNormalization", "Å㎏", {**NFKD, "case_fold": "true"}, "a\u030akg"),
+        ("CharsMapNormalization", "  a   b ", {"normalization_form": "nfd"}, "a b"),
+        ("CharsMapNormalization", "a b", {**NFC, "add_dummy_prefix": "true", "escape_whitespaces": "true"}, "▁a▁b"),
+        ("CharsMapNormalization", b"a\xffb", NFC, "a\ufffdb"),
     ],
 )
-def test_utf_8_is_validated(source: bytes, replaced: str, left_out: str) -> None:
-    for mode, expected in (("true", replaced), ("false", left_out)):
-        assert unpacked(*run("UTF8Validate", *strings(source), outputs=3, replace_mode=mode)) == [expected.encode()]
+def test_strings_are_changed(kind: str, source: str | bytes, attributes: dict[str, str], expected: str | bytes) -> None:
+    wanted = expected.encode() if isinstance(expected, str) else expected
+    assert unpacked(*run(kind, *strings(source), outputs=3, **attributes)) == [wanted]
 
 
 def test_rows_are_fused() -> None:
@@ -116,46 +140,18 @@ def test_rows_are_fused() -> None:
     ],
 )
 def test_patterns_are_replaced(pattern: str, replacement: str, source: str, expected: str) -> None:
-    pytest.importorskip("regex", reason="regex, of the extra tokenizers, is not installed")
     pattern = pattern.replace(r"\u0558", r"\p{L}")
-    found = run("RegexNormalization", *strings(source), text(pattern), text(replacement), outputs=3)
+    found = matched("RegexNormalization", *strings(source), text(pattern), text(replacement), outputs=3)
     assert unpacked(*found) == [expected.encode()]
 
 
 def test_strings_may_be_left_as_they_are() -> None:
-    pytest.importorskip("regex", reason="regex, of the extra tokenizers, is not installed")
-    found = run(
+    found = matched(
         "RegexNormalization", *strings("aa", "aa"), np.array([True, False]), text("a"), text("b"), outputs=4,
         global_replace="false",
     )  # fmt: skip
     assert unpacked(*found[:3]) == [b"aa", b"ba"]
     assert found[3].tolist() == [True, False]
-
-
-@pytest.mark.parametrize(
-    ("attributes", "source", "expected"),
-    [
-        ({"normalization_form": "nfd"}, "é", "e\u0301"),
-        ({"normalization_form": "nfc"}, "e\u0301 q\u0323\u0307", "é q\u0323\u0307"),
-        ({"normalization_form": "nfkc"}, "ﬁ①ｶﾞ", "fi1ガ"),
-        ({"normalization_form": "identity", "case_fold": "true"}, "ÀßẞΣİ", "àßßσİ"),
-        ({"normalization_form": "nfkd", "case_fold": "true"}, "Å㎏", "a\u030akg"),
-        ({"normalization_form": "nfd", "remove_extra_whitespaces": "true"}, "  a   b ", "a b"),
-        ({"normalization_form": "nfc", "add_dummy_prefix": "true", "escape_whitespaces": "true"}, "a b", "▁a▁b"),
-        ({"normalization_form": "nfc"}, b"a\xffb", "a\ufffdb"),
-    ],
-)
-def test_characters_are_mapped(attributes: dict[str, str], source: str | bytes, expected: str) -> None:
-    options = {"remove_extra_whitespaces": "false", **attributes}
-    assert unpacked(*run("CharsMapNormalization", *strings(source), outputs=3, **options)) == [expected.encode()]
-
-
-def test_older_operations_that_normalize() -> None:
-    assert unpacked(*run("CaseFold", *strings("AÄ"), outputs=3)) == ["aÄ".encode()]
-    assert unpacked(*run("CaseFold", *strings("AÄ"), outputs=3, encoding="utf-8")) == ["aä".encode()]
-    assert unpacked(*run("NormalizeUnicode", *strings(" é  x"), outputs=3, normalization_form="NFD")) == [
-        b" e\xcc\x81  x"
-    ]
 
 
 def test_a_map_that_is_truncated() -> None:
@@ -182,21 +178,19 @@ def test_a_map_that_is_truncated() -> None:
     ],
 )
 def test_strings_are_split(source: str | bytes, attributes: dict[str, Any], expected: list[str | bytes]) -> None:
-    pytest.importorskip("regex", reason="regex, of the extra tokenizers, is not installed")
-    (found,) = words(run("RegexSplit", *rows([source]), text("[, ]"), outputs=5, **attributes))
+    (found,) = words(matched("RegexSplit", *rows([source]), text("[, ]"), outputs=5, **attributes))
     assert found == [word.encode() if isinstance(word, str) else word for word in expected]
 
 
 def test_special_tokens_are_left_as_they_are() -> None:
-    pytest.importorskip("regex", reason="regex, of the extra tokenizers, is not installed")
     pattern = text(r"(<s>|<é>)(?:\s*)|(?:\s*)(<m>)|x+")
-    found = run("SpecialTokensSplit", *rows(["ä<s> b<é>", "é <m>cxx"], [""]), pattern, outputs=6)
+    found = matched("SpecialTokensSplit", *rows(["ä<s> b<é>", "é <m>cxx"], [""]), pattern, outputs=6)
     assert words(found) == [
         ["ä".encode(), b"<s>", b"b", "<é>".encode(), "é".encode(), b"<m>", b"c", b"xx"],
         [],
     ]
     assert found[5].tolist() == [False, True, False, True] * 2
-    again = run("RegexSplit", *found, text("."), outputs=6, behaviour="isolate")
+    again = matched("RegexSplit", *found, text("."), outputs=6, behaviour="isolate")
     assert words(again)[0] == words(found)[0]
 
 
@@ -210,12 +204,11 @@ def test_characters_and_their_places_in_the_bytes(count: int) -> None:
 
 
 def test_a_pattern_is_searched_once_in_each_word(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("regex", reason="regex, of the extra tokenizers, is not installed")
     seen: list[bytes] = []
     original = splitting.searched
     monkeypatch.setattr(splitting, "searched", lambda word: seen.append(word) or original(word))
     split = rows(["a-b", "é-", "a-b"], ["é-", "a-b"])
-    found = run("RegexSplit", *split, text("-(?!x)"), outputs=5, behaviour="isolate")
+    found = matched("RegexSplit", *split, text("-(?!x)"), outputs=5, behaviour="isolate")
     assert [[word.decode() for word in row] for row in words(found)] == [
         ["a", "-", "b", "é", "-", "a", "-", "b"],
         ["é", "-", "a", "-", "b"],
@@ -247,11 +240,10 @@ def long_text(seed: int) -> str:
                                         {"behaviour": "mergedwithnext"}, {"behaviour": "mergedwithprevious"}])  # fmt: skip
 def test_splits_at_classes_of_characters(pattern: str, attributes: dict[str, str]) -> None:
     """Other patterns are searched in each string; ``(?=)`` makes a pattern such a one and changes no match."""
-    pytest.importorskip("regex", reason="regex, of the extra tokenizers, is not installed")
     some = rows([long_text(1), ""], [], [long_text(2), "a", long_text(3)])
-    split = run("SpecialTokensSplit", *some, text(r"(<s>)(?:\s*)"), outputs=6)  # leaves gaps between strings
+    split = matched("SpecialTokensSplit", *some, text(r"(<s>)(?:\s*)"), outputs=6)  # leaves gaps between strings
     one, other = (
-        run("RegexSplit", *split, text(search), outputs=6, **attributes) for search in (pattern, f"(?=){pattern}")
+        matched("RegexSplit", *split, text(search), outputs=6, **attributes) for search in (pattern, f"(?=){pattern}")
     )
     assert runs_of_classes(pattern)
     assert not runs_of_classes(f"(?=){pattern}")
@@ -263,10 +255,9 @@ def test_splits_at_classes_of_characters(pattern: str, attributes: dict[str, str
 @pytest.mark.parametrize("replacement", ["", " $1 ", "[${1}$1]", "x"])
 @pytest.mark.parametrize("ending", [b"", b"\xff\xe2"])
 def test_characters_of_classes_are_replaced(pattern: str, replacement: str, ending: bytes) -> None:
-    pytest.importorskip("regex", reason="regex, of the extra tokenizers, is not installed")
     source = strings(long_text(4).encode() + ending)
     one, other = (
-        run("RegexNormalization", *source, text(search), text(replacement), outputs=3)
+        matched("RegexNormalization", *source, text(search), text(replacement), outputs=3)
         for search in (pattern, f"(?=){pattern}")
     )
     assert unpacked(*one) == unpacked(*other)
@@ -274,24 +265,21 @@ def test_characters_of_classes_are_replaced(pattern: str, replacement: str, endi
 
 @pytest.mark.parametrize("space", [*" \t\n\v\f\r\x85\xa0\u1680\u180e\u2000\u2003\u2028\u2029\u202f\u205f\u3000"])
 def test_all_spaces_of_unicode_beside_special_tokens(space: str) -> None:
-    pytest.importorskip("regex", reason="regex, of the extra tokenizers, is not installed")
     source = f"a{space}<l>{space}b{space}{space}<r>{space}é{space}<b> {space}"
     pattern = text(r"(?:\s*)(<l>)|(<r>)(?:\s*)|(?:\s*)(<b>)(?:\s*)")
-    found = run("SpecialTokensSplit", *rows([source]), pattern, outputs=6)
+    found = matched("SpecialTokensSplit", *rows([source]), pattern, outputs=6)
     (row,) = words(found)
     assert [word.decode() for word in row] == ["a", "<l>", f"{space}b{space * 2}", "<r>", "é", "<b>"]
 
 
 def test_strings_that_older_files_leave_as_they_are() -> None:
-    pytest.importorskip("regex", reason="regex, of the extra tokenizers, is not installed")
-    found = run("RegexSplit", *rows(["a b", "<a b>"]), text(" "), *strings("<a b>"), outputs=5)
+    found = matched("RegexSplit", *rows(["a b", "<a b>"]), text(" "), *strings("<a b>"), outputs=5)
     assert words(found) == [[b"a", b"b", b"<a b>"]]
 
 
 def test_a_pattern_that_is_none() -> None:
-    pytest.importorskip("regex", reason="regex, of the extra tokenizers, is not installed")
     with pytest.raises(ovir.RunError, match="cannot be used: "):
-        run("RegexSplit", *rows(["a"]), text("("), outputs=5)
+        matched("RegexSplit", *rows(["a"]), text("("), outputs=5)
 
 
 # --------------------------------------------------------------------------- models

@@ -7,15 +7,15 @@ from math import isfinite
 
 import numpy as np
 
-from ovir.checks.rule import Constant, Context, Found, constant_of, layer_domains, means_open_end, rule
+from ovir.checks.rule import Context, Found, StoredConstant, constant_of, layer_domains, means_open_end, rule
 from ovir.core.arrays import Array
 from ovir.core.element_types import bf16, f16, f32, f64, i64, string, u64
 from ovir.core.shapes import MAX_SIZE, PartialShape
 from ovir.diagnostics.codes import F16_OVERFLOW, STRING_DATA, TOO_LARGE, Code, Severity
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.wording import exact_size_text, plural
-from ovir.graph.layers import Layer, Port
-from ovir.inference.differences import agrees
+from ovir.graph.constant_layers import converted_codes
+from ovir.graph.layers import Layer, agrees
 from ovir.ir.weights import WeightBytes, release_pages
 from ovir.ops.base.domains import Coordinates, Divisor, Index, IndexRule
 from ovir.ops.infrastructure import Parameter
@@ -60,9 +60,9 @@ def non_finite(context: Context) -> Iterator[Found]:
                     yield Found(message, layer, severity=Severity.INFO)
 
 
-def _neighbors(context: Context) -> Iterator[list[Constant]]:
+def _neighbors(context: Context) -> Iterator[list[StoredConstant]]:
     """Yield runs of real constants of one type that are adjacent in the weights."""
-    run: list[Constant] = []
+    run: list[StoredConstant] = []
     for constant in sorted(context.constants, key=lambda c: c.op.offset):
         op = constant.op
         if op.element_type not in _SCANNED:
@@ -78,7 +78,7 @@ def _neighbors(context: Context) -> Iterator[list[Constant]]:
         yield run
 
 
-def _are_finite(run: list[Constant], weights: WeightBytes) -> bool:
+def _are_finite(run: list[StoredConstant], weights: WeightBytes) -> bool:
     """Return whether a run of adjacent constants is finite, in one pass."""
     first, last = run[0].op, run[-1].op
     dtype = first.element_type.to_dtype()
@@ -181,7 +181,8 @@ def zero_scale(context: Context) -> Iterator[Found]:
     for layer in context.layers:
         if layer.operator is None or not layer.operator.scales:
             continue
-        if len(layer.inputs) != 2 or not _is_decompressed(layer.inputs[0]):
+        codes = converted_codes(layer.inputs[0]) if len(layer.inputs) == 2 else None
+        if codes is None or not codes.outputs[0].element_type.is_integral:
             continue
         scale = constant_of(layer.inputs[1])
         if scale is not None and scale.size and scale.dtype.kind == "f":
@@ -189,21 +190,6 @@ def zero_scale(context: Context) -> Iterator[Found]:
             if bad:
                 message = f"zero, NaN or infinity in {bad} of {plural(scale.size, 'scale')} of compressed weights"
                 yield Found(message, layer)
-
-
-def _is_decompressed(port: Port) -> bool:
-    """Return whether a tensor is an integer constant, converted, with an optional zero point subtracted."""
-    for _ in range(3):
-        source = port.source
-        if source is None or not source.layer.inputs or (op := source.layer.operator) is None:
-            return False
-        if op.converts:
-            below = source.layer.inputs[0]
-            return below.source is not None and below.source.layer.type == "Const" and below.element_type.is_integral
-        if not op.offsets:
-            return False
-        port = source.layer.inputs[0]
-    return False
 
 
 @rule(Code.warning(511, "a constant index is outside the axis that it indexes", danger=7.5))

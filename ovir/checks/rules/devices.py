@@ -158,49 +158,22 @@ def _least_bytes(port: Port) -> int:
     return port.type.shape.least_size * port.element_type.bits // 8 if _dims(port) else 0
 
 
-_SIZES = ((1, 224, 128), (1, 512, 512), (1, 64, 64), (1, 1, 1), (2, 32, 32))
-"""Sizes to try for an unknown dimension without bounds: the first axis, the axes of an image, other axes."""
-
-
 def fixing_shapes(context: Context) -> tuple[Model, str] | None:
-    """Return the model with inputs of known sizes, and the command that makes it, if inference accepts one of a few
-    choices."""
+    """Return the model with inputs of known sizes, and the command that makes it, if inference accepts some."""
     from shlex import quote  # hardly ever needed
 
-    for sizes in _SIZES:
-        shapes = _shapes(context.model, sizes)
-        try:
-            fixed = context.model.clone()
-            fixed.reshape(shapes)
-        except OvirError:
-            continue
-        options = " ".join(f"--shape {quote(f'{name}={shape}')}" for name, shape in shapes.items())
-        return fixed, f"ovir edit {quote(context.file or 'model.xml')} {options} -o fixed.xml"
-    return None
+    from ovir.analysis.input_sizes import fix_image_sizes, fix_shapes
 
-
-def _shapes(model: Model, sizes: tuple[int, int, int]) -> dict[str, str]:
-    """Return static shapes for the inputs that have none; dimensions that are known to be equal get one size."""
-    chosen: dict[int, int] = {}
-    shapes = {}
-    for port in model.inputs:
-        dims = _dims(port)
-        if not any(dim.is_dynamic for dim in dims):
-            continue
-        fixed = []
-        for axis, dim in enumerate(dims):
-            size = _size(dim, sizes[_role(axis, len(dims))])
-            fixed.append(chosen.setdefault(dim.symbol, size) if dim.symbol and dim.is_dynamic else size)
-        shapes[port.any_name] = ",".join(map(str, fixed))
-    return shapes
-
-
-def _size(dim: Dimension, wanted: int) -> int:
-    return dim.upper if dim.upper is not None else max(dim.lower, wanted)
-
-
-def _role(axis: int, rank: int) -> int:
-    return 0 if axis == 0 else 1 if rank >= 4 and axis >= 2 else 2
+    fixed = context.model.clone()
+    try:
+        if context.failing or not (fix_image_sizes(fixed) or fix_shapes(fixed).shapes):
+            return None
+    except OvirError:
+        return None
+    pairs = zip(context.model.inputs, fixed.inputs, strict=True)
+    shapes = {old.any_name: ",".join(map(str, new.shape)) for old, new in pairs if not old.shape.is_static}
+    options = " ".join(f"--shape {quote(f'{name}={shape}')}" for name, shape in shapes.items())
+    return fixed, f"ovir edit {quote(context.file or 'model.xml')} {options} -o fixed.xml"
 
 
 # --------------------------------------------------------------------------- element types, operations and states

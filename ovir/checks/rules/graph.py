@@ -12,7 +12,6 @@ from ovir.diagnostics.wording import plural
 from ovir.graph.layers import Layer, Port
 from ovir.graph.names import repeated_names
 from ovir.inference.pinned_sizes import pinned_sizes
-from ovir.ir.elements import line_of
 from ovir.ir.layer_reader import misspelled_attributes
 from ovir.ops.base.traits import method_signature
 
@@ -67,7 +66,7 @@ def no_result(context: Context) -> Iterator[Found]:
     model = context.model
     if not model.outputs and not any(layer.type == "Result" for layer in model.layers):
         message = "the model has no Result: it has no outputs" if model.layers else "the model has no layers"
-        yield Found(message, Place(context.file, line_of(context.root)))
+        yield Found(message, context.place)
 
 
 @rule(Code.info(216, "nothing reads a Parameter"), needs_whole_graph=True)

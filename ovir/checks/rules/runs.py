@@ -13,11 +13,9 @@ from ovir.checks.conditions import MOST_ITERATIONS
 from ovir.checks.rule import Context, Found, greatest, rule
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import LONG_LOOP, Code, Severity
-from ovir.diagnostics.diagnostic import Place
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.wording import exact_size_text, plural, size_text
 from ovir.graph.layers import Layer, Port
-from ovir.ir.elements import line_of
 from ovir.model import Model
 
 # --------------------------------------------------------------------------- sizes
@@ -43,7 +41,7 @@ def large_tensor(context: Context) -> Iterator[Found]:
     total = sum(_size(context, port.layer.inputs[0]) for port in context.model.outputs)
     if total > limit and not is_found:
         message = f"the outputs take {exact_size_text(total)} together, more than {_limit_text(context)}"
-        yield Found(message, Place(context.file, line_of(context.root)))
+        yield Found(message, context.place)
 
 
 def _size(context: Context, port: Port) -> int:
@@ -81,7 +79,6 @@ def heavy_run(context: Context) -> Iterator[Found]:
         <data shape="32768,32768" element_type="f32" />   <!-- and 500 products of it -->
     Fix: reshape the model to the sizes that it is used with.
     """
-    place = Place(context.file, line_of(context.root))
     work, most = 0.0, 0.0
     heaviest: Layer | None = None
     for model, times in context.times.items():
@@ -93,12 +90,12 @@ def heavy_run(context: Context) -> Iterator[Found]:
     if work > _MOST_WORK:
         name = "" if heaviest is None else f"; {most / work:.0%} of it in {heaviest.title}"
         message = f"a run takes {work:.3g} multiply-adds, more than {_MOST_WORK:.0e}, the limit for every file{name}"
-        yield Found(message, place)
+        yield Found(message, context.place)
     held = _held(context.model, context.sizes)
     if held > _LIVE * _limit(context):
         limit = _limit_text(context, _LIVE)
         message = f"a run holds tensors of {exact_size_text(held)} at one time, more than {limit}"
-        yield Found(message, place)
+        yield Found(message, context.place)
 
 
 def _work(layer: Layer) -> float:

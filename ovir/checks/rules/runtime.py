@@ -7,10 +7,8 @@ from collections.abc import Iterable, Iterator
 from ovir.checks.rule import Context, Found, rule
 from ovir.core.element_types import ElementType
 from ovir.diagnostics.codes import NEWER_THAN_RUNTIME
-from ovir.diagnostics.diagnostic import Place
 from ovir.diagnostics.wording import and_others
 from ovir.graph.layers import Layer
-from ovir.ir.elements import line_of
 from ovir.lowering.releases import (
     ELEMENT_TYPES_SINCE,
     IR_VERSION_11,
@@ -35,11 +33,10 @@ def newer_than_runtime(context: Context) -> Iterator[Found]:
     if context.options.runtime is None:
         return
     if context.model.version == 11 and context.options.runtime < IR_VERSION_11:
-        place = Place(context.file, line_of(context.root))
         message = f"OpenVINO {release_text(context.options.runtime)} does not read IR version 11"
         since = f"OpenVINO reads it from release {release_text(IR_VERSION_11)}"
         hint = f"{since}; {_command(context.options.runtime)} writes version 10"
-        yield Found(message, place, hint=hint)
+        yield Found(message, context.place, hint=hint)
     yield from _opsets(context.layers, context.options.runtime)
     yield from _failures((x for x in context.layers if x.place.layer not in context.failing), context.options.runtime)
     yield from _element_types(context.layers, context.options.runtime)

@@ -11,15 +11,13 @@ from pathlib import Path
 import numpy as np
 
 from ovir.checks.dependence import needed_layers
-from ovir.checks.rule import Constant, Context, Found, rule
+from ovir.checks.rule import Context, Found, StoredConstant, rule
 from ovir.core.element_types import boolean, nf4, string
 from ovir.core.encoding import Bytes
 from ovir.core.shapes import UINT64, parse_integer
 from ovir.diagnostics.codes import Code, Severity
-from ovir.diagnostics.diagnostic import Place
 from ovir.diagnostics.wording import and_others, plural, size_text
 from ovir.graph.layers import Layer, Port
-from ovir.ir.elements import line_of
 from ovir.ir.weights import are_equal, release_pages
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.traits import input_names
@@ -48,7 +46,7 @@ def too_many_bytes(context: Context) -> Iterator[Found]:
                 yield Found(message, layer.data_place, severity=Severity.ERROR if is_hidden else None)
 
 
-def _string_bytes(constant: Constant) -> int:
+def _string_bytes(constant: StoredConstant) -> int:
     """Return the bytes that the strings of a constant take, which its header says; its size if the data is invalid."""
     count = prod(constant.op.shape)
     if constant.data is None or constant.op.constant_data is None:
@@ -111,7 +109,7 @@ def overlap(context: Context) -> Iterator[Found]:
             reach, owner = end, constant
 
 
-def _ends(span: tuple[int, int, Constant]) -> tuple[int, int]:
+def _ends(span: tuple[int, int, StoredConstant]) -> tuple[int, int]:
     return span[0], -span[1]
 
 
@@ -134,19 +132,18 @@ def unused_bytes(context: Context) -> Iterator[Found]:
         if end - begin >= _PADDING or (context.options.untrusted and data[begin:end].any())
     ]
     if gaps:
-        place = Place(context.file, line_of(context.root))
         unused = sum(end - begin for begin, end in gaps)
         message = f"no constant uses {unused:,} of the {data.size:,} bytes of {context.weights.name}"
         severity = Severity.WARNING if unused > _UNUSED_SHARE * data.size else None
         if context.options.untrusted:
             message += f", from byte {gaps[0][0]:,} on; their entropy is {_entropy(data, gaps):.1f} bits per byte"
             severity = hidden_severity(data, gaps)
-        yield Found(message, place, severity=severity)
+        yield Found(message, context.place, severity=severity)
     if context.options.untrusted:
         yield from _idle_constants(context, images)
 
 
-def _span(constant: Constant) -> tuple[int, int]:
+def _span(constant: StoredConstant) -> tuple[int, int]:
     return constant.op.offset, constant.op.offset + constant.op.size
 
 
@@ -170,7 +167,7 @@ def _idle_constants(context: Context, images: list[tuple[int, int]]) -> Iterator
     used = [constant for constant in context.constants if not needed.isdisjoint(constant.layers)]
     unread = list(_between([*map(_span, used), *images], context.weights.data.size))
     starts, ends = [start for start, _ in unread], [end for _, end in unread]
-    found: list[tuple[Constant, list[tuple[int, int]]]] = []
+    found: list[tuple[StoredConstant, list[tuple[int, int]]]] = []
     for constant in context.constants:
         if needed.isdisjoint(constant.layers):
             begin, end = _span(constant)
@@ -243,12 +240,12 @@ def duplicate_constant(context: Context) -> Iterator[Found]:
         <data element_type="f32" shape="16384" offset="65536" size="65536" />
     Fix: let both use one offset; saving the model with OpenVINO does so.
     """
-    by_size: dict[int, dict[int, Constant]] = defaultdict(dict)
+    by_size: dict[int, dict[int, StoredConstant]] = defaultdict(dict)
     for constant in context.constants:
         if constant.op.size >= _LARGE:
             by_size[constant.op.size].setdefault(constant.op.offset, constant)
     for size, found in by_size.items():
-        first: dict[bytes, Constant] = {}
+        first: dict[bytes, StoredConstant] = {}
         for offset, constant in found.items() if len(found) > 1 else ():
             raw = context.weights.data[offset : offset + size]
             key = raw[: size // 8 * 8].reshape(8, -1)[:, :64].tobytes()  # most constants differ in this sample
@@ -286,7 +283,7 @@ def zero_weights(context: Context) -> Iterator[Found]:
             f"{plural(len(context.filled), 'constant')} of more than one number are all zero"
         )
         hint = "the file may have been made without its contents, such as by a copy that was interrupted"
-        yield Found(message, Place(context.file, line_of(context.root)), hint=hint)
+        yield Found(message, context.place, hint=hint)
         return
     for layer in context.layers:
         if layer.operator is None or not layer.operator.multiplied:
@@ -303,7 +300,9 @@ def _zeros(port: Port) -> Layer | None:
             return None
         layer = port.source.layer
         if isinstance(op, Const):
-            return layer if op.element_type is not nf4 and Constant(op).is_zero else None  # code 0 of nf4 means -1
+            return (
+                layer if op.element_type is not nf4 and StoredConstant(op).is_zero else None
+            )  # code 0 of nf4 means -1
         keeps_zeros = op.converts or op.scales or op.quantizes or op.moves_elements == (0,)
         if op.offsets and len(layer.inputs) == 2:
             codes, point = (_converted_constant(port) for port in layer.inputs)

@@ -76,7 +76,7 @@ def _limit(request: Mapping[str, Any]) -> None:
     ]
     try:
         own = int(read_text("/proc/self/statm", "ascii").split()[5]) * os.sysconf("SC_PAGE_SIZE")
-        # The address space would include the mapping of the weights, whose size strangers choose.
+        # The address space would include the mapping of the weights, whose size an untrusted file chooses.
         wanted.append((resource.RLIMIT_DATA, own + request["memory"]))
     except OSError:
         pass  # not Linux, where other systems do not enforce the limit

@@ -94,7 +94,7 @@ class Texts:
 
 
 _HINTS = {
-    NAMED_PATH: "a program that follows it reads or loads files that strangers have chosen; remove it",
+    NAMED_PATH: "a program that follows it reads or loads files that an untrusted file has chosen; remove it",
     UNSAFE_NAME: "such a name looks like another one, or changes what a terminal shows",
     SPELLING: "readers interpret it differently; write it as OpenVINO does",
 }

@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Sequence
 
-from ovir.cli.options.arguments import add_model, add_shared, options_of, output_file
+from ovir.cli.options.arguments import OutputFile, add_model, add_shared, options_of
 from ovir.cli.options.inputs import add_input_sets
 from ovir.cli.options.other_side import add_other_side, open_sides
 from ovir.cli.terminal.output import (
@@ -47,7 +47,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     option(
         "-o, --output PART.xml",
         "save the smallest part found to differ, and beside it its inputs and outputs as .npz",
-        output_file,
+        OutputFile,
     )
     add_input_sets(parser)
     add_shared(parser, "rtol", "atol", "metric", "json")

@@ -28,7 +28,7 @@ from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import ovir
 from ovir.checks.checker import check_here, parse_device
@@ -37,20 +37,20 @@ from ovir.checks.rules import CODES
 from ovir.checks.untrusted.budget import Budget
 from ovir.checks.untrusted.paths import is_no_model, nothing_checked
 from ovir.cli.options.arguments import (
+    FileName,
     add_shared,
     add_workers,
-    check_target,
-    file_name,
     opened_workers,
     options_of,
-    output_file,
+    output_with,
+    parse_shape,
     raise_usage_error,
     refuse_overwriting,
     write_html,
 )
 from ovir.cli.options.check_config import Settings, find_settings, parse_codes
 from ovir.cli.options.device import Verdict, add_device
-from ovir.cli.options.node_data import add_node_data, check_node_data, write_node_data
+from ovir.cli.options.node_data import add_node_data, write_node_data
 from ovir.cli.options.opening import load_extensions
 from ovir.cli.terminal.display import has_colors
 from ovir.cli.terminal.output import DONE, UNUSABLE, print_message, say, say_json, say_table, status_of
@@ -61,9 +61,6 @@ from ovir.diagnostics.errors import InputError, ReadError
 from ovir.diagnostics.wording import escaped, plural
 from ovir.system.files import write_text
 from ovir.system.progress import counted
-
-if TYPE_CHECKING:
-    from ovir.reports.page import Page
 
 Checked = tuple[list[Diagnostic], dict[str, float]]
 """The diagnostics of a file, and the seconds that each stage took."""
@@ -244,10 +241,10 @@ def write_sarif(target: str, diagnostics: Sequence[Diagnostic], untrusted: bool)
 
 def add_to(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "models", nargs="+", type=file_name, metavar="MODEL.xml", help="the files to check, or folders of such files"
+        "models", nargs="+", type=FileName, metavar="MODEL.xml", help="the files to check, or folders of such files"
     )
     model = options_of(parser, "model")
-    model("--weights FILE", "the weights of the model; for one model only", file_name)
+    model("--weights FILE", "the weights of the model; for one model only", FileName)
     model("--no-weights", "read only the topology; no .bin is needed", default=None)
     _add_forms(parser)
     _add_choices(parser)
@@ -275,7 +272,7 @@ def _add_forms(parser: argparse.ArgumentParser) -> None:
     form("--format", "how diagnostics are printed (default: text)", choices=("text", "json", "github"), default="text")
     form("--json", "the same as --format json", action="store_const", const="json", dest="format")
     form("--summary", "print counts by code and by file only", action="store_const", const="summary", dest="format")
-    option("--sarif FILE", "also write the diagnostics as SARIF 2.1.0 (- for stdout)", output_file)
+    option("--sarif FILE", "also write the diagnostics as SARIF 2.1.0 (- for stdout)", output_with())
     add_node_data(parser, "the severity of the diagnostics of each layer (of one model)")
     option("--quiet, -q", "print only diagnostics that make the exit status 1 or 2, and no closing line")
 
@@ -290,8 +287,8 @@ def _add_choices(parser: argparse.ArgumentParser) -> None:
         choices=[severity.value for severity in Severity],
     )
     baseline = options_of(parser, "checks", exclusive=True)
-    baseline("--baseline FILE.json", "do not report the diagnostics recorded in this file", file_name)
-    baseline("--write-baseline FILE.json", "record the diagnostics in this file", output_file)
+    baseline("--baseline FILE.json", "do not report the diagnostics recorded in this file", FileName)
+    baseline("--write-baseline FILE.json", "record the diagnostics in this file", output_with())
     option("--no-config", "do not look for ovir.toml or pyproject.toml")
 
 
@@ -347,7 +344,11 @@ def run(arguments: argparse.Namespace) -> int:
         _write_node_data(arguments, diagnostics)
     output.finish(len(checked), diagnostics, known)
     verdict.say(diagnostics)
-    write_html(arguments, lambda: _page(arguments, settings, checked, diagnostics, known))
+    if arguments.html is not None:
+        from ovir.reports.check_page import check_page
+
+        how = {"weights": arguments.weights, "need_weights": not settings.no_weights}
+        write_html(arguments, lambda: check_page(checked, diagnostics, known=known, **how))
     if baseline is not None and (missing := baseline.count_missing(checked, settings.wants_in)):
         print_message(f"{baseline.path}: {plural(missing, 'diagnostic')} no longer found; write the baseline again")
     return status_of(diagnostics, failing)
@@ -359,29 +360,13 @@ def _workers(arguments: argparse.Namespace) -> AbstractContextManager[dict[str, 
     return nullcontext() if own else opened_workers(arguments)
 
 
-def _page(
-    arguments: argparse.Namespace,
-    settings: Settings,
-    checked: Sequence[str],
-    diagnostics: Sequence[Diagnostic],
-    known: int,
-) -> Page:
-    from ovir.reports.check_page import check_page
-
-    weights, need_weights = arguments.weights, not settings.no_weights
-    return check_page(checked, diagnostics, known=known, weights=weights, need_weights=need_weights)
-
-
 class _Output:
     """Prints diagnostics in the form that the arguments request."""
 
     def __init__(self, arguments: argparse.Namespace, failing: Sequence[Severity]) -> None:
         self.form = "none" if arguments.sarif == "-" or arguments.write_baseline else arguments.format
-        self.sarif = arguments.sarif
-        self.is_quiet = arguments.quiet
+        self.arguments = arguments
         self.failing = failing
-        self.untrusted = arguments.untrusted
-        self.profiled = arguments.profile
         self.times: Counter[str] = Counter()
 
     def say(self, diagnostics: Sequence[Diagnostic]) -> None:
@@ -395,16 +380,16 @@ class _Output:
             say_json([found.to_dict() for found in diagnostics])
         if self.form == "summary":
             say_counts(self._loud(diagnostics))
-        if self.sarif is not None:
-            write_sarif(self.sarif, diagnostics, self.untrusted)
-        if self.profiled:
+        if self.arguments.sarif is not None:
+            write_sarif(self.arguments.sarif, diagnostics, self.arguments.untrusted)
+        if self.arguments.profile:
             say_times(self.times)
-        if not self.is_quiet:
+        if not self.arguments.quiet:
             of_baseline = f"; {known:,} known from the baseline" if known else ""
             print_message(f"{plural(files, 'file')} checked: {counts_text(diagnostics)}{of_baseline}")
 
     def _loud(self, diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
-        return [d for d in diagnostics if not self.is_quiet or d.severity in self.failing]
+        return [d for d in diagnostics if not self.arguments.quiet or d.severity in self.failing]
 
 
 def _write_baseline(path: str, diagnostics: Sequence[Diagnostic]) -> int:
@@ -464,7 +449,6 @@ def _check_options(arguments: argparse.Namespace, settings: Settings) -> CheckOp
 
 
 def _refuse_contradictions(arguments: argparse.Namespace) -> None:
-    check_node_data(arguments)
     for option in ("timeout", "memory"):
         if getattr(arguments, option) is not None and not arguments.untrusted:
             raise_usage_error(f"--{option} belongs to --untrusted")
@@ -484,10 +468,6 @@ def _refuse_contradictions(arguments: argparse.Namespace) -> None:
         raise_usage_error("--ask and --shape exclude each other: a device is asked about the shapes of the file")
     if arguments.sarif == "-" and arguments.format != "text":
         raise_usage_error("--sarif - would print SARIF among other output: give it a file")
-    if arguments.sarif not in (None, "-"):
-        check_target("--sarif", arguments.sarif)
-    if arguments.write_baseline is not None:
-        check_target("--write-baseline", arguments.write_baseline)
 
 
 def _shapes(texts: Sequence[str]) -> Shapes | None:
@@ -497,10 +477,7 @@ def _shapes(texts: Sequence[str]) -> Shapes | None:
         name, _, shape = text.rpartition("=")  # names may contain "=", shapes do not
         if name in found or (found and "" in (name, *found)):
             raise_usage_error(f"--shape {text}: expected one shape for each input, as NAME={shape}")
-        try:
-            found[name] = PartialShape.parse(shape)
-        except ValueError as error:
-            raise_usage_error(f"--shape {text}: {error}")
+        found[name] = parse_shape(text, shape)
     return found.get("", found) if found else None
 
 

@@ -16,14 +16,14 @@ from __future__ import annotations
 import argparse
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from ovir.analysis.tensor_comparison import nonfinite_text
 from ovir.cli.options.arguments import (
+    FileName,
     add_model,
     add_shared,
     add_workers,
-    file_name,
     opened_workers,
     options_of,
     positive,
@@ -31,7 +31,7 @@ from ovir.cli.options.arguments import (
     write_html,
 )
 from ovir.cli.options.inputs import add_input_sets
-from ovir.cli.options.node_data import add_node_data, check_node_data, write_node_data
+from ovir.cli.options.node_data import add_node_data, write_node_data
 from ovir.cli.options.other_side import add_other_side, config_of, is_recorded, open_sides
 from ovir.cli.terminal.output import (
     DONE,
@@ -51,10 +51,6 @@ from ovir.debugging.compare import Comparison, LayerDifference, OutputDifference
 from ovir.debugging.sides import LayerMode, NotCompared
 from ovir.diagnostics.wording import plural, readable
 from ovir.ir.executed import read_executed
-from ovir.model import Model
-
-if TYPE_CHECKING:
-    from ovir.reports.page import Page
 
 _METRICS = (">max abs", ">max rel", ">mean", ">RMSE", ">cosine", ">SQNR dB", ">beyond", ">nonfinite")
 
@@ -327,7 +323,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     options_of(parser, "comparison")(
         "--executed exec_graph.xml",
         "the graph that a device executed: layers that differ are shown with the types that the device names for them",
-        file_name,
+        FileName,
     )
     shown = options_of(parser, "outputs", exclusive=True)
     shown("--limit N", f"show N outputs and N layers (default {LIMIT})", positive, default=LIMIT)
@@ -337,7 +333,6 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    check_node_data(arguments)
     executed = None if arguments.executed is None else read_executed(arguments.executed)
     mode: LayerMode | None = "isolated" if arguments.isolated else "cumulative" if arguments.cumulative else None
     sides = open_sides(arguments, mode)
@@ -371,11 +366,8 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         limit = None if arguments.all else arguments.limit
         print_comparison(found, limit, about_quantization(found, model, options.against), requested)
-    write_html(arguments, lambda: _page(found, model, requested))
+    if arguments.html is not None:
+        from ovir.reports.compare_page import compare_page
+
+        write_html(arguments, lambda: compare_page(found, model, list(_head(found, requested))[2:]))
     return DONE if found.within else WRONG
-
-
-def _page(found: Comparison, model: Model, requested: str | None) -> Page:
-    from ovir.reports.compare_page import compare_page
-
-    return compare_page(found, model, list(_head(found, requested))[2:])

@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from ovir.analysis.diff import Diff, LayerDiff, diff
 from ovir.cli.options.arguments import (
+    FileName,
     add_shared,
     amount,
-    file_name,
     options_of,
     positive,
     write_html,
@@ -28,19 +27,16 @@ from ovir.cli.terminal.output import DONE, UNUSABLE, WRONG, print_message, say, 
 from ovir.diagnostics.errors import ModelError, ReadError
 from ovir.diagnostics.wording import plural, readable
 
-if TYPE_CHECKING:
-    from ovir.reports.page import Page
-
 LIMIT = 20
 """The number of layers and affected outputs that are shown unless the options say otherwise."""
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
     option = options_of(parser)
-    parser.add_argument("a", type=file_name, metavar="A.xml", help="the first model; weights come from its .bin")
-    parser.add_argument("b", type=file_name, metavar="B.xml", help="the second model")
-    option("--weights-a FILE", "the weights of the first model", file_name)
-    option("--weights-b FILE", "the weights of the second model", file_name)
+    parser.add_argument("a", type=FileName, metavar="A.xml", help="the first model; weights come from its .bin")
+    parser.add_argument("b", type=FileName, metavar="B.xml", help="the second model")
+    option("--weights-a FILE", "the weights of the first model", FileName)
+    option("--weights-b FILE", "the weights of the second model", FileName)
     option("--ignore-names", "names of layers, tensors and the model alone are not a difference")
     for name in ("rtol", "atol"):
         kind = "relative" if name == "rtol" else "absolute"
@@ -68,14 +64,11 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         for line in _lines(found, None if arguments.all else arguments.limit):
             say(line)
-    write_html(arguments, lambda: _page(found))
+    if arguments.html is not None:
+        from ovir.reports.diff_page import diff_page
+
+        write_html(arguments, lambda: diff_page(found))
     return WRONG if found else DONE
-
-
-def _page(found: Diff) -> Page:
-    from ovir.reports.diff_page import diff_page
-
-    return diff_page(found)
 
 
 def _lines(found: Diff, limit: int | None) -> Iterator[str]:

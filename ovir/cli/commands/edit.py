@@ -24,12 +24,14 @@ from typing import Any, NamedTuple
 
 from ovir.building.values import as_array
 from ovir.cli.options.arguments import (
+    OutputFile,
     add_model,
     add_shared,
     options_of,
-    output_file,
     parse_shapes,
     raise_usage_error,
+    split_input,
+    split_known,
 )
 from ovir.cli.options.opening import (
     constants_of_sizes,
@@ -43,7 +45,7 @@ from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import NotFoundError, OvirError
 from ovir.diagnostics.wording import did_you_mean, plural, readable
 from ovir.graph.constant_layers import constant_layers
-from ovir.graph.layers import Layer
+from ovir.graph.layers import Layer, Port
 from ovir.graph.names import tensor_names
 from ovir.inference.layer_weights import compression_of
 from ovir.inference.pinned_sizes import pinned_sizes
@@ -62,7 +64,7 @@ Report = Callable[[], str]
 
 def rename(model: Model, text: str) -> Report:
     names = tensor_names(model)
-    old, new = _split(text, "--rename", lambda name: name in names or is_layer(model, name))
+    old, new = split_known("--rename", text, lambda name: name in names or is_layer(model, name))
     model.rename({old: new})
     return lambda: f"renamed '{old}' to '{new}'"
 
@@ -78,7 +80,7 @@ def shape(model: Model, text: str) -> Report:
 def batch(model: Model, text: str, verify: bool) -> Report:
     """Apply ``4``, ``?``, or ``NAME=4`` for some inputs, with commas between them."""
     names = {name for port in model.inputs for name in (*port.names, port.layer.name)}
-    parts = dict(_split(part, "--batch", names.__contains__) for part in text.split(",")) if "=" in text else text
+    parts = dict(split_known("--batch", part, names.__contains__) for part in text.split(",")) if "=" in text else text
     before = [str(port.shape) for port in model.inputs]
     edit = model.set_batch(parts, verify=verify)
     changed = [layer.key for layer in edit.layers]
@@ -106,7 +108,9 @@ def states_to_inputs(model: Model, text: str, verify: bool) -> Report:
 def inputs_to_states(model: Model, text: str, verify: bool) -> Report:
     """Apply ``past=present``, with commas between pairs, or the usual pairs if the text is empty."""
     names = {name for port in model.inputs for name in (*port.names, port.layer.name)}
-    pairs = dict(_split(part, "--inputs-to-states", names.__contains__) for part in text.split(",")) if text else None
+    pairs = (
+        dict(split_known("--inputs-to-states", part, names.__contains__) for part in text.split(",")) if text else None
+    )
     edit = model.inputs_to_states(pairs, verify=verify)
     return _about_states("{1} -> {0}", edit.relation["states"], *edit.notes, edit.verdict)
 
@@ -123,7 +127,7 @@ def add_output(model: Model, text: str) -> Report:
 
 
 def set_constant(model: Model, text: str) -> Report:
-    name, source = _split(text, "--set-constant", lambda name: is_layer(model, name))
+    name, source = split_known("--set-constant", text, lambda name: is_layer(model, name))
     layer = model.layer(name)
     before = str(layer.outputs[0].type) if layer.outputs else ""
     notes = _about_compression(layer)
@@ -133,7 +137,7 @@ def set_constant(model: Model, text: str) -> Report:
 
 def fix_input(model: Model, text: str, verify: bool) -> Report:
     names = {name for port in model.inputs for name in (*port.names, port.layer.name)}
-    name, source = _split(text, "--fix-input", names.__contains__)
+    name, source = split_known("--fix-input", text, names.__contains__)
     port = model.input(name)
     before = str(port.type)
     edit = model.fix_input(name, _array(port.layer, source, f"--fix-input {text}"), verify=verify)
@@ -232,7 +236,7 @@ def strip_rt_info(model: Model, text: str) -> Report:
 
 def set_rt_info(model: Model, text: str) -> Report:
     """Apply ``group/entry=value``, or remove the entry if there is no value."""
-    path, value = _split(text, "--rt-info", lambda name: model.has_rt_info(name.split("/")))
+    path, value = split_known("--rt-info", text, lambda name: model.has_rt_info(name.split("/")))
     keys = path.split("/")
     before = repr(str(model.get_rt_info(keys))) if model.has_rt_info(keys) else "nothing"
     if value:
@@ -280,14 +284,6 @@ def tensor_key(model: Model, names: Container[str], text: str) -> str | tuple[st
         return text
     match = re.fullmatch(r"(.+):(\d{1,9})", text)
     return (match[1], int(match[2])) if match is not None and is_layer(model, match[1]) else text
-
-
-def _split(text: str, option: str, is_known: Callable[[str], bool]) -> tuple[str, str]:
-    """Split ``NAME=rest``; names may contain ``=``, so the first split that gives a known name counts."""
-    splits = [(text[:i], text[i + 1 :]) for i, character in enumerate(text) if character == "="]
-    if not splits:
-        raise_usage_error(f"{option} {text}: there is no '=' between the name and what it gets")
-    return next((split for split in splits if is_known(split[0])), splits[0])
 
 
 # --------------------------------------------------------------------------- values
@@ -421,7 +417,7 @@ class _Append(argparse.Action):
 def add_to(parser: argparse.ArgumentParser) -> None:
     option = options_of(parser)
     add_model(parser, "no-weights")
-    option("-o, --output OUT.xml", "where to save the model; may be the model itself", output_file)
+    option("-o, --output OUT.xml", "where to save the model; may be the model itself", OutputFile)
     option(
         "--no-verify",
         "leave out the proof, on random inputs, that the result of --batch, --states-to-inputs, "
@@ -499,6 +495,16 @@ def _hint(model: Model, error: Diagnostic, edits: Sequence[tuple[str, str]], opt
     return found
 
 
+def _sized_inputs(model: Model, option: str, value: str) -> list[Port]:
+    """Return the inputs to which an edit gives sizes."""
+    if option == "--shape":
+        return [model.inputs[split_input(model, option, value)[0]]]
+    if option == "--batch":
+        names = [part.rpartition("=")[0] for part in value.split(",")]
+        return [model.input(name) for name in names] if any(names) else list(model.inputs)
+    return []
+
+
 class Done(NamedTuple):
     """An edit that has been applied, with a description of its effect."""
 
@@ -513,11 +519,16 @@ def _apply(model: Model, arguments: argparse.Namespace) -> list[Done]:
     edits: Sequence[tuple[str, str]] = arguments.edits
     reports: list[tuple[str, str, Report]] = []
     option, value = "", ""
+    sized: set[tuple[str, Layer]] = set()
 
     def apply(wanted: Iterable[tuple[str, str]]) -> None:
         nonlocal option, value
         for option, value in wanted:
             edit = _BY_OPTION[option]
+            for port in _sized_inputs(model, option, value):
+                if (option, port.layer) in sized:
+                    raise_usage_error(f"{option} {value}: input '{port.any_name}' is given twice")
+                sized.add((option, port.layer))
             how = (not arguments.no_verify,) if edit.is_proven else ()
             reports.append((option, value, edit.apply(model, value, *how)))
 

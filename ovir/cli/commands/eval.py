@@ -21,11 +21,11 @@ from ovir.analysis.evaluation import CONFIDENCE, Interval, ModelEvaluation, Scor
 from ovir.analysis.metrics import FunctionMetric, MetricBase
 from ovir.analysis.set_metrics import NAMES, AveragePrecision, SetMetric, metric_of, parse_columns
 from ovir.cli.options.arguments import (
+    FileName,
     add_model,
     add_shared,
     add_workers,
     amount,
-    file_name,
     opened_workers,
     options_of,
     positive,
@@ -178,7 +178,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         "--labels FILE",
         "a .csv with the name and the label of each input, an .npz with an array for each, a folder of files, or "
         "boxes as .json of COCO",
-        file_name,
+        FileName,
         required=True,
     )
     option(
@@ -206,7 +206,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     option(
         "--against, --compare-with SIDE",
         "also evaluate other.xml, openvino:DEVICE or onnx:FILE, and report the difference on the same inputs",
-        file_name,
+        FileName,
     )
     add_compiling(parser)
     add_workers(parser)

@@ -31,7 +31,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     found = {text: _matching(text) for text in arguments.codes or [""]}
-    for position, codes in enumerate(filter(None, found.values())):
+    for position, codes in enumerate(dict.fromkeys(filter(None, found.values()))):  # each once
         if position:
             say()
         if len(codes) == 1:
@@ -52,12 +52,12 @@ def _say_section(text: str) -> None:
         say(line)
 
 
-def _matching(text: str) -> list[Code]:
+def _matching(text: str) -> tuple[Code, ...]:
     """Return the codes that a text names or begins, such as ``OVIR402``, ``ovir402``, ``402`` or ``4``."""
     if f"OVIR{_digits(text)}" not in CODES:  # a code of a rule, or the beginning of several codes
         import ovir.checks.rules  # noqa: F401
 
-    return [code for code in CODES.values() if code.id.startswith(f"OVIR{_digits(text)}")]
+    return tuple(code for code in CODES.values() if code.id.startswith(f"OVIR{_digits(text)}"))
 
 
 def _digits(text: str) -> str:

@@ -14,15 +14,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ovir.cli.options.arguments import (
+    OutputFile,
     add_model,
     add_shared,
     natural,
     open_model,
     options_of,
-    output_file,
     raise_usage_error,
 )
-from ovir.cli.options.inputs import add_inputs, collect, save_inputs
+from ovir.cli.options.inputs import add_inputs, collect
 from ovir.cli.terminal.output import (
     DONE,
     WRONG,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 def add_to(parser: argparse.ArgumentParser) -> None:
     option = options_of(parser)
     add_model(parser, "shape")
-    option("-o, --output MODEL.onnx", "the file to write", output_file, required=True)
+    option("-o, --output MODEL.onnx", "the file to write", OutputFile, required=True)
     option(
         "--opset N", "the version of ONNX's operators, from 17 on (default: the newest that ovir was tested with)", int
     )
@@ -92,9 +92,6 @@ def _verified(model: Model, exported: Exported, arguments: argparse.Namespace) -
     from ovir.debugging.export_check import verify_export
 
     inputs = collect(model, arguments)
-    inputs.warn()
-    if arguments.save_inputs is not None:
-        save_inputs(arguments.save_inputs, model, inputs)
     arrays: Sequence[Array] = [inputs.feeds[index] for index in range(len(model.inputs))]
     return verify_export(model, exported, arrays)
 

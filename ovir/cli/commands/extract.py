@@ -13,7 +13,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 
 from ovir.cli.commands.edit import is_layer, tensor_key
-from ovir.cli.options.arguments import add_model, add_shared, options_of, output_file
+from ovir.cli.options.arguments import OutputFile, add_model, add_shared, options_of
 from ovir.cli.options.opening import (
     absent_weights,
     read_model_or_topology,
@@ -41,7 +41,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     for side, left_out in (("inputs", "the inputs of the model that the part needs"), ("outputs", "all outputs")):
         text = f"the {side} of the part, in this order (default: {left_out}); may be repeated"
         parser.add_argument(f"--{side}", action="append", type=_names, metavar="NAME,NAME", help=text)
-    option("-o, --output PART.xml", "where to save the part", output_file, required=True)
+    option("-o, --output PART.xml", "where to save the part", OutputFile, required=True)
     add_shared(parser, "json")
 
 

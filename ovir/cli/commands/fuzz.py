@@ -20,9 +20,9 @@ import re
 from typing import TYPE_CHECKING
 
 from ovir.cli.options.arguments import (
+    FileName,
     add_shared,
     check_target,
-    file_name,
     natural,
     options_of,
     positive,
@@ -44,7 +44,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         "--against SIDE",
         "openvino:DEVICE, runtime:RELEASE=PYTHON for an older OpenVINO in another Python, or "
         "python:FILE.py:FUNCTION for a compiler of one's own",
-        file_name,
+        FileName,
         required=True,
     )
     limits = options_of(parser, exclusive=True)
@@ -54,9 +54,9 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     option("--ops REGEX", "make only models of one operation, of versions such as Gather-8 that match")
     option("--types TYPE,...", "make only models with these element types, such as f32,i8")
     option("--workers N", "try N models at a time (default: 1)", positive, default=1)
-    option("-o, --output DIR", "the folder of the findings (default: findings)", file_name, default="findings")
+    option("-o, --output DIR", "the folder of the findings (default: findings)", FileName, default="findings")
     option("--resume", "go on where an earlier search in this folder has ended")
-    option("--known FILE", "a file with signatures that are not reported", file_name)
+    option("--known FILE", "a file with signatures that are not reported", FileName)
     option("--write-known FILE", "add the signatures of the findings to this file")
     add_shared(parser, "config", "timeout", "json")
 

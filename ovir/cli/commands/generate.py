@@ -19,9 +19,9 @@ import sys
 from typing import TYPE_CHECKING
 
 from ovir.cli.options.arguments import (
+    FileName,
     add_shared,
     amount,
-    file_name,
     natural,
     options_of,
     positive,
@@ -53,7 +53,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     option = options_of(parser)
     parser.add_argument(
         "folder",
-        type=file_name,
+        type=FileName,
         metavar="FOLDER",
         help="the folder with openvino_model.xml, openvino_tokenizer.xml and openvino_detokenizer.xml",
     )
@@ -77,7 +77,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     option(
         "--against SIDE",
         "openvino:DEVICE, or another FOLDER: feed its decoder with the same tokens, and compare the logits",
-        file_name,
+        FileName,
     )
     option("--config KEY=VALUE", "a property of the device; may be repeated", repeated=True)
     add_shared(parser, "extension", "json")

@@ -13,7 +13,7 @@ import argparse
 from typing import NoReturn
 
 from ovir.cli.commands.edit import is_layer, tensor_key
-from ovir.cli.options.arguments import add_shared, file_name, options_of, output_file, raise_usage_error
+from ovir.cli.options.arguments import FileName, OutputFile, add_shared, options_of, raise_usage_error, split_known
 from ovir.cli.terminal.output import DONE, print_diagnostics, saved_as_json, say, say_json, say_table
 from ovir.diagnostics.wording import plural, readable
 from ovir.graph.names import input_named, tensor_names
@@ -23,13 +23,13 @@ from ovir.model import Model, join, read_model, save_model
 def add_to(parser: argparse.ArgumentParser) -> None:
     option = options_of(parser)
     for number, name in (("first", "FIRST.xml"), ("second", "SECOND.xml")):
-        parser.add_argument(number, type=file_name, metavar=name, help=f"the .xml of the {number} model")
+        parser.add_argument(number, type=FileName, metavar=name, help=f"the .xml of the {number} model")
     option(
         "--connect OUT=IN",
         "feed a tensor of the first model, or LAYER:1, to an input of the second; may be repeated",
         repeated=True,
     )
-    option("-o, --output JOINED.xml", "where to save the model", output_file, required=True)
+    option("-o, --output JOINED.xml", "where to save the model", OutputFile, required=True)
     add_shared(parser, "extension", "json")
 
 
@@ -77,10 +77,10 @@ _SHOWN = 5
 
 def _split(first: Model, second: Model, text: str) -> tuple[str, str]:
     """Split ``OUT=IN``; names may contain ``=``, so the first split that gives known names counts."""
-    splits = [(text[:i], text[i + 1 :]) for i, character in enumerate(text) if character == "="]
-    if not splits:
-        raise_usage_error(f"--connect {text}: there is no '=' between the output and the input")
     inputs = {name for port in second.inputs for name in (*port.names, port.layer.name)}
     tensors = tensor_names(first)
-    known = [split for split in splits if split[1] in inputs and (split[0] in tensors or is_layer(first, split[0]))]
-    return (known or splits)[0]
+
+    def is_known(name: str) -> bool:
+        return text[len(name) + 1 :] in inputs and (name in tensors or is_layer(first, name))
+
+    return split_known("--connect", text, is_known, "the output and the input")

@@ -4,7 +4,6 @@ Examples:
   ovir ops
   ovir ops Gather              attributes, inputs and meaning of each version
   ovir ops Gather-8            the same of one version
-  ovir ops --markdown > operations.md
 """
 
 from __future__ import annotations
@@ -13,18 +12,17 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
-from ovir.cli.options.arguments import options_of, raise_usage_error
-from ovir.cli.pages.operation_examples import example_of, output_of
-from ovir.cli.pages.operation_markdown import operation_page, operations_page
-from ovir.cli.pages.operation_pages import (
+from ovir.cli.operations import (
     OperationEntry,
     described,
     entries,
+    example_of,
     tokenizer_entries,
     totals,
     versions_of,
     yes_or_no,
 )
+from ovir.cli.options.arguments import options_of, raise_usage_error
 from ovir.cli.terminal.output import say, say_json, say_table
 from ovir.ops.base import opsets
 
@@ -36,9 +34,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         metavar="OPERATION",
         help="describe these operations, or one version, as in Gather-8; upper and lower case are the same",
     )
-    form = options_of(parser, "outputs", exclusive=True)
-    form("--json", "print JSON instead of a table")
-    form("--markdown", "print Markdown: the page of each operation, or the list of all, docs/operations.md")
+    options_of(parser, "outputs")("--json", "print JSON instead of a table")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -47,8 +43,6 @@ def run(arguments: argparse.Namespace) -> int:
     listed = entries()
     if arguments.json:
         say_json([_as_json(entry) for entry in (*listed, *tokenizer_entries())])
-    elif arguments.markdown:
-        say(operations_page().rstrip("\n"))
     else:
         tokenizers = tokenizer_entries()
         rows = (
@@ -65,9 +59,6 @@ def _describe(arguments: argparse.Namespace) -> int:
     chosen = [_versions(name) for name in arguments.operations]
     if arguments.json:
         say_json([{**_as_json(entry), **described(entry)} for versions in chosen for entry in versions])
-        return 0
-    if arguments.markdown:
-        say("\n".join(map(operation_page, chosen)).rstrip("\n"))
         return 0
     for versions in chosen:
         for line in (line for entry in versions for line in (*_lines(entry), "")):
@@ -94,15 +85,12 @@ def _versions(text: str) -> list[OperationEntry]:
 
 def _example(name: str) -> Iterator[str]:
     """Yield the lines of the example of an operation, and of what it prints."""
-    if code := example_of(name):
-        yield "example"
-        yield ""
-        yield from (f"  {line}".rstrip() for line in code.splitlines())
-        yield ""
-        yield "prints"
-        yield ""
-        yield from (f"  {line}".rstrip() for line in output_of(code).splitlines())
-        yield ""
+    if example := example_of(name):
+        for head, text in (("example", example.code), ("prints", example.printed)):
+            yield head
+            yield ""
+            yield from (f"  {line}".rstrip() for line in text.splitlines())
+            yield ""
 
 
 def _lines(entry: OperationEntry) -> Iterator[str]:

@@ -16,12 +16,12 @@ import argparse
 from typing import TYPE_CHECKING
 
 from ovir.cli.options.arguments import (
+    OutputFile,
     add_model,
     add_shared,
     amount,
     open_model,
     options_of,
-    output_file,
     raise_usage_error,
 )
 from ovir.cli.options.inputs import add_input_sets, inputs_of, random_note
@@ -63,7 +63,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     )
     option("--seconds N", "stop measuring single layers after about N seconds (default: 300)", amount, default=300.0)
     option(
-        "-o, --output OUT.xml", "save the model with marks that make OpenVINO compute these layers in f32", output_file
+        "-o, --output OUT.xml", "save the model with marks that make OpenVINO compute these layers in f32", OutputFile
     )
     add_shared(parser, "json")
 

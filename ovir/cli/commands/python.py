@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 
-from ovir.cli.options.arguments import add_model, check_target, options_of, output_file, raise_usage_error
+from ovir.cli.options.arguments import add_model, options_of, output_with, raise_usage_error
 from ovir.cli.options.opening import (
     absent_weights,
     read_model_or_topology,
@@ -26,13 +26,11 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         "-o, --output FILE.py",
         "write the code to this file, and constants of many elements to the .npz of the same name; "
         "without it, the code is printed",
-        output_file,
+        output_with(".py"),
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    if arguments.output is not None:
-        check_target("--output", arguments.output, ".py")
     model = read_model_or_topology(arguments.model, arguments.weights, no_weights=arguments.no_weights)
     weights_file = absent_weights(arguments.model) if arguments.no_weights else None
     if weights_file is not None:

@@ -18,16 +18,16 @@ from __future__ import annotations
 import argparse
 
 from ovir.cli.options.arguments import (
+    FileName,
+    OutputFile,
     add_model,
     add_shared,
-    file_name,
     natural,
     open_model,
     options_of,
-    output_file,
     seconds,
 )
-from ovir.cli.options.inputs import add_inputs, collect, save_inputs
+from ovir.cli.options.inputs import add_inputs, collect
 from ovir.cli.terminal.output import DONE, print_message, say, say_filled, say_json, say_table
 from ovir.cli.terminal.progress import reported
 from ovir.core.arrays import Array
@@ -45,13 +45,13 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         "the command that fails, such as 'ovir compare {} --against openvino:CPU'; {} is the path of a model",
         required=True,
     )
-    option("-o, --output SMALL.xml", "where to save the smallest model", output_file, required=True)
+    option("-o, --output SMALL.xml", "where to save the smallest model", OutputFile, required=True)
     option("--status N", "the status to look for (default: the one of the whole model, which must not be 0)", int)
     option("--timeout SECONDS", "stop the command after this time; its status is 124 then", seconds)
     option(
         "--work DIR",
         "keep the answers of the command and the best model so far in this folder; the same call continues there",
-        file_name,
+        FileName,
     )
     option("--max-runs N", "run the command at most N times", natural)
     add_inputs(parser)
@@ -97,11 +97,7 @@ def _inputs(model: Model, arguments: argparse.Namespace) -> dict[int, Array]:
     """Return the inputs that are given; a model without any gets random ones, only if their values are needed."""
     if not arguments.input and arguments.save_inputs is None:
         return {}
-    fed = model.clone()  # which gets the shapes of the inputs
-    inputs = collect(fed, arguments)
-    if arguments.save_inputs is not None:
-        save_inputs(arguments.save_inputs, fed, inputs)
-    return inputs.feeds
+    return collect(model.clone(), arguments).feeds  # the copy gets the shapes of the inputs
 
 
 def _print(found: Reduction, path: str, most: int | None) -> None:

@@ -23,19 +23,20 @@ from typing import TYPE_CHECKING, Any
 
 from ovir.analysis.tensor_stats import as_numbers, likely_classes, stats, type_name
 from ovir.cli.options.arguments import (
+    OutputFile,
     add_model,
     add_shared,
     add_workers,
     check_target,
     natural,
     options_of,
-    output_file,
+    output_with,
     positive,
     raise_usage_error,
     write_html,
 )
 from ovir.cli.options.compiling import add_compiling, compiled_as, named_arrays, open_runnable, taps_of
-from ovir.cli.options.inputs import add_inputs, collect, refuse_folders, save_inputs
+from ovir.cli.options.inputs import add_inputs, collect, refuse_folders
 from ovir.cli.options.node_data import add_node_data, ranges_for_node_data, write_run_data
 from ovir.cli.terminal.output import (
     DONE,
@@ -63,7 +64,6 @@ from ovir.system.progress import stage
 if TYPE_CHECKING:
     from ovir.analysis.profile import Profile, RunTimes, Timing
     from ovir.debugging.watch import Watch, WatchedConstant, WatchedInput, WatchEvent
-    from ovir.reports.page import Page
 
 IN_FULL = 1024
 """JSON contains the values of tensors of up to this many elements."""
@@ -265,7 +265,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     outputs(
         "--output FILE.npz",
         "save the outputs, and taps as tap:NAME; with --inputs, the folder for a file of each input",
-        output_file,
+        OutputFile,
     )
     outputs(
         "--tap REGEX",
@@ -276,7 +276,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     outputs(
         "--record FILE.npz",
         "save the inputs and the result of every layer, or of those that --tap selects, as they are computed",
-        output_file,
+        output_with(".npz"),
     )
     outputs("--top N", "show the N highest scores of each row of the outputs", positive)
     options_of(parser, "checks")(
@@ -323,16 +323,12 @@ def run(arguments: argparse.Namespace) -> int:
 
         return run_many(arguments)
     _refuse_many(arguments)
-    for option in ("output", "save_inputs", "record"):
-        if (target := getattr(arguments, option)) is not None:
-            check_target(f"--{option.replace('_', '-')}", target, ".npz")
+    if arguments.output is not None:
+        check_target("--output", arguments.output, ".npz")
     watch = _watch(arguments) if arguments.watch else None
     ranges = ranges_for_node_data(arguments)
     model = open_runnable(arguments)
     inputs = collect(model, arguments)
-    inputs.warn()
-    if arguments.save_inputs is not None:
-        save_inputs(arguments.save_inputs, model, inputs)
     try:
         taps = taps_of(model, arguments.tap)
         compiled = compiled_as(arguments, model)
@@ -369,14 +365,11 @@ def run(arguments: argparse.Namespace) -> int:
         print_json(ran, arguments.top, seed=(arguments.seed or 0) if random else None)
     else:
         print_tables(ran, arguments.top)
-    write_html(arguments, lambda: _page(ran, compiled, arguments.top))
+    if arguments.html is not None:
+        from ovir.reports.run_page import run_page, types_of_run
+
+        write_html(arguments, lambda: run_page(replace(ran, types=types_of_run(compiled, ran.feeds)), arguments.top))
     return WRONG if watch is not None and watch.events else DONE
-
-
-def _page(ran: Ran, compiled: CompiledModel, top: int | None) -> Page:
-    from ovir.reports.run_page import run_page, types_of_run
-
-    return run_page(replace(ran, types=types_of_run(compiled, ran.feeds)), top)
 
 
 def _refuse_many(arguments: argparse.Namespace) -> None:

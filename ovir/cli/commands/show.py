@@ -30,7 +30,6 @@ from ovir.graph.layers import Port
 from ovir.lowering.releases import Need, oldest_release, release_text
 
 if TYPE_CHECKING:
-    from ovir.reports.page import Page
     from ovir.runtime.memory import MemoryUse
 
 
@@ -54,14 +53,11 @@ def run(arguments: argparse.Namespace) -> int:
         if memory is not None:
             say()
             say(f"memory      {_memory_text(memory)}")
-    write_html(arguments, lambda: _page(recovered, summary, made, needs, memory))
+    if arguments.html is not None:
+        from ovir.reports.show_page import Shown, show_page
+
+        write_html(arguments, lambda: show_page(Shown(recovered, summary, made, needs, memory)))
     return status_of(recovered.errors)
-
-
-def _page(recovered: Recovered, summary: Summary, made: Provenance, needs: Need, memory: MemoryUse | None) -> Page:
-    from ovir.reports.show_page import Shown, show_page
-
-    return show_page(Shown(recovered, summary, made, needs, memory))
 
 
 def _memory(recovered: Recovered) -> MemoryUse | None:

@@ -21,7 +21,7 @@ from ovir.analysis.diff import diff
 from ovir.checks.checker import check
 from ovir.checks.recovering import Recovered, read_recovering
 from ovir.checks.rules import CODES
-from ovir.cli.options.arguments import add_model, file_name, natural, options_of
+from ovir.cli.options.arguments import FileName, add_model, natural, options_of
 from ovir.cli.options.opening import open_recovering
 from ovir.cli.terminal.display import last_line
 from ovir.cli.terminal.output import DONE, print_diagnostics, print_message, say
@@ -52,21 +52,21 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         "--run INPUTS.npz",
         "run the model on these inputs, and color layers by the minimum, maximum and mean of their values, "
         "and by how many are NaN or infinite",
-        file_name,
+        FileName,
         dest="inputs",
     )
     option(
         "--compare SIDE",
         "color layers by their error: against openvino:DEVICE, onnx:FILE, OTHER.xml or an .npz of tensors",
-        file_name,
+        FileName,
     )
     option(
         "--executed GRAPH",
         "color layers by the time that a device took, and show in which type and with which others it computed "
         "them: openvino:DEVICE runs the model, exec_graph.xml was written elsewhere",
-        file_name,
+        FileName,
     )
-    option("--diff OTHER.xml", "also draw this model, and what differs", file_name)
+    option("--diff OTHER.xml", "also draw this model, and what differs", FileName)
     option("--hide-constants", "leave out the layers of constants")
     option("--port N", "the port of the server (default: 8080 or, if it is busy, any free one)", _port)
     option("--no-browser", "only print the address of the page")

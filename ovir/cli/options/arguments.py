@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, Self
 
 import ovir
 from ovir.cli.terminal.display import terminal_width
@@ -150,7 +150,7 @@ class Shared(NamedTuple):
 def add_model(parser: argparse.ArgumentParser, *names: str) -> None:
     """Add the model of a command, with its weights and extensions, and other options of ``SHARED``."""
     text = "the .xml of the model; its weights are read from the .bin next to it"
-    parser.add_argument("model", type=file_name, metavar="MODEL.xml", help=text)
+    parser.add_argument("model", type=FileName, metavar="MODEL.xml", help=text)
     add_shared(parser, "weights", "extension", *names)
 
 
@@ -193,65 +193,60 @@ def shape_hints(model: Model, shapes: Mapping[int, PartialShape]) -> list[str]:
 
 
 class FileName(str):
-    """The path of a file on the command line, or a device."""
+    """The path of a file to read on the command line, or a device."""
+
+    def __new__(cls, text: str) -> Self:
+        if not text:
+            raise argparse.ArgumentTypeError("the name of the file is empty")
+        return super().__new__(cls, text)
 
 
-def file_name(text: str) -> FileName:
-    """Convert the text of an argument that names a file to read."""
-    if not text:
-        raise argparse.ArgumentTypeError("the name of the file is empty")
-    return FileName(text)
+class OutputFile(FileName):
+    """The path of a file that a command writes."""
+
+    ending: ClassVar[str | None] = None
+    """What its name must end with, if it has an ending; None if only who writes the file knows."""
 
 
-def natural(text: str) -> int:
-    """Convert the text of an argument that is an integer of at least 0."""
-    return _integer(text, 0)
+def output_with(ending: str = "") -> type[OutputFile]:
+    """Return the class of files other than models, whose names have such an ending, or none."""
+    return type("OutputFile", (OutputFile,), {"ending": ending})
 
 
-def positive(text: str) -> int:
-    """Convert the text of an argument that is an integer of at least 1."""
-    return _integer(text, 1)
+def _integer(least: int) -> Callable[[str], int]:
+    """Return the function that converts the text of an argument that is an integer of at least ``least``."""
+
+    def convert(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(readable(f"'{text}' is not an integer")) from None
+        if value < least:
+            raise argparse.ArgumentTypeError(readable(f"must be at least {least}, got {value}"))
+        return value
+
+    return convert
 
 
-def _integer(text: str, least: int) -> int:
-    try:
-        value = int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(readable(f"'{text}' is not an integer")) from None
-    if value < least:
-        raise argparse.ArgumentTypeError(readable(f"must be at least {least}, got {value}"))
-    return value
+def _number(what: str, is_valid: Callable[[float], bool]) -> Callable[[str], float]:
+    """Return the function that converts the text of an argument that is such a number."""
+
+    def convert(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not is_valid(value):
+            raise argparse.ArgumentTypeError(readable(f"'{text}' is not {what}"))
+        return value
+
+    return convert
 
 
-def amount(text: str) -> float:
-    """Convert the text of an argument that is a number of at least 0."""
-    value = _number(text)
-    if not value >= 0:
-        raise argparse.ArgumentTypeError(readable(f"'{text}' is not a number of 0 or more"))
-    return value
-
-
-def share(text: str) -> float:
-    """Convert the text of an argument that is a part of a whole."""
-    value = _number(text)
-    if not 0 < value <= 1:
-        raise argparse.ArgumentTypeError(readable(f"'{text}' is not a number above 0 and at most 1"))
-    return value
-
-
-def seconds(text: str) -> float:
-    """Convert the text of an argument that is a time limit."""
-    value = _number(text)
-    if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(readable(f"'{text}' is not a number of seconds above 0"))
-    return value
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
+natural, positive = _integer(0), _integer(1)
+amount = _number("a number of 0 or more", lambda value: value >= 0)
+share = _number("a number above 0 and at most 1", lambda value: 0 < value <= 1)
+seconds = _number("a number of seconds above 0", lambda value: 0 < value < math.inf)
 
 
 def check_target(option: str, text: str, ending: str = "") -> None:
@@ -279,31 +274,45 @@ def check_target(option: str, text: str, ending: str = "") -> None:
 
 def parse_shapes(model: Model, texts: Sequence[str]) -> dict[int, PartialShape]:
     """Return the shape of each input that ``--shape`` texts give, by position."""
-    from ovir.core.shapes import PartialShape
-
     shapes: dict[int, PartialShape] = {}
     for text in texts:
         index, shape = split_input(model, "--shape", text)
         port = model.inputs[index]
         if index in shapes:
             raise_usage_error(f"--shape {text}: input '{port.any_name}' has two shapes")
-        try:
-            shapes[index] = PartialShape.parse(shape)
-        except ValueError as error:
-            raise_usage_error(f"--shape {text}: {error}", f"input '{port.any_name}' is {port.type} in the file")
+        shapes[index] = parse_shape(text, shape, f"input '{port.any_name}' is {port.type} in the file")
     return shapes
 
 
-def split_name(model: Model, text: str) -> tuple[str | None, str]:
-    """Split ``NAME=rest``; names may contain ``=``, so the first split that gives an input's name counts."""
-    splits = [(text[:i], text[i + 1 :]) for i, c in enumerate(text) if c == "="]
+def parse_shape(option: str, text: str, hint: str | None = None) -> PartialShape:
+    """Return the shape in the text of an option ``--shape``."""
+    from ovir.core.shapes import PartialShape
+
+    if not text.strip():
+        raise_usage_error(f"--shape {option}: there is no shape; that of a scalar is []", hint)
+    try:
+        return PartialShape.parse(text)
+    except ValueError as error:
+        raise_usage_error(f"--shape {option}: {error}", hint)
+
+
+def split_known(
+    option: str, text: str, is_known: Callable[[str], bool], sides: str = "the name and what it gets"
+) -> tuple[str, str]:
+    """Split ``NAME=rest``; names may contain ``=``, so the first split that gives a known name counts."""
+    splits = [(text[:i], text[i + 1 :]) for i, character in enumerate(text) if character == "="]
     if not splits:
-        return None, text
+        raise_usage_error(f"{option} {text}: there is no '=' between {sides}")
+    return next((split for split in splits if is_known(split[0])), splits[0])
+
+
+def split_name(model: Model, text: str) -> tuple[str | None, str]:
+    """Split ``NAME=rest`` at the name of an input; a text without a name, or that is a file, is the rest."""
     known = {name for port in model.inputs for name in (*port.names, port.layer.name)}
-    for name, rest in splits:
-        if name in known:
-            return name, rest
-    return (None, text) if os.path.isfile(text) else splits[0]
+    if "=" not in text:
+        return None, text
+    name, rest = split_known("--input", text, known.__contains__)
+    return (None, text) if name not in known and os.path.isfile(text) else (name, rest)
 
 
 def split_input(model: Model, option: str, text: str) -> tuple[int, str]:
@@ -345,24 +354,22 @@ def opened_workers(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
 
 def check_html(arguments: argparse.Namespace) -> None:
-    """Raise an error if the report cannot be written, before the work that produces it."""
+    """Raise an error if reports cannot be written, before the work that produces one."""
     if getattr(arguments, "html", None) is not None:
         from ovir.reports.writing import require_report
 
-        check_target("--html", arguments.html, ".html")
         require_report(arguments.html)
 
 
 def write_html(arguments: argparse.Namespace, make: Callable[[], Page]) -> None:
-    """Write the report that ``make`` returns, if the option asks for it."""
-    if arguments.html is not None:
-        from ovir.reports.writing import write_report
+    """Write the report that ``make`` returns to the file of the option."""
+    from ovir.reports.writing import write_report
 
-        with stage("writing the report"):
-            page = make()
-            page.origin = _origin(arguments)
-            write_report(page, arguments.html, ovir.__version__)
-        print_message(f"{escaped(arguments.html)}: report written")
+    with stage("writing the report"):
+        page = make()
+        page.origin = _origin(arguments)
+        write_report(page, arguments.html, ovir.__version__)
+    print_message(f"{escaped(arguments.html)}: report written")
 
 
 def _origin(arguments: argparse.Namespace) -> str:
@@ -384,18 +391,9 @@ def _origin(arguments: argparse.Namespace) -> str:
 # --------------------------------------------------------------------------- files that commands write
 
 
-class OutputFile(FileName):
-    """The path of a file that a command writes."""
-
-
-def output_file(text: str) -> OutputFile:
-    """Convert the text of an argument that names a file to write."""
-    return OutputFile(file_name(text))
-
-
 def refuse_overwriting(arguments: argparse.Namespace, *others: str) -> None:
-    """Raise a usage error if an output of a command is one of its inputs or of the other files that it reads, or if two
-    outputs are the same file.
+    """Raise a usage error if an output of a command cannot be written, is one of its inputs or of the other files that
+    it reads, or if two outputs are the same file.
 
     Links to a file are the file. The parser of a command sets ``may_replace_model`` if it can write its model in place
     of the older one, and ``saved_beside`` to the endings of what it writes beside the .xml of a model.
@@ -419,6 +417,8 @@ def refuse_overwriting(arguments: argparse.Namespace, *others: str) -> None:
             other = written.setdefault(_identity(file), option)
             if other != option:
                 raise_usage_error(f"{option} {target}: {other} writes the same file")
+        if target.ending is not None:
+            check_target(option, target, target.ending)
 
 
 def _refuse(option: str, outputs: Iterable[str], inputs: Iterable[str]) -> None:
@@ -463,13 +463,13 @@ def _identity(path: str) -> object:
 # --------------------------------------------------------------------------- shared options
 
 _SHARED = (
-    Shared("model", "--weights FILE", "the weights, if they are not the .bin next to the model", file_name),
+    Shared("model", "--weights FILE", "the weights, if they are not the .bin next to the model", FileName),
     Shared("model", "--no-weights", "read only the topology; no .bin is needed"),
     Shared(
         "model",
         "--extension MODULE.py",
         "run this Python file first: it registers operations with `ovir.register`; may be repeated",
-        file_name,
+        FileName,
         repeated=True,
     ),
     Shared(
@@ -485,7 +485,7 @@ _SHARED = (
         "--inputs FOLDER",
         "many inputs: a folder of .npz, .npy or image files, a pattern in quotes ('data/**/*.jpg'), or a list.txt "
         "with a file in each line, or with a text if the model takes strings",
-        file_name,
+        FileName,
     ),
     Shared("comparison", "--config KEY=VALUE", "a property of the device; may be repeated", repeated=True),
     Shared("comparison", "--timeout S", "the most seconds that a run of the device takes", seconds),
@@ -493,7 +493,7 @@ _SHARED = (
     Shared("comparison", "--atol X", "the absolute tolerance, also of integers", amount),
     Shared("comparison", "--metric NAME=LIMIT", "a limit in place of tolerances, such as cosine=0.999 or sqnr_db=40"),
     Shared("outputs", "--json", "print JSON instead of a table"),
-    Shared("outputs", "--html FILE.html", "also write a report for a browser, in one file", output_file),
+    Shared("outputs", "--html FILE.html", "also write a report for a browser, in one file", output_with(".html")),
 )
 SHARED = {shared.option.split()[0].removeprefix("--"): shared for shared in _SHARED}
 """By name, in the order of help."""

@@ -21,9 +21,9 @@ from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import ModelError
 from ovir.model import Model
 from ovir.runtime.compiled import CompiledModel
+from ovir.runtime.emulation import NARROW
 from ovir.runtime.listeners import matching_taps
 from ovir.runtime.results import Results
-from ovir.runtime.round_to_half import NARROW
 
 
 def add_compiling(parser: argparse.ArgumentParser) -> None:

@@ -13,7 +13,7 @@ from ovir.cli.options.arguments import (
     add_shared,
     natural,
     options_of,
-    output_file,
+    output_with,
     positive,
     raise_usage_error,
     split_name,
@@ -50,13 +50,6 @@ class RunInputs:
     chosen: dict[int, tuple[int, ...]] = field(default_factory=dict)
     """Shapes that were chosen for inputs of dynamic shape."""
 
-    def warn(self) -> None:
-        """Print a warning if windows exceed the tensors of the sizes that were chosen."""
-        if self.narrow:
-            from ovir.analysis.input_sizes import about_narrow
-
-            print_diagnostics(about_narrow(self.narrow))
-
     def hint_at_choices(self, model: Model, error: RunError) -> None:
         """Add to the error of a run which constants it is about, or that it may be due to what was chosen or drawn."""
         if error.diagnostic.code in _NEVER_OF_INPUTS or not self.made:
@@ -91,7 +84,9 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
     )
     add_images(parser)
     option(
-        "--save-inputs FILE.npz", "save all inputs, given and random; --input FILE.npz reads them again", output_file
+        "--save-inputs FILE.npz",
+        "save all inputs, given and random; --input FILE.npz reads them again",
+        output_with(".npz"),
     )
 
 
@@ -115,7 +110,25 @@ def add_images(parser: argparse.ArgumentParser) -> None:
 
 
 def collect(model: Model, arguments: argparse.Namespace) -> RunInputs:
-    """Return the inputs that are given, and random ones for the others, in the shapes that the model then has."""
+    """Return the inputs that are given, and random ones for the others, in the shapes that the model then has.
+
+    They are saved if the options ask for it.
+    """
+    inputs = _collected(model, arguments)
+    if inputs.narrow:
+        from ovir.analysis.input_sizes import about_narrow
+
+        print_diagnostics(about_narrow(inputs.narrow))
+    if arguments.save_inputs is not None:
+        from ovir.graph.names import distinct_names
+        from ovir.io.tensor_files import save_npz
+
+        arrays = {name: inputs.feeds[index] for index, name in enumerate(distinct_names(model.inputs))}
+        save_npz(arguments.save_inputs, arrays, "write the inputs")
+    return inputs
+
+
+def _collected(model: Model, arguments: argparse.Namespace) -> RunInputs:
     feeds = _given(model, arguments)
     missing = [i for i in range(len(model.inputs)) if i not in feeds]
     if not missing:
@@ -132,15 +145,6 @@ def preparation(arguments: argparse.Namespace) -> Preparation:
     """Return the conversion of images to values that the arguments describe."""
     mean, scale = arguments.mean or (), arguments.scale or ()
     return Preparation(mean, scale, arguments.layout, arguments.resize, arguments.bgr)
-
-
-def save_inputs(path: str, model: Model, inputs: RunInputs) -> None:
-    """Write the arrays under the names by which ``--input`` finds them again."""
-    from ovir.graph.names import distinct_names
-    from ovir.io.tensor_files import save_npz
-
-    names = distinct_names(model.inputs)
-    save_npz(path, {name: inputs.feeds[i] for i, name in enumerate(names)}, "write the inputs")
 
 
 def _with_random(model: Model, feeds: dict[int, Array], missing: Sequence[int], seed: int) -> RunInputs:
@@ -356,10 +360,7 @@ def inputs_of(model: Model, arguments: argparse.Namespace, *, is_recorded: bool 
         raise_usage_error("--samples draws random inputs: give either it or --input")
     refuse_folders(arguments)
     if arguments.input:
-        given = collect(model.clone(), arguments)
-        if arguments.save_inputs is not None:
-            save_inputs(arguments.save_inputs, model, given)
-        return given.feeds
+        return collect(model.clone(), arguments).feeds
     if is_recorded and arguments.seed is None:
         if arguments.save_inputs is not None:
             raise_usage_error("--save-inputs saves inputs that are given or random; the recording has its own")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from ovir.cli.options.arguments import check_target, options_of, output_file, raise_usage_error
+from ovir.cli.options.arguments import options_of, output_with, raise_usage_error
 from ovir.model import Model
 from ovir.system.files import write_text
 
@@ -17,14 +17,8 @@ if TYPE_CHECKING:
 
 def add_node_data(parser: argparse.ArgumentParser, what: str) -> None:
     options_of(parser, "outputs")(
-        "--node-data FILE.json", f"also write {what} as data on the nodes of Model Explorer", output_file
+        "--node-data FILE.json", f"also write {what} as data on the nodes of Model Explorer", output_with(".json")
     )
-
-
-def check_node_data(arguments: argparse.Namespace) -> None:
-    """Raise a usage error for a file that cannot be written."""
-    if arguments.node_data is not None:
-        check_target("--node-data", arguments.node_data, ".json")
 
 
 def write_node_data(path: str, overlay: Overlay, model: Model) -> None:
@@ -41,7 +35,6 @@ def ranges_for_node_data(arguments: argparse.Namespace) -> Ranges | None:
     """
     if arguments.node_data is None:
         return None
-    check_node_data(arguments)
     if arguments.engine != "numpy":
         raise_usage_error(f"--node-data is about each layer, but --engine {arguments.engine} runs several as one")
     if arguments.profile:

@@ -9,11 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from types import ModuleType
 
 from ovir.checks.recovering import Recovered, read_recovering
-from ovir.cli.options.arguments import (
-    parse_shapes,
-    raise_usage_error,
-    shape_hints,
-)
+from ovir.cli.options.arguments import parse_shape, parse_shapes, raise_usage_error, shape_hints
 from ovir.cli.terminal.output import print_diagnostics, print_message
 from ovir.core.reading import why_not_regular
 from ovir.core.shapes import PartialShape
@@ -153,15 +149,11 @@ def _state_shapes(recovered: Recovered, texts: Sequence[str]) -> tuple[dict[str,
     shapes: dict[str, PartialShape] = {}
     others = []
     for text in texts:
-        splits = ((text[:i], text[i + 1 :]) for i, c in enumerate(text) if c == "=")
-        name, shape = next((split for split in splits if split[0] in states), (None, ""))
-        if name is None:
+        name, _, shape = text.rpartition("=")  # names may contain "=", shapes do not
+        if name not in states:
             others.append(text)
             continue
         if name in shapes:
             raise_usage_error(f"--shape {text}: state '{name}' has two shapes")
-        try:
-            shapes[name] = PartialShape.parse(shape)
-        except ValueError as error:
-            raise_usage_error(f"--shape {text}: {error}")
+        shapes[name] = parse_shape(text, shape)
     return shapes, others

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ovir.cli.options.arguments import (
+    FileName,
     add_shared,
-    file_name,
     open_model,
     options_of,
     parse_shapes,
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 
 def add_other_side(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("other", type=file_name, nargs="?", metavar="OTHER.xml", help="a second model to compare with")
+    parser.add_argument("other", type=FileName, nargs="?", metavar="OTHER.xml", help="a second model to compare with")
     options_of(parser, "comparison")(
         "--against SIDE",
         "openvino:DEVICE (with OTHER.xml: where that runs), onnx:FILE, or an .npz with tensors by name",
-        file_name,
+        FileName,
     )
     add_shared(parser, "config", "timeout")
 

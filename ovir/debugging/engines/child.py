@@ -19,9 +19,9 @@ import signal
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Tuple  # noqa: UP035  # Python 3.8 has no tuple[...]
 
-WireTensor = tuple[str, tuple[int, ...], Any]
+WireTensor = Tuple[str, Tuple[int, ...], Any]  # noqa: UP006
 """A tensor as it is sent: element type (in OpenVINO's notation), shape, and a buffer or a list of strings."""
 
 
@@ -78,7 +78,11 @@ class OpenVino:
         facts: dict[str, Any] = {}
         try:
             facts["precision"] = compiled.get_property("INFERENCE_PRECISION_HINT").get_type_name()
-        except (RuntimeError, AttributeError):  # a device need not have this property; old releases return a text
+        except (
+            RuntimeError,
+            AttributeError,
+            TypeError,
+        ):  # a device need not have it
             facts["precision"] = None
         return compiled.create_infer_request(), facts
 
@@ -107,9 +111,9 @@ class OpenVino:
     ) -> list[WireTensor]:
         """Return the outputs for the inputs, both by position; state starts anew, unless it is kept."""
         # Bytes are read-only in the caller. The request does not hold what its tensors share the memory of.
-        held = [(*kind, bytearray(content) if isinstance(content, bytes) else content) for *kind, content in tensors]
-        for index, tensor in enumerate(held):
-            request.set_input_tensor(index, self._tensor(*tensor))
+        held = [bytearray(content) if isinstance(content, bytes) else content for _, _, content in tensors]
+        for index, (name, shape, _) in enumerate(tensors):
+            request.set_input_tensor(index, self._tensor(name, shape, held[index]))
         if not keeps_state:
             for state in request.query_state():
                 state.reset()
@@ -120,11 +124,14 @@ class OpenVino:
         import numpy as np
 
         element_type, size = getattr(self.package.Type, name), self.package.Shape(list(shape))
-        if name != "string" and len(content):
+        is_first = self.package.get_version().startswith("2022.1")
+        if name != "string" and len(content) and not is_first:
             return self.package.Tensor(np.frombuffer(content, np.uint8), size, element_type)  # shares the memory
         tensor = self.package.Tensor(element_type, size)
         if name == "string" and len(content):
             tensor.str_data = np.array(content).reshape(shape)
+        elif len(content):
+            np.copyto(tensor.data.reshape(-1).view(np.uint8), np.frombuffer(content, np.uint8))
         return tensor
 
     def _sent(self, tensor: Any) -> WireTensor:
@@ -233,10 +240,10 @@ _ENGINES: dict[str, Callable[[str, Mapping[str, str]], Any]] = {
     "python": PythonFunction,
 }
 
-_DTYPES = {"boolean": "bool"} | {f"f{bits}": f"float{bits}" for bits in (16, 32, 64)}
-_DTYPES |= {f"{kind[0]}{bits}": f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)}
-_ONNX_TYPES = {"tensor(bool)": "boolean", "tensor(string)": "string", "tensor(float)": "f32", "tensor(double)": "f64"}
-_ONNX_TYPES |= {f"tensor({name})": key for key, name in _DTYPES.items() if name not in ("bool", "float32", "float64")}
+_DTYPES = {"boolean": "bool", **{f"f{bits}": f"float{bits}" for bits in (16, 32, 64)}}
+_DTYPES.update((f"{kind[0]}{bits}", f"{kind}{bits}") for kind in ("int", "uint") for bits in (8, 16, 32, 64))
+_ONNX_TYPES = {f"tensor({name})": key for key, name in _DTYPES.items()}
+_ONNX_TYPES.update({"tensor(string)": "string", "tensor(float)": "f32", "tensor(double)": "f64"})
 
 
 def _dtype(name: str) -> Any:

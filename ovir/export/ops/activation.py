@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
-from math import pi, sqrt
+from math import sqrt
 
 import numpy as np
 
@@ -34,44 +33,39 @@ def clamp(graph: Graph, op: ops.Clamp, data: Tensor) -> Tensor:
     return graph.Clip(data, low, high)
 
 
-@exports(ops.Sigmoid, ops.Tanh)
-def activation(graph: Graph, op: ops.UnaryActivationBase, data: Tensor) -> Tensor:
+@exports(ops.Sigmoid, ops.Tanh, of_reals=True)
+def activation(graph: Graph, op: ops.UnaryActivationBase, x: Tensor) -> Tensor:
     """Export as the operator that means the same; integers are computed in f64 and rounded."""
-    return graph.of_reals(data, lambda x: graph.node(op.type, x)[0])
+    return graph.node(op.type, x)[0]
 
 
 # ----- piecewise linear functions
 
 
-@exports(ops.HSigmoid, to="HardSigmoid; f64: its formula")
-def h_sigmoid(graph: Graph, op: ops.HSigmoid, data: Tensor) -> Tensor:
-    return graph.of_reals(data, partial(_hard_sigmoid, graph, alpha=1 / 6, beta=0.5))
+@exports(ops.HSigmoid, to="HardSigmoid; f64: its formula", of_reals=True)
+def h_sigmoid(graph: Graph, op: ops.HSigmoid, x: Tensor) -> Tensor:
+    return _hard_sigmoid(graph, x, 1 / 6, 0.5)
 
 
-@exports(ops.HSwish, to="HardSwish; f64: its formula")
-def h_swish(graph: Graph, op: ops.HSwish, data: Tensor) -> Tensor:
-
-    def function(x: Tensor) -> Tensor:
-        if x.element_type == f32:
-            return graph.HardSwish(x)
-        return graph.Mul(x, _hard_sigmoid(graph, x, 1 / 6, 0.5))
-
-    return graph.of_reals(data, function)
+@exports(ops.HSwish, to="HardSwish; f64: its formula", of_reals=True)
+def h_swish(graph: Graph, op: ops.HSwish, x: Tensor) -> Tensor:
+    if x.element_type == f32:
+        return graph.HardSwish(x)
+    return graph.Mul(x, _hard_sigmoid(graph, x, 1 / 6, 0.5))
 
 
 @exports(
-    ops.HardSigmoid, to="HardSigmoid; parameters that are not constant, or f64: Mul, Add, Clip", limits="NaN is kept"
+    ops.HardSigmoid,
+    to="HardSigmoid; parameters that are not constant, or f64: Mul, Add, Clip",
+    limits="NaN is kept",
+    of_reals=True,
 )
-def hard_sigmoid(graph: Graph, op: ops.HardSigmoid, data: Tensor, alpha: Tensor, beta: Tensor) -> Tensor:
+def hard_sigmoid(graph: Graph, op: ops.HardSigmoid, x: Tensor, alpha: Tensor, beta: Tensor) -> Tensor:
     a, b = alpha.number, beta.number
-
-    def function(x: Tensor) -> Tensor:
-        if a is not None and b is not None:
-            return _hard_sigmoid(graph, x, a, b)
-        factor, shift = (graph.cast(t, x.element_type) for t in (alpha, beta))
-        return graph.Clip(graph.Add(graph.Mul(x, factor), shift), 0, 1)
-
-    return graph.of_reals(data, function)
+    if a is not None and b is not None:
+        return _hard_sigmoid(graph, x, a, b)
+    factor, shift = (graph.cast(t, x.element_type) for t in (alpha, beta))
+    return graph.Clip(graph.Add(graph.Mul(x, factor), shift), 0, 1)
 
 
 def _hard_sigmoid(graph: Graph, x: Tensor, alpha: float, beta: float) -> Tensor:
@@ -83,28 +77,20 @@ def _hard_sigmoid(graph: Graph, x: Tensor, alpha: float, beta: float) -> Tensor:
 # ----- functions with an exponential
 
 
-@exports(ops.Elu, to="Elu; f64: its formula")
-def elu(graph: Graph, op: ops.Elu, data: Tensor) -> Tensor:
-
-    def function(x: Tensor) -> Tensor:
-        if x.element_type == f32:
-            return graph.Elu(x, alpha=op.alpha)
-        return graph.Where(graph.Greater(x, 0), x, graph.Mul(_exponential(graph, x), op.alpha))
-
-    return graph.of_reals(data, function)
+@exports(ops.Elu, to="Elu; f64: its formula", of_reals=True)
+def elu(graph: Graph, op: ops.Elu, x: Tensor) -> Tensor:
+    if x.element_type == f32:
+        return graph.Elu(x, alpha=op.alpha)
+    return graph.Where(graph.Greater(x, 0), x, graph.Mul(_exponential(graph, x), op.alpha))
 
 
-@exports(ops.Selu, to="Selu; parameters that are not constant, or f64: its formula")
-def selu(graph: Graph, op: ops.Selu, data: Tensor, alpha: Tensor, factor: Tensor) -> Tensor:
+@exports(ops.Selu, to="Selu; parameters that are not constant, or f64: its formula", of_reals=True)
+def selu(graph: Graph, op: ops.Selu, x: Tensor, alpha: Tensor, factor: Tensor) -> Tensor:
     a, b = alpha.number, factor.number
-
-    def function(x: Tensor) -> Tensor:
-        if a is not None and b is not None and x.element_type == f32:
-            return graph.Selu(x, alpha=a, gamma=b)
-        first, second = (graph.Reshape(graph.cast(t, x.element_type), []) for t in (alpha, factor))
-        return graph.Mul(graph.Where(graph.Greater(x, 0), x, graph.Mul(_exponential(graph, x), first)), second)
-
-    return graph.of_reals(data, function)
+    if a is not None and b is not None and x.element_type == f32:
+        return graph.Selu(x, alpha=a, gamma=b)
+    first, second = (graph.Reshape(graph.cast(t, x.element_type), []) for t in (alpha, factor))
+    return graph.Mul(graph.Where(graph.Greater(x, 0), x, graph.Mul(_exponential(graph, x), first)), second)
 
 
 def _exponential(graph: Graph, x: Tensor) -> Tensor:
@@ -112,91 +98,64 @@ def _exponential(graph: Graph, x: Tensor) -> Tensor:
     return graph.Sub(graph.Exp(x), 1)
 
 
-@exports(ops.Swish, to="Sigmoid and Mul")
-def swish(graph: Graph, op: ops.Swish, data: Tensor, beta: Tensor | None = None) -> Tensor:
-
-    def function(x: Tensor) -> Tensor:
-        scaled = x if beta is None or beta.number == 1 else graph.Mul(x, graph.cast(beta, x.element_type))
-        return graph.Mul(x, graph.Sigmoid(scaled))
-
-    return graph.of_reals(data, function)
+@exports(ops.Swish, to="Sigmoid and Mul", of_reals=True)
+def swish(graph: Graph, op: ops.Swish, x: Tensor, beta: Tensor | None = None) -> Tensor:
+    scaled = x if beta is None or beta.number == 1 else graph.Mul(x, graph.cast(beta, x.element_type))
+    return graph.Mul(x, graph.Sigmoid(scaled))
 
 
-@exports(ops.Mish, to="Mish; before opset 18, or f64: Softplus, Tanh and Mul")
-def mish(graph: Graph, op: ops.Mish, data: Tensor) -> Tensor:
-
-    def function(x: Tensor) -> Tensor:
-        if x.element_type == f32 and graph.has("Mish"):
-            return graph.Mish(x)
-        return graph.Mul(x, graph.Tanh(_softplus(graph, x)))
-
-    return graph.of_reals(data, function)
+@exports(ops.Mish, to="Mish; before opset 18, or f64: Softplus, Tanh and Mul", of_reals=True)
+def mish(graph: Graph, op: ops.Mish, x: Tensor) -> Tensor:
+    if x.element_type == f32 and graph.has("Mish"):
+        return graph.Mish(x)
+    return graph.Mul(x, graph.Tanh(soft_plus(graph, op, x)))
 
 
-@exports(ops.SoftPlus, to="Softplus; f64: its formula")
-def soft_plus(graph: Graph, op: ops.SoftPlus, data: Tensor) -> Tensor:
-    return graph.of_reals(data, partial(_softplus, graph))
-
-
-def _softplus(graph: Graph, x: Tensor) -> Tensor:
+@exports(ops.SoftPlus, to="Softplus; f64: its formula", of_reals=True)
+def soft_plus(graph: Graph, op: ops.SoftPlus | ops.Mish, x: Tensor) -> Tensor:
     if x.element_type == f32:
         return graph.Softplus(x)
     small = graph.Exp(graph.Neg(graph.Abs(x)))
     return graph.Add(graph.Max(x, 0), graph.Log(graph.Add(small, 1)))
 
 
-@exports(ops.SoftSign, to="Softsign; f64: Abs, Add and Div")
-def soft_sign(graph: Graph, op: ops.SoftSign, data: Tensor) -> Tensor | None:
+@exports(ops.SoftSign, to="Softsign; f64: Abs, Add and Div", of_reals=True)
+def soft_sign(graph: Graph, op: ops.SoftSign, x: Tensor) -> Tensor | None:
     """Export as Softsign, which onnxruntime does not compute in f64."""
-    return None if data.element_type == f64 else graph.of_reals(data, graph.Softsign)
+    return None if x.element_type == f64 else graph.Softsign(x)
 
 
-@exports(ops.Gelu2, ops.Gelu7, to="Gelu; before opset 20, or f64: a formula with Erf or Tanh")
-def gelu(graph: Graph, op: ops.Gelu2 | ops.Gelu7, data: Tensor) -> Tensor:
+@exports(ops.Gelu2, ops.Gelu7, to="Gelu; before opset 20, or f64: a formula with Erf or Tanh", of_reals=True)
+def gelu(graph: Graph, op: ops.Gelu2 | ops.Gelu7, x: Tensor) -> Tensor | None:
+    """Export as Gelu; onnxruntime recognizes the nodes of both formulas, in this order, and computes them in one
+    pass."""
     is_exact = not isinstance(op, ops.Gelu7) or op.approximation_mode == "erf"
-
-    def function(x: Tensor) -> Tensor:
-        if x.element_type == f32 and graph.has("Gelu"):
-            return graph.Gelu(x, approximate=None if is_exact else "tanh")
-        return (_exact if is_exact else _approximate)(graph, x)
-
-    return graph.of_reals(data, function)
-
-
-# onnxruntime recognizes these nodes, in this order, and computes them in one pass.
-def _exact(graph: Graph, x: Tensor) -> Tensor:
+    if x.element_type == f32 and graph.has("Gelu"):
+        return graph.Gelu(x, approximate=None if is_exact else "tanh")
+    if not is_exact:
+        return None
     quotient = graph.Div(x, sqrt(2))
     part = erf(graph, quotient) if x.element_type == f64 else graph.Erf(quotient)
     return graph.Mul(graph.Mul(x, graph.Add(part, 1)), 0.5)
-
-
-def _approximate(graph: Graph, x: Tensor) -> Tensor:
-    cube = graph.Pow(x, 3)
-    inside = graph.Mul(graph.Add(x, graph.Mul(cube, 0.044715)), sqrt(2 / pi))
-    return graph.Mul(graph.Mul(x, 0.5), graph.Add(graph.Tanh(inside), 1))
 
 
 @exports(
     ops.PReLU,
     to="PRelu; one constant slope: LeakyRelu; f64: Where",
     limits="one-dimensional slopes of unknown length count as one slope per channel",
+    of_reals=True,
 )
-def prelu(graph: Graph, op: ops.PReLU, data: Tensor, slope: Tensor) -> Tensor:
+def prelu(graph: Graph, op: ops.PReLU, x: Tensor, slope: Tensor) -> Tensor:
     """Export as LeakyRelu or PRelu, with the slopes of channels in a shape that is broadcast to data."""
-    number = slope.number
-
-    def function(x: Tensor) -> Tensor:
-        if number is not None and x.element_type == f32:
-            return graph.LeakyRelu(x, alpha=number)
-        slopes = graph.cast(_broadcastable(graph, data, slope), x.element_type)
-        if x.element_type == f64:
-            return graph.Where(graph.Less(x, 0), graph.Mul(x, slopes), x)
-        if graph.needs_kernels and slopes.constant is not None and np.isfinite(slopes.constant).all():
-            # onnxruntime's PRelu takes ten times as long.
-            return graph.Add(graph.Relu(x), graph.Mul(graph.Min(x, 0), slopes))
-        return graph.PRelu(x, slopes)
-
-    return graph.of_reals(data, function)
+    if slope.number is not None and x.element_type == f32:
+        return graph.LeakyRelu(x, alpha=slope.number)
+    slopes = graph.cast(_broadcastable(graph, x, slope), x.element_type)
+    if x.element_type == f64:
+        return graph.Where(graph.Less(x, 0), graph.Mul(x, slopes), x)
+    if graph.needs_kernels and slopes.constant is not None and np.isfinite(slopes.constant).all():
+        # onnxruntime's PRelu takes ten times as long.
+        return graph.Add(graph.Relu(x), graph.Mul(graph.Min(x, 0), slopes))
+    return graph.PRelu(x, slopes)
 
 
 def _broadcastable(graph: Graph, data: Tensor, slope: Tensor) -> Tensor:

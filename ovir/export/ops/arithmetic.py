@@ -18,7 +18,6 @@ _BY_ZERO = "onnxruntime refuses to divide an integer by 0, for which ovir gives 
 @exports(ops.Add, to="Add; after LayerNormalization, its bias")
 @exports(ops.Subtract, to="Sub")
 def arithmetic(graph: Graph, op: ops.ArithmeticBase, a: Tensor, b: Tensor) -> Tensor:
-    b = graph.aligned(op, a, b)
     if isinstance(op, ops.Add) and (merged := with_parameter(graph, a, b, BIAS)):
         return merged
     result = graph.node(_OPERATORS[type(op)], a, b)[0]
@@ -29,7 +28,6 @@ def arithmetic(graph: Graph, op: ops.ArithmeticBase, a: Tensor, b: Tensor) -> Te
 @exports(ops.Minimum, to="Min; real numbers that may be NaN: Less and Where")
 def extremum(graph: Graph, op: ops.Maximum | ops.Minimum, a: Tensor, b: Tensor) -> Tensor:
     """Export as Max or Min; where b may be NaN, which gives a, by a comparison."""
-    b = graph.aligned(op, a, b)
     if not op.output_types[0].is_real or (b.constant is not None and not np.isnan(b.constant.astype(np.float64)).any()):
         return graph.node(_OPERATORS[type(op)], a, b)[0]
     return graph.Where(graph.node(_RELATIONS[type(op)], b, a)[0], b, a)
@@ -38,7 +36,6 @@ def extremum(graph: Graph, op: ops.Maximum | ops.Minimum, a: Tensor, b: Tensor) 
 @exports(ops.Multiply, to="Mul; after LayerNormalization, its scale; or RMSNormalization")
 def multiply(graph: Graph, op: ops.Multiply, a: Tensor, b: Tensor) -> Tensor:
     """Export as Mul; products of 8-bit integers are computed in 32 bits and saturate."""
-    b = graph.aligned(op, a, b)
     element_type = op.output_types[0]
     if merged := with_parameter(graph, a, b, SCALE) or root_mean_square(graph, a, b):
         return merged
@@ -50,7 +47,6 @@ def multiply(graph: Graph, op: ops.Multiply, a: Tensor, b: Tensor) -> Tensor:
 @exports(ops.Divide, to="Div; signed integers: Sub, Mod and Div", limits=_BY_ZERO)
 def divide(graph: Graph, op: ops.Divide, a: Tensor, b: Tensor) -> Tensor:
     """Export as Div; signed integers that round down are first made multiples of the divisor."""
-    b = graph.aligned(op, a, b)
     if op.output_types[0].kind == "signed" and op.m_pythondiv:
         a = graph.Sub(a, graph.Mod(a, b))
     return graph.Div(a, b)
@@ -59,17 +55,15 @@ def divide(graph: Graph, op: ops.Divide, a: Tensor, b: Tensor) -> Tensor:
 @exports(ops.FloorMod, to="Mod; real numbers: Div, Floor, Mul and Sub in f64", limits=_BY_ZERO)
 def floor_mod(graph: Graph, op: ops.FloorMod, a: Tensor, b: Tensor) -> Tensor:
     """Export as Mod; real numbers by the formula that defines it, in f64."""
-    b = graph.aligned(op, a, b)
     if not op.output_types[0].is_real:
         return graph.Mod(a, b)
     x, y = graph.cast(a, f64), graph.cast(b, f64)
-    return graph.cast(graph.Sub(x, graph.Mul(graph.Floor(graph.Div(x, y)), y)), a.element_type)
+    return graph.Sub(x, graph.Mul(graph.Floor(graph.Div(x, y)), y))
 
 
 @exports(ops.Mod, to="Div, Mul and Sub; unsigned integers: Mod", limits=_BY_ZERO)
 def mod(graph: Graph, op: ops.Mod, a: Tensor, b: Tensor) -> Tensor:
     """Export as Mod for unsigned integers, and by the formula that defines it; quotients of integers are truncated."""
-    b = graph.aligned(op, a, b)
     if op.output_types[0].kind == "unsigned":
         return graph.Mod(a, b)
     quotient = graph.Div(a, b)
@@ -79,17 +73,15 @@ def mod(graph: Graph, op: ops.Mod, a: Tensor, b: Tensor) -> Tensor:
 
 @exports(ops.SquaredDifference, to="Sub and Mul")
 def squared_difference(graph: Graph, op: ops.SquaredDifference, a: Tensor, b: Tensor) -> Tensor:
-    difference = graph.Sub(a, graph.aligned(op, a, b))
+    difference = graph.Sub(a, b)
     return graph.wrapped(graph.Mul(difference, difference), op.output_types[0])
 
 
 @exports(ops.Power, to="Pow; exponents of 0.5 and -1: Sqrt and Reciprocal", limits="the root of -inf is NaN")
 def power(graph: Graph, op: ops.Power, a: Tensor, b: Tensor) -> Tensor:
     """Export as Pow, or as a root or reciprocal; integers are computed in f64 and truncated."""
-    b = graph.aligned(op, a, b)
-    element_type = op.output_types[0]
-    if element_type.is_integral:
-        return graph.cast(graph.Pow(graph.cast(a, f64), graph.cast(b, f64)), element_type)
+    if op.output_types[0].is_integral:
+        return graph.Pow(graph.cast(a, f64), graph.cast(b, f64))
     exponent = b.number if a.rank is not None and b.rank is not None and b.rank <= a.rank else None
     if exponent == 0.5:
         return graph.Sqrt(a)

@@ -14,7 +14,7 @@ _OPERATORS = {"GreaterEqual": "GreaterOrEqual", "LessEqual": "LessOrEqual", "Not
 @exports(ops.LessEqual, to="LessOrEqual")
 @exports(ops.NotEqual, to="Equal and Not")
 def comparison(graph: Graph, op: ops.ComparisonBase, a: Tensor, b: Tensor) -> Tensor:
-    result = graph.node(_OPERATORS.get(op.type, op.type), a, graph.aligned(op, a, b))[0]
+    result = graph.node(_OPERATORS.get(op.type, op.type), a, b)[0]
     return graph.Not(result) if isinstance(op, ops.NotEqual) else result
 
 

@@ -57,7 +57,7 @@ def binary_convolution(graph: Graph, op: ops.BinaryConvolution, data: Tensor, fi
     if op.pad_value:
         of_pads = graph.Mul(graph.ReduceSum(weights, [1, 2, 3], keepdims=0), np.float32(op.pad_value))
         sums = graph.Add(sums, graph.Reshape(of_pads, [-1, 1, 1]))
-    return graph.cast(graph.cast(sums, i64) if data.element_type.is_integral else sums, data.element_type)
+    return graph.cast(sums, i64) if data.element_type.is_integral else sums
 
 
 def _conv(graph: Graph, op: ops.ForwardConvolutionBase, data: Tensor, filters: Tensor, groups: int) -> Tensor:
@@ -265,7 +265,7 @@ def deformable_convolution(
         group=op.group,
         offset_group=op.deformable_group,
     )
-    return graph.cast(graph.cast(made, i64) if own.is_integral else made, own)
+    return graph.cast(made, i64) if own.is_integral else made
 
 
 def _within(

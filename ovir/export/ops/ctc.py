@@ -24,7 +24,7 @@ def greedy_decoder(graph: Graph, op: CTCGreedyDecoder, data: Tensor, sequence_ma
     blank = graph.Sub(classes, 1)
     kept = _kept(graph, best, active, blank, (batch, time), merge=op.ctc_merge_repeated)
     decoded = _compacted(graph, best, kept, (batch, time))
-    return graph.cast(graph.reshaped(decoded, [batch, time, 1, 1]), data.element_type)
+    return graph.reshaped(decoded, [batch, time, 1, 1])
 
 
 @exports(
@@ -48,7 +48,7 @@ def greedy_decoder_of_lengths(
     kept = _kept(graph, best, active, blank, (batch, time), merge=op.merge_repeated)
     decoded = _compacted(graph, best, kept, (batch, time))
     counts = graph.reduced("ReduceSum", graph.cast(kept, i64), [1], keep=False)
-    return graph.cast(decoded, op.classes_index_type), graph.cast(counts, op.sequence_length_type)
+    return decoded, counts
 
 
 def _kept(

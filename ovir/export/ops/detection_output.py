@@ -43,7 +43,6 @@ def detection_output(
     aux_box_preds: Tensor | None = None,
 ) -> Tensor:
     """Export as the decoding of boxes, NonMaxSuppression in each class, and TopK of the confidences of each image."""
-    element_type = box_logits.element_type
     class_preds, proposals = (
         graph.cast(graph.of_rank(tensor, rank), f32) for tensor, rank in ((class_preds, 2), (proposals, 3))
     )
@@ -65,7 +64,7 @@ def detection_output(
     found = _selected(graph, op, scores, low, high, sizes)
     found = _best(graph, op, found, images)
     rows = _rows(graph, op, found, graph.Concat(low, high, axis=3))
-    return graph.cast(_finished(graph, op, rows, sizes), element_type)
+    return _finished(graph, op, rows, sizes)
 
 
 def _numbers(op: DetectionOutputBase) -> int:

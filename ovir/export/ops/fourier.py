@@ -30,29 +30,29 @@ _LIMITS = "axes must be constant"
     IDFT,
     to="DFT",
     limits="before opset 20, axes must be constant; axes that the run repeats are not an error",
+    of_reals=True,
 )
 def fourier(graph: Graph, op: DFT | IDFT, data: Tensor, axes: Tensor, signal_size: Tensor | None = None) -> Tensor:
     inverse = int(isinstance(op, IDFT))
-    found = graph.cast(data, data.real_type)
     if axes.constant is None and graph.opset >= 20:
         chosen: Sequence[int | Tensor] = _axes_in_run(graph, data, axes)
     else:
         chosen = _axes(graph, op, data, axes, 1)
     for place, axis in enumerate(chosen):
-        found = dft(graph, found, axis, _length(graph, signal_size, place, found, axis), inverse=inverse)
-    return graph.cast(found, data.element_type)
+        data = dft(graph, data, axis, _length(graph, signal_size, place, data, axis), inverse=inverse)
+    return data
 
 
-@exports(RDFT, to="DFT", limits=_LIMITS)
+@exports(RDFT, to="DFT", limits=_LIMITS, of_reals=True)
 def real_fourier(graph: Graph, op: RDFT, data: Tensor, axes: Tensor, signal_size: Tensor | None = None) -> Tensor:
     """Export as DFT of half of the last axis, then of the others, where the decomposition computes both halves."""
     *others, last = _axes(graph, op, data, axes, 0)
     rank = graph.rank(data)
-    pairs = graph.Unsqueeze(graph.cast(data, data.real_type), [rank])
+    pairs = graph.Unsqueeze(data, [rank])
     found = dft(graph, pairs, last, _length(graph, signal_size, len(others), pairs, last), onesided=1)
     for place, axis in enumerate(others):
         found = dft(graph, found, axis, _length(graph, signal_size, place, found, axis))
-    return graph.cast(found, data.element_type)
+    return found
 
 
 exports_parts(IRDFT, to="DFT", limits=_LIMITS)
@@ -97,7 +97,7 @@ def stft(graph: Graph, op: STFT, signal: Tensor, window: Tensor, frame_size: Ten
     made = graph.STFT(graph.Unsqueeze(batch, [2]), step, _framed(graph, weights, size), size, onesided=1)
     if op.transpose_frames:
         made = graph.Transpose(made, perm=[0, 2, 1, 3])
-    return graph.cast(made if rank == 2 else graph.Squeeze(made, [0]), signal.element_type)
+    return made if rank == 2 else graph.Squeeze(made, [0])
 
 
 @exports(ISTFT, to="DFT and ConvTranspose", limits="frame_size and frame_step must be constant; not f64")

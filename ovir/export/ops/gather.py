@@ -58,7 +58,7 @@ def _rows(graph: Graph, op: GatherBase, codes: Codes | None, indices: Tensor, ax
     is_plain = axis.constant is not None and axis.constant.item() in (0, -2) and op.batch_dims == 0
     if blocks is None or not is_plain or indices.constant is not None:
         return None
-    return graph.cast(rows(graph, graph.cast(indices, i64), blocks), op.output_types[0])
+    return rows(graph, graph.cast(indices, i64), blocks)
 
 
 def _before_cast(graph: Graph, data: Tensor) -> Tensor:

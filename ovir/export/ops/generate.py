@@ -46,4 +46,4 @@ def one_hot(graph: Graph, op: OneHot1, indices: Tensor, depth: Tensor, on_value:
     pair = graph.Concat(*(graph.Reshape(value, [1]) for value in (off_value, on_value)), axis=0)
     if own != string:  # onnxruntime has kernels for indices of i64 beside values of i64, f32 and string
         pair = graph.cast(pair, f32 if own.is_real else i64)
-    return graph.cast(graph.OneHot(chosen, size, pair, axis=op.axis), own)
+    return graph.OneHot(chosen, size, pair, axis=op.axis)

@@ -28,7 +28,7 @@ def grid_sample(graph: Graph, op: GridSample, data: Tensor, grid: Tensor) -> Ten
         align_corners=int(op.align_corners),
     )
     if not own.is_integral:
-        return graph.cast(made, own)
+        return made
     if own.bits <= 8:
         made = graph.Round(made)
     return graph.saturated(made, own)

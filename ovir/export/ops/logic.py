@@ -20,7 +20,7 @@ def logical(graph: Graph, op: ops.LogicalBase | ops.BitwiseBase, a: Tensor, b: T
     operator = op.type.removeprefix("Logical")
     if a.element_type == boolean:
         operator = operator.removeprefix("Bitwise")
-    return graph.node(operator, a, graph.aligned(op, a, b))[0]
+    return graph.node(operator, a, b)[0]
 
 
 @exports(ops.LogicalNot, to="Not")
@@ -43,24 +43,22 @@ def bitwise_not(graph: Graph, op: ops.BitwiseNot, data: Tensor) -> Tensor:
 @exports(ops.BitwiseLeftShift, to="BitShift", limits=_RANGE)
 def left_shift(graph: Graph, op: ops.BitwiseLeftShift, a: Tensor, b: Tensor) -> Tensor:
     """Export as BitShift of the same bits as an unsigned type."""
-    b = graph.aligned(op, a, b)
     wide = _unsigned(a.element_type)
     shifted = graph.BitShift(graph.cast(a, wide), graph.cast(b, wide), direction="LEFT")
-    return graph.cast(graph.wrapped(shifted, op.output_types[0]), a.element_type)
+    return graph.wrapped(shifted, op.output_types[0])
 
 
 @exports(ops.BitwiseRightShift, to="BitShift, with negative integers inverted before and after it", limits=_RANGE)
 def right_shift(graph: Graph, op: ops.BitwiseRightShift, a: Tensor, b: Tensor) -> Tensor:
     """Export as BitShift; of a negative number, all bits are inverted before and after it."""
-    b = graph.aligned(op, a, b)
     element_type, wide = a.element_type, _unsigned(a.element_type)
     places = graph.cast(b, wide)
     if element_type.kind == "unsigned":
-        return graph.cast(graph.BitShift(graph.cast(a, wide), places, direction="RIGHT"), element_type)
+        return graph.BitShift(graph.cast(a, wide), places, direction="RIGHT")
     signed = graph.cast(a, i64)
     size = graph.Where(graph.Less(signed, 0), graph.Sub(-1, signed), signed)
     shifted = graph.cast(graph.BitShift(graph.cast(size, wide), places, direction="RIGHT"), i64)
-    return graph.cast(graph.Where(graph.Less(signed, 0), graph.Sub(-1, shifted), shifted), element_type)
+    return graph.Where(graph.Less(signed, 0), graph.Sub(-1, shifted), shifted)
 
 
 def _unsigned(element_type: ElementType) -> ElementType:

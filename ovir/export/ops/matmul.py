@@ -27,7 +27,7 @@ def matmul(graph: Graph, op: MatMul, a: Tensor, b: Tensor, *, codes: Sequence[Co
     product = graph.MatMul(_oriented(graph, a, op.transpose_a), _oriented(graph, b, op.transpose_b))
     if element_type.is_integral and element_type.bits <= 8:
         return graph.saturated(product, element_type)
-    return graph.cast(product, element_type)
+    return product
 
 
 def _of_codes(graph: Graph, op: MatMul, a: Tensor, codes: Codes | None) -> Tensor | None:
@@ -40,8 +40,7 @@ def _of_codes(graph: Graph, op: MatMul, a: Tensor, codes: Codes | None) -> Tenso
     is_faster = blocks.rows * blocks.columns > _LEAST_CODES and (graph.rounds_products or _rows(op, a) <= _MOST_ROWS)
     if graph.needs_kernels and not is_faster:
         return None
-    found = product(graph, graph.cast(_oriented(graph, a, op.transpose_a), f32), blocks)
-    return graph.cast(found, op.output_types[0])
+    return product(graph, graph.cast(_oriented(graph, a, op.transpose_a), f32), blocks)
 
 
 _LEAST_CODES = 1 << 16
@@ -117,9 +116,7 @@ def inverse(graph: Graph, op: Inverse, data: Tensor) -> Tensor:
     (solved,) = loop(graph, size, [graph.shaped(beside, [-1, -1, -1])], partial(_eliminated, size))
     right = graph.Slice(solved, size, [LAST], [2])
     found = graph.Reshape(right, graph.Shape(data))
-    if op.adjoint:
-        found = graph.swapped(graph.shaped(found, data.shape))
-    return graph.cast(found, data.element_type)
+    return graph.swapped(graph.shaped(found, data.shape)) if op.adjoint else found
 
 
 def _eliminated(size: Tensor, body: Graph, step: Tensor, states: Sequence[Tensor]) -> LoopStep:

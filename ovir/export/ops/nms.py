@@ -39,7 +39,7 @@ def nms_padded(
         rows = graph.product([graph.Min(count, most), images, classes])
     else:
         rows = graph.Min(count, graph.product([most, classes]))
-    return graph.cast(padded(graph, triplets, rows, -1, 3), op.output_type)
+    return padded(graph, triplets, rows, -1, 3)
 
 
 @exports(ops.NonMaxSuppression5, ops.NonMaxSuppression9, to="NonMaxSuppression; for Soft-NMS a Loop", limits=NOT_FINITE)
@@ -95,8 +95,7 @@ def outputs(graph: Graph, op: SuppressionBase, triplets: Tensor, final: Tensor) 
     """Return the three outputs for triplets [n, 3] and scores [n]."""
     places = graph.cast(graph.part(triplets, 0, 2, axis=1), f32)
     scored = graph.Concat(places, graph.Unsqueeze(final, [1]), axis=1)
-    count = graph.part(graph.Shape(triplets), 0, 1)
-    return graph.cast(triplets, op.output_type), scored, graph.cast(count, op.output_type)
+    return triplets, scored, graph.part(graph.Shape(triplets), 0, 1)
 
 
 def by_score(graph: Graph, op: SuppressionBase, triplets: Tensor, final: Tensor) -> tuple[Tensor, Tensor]:

@@ -17,18 +17,14 @@ from ovir.ops import normalization as ops
 # --------------------------------------------------------------------------- exponentials
 
 
-@exports(ops.SoftMax1, ops.SoftMax8, to="Softmax")
-@exports(ops.LogSoftmax, to="LogSoftmax", limits="slices with +inf are -inf instead of NaN")
-def softmax(graph: Graph, op: ops.SoftMax1 | ops.SoftMax8 | ops.LogSoftmax, data: Tensor) -> Tensor:
+@exports(ops.SoftMax1, ops.SoftMax8, to="Softmax", of_reals=True)
+@exports(ops.LogSoftmax, to="LogSoftmax", limits="slices with +inf are -inf instead of NaN", of_reals=True)
+def softmax(graph: Graph, op: ops.SoftMax1 | ops.SoftMax8 | ops.LogSoftmax, x: Tensor) -> Tensor:
     """Export as Softmax or LogSoftmax; a scalar gets an axis for it."""
     operator = graph.LogSoftmax if isinstance(op, ops.LogSoftmax) else graph.Softmax
-
-    def function(x: Tensor) -> Tensor:
-        if data.shape == PartialShape([]):
-            return graph.Reshape(operator(graph.Reshape(x, [1]), axis=0), [])
-        return operator(x, axis=op.axis)
-
-    return graph.of_reals(data, function)
+    if x.shape == PartialShape([]):
+        return graph.Reshape(operator(graph.Reshape(x, [1]), axis=0), [])
+    return operator(x, axis=op.axis)
 
 
 # --------------------------------------------------------------------------- mean, variance and norm
@@ -39,28 +35,28 @@ _LONGEST = 1 << 16
 """The number of elements up to which LayerNormalization gets a scale of ones."""
 
 
-@exports(ops.MVN2, ops.MVN6, to="LayerNormalization, InstanceNormalization, or ReduceMean, Sub, Mul, Sqrt and Div")
-def mvn(graph: Graph, op: ops.MVN2 | ops.MVN6, data: Tensor, axes: Tensor | None = None) -> Tensor:
+@exports(
+    ops.MVN2,
+    ops.MVN6,
+    to="LayerNormalization, InstanceNormalization, or ReduceMean, Sub, Mul, Sqrt and Div",
+    of_reals=True,
+)
+def mvn(graph: Graph, op: ops.MVN2 | ops.MVN6, x: Tensor, axes: Tensor | None = None) -> Tensor:
     if isinstance(op, ops.MVN2):
-        rank = graph.rank(data)
-        chosen = op.axes(op.reduction_axes, rank) or range(1 if op.across_channels else 2, rank)
-        return _mvn(graph, data, chosen, op.normalize_variance, op.eps, True)
-    assert axes is not None
-    along: Axes = axes
-    if axes.constant is not None and data.rank is not None:
-        along = op.axes(axes.constant, data.rank)
-    return _mvn(graph, data, along, op.normalize_variance, op.eps, op.eps_mode == "inside_sqrt")
+        rank, inside = graph.rank(x), True
+        along: Axes = op.axes(op.reduction_axes, rank) or range(1 if op.across_channels else 2, rank)
+    else:
+        assert axes is not None
+        along, inside = _along(op, x, axes), op.eps_mode == "inside_sqrt"
+    if not isinstance(along, Tensor) and op.normalize_variance and inside and x.element_type == f32:
+        found = _in_one_node(graph, x, along, op.eps)
+        if found is not None:
+            return found
+    return _by_parts(graph, x, along, op.normalize_variance, op.eps, inside)
 
 
-def _mvn(graph: Graph, data: Tensor, axes: Axes, variance: bool, eps: float, inside: bool) -> Tensor:
-    def function(x: Tensor) -> Tensor:
-        if not isinstance(axes, Tensor) and variance and inside and x.element_type == f32:
-            found = _in_one_node(graph, graph.shaped(x, data.shape), axes, eps)
-            if found is not None:
-                return found
-        return _by_parts(graph, x, axes, variance, eps, inside)
-
-    return graph.of_reals(data, function)
+def _along(op: ops.MVN6 | ops.NormalizeL2, x: Tensor, axes: Tensor) -> Axes:
+    return axes if axes.constant is None or x.rank is None else op.axes(axes.constant, x.rank)
 
 
 def _in_one_node(graph: Graph, x: Tensor, axes: Sequence[int], eps: float) -> Tensor | None:
@@ -90,80 +86,68 @@ def _by_parts(graph: Graph, x: Tensor, axes: Axes, variance: bool, eps: float, i
     return graph.Div(centered, graph.Add(graph.Sqrt(square), eps))
 
 
-@exports(ops.GroupNormalization, to="InstanceNormalization of the groups, Mul and Add; f64: its formula")
+@exports(ops.GroupNormalization, to="InstanceNormalization of the groups, Mul and Add; f64: its formula", of_reals=True)
 def group_normalization(
-    graph: Graph, op: ops.GroupNormalization, data: Tensor, scale: Tensor, bias: Tensor
+    graph: Graph, op: ops.GroupNormalization, x: Tensor, scale: Tensor, bias: Tensor
 ) -> Tensor | None:
     """Export as InstanceNormalization; the decomposition's MVN, a LayerNormalization, takes 1.3 times as long."""
-    if data.element_type == f64:
+    if x.element_type == f64:
         return None  # onnxruntime normalizes in f32 only
     count = op.num_groups
-
-    def function(x: Tensor) -> Tensor:
-        shape = list(data.shape.to_tuple()) if data.shape.is_static else graph.Shape(x)
-        groups = graph.Reshape(x, [0, count, -1])
-        ones, zeros = np.ones(count, np.float32), np.zeros(count, np.float32)
-        normal = graph.InstanceNormalization(groups, ones, zeros, epsilon=op.epsilon)
-        factor, shift = (graph.cast(graph.per_channel(p, data), x.element_type) for p in (scale, bias))
-        return graph.Add(graph.Mul(graph.Reshape(normal, shape), factor), shift)
-
-    return graph.of_reals(data, function)
+    shape = list(x.shape.to_tuple()) if x.shape.is_static else graph.Shape(x)
+    groups = graph.Reshape(x, [0, count, -1])
+    ones, zeros = np.ones(count, np.float32), np.zeros(count, np.float32)
+    normal = graph.InstanceNormalization(groups, ones, zeros, epsilon=op.epsilon)
+    factor, shift = (graph.cast(graph.per_channel(p, x), f32) for p in (scale, bias))
+    return graph.Add(graph.Mul(graph.Reshape(normal, shape), factor), shift)
 
 
-@exports(ops.NormalizeL2, to="ReduceSumSquare, Add or Max, Sqrt and Div")
-def normalize_l2(graph: Graph, op: ops.NormalizeL2, data: Tensor, axes: Tensor) -> Tensor:
-    along: Axes = axes
-    if axes.constant is not None and data.rank is not None:
-        along = op.axes(axes.constant, data.rank)
-
-    def function(x: Tensor) -> Tensor:
-        if not isinstance(along, Tensor) and not along:
-            return graph.Div(x, graph.Where(graph.Equal(x, 0), 1, x))
-        if op.eps_mode == "max" or op.eps == 0:
-            norm = graph.reduced("ReduceL2", x, along)
-            return graph.Div(x, graph.Max(norm, sqrt(op.eps)) if op.eps > 0 else norm)
-        square = graph.reduced("ReduceSumSquare", x, along)
-        return graph.Div(x, graph.Sqrt(graph.Add(square, op.eps)))
-
-    return graph.of_reals(data, function)
+@exports(ops.NormalizeL2, to="ReduceSumSquare, Add or Max, Sqrt and Div", of_reals=True)
+def normalize_l2(graph: Graph, op: ops.NormalizeL2, x: Tensor, axes: Tensor) -> Tensor:
+    along = _along(op, x, axes)
+    if not isinstance(along, Tensor) and not along:
+        return graph.Div(x, graph.Where(graph.Equal(x, 0), 1, x))
+    if op.eps_mode == "max" or op.eps == 0:
+        norm = graph.reduced("ReduceL2", x, along)
+        return graph.Div(x, graph.Max(norm, sqrt(op.eps)) if op.eps > 0 else norm)
+    return _over_norm(graph, x, along, op.eps)
 
 
-@exports(ops.GRN, to="ReduceSumSquare, Add, Sqrt and Div")
-def grn(graph: Graph, op: ops.GRN, data: Tensor) -> Tensor:
+@exports(ops.GRN, to="ReduceSumSquare, Add, Sqrt and Div", of_reals=True)
+def grn(graph: Graph, op: ops.GRN, x: Tensor) -> Tensor:
+    return _over_norm(graph, x, [1], op.bias)
 
-    def function(x: Tensor) -> Tensor:
-        square = graph.reduced("ReduceSumSquare", x, [1])
-        return graph.Div(x, graph.Sqrt(graph.Add(square, op.bias)))
 
-    return graph.of_reals(data, function)
+def _over_norm(graph: Graph, x: Tensor, axes: Axes, added: float) -> Tensor:
+    return graph.Div(x, graph.Sqrt(graph.Add(graph.reduced("ReduceSumSquare", x, axes), added)))
 
 
 # --------------------------------------------------------------------------- neighboring elements
 
 
-@exports(ops.LRN, to="LRN along the channels with positive alpha and beta; else Mul, AveragePool, Pow and Div")
-def lrn(graph: Graph, op: ops.LRN, data: Tensor, axes: Tensor) -> Tensor:
+@exports(
+    ops.LRN,
+    to="LRN along the channels with positive alpha and beta; else Mul, AveragePool, Pow and Div",
+    of_reals=True,
+)
+def lrn(graph: Graph, op: ops.LRN, x: Tensor, axes: Tensor) -> Tensor:
     """Export as LRN along the second of four dimensions; other windows are summed by AveragePool.
 
     onnxruntime takes no LRN whose alpha or beta is not positive.
     """
-    rank = graph.rank(data)
+    rank = graph.rank(x)
     along = op.axes(graph.known(axes, "axes"), rank)
     window = (op.size - 1) // 2 * 2 + 1  # the sizes of windows are odd
     factor = op.alpha / float(op.size) ** len(along) * float(window) ** len(along)
-
-    def function(x: Tensor) -> Tensor:
-        is_plain = along == [1] and rank == 4 and x.element_type == f32 and factor > 0 and op.beta > 0
-        if is_plain and graph.needs_kernels and data.shape[1].is_static and data.shape[1].length <= _MOST_CHANNELS:
-            return _normalized_by_products(graph, x, data.shape[1].length, window, factor, op)
-        if is_plain:
-            return graph.LRN(x, alpha=factor, beta=op.beta, bias=op.bias, size=window)
-        square = graph.Mul(x, x)
-        for axis in along:
-            square = _averages(graph, square, axis, rank, window)
-        return graph.Div(x, graph.Pow(graph.Add(graph.Mul(square, factor), op.bias), op.beta))
-
-    return graph.of_reals(data, function)
+    is_plain = along == [1] and rank == 4 and x.element_type == f32 and factor > 0 and op.beta > 0
+    if is_plain and graph.needs_kernels and x.shape[1].is_static and x.shape[1].length <= _MOST_CHANNELS:
+        return _normalized_by_products(graph, x, x.shape[1].length, window, factor, op)
+    if is_plain:
+        return graph.LRN(x, alpha=factor, beta=op.beta, bias=op.bias, size=window)
+    square = graph.Mul(x, x)
+    for axis in along:
+        square = _averages(graph, square, axis, rank, window)
+    return graph.Div(x, graph.Pow(graph.Add(graph.Mul(square, factor), op.bias), op.beta))
 
 
 _MOST_CHANNELS = 512

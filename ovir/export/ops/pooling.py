@@ -23,7 +23,7 @@ def max_pool(graph: Graph, op: ops.MaxPoolBase, data: Tensor) -> Tensor:
     pooled = _pooled_as(data.element_type)
     held = graph.cast(data, pooled)
     if pooled != i64:
-        return graph.cast(_pooled(graph, windows, held)[0], data.element_type)
+        return _pooled(graph, windows, held)[0]
     around = windows.around(held, _lowest(graph, held))
     return graph.cast(windows.cut(windows.combined(around, "Max"), data), data.element_type)
 
@@ -43,7 +43,7 @@ def max_pool_with_indices(graph: Graph, op: ops.MaxPool8, data: Tensor) -> list[
     places = graph.Where(graph.Greater(values, _lowest(graph, values)), places, _firsts(graph, data))
     if axis := op.normalize_axis(op.axis, graph.rank(data)):
         places = graph.Mod(places, _size_from(graph, data, axis))
-    return [graph.cast(values, data.element_type), graph.cast(places, op.index_element_type)]
+    return [values, places]
 
 
 def _pooled(graph: Graph, windows: PoolWindows, data: Tensor) -> list[Tensor]:
@@ -117,7 +117,7 @@ def _means(graph: Graph, windows: PoolWindows, data: Tensor, covers_pads: bool) 
     real = f64 if own.is_integral else held
     counts = _counts(graph, windows, data, covers_pads)
     means = graph.Div(graph.cast(sums, real), graph.cast(counts, real))
-    return graph.cast(graph.cast(graph.Round(means), i64) if own.is_integral else means, own)
+    return graph.cast(graph.Round(means), i64) if own.is_integral else means
 
 
 def _counts(graph: Graph, windows: PoolWindows, data: Tensor, covers_pads: bool) -> Tensor:

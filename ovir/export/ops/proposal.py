@@ -32,7 +32,6 @@ _LIMITS = f"{GAPS}; {NOT_FINITE}"
 def proposal(
     graph: Graph, op: ProposalBase, class_probs: Tensor, bbox_deltas: Tensor, image_shape: Tensor
 ) -> Sequence[Tensor]:
-    element_type = class_probs.element_type
     scores, deltas = (graph.cast(graph.of_rank(t, 4), f32) for t in (class_probs, bbox_deltas))
     image = graph.cast(graph.of_rank(image_shape, 1), f32)
     images, _, rows, columns = graph.sizes_of(scores)
@@ -55,7 +54,7 @@ def proposal(
     image_of, place = column(graph, found, 0), column(graph, found, 2)
     chosen = _finished(graph, op, picked(graph, boxes, image_of, place), extent)
     results = _slotted(graph, op, chosen, picked(graph, values, image_of, place), image_of, images)
-    return [graph.cast(result, element_type) for result in results[: len(op.output_types)]]
+    return results[: len(op.output_types)]
 
 
 def _boxes(

@@ -30,7 +30,7 @@ def fake_quantize(graph: Graph, op: FakeQuantize, x: Tensor, *ranges: Tensor) ->
     result = _as_integers(graph, op, data, arrays) if is_ordered and wide == f32 else None
     if result is None:
         result = (_clipped if is_ordered else _switched)(graph, op, data, *found)
-    return graph.cast(result, x.element_type)
+    return result
 
 
 def _aligned(graph: Graph, op: FakeQuantize, x: Tensor, given: Tensor) -> Tensor:

@@ -55,4 +55,4 @@ def _pooled(graph: Graph, op: ROIAlign3, data: Tensor, rois: Tensor, batch_indic
     images, exists = listed(graph, batch_indices)
     bins = op.pooled_h, op.pooled_w
     made = sampled(pixels, images, [top, left], size, bins, op.sampling_ratio, largest=op.mode == "max")
-    return graph.cast(zero_unless(graph, made, exists), data.element_type)
+    return zero_unless(graph, made, exists)

@@ -14,14 +14,13 @@ from ovir.ops.roi_pooling import PSROIPooling, ROIPooling
 _NOT_FINITE = "NaN and infinities spread over sums of a plane"
 
 
-@exports(ROIPooling, to="gathered pixels")
+@exports(ROIPooling, to="gathered pixels", of_reals=True)
 def roi_pooling(graph: Graph, op: ROIPooling, data: Tensor, rois: Tensor) -> Tensor:
     """Export as the maximum of gathered pixels, or as interpolated pixels."""
-    held = data.real_type
-    pixels = Pixels(graph, graph.cast(data, held))
+    pixels = Pixels(graph, data)
     pool = _largest if op.method == "max" else _interpolated
     regions = _Regions(graph, pixels, rois, op.spatial_scale)
-    return graph.cast(zero_unless(graph, pool(graph, op, pixels, regions), regions.exist), data.element_type)
+    return zero_unless(graph, pool(graph, op, pixels, regions), regions.exist)
 
 
 class _Regions:
@@ -98,13 +97,11 @@ def _interpolated(graph: Graph, op: ROIPooling, pixels: Pixels, regions: _Region
 # --------------------------------------------------------------------------- channels for each bin
 
 
-@exports(PSROIPooling, to="gathered pixels", limits="in mode average, " + _NOT_FINITE)
+@exports(PSROIPooling, to="gathered pixels", limits="in mode average, " + _NOT_FINITE, of_reals=True)
 def psroi_pooling(graph: Graph, op: PSROIPooling, data: Tensor, rois: Tensor) -> Tensor:
     """Export as differences of sums over planes, or as means of interpolated pixels."""
-    held = graph.cast(data, data.real_type)
     pool = _average if op.mode == "average" else _bilinear
-    made, exist = pool(graph, op, held, rois)
-    return graph.cast(zero_unless(graph, made, exist), data.element_type)
+    return zero_unless(graph, *pool(graph, op, data, rois))
 
 
 def _bilinear(graph: Graph, op: PSROIPooling, data: Tensor, rois: Tensor) -> tuple[Tensor, Tensor]:
@@ -172,5 +169,5 @@ def _average(graph: Graph, op: PSROIPooling, data: Tensor, rois: Tensor) -> tupl
         total = found if total is None else getattr(graph, operator)(total, found)
     assert total is not None
     count = graph.Unsqueeze(graph.Max(graph.Mul(*lengths), 1), [-1])
-    made = graph.cast(graph.Div(total, graph.cast(count, f64)), data.element_type)
-    return graph.Transpose(made, perm=[0, 3, 1, 2]), regions.exist
+    made = graph.Div(total, graph.cast(count, f64))
+    return graph.Transpose(graph.cast(made, data.element_type), perm=[0, 3, 1, 2]), regions.exist

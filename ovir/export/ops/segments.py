@@ -35,7 +35,7 @@ def embedding_bag_packed(
     if weights is not None:
         rank = graph.rank(table, "emb_table")
         rows = graph.Mul(rows, _spread(graph, graph.cast(weights, computed), 2, rank))
-    return graph.cast(graph.ReduceSum(rows, [1], keepdims=0), table.element_type)
+    return graph.ReduceSum(rows, [1], keepdims=0)
 
 
 exports_parts(ops.EmbeddingBagPacked, to="Gather, ReduceSum; Div for the mean", limits=_NEGATIVE)

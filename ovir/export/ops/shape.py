@@ -12,7 +12,7 @@ from ovir.ops.shape import Reshape, ShapeOf1, ShapeOf3, Squeeze1, Squeeze15, Tra
 
 @exports(ShapeOf1, ShapeOf3, to="Shape")
 def shape_of_(graph: Graph, op: ShapeOf1 | ShapeOf3, data: Tensor) -> Tensor:
-    return graph.cast(graph.Shape(data), op.output_types[0])
+    return graph.Shape(data)
 
 
 # --------------------------------------------------------------------------- Reshape

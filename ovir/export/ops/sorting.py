@@ -25,7 +25,7 @@ def top_k(graph: Graph, op: TopK3, data: Tensor, k: Tensor) -> Sequence[Tensor]:
         indices, _ = graph.node("TopK", indices, count, outputs=2, axis=op.axis, largest=0, sorted=1)
     if op.sort == "index" or keys is not data:
         values = graph.GatherElements(data, indices, axis=op.axis)
-    return values, graph.cast(indices, op.index_element_type)
+    return values, indices
 
 
 def _biased(graph: Graph, data: Tensor) -> Tensor:
@@ -39,7 +39,7 @@ def non_zero(graph: Graph, op: NonZero, data: Tensor) -> Tensor:
         data = graph.cast(data, boolean)
     if data.rank == 0:
         data = graph.Reshape(data, [1])
-    return graph.cast(graph.NonZero(data), op.output_type)
+    return graph.NonZero(data)
 
 
 @exports(
@@ -54,9 +54,8 @@ def unique(graph: Graph, op: Unique, data: Tensor, axis: Tensor | None = None) -
     keys = _biased(graph, data) if data.element_type == u64 else data
     values, *places, counts = graph.node("Unique", keys, outputs=4, axis=along, sorted=int(op.sorted))
     if keys is not data:
-        values = graph.cast(graph.Sub(values, np.array(-(2**63), np.int64)), u64)
-    indices = (graph.cast(place, op.index_element_type) for place in places)
-    return values, *indices, graph.cast(counts, op.count_element_type)
+        values = graph.Sub(values, np.array(-(2**63), np.int64))
+    return values, *places, counts
 
 
 # --------------------------------------------------------------------------- search
@@ -74,7 +73,7 @@ def bucketize(graph: Graph, op: Bucketize, data: Tensor, buckets: Tensor) -> Ten
             return graph.Less(boundary, element)
         return graph.Not(graph.Less(element, boundary))
 
-    return graph.cast(positions(graph, buckets, data, is_before), op.output_type)
+    return positions(graph, buckets, data, is_before)
 
 
 @exports(SearchSorted, to="a binary search by Gather; comparisons with each of few elements")
@@ -83,7 +82,7 @@ def search_sorted(graph: Graph, op: SearchSorted, sorted_sequence: Tensor, value
     compared = _compared_in(sorted_sequence.element_type, values.element_type)
     rows, values = (graph.shaped(graph.cast(tensor, compared), tensor.shape) for tensor in (sorted_sequence, values))
     is_before = graph.LessOrEqual if op.right_mode else graph.Less
-    return graph.cast(positions(graph, rows, values, is_before), op.output_type)
+    return positions(graph, rows, values, is_before)
 
 
 _FEW = 16

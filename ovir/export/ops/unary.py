@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 
@@ -138,28 +137,27 @@ _SMALL = (ops.Asin, ops.Acos, ops.Atan, ops.Erf)
 @exports(ops.Erf, to="{}; f64: polynomials and Exp")
 def unary(graph: Graph, op: ops.UnaryBase, data: Tensor) -> Tensor:
     """Export as the operator that means the same; integers are computed in f64, and rounded or truncated."""
-    function = partial(_real_function, graph, type(op))
     element_type = data.element_type
     if element_type.is_real:
-        return graph.of_reals(data, function)
-    result = function(graph.cast(data, f32 if isinstance(op, _SMALL) else f64))
+        return _of_reals(graph, op, graph.cast(data, data.real_type))
+    result = _of_reals(graph, op, graph.cast(data, f32 if isinstance(op, _SMALL) else f64))
     if not (op.truncates and op.output_types[0].bits >= 32):
         result = graph.Round(result)
     whole = graph.saturated(result, element_type) if element_type.bits == 8 else graph.cast(result, element_type)
     return graph.wrapped(whole, op.output_types[0])
 
 
-def _real_function(graph: Graph, operation: type[ops.UnaryBase], x: Tensor) -> Tensor:
-    if x.element_type == f64 and operation in _IN_F64:
-        return _IN_F64[operation](graph, x)
-    return graph.node(operation.type, x)[0]
+def _of_reals(graph: Graph, op: ops.UnaryBase, x: Tensor) -> Tensor:
+    if x.element_type == f64 and type(op) in _IN_F64:
+        return _IN_F64[type(op)](graph, x)
+    return graph.node(op.type, x)[0]
 
 
 @exports(ops.Atanh, to="Atanh; f64: a formula with Log; integers: Where")
 def inverse_hyperbolic_tangent(graph: Graph, op: ops.Atanh, data: Tensor) -> Tensor:
     """Export as Atanh; nonzero integers give the limits of their type."""
     if data.element_type.is_real:
-        return graph.of_reals(data, partial(_real_function, graph, ops.Atanh))
+        return unary(graph, op, data)
     low, high = integer_range(op.output_types[0].to_dtype())
     least, zero, most = (graph.number(value, data.element_type) for value in (low, 0, high))
     return graph.Where(graph.Greater(data, 0), most, graph.Where(graph.Less(data, 0), least, zero))

@@ -17,6 +17,7 @@ from ovir.core.arrays import Array
 from ovir.core.fast_calls import Call
 from ovir.core.parallel import run_blocks, threads
 from ovir.fast.base.coalesce import coalesced, in_order, memory_order
+from ovir.ops.base.elementwise import HELD_IN_BYTES
 
 
 class Binder(Protocol):
@@ -86,6 +87,14 @@ def bind_elementwise(binder: Binder, function: Callable[..., object], *arrays: A
     An input that nothing else reads is overwritten; otherwise the output has the memory order of the largest input.
     """
     call_elementwise(binder, function, *arrays, elementwise_output(binder, *arrays), heavy=heavy)
+
+
+def bind_function(op: Any, binder: Binder, x: Array) -> bool:
+    """Bind ``op.function(x, out)``; return False for types that NumPy does not compute in."""
+    if not is_native(x) or any(element_type in HELD_IN_BYTES for element_type in op.input_types):
+        return False
+    bind_elementwise(binder, op.function, x)
+    return True
 
 
 def elementwise_output(binder: Binder, *arrays: Array) -> Array:

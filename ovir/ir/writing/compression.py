@@ -16,9 +16,9 @@ from ovir.core.shapes import static_shape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import F16_OVERFLOW
 from ovir.diagnostics.diagnostic import Diagnostic, diagnose
-from ovir.graph.constant_layers import exact_layers
+from ovir.graph.constant_layers import converted_codes, exact_layers
 from ovir.graph.layer_graph import LayerGraph
-from ovir.graph.layers import Layer, Port
+from ovir.graph.layers import Layer
 from ovir.graph.rt_info import RtElement, RtInfo
 from ovir.ir.writing.blobs import Source, source_of
 from ovir.ops.infrastructure import Const
@@ -97,31 +97,12 @@ def _is_optimized(model: LayerGraph) -> bool:
 
 def _is_scaled(layer: Layer) -> bool:
     """Return whether a product applies a constant scale to the numbers of a compressed constant."""
-    one, other = (port.source for port in layer.inputs)
-    return any(_is_const(b) and _is_widened(a) for a, b in ((one, other), (other, one)))
-
-
-def _is_widened(port: Port | None) -> bool:
-    """Return whether a tensor consists of the numbers of a compressed constant in another type, without zero points."""
-    if port is not None and _has(port, "offsets"):
-        zero = port.layer.inputs[1].source
-        zero = _unconverted(zero) or zero
-        port = port.layer.inputs[0].source if _is_const(zero) else None
-    source = _unconverted(port)
-    return _is_const(source) and source is not None and source.element_type in _COMPRESSED
-
-
-def _unconverted(port: Port | None) -> Port | None:
-    """Return the source of the Convert that makes a tensor, None if it is not made by one."""
-    return port.layer.inputs[0].source if port is not None and _has(port, "converts") else None
-
-
-def _has(port: Port, trait: str) -> bool:
-    return bool(getattr(port.layer.operator, trait, False))
-
-
-def _is_const(port: Port | None) -> bool:
-    return port is not None and port.layer.type == "Const"
+    one, other = layer.inputs
+    for scale, port in ((one, other), (other, one)):
+        codes = converted_codes(port) if scale.source is not None and scale.source.layer.type == "Const" else None
+        if codes is not None and codes.outputs[0].element_type in _COMPRESSED:
+            return True
+    return False
 
 
 # --------------------------------------------------------------------------- one constant

@@ -137,39 +137,27 @@ class UndilatedWindowBase(Operator):
             _, stride, dilation, begin, end = item
             if dim.is_static and taps.is_static and self.auto_pad not in SAME:
                 pads = (0, 0) if self.auto_pad == "valid" else (begin, end)
-                self._require_fit(axis, dim.length, Window(taps.length, stride, dilation, *pads))
+                covered = extent(taps.length, dilation)
+                message = (
+                    "the window is too large on spatial axis {}: it covers {} (kernel {}, "
+                    "dilation {}), but data has {} with pads {} and {}"
+                )
+                fits = covered <= dim.length + sum(pads)
+                self.require(fits, message, axis, covered, taps, dilation, dim, *pads)
             result.append(output_dim(dim, taps, stride, dilation, begin, end, rounding, self.auto_pad))
         return result
 
-    def windows(self, sizes: Sequence[int], kernel: Sequence[int]) -> list[Window]:
-        """Return the window with its pads for each spatial axis of data of these sizes.
+    def windows(
+        self, sizes: Sequence[int], kernel: Sequence[int], rounding: str = "floor"
+    ) -> tuple[list[Window], list[int]]:
+        """Return the window with its pads for each spatial axis of data of these sizes, and the number of windows.
 
         A window that is larger than the padded data is an error.
         """
+        counts = [dim.length for dim in self.output_dims(PartialShape(sizes), kernel, rounding)]
         strides, dilations, begins, ends = self.per_axis(len(kernel))
         begins, ends = resolve_pads(self.auto_pad, begins, ends, sizes, kernel, strides, dilations)
-        windows = [Window(*axis) for axis in zip(kernel, strides, dilations, begins, ends, strict=True)]
-        if self.auto_pad not in SAME:
-            for axis, (size, window) in enumerate(zip(sizes, windows, strict=True)):
-                self._require_fit(axis, size, window)
-        return windows
-
-    def window_counts(self, sizes: Sequence[int], windows: Sequence[Window], rounding: str = "floor") -> list[int]:
-        """Return the number of windows on each spatial axis."""
-        return [
-            output_size(size, w.kernel, w.stride, w.dilation, w.pad_begin, w.pad_end, rounding)
-            for size, w in zip(sizes, windows, strict=True)
-        ]
-
-    def _require_fit(self, axis: int, size: int, window: Window) -> None:
-        w = window
-        covered = extent(w.kernel, w.dilation)
-        message = (
-            "the window is too large on spatial axis {}: it covers {} (kernel {}, "
-            "dilation {}), but data has {} with pads {} and {}"
-        )
-        fits = covered <= size + w.pad_begin + w.pad_end
-        self.require(fits, message, axis, covered, w.kernel, w.dilation, size, w.pad_begin, w.pad_end)
+        return [Window(*axis) for axis in zip(kernel, strides, dilations, begins, ends, strict=True)], counts
 
 
 class SlidingWindowBase(UndilatedWindowBase):

@@ -176,8 +176,6 @@ class SuppressionBase(ClassNmsBase):
     ) -> tuple[Array, Array]:
         """Return the triplets [n, 3] and the score of each."""
         batches, classes, count = scores.shape
-        expected = (batches, count, self.coordinates)
-        self.require(boxes.shape == expected, "boxes must have shape {}, got {}", expected, boxes.shape)
         limit = class_limit(max_boxes, count)
         suppressing, least, sigma = (_number(a) for a in (iou_threshold, score_threshold, soft_nms_sigma))
         scores = as_f32(scores).reshape(batches * classes, count)

@@ -224,26 +224,64 @@ def versions_of(name: str) -> list[OperationEntry]:
 def documentation(cls: type[Operator]) -> str:
     """Return the formula of an operation and the text that explains it, without the line of its source."""
     inherited = (_of_base(base) for base in cls.__mro__[1:] if base.__name__.endswith("Base"))
-    parts = [_without_source(inspect.cleandoc(cls.__doc__ or "")), *inherited]
+    parts = [_explanation(cls), *inherited]
     return "\n\n".join(part for part in parts if part)
 
 
 def _of_base(base: type) -> str:
     """Return the part of a base class's documentation that is about its operations, not about itself."""
-    first, _, rest = _without_source(inspect.cleandoc(base.__doc__ or "")).partition("\n\n")
+    first, _, rest = _explanation(base).partition("\n\n")
     if first.startswith("Base of "):
         first = first.partition(": ")[2]
     return "\n\n".join(part for part in (first, rest) if part)
 
 
 def source(cls: type[Operator]) -> str:
-    """Return the specification that the operation follows, such as ``Gather-8``."""
-    found = re.search(r"^Source: (\S+)\s*\Z", inspect.cleandoc(cls.__doc__ or ""), re.MULTILINE)
-    return found[1] if found else ""
+    """Return the specification that the operation follows, such as ``Gather-8``; nothing if no opset has it."""
+    found = _SOURCE.search(inspect.cleandoc(cls.__doc__ or ""))
+    return found[1] if found else f"{cls.type}-{cls.opset}" if cls.opset else ""
 
 
-def _without_source(text: str) -> str:
-    return re.sub(r"^Source: \S+\s*\Z", "", text, flags=re.MULTILINE).strip()
+def _explanation(cls: type) -> str:
+    """Return the docstring of a class without the example and the source, with which it ends."""
+    text, _, _ = inspect.cleandoc(cls.__doc__ or "").partition("\n\n>>> ")
+    return _SOURCE.sub("", text).rstrip()
+
+
+_SOURCE = re.compile(r"^Source: (\S+)\s*\Z", re.MULTILINE)
+"""The line that names the specification where it has another name or version than the operation."""
+
+
+@dataclass(frozen=True)
+class Example:
+    code: str
+    """A program that runs as it is."""
+    printed: str
+    """What it prints."""
+
+
+def example_of(name: str) -> Example | None:
+    """Return the example in the docstring of the newest version of an operation; None for those of extensions.
+
+    Its last line is a call that creates a layer, whose values the example shows, or another expression.
+    """
+    if name not in OPERATIONS:
+        return None
+    from doctest import DocTestParser  # imports debuggers, which the list of operations does not need
+
+    newest = max(OPERATIONS[name].values(), key=lambda version: version.opset)
+    parts = DocTestParser().get_examples(inspect.getdoc(find(name, newest.opset)) or "")
+    *before, last = (part.source.rstrip() for part in parts)
+    lines = ["import ovir", f"from ovir import opset{newest.ranges[-1][1]} as ops", "", *before]
+    if any("np." in part.source for part in parts):
+        lines.insert(0, "import numpy as np")
+    if last != "layer" and not (last.startswith("ops.") and last.endswith(")")):
+        lines.append(f"print({last})")
+    else:
+        lines += [f"layer = {last}"] if last != "layer" else []
+        lines.append("for value in ovir.compile_model(ovir.Model(layer.outputs, []))({}).values():")
+        lines.append("    print(*str(value).split())")
+    return Example("\n".join(lines), parts[-1].want.rstrip())
 
 
 # --------------------------------------------------------------------------- attributes

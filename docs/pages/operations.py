@@ -6,8 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from ovir.cli.pages.operation_examples import example_of, output_of
-from ovir.cli.pages.operation_pages import OperationEntry, described, entries, tokenizer_entries, totals
+from ovir.cli.operations import OperationEntry, described, entries, example_of, tokenizer_entries, totals
 from ovir.ops.base.opsets import OPERATIONS
 
 GROUPS = {
@@ -109,9 +108,8 @@ def operation_page(known: Sequence[OperationEntry]) -> str:
         f"[{group}](../operations.md#{anchor}){f' · versions: {named}' if len(versions) > 1 else ''}",
         "",
     ]
-    if code := example_of(name):
-        lines += ["```python", *code.rstrip().splitlines(), "```", "", "It prints:", "", "```text"]
-        lines += [*output_of(code).rstrip().splitlines(), "```", ""]
+    if example := example_of(name):
+        lines += ["```python", example.code, "```", "", "It prints:", "", "```text", example.printed, "```", ""]
     for entry in versions:
         lines += _version(entry, here)
     return "\n".join(lines)

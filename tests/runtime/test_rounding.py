@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from ovir.core.arrays import Array
-from ovir.runtime.round_to_half import narrowed
+from ovir.runtime.emulation import narrowed
 
 DTYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16}
 

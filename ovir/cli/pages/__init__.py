@@ -1,1 +1,0 @@
-"""Pages of the documentation that the parser and the operations make."""

@@ -1,5 +1,0 @@
-"""The operations of opset11 as functions that create layers; opset11.pyi has their signatures."""
-
-from ovir.building.opset import contents
-
-__all__, __getattr__, __dir__ = contents(__name__)
