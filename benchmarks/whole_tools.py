@@ -27,6 +27,7 @@ import psutil
 import ovir
 from benchmarks.common import Rows, folder_to_keep, report
 from benchmarks.real_models import Inputs, Weights, decoder, decoder_inputs, write
+from ovir.system.processes import ChildProcess
 
 MODEL = "decoder_0_5b_f16"
 HEAD = ["command", "tiny, s", "real, s", "tiny, MiB", "real, MiB", "real and mapped, MiB"]
@@ -49,13 +50,14 @@ def measured(arguments: list[str]) -> Cost:
     """Run a command of ovir and return what it took."""
     start = time.perf_counter()
     silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
-    with subprocess.Popen([sys.executable, "-m", "ovir", *arguments], **silent) as process:  # type: ignore[call-overload]
+    with ChildProcess([sys.executable, "-m", "ovir", *arguments], **silent) as process:
         watched, memory, mapped = psutil.Process(process.pid), 0, 0
         while process.poll() is None:
             own, both = _memory(watched)
             memory, mapped = max(memory, own), max(mapped, both)
             time.sleep(_SAMPLE)
         seconds = time.perf_counter() - start
+        assert process.stderr is not None
         error = process.stderr.read().decode()
     if process.returncode not in (0, 1) or "Traceback" in error:
         raise SystemExit(f"ovir {' '.join(arguments)} failed:\n{error}")

@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.packages import names_that_skip
 
 pytestmark = pytest.mark.slow
 
@@ -49,25 +48,6 @@ def test_every_function_named_as_a_test_is_one() -> None:
         functions = (node for node in ast.walk(module) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
         lost += [f"{path}:{f.lineno}: {f.name}" for f in functions if f.name.startswith("test") and f not in tests]
     assert lost == []
-
-
-@pytest.mark.parametrize(
-    ("source", "expected"),
-    [
-        ("def test_a(): {skip}\ndef test_b(): helper()\ndef helper(): pass", {"test_a"}),
-        ("def test_a(): helper()\ndef helper(): other()\ndef other(): {skip}", {"test_a", "helper", "other"}),
-        ("def test_a(made): pass\n@fixture\ndef made(): {skip}", {"test_a", "made"}),
-        ("@mark.usefixtures('made')\ndef test_a(): pass\n@fixture\ndef made(): {skip}", {"test_a", "made"}),
-        ("@mark.parametrize('x', ALL)\ndef test_a(x): x()\nALL = [f]\ndef f(): {skip}", {"test_a", "ALL", "f"}),
-        ("{skip}\ndef test_a(): pass", None),
-        ("for x in 'ab': {skip}", None),
-        ("onnx = {skip}", None),
-    ],
-)
-def test_tests_that_may_be_skipped_are_known(source: str, expected: set[str] | None, tmp_path: Path) -> None:
-    path = tmp_path / "test_x.py"
-    path.write_text(source.format(skip="pytest.importorskip('x')"))
-    assert names_that_skip(path) == expected
 
 
 def test_tests_that_scripts_name_are_there() -> None:

@@ -159,23 +159,3 @@ def test_references_have_neither_threads_nor_lists_of_calls(name: str) -> None:
     users = {package(importer) for importer, target in imports() if target == f"ovir.core.{name}"}
     assert "fast" in users
     assert users.isdisjoint({"ops", "kernels"})
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("import ovir.core.values", ["ovir.core.values"]),
-        ("def f():\n    from ovir.core import values, shapes", ["ovir.core.values", "ovir.core.shapes"]),
-        ("from ovir.core.values import Value", ["ovir.core.values"]),
-        ("def f(name):\n    return import_module(f'ovir.cli.commands.{name}')", ["ovir.cli.commands"]),
-        ("provided = Provided('ovir.building.assembly')", ["ovir.building.assembly"]),
-        ("hint = 'ovir.Model is not in ovir.building.assembly'", []),
-    ],
-)
-def test_imports_are_found(text: str, expected: list[str]) -> None:
-    assert [name for name, _ in imported(ast.parse(text))] == expected
-
-
-def test_imports_for_type_checkers_are_told_apart() -> None:
-    tree = ast.parse("import ovir.core.values\nif TYPE_CHECKING:\n    import ovir.core.shapes")
-    assert set(imported(tree)) == {("ovir.core.values", True), ("ovir.core.shapes", False)}

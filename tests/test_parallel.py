@@ -90,7 +90,7 @@ def test_blocks_within_blocks_run_inline():
         for _ in range(20):
             run_blocks(outer, 8)
     me = threading.get_ident()
-    assert all(count == 1 for count, ident in inner_threads if ident != me)
+    assert {count for count, ident in inner_threads if ident != me} == {1}
 
 
 def test_many_callers_at_once():

@@ -47,6 +47,7 @@ class Case:
     weights: bytes
     feeds: list[Array]
     constants: list[Array]
+    attributes: dict[str, str]
 
 
 Spoil = Callable[[Make, type[Operator], np.random.Generator], None]
@@ -215,7 +216,7 @@ def _written(made: Make) -> Case:
     else:
         for end in write(net, made, handles):
             net.result(end)
-    return Case(f"{kind}-{made.opset}", net.xml().encode(), bytes(net.blob), feeds, constants)
+    return Case(f"{kind}-{made.opset}", net.xml().encode(), bytes(net.blob), feeds, constants, made.attributes)
 
 
 def write(net: Net, made: Make, ends: Sequence[End]) -> list[End]:

@@ -132,7 +132,7 @@ class Make:
 
     @property
     def bits(self) -> str:
-        return self.type("bits", *INTEGERS)
+        return self.type("bits", *INTEGERS, *(() if self.kind.endswith("Shift") else ("boolean", "boolean")))
 
     @property
     def product(self) -> str:

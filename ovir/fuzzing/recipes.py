@@ -72,14 +72,14 @@ declare("ConvertLike ConvertPromoteTypes", f"{_NUMBERS} ... A, {_NUMBERS} B")
 
 def _pair(kind: str, m: Make) -> None:
     element_type = str(getattr(m, kind, kind))
-    shape = m.any_shape()
+    mode = m.pick(None, None, "numpy", "none", "explicit", "pdpd", "pdpd")
+    shape = m.any_shape(2 * (mode == "pdpd"))
     other = m.broadcast(shape)
-    mode = m.pick(None, None, "numpy", "none", "pdpd")
-    if mode == "none":
+    if mode in ("none", "explicit"):
         other = shape
     elif mode == "pdpd":
-        axis = m.rng.randint(0, len(shape))
-        other = shape[axis : m.rng.randint(axis, len(shape))]
+        axis = m.rng.randrange(len(shape) - 1)
+        other = shape[axis : m.rng.randint(axis + 1, len(shape) - m.chance(0.8))]
         m.has(auto_broadcast__auto_broadcast_axis=axis)
     m.has(auto_broadcast=mode)
     for sizes in (shape, other) if mode == "pdpd" or m.chance(0.7) else (other, shape):
@@ -92,21 +92,22 @@ for base, kind in (("BinaryBase", "number"), ("LogicalBase", "boolean"), ("Bitwi
 
 @recipe("Select")
 def select(m: Make) -> None:
-    shape = m.any_shape()
-    m.add(m.broadcast(shape), "boolean")
+    mode, shape = m.pick(None, "numpy", "none", "explicit", "pdpd"), m.any_shape()
+    shapes = [m.broadcast(shape) if mode in (None, "numpy") else shape for _ in "ab"]
+    m.add(shapes[0], "boolean")
     m.add(shape, m.anything)
-    m.add(m.broadcast(shape), m.anything)
-    m.has(auto_broadcast=None)
+    m.add(shapes[1], m.anything)
+    m.has(auto_broadcast=mode)
 
 
 @recipe("FakeQuantize")
 def fake_quantize(m: Make) -> None:
-    shape = m.shape("N C ...")
+    mode, shape = m.pick(None, "numpy", "none", "explicit", "pdpd"), m.shape("N C ...")
     m.add(shape, m.real)
-    limits = [m.broadcast(shape) for _ in range(2)]
+    limits = [shape if mode in ("none", "explicit") else m.broadcast(shape) for _ in range(2)]
     for sizes in (limits[0], limits[0], limits[1], limits[1]):
         m.add(sizes, m.real)
-    m.has(levels=m.pick(2, 3, 16, 255, 256, 65536), auto_broadcast=None)
+    m.has(levels=m.pick(2, 3, 16, 255, 256, 65536), auto_broadcast=mode)
 
 
 @recipe("FakeConvert")

@@ -45,12 +45,13 @@ def transpose(m: Make) -> None:
 @recipe("Broadcast")
 def broadcast(m: Make) -> None:
     target = m.any_shape(0, 4)
-    mode = m.pick("numpy", "explicit", *(["bidirectional"] if m.opset == 3 else []))
+    mode = m.pick("numpy", "explicit", "none", "pdpd", *(["bidirectional"] if m.opset == 3 else []))
     axes = sorted(m.rng.sample(range(len(target)), m.rng.randint(0, len(target))))
-    shape = [target[axis] for axis in axes] if mode == "explicit" else m.broadcast(target)
+    is_explicit = mode in ("explicit", "none")
+    shape = [target[axis] for axis in axes] if is_explicit else m.broadcast(target)
     m.add(shape, m.anything)
     m.given(target)
-    if mode == "explicit":
+    if is_explicit:
         m.given(axes)
     m.has(mode=mode)
 

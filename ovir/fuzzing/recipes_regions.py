@@ -31,7 +31,7 @@ declare("ExperimentalDetectronTopKROIs", "narrow R 4, narrow R", "max_rois=0|1|3
 declare(
     "ExperimentalDetectronDetectionOutput",
     "narrow R 4, narrow R 4*K, narrow R K, narrow 1 3 = image",
-    "K=1|2|4 num_classes=K class_agnostic_box_regression=false deltas_weights=10,10,5,5 score_threshold=0.05 "
+    "K=1|2|4 num_classes=K class_agnostic_box_regression=false|true deltas_weights=10,10,5,5 score_threshold=0.05 "
     "nms_threshold=0.5 max_delta_log_wh=4.1 post_nms_count=1|10 max_detections_per_image=1|5",
 )
 _PROPOSED = "A=1|3 H=1|4 W=1|3 min_size=0|1 nms_threshold=0.7 post_nms_count=1|10 pre_nms_count=5|100"
@@ -60,11 +60,13 @@ def proposal(m: Make) -> None:
 
 @recipe("DetectionOutput")
 def detection_output(m: Make) -> None:
-    classes, shared, encoded = m.pick(2, 3), m.flag(), m.flag()
+    classes, shared, encoded, normalized = m.pick(2, 3), m.flag(), m.flag(), m.flag()
     m.settle(f"N=1|2 P=1|4 K={classes} L={1 if shared else classes} V={1 if encoded else 2}")
-    m.take("half N 4*L*P, narrow N K*P, narrow 1 V 4*P | N V 4*P")
+    m.settle(f"W={4 if normalized else 5}")
+    m.take("half N 4*L*P, narrow N K*P, narrow 1 V W*P | N V W*P")
     m.has(share_location=shared, variance_encoded_in_target=encoded, num_classes=classes)
-    m.settle("keep_top_k=1|5 nms_threshold=0.5 normalized=true top_k=|-1|2|10 background_label_id=|0")
+    m.has(normalized=normalized)
+    m.settle("keep_top_k=1|5 nms_threshold=0.5 top_k=|-1|2|10 background_label_id=|0")
     m.settle("confidence_threshold=|0.1 code_type=caffe.PriorBoxParameter.CORNER|caffe.PriorBoxParameter.CENTER_SIZE")
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ovir.core.shapes import Dimension
 from ovir.fuzzing.making import Make
 from ovir.fuzzing.recipes import declare, recipe
+from ovir.ops.base.spatial import output_dim
 
 # --------------------------------------------------------------------------- windows
 
@@ -14,7 +16,7 @@ def _windows(m: Make, axes: int, *, negative: bool = False) -> None:
     low = -1 if negative and m.chance(0.1) else 0
     m.has(strides=[m.pick(1, 1, 2, 3) for _ in range(axes)])
     m.has(pads_begin=m.ints(axes, low, 1), pads_end=m.ints(axes, low, 1))
-    m.has(auto_pad=m.pick(None, "explicit", "valid", "same_upper", "same_lower"))
+    m.has(auto_pad=m.pick(None, "explicit", "notset", "valid", "same_upper", "same_lower"))
 
 
 def _grown(m: Make, kernel: list[int], dilations: list[int]) -> list[int]:
@@ -70,9 +72,10 @@ def convolution(m: Make) -> None:
         strides, begin, end = (
             [int(x) for x in m.attributes[k].split(",")] for k in ("strides", "pads_begin", "pads_end")
         )
-        m.has(auto_pad="explicit", group=1, deformable_group=1)
+        m.has(group=1, deformable_group=1)
+        auto_pad = m.attributes["auto_pad"] or "explicit"
         windows = zip(spatial, kernel, dilations, strides, begin, end, strict=True)
-        places = [max((size + b + e - (k - 1) * d - 1) // s + 1, 0) for size, k, d, s, b, e in windows]
+        places = [output_dim(Dimension(n), k, s, d, b, e, "floor", auto_pad).lower for n, k, d, s, b, e in windows]
         m.add((batch, 2 * int(np.prod(kernel)), *places), kind)
     m.add(filters, "u1" if is_binary else kind)
     if is_deformable and m.opset == 8 and m.flag():
@@ -116,7 +119,7 @@ def interpolate(m: Make) -> None:
     )
     if m.opset == 1:
         m.given(sizes)
-        m.has(axes=axes, mode=m.pick("nearest", "linear"))
+        m.has(axes=axes, mode=m.pick("nearest", "linear", "linear_onnx", "cubic"))
         return
     if m.opset == 4 or by_sizes:
         m.given(sizes)

@@ -17,6 +17,7 @@ from support.processes import PATIENCE, started, wait_for
 
 from ovir.io.result_folder import NAME
 from ovir.io.tensor_files import load_npz
+from ovir.system.processes import ChildProcess
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("shared_workers")]
 
@@ -102,11 +103,11 @@ def _require_all(model: Path, inputs: Path, folder: Path, *, once: bool = True) 
         np.testing.assert_allclose(load_npz(folder / name)["last"], np.tanh(expected), rtol=1e-5, atol=1e-6)
 
 
-def _start(*arguments: object) -> AbstractContextManager[subprocess.Popen[str]]:
+def _start(*arguments: object) -> AbstractContextManager[ChildProcess]:
     command = [sys.executable, "-m", "ovir", "run", *map(str, arguments), "--workers", "2"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return started(command, env=environment, start_new_session=True, **pipes)
+    return started(command, env=environment, **pipes)
 
 
 def _wait_for_rows(folder: Path, count: int) -> None:

@@ -17,6 +17,7 @@ from support.processes import PATIENCE, has_ended, started, wait_for
 import ovir
 from ovir.cli.terminal.signals import Requests, Terminated
 from ovir.system.interrupts import temporary_folder, uninterrupted
+from ovir.system.processes import ChildProcess
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="other systems do not deliver these signals to Python")
 ROOT = Path(__file__).parent.parent.parent
@@ -33,7 +34,7 @@ def _children(process: int) -> list[int]:
     return [int(child) for child in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
 
 
-def _start(folder: Path, *arguments: object, path: str = str(ROOT)) -> AbstractContextManager[subprocess.Popen[str]]:
+def _start(folder: Path, *arguments: object, path: str = str(ROOT)) -> AbstractContextManager[ChildProcess]:
     """Start a command with a folder of its own for temporary files."""
     (folder / "tmp").mkdir()
     environment = {**os.environ, "TMPDIR": str(folder / "tmp"), "PYTHONPATH": path, "OVIR_TEST_FAULT": "hang:Tanh"}

@@ -414,7 +414,9 @@ def test_the_layer_at_fault_is_a_suspect_whatever_was_recorded(maker: str, share
     model, rng = MAKERS[maker](40, {}), random.Random(2)
     feeds = ovir.random_inputs(model)
     recorded = recording(model, feeds, rng, share)
-    for fault in islice(plant(model, feeds, rng), 3):
+    faults = list(islice(plant(model, feeds, rng), 3))
+    assert len(faults) == 3
+    for fault in faults:
         assert bisect_problem(fault, recorded, feeds) is None, fault.what
         assert bisect_problem(fault, model, feeds) is None, fault.what
 

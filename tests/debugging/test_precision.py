@@ -45,6 +45,7 @@ def test_every_layer_that_is_kept_is_needed() -> None:
     model = encoder(factor=300, undone=False)
     found = ovir.precision(model, "f16", [data()])
     reference = ovir.compile_model(model)([data()])[0]
+    assert found.keep
     for key in found.keep:
         others = Emulation("f16", set(found.keep) - {key})
         assert tensor_error(ovir.compile_model(model, emulate=others)([data()])[0], reference) > found.tolerance

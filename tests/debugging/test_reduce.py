@@ -13,7 +13,7 @@ import pytest
 from support.builder import Net
 from support.comparing import small_net
 from support.large_models import Culprit, branches, chain, transformer
-from support.processes import PATIENCE, has_ended, wait_for
+from support.processes import PATIENCE, has_ended, started, wait_for
 
 import ovir
 from ovir import opset13 as ops
@@ -329,19 +329,13 @@ def test_an_interrupt_saves_the_best_model_and_ends_the_command(net: Path, tmp_p
         "if n == 5: print(os.getpid(), file=open('pid', 'w', 1)); time.sleep(60)\nsys.exit('Tanh' in text)"
     )
     (tmp_path / "runs").mkdir()
-    root = Path(ovir.__file__).parents[1]
-    process = subprocess.Popen(
-        [PYTHON, "-m", "ovir", "reduce", net, "--check", script(tmp_path, code), "-o", "small.xml"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(root)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )
-    wait_for(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip() != "")
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=PATIENCE)
+    command = [PYTHON, "-m", "ovir", "reduce", net, "--check", script(tmp_path, code), "-o", "small.xml"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(ovir.__file__).parents[1])}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with started(command, cwd=tmp_path, env=environment, **pipes) as process:
+        wait_for(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip() != "")
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out) == (130, "")
     assert "the best model so far is saved: small.xml: " in err
     assert err.endswith("interrupted\n")

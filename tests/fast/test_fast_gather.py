@@ -1,4 +1,4 @@
-"""Gather and GatherElements, by the reference and in all their fast forms, against plain loops over random shapes."""
+"""Gather and GatherElements in all their fast forms, against the operations, over random shapes."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -60,21 +60,8 @@ def in_another_layout(rng: np.random.Generator, array: Array) -> Array:
             return np.flip(np.flip(array).copy())
 
 
-def gathered(data: Array, indices: Array, axis: int, batch_dims: int) -> Array:
-    size = data.shape[axis]
-    result: Array = np.empty(data.shape[:axis] + indices.shape[batch_dims:] + data.shape[axis + 1 :], data.dtype)
-    for batch in np.ndindex(data.shape[:batch_dims]):
-        for position in np.ndindex(indices.shape[batch_dims:]):
-            index = int(indices[batch + position])
-            for outer in np.ndindex(data.shape[batch_dims:axis]):
-                row = data[(*batch, *outer, index)] if -size <= index < size else data.dtype.type(0)
-                result[batch + outer + position] = row
-    return result
-
-
 def results(op: Operator, inputs: tuple[Array, ...], expected: Array, constants: set[int]) -> Iterator[Array]:
-    """Yield what the reference returns, and what the fast form returns in the second of two runs with other indices."""
-    yield np.asarray(op.run(*inputs))
+    """Yield what the fast form returns in the second of two runs with other indices, if there is one."""
     given = (inputs[0], inputs[1] if 1 in constants else np.zeros_like(inputs[1]), *inputs[2:])
     binder = LoneBinder(given, [(expected.shape, expected.dtype)], constants)
     if bind(op, binder, *given):
@@ -84,7 +71,8 @@ def results(op: Operator, inputs: tuple[Array, ...], expected: Array, constants:
         yield binder.run()[0]
 
 
-def check(op: Operator, inputs: tuple[Array, ...], expected: Array) -> None:
+def check(op: Operator, *inputs: Array) -> None:
+    expected = np.asarray(op.run(*inputs))
     for constants in ({2}, {1, 2}):
         for result in results(op, inputs, expected, constants):
             assert (result.shape, result.dtype) == (expected.shape, expected.dtype)
@@ -106,9 +94,8 @@ def test_gather(seed: int, low: int) -> None:
     high = size + 3 if low == -2 else size - 1
     indices = random_indices(rng, shape[:batch_dims] + others, rng.choice(INDEX_TYPES), low * size, high)
     data = rng.integers(0, 100, shape).astype(np.int8).astype(rng.choice(DATA_TYPES))
-    expected = gathered(data, indices, axis, batch_dims)
-    inputs = in_another_layout(rng, data), in_another_layout(rng, indices), np.array(axis - rank * (seed % 2))
-    check(Gather8(batch_dims=batch_dims), inputs, expected)
+    at = np.array(axis - rank * (seed % 2))
+    check(Gather8(batch_dims=batch_dims), in_another_layout(rng, data), in_another_layout(rng, indices), at)
 
 
 @pytest.mark.parametrize("shape", [(2, 0, 3), (2, 3, 0), (0, 2, 3)])
@@ -116,8 +103,8 @@ def test_gather(seed: int, low: int) -> None:
 def test_gather_of_data_without_elements(shape: tuple[int, ...], indices: Array) -> None:
     axis = next(axis for axis, size in enumerate(shape) if size)
     inputs = np.zeros(shape, np.float32), indices, np.array(axis)
-    check(Gather8(), inputs, gathered(*inputs[:2], axis, 0))
-    binder = LoneBinder(inputs, [(gathered(*inputs[:2], axis, 0).shape, inputs[0].dtype)], {2})
+    check(Gather8(), *inputs)
+    binder = LoneBinder(inputs, [(Gather8().run(*inputs).shape, inputs[0].dtype)], {2})
     assert bind(Gather8(), binder, *inputs)
 
 
@@ -133,9 +120,8 @@ def test_gather_elements(seed: int, low: int) -> None:
     picked = (*shape[:axis], int(rng.integers(0 if seed % 7 == 0 else 1, 8)), *shape[axis + 1 :])
     indices = random_indices(rng, picked, rng.choice(INDEX_TYPES), low * shape[axis], shape[axis] - 1)
     data = rng.integers(0, 100, shape).astype(np.int8).astype(rng.choice(DATA_TYPES))
-    expected = np.take_along_axis(data, indices.astype(np.int64), axis)
     op = GatherElements(axis=axis - rank * (seed % 2))
-    check(op, (in_another_layout(rng, data), in_another_layout(rng, indices)), expected)
+    check(op, in_another_layout(rng, data), in_another_layout(rng, indices))
 
 
 @pytest.mark.usefixtures("form")

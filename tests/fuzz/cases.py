@@ -1,5 +1,7 @@
 """Models of one operation each, made of a seed: most of them legal, the others nearly so."""
 
+from collections import Counter
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -10,6 +12,8 @@ from ovir.fuzzing import cases
 from ovir.fuzzing.cases import Case as Case
 from ovir.fuzzing.making import INTEGERS, NARROW, REALS, Make, random_array
 from ovir.fuzzing.making import VERSIONS as VERSIONS
+from ovir.ops import find
+from ovir.ops.base.attributes import Attribute
 from ovir.ops.base.operator import Operator
 
 _ODD_INTEGERS = (-1, 0, 1, 2, 3, 7, 64, 1 << 20, 10**9, 2**31, 2**62, -(2**63))
@@ -99,3 +103,40 @@ def _change_attribute(made: Make, cls: type[Operator], values: np.random.Generat
 
 
 make_case = partial(cases.make_case, spoil=_spoil)
+
+Choice = tuple[str, str]
+"""An attribute and one of the values that it declares."""
+_CASES = 2
+"""The models with each choice, as one alone may give the same results with other choices."""
+_MOST_CASES = 400
+
+
+def choices_of(kind: str, opset: int) -> set[Choice]:
+    """Return the choices of an operation version."""
+    cls = find(kind, opset)
+    assert cls is not None
+    return {(a.name, value) for a in cls.attributes.values() for value in _values_of(a)}
+
+
+def _values_of(declared: Attribute) -> tuple[str, ...]:
+    return ("true", "false") if declared.type is bool else declared.choices
+
+
+def covering_cases(index: int, least: int, ran: Counter[Choice]) -> Iterator[tuple[Case, set[Choice]]]:
+    """Yield the first models of an operation version, then legal ones with a choice of which fewer than two ``ran``.
+
+    With each model come its choices, which whoever runs it adds to ``ran``.
+    """
+    version = VERSIONS[index]
+    cls, wanted = find(*version), choices_of(*version)
+    assert cls is not None
+    defaults = {a.name: a.format(a.default) for a in cls.attributes.values() if _values_of(a) and not a.required}
+    for attempt in range(_MOST_CASES):
+        spoil = _spoil if attempt < least else None
+        case = cases.make_case(index + attempt * len(VERSIONS), spoil=spoil)
+        taken = wanted & {**defaults, **case.attributes}.items()
+        missing = {choice for choice in wanted if ran[choice] < _CASES}
+        if attempt >= least and not missing:
+            return
+        if attempt < least or taken & missing:
+            yield case, taken

@@ -5,6 +5,8 @@ constants and memory layouts. Each is checked, inferred and run in a worker proc
 is a fault if ovir blames itself, takes too long or too much memory, crashes, infers other types than a run gives, or
 gives results that depend on the layout of the inputs or on the processor. Models with faults are written to a folder,
 and the faults are listed once for each kind. ``tests/fuzz/test_operations.py`` does the same with a few hundred models.
+
+With ``--broken FOLDER`` the models are files of the folder that are broken at random, see ``tests/support/mutants.py``.
 """
 
 from __future__ import annotations
@@ -13,15 +15,15 @@ import argparse
 import re
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
 if __name__ == "__main__":  # as a module of the repository, not of the tests
     sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1])]
 
-from fuzz.cases import VERSIONS, make_case
-from fuzz.trial import Trial, try_seed
+from fuzz.cases import Case
+from fuzz.trial import Trial, source_of, try_seed
 from ovir.workers.tasks import Tasks
 
 _CHUNK = 30
@@ -32,37 +34,41 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--count", type=int, default=1000, help="how many models to try")
     parser.add_argument("--seed", type=int, default=0, help="the seed of the first model; the others count on")
     parser.add_argument("--extreme", action="store_true", help="put NaN, infinities and large numbers into real inputs")
+    parser.add_argument("--broken", nargs="+", metavar="FOLDER", help="break the files of these folders")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="write models with faults to this folder")
     parser.add_argument("--shares", action="store_true", help="list the share of models that ran for each operation")
     options = parser.parse_args(arguments)
+    flags = ["--extreme"] if options.extreme else ["--broken", *options.broken] if options.broken else []
     trials = []
-    for trial in fuzz(options.seed, options.count, options.processes, extreme=options.extreme):
+    for trial in fuzz(options.seed, options.count, options.processes, flags):
         trials.append(trial)
         if trial.fault and options.keep:
-            keep(trial, options.keep, extreme=options.extreme)
+            keep(trial, options.keep, source_of(*flags)(trial.seed))
         if len(trials) % 10_000 == 0:
             print(f"{len(trials)} models, {sum(bool(t.fault) for t in trials)} with faults", flush=True)
     print(summary(trials, shares=options.shares))
     return 1 if any(trial.fault for trial in trials) else 0
 
 
-def fuzz(first: int, count: int, processes: int = 1, *, extreme: bool = False) -> Iterator[Trial]:
+def fuzz(first: int, count: int, processes: int = 1, flags: Sequence[str] = ()) -> Iterator[Trial]:
     """Try the models of these seeds in worker processes; one that crashes is replaced by another."""
     seeds = range(first, first + count)
-    with Tasks(partial(try_seed, extreme=extreme), seeds, workers=processes, chunk=_CHUNK) as outcomes:
+    with Tasks(partial(try_seed, flags=flags), seeds, workers=processes, chunk=_CHUNK) as outcomes:
         for outcome in outcomes:
-            kind, opset = VERSIONS[outcome.item % len(VERSIONS)]
-            why = str(outcome.error)
-            yield outcome.result or Trial(outcome.item, f"{kind}-{opset}", "crash", why, 0)
+            if outcome.result is None:
+                name = source_of(*flags)(outcome.item).name
+                yield Trial(outcome.item, name, "crash", str(outcome.error), 0)
+            else:
+                yield outcome.result
 
 
-def keep(trial: Trial, folder: Path, *, extreme: bool = False) -> None:
+def keep(trial: Trial, folder: Path, case: Case) -> None:
     """Write the model of a fault, with its seed, to a folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    case, path = make_case(trial.seed, extreme=extreme), folder / f"{trial.name}-{trial.seed}"
+    path = folder / f"{trial.name}-{trial.seed}"
     path.with_suffix(".xml").write_bytes(case.text)
-    path.with_suffix(".bin").write_bytes(case.weights)
+    path.with_suffix(".bin").write_bytes(case.weights or b"")
     path.with_suffix(".txt").write_text(f"seed {trial.seed}\n{trial.fault}\n")
 
 

@@ -173,7 +173,7 @@ FAULTS_OF_OPENVINO = {
     *(("values", "LRN-1"), ("values", "MVN-2"), ("values", "BinaryConvolution-1"), ("values", "Pad-12")),
     *(("values", "TopK-11"), ("values", "GenerateProposals-9"), ("values", "NormalizeL2-1")),
     *(("refusal", "Einsum-7"), ("refusal", "ROIAlignRotated-15"), ("refusal", "GroupConvolutionBackpropData-1")),
-    *(("refusal", "Roll-7"), ("crash", "Col2Im-15")),
+    *(("refusal", "Roll-7"), ("crash", "Col2Im-15"), ("values", "ScatterNDUpdate-15")),
 }
 """Faults of single operations in OpenVINO 2026.4.1."""
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from fuzz import operations
-from fuzz.cases import VERSIONS, make_case
-from ovir.core.element_types import ElementType
+from fuzz.cases import VERSIONS, choices_of, make_case
 from ovir.fuzzing.cases import draw
 from ovir.fuzzing.making import Make
 from ovir.fuzzing.recipes import RECIPES, recipe_name
@@ -31,9 +31,16 @@ def test_models_of_all_operations() -> None:
 
 
 def test_real_numbers_become_integers_in_one_way() -> None:
-    trials = list(operations.fuzz(0, COUNT, processes=2, extreme=True))
+    trials = list(operations.fuzz(0, COUNT, processes=2, flags=["--extreme"]))
     assert not [trial for trial in trials if trial.fault], operations.summary(trials)
     assert sum(trial.status == "ran" for trial in trials) > 0.5 * COUNT
+
+
+def test_files_that_are_broken_at_random() -> None:
+    examples = Path(__file__).parents[2] / "examples" / "xml"
+    trials = list(operations.fuzz(0, 400, processes=2, flags=["--broken", str(examples)]))
+    assert not [trial for trial in trials if trial.fault], operations.summary(trials)
+    assert len(trials) == 400
 
 
 def test_every_recipe_is_needed() -> None:
@@ -41,19 +48,17 @@ def test_every_recipe_is_needed() -> None:
 
 
 def test_attributes_take_the_values_that_they_declare() -> None:
-    """Those of no other value than the default: broadcasts of inputs of the same shapes, and what ends of models have."""
-    drawn: set[tuple[str, str]] = set()
-    declared: set[tuple[str, str]] = set()
+    left: set[tuple[str, str, str]] = set()
     for version in VERSIONS:
         cls = find(*version)
         assert cls is not None
-        open_ones = [a for a in cls.attributes.values() if len(a.choices) > 1 or a.type in (bool, ElementType)]
-        declared.update((version[0], attribute.name) for attribute in open_ones)
-        for number in range(20):
+        values = choices_of(*version)
+        for number in range(100):
             made = Make(version[0], random.Random(number), version[1])
-            draw(made, cls, np.random.default_rng(number))
-            drawn.update((version[0], name) for name in made.attributes)
-    assert declared - drawn == {("FakeQuantize", "auto_broadcast"), ("Select", "auto_broadcast")}
+            if values and draw(made, cls, np.random.default_rng(number)):
+                values -= made.attributes.items()
+        left.update((version[0], *choice) for choice in values)
+    assert left == {("Interpolate", "mode", "area")}, "only the specification does not define"
 
 
 def test_a_shift_may_be_a_scalar() -> None:

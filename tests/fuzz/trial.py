@@ -7,15 +7,20 @@ import signal
 import time
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from support import mutants
 from support.layouts import OF_USERS, elements
 
 import ovir
 from fuzz.cases import Case, make_case
+from ovir.analysis.input_sizes import fix_shapes
+from ovir.analysis.random_inputs import generate_inputs
 
 SECONDS = 1.0
 """The processor time that one model may take."""
@@ -79,17 +84,31 @@ def _limited(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGPROF, before)
 
 
-def try_seed(seed: int, *, extreme: bool = False) -> Trial:
-    """Make the model of a seed and try it; if ``extreme``, only once, because sums of such numbers depend on their
-    order. This process may do nothing but trials."""
+@cache
+def source_of(*flags: str) -> Callable[[int], Case]:
+    """Return the function that makes the model of a seed; see the options of ``fuzz.operations``."""
+    if "--broken" not in flags:
+        return partial(make_case, extreme="--extreme" in flags)
+    files = mutants.seeds(flags[1:])
+
+    def broken(seed: int) -> Case:
+        name, text, weights = files[seed % len(files)]
+        return Case(Path(name).stem, mutants.mutate(text, seed), weights, [], [], {})  # type: ignore[arg-type]
+
+    return broken
+
+
+def try_seed(seed: int, *, flags: Sequence[str] = ()) -> Trial:
+    """Make the model of a seed and try it; with flags only once, because sums of extreme numbers depend on their order.
+    This process may do nothing but trials."""
     limit_memory()
     limit_processor_time()
-    case = make_case(seed, extreme=extreme)
+    case = source_of(*flags)(seed)
     start = time.process_time()
     status, fault = "late", None
     try:
         with _limited(SECONDS), _without_undefined_integers():
-            status = _try(case, seed, again=not extreme)
+            status = _try(case, seed, again=not flags)
     except _LateError:
         stage = _stage[0]
         if stage != "run" or not has_large_numbers(case):
@@ -161,21 +180,27 @@ def _try(case: Case, seed: int, *, again: bool) -> str:
         if diagnostic.code == _INTERNAL:
             raise _FaultError(f"check: {diagnostic.message}")
     _stage[0] = "infer"
-    has_errors = any(d.severity is ovir.Severity.ERROR for d in diagnostics)
+    errors = [d for d in diagnostics if d.severity is ovir.Severity.ERROR]
+    if errors and not any(d.line for d in errors):
+        raise _FaultError(f"check names no line: {errors[0]}")
     try:
         model = ovir.read_model(case.text, case.weights)
     except ovir.OvirError as error:
         _require_own(error, "read_model")
-        if not has_errors:
+        if not errors:
             raise _FaultError(f"read_model refuses what check lets pass: {error.diagnostic.message}") from error
         return "refused"
     if any(port.shape.size().lower > _MOST_ELEMENTS for layer in model.layers for port in layer.outputs):
         return "large"
     _stage[0] = "run"
+    feeds = case.feeds
+    if model.inputs and not feeds:  # a file that is broken at random
+        fix_shapes(model)
+        feeds = [random.array for random in generate_inputs(model)]
     promised = [(port.element_type, port.shape) for port in model.outputs]
     try:
         request = ovir.compile_model(model).create_infer_request()
-        results = list(request.infer(case.feeds).values())
+        results = list(request.infer(feeds).values())
     except ovir.OvirError as error:
         _require_own(error, "run")
         if "out of memory" in str(error) and not has_large_numbers(case):

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from support.tensors import tensor
 
-from ovir.core.element_types import ElementType, bf16, boolean, dynamic, f16, f32, i32, i64, nf4
+from ovir.core.element_types import ElementType, bf16, dynamic, f16, f32, i32, i64
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.core.values import Value
-from ovir.diagnostics.errors import OperatorError
 from ovir.fast.registry import kernel_of
 from ovir.ops.base.operator import Operator
 from ovir.ops.multiclass_nms import MulticlassNms8
@@ -131,17 +130,17 @@ def test_nothing_to_select_from(shape: tuple[int, int, int]) -> None:
 
 def test_many_boxes_are_selected_as_one_by_one() -> None:
     rng = np.random.default_rng(1)
-    corner = rng.uniform(0, 9, (1, 600, 2))
-    boxes = np.concatenate([corner, corner + rng.uniform(0.5, 3, (1, 600, 2))], axis=2).astype(np.float32)
-    scores = rng.uniform(0, 1, (1, 1, 600)).astype(np.float32)
-    whole = selected(scores, boxes, most=600, iou=0.3)[0]
+    corner = rng.uniform(0, 12, (1, 300, 2))
+    boxes = np.concatenate([corner, corner + rng.uniform(0.5, 3, (1, 300, 2))], axis=2).astype(np.float32)
+    scores = rng.uniform(0, 1, (1, 1, 300)).astype(np.float32)
+    whole = selected(scores, boxes, most=300, iou=0.3)[0]
     kept: list[list[int]] = []
     for box in np.argsort(-scores[0, 0]):
         some = [*(box for _, _, box in kept), box]
         falling = np.arange(len(some), 0, -1).reshape(1, 1, -1)
-        if len(selected(falling, boxes[:, some], most=600, iou=0.3)[0]) == len(some):
+        if len(selected(falling, boxes[:, some], most=300, iou=0.3)[0]) == len(some):
             kept.append([0, 0, int(box)])
-    assert 128 < len(whole) < 600
+    assert 128 < len(whole) < 300
     assert whole == kept
 
 
@@ -262,31 +261,6 @@ def test_of_constants_the_number_of_rows_is_known() -> None:
 def test_accepted_types(cls: Any, element_type: ElementType) -> None:
     number = tensor("[]", element_type)
     cls().infer(tensor("[1,6,4]", element_type), tensor("[1,2,6]"), tensor("[]", i32), number, number)
-
-
-@pytest.mark.parametrize(
-    ("position", "given", "message"),
-    [
-        (0, tensor("[6,4]"), r"boxes must have rank 3, got shape \[6,4\]"),
-        (0, tensor("[1,6,5]"), r"a box must have 4 coordinates, got boxes \[1,6,5\]"),
-        (0, tensor("[1,6,4]", i32), "boxes must be (f32, f16 or bf16|of a floating-point type), got i32"),
-        (0, tensor("[1,6,4]", nf4), "boxes must be (f32, f16 or bf16|of a floating-point type), got nf4"),
-        (1, tensor("[2,6]"), r"scores must have rank 3, got shape \[2,6\]"),
-        (1, tensor("[2,2,6]"), r"boxes of shape \[1,6,4\] and scores of shape \[2,2,6\] must have the same number"),
-        (1, tensor("[1,2,5]"), r"boxes .* and scores of shape \[1,2,5\] must have the .* boxes \(dimensions 1 and 2\)"),
-        (1, tensor("[1,2,6]", boolean), "scores must be (f32, f16 or bf16|of a floating-point type), got boolean"),
-        (2, tensor("[]", f32), "max_output_boxes_per_class must be of an integer type, got f32"),
-        (2, tensor("[2]", i64), r"max_output_boxes_per_class must (have rank 0|be a scalar or have one element), got"),
-        (3, tensor("[]", i64), "iou_threshold must be (f32, f16 or bf16|of a floating-point type), got i64"),
-        (4, tensor("[1,1]"), r"score_threshold must (have rank 0|be a scalar or have one element), got shape \[1,1\]"),
-    ],
-)
-@pytest.mark.parametrize("cls", [NonMaxSuppression1, NonMaxSuppression4, NonMaxSuppression5, NonMaxSuppression9])
-def test_refused(cls: Any, position: int, given: TensorType, message: str) -> None:
-    inputs = [tensor("[1,6,4]"), tensor("[1,2,6]"), tensor("[]", i64), tensor("[]"), tensor("[]")]
-    inputs[position] = given
-    with pytest.raises(OperatorError, match=message):
-        cls().infer(*inputs)
 
 
 def assert_same_from_fast_kernel(op: Operator, *inputs: Any) -> None:

@@ -5,9 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 from support.builder import Net
-from support.tensors import assert_refused
 
-from ovir.core.element_types import ElementType, f32, i64
+from ovir.core.element_types import ElementType, i64
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.kernel_warnings import reporting_to
@@ -194,20 +193,3 @@ def test_the_grid_may_be_a_computed_shape(shape: str, expected: str) -> None:
     )
     net.result(net.op("PriorBox", grid, net.const(np.array([64, 64])), name="prior", min_size="8", offset="0.5"))
     assert str(net.model().layer("prior").outputs[0].shape) == expected
-
-
-@pytest.mark.parametrize(
-    ("op", "inputs", "message"),
-    [
-        (PriorBox1(), (tensor("[2]", f32), tensor("[2]")), "output_size must be of an integer type, got f32"),
-        (PriorBox1(), (tensor("[2]"), tensor("[2]", f32)), "image_size must be of an integer type, got f32"),
-        (PriorBox1(), (tensor("[1,2]"), tensor("[2]")), "output_size must have rank 1, got shape [1,2]"),
-        (PriorBox1(), (tensor("[3]"), tensor("[2]")), "output_size must hold two numbers, height and width, got shape"),
-        (PriorBox1(), (tensor("[2]"), tensor("[4..5]")), "image_size must hold two numbers, height and width, got"),
-        (PriorBox1(variance=(1, 2)), (tensor("[2]"), tensor("[2]")), "variance must have 0, 1 or 4 numbers, got 2"),
-        (PriorBox8(aspect_ratio=(2.5, 0.0)), (tensor("[2]"), tensor("[2]")), "aspect_ratio must hold positive, finite"),
-        (PriorBoxClustered(width=(1.5, 2.5)), (tensor("[2]"), tensor("[2]")), "got 2: [1.5, 2.5] and 1: [1.0]"),
-    ],
-)
-def test_refuses(op: Any, inputs: tuple[TensorType, TensorType], message: str) -> None:
-    assert_refused(message, op, *inputs)

@@ -2,7 +2,7 @@
 
 import pytest
 from support.builder import Net
-from support.tensors import arrays, operation
+from support.tensors import arrays, lacking, operation
 
 import ovir
 from ovir.core.element_types import ElementType
@@ -10,78 +10,78 @@ from ovir.diagnostics.errors import OperatorError
 
 CASES = [
     # ctc
-    ("CTCLoss-4", "f32=[[[0,0,0],[0,0,0],[0,0,0]]] =[4] =[[0,0,0]] i64[1] =2", "logit_length[0] = 4 is outside [0, 3]"),
-    ("CTCLoss-4", "f32=[[[0,0,0],[0,0,0],[0,0,0]]] =[2] =[[0,0,0]] =[3] =2", "label_length[0] = 3 is outside [0, 2], the length of the logits"),
-    ("CTCLoss-4", "f32=[[[0,0,0],[0,0,0],[0,0,0]]] =[2] =[[0,0,0]] =[-1] =2", "label_length[0] = -1 is outside"),
-    ("CTCLoss-4", "f32=[[[0,0,0],[0,0,0],[0,0,0]]] =[3] =[[0,3,0]] =[2] =2", "labels[0,1] = 3 is outside [0, 2]"),
-    ("CTCLoss-4", "f32=[[[0,0,0],[0,0,0],[0,0,0]]] =[3] =[[0,1,0]] =[2] =5", "blank_index 5 is outside [0, 2]"),
+    ("CTCLoss-4", "f32=[[[0,0,0],[0,0,0],[0,0,0]]] =[4] =[[0,0,0]] i64[1] =2", "logit_length[0] 4 [0 3]"),
+    ("CTCLoss-4", "f32=[[[0,0,0],[0,0,0],[0,0,0]]] =[2] =[[0,0,0]] =[3] =2", "label_length[0] 3 [0 2] logits"),
+    ("CTCLoss-4", "f32=[[[0,0,0],[0,0,0],[0,0,0]]] =[2] =[[0,0,0]] =[-1] =2", "label_length[0] -1"),
+    ("CTCLoss-4", "f32=[[[0,0,0],[0,0,0],[0,0,0]]] =[3] =[[0,3,0]] =[2] =2", "labels[0,1] 3 [0 2]"),
+    ("CTCLoss-4", "f32=[[[0,0,0],[0,0,0],[0,0,0]]] =[3] =[[0,1,0]] =[2] =5", "blank_index 5 [0 2]"),
     # fourier
-    ("DFT-7", "f32[4,2] i64[1]", "axis 1 is outside [-1, 0]"),
+    ("DFT-7", "f32[4,2] i64[1]", "1 [-1 0]"),
     # gather
-    ("GatherND-8", "=[[[0,1,2,3],[4,5,6,7],[8,9,10,11]],[[12,13,14,15],[16,17,18,19],[20,21,22,23]]] =[[0,0],[1,3]]", "indices[...,1][1] = 3 is outside [-3, 2]"),
-    ("GatherTree-1", "=[[[1,2,3]],[[4,5,6]],[[7,8,9]]] =[[[0,0,0]],[[0,1,1]],[[3,1,3]]] =[3] =0", "parent 3 of step 2 is not a beam: there are 3 beams"),
+    ("GatherND-8", "=[[[0,1,2,3],[4,5,6,7],[8,9,10,11]],[[12,13,14,15],[16,17,18,19],[20,21,22,23]]] =[[0,0],[1,3]]", "indices[...,1][1] 3 [-3 2]"),
+    ("GatherTree-1", "=[[[1,2,3]],[[4,5,6]],[[7,8,9]]] =[[[0,0,0]],[[0,1,1]],[[3,1,3]]] =[3] =0", "3 2"),
     # interpolate
-    ("Interpolate-1 axes=0 mode=area", "f32=[0,0,0] =[4]", "mode 'area' is not defined by the specification"),
-    ("Interpolate-1 axes=0", "f32=[0,0,0] =[4]", "'mode' is missing"),
-    ("Interpolate-11", "f32=[[0,0,0,0],[0,0,0,0],[0,0,0,0]] =[-2] i64[1]", "scales_or_sizes must not be negative, got [-2]"),
+    ("Interpolate-1 axes=0 mode=area", "f32=[0,0,0] =[4]", "mode area"),
+    ("Interpolate-1 axes=0", "f32=[0,0,0] =[4]", "mode missing"),
+    ("Interpolate-11", "f32=[[0,0,0,0],[0,0,0,0],[0,0,0,0]] =[-2] i64[1]", "scales_or_sizes [-2]"),
     # matmul
-    ("MatMul-1", "f64[2,3] f64[4,5]", "shapes [2,3] and [4,5] when they are multiplied: 3 columns and 4 rows do not match"),
-    ("Inverse-14", "f32=[[[[1,0],[0,1]],[[1,2],[2,4]]]]", "the matrix at index [0,1] has no inverse"),
-    ("Inverse-14", "f32=[[1,2],[2,4]]", "the matrix has no inverse"),
+    ("MatMul-1", "f64[2,3] f64[4,5]", "[2,3] [4,5] 3 4"),
+    ("Inverse-14", "f32=[[[[1,0],[0,1]],[[1,2],[2,4]]]]", "[0,1]"),
+    ("Inverse-14", "f32=[[1,2],[2,4]]", "matrix inverse"),
     # movement
-    ("Pad-1 pad_mode=reflect", "f64=[0,0] =[2] =[0]", "pads_begin[0] is 2: mode reflect allows at most 1 for dimension 2"),
+    ("Pad-1 pad_mode=reflect", "f64=[0,0] =[2] =[0]", "pads_begin[0] 2 reflect 1"),
     # pooling
-    ("AvgPool-1 strides=1 pads_begin=2 kernel=2", "f32[1,1,5]", "a window would have no elements"),
+    ("AvgPool-1 strides=1 pads_begin=2 kernel=2", "f32[1,1,5]", "window would elements"),
     # prior box
-    ("PriorBox-1 density=1 fixed_size=8,4", "i64[2] =[100,100]", "fixed_size has 2 items, but density has 1"),
+    ("PriorBox-1 density=1 fixed_size=8,4", "i64[2] =[100,100]", "fixed_size 2 density 1"),
     # proposal
-    ("Proposal-4 base_size=10 pre_nms_topn=100 post_nms_topn=1 nms_thresh=0.5 feat_stride=10 min_size=0 ratio=1 scale=1", "f32=[[[[0.1]],[[0.9]]]] f32=[[[[0]],[[0]],[[0]],[[0]]]] f32=[0,5,1]", "the image's height and width must be positive, got 0.0 and 5.0"),
-    ("Proposal-4 base_size=10 pre_nms_topn=100 post_nms_topn=1 nms_thresh=0.5 feat_stride=10 min_size=0 ratio=1 scale=1", "f32=[[[[0.1]],[[0.9]]]] f32=[[[[0]],[[0]],[[0]],[[0]]]] f32=[4,Infinity,1]", "the image's height and width must be positive, got 4.0 and inf"),
-    ("Proposal-4 base_size=10 pre_nms_topn=100 post_nms_topn=1 nms_thresh=0.5 feat_stride=10 min_size=0 ratio=1 scale=1", "f32=[[[[0.1]],[[0.9]]]] f32=[[[[0]],[[0]],[[0]],[[0]]]] f32=[4,5,1,-1]", "the image's scale must not be negative, got [1.0, -1.0]"),
+    ("Proposal-4 base_size=10 pre_nms_topn=100 post_nms_topn=1 nms_thresh=0.5 feat_stride=10 min_size=0 ratio=1 scale=1", "f32=[[[[0.1]],[[0.9]]]] f32=[[[[0]],[[0]],[[0]],[[0]]]] f32=[0,5,1]", "0.0 5.0"),
+    ("Proposal-4 base_size=10 pre_nms_topn=100 post_nms_topn=1 nms_thresh=0.5 feat_stride=10 min_size=0 ratio=1 scale=1", "f32=[[[[0.1]],[[0.9]]]] f32=[[[[0]],[[0]],[[0]],[[0]]]] f32=[4,Infinity,1]", "4.0"),
+    ("Proposal-4 base_size=10 pre_nms_topn=100 post_nms_topn=1 nms_thresh=0.5 feat_stride=10 min_size=0 ratio=1 scale=1", "f32=[[[[0.1]],[[0.9]]]] f32=[[[[0]],[[0]],[[0]],[[0]]]] f32=[4,5,1,-1]", "scale [1.0 -1.0]"),
     # random
-    ("RandomUniform-8 output_type=i32", "=[2] i32=3 i32=[-1]", "minval must be less than maxval, got 3 and -1"),
+    ("RandomUniform-8 output_type=i32", "=[2] i32=3 i32=[-1]", "minval maxval 3 -1"),
     # rearrange
-    ("SpaceToBatch-2", "=[[1,2,3],[4,5,6],[7,8,9],[10,11,12]] =[2,3] =[0,0] =[0,0]", "block_shape [2,3] must begin with 1, for the batch"),
-    ("BatchToSpace-2", "=[[1,2,3],[4,5,6],[7,8,9],[10,11,12]] =[2,2] =[0,0] =[0,0]", "block_shape [2,2] must begin with 1, for the batch"),
-    ("SpaceToBatch-2", "=[[1,2,3],[4,5,6],[7,8,9],[10,11,12]] =[1,3] =[0,0] =[1,0]", "pads_end [1,0] must begin with 0, for the batch"),
-    ("BatchToSpace-2", "=[[1,2,3],[4,5,6],[7,8,9],[10,11,12]] =[1,2] =[1,0] =[0,0]", "crops_begin [1,0] must begin with 0, for the batch"),
-    ("SpaceToBatch-2", "=[[1,2,3],[4,5,6],[7,8,9],[10,11,12]] i64[1] =[0,0] =[0,0]", "block_shape of shape [1], pads_begin of shape [2], pads_end of shape"),
-    ("BatchToSpace-2", "=[[1,2,3],[4,5,6],[7,8,9],[10,11,12]] =[1,2] =[0,4] =[0,3]", "crops 4 and 3 exceed dimension 1 of data of shape [4,3], which has"),
-    ("BatchToSpace-2", "=[[1,2,3],[4,5,6],[7,8,9],[10,11,12]] =[1,3] =[0,0] =[0,0]", "batch of data of shape [4,3] is not a multiple of 3,"),
-    ("SpaceToBatch-2", "=[[1,2,3],[4,5,6],[7,8,9],[10,11,12]] =[1,2] =[0,0] =[0,0]", "dimension 1 of data of shape [4,3], with pads 0 and 0, is not"),
+    ("SpaceToBatch-2", "=[[1,2,3],[4,5,6],[7,8,9],[10,11,12]] =[2,3] =[0,0] =[0,0]", "block_shape [2,3] 1"),
+    ("BatchToSpace-2", "=[[1,2,3],[4,5,6],[7,8,9],[10,11,12]] =[2,2] =[0,0] =[0,0]", "block_shape [2,2] 1"),
+    ("SpaceToBatch-2", "=[[1,2,3],[4,5,6],[7,8,9],[10,11,12]] =[1,3] =[0,0] =[1,0]", "pads_end [1,0] 0"),
+    ("BatchToSpace-2", "=[[1,2,3],[4,5,6],[7,8,9],[10,11,12]] =[1,2] =[1,0] =[0,0]", "crops_begin [1,0] 0"),
+    ("SpaceToBatch-2", "=[[1,2,3],[4,5,6],[7,8,9],[10,11,12]] i64[1] =[0,0] =[0,0]", "block_shape [1] pads_begin [2] pads_end"),
+    ("BatchToSpace-2", "=[[1,2,3],[4,5,6],[7,8,9],[10,11,12]] =[1,2] =[0,4] =[0,3]", "4 3 1 data [4,3]"),
+    ("BatchToSpace-2", "=[[1,2,3],[4,5,6],[7,8,9],[10,11,12]] =[1,3] =[0,0] =[0,0]", "data [4,3] 3"),
+    ("SpaceToBatch-2", "=[[1,2,3],[4,5,6],[7,8,9],[10,11,12]] =[1,2] =[0,0] =[0,0]", "1 data [4,3] 0"),
     # scatter
-    ("ScatterUpdate-3", "f64=[0,0,0] =[0,-1] f64[2] =0", "indices[1] = -1 is outside [0, 2]"),
-    ("ScatterUpdate-3", "f64=[0,0,0] =[0,3] f64[2] =0", "indices[1] = 3 is outside [0, 2]"),
-    ("ScatterNDUpdate-4", "f64=[[0,0,0],[0,0,0]] =[[0,3]] f64[1]", "indices[...,1][0] = 3 is outside [-3, 2]"),
+    ("ScatterUpdate-3", "f64=[0,0,0] =[0,-1] f64[2] =0", "indices[1] -1 [0 2]"),
+    ("ScatterUpdate-3", "f64=[0,0,0] =[0,3] f64[2] =0", "indices[1] 3 [0 2]"),
+    ("ScatterNDUpdate-4", "f64=[[0,0,0],[0,0,0]] =[[0,3]] f64[1]", "indices[...,1][0] 3 [-3 2]"),
     # segments
-    ("SegmentMax-16", "=[0,1] =[1,0]", "segment_ids must be sorted, got 1 at 0 and then 0"),
-    ("EmbeddingBagOffsetsSum-3", "f32=[[-0.2,-0.6],[-0.1,-0.4],[-1.9,-1.8],[-1,1.5],[0.8,-0.7]] =[0,5] =[0]", "indices[1] = 5 is outside [0, 4]"),
-    ("EmbeddingBagOffsetsSum-3", "f32=[[-0.2,-0.6],[-0.1,-0.4],[-1.9,-1.8],[-1,1.5],[0.8,-0.7]] =[0,-1] =[0]", "indices[1] = -1 is outside [0, 4]"),
-    ("EmbeddingBagOffsetsSum-3", "f32=[[-0.2,-0.6],[-0.1,-0.4],[-1.9,-1.8],[-1,1.5],[0.8,-0.7]] =[0,1] =[0,3]", "offsets[1] = 3 is outside [0, 2]"),
-    ("EmbeddingBagOffsetsSum-3", "f32=[[-0.2,-0.6],[-0.1,-0.4],[-1.9,-1.8],[-1,1.5],[0.8,-0.7]] =[0,1] =[2,1]", "offsets must not decrease, got 2 and then 1"),
-    ("EmbeddingBagOffsetsSum-3", "f32=[[-0.2,-0.6],[-0.1,-0.4],[-1.9,-1.8],[-1,1.5],[0.8,-0.7]] =[0,1] =[0] =-2", "default_index = -2 is outside [0, 4]"),
-    ("EmbeddingBagPackedSum-3", "f32=[[-0.2,-0.6],[-0.1,-0.4],[-1.9,-1.8],[-1,1.5],[0.8,-0.7]] =[[0,1],[2,9]]", "indices[1,1] = 9 is outside [0, 4]"),
-    ("EmbeddingSegmentsSum-3", "f32=[[-0.2,-0.6],[-0.1,-0.4],[-1.9,-1.8],[-1,1.5],[0.8,-0.7]] =[0] =[0] =2 =-1", "default_index = -1 is outside [0, 4]"),
-    ("SparseFillEmptyRows-16", "f32=[1,2] i32=[5,6] i32=[[0,1],[5,0]] f32=0", "indices[1] has the row 5, which is outside [0, 4]"),
-    ("SparseFillEmptyRows-16", "f32=[1,2] i32=[5,6] i32=[[-1,1],[2,0]] f32=0", "indices[0] has the row -1, which is outside"),
-    ("SparseFillEmptyRows-16", "f32=[1,2] i32=[5,6] i32=[[0,1],[2,6]] f32=0", "indices[1] has the column 6, which is outside [0, 5]"),
+    ("SegmentMax-16", "=[0,1] =[1,0]", "segment_ids 1 0"),
+    ("EmbeddingBagOffsetsSum-3", "f32=[[-0.2,-0.6],[-0.1,-0.4],[-1.9,-1.8],[-1,1.5],[0.8,-0.7]] =[0,5] =[0]", "indices[1] 5 [0 4]"),
+    ("EmbeddingBagOffsetsSum-3", "f32=[[-0.2,-0.6],[-0.1,-0.4],[-1.9,-1.8],[-1,1.5],[0.8,-0.7]] =[0,-1] =[0]", "indices[1] -1 [0 4]"),
+    ("EmbeddingBagOffsetsSum-3", "f32=[[-0.2,-0.6],[-0.1,-0.4],[-1.9,-1.8],[-1,1.5],[0.8,-0.7]] =[0,1] =[0,3]", "offsets[1] 3 [0 2]"),
+    ("EmbeddingBagOffsetsSum-3", "f32=[[-0.2,-0.6],[-0.1,-0.4],[-1.9,-1.8],[-1,1.5],[0.8,-0.7]] =[0,1] =[2,1]", "offsets 2 1"),
+    ("EmbeddingBagOffsetsSum-3", "f32=[[-0.2,-0.6],[-0.1,-0.4],[-1.9,-1.8],[-1,1.5],[0.8,-0.7]] =[0,1] =[0] =-2", "default_index -2 [0 4]"),
+    ("EmbeddingBagPackedSum-3", "f32=[[-0.2,-0.6],[-0.1,-0.4],[-1.9,-1.8],[-1,1.5],[0.8,-0.7]] =[[0,1],[2,9]]", "indices[1,1] 9 [0 4]"),
+    ("EmbeddingSegmentsSum-3", "f32=[[-0.2,-0.6],[-0.1,-0.4],[-1.9,-1.8],[-1,1.5],[0.8,-0.7]] =[0] =[0] =2 =-1", "default_index -1 [0 4]"),
+    ("SparseFillEmptyRows-16", "f32=[1,2] i32=[5,6] i32=[[0,1],[5,0]] f32=0", "indices[1] 5 [0 4]"),
+    ("SparseFillEmptyRows-16", "f32=[1,2] i32=[5,6] i32=[[-1,1],[2,0]] f32=0", "indices[0] -1"),
+    ("SparseFillEmptyRows-16", "f32=[1,2] i32=[5,6] i32=[[0,1],[2,6]] f32=0", "indices[1] 6 [0 5]"),
     # shape
-    ("Reshape-1 special_zero=true", "f64=[[0,0,0],[0,0,0]] =[4]", "data of shape [2,3] cannot be reshaped to [4]"),
-    ("Reshape-1 special_zero=true", "f64=[[0,0,0],[0,0,0]] =[-1,4]", "the elements of data of shape [2,3] cannot be divided evenly into the shape [-1,4]"),
-    ("Reshape-1", "f64=[[0,0,0],[0,0,0]] =[-1,0]", "the elements of data of shape [2,3] cannot be divided evenly into the shape [-1,0]"),
-    ("Reshape-1 special_zero=true", "f64=[[0,0,0],[0,0,0]] =[-1,-1]", "shape has -1 at positions 0 and 1: only one size can be inferred"),
-    ("Reshape-1 special_zero=true", "f64=[[0,0,0],[0,0,0]] =[-2,3]", "shape[0] must be at least -1, got -2"),
-    ("Reshape-1 special_zero=true", "f64=[0,0,0,0,0,0] =[3,0]", "shape[1] is 0, which copies a dimension that data of shape [6] does not have"),
+    ("Reshape-1 special_zero=true", "f64=[[0,0,0],[0,0,0]] =[4]", "data shape [2,3] [4]"),
+    ("Reshape-1 special_zero=true", "f64=[[0,0,0],[0,0,0]] =[-1,4]", "data shape [2,3] [-1,4]"),
+    ("Reshape-1", "f64=[[0,0,0],[0,0,0]] =[-1,0]", "data shape [2,3] [-1,0]"),
+    ("Reshape-1 special_zero=true", "f64=[[0,0,0],[0,0,0]] =[-1,-1]", "shape -1 0 1"),
+    ("Reshape-1 special_zero=true", "f64=[[0,0,0],[0,0,0]] =[-2,3]", "shape[0] -1 -2"),
+    ("Reshape-1 special_zero=true", "f64=[0,0,0,0,0,0] =[3,0]", "shape[1] 0 data shape [6]"),
     # sorting
-    ("TopK-3", "f64=[0,0] =3", "k is 3, but axis 0 of data [2] has 2 elements"),
+    ("TopK-3", "f64=[0,0] =3", "k 3 axis 0 data [2] 2"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("op", "inputs", "message"), CASES)
-def test_refused(op: str, inputs: str, message: str) -> None:
+@pytest.mark.parametrize(("op", "inputs", "words"), CASES)
+def test_refused(op: str, inputs: str, words: str) -> None:
     with pytest.raises(OperatorError) as error:
         operation(op).run(*arrays(inputs))
-    assert message in error.value.message
+    assert lacking(words, error.value.message) == []
 
 
 SIZES = [

@@ -201,25 +201,3 @@ def test_many_regions_in_blocks(name: str) -> None:
 def test_inputs_that_are_refused(name: str, data: TensorType, regions: TensorType, message: str) -> None:
     with pytest.raises(OperatorError, match=message):
         POOLINGS[name][0].infer(data, regions)
-
-
-@pytest.mark.parametrize(
-    ("op", "data", "message"),
-    [
-        (ROIPooling(spatial_scale=1.0), "[1,8,4,4]", "pooled_h and pooled_w must be positive, got 0 and 0"),
-        (ROIPooling(spatial_scale=1.0, output_size=(2,)), "[1,8,4,4]", r"output_size must be two numbers, got \[2\]"),
-        (pooling(2, 2, scale=0), "[1,8,4,4]", "spatial_scale must be a positive number, got 0"),
-        (pooling(2, 2, scale=1e-40), "[1,8,4,4]", "spatial_scale must be a positive number, got 1e-40"),
-        (POOLINGS["average"][0], "[1,9,4,4]", r"output_dim \* group_size \* group_size = 2 \* 2 \* 2 channels, .*9"),
-        (POOLINGS["bilinear"][0], "[1,9,4,4]", r"spatial_bins_x \* spatial_bins_y = 4 \* 2 \* 1 channels, got .*9"),
-        (
-            PSROIPooling(output_dim=2, group_size=2, spatial_scale=1.0, mode="bilinear", spatial_bins_y=0),
-            "[1,8,4,4]",
-            "spatial_bins_x and spatial_bins_y must be positive, got 1 and 0",
-        ),
-        (POOLINGS["deformable"][0], "[1,7,4,4]", r"output_dim \* group_size \* group_size = 2 \* 2 \* 2 channels"),
-    ],
-)
-def test_what_attributes_and_data_contradict(op: Any, data: str, message: str) -> None:
-    with pytest.raises(OperatorError, match=message):
-        op.infer(tensor(data), tensor("[3,5]"))

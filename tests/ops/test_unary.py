@@ -7,7 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ovir.core.element_types import ElementType, boolean, f32, f64, i32, i64, u3
+from ovir.core.element_types import boolean, f32, f64, i64, u3
 from ovir.core.shapes import PartialShape, new_symbol
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.core.values import Value, from_bounds
@@ -110,19 +110,6 @@ def test_identity_is_a_view_of_anything() -> None:
     x = np.array(["a", "b"], np.dtypes.StringDType())
     assert un.Identity().run(x) is x
     assert str(inferred(un.Identity(), TensorType(boolean, PartialShape.parse("?,2"))).shape) == "[?,2]"
-
-
-@pytest.mark.parametrize(
-    ("op", "element_type", "words"),
-    [
-        (un.Abs(), boolean, "data must be of a numeric type, got boolean"),
-        (un.ErfInv(), i32, "data must be of a floating-point type, got i32"),
-    ],
-)
-def test_types_that_are_refused(op: Operator, element_type: ElementType, words: str) -> None:
-    with pytest.raises(OperatorError) as error:
-        inferred(op, TensorType(element_type, PartialShape([2])))
-    assert error.value.message == words
 
 
 def test_shapes_and_types_are_kept() -> None:

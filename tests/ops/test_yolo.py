@@ -5,10 +5,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from support.tensors import assert_refused, tensor
 
-from ovir.core.element_types import f16, i32, u8
-from ovir.core.tensor_types import TensorType
 from ovir.ops.yolo import RegionYolo, ReorgYolo
 
 REGION = {"axis": 1, "end_axis": 3, "coords": 4, "classes": 3, "num": 2, "mask": (0, 1, 2)}
@@ -52,40 +49,6 @@ def test_a_part_that_is_a_coordinate_and_the_objectness_has_two_sigmoids() -> No
     assert np.allclose(result, [[sigmoid(sigmoid(2.0)), 1]])
 
 
-@pytest.mark.parametrize(
-    ("attributes", "shape", "expected"),
-    [
-        ({}, "[2,16,3,5]", "[2,240]"),
-        ({"end_axis": 2}, "[?,16,2..3,5]", "[?,32..48,5]"),
-        ({"axis": -4, "end_axis": -1}, "[2,16,3,5]", "[480]"),
-        ({"axis": 3, "end_axis": 1}, "[2,16,3,5]", "[2,16,3,5]"),
-        ({"end_axis": 1}, "[...]", "[?,?,?,?]"),
-        ({}, "[...]", "[?,?]"),
-        ({"do_softmax": False}, "[?,255,13,2..4]", "[?,24,13,2..4]"),
-        ({"do_softmax": False, "axis": 9}, "[...]", "[?,24,?,?]"),
-        ({"do_softmax": False, "mask": ()}, "[2,16,3,5]", "[2,0,3,5]"),
-        ({}, "[0,16,3,5]", "[0,240]"),
-    ],
-)
-def test_region_shapes(attributes: dict[str, Any], shape: str, expected: str) -> None:
-    result = RegionYolo(**REGION | attributes).infer(tensor(shape, f16))
-    assert (str(result.shape), result.element_type) == (expected, f16)
-
-
-@pytest.mark.parametrize(
-    ("attributes", "data", "message"),
-    [
-        ({}, tensor("[1,16,2,2]", i32), "data must be of a floating-point type, got i32"),
-        ({}, tensor("[1,16,4]"), "data must have rank 4, got shape [1,16,4]"),
-        ({"axis": 4}, tensor("[1,16,2,2]"), "axis 4 is outside [-4, 3] of a tensor of rank 4"),
-        ({"end_axis": -5}, tensor("[1,16,2,2]"), "end_axis -5 is outside [-4, 3] of a tensor of rank 4"),
-        ({}, tensor("[1,..15,2,2]"), "data [1,..15,2,2] has ..15 channels, but 2 regions of 4 coordinates, 1"),
-    ],
-)
-def test_region_refuses(attributes: dict[str, Any], data: TensorType, message: str) -> None:
-    assert_refused(message, RegionYolo(**REGION | attributes), data)
-
-
 # ----- ReorgYolo
 
 
@@ -113,30 +76,3 @@ def test_reorg_is_as_darknet_counts(shape: tuple[int, ...], stride: int, dtype: 
     result = ReorgYolo(stride=(stride,)).run(data)
     assert result.shape == (n, channels * stride**2, height // stride, width // stride)
     assert np.array_equal(result.reshape(shape), expected)
-
-
-@pytest.mark.parametrize(
-    ("stride", "shape", "expected"),
-    [
-        ((2,), "[1,4,6,4]", "[1,16,3,2]"),
-        ((2, 2), "[?,4..5,3..6,?]", "[?,16..20,2..3,?]"),
-        ((3,), "[1,9,0,3]", "[1,81,0,1]"),
-        ((1,), "[?,2,3,..4]", "[?,2,3,..4]"),
-        ((2,), "[...]", "[?,?,?,?]"),
-    ],
-)
-def test_reorg_shapes(stride: tuple[int, ...], shape: str, expected: str) -> None:
-    assert str(ReorgYolo(stride=stride).infer(tensor(shape, u8)).shape) == expected
-
-
-@pytest.mark.parametrize(
-    ("stride", "shape", "message"),
-    [
-        ((), "[1,4,2,2]", "stride must be a number, got an empty list"),
-        ((2,), "[1,4,2]", "data must have rank 4, got shape [1,4,2]"),
-        ((2,), "[1,..3,2,2]", "data [1,..3,2,2] has ..3 channels, but at least stride * stride = 4 are needed"),
-        ((2,), "[1,4,2,5]", "dimension 3 of data [1,4,2,5] is not divisible by the stride 2"),
-    ],
-)
-def test_reorg_refuses(stride: tuple[int, ...], shape: str, message: str) -> None:
-    assert_refused(message, ReorgYolo(stride=stride), tensor(shape))

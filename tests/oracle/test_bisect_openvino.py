@@ -1,4 +1,4 @@
-"""``ovir.bisect`` with the real OpenVINO: it names faults of the CPU plugin in the middle of a model, and nothing else."""
+"""``ovir.compare`` and ``ovir.bisect`` with the real OpenVINO: they name faults of the CPU plugin in the middle of a model, and nothing else."""
 
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
@@ -58,6 +58,8 @@ def model_with(culprit: Culprit) -> tuple[ovir.Model, list[Array]]:
 @pytest.mark.parametrize("culprit", [squared_difference, divide, hard_sigmoid, log_softmax])
 def test_known_faults_of_the_cpu_plugin_are_named(culprit: Culprit, tmp_path: Path) -> None:
     model, inputs = model_with(culprit)
+    compared = ovir.compare(model, inputs=inputs, config=F32, mode="isolated")
+    assert [layer.name for layer in compared.layers if not layer.within] == ["culprit"], compared.to_dict()
     found = ovir.bisect(model, inputs=inputs, config=F32, output=tmp_path / "part.xml")
     assert found.first is not None
     assert found.first.name == "culprit", found.to_dict()

@@ -1,30 +1,9 @@
-"""Break files at random, as a disk, a merge or a bad writer does, and see that ovir copes with them.
+"""Files that are broken at random, as a disk, a merge or a bad writer breaks them."""
 
-``python tests/support/mutants.py --count 20000 [FOLDER ...]`` makes mutants of the files in the folders (else of the examples),
-checks, reads and runs each within limits of time and memory, and prints those that ovir does not cope with.
-``tests/checks/test_mutants.py`` does the same with a few hundred.
-"""
-
-import argparse
-import contextlib
 import random
 import re
-import resource
-import signal
-import sys
-import time
-import traceback
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterable
 from pathlib import Path
-
-import ovir
-from ovir.analysis.input_sizes import fix_shapes
-from ovir.analysis.random_inputs import generate_inputs
-
-SECONDS = 5
-MEMORY = 1 << 30  # bytes more than a process has from the start
 
 VALUES = [
     *("-1", "0", "1", "2", "7", "63", "64", "65", "255", "4096", "65535", "1000000", "2147483647", "2147483648"),
@@ -35,7 +14,7 @@ VALUES = [
 ]  # fmt: skip
 
 _TAG = re.compile(rb"<[^<>]*>")
-_ATTRIBUTE = re.compile(rb'([\w:-]+)="([^"]*)"')
+_ATTRIBUTE = re.compile(rb'(?<![\w:-])([\w:-]+)="([^"]*)"')
 _DIM = re.compile(rb"<dim>([^<]*)</dim>")
 _ELEMENT = re.compile(rb"<(layer|edge|port|data|input|output|dim|edges|layers|body|port_map|rt_info)\b")
 
@@ -179,65 +158,6 @@ def mutate(text: bytes, seed: int) -> bytes:
     return text
 
 
-# --------------------------------------------------------------------------- the limits
-
-
-class _Late(BaseException):
-    """Raised by the clock: no handler of ovir's may catch it."""
-
-
-@contextlib.contextmanager
-def _within(seconds: int) -> Iterator[None]:
-    def ring(*_: object) -> None:
-        raise _Late
-
-    before = signal.signal(signal.SIGPROF, ring)  # processor time, so that a busy machine does not matter
-    signal.setitimer(signal.ITIMER_PROF, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
-
-
-def fault(text: bytes, weights: bytes | None, seconds: int = SECONDS) -> str | None:
-    """What ovir does wrong with a file; None where it is fine.
-
-    It must return diagnostics, one of severity error with its line where ``read_model`` refuses the file, and blame itself for
-    nothing; what ``read_model`` takes must run, or end with an error of ovir's.
-    """
-    start = time.process_time()
-    try:
-        with _within(seconds):
-            diagnostics = ovir.check(text, weights)
-            errors = [d for d in diagnostics if d.severity is ovir.Severity.ERROR]
-            if any(d.code == "OVIR999" for d in diagnostics):
-                return next(str(d) for d in diagnostics if d.code == "OVIR999")
-            if errors and not any(d.line for d in errors):
-                return f"no line: {errors[0]}"
-            try:
-                model = ovir.read_model(text, weights)
-            except ovir.OvirError:
-                return None if errors else "read_model refuses what check lets pass"
-            with contextlib.suppress(ovir.OvirError):  # it says what is wrong
-                _run(model)
-    except _Late:
-        return f"more than {seconds} s"
-    except MemoryError:
-        return f"more than {MEMORY} bytes"
-    except Exception:
-        return traceback.format_exc()
-    took = time.process_time() - start
-    return f"took {took:.1f} s" if took > seconds else None
-
-
-def _run(model: ovir.Model) -> None:
-    """Run a small model on random inputs."""
-    fix_shapes(model)
-    if all(port.shape.size().lower < 1 << 20 for layer in model.layers for port in layer.outputs):
-        ovir.compile_model(model)([random.array for random in generate_inputs(model)])
-
-
 def seeds(folders: Iterable[str | Path]) -> list[tuple[str, bytes, bytes | None]]:
     """(name, topology, weights) of the files in the folders that are not too large to be mutated in numbers."""
     found = []
@@ -248,46 +168,3 @@ def seeds(folders: Iterable[str | Path]) -> list[tuple[str, bytes, bytes | None]
                 small = bins and bins[0].stat().st_size < 1 << 24
                 found.append((str(path), path.read_bytes(), bins[0].read_bytes() if small else None))
     return found
-
-
-_SEEDS: list[tuple[str, bytes, bytes | None]] = []
-
-
-def _start(folders: list[str]) -> None:
-    _SEEDS.extend(seeds(folders))
-    soft = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 + (2 << 30)  # numpy's own maps count, too
-    resource.setrlimit(resource.RLIMIT_AS, (soft + MEMORY, resource.RLIM_INFINITY))
-
-
-def _one(seed: int) -> tuple[int, str, str | None, float, int]:
-    name, text, weights = _SEEDS[seed % len(_SEEDS)]
-    start = time.perf_counter()
-    wrong = fault(mutate(text, seed), weights)
-    return seed, name, wrong, time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folders", nargs="*", default=[str(Path(__file__).parents[2] / "examples" / "xml")])
-    parser.add_argument("--count", type=int, default=1000)
-    parser.add_argument("--first", type=int, default=0, metavar="SEED")
-    parser.add_argument("--processes", type=int, default=2)
-    arguments = parser.parse_args()
-    slowest, largest, wrong = 0.0, 0, Counter[str]()
-    with ProcessPoolExecutor(arguments.processes, initializer=_start, initargs=(arguments.folders,)) as pool:
-        numbers = range(arguments.first, arguments.first + arguments.count)
-        for seed, name, text, took, memory in pool.map(_one, numbers, chunksize=16):
-            slowest, largest = max(slowest, took), max(largest, memory)
-            if text is not None:
-                wrong[text.strip().splitlines()[-1]] += 1
-                if wrong[text.strip().splitlines()[-1]] <= 3:
-                    print(f"seed {seed} of {name}: {text}", flush=True)
-    print(
-        f"{arguments.count} mutants, {wrong.total()} with faults; "
-        f"slowest {slowest:.2f} s; a process took {largest / 1024:.0f} MB at most"
-    )
-    return 1 if wrong else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

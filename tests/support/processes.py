@@ -1,26 +1,26 @@
 """Waiting for processes that tests have started."""
 
 import os
-import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from ovir.system.processes import ChildProcess
+
 PATIENCE = 60
 """The seconds after which a test gives up; none of them waits for this long otherwise."""
 
 
 @contextmanager
-def started(command: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[str]]:
-    """Start a process with text streams, and kill it if the test fails, which would wait for it otherwise."""
-    with subprocess.Popen(command, text=True, **options) as process:
+def started(command: Sequence[str], **options: Any) -> Iterator[ChildProcess]:
+    """Start a process with text streams; in the end, kill what is left of it, so that no test waits for it."""
+    with ChildProcess(command, text=True, **options) as process:
         try:
             yield process
-        except BaseException:
+        finally:
             process.kill()
-            raise
 
 
 def wait_for(condition: Callable[[], bool]) -> None:

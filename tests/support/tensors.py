@@ -87,6 +87,12 @@ def _type(word: str) -> TensorType | None:
     return TensorType(element_type, PartialShape(shape), value)
 
 
+def lacking(words: str, message: str) -> list[str]:
+    """Return the names and values of a row that a message does not have, whatever its wording."""
+    shown = {word.strip(",;:.'()") for word in message.split()}
+    return [word for word in words.split() if word not in shown]
+
+
 def assert_refused(message: str, op: Operator, *inputs: TensorType | None) -> None:
     """Check that an operation refuses these inputs with a message that has this text."""
     with pytest.raises(OperatorError) as error:

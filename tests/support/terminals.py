@@ -2,7 +2,6 @@
 
 import os
 import struct
-import subprocess
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
@@ -13,6 +12,7 @@ from unittest import mock
 import pytest
 
 from ovir.cli.main import main
+from ovir.system.processes import ChildProcess
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 60
@@ -51,15 +51,14 @@ def read_all(user: int) -> bytes:
     return b"".join(parts)
 
 
-def start_in_terminal(arguments: Sequence[object], programs: int, **environment: str) -> subprocess.Popen[bytes]:
+def start_in_terminal(arguments: Sequence[object], programs: int, **environment: str) -> ChildProcess:
     """Start a program whose terminal is ``programs``, so that a Ctrl-C typed there reaches it and its children."""
-    return subprocess.Popen(
+    return ChildProcess(
         [str(argument) for argument in arguments],
         stdin=programs,
         stdout=programs,
         stderr=programs,
         env={**os.environ, "TERM": "xterm", "PYTHONPATH": str(ROOT), **environment},
-        start_new_session=True,
         preexec_fn=take_terminal,
     )
 

@@ -11,18 +11,19 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-LIMIT = 60  # seconds
+from ovir.system.processes import ChildProcess
+from support.processes import PATIENCE, started
 
 
 class Viewing:
     """A running command."""
 
-    def __init__(self, process: subprocess.Popen[str], url: str) -> None:
+    def __init__(self, process: ChildProcess, url: str) -> None:
         self.process = process
         self.url = url
 
     def get(self, path: str) -> Any:
-        with urllib.request.urlopen(self.url + path, timeout=LIMIT) as response:
+        with urllib.request.urlopen(self.url + path, timeout=PATIENCE) as response:
             return json.load(response)
 
     def nodes(self, number: int = 0) -> dict[str, dict[str, str]]:
@@ -32,7 +33,7 @@ class Viewing:
 
     def overlays(self) -> dict[str, dict[str, Any]]:
         """Return the values of nodes by the name and the model of each overlay, such as ``diagnostics of a.xml``."""
-        with urllib.request.urlopen(self.url, timeout=LIMIT) as response:
+        with urllib.request.urlopen(self.url, timeout=PATIENCE) as response:
             data = json.loads(parse_qs(urlsplit(response.url).query)["data"][0])
         found = {}
         for number, model in enumerate(data["nodeDataTargets"]):
@@ -44,27 +45,14 @@ class Viewing:
     def stop(self, number: int = signal.SIGINT) -> tuple[int, str]:
         """Send a signal; return the exit status and what was printed on stderr."""
         self.process.send_signal(number)
-        _, err = self.process.communicate(timeout=LIMIT)
+        _, err = self.process.communicate(timeout=PATIENCE)
         return self.process.returncode, err
-
-
-_START = """
-import runpy, signal
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job of a shell ignores it, and so do its children
-runpy.run_module("ovir", run_name="__main__")
-"""
 
 
 @contextmanager
 def viewing(*arguments: object, **environment: str) -> Iterator[Viewing]:
     """Start the command on a free port, and kill it in the end."""
-    command = [sys.executable, "-c", _START, "view", *map(str, arguments), "--port", "0"]
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **environment}
-    )
-    try:
-        assert process.stdout is not None
+    command = [sys.executable, "-m", "ovir", "view", *map(str, arguments), "--port", "0"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with started(command, env={**os.environ, **environment}, **pipes) as process:
         yield Viewing(process, process.stdout.readline().strip())
-    finally:
-        process.kill()
-        process.communicate()

@@ -110,8 +110,10 @@ class OpenVino:
         self, request: Any, tensors: Sequence[WireTensor], outputs: Sequence[str] | None, keeps_state: bool
     ) -> list[WireTensor]:
         """Return the outputs for the inputs, both by position; state starts anew, unless it is kept."""
-        for index, tensor in enumerate(tensors):
-            request.set_input_tensor(index, self._tensor(*tensor))
+        # Bytes are read-only in the caller. The request does not hold what its tensors share the memory of.
+        held = [bytearray(content) if isinstance(content, bytes) else content for _, _, content in tensors]
+        for index, (name, shape, _) in enumerate(tensors):
+            request.set_input_tensor(index, self._tensor(name, shape, held[index]))
         if not keeps_state:
             for state in request.query_state():
                 state.reset()
@@ -124,7 +126,6 @@ class OpenVino:
         element_type, size = getattr(self.package.Type, name), self.package.Shape(list(shape))
         is_first = self.package.get_version().startswith("2022.1")
         if name != "string" and len(content) and not is_first:
-            content = bytearray(content) if isinstance(content, bytes) else content  # read-only in the caller
             return self.package.Tensor(np.frombuffer(content, np.uint8), size, element_type)  # shares the memory
         tensor = self.package.Tensor(element_type, size)
         if name == "string" and len(content):

@@ -33,7 +33,7 @@ _COMBINED: dict[str, tuple[Callable[..., Layer], Callable[[LayerOrPort, LayerOrP
 def bitwise(op: BitwiseBase, a: Port, b: Port) -> Layer:
     logical, combine = _COMBINED[op.type]
     if a.element_type == boolean:
-        return logical(a, b, op.auto_broadcast)
+        return logical(a, b, op.auto_broadcast, axis=op.axis)
     return _bit_by_bit(op, a, b, combine)
 
 
@@ -53,7 +53,7 @@ def left_shift(op: BitwiseLeftShift, a: Port, b: Port) -> Layer:
     _require_whole_bytes(a.element_type)
     wide = a.element_type if a.element_type.bits >= 32 else i32
     factor = ops.power(scalar(2, wide), ops.convert(b, wide))
-    product = ops.multiply(ops.convert(a, wide), factor, op.auto_broadcast)
+    product = ops.multiply(ops.convert(a, wide), factor, op.auto_broadcast, axis=op.axis)
     if wide == a.element_type:
         return product
     count = 2**a.element_type.bits
@@ -67,8 +67,9 @@ def right_shift(op: BitwiseRightShift, a: Port, b: Port) -> Layer:
     _require_whole_bytes(a.element_type)
     wide = a.element_type if a.element_type.bits >= 32 else i32
     data, step = ops.convert(a, wide), ops.power(scalar(2, wide), ops.convert(b, wide))
-    rest = ops.floor_mod(data, step, op.auto_broadcast)
-    return ops.convert(ops.divide(ops.subtract(data, rest, op.auto_broadcast), step, op.auto_broadcast), a.element_type)
+    rest = ops.floor_mod(data, step, op.auto_broadcast, axis=op.axis)
+    quotient = ops.divide(ops.subtract(data, rest), step, op.auto_broadcast, axis=op.axis)
+    return ops.convert(quotient, a.element_type)
 
 
 def _bit_by_bit(op: BitwiseBase, a: Port, b: Port, combine: Callable[[LayerOrPort, LayerOrPort], Layer]) -> Layer:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.processes import has_ended, wait_for
+from support.processes import has_ended, started, wait_for
 
 import ovir
 from ovir import opset13 as ops
@@ -118,7 +118,7 @@ sys.stdin.read()
 def test_the_process_ends_when_its_caller_is_killed(path: Path, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OVIR_TEST_FAULT", fault)
     arguments = [sys.executable, "-c", _CALLER, str(path)]
-    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as caller:
+    with started(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as caller:
         assert caller.stdout is not None
         worker = int(caller.stdout.readline())
         if not fault:
