@@ -85,12 +85,12 @@ def prelu(m: Make) -> None:
 def _pair(m: Make, first: str, second: str) -> None:
     shape = m.any_shape()
     other = m.broadcast(shape)
-    mode = m.pick(None, None, "numpy", "none", "pdpd")
+    mode = m.pick(None, "numpy", "none", "pdpd", "pdpd")
     if mode == "none":
         other = shape
     elif mode == "pdpd":
-        axis = m.rng.randint(0, len(shape))
-        other = shape[axis : m.rng.randint(axis, len(shape))]
+        axis = m.rng.randint(0, max(len(shape) - 2, 0))
+        other = shape[axis : m.rng.randint(min(axis + 1, len(shape)), len(shape))]
         m.has(auto_broadcast__auto_broadcast_axis=axis)
     m.has(auto_broadcast=mode)
     shapes = [shape, other] if mode == "pdpd" or m.chance(0.7) else [other, shape]
@@ -110,6 +110,12 @@ def logic(m: Make) -> None:
 
 @recipe("BitwiseBase")
 def bitwise(m: Make) -> None:
+    kind = m.type("bits", *INTEGERS, "boolean", "boolean")
+    _pair(m, kind, kind)
+
+
+@recipe("ShiftBase")
+def shift(m: Make) -> None:
     kind = m.type("bits", *INTEGERS)
     _pair(m, kind, kind)
 

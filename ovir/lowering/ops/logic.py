@@ -11,7 +11,6 @@ from ovir.lowering.registry import lowers, refuse
 from ovir.lowering.sizes import scalar
 from ovir.ops.logic import (
     BitwiseAnd,
-    BitwiseBase,
     BitwiseLeftShift,
     BitwiseNot,
     BitwiseOr,
@@ -25,22 +24,22 @@ _BITS = (8, 16, 32, 64)
 @lowers("BitwiseAnd", 13)
 def bitwise_and(op: BitwiseAnd, a: Port, b: Port) -> Layer:
     if a.element_type == boolean:
-        return ops.logical_and(a, b, op.auto_broadcast)
-    return _bit_by_bit(op, a, b, ops.multiply)
+        return ops.logical_and(a, b)
+    return _bit_by_bit(a, b, ops.multiply)
 
 
 @lowers("BitwiseOr", 13)
 def bitwise_or(op: BitwiseOr, a: Port, b: Port) -> Layer:
     if a.element_type == boolean:
-        return ops.logical_or(a, b, op.auto_broadcast)
-    return _bit_by_bit(op, a, b, ops.maximum)
+        return ops.logical_or(a, b)
+    return _bit_by_bit(a, b, ops.maximum)
 
 
 @lowers("BitwiseXor", 13)
 def bitwise_xor(op: BitwiseXor, a: Port, b: Port) -> Layer:
     if a.element_type == boolean:
-        return ops.logical_xor(a, b, op.auto_broadcast)
-    return _bit_by_bit(op, a, b, lambda x, y: ops.abs(ops.subtract(x, y)))
+        return ops.logical_xor(a, b)
+    return _bit_by_bit(a, b, lambda x, y: ops.abs(ops.subtract(x, y)))
 
 
 @lowers("BitwiseNot", 13)
@@ -59,7 +58,7 @@ def left_shift(op: BitwiseLeftShift, a: Port, b: Port) -> Layer:
     _require_whole_bytes(a.element_type)
     wide = a.element_type if a.element_type.bits >= 32 else i32
     factor = ops.power(scalar(2, wide), ops.convert(b, wide))
-    product = ops.multiply(ops.convert(a, wide), factor, op.auto_broadcast)
+    product = ops.multiply(ops.convert(a, wide), factor)
     if wide == a.element_type:
         return product
     count = 2**a.element_type.bits
@@ -73,14 +72,12 @@ def right_shift(op: BitwiseRightShift, a: Port, b: Port) -> Layer:
     _require_whole_bytes(a.element_type)
     wide = a.element_type if a.element_type.bits >= 32 else i32
     data, step = ops.convert(a, wide), ops.power(scalar(2, wide), ops.convert(b, wide))
-    rest = ops.floor_mod(data, step, op.auto_broadcast)
-    return ops.convert(ops.divide(ops.subtract(data, rest, op.auto_broadcast), step, op.auto_broadcast), a.element_type)
+    rest = ops.floor_mod(data, step)
+    return ops.convert(ops.divide(ops.subtract(data, rest), step), a.element_type)
 
 
-def _bit_by_bit(op: BitwiseBase, a: Port, b: Port, combine: Callable[[LayerOrPort, LayerOrPort], Layer]) -> Layer:
+def _bit_by_bit(a: Port, b: Port, combine: Callable[[LayerOrPort, LayerOrPort], Layer]) -> Layer:
     """Combine the bits of two integers, each of which is a number in a new last dimension; the sign is the last one."""
-    if op.auto_broadcast == "pdpd":
-        refuse("it broadcasts by the rule pdpd")
     element_type = a.element_type
     _require_whole_bytes(element_type)
     if element_type == u64:
