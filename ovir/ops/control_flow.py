@@ -348,6 +348,8 @@ class If(BodyOperatorBase):
     Source: If-8
     """
 
+    unmatched = "choose between bodies"
+
     def infer(self, cond: TensorType, *inputs: TensorType, bodies: Mapping[str, InferBody]) -> tuple[TensorType, ...]:
         self.require_condition("cond", cond)
         branches = {key: self._infer_branch(key, body, (cond, *inputs)) for key, body in bodies.items()}

@@ -147,6 +147,7 @@ class CTCLoss(CtcBase):
     Source: CTCLoss-4
     """
 
+    unmatched = "compute the loss of CTC"
     domains = by_input(
         logit_length=Length("logits", axis=1, full=True),
         labels=_classes_but_the_last,

@@ -36,6 +36,7 @@ class ExperimentalDetectronPriorGridGenerator(Operator):
     Source: ExperimentalDetectronPriorGridGenerator-6
     """
 
+    unmatched = "compute the heads of Detectron"
     shape_inputs = (1, 2)
     flatten: bool = attribute(default=True)
     h: int = attribute(default=0, minimum=0)
@@ -91,6 +92,8 @@ class ExperimentalDetectronROIFeatureExtractor(RegionBase):
 
     Source: ExperimentalDetectronROIFeatureExtractor-6
     """
+
+    unmatched = "compute the heads of Detectron"
 
     output_size: int = attribute(default=0, minimum=0, specified=True)
     sampling_ratio: int = attribute(default=0, minimum=0, specified=True)
@@ -157,6 +160,8 @@ class ExperimentalDetectronTopKROIs(BoxSelectionBase, RegionBase):
     Source: ExperimentalDetectronTopKROIs-6
     """
 
+    unmatched = "compute the heads of Detectron"
+
     max_rois: int = attribute(default=0, minimum=0)
 
     def infer(self, rois: TensorType, probabilities: TensorType) -> TensorType:
@@ -193,6 +198,7 @@ class ExperimentalDetectronDetectionOutput(BoxSelectionBase, RegionBase):
     Source: ExperimentalDetectronDetectionOutput-6
     """
 
+    unmatched = "compute the heads of Detectron"
     shape_inputs = (3,)
     score_threshold: float = attribute(default=0.0, specified=True)
     nms_threshold: float = attribute(default=0.0, specified=True)

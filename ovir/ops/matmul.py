@@ -142,6 +142,7 @@ class GroupedMatMul(Operator):
     Source: GroupedMatMul-17
     """
 
+    unmatched = "multiply groups of rows whose sizes only a run shows"
     arguments = "mat_a:a mat_b:b offsets="
     domains = by_input(offsets=Length("a", axis=0, full=True))
     multiplied = ("a", "b")

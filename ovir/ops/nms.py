@@ -153,6 +153,7 @@ class NMSRotated(SuppressionBase):
     Source: NMSRotated-13
     """
 
+    unmatched = "compare rotated boxes"
     domains = by_input(max_output_boxes_per_class=SMALL)
     output_type: ElementType = attribute(default=i64)
     clockwise: bool = attribute(default=True)

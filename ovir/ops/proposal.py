@@ -287,6 +287,7 @@ class GenerateProposals(GenerateProposalsBase):
     Source: GenerateProposals-9
     """
 
+    unmatched = "make proposals for several images"
     arguments = (
         "im_info anchors deltas scores min_size nms_threshold pre_nms_count post_nms_count normalized= "
         "nms_eta= roi_num_type="
@@ -360,6 +361,8 @@ class ExperimentalDetectronGenerateProposalsSingleImage(GenerateProposalsBase):
 
     Source: ExperimentalDetectronGenerateProposalsSingleImage-6
     """
+
+    unmatched = "compute the heads of Detectron"
 
     post_nms_count: int = attribute(default=0, minimum=0, specified=True)
     pre_nms_count: int = attribute(default=0, minimum=0, specified=True)

@@ -256,6 +256,7 @@ class DeformablePSROIPooling(RoiPoolingBase):
     Source: DeformablePSROIPooling-1
     """
 
+    unmatched = "pool moved regions"
     arguments = (
         "feature_maps:data coords:rois output_dim spatial_scale group_size= mode= spatial_bins_x= "
         "spatial_bins_y= trans_std= part_size= offsets="

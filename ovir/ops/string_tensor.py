@@ -22,6 +22,7 @@ class StringTensorUnpack(Operator):
     Source: StringTensorUnpack-15
     """
 
+    unmatched = "convert between strings and their bytes"
     value_inputs = (0,)
 
     def infer(self, data: TensorType) -> tuple[TensorType, TensorType, TensorType]:
@@ -46,6 +47,7 @@ class StringTensorPack(Operator):
     Source: StringTensorPack-15
     """
 
+    unmatched = "convert between strings and their bytes"
     domains = by_input(begins=ZERO, ends=Length("symbols", axis=0, low=0), symbols=Between(97, 122))
 
     def infer(self, begins: TensorType, ends: TensorType, symbols: TensorType) -> TensorType:
