@@ -225,7 +225,9 @@ def _of_layer(layer: Layer, inputs: Sequence[_Fact], counters: Mapping[int, _Cou
         return replace(_compared(kind, inputs[0], inputs[1], layer, counters), varies=varies)
     if kind in _LOGICAL:
         return replace(_decided(kind, inputs), varies=varies)
-    if op.within != (-inf, inf):
+    made = layer.outputs[0].element_type if layer.outputs else None
+    read = op.with_elements_read([port.element_type for port in layer.inputs])
+    if op.within != (-inf, inf) and made is not None and (made.is_real or made not in read):
         return replace(nothing, low=float(op.within[0]), high=float(op.within[1]))
     if kind in _SIGNED:
         x = inputs[0]

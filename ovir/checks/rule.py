@@ -28,7 +28,7 @@ from ovir.ir.reader import Document
 from ovir.model import Model
 from ovir.ops.base.domains import DomainRule
 from ovir.ops.base.operator import Operator
-from ovir.ops.base.traits import input_names
+from ovir.ops.base.traits import input_names, method_signature
 from ovir.ops.infrastructure import Blob, Const, Parameter
 from ovir.ops.state import ReadValueBase
 
@@ -50,6 +50,18 @@ class Context(Document[Model]):
     def layers(self) -> list[Layer]:
         """Return the layers of the model and of all bodies."""
         return [layer for model in self.models for layer in model.layers]
+
+    @cached_property
+    def usable(self) -> list[tuple[Layer, Operator]]:
+        """Return the layers that can be used as they are, with their operations: they have all inputs, the attributes
+        are valid, and inference accepts them."""
+        return [
+            (layer, op)
+            for layer in self.layers
+            if (op := layer.operator) is not None
+            and len(layer.inputs) >= method_signature(type(op).infer).required
+            and layer.title not in self.failing
+        ]
 
     @cached_property
     def by_type(self) -> dict[str, list[Layer]]:

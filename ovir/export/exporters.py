@@ -1,4 +1,4 @@
-"""The exporters of operations by class, the operations without one, and the table of both in docs/onnx.md."""
+"""The exporters of operations by class, and their table in docs/onnx.md."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ovir.core.element_types import f64
+from ovir.lowering.registry import decomposition_of
 from ovir.ops import find
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.opsets import OPERATIONS
@@ -18,25 +19,6 @@ if TYPE_CHECKING:  # it needs the package onnx, which a module that registers an
 
 Export = Callable[..., "Tensor | Sequence[Tensor] | None"]
 E = TypeVar("E", bound=Export)
-
-_DETECTRON = "ONNX has no operators for the heads of Detectron"
-IN_PARTS_BY_NUMPY = {
-    "CTCLoss": "ONNX has no operator for the loss of CTC",
-    "DeformablePSROIPooling": "ONNX has no operator that pools moved regions",
-    "ExperimentalDetectronDetectionOutput": _DETECTRON,
-    "ExperimentalDetectronGenerateProposalsSingleImage": _DETECTRON,
-    "ExperimentalDetectronPriorGridGenerator": _DETECTRON,
-    "ExperimentalDetectronROIFeatureExtractor": _DETECTRON,
-    "ExperimentalDetectronTopKROIs": _DETECTRON,
-    "GenerateProposals": "ONNX has no operator that makes proposals of anchors",
-    "Multinomial": "ONNX does not define the numbers that a seed gives",
-    "NMSRotated": "ONNX has no operator that selects rotated boxes",
-    "ROIAlignRotated": "ONNX has no operator that pools rotated regions",
-    "RandomUniform": "ONNX does not define the numbers that a seed gives",
-    "StringTensorPack": "ONNX cannot convert between strings and their bytes",
-    "StringTensorUnpack": "ONNX cannot convert between strings and their bytes",
-}
-"""The operations that are not exported, with the reason. The engine onnxruntime leaves them to NumPy."""
 
 
 @dataclass(frozen=True)
@@ -92,15 +74,19 @@ def _of_reals(function: Callable[..., Any]) -> Export:
     return export
 
 
-def exports_parts(*operations: type[Operator], to: str, limits: str = "") -> None:
-    """Let operation versions be exported as the parts of their decompositions (``ovir.lowering``)."""
+_PARTS = "its decomposition"
+
+
+def exports_parts(*operations: type[Operator], to: str = _PARTS, limits: str = "") -> None:
+    """Describe the parts as which operation versions without an exporter of their own are exported."""
     _exporters.update(dict.fromkeys(operations, Exporter(None, to, limits)))
 
 
 def exporter_of(operation: type[Operator]) -> Exporter | None:
     """Return the exporter of an operation, None if there is none.
 
-    It is in the module of ``ovir.export.ops`` that has the name of the operation's module, which is imported.
+    It is in the module of ``ovir.export.ops`` that has the name of the operation's module, which is imported. An
+    operation without one is exported as the parts of its decomposition (``ovir.lowering``).
     """
     if operation not in _exporters and operation.__module__.startswith(_OPERATIONS):
         name = "ovir.export.ops." + operation.__module__.removeprefix(_OPERATIONS)
@@ -109,12 +95,14 @@ def exporter_of(operation: type[Operator]) -> Exporter | None:
         except ModuleNotFoundError as error:
             if error.name != name:
                 raise
+    if operation not in _exporters and decomposition_of(operation) is not None:
+        return Exporter(None, _PARTS)
     return _exporters.get(operation)
 
 
 def why_not_exported(operation: type[Operator]) -> str:
     """Return the reason why an operation without an exporter is not exported."""
-    return IN_PARTS_BY_NUMPY.get(operation.type, "there is no exporter for it")
+    return f"ONNX does not {operation.unmatched}" if operation.unmatched else "there is no exporter for it"
 
 
 # --------------------------------------------------------------------------- the table of docs/onnx.md

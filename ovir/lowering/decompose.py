@@ -13,7 +13,8 @@ from ovir.diagnostics.errors import InputError, ModelError, OperatorError
 from ovir.graph.layers import Layer, LayerOrPort, Port, attach
 from ovir.lowering.registry import NotLowered, decomposition_of, refuse, why_without
 from ovir.lowering.releases import opset_number
-from ovir.lowering.sizes import constant
+from ovir.lowering.sizes import constant, rank, tensor
+from ovir.ops.base.elementwise import BinaryBase
 
 
 def is_newer(layer: Layer, opset: int) -> bool:
@@ -85,11 +86,27 @@ def _decomposed_once(layer: Layer, read: Collection[Port]) -> list[Port | None]:
     sources = [port.source for port in layer.inputs]
     types = [port.type for port in layer.inputs]
     with refusing_misfits():
+        if isinstance(op, BinaryBase) and op.auto_broadcast == "pdpd":
+            sources[1] = _aligned(op, *sources)
         tensors = function(op.applied(types, [port.type for port in layer.outputs]), *sources)
         if isinstance(tensors, Layer):
             return list(tensors.outputs)
         items = [tensors] if isinstance(tensors, Port) else tensors
         return [_port(item, port in read) for item, port in zip(items, layer.outputs, strict=True)]
+
+
+def _aligned(op: BinaryBase, a: Port | None, b: Port | None) -> Port:
+    """Return ``b`` in a shape that the mode "numpy" broadcasts as the mode "pdpd" of the operation does, so that
+    decompositions need neither the mode nor the axis."""
+    assert a is not None
+    assert b is not None
+    count = rank(b, "b")
+    missing = rank(a, "a") - op.axis - count
+    if op.axis == -1 or missing == 0:
+        return b
+    if missing > 0:
+        return tensor(ops.unsqueeze(b, list(range(count, count + missing))))
+    return tensor(ops.squeeze(b, list(range(max(count + missing, 0), count))))  # sizes of 1 beyond the rank of a
 
 
 @contextmanager

@@ -20,23 +20,6 @@ D = TypeVar("D", bound=Decomposition)
 LOWERED_FROM = "ovir.lowered_from"
 """The name of the runtime information that says which operation version a layer was decomposed from."""
 
-_RANDOM = "older operations do not draw the numbers that its seeds give"
-_REASONS = {
-    "FakeConvert": "older operations do not round to f8",
-    "GenerateProposals": "the older operation is for one image, and fills up its proposals with zeros",
-    "GroupedMatMul": "older operations do not multiply groups of rows whose sizes only a run shows",
-    "If": "older operations do not choose between bodies",
-    "MatrixNms": "older operations do not lower the scores of overlapping boxes",
-    "MulticlassNms": "older operations do not choose the best boxes of all classes",
-    "Multinomial": _RANDOM,
-    "NMSRotated": "older operations do not compare rotated boxes",
-    "RandomUniform": _RANDOM,
-    "ROIAlignRotated": "older operations do not pool rotated regions",
-    "StringTensorPack": "older operations do not compute with strings",
-    "StringTensorUnpack": "older operations do not compute with strings",
-}
-"""Why the versions of some operations have no decomposition."""
-
 _decompositions: dict[tuple[str, int], Decomposition] = {}
 
 
@@ -77,7 +60,7 @@ def lowers(type_name: str, *opsets: int) -> Callable[[D], D]:
 
 def why_without(operation: type[Operator]) -> str:
     """Return the reason why an operation version has no decomposition."""
-    return _REASONS.get(operation.type, "no older operations compute the same")
+    return f"older operations do not {operation.unmatched or 'compute the same'}"
 
 
 def decomposition_of(operation: type[Operator]) -> Decomposition | None:

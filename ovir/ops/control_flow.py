@@ -359,6 +359,7 @@ class If(BodyOperatorBase):
     """
 
     arguments = "execution_condition:cond"
+    unmatched = "choose between bodies"
 
     def infer(self, cond: TensorType, *inputs: TensorType, bodies: Mapping[str, InferBody]) -> tuple[TensorType, ...]:
         self.require_condition("cond", cond)

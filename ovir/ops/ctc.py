@@ -153,6 +153,7 @@ class CTCLoss(CtcBase):
     [0.28768206]
     """
 
+    unmatched = "compute the loss of CTC"
     domains = by_input(
         logit_length=Length("logits", axis=1, full=True),
         labels=_classes_but_the_last,

@@ -38,6 +38,7 @@ class ExperimentalDetectronPriorGridGenerator(Operator):
     [[ 0. 0. 8. 8.] [ 8. 0. 16. 8.]]
     """
 
+    unmatched = "compute the heads of Detectron"
     shape_inputs = (1, 2)
     flatten: bool = attribute(default=True)
     h: int = attribute(default=0, minimum=0)
@@ -92,6 +93,8 @@ class ExperimentalDetectronROIFeatureExtractor(RegionBase):
     [[[[ 5. 7.] [13. 15.]]]]
     [[0. 0. 4. 4.]]
     """
+
+    unmatched = "compute the heads of Detectron"
 
     output_size: int = attribute(default=0, minimum=0, specified=True)
     sampling_ratio: int = attribute(default=0, minimum=0, specified=True)
@@ -158,6 +161,8 @@ class ExperimentalDetectronTopKROIs(BoxSelectionBase, RegionBase):
     [[0. 0. 2. 2.] [0. 0. 3. 3.]]
     """
 
+    unmatched = "compute the heads of Detectron"
+
     max_rois: int = attribute(default=0, minimum=0)
 
     def infer(self, rois: TensorType, probabilities: TensorType) -> TensorType:
@@ -203,6 +208,7 @@ class ExperimentalDetectronDetectionOutput(BoxSelectionBase, RegionBase):
     [0.9 0.7]
     """
 
+    unmatched = "compute the heads of Detectron"
     shape_inputs = (3,)
     score_threshold: float = attribute(default=0.0, specified=True)
     nms_threshold: float = attribute(default=0.0, specified=True)

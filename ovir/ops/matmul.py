@@ -143,6 +143,7 @@ class GroupedMatMul(Operator):
     [[ 1. 1.] [20. 20.] [30. 30.]]
     """
 
+    unmatched = "multiply groups of rows whose sizes only a run shows"
     arguments = "mat_a:a mat_b:b offsets="
     domains = by_input(offsets=Length("a", axis=0, full=True))
     multiplied = ("a", "b")

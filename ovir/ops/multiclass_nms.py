@@ -144,6 +144,7 @@ class MulticlassNms8(ImageNmsBase):
     Source: MulticlassNonMaxSuppression-8
     """
 
+    unmatched = "choose the best boxes of all classes"
     arguments = (
         "boxes scores sort_result_type= sort_result_across_batch= output_type= iou_threshold= "
         "score_threshold= nms_top_k= keep_top_k= background_class= nms_eta= normalized="
@@ -256,6 +257,7 @@ class MatrixNms(ImageNmsBase):
     Source: MatrixNonMaxSuppression-8
     """
 
+    unmatched = "lower the scores of overlapping boxes"
     arguments = (
         "boxes scores sort_result_type= sort_result_across_batch= output_type= score_threshold= nms_top_k= "
         "keep_top_k= background_class= decay_function= gaussian_sigma= post_threshold= normalized="

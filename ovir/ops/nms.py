@@ -150,6 +150,7 @@ class NMSRotated(SuppressionBase):
     [2]
     """
 
+    unmatched = "compare rotated boxes"
     domains = by_input(max_output_boxes_per_class=SMALL)
     output_type: ElementType = attribute(default=i64)
     clockwise: bool = attribute(default=True)

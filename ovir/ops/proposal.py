@@ -297,6 +297,7 @@ class GenerateProposals(GenerateProposalsBase):
     [2]
     """
 
+    unmatched = "make proposals for several images"
     arguments = (
         "im_info anchors deltas scores min_size nms_threshold pre_nms_count post_nms_count normalized= "
         "nms_eta= roi_num_type="
@@ -375,6 +376,8 @@ class ExperimentalDetectronGenerateProposalsSingleImage(GenerateProposalsBase):
     [[ 5. 5. 30. 30.] [ 0. 0. 10. 10.]]
     [0.9 0.3]
     """
+
+    unmatched = "compute the heads of Detectron"
 
     post_nms_count: int = attribute(default=0, minimum=0, specified=True)
     pre_nms_count: int = attribute(default=0, minimum=0, specified=True)

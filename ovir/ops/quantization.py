@@ -119,6 +119,7 @@ class FakeConvert(Operator):
     [0.1015625 1. 3.25 ]
     """
 
+    unmatched = "round to f8"
     arguments = "data scale shift= destination_type='f8e4m3'"
     destination_type: str = attribute(choices=("f8e4m3", "f8e5m2"))
 

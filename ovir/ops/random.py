@@ -27,6 +27,7 @@ from ovir.ops.base.traits import ALL
 class RandomBase(Operator):
     """Base of random operations with two seeds. If both are 0, every call gives different numbers."""
 
+    unmatched = "draw the numbers that a seed gives"
     pure = False
     global_seed: int = attribute(default=0)
     op_seed: int = attribute(default=0)

@@ -118,6 +118,7 @@ class ROIAlignRotated(RoiAlignBase):
     [[[[7.5]]]]
     """
 
+    unmatched = "pool rotated regions"
     arguments = "data rois batch_indices pooled_h pooled_w sampling_ratio spatial_scale clockwise_mode"
     clockwise_mode: bool = attribute(default=False)
 

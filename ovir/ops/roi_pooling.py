@@ -257,6 +257,7 @@ class DeformablePSROIPooling(RoiPoolingBase):
     [[[[ 0. 4.5] [ 9. 13.5]]]]
     """
 
+    unmatched = "pool moved regions"
     arguments = (
         "feature_maps:data coords:rois output_dim spatial_scale group_size= mode= spatial_bins_x= "
         "spatial_bins_y= trans_std= part_size= offsets="

@@ -25,6 +25,7 @@ class StringTensorUnpack(Operator):
     [104 105 121 111 117]
     """
 
+    unmatched = "convert between strings and their bytes"
     value_inputs = (0,)
 
     def infer(self, data: TensorType) -> tuple[TensorType, TensorType, TensorType]:
@@ -50,6 +51,7 @@ class StringTensorPack(Operator):
     ['hi' 'you']
     """
 
+    unmatched = "convert between strings and their bytes"
     domains = by_input(begins=ZERO, ends=Length("symbols", axis=0, low=0), symbols=Between(97, 122))
 
     def infer(self, begins: TensorType, ends: TensorType, symbols: TensorType) -> TensorType:

@@ -37,6 +37,13 @@ def test_signaling_nan_is_reported_without_a_warning_of_numpy(bits: np.ndarray) 
     assert "OVIR510" in codes(net)
 
 
+@pytest.mark.parametrize(("rows", "expected"), [(4, {"OVIR518"}), (5, {"OVIR401"})])
+def test_zeros_of_a_product_that_cannot_be_computed(rows: int, expected: set[str]) -> None:
+    net = Net()
+    net.result(net.op("MatMul", net.parameter("data", "2,4"), net.const(np.zeros((rows, 3), np.float32))))
+    assert codes(net).keys() == expected
+
+
 def test_negative_indices_of_gather_nd() -> None:
     for opset, expected in (5, {"OVIR703"}), (8, set()):
         net = Net()

@@ -177,6 +177,10 @@ ENDING: dict[str, tuple[Body, bool]] = {
     "an If": (lambda x, i, same: an_if(ops.less(first(x), np.float32(9)), i, 12), True),
     "as many as an input says": (lambda x, i, same: ops.less(i, ops.convert(first(same), "i64")), True),
     "a sum": (lambda x, i, same: ops.less(first(x), np.float32(100)), False),
+    "an integer that wraps around": (
+        lambda x, i, same: ops.greater_equal(ops.squared_difference(i, np.int64(0)), np.int64(0)),
+        False,
+    ),
 }
 
 

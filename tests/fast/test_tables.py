@@ -150,7 +150,7 @@ _OF_NUMBERS = [
 @pytest.mark.parametrize("dtype", [F16, BF16])
 @pytest.mark.parametrize("cls", _OF_NUMBERS, ids=lambda cls: cls.__name__)
 def test_a_number_of_higher_rank_adds_an_axis(cls: Any, dtype: Any) -> None:
-    if fast_form(cls) is None:
+    if fast_form(cls) is None or (fast_form(cls) is fast_form(BinaryBase) and not hasattr(cls, "function")):
         pytest.skip("the operation has no fast form")
     data, number = all_numbers(dtype), np.full((1, 1, 1, 1), 1.5, dtype)
     same(cls(), data, number, constants={1})

@@ -23,7 +23,7 @@ ENOUGH = 1000
 
 KNOWN = {
     "refused: .*rank of this output is unknown": "a rank that depends on values; ONNX requires ranks of outputs",
-    "refused: .*ONNX does not define the numbers that a seed gives": "random numbers",
+    "refused: .*ONNX does not draw the numbers that a seed gives": "random numbers",
     "refused: .*mode cubic of dynamic sizes": "scales that are inputs make sizes dynamic",
 }
 """Why exports are refused."""

@@ -123,12 +123,10 @@ def _surely_finite(block: Array) -> bool:
 def f16_overflow(context: Context) -> Iterator[Found]:
     """Report a Convert to f16 of a constant beyond the range of f16, which becomes infinite."""
     largest = float(np.finfo(np.float16).max)
-    for layer in context.layers:
-        if layer.operator is None or not layer.operator.converts:
+    for layer, op in context.usable:
+        if not op.converts or not layer.outputs or layer.outputs[0].element_type != f16:
             continue
-        if not layer.outputs or layer.outputs[0].element_type != f16:
-            continue
-        data = constant_of(layer.inputs[0]) if layer.inputs else None
+        data = constant_of(layer.inputs[0])
         if data is None or data.dtype not in (np.float32, np.float64) or not data.size:
             continue
         most = float(np.nanmax(np.where(np.isfinite(data), np.abs(data), 0)))
@@ -178,10 +176,8 @@ def zero_scale(context: Context) -> Iterator[Found]:
         <layer id="4" name="scaled" type="Multiply" version="opset1">   <!-- scale 0.5, 0 -->
     Fix: compress the model again from weights without empty groups, or write the scale 1.
     """
-    for layer in context.layers:
-        if layer.operator is None or not layer.operator.scales:
-            continue
-        codes = converted_codes(layer.inputs[0]) if len(layer.inputs) == 2 else None
+    for layer, op in context.usable:
+        codes = converted_codes(layer.inputs[0]) if op.scales and len(layer.inputs) == 2 else None
         if codes is None or not codes.outputs[0].element_type.is_integral:
             continue
         scale = constant_of(layer.inputs[1])

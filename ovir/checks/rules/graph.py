@@ -13,7 +13,6 @@ from ovir.graph.layers import Layer, Port
 from ovir.graph.names import repeated_names
 from ovir.inference.pinned_sizes import pinned_sizes
 from ovir.ir.layer_reader import misspelled_attributes
-from ovir.ops.base.traits import method_signature
 
 
 @rule(Code.info(212, "no result and no state depends on a layer; OpenVINO drops it"), needs_whole_graph=True)
@@ -225,10 +224,10 @@ def no_op(context: Context) -> Iterator[Found]:
         <data destination_type="f32" />   <!-- of f32 -->
     Fix: connect its input to its readers.
     """
-    for layer in context.layers:
-        if layer.operator is None or len(layer.outputs) != 1 or not _has_its_inputs(layer):
+    for layer, op in context.usable:
+        if len(layer.outputs) != 1 or not layer.inputs:
             continue
-        why = layer.operator.why_unchanged([port.type for port in layer.inputs], layer.outputs[0].type)
+        why = op.why_unchanged([port.type for port in layer.inputs], layer.outputs[0].type)
         if why is not None:
             yield Found(f"the layer returns its input unchanged: {why}", layer)
 
@@ -239,28 +238,18 @@ def cancelled(context: Context) -> Iterator[Found]:
         <layer id="3" name="back" type="Transpose" version="opset1">   <!-- order 1,0 after order 1,0 -->
     Fix: remove both, and connect the input to the readers.
     """
-    for layer in context.layers:
-        second = _permutation(layer)
-        source = layer.inputs[0].source if second is not None else None
-        first = _permutation(source.layer) if source is not None else None
-        if first is None or second is None or len(first) != len(second) or first == sorted(first):
+    orders = {
+        layer: order
+        for layer, op in context.usable
+        if layer.inputs and (order := op.permutation([port.type for port in layer.inputs])) is not None
+    }
+    for layer, second in orders.items():
+        source = layer.inputs[0].source
+        first = orders.get(source.layer) if source is not None else None
+        if source is None or first is None or len(first) != len(second) or first == sorted(first):
             continue
-        if source is not None and [first[axis] for axis in second] == list(range(len(first))):
+        if [first[axis] for axis in second] == list(range(len(first))):
             yield Found(f"the layer undoes {source.layer.title}", layer)
-
-
-def _permutation(layer: Layer) -> list[int] | None:
-    if layer.operator is None or not _has_its_inputs(layer):
-        return None
-    return layer.operator.permutation([port.type for port in layer.inputs])
-
-
-def _has_its_inputs(layer: Layer) -> bool:
-    """Return whether the layer has inputs, and all that its operation requires."""
-    operator = layer.operator
-    if operator is None or not layer.inputs:
-        return False
-    return len(layer.inputs) >= method_signature(type(operator).infer).required
 
 
 @rule(DOUBLE)

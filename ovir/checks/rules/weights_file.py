@@ -285,11 +285,9 @@ def zero_weights(context: Context) -> Iterator[Found]:
         hint = "the file may have been made without its contents, such as by a copy that was interrupted"
         yield Found(message, context.place, hint=hint)
         return
-    for layer in context.layers:
-        if layer.operator is None or not layer.operator.multiplied:
-            continue
-        for name, port in zip(input_names(type(layer.operator)), layer.inputs, strict=False):
-            if name in layer.operator.multiplied and (source := _zeros(port)) is not None:
+    for layer, op in context.usable:
+        for name, port in zip(input_names(type(op)), layer.inputs, strict=False) if op.multiplied else ():
+            if name in op.multiplied and (source := _zeros(port)) is not None:
                 yield Found(f"the weights '{name}' are all zero: they are {source.title}", layer)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ovir.export.exporters import exports, exports_parts
+from ovir.export.exporters import exports
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.ops import comparison as ops
 
@@ -16,9 +16,6 @@ _OPERATORS = {"GreaterEqual": "GreaterOrEqual", "LessEqual": "LessOrEqual", "Not
 def comparison(graph: Graph, op: ops.ComparisonBase, a: Tensor, b: Tensor) -> Tensor:
     result = graph.node(_OPERATORS.get(op.type, op.type), a, b)[0]
     return graph.Not(result) if isinstance(op, ops.NotEqual) else result
-
-
-exports_parts(ops.IsFinite, to="Abs and Less")
 
 
 @exports(ops.IsNaN, to="IsNaN")

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ovir.core.element_types import f32, f64, i8
-from ovir.export.exporters import exports, exports_parts
+from ovir.export.exporters import exports
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.kernels.erf import ERF_FAR, ERF_NEAR
 from ovir.kernels.precision import integer_range
@@ -56,9 +56,6 @@ def rounded(graph: Graph, op: ops.Round, data: Tensor) -> Tensor:
     if not data.element_type.is_real:
         return data
     return graph.Round(data) if op.mode == "half_to_even" else graph.rounded_away(data)
-
-
-exports_parts(ops.Identity, to="Identity")
 
 
 # ----- real functions
@@ -161,6 +158,3 @@ def inverse_hyperbolic_tangent(graph: Graph, op: ops.Atanh, data: Tensor) -> Ten
     low, high = integer_range(op.output_types[0].to_dtype())
     least, zero, most = (graph.number(value, data.element_type) for value in (low, 0, high))
     return graph.Where(graph.Greater(data, 0), most, graph.Where(graph.Less(data, 0), least, zero))
-
-
-exports_parts(ops.ErfInv, to="polynomials of Log and Sqrt")

@@ -33,8 +33,8 @@ _COMBINED: dict[str, tuple[Callable[..., Layer], Callable[[LayerOrPort, LayerOrP
 def bitwise(op: BitwiseBase, a: Port, b: Port) -> Layer:
     logical, combine = _COMBINED[op.type]
     if a.element_type == boolean:
-        return logical(a, b, op.auto_broadcast, axis=op.axis)
-    return _bit_by_bit(op, a, b, combine)
+        return logical(a, b)
+    return _bit_by_bit(a, b, combine)
 
 
 @lowers("BitwiseNot", 13)
@@ -53,7 +53,7 @@ def left_shift(op: BitwiseLeftShift, a: Port, b: Port) -> Layer:
     _require_whole_bytes(a.element_type)
     wide = a.element_type if a.element_type.bits >= 32 else i32
     factor = ops.power(scalar(2, wide), ops.convert(b, wide))
-    product = ops.multiply(ops.convert(a, wide), factor, op.auto_broadcast, axis=op.axis)
+    product = ops.multiply(ops.convert(a, wide), factor)
     if wide == a.element_type:
         return product
     count = 2**a.element_type.bits
@@ -67,15 +67,13 @@ def right_shift(op: BitwiseRightShift, a: Port, b: Port) -> Layer:
     _require_whole_bytes(a.element_type)
     wide = a.element_type if a.element_type.bits >= 32 else i32
     data, step = ops.convert(a, wide), ops.power(scalar(2, wide), ops.convert(b, wide))
-    rest = ops.floor_mod(data, step, op.auto_broadcast, axis=op.axis)
-    quotient = ops.divide(ops.subtract(data, rest), step, op.auto_broadcast, axis=op.axis)
+    rest = ops.floor_mod(data, step)
+    quotient = ops.divide(ops.subtract(data, rest), step)
     return ops.convert(quotient, a.element_type)
 
 
-def _bit_by_bit(op: BitwiseBase, a: Port, b: Port, combine: Callable[[LayerOrPort, LayerOrPort], Layer]) -> Layer:
+def _bit_by_bit(a: Port, b: Port, combine: Callable[[LayerOrPort, LayerOrPort], Layer]) -> Layer:
     """Combine the bits of two integers, each of which is a number in a new last dimension; the sign is the last one."""
-    if op.auto_broadcast == "pdpd":
-        refuse("it broadcasts by the rule pdpd")
     element_type = a.element_type
     _require_whole_bytes(element_type)
     if element_type == u64:

@@ -70,7 +70,12 @@ class Traits:
     estimates. A kernel for which this is not true neither runs in inference nor is folded."""
 
     within: ClassVar[tuple[float, float]] = (-inf, inf)
-    """The least and the greatest number that the outputs can hold, NaN aside."""
+    """The least and the greatest number that the outputs can hold, NaN aside. Integers computed from integers of the
+    same type may lie outside, as they wrap around."""
+
+    unmatched: ClassVar[str] = ""
+    """What neither older operations nor ONNX do, such as "pool rotated regions", for an operation that has no
+    decomposition or no exporter for this reason."""
 
     infer: Callable[..., TensorType | tuple[TensorType, ...]]
     run: Callable[..., Array | tuple[Array, ...]]
