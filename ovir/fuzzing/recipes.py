@@ -71,7 +71,7 @@ declare("ConvertLike ConvertPromoteTypes", f"{_NUMBERS} ... A, {_NUMBERS} B")
 
 
 def _pair(kind: str, m: Make) -> None:
-    element_type = str(getattr(m, kind, kind))
+    types = [str(getattr(m, kind, kind)) for _ in range(2)]
     shape = m.any_shape()
     other = m.broadcast(shape)
     mode = m.pick(None, None, "numpy", "none", "pdpd")
@@ -82,7 +82,8 @@ def _pair(kind: str, m: Make) -> None:
         other = shape[axis : m.rng.randint(axis, len(shape))]
         m.has(auto_broadcast__auto_broadcast_axis=axis)
     m.has(auto_broadcast=mode)
-    for sizes in (shape, other) if mode == "pdpd" or m.chance(0.7) else (other, shape):
+    shapes = [shape, other] if mode == "pdpd" or m.chance(0.7) else [other, shape]
+    for sizes, element_type in zip(shapes, types, strict=True):
         m.add(sizes, element_type)
 
 

@@ -173,7 +173,7 @@ FAULTS_OF_OPENVINO = {
     *(("values", "LRN-1"), ("values", "MVN-2"), ("values", "BinaryConvolution-1"), ("values", "Pad-12")),
     *(("values", "TopK-11"), ("values", "GenerateProposals-9"), ("values", "NormalizeL2-1")),
     *(("refusal", "Einsum-7"), ("refusal", "ROIAlignRotated-15"), ("refusal", "GroupConvolutionBackpropData-1")),
-    *(("refusal", "Roll-7"), ("crash", "Col2Im-15")),
+    *(("crash", "Col2Im-15"), ("values", "ExperimentalDetectronPriorGridGenerator-6")),
 }
 """Faults of single operations in OpenVINO 2026.4.1."""
 
@@ -182,7 +182,7 @@ FAULTS_OF_OPENVINO = {
 def test_random_graphs_give_the_results_of_openvino(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("openvino", reason="openvino, the oracle, is not installed")
     monkeypatch.setattr("ovir.fuzzing.models._GRAPHS", 1)
-    found = ovir.fuzz("openvino:CPU", models=60, seed=180)
+    found = ovir.fuzz("openvino:CPU", models=60, seed=60)
     assert {(x.kind, *x.operations) for x in found.findings} <= FAULTS_OF_OPENVINO
 
 
