@@ -6,7 +6,6 @@ A recipe for a base class holds for the operations derived from it, unless they 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 from ovir.fuzzing.making import INTEGERS, NARROW, REALS, Make
 from ovir.ops.base.operator import Operator
@@ -70,8 +69,7 @@ declare("Convert", f"{_ALL} ... A", f"destination_type={_ALL}")
 declare("ConvertLike ConvertPromoteTypes", f"{_NUMBERS} ... A, {_NUMBERS} B")
 
 
-def _pair(kind: str, m: Make) -> None:
-    types = [str(getattr(m, kind, kind)) for _ in range(2)]
+def _pair(m: Make, *types: str) -> None:
     shape = m.any_shape()
     other = m.broadcast(shape)
     mode = m.pick(None, None, "numpy", "none", "pdpd")
@@ -87,8 +85,9 @@ def _pair(kind: str, m: Make) -> None:
         m.add(sizes, element_type)
 
 
-for base, kind in (("BinaryBase", "number"), ("LogicalBase", "boolean"), ("BitwiseBase", "bits")):
-    RECIPES[base] = partial(_pair, kind)
+recipe("BinaryBase")(lambda m: _pair(m, m.number, m.number))
+recipe("LogicalBase")(lambda m: _pair(m, "boolean", "boolean"))
+recipe("BitwiseBase")(lambda m: _pair(m, *[m.bits] * 2))
 
 
 @recipe("Select")

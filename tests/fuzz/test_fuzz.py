@@ -174,6 +174,7 @@ FAULTS_OF_OPENVINO = {
     *(("values", "TopK-11"), ("values", "GenerateProposals-9"), ("values", "NormalizeL2-1")),
     *(("refusal", "Einsum-7"), ("refusal", "ROIAlignRotated-15"), ("refusal", "GroupConvolutionBackpropData-1")),
     *(("crash", "Col2Im-15"), ("values", "ExperimentalDetectronPriorGridGenerator-6")),
+    ("shape", "ExperimentalDetectronPriorGridGenerator-6"),
 }
 """Faults of single operations in OpenVINO 2026.4.1."""
 
