@@ -278,26 +278,20 @@ _ROUNDS = 8
 _RADII = (4, 2, 1)
 _EXACT, _ROUGH, _UNSURE = 2, 3, 2
 """Ranks of candidates of different names: equal meaning, equal type; what is added if there are others like them."""
-_TRUSTED, _DOUBTED = 0.9, 0.5
-"""The shares of names that agree with the structure from which on they are trusted alone, and tried at all."""
+_TRUSTED = 0.9
+"""The share of names that agree with the structure from which on they are trusted."""
 
 
 def matching_of(a: GraphSignatures, b: GraphSignatures) -> Matching:
-    """Return the matching of two models that needs the fewest differences to explain the second one.
+    """Return the matching of two models.
 
-    Names count first if few of them contradict the structure, and last if many do. In between, both are tried.
+    Names count first if few of them contradict the structure, and last if many do.
     """
     names = _unique_names(a, b)
     up_a, down_a = a.colors(a.exact, [NONE] * len(a.layers), rough=False)
     up_b, down_b = b.colors(b.exact, [NONE] * len(b.layers), rough=False)
     colors = _Colors(up_a, down_a, up_b, down_b)
-    share = _share_of_agreeing(a, b, colors, names)
-    found = [
-        Matching(a, b, colors, names, trusts_names=trusts)
-        for trusts in (True, False)
-        if (share >= _DOUBTED if trusts else share < _TRUSTED)
-    ]
-    return min(found, key=_differences) if len(found) > 1 else found[0]
+    return Matching(a, b, colors, names, trusts_names=_share_of_agreeing(a, b, colors, names) >= _TRUSTED)
 
 
 def _share_of_agreeing(a: GraphSignatures, b: GraphSignatures, colors: _Colors, names: Mapping[int, int]) -> float:
@@ -327,18 +321,6 @@ def _are_alike(a: GraphSignatures, colors: _Colors, i: int, j: int) -> bool:
     if colors.down_a[i] == colors.down_b[j]:
         return True
     return bool(a.sources[i]) and colors.up_a[i] == colors.up_b[j]
-
-
-def _differences(found: Matching) -> int:
-    """Return a measure of how much differs: layers, names, and inputs that no other difference explains."""
-    a, b = found.a, found.b
-    count = found.to_b.count(NONE) + found.to_a.count(NONE)
-    for i, j in found.pairs():
-        count += (a.exact[i] != b.exact[j]) + (a.layers[i].name != b.layers[j].name)
-        for (s, p), (t, q) in zip(a.sources[i], b.sources[j], strict=False):
-            is_explained = s < 0 or t < 0 or found.to_b[s] == NONE or found.to_a[t] == NONE
-            count += not is_explained and (found.to_b[s], p) != (t, q)
-    return count
 
 
 class Matching:
@@ -404,8 +386,7 @@ class Matching:
         classes = self._classes(colors)
         for first, second in classes:
             if len(first) == 1:
-                if not self._is_doubtful(first[0], second[0]):
-                    self._match(first[0], second[0])
+                self._match(first[0], second[0])
             else:
                 members = set(second)
                 for i in first:
@@ -418,17 +399,12 @@ class Matching:
             for i in first:
                 if self.to_b[i] == NONE:
                     j = next(j for j in rest if self.to_a[j] == NONE)
-                    if not self._is_doubtful(i, j):
-                        self._match(i, j)
-                        self._grow()
+                    self._match(i, j)
+                    self._grow()
         self._agree = None
         for candidate in self._deferred:
             heappush(self._queue, candidate)
         self._deferred.clear()
-
-    def _is_doubtful(self, i: int, j: int) -> bool:
-        """Return whether two layers have other names, which both models know, and nothing before or after them."""
-        return self._by_name.get(i, j) != j and not (self.a.sources[i] and self.a.readers[i])
 
     def _classes(self, colors: _Colors) -> list[tuple[list[int], list[int]]]:
         """Return the unmatched layers of equal colors, where both models have as many of them.

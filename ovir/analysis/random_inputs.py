@@ -103,7 +103,7 @@ def generate_inputs(model: Model, seed: int = 0, only: Sequence[int] | None = No
             domain = domains.get(port) or _domain_by_name(port)
             rng = np.random.default_rng([seed, i])
             with memory_errors_named(port.layer):
-                array = draw_array(rng, port.element_type, port.shape.to_tuple(), domain)
+                array = _draw(rng, port.element_type, port.shape.to_tuple(), domain)
             made.append(RandomInput(port, array, domain))
     return made
 
@@ -117,10 +117,7 @@ def _domain_by_name(port: Port) -> Domain | None:
     return None
 
 
-def draw_array(
-    rng: np.random.Generator, element_type: ElementType, shape: tuple[int, ...], domain: Domain | None
-) -> Array:
-    """Return values of a type in a domain; without one, usual values of this type."""
+def _draw(rng: np.random.Generator, element_type: ElementType, shape: tuple[int, ...], domain: Domain | None) -> Array:
     if element_type.is_dynamic:
         element_type = f32
     if element_type.kind == "string":
@@ -136,7 +133,7 @@ def draw_array(
     low = max(least, low if low is not None else 0)
     high = max(low, min(most, high if high is not None else max(9, low)))
     array = rng.integers(int(low), int(high), shape, np.int64, endpoint=True)
-    return _arranged(array, domain).astype(element_type.to_dtype())
+    return arranged(array, domain).astype(element_type.to_dtype())
 
 
 def _range_of(element_type: ElementType) -> tuple[float, float]:
@@ -153,7 +150,8 @@ def _usual(element_type: ElementType) -> tuple[float, float]:
     return _range_of(element_type) if element_type.bits <= 8 else (0, 9)
 
 
-def _arranged(array: Array, domain: Domain | None) -> Array:
+def arranged(array: Array, domain: Domain | None) -> Array:
+    """Return numbers in the order that a domain asks for."""
     order = domain.order if domain else "any"
     if order == "any" or array.ndim == 0:
         return array

@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from ovir.analysis.random_inputs import draw_array
+from ovir.analysis.random_inputs import arranged
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, nf4
 from ovir.core.shapes import PartialShape
@@ -27,6 +27,7 @@ from ovir.fuzzing.net import End, Net, output
 from ovir.fuzzing.recipes import RECIPES, recipe_name
 from ovir.inference.known_values import as_tuple
 from ovir.ops import find
+from ovir.ops.base.domains import Domain
 from ovir.ops.base.operator import Operator
 
 _LEGAL = 0.75
@@ -145,7 +146,13 @@ def _fill(made: Make, op: Operator | None, rng: np.random.Generator) -> None:
         if domain is None or element_type.kind in ("string", "boolean"):
             made.fill(position, given, rng)
         else:
-            given.values = draw_array(rng, element_type, given.shape, domain)
+            given.values = _within(rng, domain, given.shape).astype(element_type.to_dtype())
+
+
+def _within(rng: np.random.Generator, domain: Domain, shape: tuple[int, ...]) -> Array:
+    low = int(domain.low or 0)
+    high = max(low, int(domain.high if domain.high is not None else low + 9))
+    return arranged(np.asarray(rng.integers(low, high, shape, np.int64, endpoint=True)), domain)
 
 
 def _change_reals(made: Make, change: Callable[[Array], Array]) -> None:

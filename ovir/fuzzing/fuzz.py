@@ -8,7 +8,6 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
@@ -200,6 +199,8 @@ class _Session:
 
     def run(self, seconds: float | None, models: int | None, workers: int, progress: FuzzProgress | None) -> Fuzzing:
         """Make models until the time is over, or as many as are wanted."""
+        from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait  # which slow down `import ovir`
+
         numbers, before, start = count(self.found.next), self.found.seconds, monotonic()
         wanted = None if models is None else self.found.models + models
         first = self.found.models

@@ -6,7 +6,6 @@ A recipe for a base class holds for the operations derived from it, unless they 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 from ovir.fuzzing.making import INTEGERS, NARROW, REALS, Make
 from ovir.ops.base.operator import Operator
@@ -70,8 +69,7 @@ declare("Convert", f"{_ALL} ... A", f"destination_type={_ALL}")
 declare("ConvertLike ConvertPromoteTypes", f"{_NUMBERS} ... A, {_NUMBERS} B")
 
 
-def _pair(kind: str, m: Make) -> None:
-    element_type = str(getattr(m, kind, kind))
+def _pair(m: Make, *types: str) -> None:
     mode = m.pick(None, None, "numpy", "none", "explicit", "pdpd", "pdpd")
     shape = m.any_shape(2 * (mode == "pdpd"))
     other = m.broadcast(shape)
@@ -82,12 +80,14 @@ def _pair(kind: str, m: Make) -> None:
         other = shape[axis : m.rng.randint(axis + 1, len(shape) - m.chance(0.8))]
         m.has(auto_broadcast__auto_broadcast_axis=axis)
     m.has(auto_broadcast=mode)
-    for sizes in (shape, other) if mode == "pdpd" or m.chance(0.7) else (other, shape):
+    shapes = [shape, other] if mode == "pdpd" or m.chance(0.7) else [other, shape]
+    for sizes, element_type in zip(shapes, types, strict=True):
         m.add(sizes, element_type)
 
 
-for base, kind in (("BinaryBase", "number"), ("LogicalBase", "boolean"), ("BitwiseBase", "bits")):
-    RECIPES[base] = partial(_pair, kind)
+recipe("BinaryBase")(lambda m: _pair(m, m.number, m.number))
+recipe("LogicalBase")(lambda m: _pair(m, "boolean", "boolean"))
+recipe("BitwiseBase")(lambda m: _pair(m, *[m.bits] * 2))
 
 
 @recipe("Select")
