@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovir.core.element_types import f64, i32
+from ovir.core.element_types import f64, i32, i64
 from ovir.export.exporters import exports
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.ops.normalization import BIAS, SCALE, root_mean_square, with_parameter
@@ -12,6 +12,7 @@ from ovir.ops import arithmetic as ops
 
 _OPERATORS = {ops.Add: "Add", ops.Subtract: "Sub", ops.Maximum: "Max", ops.Minimum: "Min"}
 _RELATIONS = {ops.Maximum: "Greater", ops.Minimum: "Less"}
+_OF_POWERS = "the root of -inf is NaN; powers of integers are exact below 2^53"
 _BY_ZERO = "onnxruntime refuses to divide an integer by 0, for which ovir gives 0"
 
 
@@ -77,11 +78,11 @@ def squared_difference(graph: Graph, op: ops.SquaredDifference, a: Tensor, b: Te
     return graph.wrapped(graph.Mul(difference, difference), op.output_types[0])
 
 
-@exports(ops.Power, to="Pow; exponents of 0.5 and -1: Sqrt and Reciprocal", limits="the root of -inf is NaN")
+@exports(ops.Power, to="Pow; exponents of 0.5 and -1: Sqrt and Reciprocal", limits=_OF_POWERS)
 def power(graph: Graph, op: ops.Power, a: Tensor, b: Tensor) -> Tensor:
     """Export as Pow, or as a root or reciprocal; integers are computed in f64 and truncated."""
     if op.output_types[0].is_integral:
-        return graph.Pow(graph.cast(a, f64), graph.cast(b, f64))
+        return graph.cast(graph.Pow(graph.cast(a, f64), graph.cast(b, f64)), i64)  # narrower types wrap around
     exponent = b.number if a.rank is not None and b.rank is not None and b.rank <= a.rank else None
     if exponent == 0.5:
         return graph.Sqrt(a)
