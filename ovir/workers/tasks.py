@@ -208,7 +208,7 @@ class Tasks(Iterator[Outcome[Item]]):
             return False
         except RuntimeError as error:
             self.close()
-            raise InputError.usage(f"the executor takes no tasks: {error}") from None
+            raise InputError.usage(f"the executor rejected the task: {error}") from None
         except Exception as error:
             if self._workers.is_own:
                 self.close()
@@ -261,7 +261,7 @@ class Tasks(Iterator[Outcome[Item]]):
                 self._lose(task)
             elif is_death(error):
                 hint = "it may need more memory than there is, or crash the process"
-                message = "the worker ended whenever it ran this input"
+                message = "the worker died every time it ran this input"
                 self._fail(task, RunError(diagnose(WORKER_DIED, message, hint=hint)))
             else:
                 self._fail(task, _not_sent(error))

@@ -162,7 +162,7 @@ def long_loop(context: Context) -> Iterator[Found]:
                 continue
             if around * max(found.count, 1) > MOST_ITERATIONS >= around:
                 inside = "" if around == 1 else f", {around:,} times in the loops around it"
-                most = f"more than {MOST_ITERATIONS:,} are no model's"
+                most = f"no real model runs more than {MOST_ITERATIONS:,} iterations"
                 message = f"the body runs {plural(found.count, 'time')}{inside}; {most}"
                 yield Found(message, layer, severity=Severity.ERROR)
 
