@@ -41,7 +41,7 @@ IN_PARTS_BY_NUMPY = {
 
 @dataclass(frozen=True)
 class Exporter:
-    """How an operation version is exported."""
+    """The export of an operation version."""
 
     export: Export | None
     """The function; None if the parts of the operation's decomposition are exported in its place."""

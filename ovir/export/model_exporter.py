@@ -241,7 +241,7 @@ class _LayersExporter:
         return [self._declared(port, made) for port, made in zip(layer.outputs, outputs, strict=True)]
 
     def _declared(self, port: Port, made: Tensor) -> Tensor:
-        """Return what an exporter returned for an output, in the element type of the output."""
+        """Return an exporter's tensor for an output, in the element type of the output."""
         expected = self._computed(port).element_type
         return made if expected.is_dynamic else self.graph.cast(made, expected)
 

@@ -50,7 +50,7 @@ class Choice:
         return [name for name in NAMES if self.ops is None or re.search(self.ops, name)]
 
     def make(self, number: int) -> tuple[Model, list[Array]] | None:
-        """Return the model of a number with its inputs; None if it is none of those that are wanted.
+        """Return the model of a number with its inputs; None if it is not among the wanted ones.
 
         Raises OvirError for a model that ovir refuses.
         """

@@ -33,9 +33,9 @@ class TokenDifference:
     step: int
     """The position of the token among the generated ones, from 0."""
     chosen: CandidateToken
-    """What the first decoder chooses, and both are fed with."""
+    """The choice of the first decoder, which both get next."""
     other: CandidateToken
-    """What the other decoder would choose."""
+    """The choice of the other decoder."""
 
 
 @dataclass

@@ -53,9 +53,9 @@ CONSTRUCTS: list[Construct] = []
 
 
 def changes_for(layer: Layer, release: Release) -> Changes:
-    """Return what to change at a layer for a release that fails at it; nothing for most layers.
+    """Return the changes to a layer for a release that fails at it; empty for most layers.
 
-    Raises NotLowered with the reason if there is nothing that the release runs.
+    Raises NotLowered with the reason if no change makes the release run it.
     """
     for construct in _concerning(layer.type, release):
         with refusing_misfits():

@@ -100,7 +100,7 @@ def bars(
 
 @dataclass(frozen=True)
 class Spread:
-    """How many values are in each of the ranges between ``edges``, which are of equal width.
+    """The number of values in each of the ranges between ``edges``, which are of equal width.
 
     The first and the last range also have the values beyond, down to ``low`` and up to ``high``.
     """
@@ -112,7 +112,7 @@ class Spread:
 
 
 def spread(array: Array) -> Spread | None:
-    """Return the distribution of the finite values of a tensor; None if there are none, or if they are no numbers.
+    """Return the distribution of the finite values of a tensor; None if there are none, or if they are not numbers.
 
     There are more ranges for more values; integers have a range each if they are close to each other. Few values that
     are far from all others do not widen the ranges.
@@ -216,7 +216,7 @@ def counted(
 
 
 _TOWERING = 40
-"""How many times as high as a usual bar one may be."""
+"""The greatest height of a bar, in heights of a usual bar."""
 
 
 def whole_ticks(most: int) -> dict[str, int]:

@@ -148,7 +148,7 @@ def _difference_lines(first: ModelEvaluation, found: ScoreDifference) -> Iterato
 
 
 def _print_classes(found: ModelEvaluation) -> None:
-    """Print how each class is recognized, if there are few."""
+    """Print the figures of each class, if there are few."""
     classes = found.classes()
     if not 1 < len(classes) <= SHOWN:
         return

@@ -205,7 +205,7 @@ class OutputFile(FileName):
     """The path of a file that a command writes."""
 
     ending: ClassVar[str | None] = None
-    """What its name must end with, if it has an ending; None if only who writes the file knows."""
+    """The ending that its name must have; None if only the writer of the file knows it."""
 
 
 def output_with(ending: str = "") -> type[OutputFile]:

@@ -73,7 +73,7 @@ def open_runnable(arguments: argparse.Namespace) -> Model:
 
 
 def _warn_of_endless_loops(model: Model) -> None:
-    """Print which loops never end, so that nobody waits for them."""
+    """Print the loops that never end, so that nobody waits for them."""
     for layer in model.walk():
         if layer.type == "Loop":
             from ovir.checks.conditions import ending  # only such models need it

@@ -44,7 +44,7 @@ class RunInputs:
 
     feeds: dict[int, Array]
     made: list[RandomInput] = field(default_factory=list)
-    """Those that are random."""
+    """The random inputs."""
     narrow: list[NarrowTensor] = field(default_factory=list)
     """Tensors that are too small for the layers that read them, with the sizes that were chosen."""
     chosen: dict[int, tuple[int, ...]] = field(default_factory=dict)
@@ -192,7 +192,7 @@ def _given(model: Model, arguments: argparse.Namespace) -> dict[int, Array]:
 
 
 _NAME = re.compile(r"[\w.:/-]*[A-Za-z_][\w.:/-]*")
-"""What may be the name of an input rather than the beginning of a text such as ``1 + 1 = 2``."""
+"""A possible name of an input, unlike the beginning of a text such as ``1 + 1 = 2``."""
 
 
 def _named(model: Model, name: str | None) -> int:
