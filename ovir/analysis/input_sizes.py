@@ -71,7 +71,7 @@ def about_narrow(found: Sequence[NarrowTensor]) -> Iterator[Diagnostic]:
 
 
 def narrow_axes(layer: Layer, shape: Sequence[int]) -> Iterator[NarrowTensor]:
-    """Yield the dynamic axes of the first input that are too small for a layer if it has this shape."""
+    """Yield the dynamic axes of a layer's first input that would be too small with this shape."""
     if layer.operator is None or not layer.inputs or not shape:
         return
     for axis, needed in layer.operator.least_sizes([port.type for port in layer.inputs]).items():
@@ -289,7 +289,7 @@ def _enlarge(
 
 
 def _lack(narrow: Sequence[NarrowTensor]) -> tuple[int, int]:
-    """Return how many tensors are too small, and how many elements they lack."""
+    """Return the number of tensors that are too small, and of elements that they lack."""
     return len(narrow), sum(item.needed - item.size for item in narrow)
 
 

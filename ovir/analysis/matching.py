@@ -274,7 +274,7 @@ def _bytes(array: Array) -> bytes:
 
 NONE = -1
 _ROUNDS = 8
-"""How often the layers that remain are compared again, because matches in between made their surroundings known."""
+"""The repeated comparisons of the remaining layers, whose surroundings become known by matches in between."""
 _RADII = (4, 2, 1)
 _EXACT, _ROUGH, _UNSURE = 2, 3, 2
 """Ranks of candidates of different names: equal meaning, equal type; what is added if there are others like them."""

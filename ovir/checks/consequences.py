@@ -14,7 +14,7 @@ from ovir.model import Model
 from ovir.ops.infrastructure import Const
 
 _NAMED = 3
-"""How many other layers that fail for the same reason a message names."""
+"""The most other layers with the same cause that a message names."""
 
 
 def report_refusals(

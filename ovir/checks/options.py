@@ -11,7 +11,7 @@ from ovir.core.shapes import ShapeLike
 
 @dataclass(frozen=True, slots=True)
 class CheckOptions:
-    """What is checked of a file; ``ovir.check`` explains the options."""
+    """The options of the check of a file; ``ovir.check`` explains them."""
 
     need_weights: bool = True
     shapes: Mapping[Any, ShapeLike] | ShapeLike | None = None

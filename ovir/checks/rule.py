@@ -98,12 +98,12 @@ class Context(Document[Model]):
 
     @cached_property
     def endings(self) -> dict[Layer, Ending]:
-        """Return how often the bodies of loops run."""
+        """Return the endings of the layers with bodies."""
         return {layer: ending(layer) for layer in self.layers if layer.bodies}
 
     @cached_property
     def times(self) -> dict[Model, int]:
-        """Return how often the model, once, and each body runs, as far as that is known."""
+        """Return the number of runs of the model, 1, and of each body, as far as it is known."""
         times = {self.model: 1}
         for model in self.models:  # from the outside in
             for layer in model.layers:
@@ -251,7 +251,7 @@ class Rule:
         return self.code.id
 
     def diagnostics(self, context: Context) -> Iterator[Diagnostic]:
-        """Yield what is wrong with a model."""
+        """Yield the diagnostics of a model."""
         return (found.diagnostic(self.code) for found in self.find(context))
 
 

@@ -38,7 +38,7 @@ from ovir.system.files import target_paths
 
 @dataclass(frozen=True)
 class Verdict:
-    """How far the outputs of a model on the other side agree with what ovir computes."""
+    """The agreement of a model's outputs on the other side with those of ovir."""
 
     within: bool
     tensor: str | None = None
@@ -46,7 +46,7 @@ class Verdict:
     comparison: TensorComparison | None = None
     """The comparison of that output."""
     problem: str | None = None
-    """How the other side failed, which counts as a difference."""
+    """The failure of the other side, which counts as a difference."""
 
     @property
     def cells(self) -> list[str]:
@@ -91,7 +91,7 @@ class Suspect(ResultLayer):
     """A layer that may be at fault, or that was not compared."""
 
     reason: str | None = None
-    """Why not all of its tensors were compared; None if they were."""
+    """The reason why not all of its tensors were compared; None if they were."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the layer for JSON."""
@@ -107,7 +107,7 @@ class Part:
     layers: int
     """The number of layers, without Parameters, Results, Consts and Assigns."""
     files: list[str] = field(default_factory=list)
-    """Where it is saved, with its inputs, what ovir computes and what the other side computes."""
+    """The files that hold it, with its inputs, the results of ovir and those of the other side."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the part for JSON, without the model."""
@@ -122,7 +122,7 @@ class Bisection:
     model: str
     """The path or the name of the model."""
     against: str
-    """What the model was compared with, such as ``OpenVINO 2026.4.1 on CPU``."""
+    """The other side of the comparison, such as ``OpenVINO 2026.4.1 on CPU``."""
     layers: int
     """The number of layers that were searched."""
     runs: int
@@ -483,7 +483,7 @@ class TensorSearch:
         self._known: dict[Port, TensorDifference] = {}
         """The tensors that were compared."""
         self._reasons: dict[str, str] = {}
-        """Why layers were not compared."""
+        """The reasons why layers were not compared."""
         self.reproducer: Reproducer | None = None
         """The part of the suspects, once it is known to differ."""
 

@@ -51,7 +51,7 @@ class InputSet:
 
     @property
     def diagnostics(self) -> list[Diagnostic]:
-        """Return which sizes were chosen, if any were."""
+        """Return notes on the chosen sizes, if there are any."""
         if self.sized is None:
             return []
         model, sizes = self.sized()

@@ -40,7 +40,7 @@ def execute(
 def ask_device(
     model: Model, path: str | Path, device: str, *, weights: str | None = None, timeout: float | None = 300.0
 ) -> list[Diagnostic]:
-    """Return what the device says against a model: the layers that it does not support, or why it cannot answer.
+    """Return the objections of a device to a model: layers that it does not support, or why it cannot answer.
 
     OpenVINO runs in a process of its own, which a device may crash. Raises EngineMissingError without openvino or
     without the device.

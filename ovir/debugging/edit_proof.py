@@ -43,12 +43,12 @@ ENOUGH_SECONDS = 10
 
 @dataclass(frozen=True)
 class EditProof:
-    """What ``ovir.prove_edit`` has shown; it is true if results were compared and agree."""
+    """The result of ``ovir.prove_edit``; it is true if results were compared and agree."""
 
     sets: int = 0
     """The number of sets of random inputs on which both models agree."""
     reason: str | None = None
-    """Why nothing was compared; None if it was."""
+    """The reason why nothing was compared; None if something was."""
     in_a_row: bool = False
     """Whether the sets are calls in a row, in which states are handed on."""
 
@@ -281,7 +281,7 @@ class ItemCalls(Side):
         """The tensors of outputs that depend on the items, and have no axis for them."""
         self._results: dict[Port, Array] = {}
         self.failure: str | None = None
-        """Why the original cannot be run."""
+        """The reason why the original cannot be run."""
 
     def layer_outputs(self, inputs: Sequence[Array], steps: Iterable[SeenStep]) -> Iterator[LayerAnswer]:
         self._results = dict(zip(self._after.inputs, inputs, strict=True))

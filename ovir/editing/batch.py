@@ -360,7 +360,7 @@ class Fitting(StrictEngine):
         return axis if axis in found else found[0] if found else None
 
     def _before_items(self, port: Port) -> int | None:
-        """Return how many times the items of a tensor are repeated in its memory; None if it is not known."""
+        """Return the number of times that a tensor's items repeat in its memory; None if it is not known."""
         axis, shape = self._axis(port), self._before[port]
         if axis is None or not all(dim.is_static for dim in shape.dims[:axis]):
             return None
@@ -386,7 +386,7 @@ class Fitting(StrictEngine):
     # ----- repairs
 
     def _prepare_loop(self, layer: Layer) -> None:
-        """Give what a loop hands on from one iteration to the next all items, if it begins with a constant."""
+        """Give the tensors that a loop hands on to the next iteration all items, if they begin with a constant."""
         wirings = layer.operator.wiring.values() if layer.bodies and layer.operator is not None else ()
         carried = {edge.parameter for wiring in wirings for edge in wiring.back_edges}
         for wiring in wirings:

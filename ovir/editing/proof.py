@@ -31,9 +31,9 @@ class ProvenEdit(Sequence[Layer]):
     notes: list[str] = field(default_factory=list)
     """Sentences that tell users of the result what they have to know."""
     verdict: str = NOT_WANTED
-    """That the results agree, or why nothing was proven, in words."""
+    """The outcome in words: the results agree, or why nothing was proven."""
     relation: dict[str, Any] = field(default_factory=dict)
-    """How the results before and after the edit are related: keyword arguments of ``ovir.prove_edit``."""
+    """The relation of the results before and after the edit: keyword arguments of ``ovir.prove_edit``."""
 
     def __len__(self) -> int:
         return len(self.layers)

@@ -30,7 +30,7 @@ Rewrite = Callable[[Layer], Tensors | None]
 
 
 def fold(model: LayerGraph, decompress: bool, verify: bool) -> ProvenEdit:
-    """Compute what is known before any run; see ``Model.fold_constants``."""
+    """Compute values that are known before any run; see ``Model.fold_constants``."""
     return _rewrite_all(model, FOLDING, decompress, verify)
 
 
@@ -194,7 +194,7 @@ def equal_layers() -> Rewrite:
 
 
 def _identity(layer: Layer) -> object:
-    """Return what is equal for layers that compute the same."""
+    """Return a key; layers with equal keys compute the same."""
     op = layer.operator
     assert op is not None
     types = (item for port in layer.outputs for item in (port.element_type, port.shape))

@@ -43,24 +43,24 @@ _TIMEOUT = 20.0
 
 @dataclass
 class Fuzzing:
-    """What was found. It is true if models were compared, and nothing was found."""
+    """The result of fuzzing: true if models were compared, and nothing was found."""
 
     findings: list[Finding] = field(default_factory=list)
     """The findings, each of which represents all faults of one signature."""
     description: str = ""
-    """What models were compared with."""
+    """The other side of the comparisons."""
     models: int = 0
-    """How many models were made."""
+    """The number of models that were made."""
     compared: int = 0
-    """How many of them both sides ran, or the other side failed to."""
+    """The number of them that both sides ran, or the other side failed to."""
     refused: int = 0
-    """How many ovir does not run; they are not compared."""
+    """The number that ovir does not run; they are not compared."""
     unsupported: Counter[str] = field(default_factory=Counter)
-    """How many models the other side does not claim to support, by operation version."""
+    """The number of models that the other side does not claim to support, by operation version."""
     known: Counter[str] = field(default_factory=Counter)
-    """How many faults were put down to known divergences, or to signatures in the file of known ones."""
+    """The number of faults put down to known divergences, or to signatures in the file of known ones."""
     exercised: dict[str, Counter[str]] = field(default_factory=dict)
-    """How often layers were compared, by operation version and by the element type of the first input or output."""
+    """The number of compared layers, by operation version and by the element type of the first input or output."""
     unreached: list[str] = field(default_factory=list)
     """The operation versions that were wanted and in no model that was compared."""
     seconds: float = 0.0
@@ -344,7 +344,7 @@ class _Session:
         return reduced
 
     def _save(self) -> None:
-        """Write what a later call needs to go on."""
+        """Write the state that a later call needs to go on."""
         self.found.unreached = [name for name in self._choice.versions if name not in self.found.exercised]
         if self._folder is not None:
             write_text(self._folder / STATE, json.dumps(self.found.to_dict(), indent=1), "write the state")

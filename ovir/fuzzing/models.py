@@ -24,7 +24,7 @@ _ANYWHERE = {"i32", "i64", "boolean"}
 
 @dataclass(frozen=True)
 class Choice:
-    """Which models are made."""
+    """The choice of models to make."""
 
     ops: str | None = None
     """A regular expression that matches a part of ``Type-opset``; then models have one such operation each."""

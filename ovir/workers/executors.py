@@ -42,7 +42,7 @@ class Workers:
         self._given = executor
         self._pool: ProcessPoolExecutor | None = None
         self._idle_since: float | None = None
-        """When a cluster was first seen without work."""
+        """The time when a cluster was first seen without work."""
         self.size = _size_of(executor) if executor is not None else workers or parallel.available()
         """The number of workers."""
 
@@ -225,7 +225,7 @@ def _local_cluster(distributed: Any, size: int) -> Iterator[Any]:
 
 
 _MOST_RETRIES = 2
-"""How many times dask runs a task again whose worker has died."""
+"""The number of times that dask repeats a task whose worker has died."""
 _PATIENCE = 10.0
 """Seconds to wait for a scheduler, and for its first worker."""
 _MOST_IDLE = 30.0

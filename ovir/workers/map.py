@@ -43,7 +43,7 @@ class MappedResults(Results):
     name: str
     """The path of the input, or ``input 17``."""
     seconds: float
-    """How long a worker took for it; inputs of a batch share its time."""
+    """The time that a worker took for it; inputs of a batch share its time."""
 
     def __repr__(self) -> str:
         return f"<{self.name}: {super().__repr__()[1:]}"

@@ -40,7 +40,7 @@ class Outcome(Generic[Item]):
     result: Any = None
     error: OvirError | None = None
     seconds: float = 0.0
-    """How long the work on it took."""
+    """The time of the work on it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What a run of the model would take: rules for untrusted files, and that for loops which never end, for all files.
+"""Rules about the cost of a run, for untrusted files, and the rule about endless loops, for all files.
 
 They look at the model for certain sizes of its inputs; see ``Context.choose_sizes``. What is still unknown counts as
 its upper bound.
@@ -138,7 +138,7 @@ def _held(model: Model, sizes: Mapping[Port, int]) -> int:
 
 
 _LIVE = 2
-"""How many times the limit of one tensor a run may hold: a layer reads a tensor while it writes another."""
+"""The limit of a run, in limits of one tensor: a layer reads a tensor while it writes another."""
 _MOST_WORK = 1e14
 _STEP = 10_000
 """The multiply-adds that the call of a kernel is taken to last, at least."""

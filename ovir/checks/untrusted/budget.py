@@ -1,4 +1,4 @@
-"""What the check of one file may take."""
+"""The limits of the check of one file."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ GROUPS = frozenset({"data", "rt_info", "meta_data", "quantization_parameters"})
 
 
 class Where(NamedTuple):
-    """Where a text was found."""
+    """The place of a text."""
 
     tag: str
     line: int

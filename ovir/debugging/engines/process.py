@@ -139,7 +139,7 @@ class EngineProcess:
         self.interpreter = interpreter
         self.description = name
         self.starts = 0
-        """How many times a process has been started."""
+        """The number of times that a process was started."""
         self._process: ChildProcess | None = None
         self._messages: Any = None
 
