@@ -185,7 +185,7 @@ class Model(LayerGraph):
         in the new layers that it depends on. Inputs that are not connected, or that read a new Parameter, read what
         the inputs of the old layer read. Outputs without names get the names of the old ones. The layers that only fed
         the old one remain; see ``prune``. An input of the model cannot be replaced by another Parameter, nor an output
-        by a layer that is no Result.
+        by a layer that is not a Result.
         """
         from ovir.editing.layer_edits import replace
 
@@ -281,7 +281,7 @@ class Model(LayerGraph):
         return fix_input(self, key, value, verify)
 
     def fold_constants(self, *, decompress: bool = False, verify: bool = True) -> ProvenEdit:
-        """Replace what is known before any run by constants; return these, with what was changed and proven.
+        """Replace values that are known before any run by constants; return these, with the changes and the proof.
 
         The values are the same as in runs, which leave out what takes too much memory or time. Weights stay compressed
         unless ``decompress`` is True. Shapes that follow from the present shapes of the inputs become constants too:

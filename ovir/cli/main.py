@@ -92,7 +92,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _ended(request: KeyboardInterrupt) -> int:
-    """Print that a request has ended the command, and return the exit status."""
+    """Print a line about the request that ended the command, and return the exit status."""
     try:
         sys.stdout.flush()
     except OSError:  # the reader of the output, or the terminal, has ended before

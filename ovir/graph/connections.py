@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import networkx as nx
 
 MAX_DEPTH = 32
-"""How deeply bodies may be nested; real models have two or three levels."""
+"""The deepest nesting of bodies; real models have two or three levels."""
 
 
 class Edge(NamedTuple):
@@ -43,7 +43,7 @@ class Dependent(Protocol):
     """An object that was made from a model and must know of it as it was then."""
 
     def before_change(self) -> None:
-        """Copy what is needed from the model, which is about to change."""
+        """Copy the needed data from the model, which is about to change."""
 
 
 class ConnectedLayers(PublicNames):

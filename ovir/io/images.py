@@ -29,7 +29,7 @@ _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 
 @dataclass(frozen=True)
 class Preparation:
-    """How the pixels of an image, 0 to 255, become the values of an input: ``(pixel - mean) / scale``."""
+    """The conversion of the pixels of an image, 0 to 255, to values of an input: ``(pixel - mean) / scale``."""
 
     mean: tuple[float, ...] = ()
     """One number for each channel, or one for all; none leaves pixels as they are."""
@@ -37,7 +37,7 @@ class Preparation:
     layout: str | None = None
     """None: what the input's shape says."""
     resize: str = "stretch"
-    """How an image gets the height and width of the input: ``stretch`` it, scale it and ``crop`` what is too much,
+    """The way to the height and width of the input: ``stretch`` the image, scale it and ``crop`` the excess,
     scale it and ``pad`` with zeros at the right and at the bottom, or ``none``."""
     bgr: bool = False
     """Whether blue is the first channel, as in models trained with OpenCV."""

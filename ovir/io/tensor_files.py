@@ -47,7 +47,7 @@ def open_npz(path: str | os.PathLike[str]) -> NpzReader:
 
 
 class Header(NamedTuple):
-    """What the first bytes of an array in a file say."""
+    """The content of the first bytes of an array in a file."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]

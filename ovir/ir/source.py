@@ -232,7 +232,7 @@ def _syntax_error(error: etree.XMLSyntaxError, data: bytes, name: str | None) ->
 
 _CONFLICT = re.compile(rb"^<<<<<<< ", re.MULTILINE)
 _OF_THE_PARSER = ", use XML_PARSE_HUGE option"
-"""What the parser advises programs to do."""
+"""Advice of the parser to programs."""
 _UNCLOSED = re.compile(r"tag mismatch: (\S+) line (\d+) and (\S+)")
 _SYNTAX_HINTS: dict[int, str] = {
     etree.ErrorTypes.ERR_ATTRIBUTE_NOT_STARTED: 'write the value of an attribute in quotes, as axis="1"',

@@ -72,7 +72,7 @@ class Const(Operator):
     """Text that some tools write in place of weights; OpenVINO uses its bytes as the data."""
 
     constant_data: Blob | None = None
-    """Where the data comes from when it is first asked for."""
+    """The source of the data when it is first asked for."""
     _data: Array | None = None
 
     def __getstate__(self) -> dict[str, object]:

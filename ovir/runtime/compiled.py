@@ -118,7 +118,7 @@ class CompiledModel(PublicNames):
             message = "emulate and keep_compressed exclude each other: rounded weights are kept as f32"
             raise InputError.usage(message)
         self.diagnostics: list[Diagnostic] = []
-        """What compiling found worth knowing."""
+        """The notes and warnings of compiling."""
         self._lock = threading.RLock()
         self._changing = threading.Lock()
         """Held while the model is replaced by its copy, which waits for the runs of all requests."""

@@ -28,7 +28,7 @@ class MemoryUse:
     activations: int
     """The most that lies between the layers at one time, outputs of the model included."""
     unknown: int = 0
-    """How many tensors are left out, because their size is not known."""
+    """The number of tensors that are left out, because their size is not known."""
 
     @property
     def total(self) -> int:

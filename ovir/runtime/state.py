@@ -54,7 +54,7 @@ class Content:
         self._room: Array | None = None
         """The array that a value which grows is a part of."""
         self._appended: Array | None = None
-        """What ``append`` has returned in this run."""
+        """The array that ``append`` returned in this run."""
 
     @property
     def value(self) -> Array | None:

@@ -186,7 +186,7 @@ class _Replacement:
         self.target = os.path.realpath(path) if follows_link else path
         self.new = _beside(self.target, token, "tmp")
         self.old = _beside(self.target, token, "old")
-        """Where the older file is while several are replaced."""
+        """The place of the older file while several are replaced."""
         _require_folder(self.target)
         self._mode = _mode_of(self.target)
 

@@ -19,7 +19,7 @@ from ovir.kernels.precision import from_sums
 
 
 class Axis(NamedTuple):
-    """How windows move along one spatial axis."""
+    """The movement of windows along one spatial axis."""
 
     kernel: int
     stride: int

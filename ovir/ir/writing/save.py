@@ -57,7 +57,7 @@ def write_model(
 
 
 def prepare(model: G, compress_to: Narrow | None, version: int = VERSION) -> tuple[G, list[Diagnostic]]:
-    """Return what the file of a model would hold, and the warnings; raise ModelError for what it cannot hold."""
+    """Return the model that its file would hold, and the warnings; raise ModelError if no file can hold it."""
     prepared = _prepared(model, version)
     if compress_to is None:
         return prepared, []

@@ -204,7 +204,7 @@ class Operator(Traits):
         return self.merge_types(*given.values(), names=list(given))
 
     def merge_types(self, *types: ElementType, names: Sequence[str] = ()) -> ElementType:
-        """Return what these element types have in common; an error names two that differ."""
+        """Return the merged element type; raise an error that names two if they differ."""
         merged = types[0]
         for i, other in enumerate(types[1:], 1):
             both = merged.merged_with(other)
