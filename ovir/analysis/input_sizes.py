@@ -32,7 +32,7 @@ PATIENCE = 6
 
 @dataclass(frozen=True)
 class NarrowTensor:
-    """An axis of a tensor that is smaller than what a window, stride or resize needs to have an effect."""
+    """An axis of a tensor that is too small for a window, stride or resize to have an effect."""
 
     layer: Layer
     axis: int
@@ -66,7 +66,7 @@ def about_narrow(found: Sequence[NarrowTensor]) -> Iterator[Diagnostic]:
     """Yield one warning about tensors that are too small for the layers that read them, if there are any."""
     if found:
         others = and_others(len({item.layer for item in found}) - 1, "more layer")
-        message = f"{found[0]}: its result hardly depends on what it computes{others}"
+        message = f"{found[0]}: its result hardly depends on its kernel or attributes{others}"
         yield diagnose(NARROW_TENSOR, message, found[0].layer.place, hint="give larger inputs, or sizes with --shape")
 
 
@@ -88,7 +88,7 @@ def with_sizes(model: Model) -> tuple[Model, ChosenSizes]:
 
 
 def fix_shapes(model: Model, given: Mapping[int, ShapeLike] | None = None) -> ChosenSizes:
-    """Give every input a static shape and return what was chosen.
+    """Give every input a static shape and return the choices.
 
     ``given`` are shapes that the caller has chosen. The first axis becomes 1 and others 8, or the size that a given
     input has on that axis; if inference rejects that, each dynamic dimension becomes the first of ``SIZES`` that it

@@ -956,7 +956,7 @@ Warning. A dynamic tensor is smaller than what the layer that reads it takes: a 
 are, a stride skips over all of them, or a resize spreads a single one. The result of the layer then hardly depends on
 its kernel, dilation, stride or mode, so a comparison does not show whether these are right. It is reported where sizes
 were chosen and no larger ones fit, and by comparisons for given inputs, too.
-    model.xml:120: warning[OVIR811] layer 21 'pool' (MaxPool, opset8): its window, stride or resize takes 5 elements along axis 2 of its input, which has 1: its result hardly depends on what it computes
+    model.xml:120: warning[OVIR811] layer 21 'pool' (MaxPool, opset8): its window, stride or resize takes 5 elements along axis 2 of its input, which has 1: its result hardly depends on its kernel or attributes
       hint: give larger inputs, or sizes with --shape
 Fix: give larger inputs, of the size that is used in practice.
 """)  # noqa: E501
