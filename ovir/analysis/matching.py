@@ -84,8 +84,8 @@ class GraphSignatures:
         self.rough = [interner[self._rough(i)] for i in range(len(self.layers))]
 
     def _is_constant(self, i: int) -> bool:
-        """Return whether a layer is a constant or decompresses constants; what else is computed from constants is
-        compared layer by layer."""
+        """Return whether a layer is a constant or decompresses constants; other layers computed from constants are
+        compared one by one."""
         op, sources = self.layers[i].operator, self.sources[i]
         if isinstance(op, Const):
             return True
@@ -277,7 +277,7 @@ _ROUNDS = 8
 """The repeated comparisons of the remaining layers, whose surroundings become known by matches in between."""
 _RADII = (4, 2, 1)
 _EXACT, _ROUGH, _UNSURE = 2, 3, 2
-"""Ranks of candidates of different names: equal meaning, equal type; what is added if there are others like them."""
+"""Ranks of candidates of different names: equal meaning, equal type; the addition if others are like them."""
 _TRUSTED, _DOUBTED = 0.9, 0.5
 """The shares of names that agree with the structure from which on they are trusted alone, and tried at all."""
 
@@ -446,7 +446,7 @@ class Matching:
 
     def _is_plausible(self, i: int, j: int) -> bool:
         """Return whether two layers of one name may be one layer that has changed: they have the same type, or both are
-        what the model reads of a constant. The stored numbers of a compressed constant are not the constant."""
+        the constant as the model reads it. The stored numbers of a compressed constant are not the constant."""
         if self.a.is_constant[i] and self.b.is_constant[j] and self.a.is_weight[i] != self.b.is_weight[j]:
             return False
         same_type = self.a.layers[i].type == self.b.layers[j].type

@@ -22,7 +22,7 @@ from ovir.diagnostics.wording import did_you_mean, plural, shown
 
 
 class SetMetric(MetricBase):
-    """A metric of a set of inputs: what it takes of each input is kept, and the value follows from all of them."""
+    """A metric of a set of inputs: it keeps data of each input, and the value follows from all of them."""
 
     is_share = False
     higher_is_better = True

@@ -15,7 +15,7 @@ from ovir.graph.layers import Layer, Port
 from ovir.ops.base.attributes import Attribute
 
 Tensor = Layer | Port | Array | np.generic | float | str | Sequence[Any]
-"""An input: what another layer computes, or an array, number or list, which becomes a constant."""
+"""An input: the output of another layer, or an array, number or list, which becomes a constant."""
 Type = ElementType | str | type | np.dtype[Any]
 """An element type: ``f32``, ``np.float32``, or an ``ElementType``."""
 Shape = ShapeLike

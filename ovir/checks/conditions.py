@@ -255,7 +255,7 @@ def _of_layer(layer: Layer, inputs: Sequence[_Fact], counters: Mapping[int, _Cou
 _SIGNED = ("ReduceSum", "ReduceMean", "CumSum", "AvgPool")
 """Operations whose results have no other sign than all their inputs."""
 _RESHAPING = ("Reshape", "Squeeze", "Unsqueeze", "Identity", "Broadcast", "Tile")
-"""Operations that keep what is true of the only element of a tensor."""
+"""Operations that keep facts about the only element of a tensor."""
 _FILLING = ("Pad", "OneHot", "EmbeddingBagOffsetsSum", "Interpolate", "ReverseSequence", "GatherTree")
 """Operations that may add other elements than those that they move."""
 
@@ -409,17 +409,17 @@ def _chosen(condition: _Fact, then: _Fact, other: _Fact) -> _Fact:
 
 
 def _with_limits(x: _Fact) -> _Fact:
-    """Return a condition; nothing goes on while one is true that never is."""
+    """Return a condition with limits of 0 for values that it never has."""
     return replace(x, if_true=0.0 if x.high <= 0 else x.if_true, if_false=0.0 if x.low > 0 else x.if_false)
 
 
 def _both(a: float | None, b: float | None) -> float | None:
-    """Return the limit of what goes on while two conditions hold."""
+    """Return the limit of a loop that goes on while two conditions hold."""
     return b if a is None else a if b is None else min(a, b)
 
 
 def _either(a: float | None, b: float | None) -> float | None:
-    """Return the limit of what goes on while one of two conditions holds."""
+    """Return the limit of a loop that goes on while one of two conditions holds."""
     return None if a is None or b is None else max(a, b)
 
 

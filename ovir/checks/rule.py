@@ -233,7 +233,7 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True)
 class Rule:
-    """A function that yields what is wrong with a model, and the code of its diagnostics."""
+    """A function that yields the faults of a model, and the code of its diagnostics."""
 
     code: Code
     find: Callable[[Context], Iterator[Found]]

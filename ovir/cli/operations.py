@@ -1,4 +1,4 @@
-"""Descriptions of operation versions for people who look them up, from what their classes declare."""
+"""Descriptions of operation versions for people who look them up, from the declarations of their classes."""
 
 from __future__ import annotations
 

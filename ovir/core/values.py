@@ -43,8 +43,7 @@ def bound_text(bound: float) -> str:
 
 
 def bounds_dtype(element_type: ElementType) -> np.dtype[np.floating[Any]]:
-    """Return the dtype of bounds: for real numbers the one that kernels compute in, so that bounds that meet are
-    exact."""
+    """Return the dtype of bounds: for real numbers that of the kernels, so that bounds that meet are exact."""
     return np.dtype(np.float32 if element_type.is_real and element_type not in (f64, nf4) else np.float64)
 
 

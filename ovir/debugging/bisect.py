@@ -42,7 +42,7 @@ class Verdict:
 
     within: bool
     tensor: str | None = None
-    """The name of the output that differs most from what is allowed."""
+    """The name of the output that exceeds its tolerance most."""
     comparison: TensorComparison | None = None
     """The comparison of that output."""
     problem: str | None = None
@@ -64,7 +64,7 @@ class Probe(ResultLayer):
     """The beginning of a model up to a layer, and whether its tensors agree."""
 
     count: int
-    """The number of layers of the beginning, without Parameters, Results, Consts and what follows from constants."""
+    """The number of layers of the beginning, without Parameters, Results, Consts and layers computed from constants."""
     verdict: Verdict
     """Whether its outputs agree, as ``within``, and how far they differ."""
 
@@ -488,7 +488,7 @@ class TensorSearch:
         """The part of the suspects, once it is known to differ."""
 
     def run(self, found: Bisection, progress: Progress | None) -> None:
-        """Compare all tensors that the other side has, and enter in ``found`` what follows from them."""
+        """Compare all tensors that the other side has, and enter the conclusions in ``found``."""
         session = Session(self._whole.model, self._side, self._criterion, progress)
         compared = session.run([InputSet(_NAME, lambda: self._whole.feeds)], "cumulative")
         self._collect(session)

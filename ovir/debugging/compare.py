@@ -244,13 +244,13 @@ class Comparison:
 
     @property
     def compared(self) -> str:
-        """Return in words what was compared."""
+        """Describe the comparison in words."""
         words = {"outputs": "outputs", "isolated": "outputs, and layers alone", "cumulative": "outputs and layers"}
         return words[self.mode]
 
     @property
     def verdict(self) -> str:
-        """Return in a few words what was found."""
+        """Describe the result in a few words."""
         return "within tolerance" if self.within else "the other side fails" if self.failed else "beyond tolerance"
 
     @property

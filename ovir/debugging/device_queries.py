@@ -22,7 +22,7 @@ def execute(
     config: Mapping[str, str] | None = None,
     timeout: float | None = None,
 ) -> ExecutedGraph:
-    """Run a model on a device such as ``openvino:CPU``, and return what it executed, with the time of each layer.
+    """Run a model on a device such as ``openvino:CPU``, and return its executed graph, with the time of each layer.
 
     Without ``inputs`` they are random. The first run warms up; the times are those of the second. Raises EngineError if
     the device fails or shows no graph.

@@ -1,4 +1,4 @@
-"""`ovir.prove_edit`: an edited model must compute on random inputs what the original computes."""
+"""`ovir.prove_edit`: an edited model must compute the results of the original on random inputs."""
 
 from __future__ import annotations
 
@@ -337,7 +337,7 @@ class ItemCalls(Side):
 
 
 def _ports_from_data(starts: Iterable[Layer]) -> set[Port]:
-    """Return the tensors that depend on the elements of what these layers give, and not on sizes alone."""
+    """Return the tensors that depend on the elements of these layers' outputs, and not on sizes alone."""
     found: set[Port] = set()
     todo = list(starts)
     while todo:

@@ -1,4 +1,4 @@
-"""The protocol of the other side of a comparison, and what its implementations share."""
+"""The protocol of the other side of a comparison, and the base of its implementations."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class LayerAnswer:
 
 
 class Device(Protocol):
-    """A device that runs models, or what stands for one."""
+    """A device that runs models, or a substitute."""
 
     precision: str | None = None
     """The element type in which the device computes, once it has compiled a model and if it says so."""
@@ -107,7 +107,7 @@ class Device(Protocol):
         """Release the compiled model."""
 
     def close(self) -> None:
-        """Release what the device holds."""
+        """Release the resources of the device."""
 
 
 class Side(Protocol):
@@ -123,7 +123,7 @@ class Side(Protocol):
     partners: Partners | None = None
     """The layers of a second model that correspond to layers of the first one, if there is a second one."""
     accumulates: bool = True
-    """Whether errors of earlier layers are part of what is compared."""
+    """Whether compared values include errors of earlier layers."""
     with_constants: bool = True
     """Whether layers that depend on constants alone are compared."""
     outputs_first: bool = False
@@ -185,7 +185,7 @@ class Side(Protocol):
         return
 
     def close(self) -> None:
-        """Release what the side holds."""
+        """Release the resources of the side."""
         return
 
 
@@ -212,7 +212,7 @@ class Partners:
         return layer if self._to_b is None else self._to_b.get(layer)
 
     def lone_before(self, layer: Layer) -> list[str]:
-        """Return the layers that a layer or its partner reads and that only one model has, and which has it."""
+        """Return descriptions of the layers before a layer or its partner that only one model has."""
         other = self.of(layer)
         if self._to_b is None or other is None:
             return []

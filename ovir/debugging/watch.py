@@ -294,8 +294,8 @@ class Watch(Listener):
         self.inputs: list[tuple[str, str]] = []
         """The model's inputs that have a watched value themselves, each with the condition."""
         self.constants: list[WatchedConstant] = []
-        """The constants that are too large for a type that is watched for overflow, which devices clamp to its range,
-        and those that hold NaN, if that is watched."""
+        """The constants that exceed a type watched for overflow, which devices clamp to its range, and constants with
+        NaN, if NaN is watched."""
         self._largest: dict[Layer, float] = {}
         self._calls: dict[Layer, int] = {}
         self._reported: set[tuple[Layer, Condition]] = set()

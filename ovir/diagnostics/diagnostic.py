@@ -15,7 +15,7 @@ from ovir.diagnostics.wording import escaped, plural, readable
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One fault, or one fact worth knowing: what it is, and where. Fields that are not known are None.
+    """One fault, or one fact worth knowing, and its place. Fields that are not known are None.
 
     ``str(diagnostic)`` is one line, and a second one with the hint, as ``ovir check`` prints it.
     """

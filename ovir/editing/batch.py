@@ -1,4 +1,4 @@
-"""Another number of items in a batch: finds what pins the old number, and lets it follow the inputs.
+"""Another number of items in a batch: finds constants that pin the old number, and lets them follow the inputs.
 
 The model is inferred for a number of items that occurs nowhere else. A tensor that holds items then has one axis that
 has grown in proportion. Where inference fails, or where the items are lost, a constant pins the old number: the target
@@ -200,7 +200,7 @@ def _parameter_shape(port: Port) -> PartialShape:
 
 
 def _state_axes(shape: PartialShape, old: int) -> list[int]:
-    """Return the axes that may hold the items of a variable, or of what a loop hands on."""
+    """Return the axes that may hold the items of a variable, or of a tensor that a loop hands on."""
     if shape.rank is None or shape.rank < 2:
         return []
     return [axis for axis, dim in enumerate(shape) if dim.is_static and dim.lower == old]

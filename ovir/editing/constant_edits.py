@@ -1,4 +1,4 @@
-"""Constants: with other data, or in place of what is known before any run, compressed weights among it."""
+"""Constants: with other data, or in place of values known before any run, such as compressed weights."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class _Needed:
         self.layers |= found
 
     def add_assigns(self, assigns: Iterable[Layer]) -> None:
-        """Add the Assigns of variables that the part reads, with what they depend on, if the part can compute it."""
+        """Add the Assigns of variables that the part reads, with the layers before, if the part can compute them."""
         waiting = list(assigns)
         while True:
             variables = {op.variable_id for layer in self.layers if isinstance(op := layer.operator, ReadValueBase)}

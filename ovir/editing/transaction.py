@@ -19,7 +19,7 @@ from ovir.inference.differences import SHAPES
 from ovir.inference.models import infer_model
 
 _DECLARED = {code.id for code in (*SHAPES, DECLARED_TYPE, OWN_TYPE, INPUT_TYPE, EXCHANGED_INPUTS)}
-"""The codes of differences between what a file declares and what is inferred."""
+"""The codes of differences between the declarations of a file and inference."""
 
 
 class OpenEdits:

@@ -101,7 +101,7 @@ bodies have types of their own."""
 _SHARED = 64
 """Equal constants of at most this many elements are stored once."""
 _COMPUTED = 1 << 16
-"""The number of integers up to which the graph computes what depends on constants only."""
+"""The most integers of a tensor that the graph computes itself if it depends on constants only."""
 NARROW = (u1, u2, u3, u4, u6)
 """Unsigned types whose elements are held in a wider type, of which only the low bits count."""
 

@@ -1,4 +1,4 @@
-"""FakeQuantize in passes over the output, and FakeConvert with a table of what each f16 becomes."""
+"""FakeQuantize in passes over the output, and FakeConvert with a table of the result for each f16."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class Reduced:
 
 
 def pattern(message: str) -> str:
-    """Return a message without numbers, names and what is in brackets."""
+    """Return a message without numbers, names and bracketed parts."""
     text = re.sub(r"'[^']*'|\[[^\]]*\]|\([^)]*\)", "", message)
     return re.sub(r"(?<![A-Za-z0-9])-?[0-9][0-9.e+-]*|\b(?:nan|inf|-inf|True|False)\b", "#", text)
 

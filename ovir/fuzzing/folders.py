@@ -1,4 +1,4 @@
-"""The folder of a finding: the model, its inputs, what was expected, a script that needs no ovir, and a report."""
+"""The folder of a finding: the model, its inputs, the expected outputs, a script that needs no ovir, and a report."""
 
 from __future__ import annotations
 

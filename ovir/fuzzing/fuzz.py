@@ -37,7 +37,7 @@ from ovir.system.files import write_text
 
 _NOT_AGAIN = "not seen again in a new process: an earlier model may have harmed the one before"
 STATE = "fuzz.json"
-"""The file of a folder of findings with what a later call needs to go on."""
+"""The file of a folder of findings with the state from which a later call goes on."""
 _TIMEOUT = 20.0
 
 

@@ -138,7 +138,7 @@ def _environment() -> Environment:
     from jinja2.utils import Namespace
 
     class Generation(Extension):
-        """The tag around what a model has written, which only training looks at."""
+        """The tag around text of the model, which only training looks at."""
 
         tags = {"generation"}  # noqa: RUF012  # as the base class has it
 

@@ -39,7 +39,7 @@ def on_engine(loaded: LoadedModel) -> Runner:
 
 
 class Decoder:
-    """A decoder with what it has seen: in its state, in inputs of past keys and values, or all tokens once more."""
+    """A decoder with its past: in its state, in inputs of past keys and values, or as all tokens once more."""
 
     def __init__(self, model: Model, run: Runner) -> None:
         """Recognize the inputs of the model; raise InputError if it is not a decoder of tokens."""
@@ -121,7 +121,7 @@ def _output(model: Model, name: str) -> int:
 
 
 def _name(port: Port) -> str:
-    """Return the name that says what an input is for."""
+    """Return the name that tells the purpose of an input."""
     known = [name for name in port.names if name in _MAKERS or name.startswith(_PAST)]
     return known[0] if known else port.any_name
 

@@ -172,7 +172,7 @@ _IGNORED: dict[str, Any] = {
     "suppress_tokens": [],
     "begin_suppress_tokens": [],
 }
-"""Settings that change which token is chosen but have no effect here, each with the value that has none anywhere."""
+"""Settings about the choice of tokens that have no effect here, each with the value that has none anywhere."""
 
 
 def stop_texts(name: str, found: object, place: Place | None = None) -> tuple[str, ...]:

@@ -49,7 +49,7 @@ class Generated:
     ignored: dict[str, Any] = field(default_factory=dict)
     """Settings of ``generation_config.json`` about the choice of tokens that had no effect."""
     prompt: str = ""
-    """The text that the tokenizer got: the prompt, or what the chat template made of it."""
+    """The text that the tokenizer got: the prompt, as it is or in the chat template."""
 
     @property
     def tokens_per_second(self) -> float:

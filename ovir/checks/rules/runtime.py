@@ -1,4 +1,4 @@
-"""Rules about what an older OpenVINO release does not support."""
+"""Rules about operations that an older OpenVINO release does not support."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from ovir.system.processes import ChildProcess, ending_of
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The diagnostics of a file, and what its check took, as far as that is known."""
+    """The diagnostics of a file, and the cost of its check, as far as it is known."""
 
     diagnostics: list[Diagnostic]
     seconds: float = 0.0

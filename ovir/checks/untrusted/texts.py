@@ -34,7 +34,7 @@ class Where(NamedTuple):
 
 
 class Texts:
-    """Collects what is wrong with texts. Each kind of fault becomes one diagnostic, at its first place."""
+    """Collects the faults of texts. Each kind of fault becomes one diagnostic, at its first place."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[Code, str], list[tuple[Where, str]]] = {}

@@ -1,4 +1,4 @@
-"""The bytes of an .xml: what its parser would hide from the rules, and what is out of proportion.
+"""The bytes of an .xml: contents that its parser would hide from the rules, or that are out of proportion.
 
 expat reads the file as a stream, so that neither its nesting nor its length takes memory.
 """
@@ -33,7 +33,7 @@ MOST_ELEMENTS = {
 }
 """Elements of one tag. A file with more takes any reader minutes."""
 MOST_OTHERS = 100_000
-"""Elements of all other tags together: those around bodies, and what the runtime information consists of."""
+"""Elements of all other tags together: those around bodies, and those of the runtime information."""
 
 
 def scan(data: bytes, file: str) -> tuple[list[Diagnostic], bool]:

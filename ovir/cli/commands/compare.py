@@ -127,7 +127,7 @@ _FAILED = "the device fails on the whole model, but on no layer alone: `ovir red
 
 
 def _described(found: Comparison, layer: LayerDifference) -> str:
-    """Return a layer with what is wrong with it, in one line."""
+    """Return a layer with its fault, in one line."""
     worst = layer.tensor.worst
     text = f"{layer.type} '{layer.name}' (id {layer.id})"
     if layer.has_bodies:

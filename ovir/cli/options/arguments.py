@@ -162,7 +162,7 @@ def add_shared(parser: argparse.ArgumentParser, *names: str) -> None:
 
 
 def open_model(arguments: argparse.Namespace, **options: Any) -> Model:
-    """Return the model that the arguments name, in the shapes that they give; print what holds to other ones."""
+    """Return the model that the arguments name, in the shapes that they give; print the sizes that constants pin."""
     from ovir.inference.models import reshape_undeclared
     from ovir.inference.pinned_sizes import pinned_sizes
     from ovir.model import read_model
@@ -373,7 +373,7 @@ def write_html(arguments: argparse.Namespace, make: Callable[[], Page]) -> None:
 
 
 def _origin(arguments: argparse.Namespace) -> str:
-    """Return when and how a report is made: what somebody needs who wants to make it again."""
+    """Return the time, versions and command line of a report, which suffice to make it again."""
     import platform
     import shlex
     from datetime import UTC, datetime

@@ -58,7 +58,7 @@ def add_compiling(parser: argparse.ArgumentParser) -> None:
 
 
 def open_runnable(arguments: argparse.Namespace) -> Model:
-    """Return the model that the arguments name, and print what is wrong with it.
+    """Return the model that the arguments name, and print its diagnostics.
 
     Raises InputError for options of another engine, before the model is read, and ModelError without outputs.
     """

@@ -72,7 +72,7 @@ class Requests:
 
 
 def _repeat(number: signal.Signals) -> None:
-    """Send a signal to the main thread, where it ends what waits."""
+    """Send a signal to the main thread, where it ends waiting calls."""
     if hasattr(signal, "pthread_kill"):
         signal.pthread_kill(main_thread().ident or 0, number)
     else:

@@ -200,7 +200,7 @@ class OnnxRuntimePart(Operator):
         return tuple(a if a.dtype == dtype else a.astype(dtype) for a, dtype in zip(found, dtypes, strict=True))
 
     def _placed(self, error: RunError) -> RunError:
-        """Return an error of onnxruntime with the layer whose node it names, and what the user can do."""
+        """Return an error of onnxruntime with the layer whose node it names, and a hint."""
         message = error.diagnostic.message
         named = re.search(r"Name:'([^']*)'", message)
         layer = self._layers.get(named[1]) if named else None
