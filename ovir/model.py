@@ -228,7 +228,7 @@ class Model(LayerGraph):
         remove(self, layer)
 
     def set_batch(self, batch: int | str | Mapping[Any, int | str], *, verify: bool = True) -> ProvenEdit:
-        """Give the model another number of items in a batch, -1 for any, and return what was changed and proven.
+        """Give the model another number of items in a batch, -1 for any, and return the changes and the proof.
 
         Constants that hold the old number, such as targets of Reshape and initial states, follow the inputs then; in
         bodies, too. ``batch`` may be a mapping from inputs, if only these have items. The layout of an input tells the
@@ -244,7 +244,7 @@ class Model(LayerGraph):
         return set_batch(self, batch, verify)
 
     def states_to_inputs(self, *, verify: bool = True) -> ProvenEdit:
-        """Make the states of the model inputs and outputs, and return what was changed and proven.
+        """Make the states of the model inputs and outputs, and return the changes and the proof.
 
         Each ReadValue becomes an input, and its Assign an output, after the others and in the order of their names. A
         variable ``past_key_values.0.keypresent.0.key`` gives the names ``past_key_values.0.key`` and ``present.0.key``,
@@ -257,7 +257,7 @@ class Model(LayerGraph):
         return states_to_inputs(self, verify)
 
     def inputs_to_states(self, pairs: Mapping[str, str] | None = None, *, verify: bool = True) -> ProvenEdit:
-        """Make inputs, and the outputs with their next values, states; return what was changed and proven.
+        """Make inputs, and the outputs with their next values, states; return the changes and the proof.
 
         Args:
             pairs: The name of the output for the name of each input; by default the usual pairs, such as
@@ -271,7 +271,7 @@ class Model(LayerGraph):
         return inputs_to_states(self, pairs, verify)
 
     def fix_input(self, key: str | int | Port, value: ArrayLike, *, verify: bool = True) -> ProvenEdit:
-        """Make a constant of an input, which is no longer an input, and return what was changed and proven.
+        """Make a constant of an input, which is no longer an input, and return the changes and the proof.
 
         The value is converted as in a run, and its shape becomes that of the tensor. ``fold_constants`` then computes
         what follows from it. With ``verify``, the result must agree with the present model on random inputs.
@@ -295,7 +295,7 @@ class Model(LayerGraph):
         return fold(self, decompress, verify)
 
     def simplify(self, *, verify: bool = True) -> ProvenEdit:
-        """Fold constants, leave out layers that have no effect, and return what was changed and proven.
+        """Fold constants, leave out layers that have no effect, and return the changes and the proof.
 
         These are layers whose output equals their input in every run, such as a Pad by zeros; Transposes, reshapes and
         lossless Converts that undo others; reshapes and Converts that another one follows; and layers that compute

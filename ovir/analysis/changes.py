@@ -97,7 +97,7 @@ MADE_BY = frozenset({"MO_version", "Runtime_version", "OpenVINO Runtime"})
 
 @dataclass(frozen=True)
 class DiffOptions:
-    """Rules for what counts as a difference."""
+    """Rules about differences that count."""
 
     ignore_names: bool = False
     tolerance: Tolerance = EXACT

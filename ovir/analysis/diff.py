@@ -93,7 +93,7 @@ class LayerDiff:
 
 @dataclass(frozen=True)
 class Affected:
-    """An output of another element type or shape, because of what its layer reads."""
+    """An output of another element type or shape, because of the inputs of its layer."""
 
     a: Layer
     """The layer in the first model."""

@@ -175,7 +175,7 @@ def operation_of(layer: Layer) -> tuple[str, str]:
 
 
 def settings_of(layer: Layer) -> dict[str, Any]:
-    """Return the attributes that matter for what a layer computes, with defaults for those that the file leaves out.
+    """Return the attributes that affect the outputs of a layer, with defaults for those that the file leaves out.
 
     Unknown attributes of known operations do not count, because readers ignore them; nor do pads where ``auto_pad``
     replaces them, and the place of a constant in the weights. A Parameter in a body has the shape that it is fed.

@@ -75,8 +75,7 @@ class Value:
 
     @cached_property
     def marks(self) -> NDArray[np.int64]:
-        """Return the symbol of each element; without one, ``SIZE`` for what is computed from sizes, 0 for other
-        data."""
+        """Return the symbol of each element; without one, ``SIZE`` for data computed from sizes, 0 for other data."""
         return np.zeros(self.lower.shape, np.int64) if self._marks is None else self._marks
 
     @cached_property

@@ -85,7 +85,7 @@ class _Needed:
                     self.layers |= found
 
     def _before(self, end: Layer) -> tuple[set[Layer], Layer | None]:
-        """Return the layers that ``end`` depends on and that are not needed yet, and a Parameter that is missing."""
+        """Return the layers before ``end`` that are not needed yet, and a missing Parameter."""
         found, _ = trace_back([end], lambda port: port not in self._cut and port.layer not in self.layers)
         for layer in found:
             for port in layer.inputs:

@@ -64,7 +64,7 @@ class Fuzzing:
     unreached: list[str] = field(default_factory=list)
     """The operation versions that were wanted and in no model that was compared."""
     seconds: float = 0.0
-    """The time that it took, with that of earlier calls that it continued."""
+    """The time that it took, with that of the earlier calls."""
     ovir_seconds: float = 0.0
     """The time in which workers made models, ran them in ovir and compared results."""
     target_seconds: float = 0.0

@@ -47,7 +47,7 @@ class Dependent(Protocol):
 
 
 class ConnectedLayers(PublicNames):
-    """The data of a model or a body: its layers, and what is derived from their connections.
+    """The data of a model or a body: its layers, and data derived from their connections.
 
     Only the ports record connections: each input has a source, each output has readers. Everything else (edges, order,
     dead layers, inputs, outputs, the networkx graph) is derived on demand and cached until the next edit.
@@ -469,7 +469,7 @@ class ConnectedLayers(PublicNames):
                 dependent.before_change()
 
     def _clear_derived(self) -> None:
-        """Clear everything that is derived from layers and connections, except what edits keep up to date."""
+        """Clear everything that is derived from layers and connections, except data that edits keep up to date."""
         self._layers = None
         self.needs_inference = True
         for name in ("graph", "inputs", "outputs", "dead_layers", "_numbered", "_by_own_key"):

@@ -23,7 +23,7 @@ def infer_at(model: LayerGraph, chosen: Mapping[Layer, Operator]) -> None:
 
 
 class _ChosenSizes(Engine):
-    """Infers each layer, and keeps what the first inference has found of its outputs."""
+    """Infers each layer, and keeps the first inferred types of its outputs."""
 
     def infer_layer(self, layer: Layer, *, is_body: bool) -> None:
         """Set the types of the outputs of a layer."""

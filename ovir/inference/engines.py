@@ -112,7 +112,7 @@ class Engine:
 
 
 class StrictEngine(Engine):
-    """Reports every contradiction and continues with what is inferred."""
+    """Reports every contradiction and continues with the inferred types."""
 
     def __init__(self, diagnostics: Diagnostics, ir_version: int, *, follow_reported: bool = True) -> None:
         super().__init__(diagnostics, follow_reported=follow_reported)
@@ -307,8 +307,7 @@ class RecoveringEngine(StrictEngine):
         outputs: Types | None,
         found: list[Diagnostic],
     ) -> tuple[Types | None, list[Diagnostic]]:
-        """Infer again with the declared types of doubtful inputs, unless the first outputs agree with what is
-        declared."""
+        """Infer again with the declared types of doubtful inputs, unless the first outputs agree with these."""
         if outputs is not None and self.all_agree(layer, outputs):
             return outputs, found
         if outputs is None and not is_refused:

@@ -196,7 +196,7 @@ def _wrong_field(found: dict[str, Any], types: Mapping[str, Any]) -> str | None:
 
 
 def _row(found: dict[str, Any] | None) -> Row | str:
-    """Return the row of an object, or what is wrong with it.
+    """Return the row of an object, or its fault.
 
     Every path of a row follows from the name of its input, so none leads out of the folder.
     """

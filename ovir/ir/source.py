@@ -165,7 +165,7 @@ def _path_of(file: Any) -> str | None:
 
 
 def _check_doctype(data: bytes, encoding: str | None, name: str | None, diagnostics: Diagnostics) -> None:
-    """Report a DOCTYPE: OpenVINO ignores it, but other readers may fetch what it names.
+    """Report a DOCTYPE: OpenVINO ignores it, but other readers may fetch the files that it names.
 
     Raises ReadError if it declares entities, because the parser would expand them in attributes and no IR needs them.
     Only the part before the root element is parsed here, within the parser's own size limits.

@@ -46,7 +46,7 @@ class Construct:
     last: Release
     reason: str
     rewrite: Callable[[Layer], Changes]
-    """Returns what to change at a layer of these types, nothing if it is not the construct, or calls ``refuse``."""
+    """Returns the changes to a layer of these types, empty if it is not the construct, or calls ``refuse``."""
 
 
 CONSTRUCTS: list[Construct] = []
@@ -71,7 +71,7 @@ def _concerning(kind: str, release: Release) -> list[Construct]:
 
 
 def why_not_lowered(layer: Layer, release: Release) -> NotLowered | None:
-    """Return why a layer cannot be rewritten for a release, with what helps; None if it can or need not be."""
+    """Return the reason why a layer cannot be rewritten for a release, with a hint; None if it can or need not be."""
     newest = newest_opset_for(layer, release)
     try:
         parts = [layer] if not is_newer(layer, newest) else new_layers(decomposed(layer, newest))

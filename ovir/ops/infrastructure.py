@@ -108,7 +108,7 @@ class Const(Operator):
         return self._data
 
     def decoded(self) -> Array:
-        """Return ``data`` without caching what is decoded for this call."""
+        """Return ``data`` without caching the data decoded for this call."""
         if self._data is not None:
             return self._data
         return self.require_known(self.constant_data, "this constant has no data").array()

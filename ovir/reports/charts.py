@@ -189,7 +189,7 @@ def counted(
     height: int = 260,
     note: str = "",
 ) -> Chart:
-    """Return vertical bars of numbers of things; ``texts`` says what each bar counts.
+    """Return vertical bars of numbers of things; ``texts`` names the things of each bar.
 
     The axis of numbers is logarithmic if one bar would hide the others.
     """
@@ -384,7 +384,7 @@ def _by_power(
     height: int = 260,
     note: str = "",
 ) -> Chart:
-    """Return bars of counts by power of two, with counts of what has no power before and after them."""
+    """Return bars of counts by power of two, with counts of numbers without a power before and after them."""
     between = range(min(powers), max(powers) + 1) if powers else range(0)
     bars = [(name, name, count) for name, count in before.items() if count]
     bars += [(f"{2.0**p:.2g}", f"{2.0**p:.3g} to {2.0 ** (p + 1):.3g}", powers.get(p, 0)) for p in between]

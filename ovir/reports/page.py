@@ -146,7 +146,7 @@ class Page:
     verdict: str
     tone: Tone = "plain"
     conclusion: Sequence[str] = ()
-    """Sentences that follow from what was found."""
+    """Sentences that follow from the findings."""
     origin: str = ""
     """Its origin: the date, the versions and the command line."""
     facts: list[Fact] = field(default_factory=list)

@@ -55,7 +55,7 @@ def types_of_run(compiled: CompiledModel, feeds: Mapping[int, Array]) -> dict[Po
 
 
 def run_page(ran: Ran, top: int | None = None) -> Page:
-    """Return the report on a run: times, outputs, inputs and taps with their histograms, and what was watched for.
+    """Return the report on a run: times, outputs, inputs and taps with their histograms, and watched values.
 
     The details of an output have the ``top`` highest scores of each row, if it has rows of scores.
     """

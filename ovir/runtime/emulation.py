@@ -39,7 +39,7 @@ class Emulation:
     """
 
     rounds_outputs = True
-    """Whether what a layer writes needs no rounding where another one reads it."""
+    """Whether the outputs of a layer need no rounding where another one reads them."""
 
     rounds_steps = True
     """Whether the steps inside of a layer are rounded, too, for operations that devices compute in several steps."""

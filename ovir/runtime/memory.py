@@ -132,7 +132,7 @@ def _bytes(port: Port) -> int | None:
 
 
 def _covered(arrays: Iterable[Array]) -> int:
-    """Return the bytes of memory that arrays lie in; what several share counts once."""
+    """Return the bytes of memory that arrays lie in; shared bytes count once."""
     covered, end = 0, 0
     for start, stop in sorted(byte_bounds(array) for array in arrays if array.size):
         covered += max(stop - max(start, end), 0)

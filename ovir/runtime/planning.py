@@ -157,7 +157,7 @@ class _Builder:
         """Slots of constants that decompression has made, or that are made from these."""
         self.independent: set[int] = set()
         self.rounded: dict[tuple[int, tuple[Layer, int] | None], int] = {}
-        """The slots of rounded constants, by the slot of the constant and, if it matters, by what reads it."""
+        """The slots of rounded constants, by the slot of the constant and, if it matters, by its reader."""
 
     def _kept(self, layer: Layer) -> bool:
         return layer.key in self.keep
@@ -217,7 +217,7 @@ class _Builder:
     def _round_constants(
         self, layer: Layer, op: Operator, inputs: tuple[int, ...]
     ) -> tuple[tuple[int, ...], Rounding | None]:
-        """Return the inputs of a step, with rounded constants if the layer is emulated, and what makes of a kernel one
+        """Return the inputs of a step, with rounded constants if the layer is emulated, and a wrapper of its kernel
         that rounds the rest; None if the kernel can stay as it is."""
         steps = self.emulated
         if steps is None or self._is_constant_step(layer, op, steps) or not steps.covers(layer):

@@ -93,7 +93,7 @@ class Content:
         self._pending = array
 
     def replace(self, array: Array | None) -> None:
-        """Take a value that no run has assigned, which therefore outlives a run that fails."""
+        """Take a value that no run has assigned, so that it outlives a failing run."""
         self._value, self._pending, self._room = array, None, None
 
     def commit(self) -> None:
@@ -123,7 +123,7 @@ class Variable:
     __slots__ = ("_content", "_reader", "name")  # setting any other attribute is an error
 
     def __init__(self, name: str, reader: InitialValue, content: Content) -> None:
-        """Show the content of a variable, or what ``reader`` gives as long as there is none."""
+        """Show the content of a variable, or the value of ``reader`` as long as there is none."""
         self.name: str = name
         """The ``variable_id`` of its ReadValue and Assign."""
         self._reader = reader

@@ -27,7 +27,7 @@ class Stage:
         """The number of items to do; 0 if it is not known."""
         self.done = 0
         self.item: object = ""
-        """The item in work: a text, or what the stage counts, such as a layer."""
+        """The item in work: a text, or an item that the stage counts, such as a layer."""
         self.start = perf_counter()
 
     @property

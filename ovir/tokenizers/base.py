@@ -53,7 +53,7 @@ class TokenizerOperator(Operator):
     # ----- inference
 
     def require_inputs(self, inputs: Sequence[TensorType]) -> None:
-        """Raise unless the operation may have this number of inputs, of which the first are what it takes."""
+        """Raise unless the operation may have this number of inputs, and the first have types that it takes."""
         counts = " or ".join(map(str, self.input_counts))
         self.require(len(inputs) in self.input_counts, "{} has {} inputs, got {}", self.type, counts, len(inputs))
         self.require_types(inputs, 0, *self.takes)

@@ -1,4 +1,4 @@
-"""The characters of a text as numbers, and what is known of each character without its neighbors."""
+"""The characters of a text as numbers, and properties of each character without its neighbors."""
 
 from __future__ import annotations
 

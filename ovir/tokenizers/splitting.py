@@ -71,7 +71,7 @@ class _Split(TokenizerOperator):
 
 @register("SpecialTokensSplit", version="extension")
 class SpecialTokensSplit(_Split):
-    """Strings split around matches of a pattern, which are left as they are by what follows.
+    """Strings split around matches of a pattern, which later operations leave as they are.
 
     If the pattern has groups, the match is what its last group has; the rest of the match is dropped.
     Inputs are rows of strings, optionally which strings are left as they are, and the pattern. The last output says
@@ -169,7 +169,7 @@ class RegexSplit(_Split):
         return Memo(split, _MOST_STRINGS)
 
     def _arranged(self, parts: list[tuple[int, int, bool]], length: int) -> Iterator[tuple[int, int]]:
-        """Yield words made of the matches and of what is between them."""
+        """Yield words made of the matches and of the text between them."""
         pending: int | None = None
         for begin, end, is_match in parts:
             delimits = is_match != self.invert

@@ -294,7 +294,7 @@ def _in_order_of_readers(model: Model, constants: set[Layer]) -> list[Layer]:
 
 
 def _split_large(layers: Sequence[Layer], paths: dict[Layer, Path], depth: int = 0) -> None:
-    """Divide what is directly in a group into parts, if it is much, and the same in the groups in it.
+    """Divide the layers directly in a group into parts, if they are many, and the same in the groups in it.
 
     ``layers`` are those in the group, whose path has the length ``depth``.
     """

@@ -109,7 +109,7 @@ class Shown:
     """The graphs that are shown at first; two are shown side by side."""
 
     def query(self) -> str:
-        """Return the part of the address that tells the page what to load."""
+        """Return the part of the address that names the data for the page."""
         data = {
             "uiState": {"paneStates": [pane.to_dict(1 / len(self.panes)) for pane in self.panes]},
             "models": [{"url": f"graphs://{name}/{number}"} for number, name in enumerate(self.models)],

@@ -1,4 +1,4 @@
-"""Executors: our own pools of processes, executors of other libraries, and what differs between them."""
+"""Executors: our own pools of processes, executors of other libraries, and the differences between them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Workers:
         """The number of workers."""
 
     def submit(self, function: Callable[[Any], Any], items: Sequence[Any]) -> Future[list[Answer] | None]:
-        """Submit a task; raise what the executor raises if it cannot take it."""
+        """Submit a task; raise the error of the executor if it rejects it."""
         executor = self._given
         if executor is None:
             if self._pool is None:

@@ -127,7 +127,7 @@ class Tasks(Iterator[Outcome[Item]]):
             raise
 
     def close(self) -> None:
-        """Stop the work; what has not been fetched is lost."""
+        """Stop the work; results that were not fetched are lost."""
         with uninterrupted():
             if not self._workers.is_own:  # the thread of our pool, which is killed, would fail at cancelled ones
                 for future in self._running:

@@ -1,4 +1,4 @@
-"""The terminal: what it can show, its last line, and pages in Markdown."""
+"""The terminal: its abilities, its last line, and pages in Markdown."""
 
 from __future__ import annotations
 

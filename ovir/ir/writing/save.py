@@ -79,7 +79,7 @@ def _prepared(model: G, version: int) -> G:
 
 
 def _require_version_10(model: LayerGraph) -> None:
-    """Raise ModelError for what files of version 10 cannot hold: unknown sizes, and ambiguous names."""
+    """Raise ModelError for contents that files of version 10 cannot hold: unknown sizes, and ambiguous names."""
     found = Diagnostics()
     for port in model.inputs:
         if port.shape.is_dynamic:

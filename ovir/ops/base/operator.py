@@ -83,7 +83,7 @@ class Operator(Traits):
     output_shapes: tuple[PartialShape, ...] = ()
     """The inferred shapes of the outputs."""
     constant_data: object = None
-    """The data of a constant: what the outputs depend on besides attributes and inputs."""
+    """The data of a constant, on which the outputs depend besides attributes and inputs."""
     wiring: Mapping[str, BodyMap] = MappingProxyType({})
     """For an operation with bodies, how each body is joined to the layer's inputs and outputs."""
 
