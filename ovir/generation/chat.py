@@ -151,7 +151,7 @@ def _environment() -> Environment:
 
         def __setitem__(self, name: str, value: Any) -> None:
             if name.startswith("_"):
-                raise SecurityError(f"a namespace takes no name with an underscore, got {name!r}")
+                raise SecurityError(f"a namespace rejects names with an underscore, got {name!r}")
             super().__setitem__(name, value)
 
     def namespace(*args: Any, **kwargs: Any) -> Namespace:

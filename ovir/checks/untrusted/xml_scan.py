@@ -238,7 +238,7 @@ class _Scan:
         self.is_split = True
 
     def _section(self) -> None:
-        message = f"a CDATA section in <{self.path[-1]}>, of which readers make different texts"
+        message = f"a CDATA section in <{self.path[-1]}>, which readers resolve differently"
         self.report(XML_CONSTRUCT, "section", message, "write the text without it")
 
     def _instruction(self, target: str, data: str) -> None:
@@ -247,7 +247,7 @@ class _Scan:
 
     def _doctype(self, name: str, system: str | None, public: str | None, has_declarations: int) -> None:
         if has_declarations:  # nothing of them is expanded here
-            message = "the DOCTYPE has declarations, of which readers make different texts"
+            message = "the DOCTYPE has declarations, which readers resolve differently"
             self.report(NOT_XML, "refused", message, "remove it")
             raise _StopScanError
 
