@@ -107,7 +107,7 @@ def _correlation(both: int, first: int, second: int, neither: int) -> float:
 
 
 def mcnemar(first: int, second: int) -> float:
-    """Return the exact p-value of McNemar's test: how likely at least such a difference is if there is none.
+    """Return the exact p-value of McNemar's test: the probability of at least such a difference if there is none.
 
     The arguments count the trials in which only one of both succeeds.
     """

@@ -419,7 +419,7 @@ class Graph:
         return lists[0] if len(lists) == 1 else self.Concat(*lists, axis=0)
 
     def of_rank(self, tensor: Tensor, rank: int) -> Tensor:
-        """Return a tensor whose rank is known because the operation takes no other."""
+        """Return a tensor whose rank is known because the operation requires it."""
         return tensor if tensor.rank is not None else self.shaped(tensor, [UNKNOWN_SIZE] * rank)
 
     def part(self, data: Tensor, start: Size, stop: Size, axis: int = 0) -> Tensor:

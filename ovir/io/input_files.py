@@ -389,7 +389,7 @@ def _rows(path: str) -> list[tuple[int, list[str]]]:
 
 
 def _values(cells: Sequence[str]) -> Array | None:
-    """Return numbers, None if a cell is none, or if there are none."""
+    """Return numbers, None if a cell is not a number, or if there are none."""
     if not cells:
         return None
     try:

@@ -172,7 +172,7 @@ def _is_torn_head(line: bytes) -> bool:
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:
-    """Return the object of a line, None if it is none."""
+    """Return the object of a line, None if it is not one."""
     try:
         found = parse_json(line)
     except ValueError:
