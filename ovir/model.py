@@ -1,7 +1,7 @@
 """The model that users hold: a graph of layers with the methods that read, infer, build and edit it.
 
-Packages below this module work on ``LayerGraph``. What they make of a graph has the class of that graph, and what they
-make of nothing, as the reader does, has the class that they are given.
+Packages below this module work on ``LayerGraph``. They make graphs of the class of a given graph, and without one,
+as in the reader, of a given class.
 """
 
 from __future__ import annotations
@@ -352,23 +352,23 @@ class Model(LayerGraph):
     ) -> Port:
         """Let the model prepare an input itself, and return the input, whose type and shape are then others.
 
-        What is fed is converted, transposed, resized, its channels are reversed, the mean is subtracted, and it is
+        A fed array is converted, transposed and resized, its channels are reversed, the mean is subtracted, and it is
         divided by the scale, in this order.
 
         Args:
             key: The input, by name or position.
-            element_type: The type of what is fed.
-            layout: The layout of what is fed, such as ``"NHWC"``.
+            element_type: The type of fed arrays.
+            layout: The layout of fed arrays, such as ``"NHWC"``.
             model_layout: The layout that the model takes: by default the one that its file records, or else NCHW for
                 inputs of rank 4.
-            resize: The mode of Interpolate that resizes images to what the model takes: ``"linear"``, ``"nearest"``,
+            resize: The mode of Interpolate that resizes images for the model: ``"linear"``, ``"nearest"``,
                 ``"cubic"``, ``"bilinear_pillow"`` or ``"bicubic_pillow"``.
             size: A height and a width that images have before they are resized; by default any.
             reverse_channels: Whether the order of the channels is reversed.
             mean: One number, or one for each channel.
             scale: One number, or one for each channel.
 
-        Raises InputError for what does not fit the input.
+        Raises InputError for arguments that do not fit the input.
         """
         from ovir.editing.preprocessing import Preprocessing, preprocess
 
@@ -378,7 +378,7 @@ class Model(LayerGraph):
     def strip_rt_info(self) -> None:
         """Remove all runtime information of the model, its layers, ports and bodies.
 
-        This includes what other programs act on, such as layouts and the marks of compressed weights.
+        This includes entries that other programs act on, such as layouts and the marks of compressed weights.
         """
         from ovir.editing.model_edits import strip_rt_info
 

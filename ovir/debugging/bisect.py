@@ -251,7 +251,7 @@ def bisect(
         against: The other side, as for ``ovir.compare``.
         inputs: One set of inputs as in a run, a list of mappings, the path of an .npz, of a folder of them, or a
             pattern such as ``data/**/*.npz``. By default, recorded inputs, or random ones.
-        samples: How many sets of random inputs.
+        samples: The number of sets of random inputs.
         seed: The seed of random inputs.
             The layer is looked for with the first set for which something differs.
         device: The device on which a second model runs; by default it runs in ovir.

@@ -448,11 +448,11 @@ def compare(
             or the path of an .xml), or recorded tensors by name (a mapping, or the path of an .npz).
         inputs: One set of inputs as in a run, a list of mappings, the path of an .npz, of a folder of them, or a
             pattern such as ``data/**/*.npz``. By default, recorded inputs, or random ones.
-        samples: How many sets of random inputs.
+        samples: The number of sets of random inputs.
         seed: The seed of random inputs.
         device: The device on which a second model runs; by default it runs in ovir.
         config: Properties of the device.
-        mode: How layers are compared: ``isolated`` runs each layer alone with the inputs that it has in ovir,
+        mode: The comparison of layers: ``isolated`` runs each layer alone with the inputs that it has in ovir,
             ``cumulative`` compares the tensors between layers as errors add up.
         rtol: The relative tolerance. By default the tolerance of a tensor follows from its element type and how many
             numbers are summed up. Integers must be equal.

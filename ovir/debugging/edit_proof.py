@@ -87,7 +87,7 @@ def prove_edit(
             here are the same for all items. An output that depends on the items must have an axis for them.
         states: For an edit that makes variables inputs and outputs, or the other way round: the names of the input and
             the output by the id of the variable. The values are handed on from call to call.
-        samples: How many sets of inputs; by default 3, or 5 calls in a row of a model with variables of fixed shapes
+        samples: Number of sets of inputs; by default 3, or 5 calls in a row of a model with variables of fixed shapes
             and for ``states``, and fewer if they take more than 10 seconds.
         seed: The seed of the inputs.
 

@@ -346,7 +346,7 @@ class _ModelExporter(_LayersExporter):
             self._block(port.layer, reason)
 
     def _outputs(self, wanted: Sequence[tuple[Tensor, str]], taken: Sequence[Tensor]) -> list[Tensor]:
-        """Return tensors under the names of outputs. What is an input, an initializer or another output is copied."""
+        """Return tensors under the names of outputs. An input, an initializer or another output is copied."""
         graph = self.graph
         used = {t.value for t in taken}
         found = []

@@ -123,7 +123,7 @@ class Graph:
     that onnxruntime has no kernel for, are cast to a wider type, and the results are cast back. Operators with several
     outputs: ``graph.node("TopK", data, 5, outputs=2)``. Raise ``NotExportable`` for what the opset lacks.
 
-    Sizes are tensors of i64 with shape [1]. What is computed of known ones is a constant, so that an exporter needs no
+    Sizes are tensors of i64 with shape [1]. Those computed from known ones are constants, so that an exporter needs no
     other formula for sizes that only a run shows.
     """
 

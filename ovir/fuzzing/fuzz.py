@@ -126,12 +126,12 @@ def fuzz(
             function is called with the path of an .xml and a list of arrays, and returns the arrays of the outputs.
             NotImplementedError says that it does not support a model.
         config: Properties of the device. By default OpenVINO's CPU computes in f32.
-        time: How many seconds models are made. Without ``time`` and ``models``, 60.
-        models: How many models are made.
+        time: The seconds in which models are made. Without ``time`` and ``models``, 60.
+        models: The number of models to make.
         seed: The number of the first model; each number stands for one model.
         ops: A regular expression for operation versions such as ``Gather-8``; models then have one such operation each.
         types: The element types of inputs and constants, apart from those of indices and masks; by default all.
-        workers: How many models are in work at the same time; a function must then be able to run in several threads.
+        workers: The number of models in work at the same time; a function must then be able to run in several threads.
         timeout: The seconds that one request to a device may take before it counts as a hang.
         output: A folder to which each finding is saved as a folder of its own.
         known: A file with a signature on each line, which are not findings.

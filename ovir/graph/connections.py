@@ -162,7 +162,7 @@ class ConnectedLayers(PublicNames):
     ) -> Self:
         """Return a model of exactly these layers, with the connections that they have; it is not inferred.
 
-        The layers have distinct ids and are made by hand or read from a file. Those that the functions of an opset make
+        The layers have distinct ids and are made by hand or read from a file. Layers from the functions of an opset
         are not connected in both directions: ``Model(results, parameters)`` takes them. Use ``connect`` for what is not
         connected yet, and then ``infer_shapes``.
 

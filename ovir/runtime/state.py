@@ -99,7 +99,7 @@ class Content:
     def commit(self) -> None:
         """Make the pending array the value."""
         if self._pending is not None:
-            # What shares memory with a value that grows is not written to.
+            # An array that shares memory with a growing value is not written to.
             self._spare = self._value if self._value is not None and self._value.base is None else None
             self._value = self._pending
         self.roll_back()

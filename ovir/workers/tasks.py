@@ -1,6 +1,6 @@
 """Tasks: a function applied to many items by the workers of an executor, a few at a time.
 
-Scheduling is left to the executor. What is added here: items are taken as results are fetched, in order or not; a task
+Scheduling is left to the executor. Added here: items are taken as results are fetched, in order or not; a task
 that is lost with its worker runs once more, alone; and items of a session wait for each other.
 """
 

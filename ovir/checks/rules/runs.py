@@ -1,6 +1,6 @@
 """Rules about the cost of a run, for untrusted files, and the rule about endless loops, for all files.
 
-They look at the model for certain sizes of its inputs; see ``Context.choose_sizes``. What is still unknown counts as
+They look at the model for certain sizes of its inputs; see ``Context.choose_sizes``. An unknown size counts as
 its upper bound.
 """
 

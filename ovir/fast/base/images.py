@@ -1,6 +1,6 @@
 """Images whose channels are the fastest axis in memory (N, H, W, C), for 1 to 3 spatial axes, and their windows.
 
-The windows of an image are a strided view of it. What convolutions share lies here, too: the type of their products,
+The windows of an image are a strided view of it. Parts shared by convolutions lie here, too: the type of their products,
 and copies of their filters.
 """
 
