@@ -108,7 +108,7 @@ def _listed(value: Any, element_type: ElementType | None) -> Array:
 
 
 def _require_range(items: Sequence[int], element_type: ElementType | None) -> None:
-    """Raise ValueError unless integers, some of which exceed i64, are values of u64, and that is the wanted type."""
+    """Raise ValueError unless u64 is the wanted type and holds these integers, some of which exceed i64."""
     least, largest = min(items), max(items)
     if largest >= 1 << 64 or least < -(1 << 63):
         raise ValueError(f"{largest if largest >= 1 << 64 else least} exceeds the 64 bits of integers")

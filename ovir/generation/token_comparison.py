@@ -40,7 +40,7 @@ class TokenDifference:
 
 @dataclass
 class TokenComparison:
-    """The steps of two decoders that are fed with the same tokens, those that the first one chooses."""
+    """The steps of two decoders that both get the tokens chosen by the first one."""
 
     against: str
     """The other decoder: a device, or the path of a folder."""
