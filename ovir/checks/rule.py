@@ -77,7 +77,7 @@ class Context(Document[Model]):
 
     def choose_sizes(self) -> None:
         """Infer the model for the sizes that a caller may choose: of each size of an input or a variable that is not
-        known, the upper bound, or where it is open, 1 or the lower bound. Large tensors are then the file's."""
+        known, the upper bound, or where it is open, 1 or the lower bound. Large tensors are due to the file then."""
         shapes: dict[Any, PartialShape] = {
             index: greatest(port.layer.operator.shape)
             for index, port in enumerate(self.model.inputs)

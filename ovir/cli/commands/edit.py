@@ -146,7 +146,7 @@ def fix_input(model: Model, text: str, verify: bool) -> Report:
 
 
 def _about_compression(layer: Layer) -> Callable[[Layer], str]:
-    """Return a function that notes that a constant with new data was stored differently or is still decompressed."""
+    """Return a function that makes a note: a constant with new data was stored differently or is still decompressed."""
     if not layer.outputs or (chain := constant_layers(layer)) is None:
         return lambda constant: ""
     stored, bytes_before = compression_of(layer.outputs[0]), sum(map(_bytes, chain))

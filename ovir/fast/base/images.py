@@ -1,7 +1,7 @@
 """Images whose channels are the fastest axis in memory (N, H, W, C), for 1 to 3 spatial axes, and their windows.
 
-The windows of an image are a strided view of it. The type of products in convolutions, and copies of their filters, are here,
-too.
+The windows of an image are a strided view of it. The type of products in convolutions and copies of their
+filters are here, too.
 """
 
 from __future__ import annotations
