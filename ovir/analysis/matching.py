@@ -274,7 +274,7 @@ def _bytes(array: Array) -> bytes:
 
 NONE = -1
 _ROUNDS = 8
-"""The repeated comparisons of the remaining layers, whose surroundings become known by matches in between."""
+"""The number of comparisons of the remaining layers, whose surroundings become known by matches in between."""
 _RADII = (4, 2, 1)
 _EXACT, _ROUGH, _UNSURE = 2, 3, 2
 """Ranks of candidates of different names: equal meaning, equal type; the addition if others are like them."""
