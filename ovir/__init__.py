@@ -76,7 +76,7 @@ _ELSEWHERE = {
     "AsyncInferQueue": "ovir.map",
     "convert_model": "openvino.convert_model, and then ovir.read_model for the file that openvino.save_model writes",
 }
-"""How ovir does what a name of OpenVINO's module does."""
+"""The counterparts in ovir of names of OpenVINO's module."""
 
 
 def __getattr__(name: str) -> "Any":

@@ -14,7 +14,7 @@ from ovir.runtime.emulation import Emulation
 
 
 class Engine(NamedTuple):
-    """What compiles a model, the options that only it supports, and the packages that it needs, after their extra."""
+    """A compiler of models, the options that only it supports, and the packages that it needs, after their extra."""
 
     compile: Callable[..., CompiledModel]
     options: tuple[str, ...]

@@ -1,7 +1,7 @@
 """The model that users hold: a graph of layers with the methods that read, infer, build and edit it.
 
-Packages below this module work on ``LayerGraph``. What they make of a graph has the class of that graph, and what they
-make of nothing, as the reader does, has the class that they are given.
+Packages below this module work on ``LayerGraph``. They make graphs of the class of a given graph, and without one,
+as in the reader, of a given class.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ class Model(LayerGraph):
         in the new layers that it depends on. Inputs that are not connected, or that read a new Parameter, read what
         the inputs of the old layer read. Outputs without names get the names of the old ones. The layers that only fed
         the old one remain; see ``prune``. An input of the model cannot be replaced by another Parameter, nor an output
-        by a layer that is no Result.
+        by a layer that is not a Result.
         """
         from ovir.editing.layer_edits import replace
 
@@ -228,7 +228,7 @@ class Model(LayerGraph):
         remove(self, layer)
 
     def set_batch(self, batch: int | str | Mapping[Any, int | str], *, verify: bool = True) -> ProvenEdit:
-        """Give the model another number of items in a batch, -1 for any, and return what was changed and proven.
+        """Give the model another number of items in a batch, -1 for any, and return the changes and the proof.
 
         Constants that hold the old number, such as targets of Reshape and initial states, follow the inputs then; in
         bodies, too. ``batch`` may be a mapping from inputs, if only these have items. The layout of an input tells the
@@ -244,7 +244,7 @@ class Model(LayerGraph):
         return set_batch(self, batch, verify)
 
     def states_to_inputs(self, *, verify: bool = True) -> ProvenEdit:
-        """Make the states of the model inputs and outputs, and return what was changed and proven.
+        """Make the states of the model inputs and outputs, and return the changes and the proof.
 
         Each ReadValue becomes an input, and its Assign an output, after the others and in the order of their names. A
         variable ``past_key_values.0.keypresent.0.key`` gives the names ``past_key_values.0.key`` and ``present.0.key``,
@@ -257,7 +257,7 @@ class Model(LayerGraph):
         return states_to_inputs(self, verify)
 
     def inputs_to_states(self, pairs: Mapping[str, str] | None = None, *, verify: bool = True) -> ProvenEdit:
-        """Make inputs, and the outputs with their next values, states; return what was changed and proven.
+        """Make inputs, and the outputs with their next values, states; return the changes and the proof.
 
         Args:
             pairs: The name of the output for the name of each input; by default the usual pairs, such as
@@ -271,7 +271,7 @@ class Model(LayerGraph):
         return inputs_to_states(self, pairs, verify)
 
     def fix_input(self, key: str | int | Port, value: ArrayLike, *, verify: bool = True) -> ProvenEdit:
-        """Make a constant of an input, which is no longer an input, and return what was changed and proven.
+        """Make a constant of an input, which is no longer an input, and return the changes and the proof.
 
         The value is converted as in a run, and its shape becomes that of the tensor. ``fold_constants`` then computes
         what follows from it. With ``verify``, the result must agree with the present model on random inputs.
@@ -281,7 +281,7 @@ class Model(LayerGraph):
         return fix_input(self, key, value, verify)
 
     def fold_constants(self, *, decompress: bool = False, verify: bool = True) -> ProvenEdit:
-        """Replace what is known before any run by constants; return these, with what was changed and proven.
+        """Replace values that are known before any run by constants; return these, with the changes and the proof.
 
         The values are the same as in runs, which leave out what takes too much memory or time. Weights stay compressed
         unless ``decompress`` is True. Shapes that follow from the present shapes of the inputs become constants too:
@@ -295,7 +295,7 @@ class Model(LayerGraph):
         return fold(self, decompress, verify)
 
     def simplify(self, *, verify: bool = True) -> ProvenEdit:
-        """Fold constants, leave out layers that have no effect, and return what was changed and proven.
+        """Fold constants, leave out layers that have no effect, and return the changes and the proof.
 
         These are layers whose output equals their input in every run, such as a Pad by zeros; Transposes, reshapes and
         lossless Converts that undo others; reshapes and Converts that another one follows; and layers that compute
@@ -352,23 +352,23 @@ class Model(LayerGraph):
     ) -> Port:
         """Let the model prepare an input itself, and return the input, whose type and shape are then others.
 
-        What is fed is converted, transposed, resized, its channels are reversed, the mean is subtracted, and it is
+        A fed array is converted, transposed and resized, its channels are reversed, the mean is subtracted, and it is
         divided by the scale, in this order.
 
         Args:
             key: The input, by name or position.
-            element_type: The type of what is fed.
-            layout: The layout of what is fed, such as ``"NHWC"``.
+            element_type: The type of fed arrays.
+            layout: The layout of fed arrays, such as ``"NHWC"``.
             model_layout: The layout that the model takes: by default the one that its file records, or else NCHW for
                 inputs of rank 4.
-            resize: The mode of Interpolate that resizes images to what the model takes: ``"linear"``, ``"nearest"``,
+            resize: The mode of Interpolate that resizes images for the model: ``"linear"``, ``"nearest"``,
                 ``"cubic"``, ``"bilinear_pillow"`` or ``"bicubic_pillow"``.
             size: A height and a width that images have before they are resized; by default any.
             reverse_channels: Whether the order of the channels is reversed.
             mean: One number, or one for each channel.
             scale: One number, or one for each channel.
 
-        Raises InputError for what does not fit the input.
+        Raises InputError for arguments that do not fit the input.
         """
         from ovir.editing.preprocessing import Preprocessing, preprocess
 
@@ -378,7 +378,7 @@ class Model(LayerGraph):
     def strip_rt_info(self) -> None:
         """Remove all runtime information of the model, its layers, ports and bodies.
 
-        This includes what other programs act on, such as layouts and the marks of compressed weights.
+        This includes entries that other programs act on, such as layouts and the marks of compressed weights.
         """
         from ovir.editing.model_edits import strip_rt_info
 

@@ -31,7 +31,7 @@ from ovir.runtime.decompression import ConstantWeights
 
 @dataclass(frozen=True)
 class DataDifference:
-    """How the elements of two constants of one shape differ."""
+    """The differences between the elements of two constants of one shape."""
 
     elements: int
     """The number of elements of each of them."""
@@ -55,7 +55,7 @@ class Change:
     what: str
     """The kind of the change, such as ``attribute``, ``input`` or ``constant``; docs/python.md lists all."""
     name: str = ""
-    """Which one of them: the name of the attribute, the number of the input or output, the key in rt_info."""
+    """The one that changed: the name of the attribute, the number of the input or output, the key in rt_info."""
     old: Any = None
     """The earlier value: a string, number, boolean or list; None for nothing."""
     new: Any = None
@@ -97,7 +97,7 @@ MADE_BY = frozenset({"MO_version", "Runtime_version", "OpenVINO Runtime"})
 
 @dataclass(frozen=True)
 class DiffOptions:
-    """Rules for what counts as a difference."""
+    """Rules about differences that count."""
 
     ignore_names: bool = False
     tolerance: Tolerance = EXACT

@@ -55,7 +55,7 @@ class LayerDiff:
     b: Layer | None
     """The layer in the second model; None if it was removed."""
     changes: tuple[Change, ...] = ()
-    """What differs between ``a`` and ``b``."""
+    """The differences between ``a`` and ``b``."""
     sources: tuple[str, ...] = ()
     """For a layer that was added, removed or moved: the keys of the layers that it reads, except constants."""
     readers: tuple[str, ...] = ()
@@ -93,7 +93,7 @@ class LayerDiff:
 
 @dataclass(frozen=True)
 class Affected:
-    """An output of another element type or shape, because of what its layer reads."""
+    """An output of another element type or shape, because of the inputs of its layer."""
 
     a: Layer
     """The layer in the first model."""

@@ -107,7 +107,7 @@ def dependences(
 
 
 class _Search:
-    """A search for what the outputs of one layer depend on, by inference with some variables fixed."""
+    """A search for the variables that determine a layer's outputs, by inference with some of them fixed."""
 
     def __init__(
         self, op: Operator, inputs: Sequence[Given], samples: Mapping[int, Sample], ranks: Sequence[int]

@@ -107,7 +107,7 @@ def _correlation(both: int, first: int, second: int, neither: int) -> float:
 
 
 def mcnemar(first: int, second: int) -> float:
-    """Return the exact p-value of McNemar's test: how likely at least such a difference is if there is none.
+    """Return the exact p-value of McNemar's test: the probability of at least such a difference if there is none.
 
     The arguments count the trials in which only one of both succeeds.
     """
@@ -187,12 +187,12 @@ def _nonzero(value: float) -> float:
 
 @dataclass(frozen=True)
 class ClassAccuracy:
-    """How a class of the labels is recognized."""
+    """The accuracy for a class of the labels."""
 
     number: int
     samples: int
     right: int
-    """How many of them have the highest score for this class."""
+    """The number of them with the highest score for this class."""
     instead: tuple[int, int] | None
     """The class that most of the others are taken for, and how many."""
 
@@ -313,7 +313,7 @@ class ScoreDifference:
     value: float | None
     interval: Interval | None
     p_value: float | None
-    """How likely at least such a difference is if there is none."""
+    """The probability of at least such a difference if there is none."""
     test: str
     only_first: int | None = None
     """For shares: the number of samples that only the first model has right."""

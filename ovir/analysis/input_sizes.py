@@ -32,7 +32,7 @@ PATIENCE = 6
 
 @dataclass(frozen=True)
 class NarrowTensor:
-    """An axis of a tensor that is smaller than what a window, stride or resize needs to have an effect."""
+    """An axis of a tensor that is too small for a window, stride or resize to have an effect."""
 
     layer: Layer
     axis: int
@@ -66,12 +66,12 @@ def about_narrow(found: Sequence[NarrowTensor]) -> Iterator[Diagnostic]:
     """Yield one warning about tensors that are too small for the layers that read them, if there are any."""
     if found:
         others = and_others(len({item.layer for item in found}) - 1, "more layer")
-        message = f"{found[0]}: its result hardly depends on what it computes{others}"
+        message = f"{found[0]}: its result hardly depends on its kernel or attributes{others}"
         yield diagnose(NARROW_TENSOR, message, found[0].layer.place, hint="give larger inputs, or sizes with --shape")
 
 
 def narrow_axes(layer: Layer, shape: Sequence[int]) -> Iterator[NarrowTensor]:
-    """Yield the dynamic axes of the first input that are too small for a layer if it has this shape."""
+    """Yield the dynamic axes of a layer's first input that would be too small with this shape."""
     if layer.operator is None or not layer.inputs or not shape:
         return
     for axis, needed in layer.operator.least_sizes([port.type for port in layer.inputs]).items():
@@ -88,7 +88,7 @@ def with_sizes(model: Model) -> tuple[Model, ChosenSizes]:
 
 
 def fix_shapes(model: Model, given: Mapping[int, ShapeLike] | None = None) -> ChosenSizes:
-    """Give every input a static shape and return what was chosen.
+    """Give every input a static shape and return the choices.
 
     ``given`` are shapes that the caller has chosen. The first axis becomes 1 and others 8, or the size that a given
     input has on that axis; if inference rejects that, each dynamic dimension becomes the first of ``SIZES`` that it
@@ -289,7 +289,7 @@ def _enlarge(
 
 
 def _lack(narrow: Sequence[NarrowTensor]) -> tuple[int, int]:
-    """Return how many tensors are too small, and how many elements they lack."""
+    """Return the number of tensors that are too small, and of elements that they lack."""
     return len(narrow), sum(item.needed - item.size for item in narrow)
 
 

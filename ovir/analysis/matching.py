@@ -84,8 +84,8 @@ class GraphSignatures:
         self.rough = [interner[self._rough(i)] for i in range(len(self.layers))]
 
     def _is_constant(self, i: int) -> bool:
-        """Return whether a layer is a constant or decompresses constants; what else is computed from constants is
-        compared layer by layer."""
+        """Return whether a layer is a constant or decompresses constants; other layers computed from constants are
+        compared one by one."""
         op, sources = self.layers[i].operator, self.sources[i]
         if isinstance(op, Const):
             return True
@@ -175,7 +175,7 @@ def operation_of(layer: Layer) -> tuple[str, str]:
 
 
 def settings_of(layer: Layer) -> dict[str, Any]:
-    """Return the attributes that matter for what a layer computes, with defaults for those that the file leaves out.
+    """Return the attributes that affect the outputs of a layer, with defaults for those that the file leaves out.
 
     Unknown attributes of known operations do not count, because readers ignore them; nor do pads where ``auto_pad``
     replaces them, and the place of a constant in the weights. A Parameter in a body has the shape that it is fed.
@@ -274,10 +274,10 @@ def _bytes(array: Array) -> bytes:
 
 NONE = -1
 _ROUNDS = 8
-"""How often the layers that remain are compared again, because matches in between made their surroundings known."""
+"""The number of comparisons of the remaining layers, whose surroundings become known by matches in between."""
 _RADII = (4, 2, 1)
 _EXACT, _ROUGH, _UNSURE = 2, 3, 2
-"""Ranks of candidates of different names: equal meaning, equal type; what is added if there are others like them."""
+"""Ranks of candidates of different names: equal meaning, equal type; the addition if others are like them."""
 _TRUSTED = 0.9
 """The share of names that agree with the structure from which on they are trusted."""
 
@@ -422,7 +422,7 @@ class Matching:
 
     def _is_plausible(self, i: int, j: int) -> bool:
         """Return whether two layers of one name may be one layer that has changed: they have the same type, or both are
-        what the model reads of a constant. The stored numbers of a compressed constant are not the constant."""
+        the constant as the model reads it. The stored numbers of a compressed constant are not the constant."""
         if self.a.is_constant[i] and self.b.is_constant[j] and self.a.is_weight[i] != self.b.is_weight[j]:
             return False
         same_type = self.a.layers[i].type == self.b.layers[j].type

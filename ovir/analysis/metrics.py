@@ -164,7 +164,7 @@ def score_rows(output: Array) -> Array:
 
 
 def _row_length(array: Array) -> int | None:
-    """Return the length of the last axis, without axes of size 1 at the end; None if it is no row of scores."""
+    """Return the length of the last axis, without axes of size 1 at the end; None if it is not a row of scores."""
     length = next((size for size in reversed(array.shape) if size != 1), 1)
     return length if length > 1 and array.size else None
 

@@ -19,7 +19,7 @@ from ovir.runtime.inputs import Feeds
 from ovir.system.progress import counted
 
 WARM_UP = 3
-"""Runs before those that are timed, in which steps bind themselves to shapes that come again."""
+"""Runs before the timed ones, in which steps bind themselves to shapes that come again."""
 
 
 @dataclass(frozen=True)

@@ -22,13 +22,13 @@ from ovir.diagnostics.wording import did_you_mean, plural, shown
 
 
 class SetMetric(MetricBase):
-    """A metric of a set of inputs: what it takes of each input is kept, and the value follows from all of them."""
+    """A metric of a set of inputs: it keeps data of each input, and the value follows from all of them."""
 
     is_share = False
     higher_is_better = True
 
     def item(self, output: Array, label: Array) -> Any:
-        """Return what the metric keeps of an input; raise InputError if the label does not match the output."""
+        """Return the data of an input for the metric; raise InputError if the label does not match the output."""
         raise NotImplementedError
 
     def value(self, items: Sequence[Any]) -> float:
@@ -44,7 +44,7 @@ class SetMetric(MetricBase):
 
 SIDES = ("x1", "y1", "x2", "y2")
 COLUMNS = (*SIDES, "class", "score", "image", "_")
-"""What a column of detections may hold: sides of a box, its class and score, the number of its image, or nothing."""
+"""The possible columns of detections: sides of a box, its class and score, the number of its image, or nothing."""
 _BY_WIDTH = {
     5: (*SIDES, "score"),
     6: ("class", "score", *SIDES),  # MatrixNms and MulticlassNms
@@ -67,12 +67,12 @@ class AveragePrecision(SetMetric):
     thresholds: tuple[float, ...]
     """The overlaps, as intersection over union, from which on a box is found; the mean over all is reported."""
     columns: tuple[str, ...] | None = None
-    """What the columns of the output hold; None: what the operations of OpenVINO return with so many columns."""
+    """The columns of the output; None: those that the operations of OpenVINO return in so many columns."""
     size: tuple[float, float] = (1.0, 1.0)
     """Width and height by which boxes of the output are divided to have the unit of the labels."""
 
     def item(self, output: Array, label: Array) -> dict[int, dict[str, Any] | None]:
-        """Return by class which detections of an input match which boxes of the label."""
+        """Return by class the matches of an input's detections with boxes of the label."""
         found, classes, scores = self._detections(output)
         boxes = _label_rows(label)
         truths = [
@@ -144,7 +144,7 @@ def parse_columns(text: str) -> tuple[str, ...]:
     columns = tuple(part.strip() for part in text.split(","))
     wrong = [name for name in columns if name not in COLUMNS]
     if wrong:
-        raise ValueError(f"'{wrong[0]}' is none of {', '.join(COLUMNS)}")
+        raise ValueError(f"'{wrong[0]}' is not one of {', '.join(COLUMNS)}")
     counts = Counter(name for name in columns if name != "_")
     if twice := [name for name, count in counts.items() if count > 1]:
         raise ValueError(f"'{twice[0]}' is given twice")
@@ -187,7 +187,7 @@ class MeanIou(SetMetric):
     name = "miou"
 
     def item(self, output: Array, label: Array) -> Counter[tuple[int, int]]:
-        """Return how many pixels of a class in the label have a class in the output."""
+        """Return the number of pixels with a class in the label and a class in the output."""
         truth = _class_map("label", label)
         found = _class_map("output", output)
         if found.shape != truth.shape:

@@ -171,7 +171,7 @@ def layer_macs(layer: Layer) -> Dimension | None:
 
 
 _PARAMETERS = ("conversion_parameters", "cli_parameters")
-"""Where a converter records its options; the second in files of version 10."""
+"""The entries with a converter's options; the second in files of version 10."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""How far two tensors differ, and whether that is within tolerance."""
+"""The differences between two tensors, and whether these are within tolerance."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MANTISSA, _EXPONENTS, _BIAS = 52, 1 << 11, 1023  # of f64, without the sign: er
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far a value may be from its reference: ``atol + rtol * (|reference| + typical)``.
+    """The allowed error of a value: ``atol + rtol * (|reference| + typical)``.
 
     ``typical`` is the root mean square of the reference tensor, because the rounding error of a sum depends on the size
     of its terms and not on the size of the sum. If both numbers are 0, elements must be equal.
@@ -76,7 +76,7 @@ _ROOM = 8  # the largest error of many elements, in units of the typical one
 
 
 SIDES = ("in the other model", "in the first")
-"""Where the compared values and their references come from if these are two models."""
+"""The sources of the compared values and of their references if these are two models."""
 DIFFERENCES = ("max. abs. difference", "SQNR (dB)", "elements beyond")
 """The heads of the cells of a comparison."""
 
@@ -116,9 +116,9 @@ class TensorComparison:
     lone: int = 0
     """Number of positions at which NaN or an infinity has no equal on the other side."""
     problem: str | None = None
-    """What prevents a comparison of elements, such as different shapes."""
+    """The reason why elements cannot be compared, such as different shapes."""
     errors: dict[int, int] | None = None
-    """How many elements have an absolute error from ``2**power`` to ``2**(power + 1)``, by power; None unless they were
+    """Number of elements with absolute errors from ``2**power`` to ``2**(power + 1)``, by power; None unless they were
     to be counted. Elements without an error are not among them."""
 
     @property
@@ -342,7 +342,7 @@ LIMITS = {
 
 @dataclass(frozen=True)
 class Criterion:
-    """What decides whether tensors agree.
+    """The rule by which tensors agree or differ.
 
     Without ``rtol`` and ``atol``, the tolerance follows from element type, reduction length and number of layers. With
     one of them, the other is 0. Integers, booleans and strings must be equal, except that ``atol`` applies to integers,

@@ -21,7 +21,7 @@ class Stats:
     maximum: float | int | None = None
     mean: float | None = None
     nonfinite: int = 0
-    """How many values are NaN or infinite."""
+    """The number of NaN and infinite values."""
 
 
 def stats(array: Array) -> Stats:
@@ -81,7 +81,7 @@ class Range:
     minimum: float | int | None = None
     maximum: float | int | None = None
     nonfinite: int = 0
-    """How many values were NaN or infinite."""
+    """The number of NaN and infinite values."""
     _sum: float = 0.0
     _count: int = 0
 

@@ -1,4 +1,4 @@
-"""The arguments of the functions that create layers, made from what the classes of the operations declare.
+"""The arguments of the functions that create layers, made from the declarations of the operations' classes.
 
 A function takes the required inputs, required attributes, optional inputs and optional attributes of its operation, in
 this order, unless OpenVINO's function has other names, another order or other defaults. Then ``arguments`` of the class

@@ -65,7 +65,7 @@ class _BodyLayer(Layer):
         return len(self.inputs) - 1
 
     def _parameter(self, call: Call, key: str, parameter: LayerOrPort) -> int:
-        """Return the position of a Parameter of a body; InputError if it is none, or is fed already."""
+        """Return the position of a Parameter of a body; InputError if it is not one, or is fed already."""
         layer = parameter.layer if isinstance(parameter, Port) else parameter
         places = {port.layer: index for index, port in enumerate(self._body(call, key).inputs)}
         if not isinstance(layer, Layer) or layer not in places:

@@ -342,7 +342,7 @@ def _names(names: frozenset[str]) -> str | frozenset[str] | None:
 
 
 def kept_info(layer: Layer) -> dict[str, Any]:
-    """Return the runtime information that matters for what the layer means, as ``rt_info`` takes it."""
+    """Return the runtime information that matters for the meaning of the layer, as ``rt_info`` takes it."""
     found: dict[str, Any] = {}
     for element in layer.rt_info.elements[1:]:
         attributes = dict(element.attributes)
@@ -392,7 +392,7 @@ def _fed(wiring: BodyMap, external: int) -> list[int]:
 
 
 def _iterations(layer: Layer, name: str, body: str, sources: list[str], wiring: BodyMap) -> Iterator[str]:
-    """Yield the same for a Loop or TensorIterator; raise ModelError for what its methods cannot express."""
+    """Yield the same for a Loop or TensorIterator; raise ModelError if its methods cannot express it."""
     yield f"{name}.set_body({body})" if layer.type == "TensorIterator" else f"{name}.set_function({body})"
     if layer.type == "Loop":
         counter = next((item.parameter for item in wiring.inputs if item.purpose == "current_iteration"), -1)

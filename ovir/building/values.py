@@ -15,7 +15,7 @@ from ovir.graph.layers import Layer, Port
 from ovir.ops.base.attributes import Attribute
 
 Tensor = Layer | Port | Array | np.generic | float | str | Sequence[Any]
-"""An input: what another layer computes, or an array, number or list, which becomes a constant."""
+"""An input: the output of another layer, or an array, number or list, which becomes a constant."""
 Type = ElementType | str | type | np.dtype[Any]
 """An element type: ``f32``, ``np.float32``, or an ``ElementType``."""
 Shape = ShapeLike
@@ -108,7 +108,7 @@ def _listed(value: Any, element_type: ElementType | None) -> Array:
 
 
 def _require_range(items: Sequence[int], element_type: ElementType | None) -> None:
-    """Raise ValueError unless integers, some of which exceed i64, are values of u64, and that is the wanted type."""
+    """Raise ValueError unless u64 is the wanted type and holds these integers, some of which exceed i64."""
     least, largest = min(items), max(items)
     if largest >= 1 << 64 or least < -(1 << 63):
         raise ValueError(f"{largest if largest >= 1 << 64 else least} exceeds the 64 bits of integers")

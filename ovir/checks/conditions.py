@@ -1,4 +1,4 @@
-"""How often the bodies of loops run: by the trip count, or else by what the condition can be in any iteration.
+"""The iterations of loops: by the trip count, or else by the possible values of the condition in any iteration.
 
 For the condition, the layers of the body are followed in order, with an interval for each output, first for the first
 iteration and then for all of them. NaN, which makes nearly every comparison false, is left out: a loop that only a NaN
@@ -26,11 +26,11 @@ from ovir.ops.control_flow import IterationBase, Loop, known_truth
 
 @dataclass(frozen=True)
 class Ending:
-    """How often a body runs, as far as that is known."""
+    """The number of iterations of a body, as far as it is known."""
 
     count: int
     endless: str = ""
-    """Why it never ends."""
+    """The reason why it never ends."""
     is_limited: bool = True
 
 
@@ -39,7 +39,7 @@ MOST_ITERATIONS = 1_000_000
 
 
 def ending(layer: Layer) -> Ending:
-    """Return how often the body of a layer runs, 1 if that depends on the inputs of the model."""
+    """Return the iterations of a layer's body, 1 if they depend on the inputs of the model."""
     operator = layer.operator
     body = layer.bodies.get("body")
     if not isinstance(operator, IterationBase) or body is None or "body" not in operator.wiring:
@@ -63,7 +63,7 @@ def ending(layer: Layer) -> Ending:
 
 
 def _ending_by_condition(layer: Layer, body: Model) -> Ending:
-    """Return what the condition says about the end of a Loop."""
+    """Return the ending of a Loop by its condition."""
     assert isinstance(layer.operator, Loop)
     wiring = layer.operator.wiring["body"]
     facts = _facts_of_all_iterations(layer, body, wiring)
@@ -83,7 +83,7 @@ def _ending_by_condition(layer: Layer, body: Model) -> Ending:
 
 @dataclass(frozen=True)
 class _Fact:
-    """What is known of the elements of a tensor in every iteration."""
+    """The facts about the elements of a tensor in every iteration."""
 
     low: float = -inf
     high: float = inf
@@ -94,7 +94,7 @@ class _Fact:
     counter: tuple[int, float] | None = None
     """The parameter of the body that it is a constant more than, and this constant."""
     if_true: float | None = None
-    """How often the body can run while this is true; infinity if the inputs of the model decide, None without limit."""
+    """The most iterations while this is true; infinity if the inputs of the model decide, None without limit."""
     if_false: float | None = None
 
 
@@ -107,7 +107,7 @@ class _Counter:
 
 
 def _facts_of_all_iterations(layer: Layer, body: Model, wiring: BodyMap) -> list[_Fact]:
-    """Return what holds of the results of a body in every iteration."""
+    """Return the facts about the results of a body in every iteration."""
     parameters = [port.layer.outputs[0] for port in body.inputs]
     edges = {edge.parameter: edge.result for edge in wiring.back_edges}
     feeds = {item.parameter: item for item in wiring.inputs}
@@ -149,7 +149,7 @@ _ROUNDS = 6
 
 
 def _of_type(tensor: TensorType) -> _Fact:
-    """Return what inference knows of a tensor, or else its type."""
+    """Return the facts that inference knows of a tensor, or else those of its type."""
     low, high = -inf, inf
     if tensor.element_type == boolean:
         low, high = 0.0, 1.0
@@ -167,9 +167,9 @@ def _or(bound: float, other: float) -> float:
 
 
 def _followed(model: Model, given: Sequence[_Fact], counters: Mapping[int, _Counter]) -> list[_Fact]:
-    """Return what holds of the results of a model for such parameters.
+    """Return the facts about the results of a model for such parameters.
 
-    The model may be at fault: of a tensor that no layer in it computes, nothing is known.
+    The model may be at fault: nothing is known of a tensor that no layer in it computes.
     """
     known: dict[Port, _Fact] = {}
     for port, fact in zip(model.inputs, given, strict=True):
@@ -196,7 +196,7 @@ def _followed(model: Model, given: Sequence[_Fact], counters: Mapping[int, _Coun
 
 
 def _key(layer: Layer, index: int, inputs: Sequence[_Fact]) -> Hashable:
-    """Return what is equal for equal outputs of layers."""
+    """Return a key; outputs of layers with equal keys are equal."""
     op, port = layer.operator, layer.outputs[index]
     if op is None or not op.pure or op.wiring:
         return layer, index
@@ -214,7 +214,7 @@ _FEW = 64
 
 
 def _of_layer(layer: Layer, inputs: Sequence[_Fact], counters: Mapping[int, _Counter]) -> _Fact:
-    """Return what holds of the outputs of a layer."""
+    """Return the facts about the outputs of a layer."""
     op = layer.operator
     varies = op is None or not op.pure or any(fact.varies for fact in inputs)
     nothing = _Fact(varies=varies)
@@ -257,7 +257,7 @@ def _of_layer(layer: Layer, inputs: Sequence[_Fact], counters: Mapping[int, _Cou
 _SIGNED = ("ReduceSum", "ReduceMean", "CumSum", "AvgPool")
 """Operations whose results have no other sign than all their inputs."""
 _RESHAPING = ("Reshape", "Squeeze", "Unsqueeze", "Identity", "Broadcast", "Tile")
-"""Operations that keep what is true of the only element of a tensor."""
+"""Operations that keep facts about the only element of a tensor."""
 _FILLING = ("Pad", "OneHot", "EmbeddingBagOffsetsSum", "Interpolate", "ReverseSequence", "GatherTree")
 """Operations that may add other elements than those that they move."""
 
@@ -354,7 +354,7 @@ def _compared(kind: str, a: _Fact, b: _Fact, layer: Layer, counters: Mapping[int
 
 
 def _trips(a: _Fact, b: _Fact, given: ElementType, counters: Mapping[int, _Counter], more: int) -> float | None:
-    """Return how often the body can run while a < b, with ``more`` = 1 while a <= b."""
+    """Return the most iterations while a < b, with ``more`` = 1 while a <= b."""
     if not given.is_integral:
         return None  # a counter that is rounded may stand still
     least, greatest = value_range(given)
@@ -411,22 +411,22 @@ def _chosen(condition: _Fact, then: _Fact, other: _Fact) -> _Fact:
 
 
 def _with_limits(x: _Fact) -> _Fact:
-    """Return a condition; nothing goes on while one is true that never is."""
+    """Return a condition with limits of 0 for values that it never has."""
     return replace(x, if_true=0.0 if x.high <= 0 else x.if_true, if_false=0.0 if x.low > 0 else x.if_false)
 
 
 def _both(a: float | None, b: float | None) -> float | None:
-    """Return the limit of what goes on while two conditions hold."""
+    """Return the limit of a loop that goes on while two conditions hold."""
     return b if a is None else a if b is None else min(a, b)
 
 
 def _either(a: float | None, b: float | None) -> float | None:
-    """Return the limit of what goes on while one of two conditions holds."""
+    """Return the limit of a loop that goes on while one of two conditions holds."""
     return None if a is None or b is None else max(a, b)
 
 
 def _of_if(layer: Layer, inputs: Sequence[_Fact], counters: Mapping[int, _Counter]) -> list[_Fact]:
-    """Return what holds of the outputs of an If; nothing if it is at fault."""
+    """Return the facts about the outputs of an If; empty if it is at fault."""
     branches = []
     for name in ("then", "else"):
         if layer.operator is None or name not in layer.bodies or name not in layer.operator.wiring:

@@ -14,7 +14,7 @@ from ovir.model import Model
 from ovir.ops.infrastructure import Const
 
 _NAMED = 3
-"""How many other layers that fail for the same reason a message names."""
+"""The most other layers with the same cause that a message names."""
 
 
 def report_refusals(
@@ -27,8 +27,8 @@ def report_refusals(
     """Add the errors of inference without declared types to the errors of inference with them.
 
     An error that follows from a contradiction between the file and inference includes it, so that both are one
-    diagnostic. Of several errors that follow from the same contradictions the first remains and names the others. What
-    follows from layers that fail in any case, ``failing``, is left out.
+    diagnostic. Of several errors that follow from the same contradictions the first remains and names the others.
+    Consequences of layers that fail in any case, ``failing``, are left out.
     """
     causes = _Causes(model, contradictions, failing)
     groups: dict[tuple[Diagnostic, ...], list[Diagnostic]] = {}

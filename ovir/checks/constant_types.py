@@ -35,7 +35,7 @@ _OF_READER = {code.id for code in (AXIS, DOUBLE, ELEMENT_TYPE, index_range, INFE
 
 
 def fold_constant_types(context: Context, diagnostics: Diagnostics) -> None:
-    """Keep one diagnostic for each constant whose attribute ``element_type`` differs from what its port declares.
+    """Keep one diagnostic for each constant whose attribute ``element_type`` differs from that of its port.
 
     The error of the first layer that cannot read it remains, otherwise the diagnostic of the constant itself. The kept
     one says what its messages say of the type and the size, and names the element type that fits.
@@ -59,7 +59,7 @@ def _fold(layer: Layer, diagnostics: Diagnostics) -> None:
 
 
 def _readers(layer: Layer) -> set[str]:
-    """Return the layers that read the constant, or what others compute from it in its element type."""
+    """Return the readers of the constant, and of tensors computed from it in its element type."""
     found: set[str] = set()
     pending = [layer]
     while pending:
@@ -71,7 +71,7 @@ def _readers(layer: Layer) -> set[str]:
 
 
 def _with_constant(error: Diagnostic, causes: list[Diagnostic], layer: Layer) -> Diagnostic:
-    """Return the error of a layer with what is wrong with the constant that it reads."""
+    """Return the error of a layer with the faults of the constant that it reads."""
     what = "; ".join(cause.message for cause in causes)
     line = f" on line {causes[0].line}" if causes[0].line is not None else ""
     return replace(error, message=f"{error.message}; {layer.title}{line}: {what}", hint=_hint(layer) or error.hint)

@@ -1,4 +1,4 @@
-"""The arguments of ``ovir.check`` that say what is checked, as one object that goes down to the rules."""
+"""The arguments of ``ovir.check`` that select the checks, as one object that goes down to the rules."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ovir.core.shapes import ShapeLike
 
 @dataclass(frozen=True, slots=True)
 class CheckOptions:
-    """What is checked of a file; ``ovir.check`` explains the options."""
+    """The options of the check of a file; ``ovir.check`` explains them."""
 
     need_weights: bool = True
     shapes: Mapping[Any, ShapeLike] | ShapeLike | None = None
@@ -23,4 +23,4 @@ class CheckOptions:
     untrusted: bool = False
     """Whether the rules for untrusted files are applied as well."""
     extensions: tuple[str, ...] = ()
-    """Python files of the user that register operations, which every process that checks files loads."""
+    """Python files of the user that register operations; every process that checks files loads them."""

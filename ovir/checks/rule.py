@@ -88,7 +88,7 @@ class Context(Document[Model]):
 
     def choose_sizes(self) -> None:
         """Infer the model for the sizes that a caller may choose: of each size of an input or a variable that is not
-        known, the upper bound, or where it is open, 1 or the lower bound. What is large then, the file has made so."""
+        known, the upper bound, or where it is open, 1 or the lower bound. Large tensors are due to the file then."""
         shapes: dict[Any, PartialShape] = {
             index: greatest(port.layer.operator.shape)
             for index, port in enumerate(self.model.inputs)
@@ -109,12 +109,12 @@ class Context(Document[Model]):
 
     @cached_property
     def endings(self) -> dict[Layer, Ending]:
-        """Return how often the bodies of loops run."""
+        """Return the endings of the layers with bodies."""
         return {layer: ending(layer) for layer in self.layers if layer.bodies}
 
     @cached_property
     def times(self) -> dict[Model, int]:
-        """Return how often the model, once, and each body runs, as far as that is known."""
+        """Return the number of runs of the model, 1, and of each body, as far as it is known."""
         times = {self.model: 1}
         for model in self.models:  # from the outside in
             for layer in model.layers:
@@ -244,7 +244,7 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True)
 class Rule:
-    """A function that yields what is wrong with a model, and the code of its diagnostics."""
+    """A function that yields the faults of a model, and the code of its diagnostics."""
 
     code: Code
     find: Callable[[Context], Iterator[Found]]
@@ -262,7 +262,7 @@ class Rule:
         return self.code.id
 
     def diagnostics(self, context: Context) -> Iterator[Diagnostic]:
-        """Yield what is wrong with a model."""
+        """Yield the diagnostics of a model."""
         return (found.diagnostic(self.code) for found in self.find(context))
 
 

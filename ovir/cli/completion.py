@@ -19,7 +19,7 @@ _ARRAYS = (".npz", ".npy", ".png", ".jpg", ".jpeg")
 
 
 def complete() -> None:
-    """Write what may stand at the cursor to the shell, and end the process."""
+    """Write the completions at the cursor to the shell, and end the process."""
     import argcomplete  # only completion needs it
 
     words = os.environ.get("COMP_LINE", "")[: int(os.environ.get("COMP_POINT", "0"))].split(" ")

@@ -92,7 +92,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _ended(request: KeyboardInterrupt) -> int:
-    """Print that a request has ended the command, and return the exit status."""
+    """Print a line about the request that ended the command, and return the exit status."""
     try:
         sys.stdout.flush()
     except OSError:  # the reader of the output, or the terminal, has ended before
@@ -168,7 +168,7 @@ _ELSEWHERE = {
     ("ovir", "simplify"): "`ovir edit --simplify -o OUT.xml`",
     ("ovir", "reshape"): "`ovir edit --shape NAME=1,3,?,? -o OUT.xml`",
 }
-"""What to type instead of an option, or a command, that is often looked for: by command and option."""
+"""Replacements of options and commands that are often looked for, by command and option."""
 
 
 def _open_closed_streams() -> None:
@@ -223,7 +223,7 @@ _WITHOUT_MODEL = ("explain",)
 
 
 def _failed(error: Exception, arguments: argparse.Namespace) -> int:
-    """Print what is wrong, and return the exit status."""
+    """Print the error, and return the exit status."""
     _print_trace(error)
     status = getattr(arguments, "error_status", None)
     if isinstance(error, OvirError):

@@ -1,4 +1,4 @@
-"""Descriptions of operation versions for people who look them up, from what their classes declare."""
+"""Descriptions of operation versions for people who look them up, from the declarations of their classes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class OperationEntry:
 
     @property
     def number(self) -> str:
-        """Return what stands after the name, as in ``Gather-8``; ``extension`` for an operation that is in no opset."""
+        """Return the suffix of the name, as in ``Gather-8``; ``extension`` for an operation that is in no opset."""
         return str(self.opset or self.opsets)
 
     @property
@@ -194,7 +194,7 @@ def _first_release(entry: OperationEntry) -> Release:
 
 
 def _lowering(entry: OperationEntry, cls: type[Operator]) -> str:
-    """Return how a version is rewritten for releases that do not know it; nothing for those that all releases know."""
+    """Describe how a version is rewritten for releases that do not know it; empty if all releases know it."""
     if not entry.opset or _first_release(entry) < IR_VERSION_11:
         return ""
     decomposition = decomposition_of(cls)
@@ -257,7 +257,7 @@ class Example:
     code: str
     """A program that runs as it is."""
     printed: str
-    """What it prints."""
+    """Its output."""
 
 
 def example_of(name: str) -> Example | None:

@@ -1,4 +1,4 @@
-"""``ovir --version``: the versions of ovir, and of what it found installed."""
+"""``ovir --version``: the versions of ovir, and of installed packages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PACKAGES = (
     *("pillow", "regex", "sentencepiece", "jinja2", "plotly", "itables", "ai-edge-model-explorer"),
     *("pycocotools", "distributed", "argcomplete"),
 )
-"""The packages that ovir uses: what it needs, the other engines, and those of its extras."""
+"""The packages that ovir uses: required ones, other engines, and those of its extras."""
 
 
 class VersionAction(argparse.Action):

@@ -14,7 +14,7 @@ from ovir.diagnostics.errors import OperatorError
 Array = NDArray[Any]
 
 _ESCAPE = re.compile("[\udc80-\udcff]")
-"""What stands for a byte that is not UTF-8."""
+"""The surrogate escape of a byte that is not UTF-8."""
 
 
 def join_strings(strings: Array) -> tuple[Array, Array]:

@@ -48,7 +48,7 @@ def minimum(a: Array, b: Array, out: Array) -> object:
 
 
 Spare = Callable[..., Array]
-"""Returns one more array like the output, or of a given type, for what lies between the passes."""
+"""Returns one more array like the output, or of a given type, for results between the passes."""
 Passes = Callable[..., list[Call]]
 """``passes(x, *others, y, spare)`` returns the calls that fill ``y`` from the other arrays."""
 

@@ -15,7 +15,7 @@ from ovir.core.arrays import Array
 # Below this size the extra NumPy calls cost more than they gain.
 _SMALL = 1 << 10
 OFFSET = np.float32(2.0**112)
-"""What the numbers that ``shift`` makes have to be multiplied with."""
+"""The factor that undoes the scaling of ``shift``."""
 _SIGN_AND_DIGITS = np.int32(-0x70002000)  # all bits that a 16-bit number shifted by 13 can occupy
 _LEAST_NORMAL = np.float32(2.0**-14)
 _TOO_LARGE = np.float32(2.0**16)

@@ -56,7 +56,7 @@ def _pool(workers: int) -> ThreadPoolExecutor:
 
 
 def _prepare_thread() -> None:
-    """Set what a thread does not inherit from its caller."""
+    """Set the state that a thread does not inherit from its caller."""
     # A block that calls another kernel must not ask for more threads: all are busy with its siblings.
     _limit.set(1)
     np.seterr(all="ignore")  # infinities and NaN are ordinary values of tensors

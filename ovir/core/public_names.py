@@ -1,4 +1,4 @@
-"""What users see of a class: the names that completion offers, and errors for names that only OpenVINO's API has."""
+"""The public names of a class: those that completion offers, and errors for names that only OpenVINO's API has."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class PublicNames:
     _internal: ClassVar[frozenset[str]] = frozenset()
     """The names that are for other packages of ovir only; ``dir`` leaves them out."""
     _elsewhere: ClassVar[Mapping[str, str]] = {}
-    """How ovir does what a name of OpenVINO's API does, by that name."""
+    """The counterparts in ovir of names of OpenVINO's API, by name."""
 
     def __dir__(self) -> Iterable[str]:
         """Return the names that users need, which completion offers."""

@@ -24,13 +24,13 @@ def open_regular(path: Path) -> io.BufferedReader:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return the content of a regular file; OSError if it is none, or cannot be read."""
+    """Return the content of a regular file; OSError if it is not one, or cannot be read."""
     with open_regular(path) as file:
         return file.read()
 
 
 def read_text(path: Path, encoding: str = "utf-8", newline: str | None = None) -> str:
-    """Return the text of a regular file; OSError if it is none, UnicodeDecodeError for another encoding."""
+    """Return the text of a regular file; OSError if it is not one, UnicodeDecodeError for another encoding."""
     with io.TextIOWrapper(open_regular(path), encoding, newline=newline) as file:
         return file.read()
 

@@ -480,7 +480,7 @@ class PartialShape:
         return PartialShape(self._dims + other._dims)
 
     def merged_with(self, other: PartialShape, except_axis: int | None = None) -> PartialShape | None:
-        """Return the shape that allows what both shapes allow, or None if they contradict each other.
+        """Return the intersection of both shapes, or None if they contradict each other.
 
         On ``except_axis`` (normalized) this shape's dimension is kept.
         """

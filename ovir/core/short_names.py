@@ -1,4 +1,4 @@
-"""Names that fit: what many names have in common is left out of the long ones, so that they still differ."""
+"""Names that fit: long ones leave out the parts that many names have in common, so that they still differ."""
 
 from __future__ import annotations
 

@@ -43,8 +43,7 @@ def bound_text(bound: float) -> str:
 
 
 def bounds_dtype(element_type: ElementType) -> np.dtype[np.floating[Any]]:
-    """Return the dtype of bounds: for real numbers the one that kernels compute in, so that bounds that meet are
-    exact."""
+    """Return the dtype of bounds: for real numbers that of the kernels, so that bounds that meet are exact."""
     return np.dtype(np.float32 if element_type.is_real and element_type not in (f64, nf4) else np.float64)
 
 
@@ -76,8 +75,7 @@ class Value:
 
     @cached_property
     def marks(self) -> NDArray[np.int64]:
-        """Return the symbol of each element; without one, ``SIZE`` for what is computed from sizes, 0 for other
-        data."""
+        """Return the symbol of each element; without one, ``SIZE`` for data computed from sizes, 0 for other data."""
         return np.zeros(self.lower.shape, np.int64) if self._marks is None else self._marks
 
     @cached_property

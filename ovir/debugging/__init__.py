@@ -1,1 +1,1 @@
-"""Find what goes wrong: watches, comparisons with other engines, and what follows from them."""
+"""Find faults: watches, comparisons with other engines, and conclusions from them."""

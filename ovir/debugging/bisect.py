@@ -38,15 +38,15 @@ from ovir.system.files import target_paths
 
 @dataclass(frozen=True)
 class Verdict:
-    """How far the outputs of a model on the other side agree with what ovir computes."""
+    """The agreement of a model's outputs on the other side with those of ovir."""
 
     within: bool
     tensor: str | None = None
-    """The name of the output that differs most from what is allowed."""
+    """The name of the output that exceeds its tolerance most."""
     comparison: TensorComparison | None = None
     """The comparison of that output."""
     problem: str | None = None
-    """How the other side failed, which counts as a difference."""
+    """The failure of the other side, which counts as a difference."""
 
     @property
     def cells(self) -> list[str]:
@@ -64,7 +64,7 @@ class Probe(ResultLayer):
     """The beginning of a model up to a layer, and whether its tensors agree."""
 
     count: int
-    """The number of layers of the beginning, without Parameters, Results, Consts and what follows from constants."""
+    """The number of layers of the beginning, without Parameters, Results, Consts and layers computed from constants."""
     verdict: Verdict
     """Whether its outputs agree, as ``within``, and how far they differ."""
 
@@ -91,7 +91,7 @@ class Suspect(ResultLayer):
     """A layer that may be at fault, or that was not compared."""
 
     reason: str | None = None
-    """Why not all of its tensors were compared; None if they were."""
+    """The reason why not all of its tensors were compared; None if they were."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the layer for JSON."""
@@ -107,7 +107,7 @@ class Part:
     layers: int
     """The number of layers, without Parameters, Results, Consts and Assigns."""
     files: list[str] = field(default_factory=list)
-    """Where it is saved, with its inputs, what ovir computes and what the other side computes."""
+    """The files that hold it, with its inputs, the results of ovir and those of the other side."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the part for JSON, without the model."""
@@ -122,7 +122,7 @@ class Bisection:
     model: str
     """The path or the name of the model."""
     against: str
-    """What the model was compared with, such as ``OpenVINO 2026.4.1 on CPU``."""
+    """The other side of the comparison, such as ``OpenVINO 2026.4.1 on CPU``."""
     layers: int
     """The number of layers that were searched."""
     runs: int
@@ -251,7 +251,7 @@ def bisect(
         against: The other side, as for ``ovir.compare``.
         inputs: One set of inputs as in a run, a list of mappings, the path of an .npz, of a folder of them, or a
             pattern such as ``data/**/*.npz``. By default, recorded inputs, or random ones.
-        samples: How many sets of random inputs.
+        samples: The number of sets of random inputs.
         seed: The seed of random inputs.
             The layer is looked for with the first set for which something differs.
         device: The device on which a second model runs; by default it runs in ovir.
@@ -483,12 +483,12 @@ class TensorSearch:
         self._known: dict[Port, TensorDifference] = {}
         """The tensors that were compared."""
         self._reasons: dict[str, str] = {}
-        """Why layers were not compared."""
+        """The reasons why layers were not compared."""
         self.reproducer: Reproducer | None = None
         """The part of the suspects, once it is known to differ."""
 
     def run(self, found: Bisection, progress: Progress | None) -> None:
-        """Compare all tensors that the other side has, and enter in ``found`` what follows from them."""
+        """Compare all tensors that the other side has, and enter the conclusions in ``found``."""
         session = Session(self._whole.model, self._side, self._criterion, progress)
         compared = session.run([InputSet(_NAME, lambda: self._whole.feeds)], "cumulative")
         self._collect(session)

@@ -42,7 +42,7 @@ MEANS = ("max_abs", "max_rel", "mean_abs", "rmse", "cosine", "sqnr_db")
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far the highest scores of an output agree, as shares of its rows."""
+    """The agreement of the highest scores of an output, as shares of its rows."""
 
     top1: float
     """The share of rows with the same highest score."""
@@ -142,9 +142,9 @@ class LayerDifference(ResultLayer):
     output: int
     """The position of the output that the numbers are about."""
     tensor: TensorDifference
-    """How that output differs."""
+    """The differences of that output."""
     contribution: float
-    """How much noise the layer adds to its output, relative to the signal: what its inputs bring along is subtracted
+    """The noise that the layer adds to its output, relative to the signal: the noise of its inputs is subtracted
     unless layers were isolated. Infinite for problems, and where NaN or infinities disagree."""
     other: str | None = None
     """The name of the layer in the other model, if it differs."""
@@ -153,7 +153,7 @@ class LayerDifference(ResultLayer):
     lone_before: tuple[str, ...] = ()
     """The layers that it reads and that only one of two models has, with its name."""
     execution: Execution | None = None
-    """How the other side executed it, if its executed graph is known."""
+    """Its execution on the other side, if its executed graph is known."""
 
     @property
     def within(self) -> bool:
@@ -189,7 +189,7 @@ class OutputDifference:
     name: str
     """The name of its tensor."""
     tensor: TensorDifference
-    """How it differs."""
+    """Its differences."""
 
     @property
     def within(self) -> bool:
@@ -208,9 +208,9 @@ class Comparison:
     model: str
     """The path or the name of the first model."""
     against: str
-    """What the model was compared with, such as ``OpenVINO 2026.4.1 on CPU``."""
+    """The other side of the comparison, such as ``OpenVINO 2026.4.1 on CPU``."""
     mode: str
-    """How layers were compared: ``outputs`` (not at all, because the outputs agree), ``isolated``, ``cumulative``."""
+    """The mode of comparison: ``outputs`` (not at all, because the outputs agree), ``isolated``, ``cumulative``."""
     sets: int
     """Number of sets of inputs."""
     criterion: Criterion
@@ -225,7 +225,7 @@ class Comparison:
     diagnostics: list[Diagnostic] = field(default_factory=list)
     """Warnings and notes, and how the engine failed."""
     values: tuple[str, str] = SIDES
-    """Where ``actual`` and ``reference`` of a tensor come from, in words."""
+    """The sources of ``actual`` and ``reference`` of a tensor, in words."""
     failed: bool = False
     """Whether the other side failed to compute the outputs."""
 
@@ -244,13 +244,13 @@ class Comparison:
 
     @property
     def compared(self) -> str:
-        """Return in words what was compared."""
+        """Describe the comparison in words."""
         words = {"outputs": "outputs", "isolated": "outputs, and layers alone", "cumulative": "outputs and layers"}
         return words[self.mode]
 
     @property
     def verdict(self) -> str:
-        """Return in a few words what was found."""
+        """Describe the result in a few words."""
         return "within tolerance" if self.within else "the other side fails" if self.failed else "beyond tolerance"
 
     @property
@@ -336,12 +336,12 @@ class Findings:
     lone_before: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """The layers that a layer reads and that only one model has, by its key."""
     skipped: dict[str, str] = field(default_factory=dict)
-    """Why layers were not compared."""
+    """The reasons why layers were not compared."""
     diagnostics: dict[Diagnostic, None] = field(default_factory=dict)
     failed: bool = False
     """Whether the other side failed to compute the outputs."""
     failed_at: dict[str, str] = field(default_factory=dict)
-    """How the other side failed at layers."""
+    """The failures of the other side at layers."""
     description: str = ""
     """The name of the other side; this and the fields below describe it."""
     precision: str | None = None
@@ -448,11 +448,11 @@ def compare(
             or the path of an .xml), or recorded tensors by name (a mapping, or the path of an .npz).
         inputs: One set of inputs as in a run, a list of mappings, the path of an .npz, of a folder of them, or a
             pattern such as ``data/**/*.npz``. By default, recorded inputs, or random ones.
-        samples: How many sets of random inputs.
+        samples: The number of sets of random inputs.
         seed: The seed of random inputs.
         device: The device on which a second model runs; by default it runs in ovir.
         config: Properties of the device.
-        mode: How layers are compared: ``isolated`` runs each layer alone with the inputs that it has in ovir,
+        mode: The comparison of layers: ``isolated`` runs each layer alone with the inputs that it has in ovir,
             ``cumulative`` compares the tensors between layers as errors add up.
         rtol: The relative tolerance. By default the tolerance of a tensor follows from its element type and how many
             numbers are summed up. Integers must be equal.

@@ -28,7 +28,7 @@ from ovir.model import Model, read_model
 from ovir.runtime.inputs import Feeds, collect_inputs
 
 Progress = Callable[[int, int, str], None]
-"""Called with how much is done, how much there is, and what is in work."""
+"""Called with the finished amount, the whole amount, and the item in work."""
 
 DEVICES = ("CPU", "GPU", "NPU", "AUTO")
 """The devices of OpenVINO that are named alone, as in ``CPU`` or ``GPU.1``, where ``openvino:CPU`` is meant."""
@@ -51,7 +51,7 @@ class InputSet:
 
     @property
     def diagnostics(self) -> list[Diagnostic]:
-        """Return which sizes were chosen, if any were."""
+        """Return notes on the chosen sizes, if there are any."""
         if self.sized is None:
             return []
         model, sizes = self.sized()

@@ -22,7 +22,7 @@ def execute(
     config: Mapping[str, str] | None = None,
     timeout: float | None = None,
 ) -> ExecutedGraph:
-    """Run a model on a device such as ``openvino:CPU``, and return what it executed, with the time of each layer.
+    """Run a model on a device such as ``openvino:CPU``, and return its executed graph, with the time of each layer.
 
     Without ``inputs`` they are random. The first run warms up; the times are those of the second. Raises EngineError if
     the device fails or shows no graph.
@@ -40,7 +40,7 @@ def execute(
 def ask_device(
     model: Model, path: str | Path, device: str, *, weights: str | None = None, timeout: float | None = 300.0
 ) -> list[Diagnostic]:
-    """Return what the device says against a model: the layers that it does not support, or why it cannot answer.
+    """Return the objections of a device to a model: layers that it does not support, or why it cannot answer.
 
     OpenVINO runs in a process of its own, which a device may crash. Raises EngineMissingError without openvino or
     without the device.

@@ -49,7 +49,7 @@ class LoneParts:
     The constants that a layer reads, and the layers that compute them, are copied with it, so that a device compiles
     the same kernel for it as in the whole model. Sizes and axes, which inference reads, become constants with the
     values of the run, too. Nothing is shared between two layers, because devices compute layers that read one tensor
-    together. A ReadValue gets an Assign, without which OpenVINO takes no variable.
+    together. A ReadValue gets an Assign, without which OpenVINO rejects the variable.
     """
 
     def __init__(self, parts: Sequence[LonePart], constants: Mapping[Layer, int], *, with_sizes: bool = True) -> None:

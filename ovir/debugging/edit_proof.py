@@ -1,4 +1,4 @@
-"""`ovir.prove_edit`: an edited model must compute on random inputs what the original computes."""
+"""`ovir.prove_edit`: an edited model must compute the results of the original on random inputs."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ ENOUGH_SECONDS = 10
 
 @dataclass(frozen=True)
 class EditProof:
-    """What ``ovir.prove_edit`` has shown; it is true if results were compared and agree."""
+    """The result of ``ovir.prove_edit``; it is true if results were compared and agree."""
 
     sets: int = 0
     """The number of sets of random inputs on which both models agree."""
     reason: str | None = None
-    """Why nothing was compared; None if it was."""
+    """The reason why nothing was compared; None if something was."""
     in_a_row: bool = False
     """Whether the sets are calls in a row, in which states are handed on."""
 
@@ -87,7 +87,7 @@ def prove_edit(
             here are the same for all items. An output that depends on the items must have an axis for them.
         states: For an edit that makes variables inputs and outputs, or the other way round: the names of the input and
             the output by the id of the variable. The values are handed on from call to call.
-        samples: How many sets of inputs; by default 3, or 5 calls in a row of a model with variables of fixed shapes
+        samples: Number of sets of inputs; by default 3, or 5 calls in a row of a model with variables of fixed shapes
             and for ``states``, and fewer if they take more than 10 seconds.
         seed: The seed of the inputs.
 
@@ -281,7 +281,7 @@ class ItemCalls(Side):
         """The tensors of outputs that depend on the items, and have no axis for them."""
         self._results: dict[Port, Array] = {}
         self.failure: str | None = None
-        """Why the original cannot be run."""
+        """The reason why the original cannot be run."""
 
     def layer_outputs(self, inputs: Sequence[Array], steps: Iterable[SeenStep]) -> Iterator[LayerAnswer]:
         self._results = dict(zip(self._after.inputs, inputs, strict=True))
@@ -337,7 +337,7 @@ class ItemCalls(Side):
 
 
 def _ports_from_data(starts: Iterable[Layer]) -> set[Port]:
-    """Return the tensors that depend on the elements of what these layers give, and not on sizes alone."""
+    """Return the tensors that depend on the elements of these layers' outputs, and not on sizes alone."""
     found: set[Port] = set()
     todo = list(starts)
     while todo:

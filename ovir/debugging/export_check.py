@@ -53,12 +53,12 @@ class Verification:
     """The comparison of an exported model with the model."""
 
     engine: str
-    """Which engine has run the exported model."""
+    """The engine that ran the exported model."""
     outputs: list[VerifiedOutput]
     reason: str | None = None
-    """Why onnxruntime has not run it; None if it has."""
+    """The reason why onnxruntime did not run it; None if it did."""
     rounding: str | None = None
-    """What has proven that differences beyond the tolerance come from rounding alone; None if nothing has."""
+    """The proof that differences beyond the tolerance come from rounding alone; None without one."""
 
     @property
     def within(self) -> bool:
@@ -108,7 +108,7 @@ class _Call:
 
 
 def _rounding(model: Model, exported: Exported, calls: Sequence[_Call], criterion: Criterion) -> str | None:
-    """Return what proves that the outputs of all calls differ by rounding alone; None if nothing does."""
+    """Return the proof that the outputs of all calls differ by rounding alone; None if there is none."""
     stateless = model.clone()
     inputs, outputs = stateless.inputs, stateless.outputs
     states = expose_states(stateless)

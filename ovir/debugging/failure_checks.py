@@ -21,7 +21,7 @@ from ovir.system.processes import ChildProcess, ending_of
 TIMED_OUT = 124
 """The status of a command that took longer than allowed, as the program ``timeout`` has it."""
 PLACE = "{}"
-"""What stands for the path of the candidate in a command."""
+"""The placeholder of the candidate's path in a command."""
 
 Check = Callable[[str], int]
 """A function that returns the status of the model at a path."""
@@ -98,7 +98,7 @@ _OVIR = [
     f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r}); "
     "from ovir.__main__ import command; sys.exit(command())",
 ]
-"""How to run the ``ovir`` that runs now, whichever one the search path of the shell has."""
+"""The command of the ``ovir`` that runs now, whichever one the search path of the shell has."""
 
 
 def _needs_shell(text: str) -> bool:

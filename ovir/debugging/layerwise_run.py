@@ -122,8 +122,8 @@ def _products(layer: Layer, inputs: Sequence[tuple[int, ...]], outputs: Sequence
 
 
 class Depths:
-    """For each tensor: the longest path of layers to it, the longest sum of reduction lengths, and what it was rounded
-    to on the way."""
+    """For each tensor: the longest path of layers to it, the longest sum of reduction lengths, and the types that it
+    was rounded to."""
 
     def __init__(self) -> None:
         self._known: dict[Port, Depth] = {}
@@ -149,7 +149,7 @@ class Depths:
 
     @property
     def longest(self) -> Depth:
-        """Return the depth of what is computed from all tensors so far."""
+        """Return the depth of a tensor computed from all tensors so far."""
         return deepest(self._known.values())
 
     def of_port(self, port: Port | None) -> Depth:
@@ -158,7 +158,7 @@ class Depths:
 
 
 def deepest(depths: Iterable[Depth]) -> Depth:
-    """Return the depth of what is computed from tensors of these depths."""
+    """Return the depth of a tensor computed from tensors of these depths."""
     known = list(depths)
     found = Depth(max((x.terms for x in known), default=0.0), max((x.steps for x in known), default=0.0))
     return found.through(x.rounded_to for x in known if x.rounded_to is not None)

@@ -108,7 +108,7 @@ def precision(
         model: The model, or the path of an .xml.
         to: The type: ``"f16"``, ``"bf16"`` or ``"int8"``.
         inputs: Sets of inputs as for ``ovir.compare``.
-        samples: How many sets of random inputs.
+        samples: The number of sets of random inputs.
         seed: The seed of random inputs.
         tolerance: The share of the root mean square of an output that the one of its error may be.
         seconds: The time for measuring; the layers that are left are ranked by the error of their own results.

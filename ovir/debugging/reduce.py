@@ -27,7 +27,7 @@ class ReductionStep:
     """A step of the search that has made the model smaller."""
 
     name: str
-    """What the step tries, such as ``cut the end``."""
+    """The action of the step, such as ``cut the end``."""
     runs: int
     """The number of runs of the check so far, at the end of the step."""
     layers: int
@@ -47,7 +47,7 @@ class Reduction:
     layers: int
     """The number of layers of the smallest model, counted in the same way."""
     runs: int
-    """How often the check has run."""
+    """The number of runs of the check."""
     steps: list[ReductionStep] = field(default_factory=list)
     """The steps that have made the model smaller, in order."""
     complete: bool = True
@@ -340,7 +340,7 @@ class ReductionSearch:
         self._minimize(candidates.layers_of(self.best), make)
 
     def _cut(self, *, from_end: bool, fill: Fill) -> None:
-        """Find how many layers at one end of the topological order can be removed."""
+        """Find the most layers that can be removed at one end of the topological order."""
         layers = candidates.layers_of(self.best)
         if not from_end:
             layers.reverse()

@@ -135,7 +135,7 @@ def _rounds_near_ties(layer: Layer, inputs: Sequence[Array], rounded: Array, tol
 
 
 def _room(array: Array, tolerance: Tolerance) -> Array:
-    """Return how far numbers may be off."""
+    """Return the allowed errors of numbers."""
     room: Array = tolerance.atol + tolerance.rtol * (np.abs(array.astype(np.float64)) + root_mean_square(array))
     return room
 

@@ -16,7 +16,7 @@ def least(
     least_gain: int = 1,
     narrowed: Callable[[int, int], None] | None = None,
 ) -> int:
-    """Return the least number that suffices, by halving the range between one that does not and one that does.
+    """Return the least sufficient number, by halving the range between an insufficient and a sufficient one.
 
     ``refused`` is known not to suffice, ``found`` is known to suffice; numbers above one that suffices are taken to
     suffice, too. As long as ``found`` itself is the only one that suffices, the search ends when no more than

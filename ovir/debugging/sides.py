@@ -1,4 +1,4 @@
-"""The protocol of the other side of a comparison, and what its implementations share."""
+"""The protocol of the other side of a comparison, and the base of its implementations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ovir.runtime.executor import SeenStep
 from ovir.runtime.inputs import collect_inputs
 
 LayerMode = Literal["isolated", "cumulative"]
-"""How layers are compared: each alone with the inputs that it has in ovir, or as errors add up."""
+"""The mode of comparing layers: each alone with the inputs that it has in ovir, or as errors add up."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class ResultLayer:
 
     @classmethod
     def of(cls, layer: Layer, *others: Any) -> Self:
-        """Return what is said of a layer; ``others`` are the values of the other fields."""
+        """Return an entry for a layer; ``others`` are the values of the other fields."""
         return cls(layer.id, layer.key, layer.type, layer.version, *others)
 
 
@@ -53,7 +53,7 @@ class NotCompared:
     type: str
     """The operation, such as ``Convolution``."""
     reason: str
-    """Why it was left out."""
+    """The reason why it was left out."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the layer for JSON."""
@@ -69,22 +69,22 @@ class LayerAnswer:
     arrays: Sequence[Array | None] = ()
     """The tensors to compare its outputs with, by position; None for those that are not compared."""
     problem: str | None = None
-    """How the other side failed, which counts as a difference."""
+    """The failure of the other side, which counts as a difference."""
     skipped: str | None = None
-    """Why the layer is not compared."""
+    """The reason why the layer is not compared."""
     other: Layer | None = None
     """The layer of the other model."""
 
 
 class Device(Protocol):
-    """A device that runs models, or what stands for one."""
+    """A device that runs models, or a substitute."""
 
     precision: str | None = None
     """The element type in which the device computes, once it has compiled a model and if it says so."""
     labels: tuple[str, str] = SIDES
-    """Where compared values come from: those of the device, and those of the first model."""
+    """The sources of compared values: those of the device, and those of the first model."""
     executed: ExecutedGraph | None = None
-    """What the device executed in place of the model, once it has run it and if it says so."""
+    """The graph that the device executed for the model, once it has run it and if it says so."""
 
     @property
     def description(self) -> str:
@@ -107,7 +107,7 @@ class Device(Protocol):
         """Release the compiled model."""
 
     def close(self) -> None:
-        """Release what the device holds."""
+        """Release the resources of the device."""
 
 
 class Side(Protocol):
@@ -119,11 +119,11 @@ class Side(Protocol):
     description: str
     """The name of the side, once it is open."""
     labels: tuple[str, str] = SIDES
-    """Where compared values come from: those of this side, and those of the first model."""
+    """The sources of compared values: those of this side, and those of the first model."""
     partners: Partners | None = None
-    """Which layers of a second model correspond to layers of the first one, if there is a second one."""
+    """The layers of a second model that correspond to layers of the first one, if there is a second one."""
     accumulates: bool = True
-    """Whether errors of earlier layers are part of what is compared."""
+    """Whether compared values include errors of earlier layers."""
     with_constants: bool = True
     """Whether layers that depend on constants alone are compared."""
     outputs_first: bool = False
@@ -167,7 +167,7 @@ class Side(Protocol):
 
     @property
     def executions(self) -> Mapping[str, Execution]:
-        """Return how layers of the first model were executed on the other side, by their keys, if it is known."""
+        """Return the executions of the first model's layers on the other side, by key, as far as they are known."""
         return {}
 
     @property
@@ -185,7 +185,7 @@ class Side(Protocol):
         return
 
     def close(self) -> None:
-        """Release what the side holds."""
+        """Release the resources of the side."""
         return
 
 
@@ -212,7 +212,7 @@ class Partners:
         return layer if self._to_b is None else self._to_b.get(layer)
 
     def lone_before(self, layer: Layer) -> list[str]:
-        """Return the layers that a layer or its partner reads and that only one model has, and which has it."""
+        """Return descriptions of the layers before a layer or its partner that only one model has."""
         other = self.of(layer)
         if self._to_b is None or other is None:
             return []

@@ -69,7 +69,7 @@ Choice = tuple[int, int | None]
 
 
 class StatefulCalls:
-    """Calls in a row of a model with variables. Masks grow with what these hold, and positions count on."""
+    """Calls in a row of a model with variables. Masks grow with their content, and positions count on."""
 
     def __init__(self, model: Model, seed: int) -> None:
         self._model = model

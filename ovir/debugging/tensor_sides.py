@@ -144,7 +144,7 @@ class OnnxModel(Side):
                 known = ", ".join(f"'{port.any_name}'" for port in own) or "none"
                 self._refuse(f"its input '{name}' is not an input of the IR, whose inputs are {known}")
             if kind is None:
-                self._refuse(f"its input '{name}' has a type that onnxruntime takes no arrays for")
+                self._refuse(f"its input '{name}' has a type for which onnxruntime accepts no arrays")
             places.append(index)
             kinds.append(ElementType.parse(kind))
         return places, kinds

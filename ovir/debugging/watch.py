@@ -147,7 +147,7 @@ def extent_of(array: Array) -> Extent:
 
 @dataclass(frozen=True)
 class Occurrence:
-    """Where a condition holds in a tensor."""
+    """The first element for which a condition holds, and the number of them."""
 
     position: tuple[int, ...]
     """The index of the first such element."""
@@ -220,9 +220,9 @@ class WatchEvent:
     size: int
     """The number of all values in the tensor."""
     call: int
-    """How often the layer had run before, which is more than 0 only in bodies."""
+    """The number of earlier runs of the layer, which is more than 0 only in bodies."""
     inputs: tuple[WatchedInput, ...]
-    """What it was computed from."""
+    """The inputs of the layer."""
 
 
 @dataclass(frozen=True)
@@ -238,14 +238,14 @@ class WatchedConstant:
     value: float
     """The first such number."""
     count: int
-    """How many such numbers there are."""
+    """The number of these numbers."""
     readers: tuple[str, ...]
     """The keys of the layers that read the constant."""
 
 
 @dataclass(frozen=True)
 class LayerMargin:
-    """How far the results of a layer are from overflow."""
+    """The distance of a layer's results from overflow."""
 
     layer: str
     """The key of the layer."""
@@ -294,8 +294,8 @@ class Watch(Listener):
         self.inputs: list[tuple[str, str]] = []
         """The model's inputs that have a watched value themselves, each with the condition."""
         self.constants: list[WatchedConstant] = []
-        """The constants that are too large for a type that is watched for overflow, which devices clamp to its range,
-        and those that hold NaN, if that is watched."""
+        """The constants that exceed a type watched for overflow, which devices clamp to its range, and constants with
+        NaN, if NaN is watched."""
         self._largest: dict[Layer, float] = {}
         self._calls: dict[Layer, int] = {}
         self._reported: set[tuple[Layer, Condition]] = set()
@@ -429,7 +429,7 @@ class Watch(Listener):
         return _Folded(array, watch.events, [found for layer in chain for found in _watched_constants(layer, *nan)])
 
     def _examine_steps(self, layer: Layer, inputs: Sequence[Array], call: int) -> None:
-        """Check what devices compute inside of a layer such as attention, which needs a second run of the layer."""
+        """Check the numbers that devices compute inside of a layer such as attention, by a second run of the layer."""
         conditions = [condition for condition in self.conditions if condition.kind == "overflow"]
         if not conditions or layer.operator is None or not layer.operator.has_steps:
             return
@@ -503,7 +503,7 @@ def _dependents(starts: Iterable[Layer]) -> set[Layer]:
 
 
 class ValueOrigin(NamedTuple):
-    """Where in a run a value was found."""
+    """The place of a value in a run."""
 
     output: int
     call: int

@@ -14,7 +14,7 @@ from typing import Any
 
 
 class Severity(StrEnum):
-    """How bad a diagnostic is; a member equals its text, such as ``"error"``."""
+    """The severity of a diagnostic; a member equals its text, such as ``"error"``."""
 
     ERROR = "error"
     """The file is wrong: OpenVINO refuses it, or reads something else than it says."""
@@ -32,7 +32,7 @@ class Code:
     meaning: str
     severity: Severity = Severity.ERROR
     text: str = ""
-    """What it means, an example, whose lines are indented, and how to fix it; links lead to pages of ``docs/``."""
+    """The meaning, an example with indented lines, and how to fix it; links lead to pages of ``docs/``."""
     unusable: bool = False
     """Whether the file itself is unusable: missing, of another format, or truncated."""
     tolerated: bool = False
@@ -913,7 +913,7 @@ extract`.
 WORKER_DIED = Code.error(807, "a worker process ended while it worked").says("""
 Error; an outcome of `ovir.map`. The process that worked on an input or a file ended without an answer, each time that
 it was tried: it was killed, ran out of memory, or crashed. Other inputs are not affected.
-    error[OVIR807] input 17: the worker ended whenever it ran this input
+    error[OVIR807] input 17: the worker died every time it ran this input
       hint: it may need more memory than there is, or crash the process
 Fix: run the input on its own with `ovir run`, and watch the memory that it takes; `ovir show --memory` estimates it. A
 Python script that calls `ovir.map` has to do so below `if __name__ == "__main__":`, because its processes import the
@@ -956,7 +956,7 @@ Warning. A dynamic tensor is smaller than what the layer that reads it takes: a 
 are, a stride skips over all of them, or a resize spreads a single one. The result of the layer then hardly depends on
 its kernel, dilation, stride or mode, so a comparison does not show whether these are right. It is reported where sizes
 were chosen and no larger ones fit, and by comparisons for given inputs, too.
-    model.xml:120: warning[OVIR811] layer 21 'pool' (MaxPool, opset8): its window, stride or resize takes 5 elements along axis 2 of its input, which has 1: its result hardly depends on what it computes
+    model.xml:120: warning[OVIR811] layer 21 'pool' (MaxPool, opset8): its window, stride or resize takes 5 elements along axis 2 of its input, which has 1: its result hardly depends on its kernel or attributes
       hint: give larger inputs, or sizes with --shape
 Fix: give larger inputs, of the size that is used in practice.
 """)  # noqa: E501

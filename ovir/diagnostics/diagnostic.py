@@ -15,7 +15,7 @@ from ovir.diagnostics.wording import escaped, plural, readable
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One fault, or one fact worth knowing: what it is, and where. Fields that are not known are None.
+    """One fault, or one fact worth knowing, and its place. Fields that are not known are None.
 
     ``str(diagnostic)`` is one line, and a second one with the hint, as ``ovir check`` prints it.
     """
@@ -25,7 +25,7 @@ class Diagnostic:
     severity: Severity
     """Whether it is an error, a warning or an info."""
     message: str
-    """What was found, and what was expected."""
+    """The finding, with the expected value or form."""
     layer: str | None = None
     """The layer as a text, such as ``layer 6 'Gather_4' (Gather, opset1)``."""
     layer_id: int | None = None
@@ -39,7 +39,7 @@ class Diagnostic:
     column: int | None = None
     """The column of the line, from 1."""
     hint: str | None = None
-    """What may help to fix it."""
+    """Advice that may help to fix it."""
 
     def __str__(self) -> str:
         place = "".join(f":{n}" for n in (self.line, self.column) if n is not None)

@@ -8,7 +8,7 @@ from contextvars import ContextVar, Token
 from ovir.diagnostics.codes import OUTSIDE_SPEC, Code
 
 Sink = Callable[[Code, str, str], None]
-"""Receives the code, what is wrong, and what the kernel does about it, which may be empty."""
+"""Receives the code, the fault, and the kernel's way to handle it, which may be empty."""
 
 _sink: ContextVar[Sink | None] = ContextVar("ovir_kernel_reports", default=None)
 

@@ -1,4 +1,4 @@
-"""Another number of items in a batch: finds what pins the old number, and lets it follow the inputs.
+"""Another number of items in a batch: finds constants that pin the old number, and lets them follow the inputs.
 
 The model is inferred for a number of items that occurs nowhere else. A tensor that holds items then has one axis that
 has grown in proportion. Where inference fails, or where the items are lost, a constant pins the old number: the target
@@ -200,7 +200,7 @@ def _parameter_shape(port: Port) -> PartialShape:
 
 
 def _state_axes(shape: PartialShape, old: int) -> list[int]:
-    """Return the axes that may hold the items of a variable, or of what a loop hands on."""
+    """Return the axes that may hold the items of a variable, or of a tensor that a loop hands on."""
     if shape.rank is None or shape.rank < 2:
         return []
     return [axis for axis, dim in enumerate(shape) if dim.is_static and dim.lower == old]
@@ -360,7 +360,7 @@ class Fitting(ComparingEngine):
         return axis if axis in found else found[0] if found else None
 
     def _before_items(self, port: Port) -> int | None:
-        """Return how many times the items of a tensor are repeated in its memory; None if it is not known."""
+        """Return the number of times that a tensor's items repeat in its memory; None if it is not known."""
         axis, shape = self._axis(port), self._before[port]
         if axis is None or not all(dim.is_static for dim in shape.dims[:axis]):
             return None
@@ -386,7 +386,7 @@ class Fitting(ComparingEngine):
     # ----- repairs
 
     def _prepare_loop(self, layer: Layer) -> None:
-        """Give what a loop hands on from one iteration to the next all items, if it begins with a constant."""
+        """Give the tensors that a loop hands on to the next iteration all items, if they begin with a constant."""
         wirings = layer.operator.wiring.values() if layer.bodies and layer.operator is not None else ()
         carried = {edge.parameter for wiring in wirings for edge in wiring.back_edges}
         for wiring in wirings:

@@ -1,4 +1,4 @@
-"""Constants: with other data, or in place of what is known before any run, compressed weights among it."""
+"""Constants: with other data, or in place of values known before any run, such as compressed weights."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def _folded(model: LayerGraph, find: Callable[[LayerGraph], Mapping[Port, Array]
 
 
 def _ends(known: Mapping[Port, Array]) -> list[tuple[Layer, dict[Port, Const]]]:
-    """Return the layers whose outputs become constants: those that a layer reads which is not known itself."""
+    """Return the layers whose outputs become constants: known layers with a reader that is not known."""
     layers = {port.layer for port in known}
     found: dict[Layer, dict[Port, Const]] = {}
     for port, array in known.items():

@@ -71,7 +71,7 @@ class _Needed:
         self.layers |= found
 
     def add_assigns(self, assigns: Iterable[Layer]) -> None:
-        """Add the Assigns of variables that the part reads, with what they depend on, if the part can compute it."""
+        """Add the Assigns of variables that the part reads, with the layers before, if the part can compute them."""
         waiting = list(assigns)
         while True:
             variables = {op.variable_id for layer in self.layers if isinstance(op := layer.operator, ReadValueBase)}
@@ -85,7 +85,7 @@ class _Needed:
                     self.layers |= found
 
     def _before(self, end: Layer) -> tuple[set[Layer], Layer | None]:
-        """Return the layers that ``end`` depends on and that are not needed yet, and a Parameter that is missing."""
+        """Return the layers before ``end`` that are not needed yet, and a missing Parameter."""
         found, _ = trace_back([end], lambda port: port not in self._cut and port.layer not in self.layers)
         for layer in found:
             for port in layer.inputs:

@@ -1,4 +1,4 @@
-"""Layers with bodies and states whose part in the model is known before a run, replaced by what they stand for.
+"""Layers with bodies and states whose effect is known before a run, replaced by equivalent layers.
 
 Each function returns the tensors that take the place of outputs of a layer that are read, by their positions; or None
 if the layer must stay.
@@ -35,8 +35,8 @@ def known_branch(layer: Layer) -> Tensors | None:
 
 
 def known_iteration(layer: Layer) -> Tensors | None:
-    """Return the results of the body of a Loop or TensorIterator that runs once; what stands for them if it never
-    runs."""
+    """Return the results of the body of a Loop or TensorIterator that runs once; their replacements if it
+    never runs."""
     op, body = layer.operator, layer.bodies.get("body")
     if not isinstance(op, IterationBase) or body is None or _has_state(body):
         return None
@@ -96,7 +96,7 @@ def _zeros(layer: Layer, tensor: TensorType) -> Port:
 
 
 def _inline(layer: Layer, wiring: BodyMap, key: str, fed: Mapping[int, Port]) -> Tensors:
-    """Copy the layers of a body to the model around it, where they keep their keys; return what stands for the outputs.
+    """Copy the layers of a body to the model around it, where they keep their keys; return the new outputs.
 
     ``fed`` has the tensors that stand for parameters which no input of the layer feeds.
     """

@@ -1,4 +1,4 @@
-"""The types of the arguments that name layers and tensors of a model, and functions that find what they name."""
+"""The types of the arguments that name layers and tensors of a model, and functions that find these."""
 
 from __future__ import annotations
 

@@ -183,7 +183,7 @@ class NewLayers:
                 refuse(f"the name of the new layer is already used by {other.title}", layer)
 
     def include(self, default: Sequence[Port | None]) -> list[Port]:
-        """Add the layers before the last one to the model; return what the last one reads, which is then unconnected.
+        """Add the layers before the last one to the model; return the sources of the last one, now unconnected.
 
         An input that is not connected, or that reads a new Parameter, reads the source in ``default`` at its position.
         Inputs at the end that read nothing are left out. Raises InputError for a Parameter without a source to stand

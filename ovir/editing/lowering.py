@@ -65,7 +65,7 @@ def _lower_graph(graph: LayerGraph, release: Release, refused: list[Diagnostic])
 
 
 def _avoid_failures(graph: LayerGraph, release: Release, refused: list[Diagnostic]) -> Iterator[Layer]:
-    """Rewrite what the release reads and fails to run."""
+    """Rewrite the layers that the release reads but fails to run."""
     taken = {layer.name for layer in graph.layers}
     for layer in list(graph.layers):
         if is_newer(layer, newest_opset_for(layer, release)):

@@ -34,7 +34,7 @@ Factors = float | Sequence[float]
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """What happens to an input before the model reads it, in the order of the fields."""
+    """The preparation of an input before the model reads it, in the order of the fields."""
 
     element_type: str | ElementType | None = None
     layout: str | None = None

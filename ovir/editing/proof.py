@@ -1,4 +1,4 @@
-"""Edits that prove themselves: what they leave must compute what the model has computed before.
+"""Edits that prove themselves: the edited model must compute the results of the model before.
 
 The proof itself, ``ovir.prove_edit``, needs packages above this one, so that it is looked up by its public name.
 """
@@ -20,20 +20,20 @@ NOT_WANTED = "not proven: the proof was left out"
 
 @dataclass(eq=False)
 class ProvenEdit(Sequence[Layer]):
-    """The layers that an edit has changed, as a sequence, and what is proven about the result."""
+    """The layers that an edit has changed, as a sequence, and the proof of the result."""
 
     layers: list[Layer] = field(default_factory=list)
     """The layers that were changed."""
     changes: dict[str, list[str]] = field(default_factory=dict)
-    """The keys of the layers that were replaced or left out, by what they were."""
+    """The keys of the layers that were replaced or left out, by their kind."""
     folded: list[str] = field(default_factory=list)
     """The keys of the layers that were computed before any run."""
     notes: list[str] = field(default_factory=list)
-    """Sentences that tell users of the result what they have to know."""
+    """Sentences that users of the result have to know."""
     verdict: str = NOT_WANTED
-    """That the results agree, or why nothing was proven, in words."""
+    """The outcome in words: the results agree, or why nothing was proven."""
     relation: dict[str, Any] = field(default_factory=dict)
-    """How the results before and after the edit are related: keyword arguments of ``ovir.prove_edit``."""
+    """The relation of the results before and after the edit: keyword arguments of ``ovir.prove_edit``."""
 
     def __len__(self) -> int:
         return len(self.layers)

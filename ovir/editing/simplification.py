@@ -30,12 +30,12 @@ Rewrite = Callable[[Layer], Tensors | None]
 
 
 def fold(model: LayerGraph, decompress: bool, verify: bool) -> ProvenEdit:
-    """Compute what is known before any run; see ``Model.fold_constants``."""
+    """Compute values that are known before any run; see ``Model.fold_constants``."""
     return _rewrite_all(model, FOLDING, decompress, verify)
 
 
 def simplify(model: LayerGraph, verify: bool) -> ProvenEdit:
-    """Leave out what has no effect; see ``Model.simplify``."""
+    """Leave out layers without effect; see ``Model.simplify``."""
     return _rewrite_all(model, FOLDING | SIMPLIFYING | {"layer that equals another": equal_layers()}, False, verify)
 
 
@@ -65,7 +65,7 @@ def _removed(model: LayerGraph, change: Callable[[], object]) -> list[str]:
 
 
 def _rewrite(graph: LayerGraph, rewrites: Mapping[str, Rewrite]) -> Iterator[tuple[str, str]]:
-    """Rewrite the layers of a model without its bodies; yield what was rewritten, with the keys of the layers."""
+    """Rewrite the layers of a model without its bodies; yield the kinds of rewriting, with the keys of the layers."""
     for layer, key in {layer: layer.key for layer in graph.layers}.items():
         for what, rewrite in rewrites.items():
             if layer.owner is not graph:
@@ -165,7 +165,7 @@ def at_once(layer: Layer) -> Tensors | None:
 
 
 def _chain(layer: Layer, passes: Callable[[Layer], bool]) -> Iterator[tuple[Layer, Port]]:
-    """Yield a layer and those before it along their first inputs, while they pass a test; each with what it reads."""
+    """Yield a layer and those before it along their first inputs, while they pass a test; each with its input."""
     while passes(layer) and (source := layer.inputs[0].source) is not None:
         yield layer, source
         layer = source.layer
@@ -194,7 +194,7 @@ def equal_layers() -> Rewrite:
 
 
 def _identity(layer: Layer) -> object:
-    """Return what is equal for layers that compute the same."""
+    """Return a key; layers with equal keys compute the same."""
     op = layer.operator
     assert op is not None
     types = (item for port in layer.outputs for item in (port.element_type, port.shape))

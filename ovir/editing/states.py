@@ -28,7 +28,7 @@ from ovir.ops.state import AssignBase, ReadValueBase
 NEXT = "/next"
 """The end of the name of an output that has the next value of an input."""
 _USUAL = (("past_key_values", "present"), ("past_key_values", "present_key_values"), ("past", "present"))
-"""What the names of inputs have where those of their outputs have something else."""
+"""Parts of the names of inputs, with their replacements in the names of the outputs."""
 _SHOWN = 5
 
 

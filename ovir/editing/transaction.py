@@ -65,7 +65,7 @@ def _inner(edits: OpenEdits) -> Iterator[None]:
 
 
 def infer_edited(root: LayerGraph) -> None:
-    """Infer a model after edits. That the file declares other types than result from the edits is not reported.
+    """Infer a model after edits. Declared types that differ from those after the edits are not reported.
 
     Raises ModelError with the first error only, because others usually follow from it.
     """

@@ -23,7 +23,7 @@ E = TypeVar("E", bound=Export)
 
 @dataclass(frozen=True)
 class Exporter:
-    """How an operation version is exported."""
+    """The export of an operation version."""
 
     export: Export | None
     """The function; None if the parts of the operation's decomposition are exported in its place."""

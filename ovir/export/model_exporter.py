@@ -241,7 +241,7 @@ class _LayersExporter:
         return [self._declared(port, made) for port, made in zip(layer.outputs, outputs, strict=True)]
 
     def _declared(self, port: Port, made: Tensor) -> Tensor:
-        """Return what an exporter returned for an output, in the element type of the output."""
+        """Return an exporter's tensor for an output, in the element type of the output."""
         expected = self._computed(port).element_type
         return made if expected.is_dynamic else self.graph.cast(made, expected)
 
@@ -346,7 +346,7 @@ class _ModelExporter(_LayersExporter):
             self._block(port.layer, reason)
 
     def _outputs(self, wanted: Sequence[tuple[Tensor, str]], taken: Sequence[Tensor]) -> list[Tensor]:
-        """Return tensors under the names of outputs. What is an input, an initializer or another output is copied."""
+        """Return tensors under the names of outputs. An input, an initializer or another output is copied."""
         graph = self.graph
         used = {t.value for t in taken}
         found = []

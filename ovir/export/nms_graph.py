@@ -17,7 +17,7 @@ from ovir.export.onnx_graph import Graph, Tensor
 from ovir.ops.multiclass_nms import ImageNmsBase
 
 LOWEST = float(np.finfo(np.float32).min)
-"""The score threshold with which every finite score is a candidate. Scores of -inf are none."""
+"""The score threshold with which every finite score is a candidate. Scores of -inf are not candidates."""
 NEVER = np.float32(-np.inf)
 NOT_FINITE = "boxes and scores that are NaN or infinite may give other results"
 """A limit of the operations that select boxes."""

@@ -101,7 +101,7 @@ bodies have types of their own."""
 _SHARED = 64
 """Equal constants of at most this many elements are stored once."""
 _COMPUTED = 1 << 16
-"""The number of integers up to which the graph computes what depends on constants only."""
+"""The most integers of a tensor that the graph computes itself if it depends on constants only."""
 NARROW = (u1, u2, u3, u4, u6)
 """Unsigned types whose elements are held in a wider type, of which only the low bits count."""
 
@@ -123,7 +123,7 @@ class Graph:
     that onnxruntime has no kernel for, are cast to a wider type, and the results are cast back. Operators with several
     outputs: ``graph.node("TopK", data, 5, outputs=2)``. Raise ``NotExportable`` for what the opset lacks.
 
-    Sizes are tensors of i64 with shape [1]. What is computed of known ones is a constant, so that an exporter needs no
+    Sizes are tensors of i64 with shape [1]. Those computed from known ones are constants, so that an exporter needs no
     other formula for sizes that only a run shows.
     """
 
@@ -419,7 +419,7 @@ class Graph:
         return lists[0] if len(lists) == 1 else self.Concat(*lists, axis=0)
 
     def of_rank(self, tensor: Tensor, rank: int) -> Tensor:
-        """Return a tensor whose rank is known because the operation takes no other."""
+        """Return a tensor whose rank is known because the operation requires it."""
         return tensor if tensor.rank is not None else self.shaped(tensor, [UNKNOWN_SIZE] * rank)
 
     def part(self, data: Tensor, start: Size, stop: Size, axis: int = 0) -> Tensor:

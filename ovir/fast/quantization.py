@@ -1,4 +1,4 @@
-"""FakeQuantize in passes over the output, and FakeConvert with a table of what each f16 becomes."""
+"""FakeQuantize in passes over the output, and FakeConvert with a table of the result for each f16."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def fake_quantize(op: FakeQuantize, binder: Binder, *inputs: Array) -> bool:
     from_zero, to_zero = not low.any(), not first.any()
 
     def formula(x: Array, low: Array, width: Array, first: Array, step: Array) -> Array:
-        # What is rounded is computed as the operation says, because numbers near a tie would go the other way.
+        # Numbers to round are computed as the operation says, because numbers near a tie would go the other way.
         place = np.rint((x if from_zero else x - low) / width * steps)
         y: Array = np.clip(place, 0, steps) * step  # step is the difference of neighboring outputs
         return y if to_zero else y + first

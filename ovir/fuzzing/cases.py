@@ -107,7 +107,7 @@ def draw(made: Make, cls: type[Operator], values: np.random.Generator) -> bool:
 
 
 _VALUES = {bool: ("true", "false"), ElementType: INDICES}
-"""What attributes of a type may hold, where their operation lists no choices."""
+"""The possible values of attributes of a type, where their operation lists no choices."""
 
 
 def _operation(cls: type[Operator], made: Make) -> Operator | None:

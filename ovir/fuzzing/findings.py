@@ -22,9 +22,9 @@ from ovir.model import Model
 _WORDED = ("refusal", "ovir")
 """The kinds of faults whose messages name a cause."""
 _SECONDS = 15.0
-"""How long a model is reduced."""
+"""The time to reduce a model."""
 _MOST_RUNS = 150
-"""How many candidates are tried."""
+"""The most candidates that are tried."""
 
 
 @dataclass
@@ -38,13 +38,13 @@ class Finding:
     operations: list[str]
     """The operation versions of the reduced model."""
     message: str
-    """What is wrong, for the reduced model."""
+    """The fault of the reduced model."""
     number: int
     """The number of the first model, which ``--seed`` makes again."""
     layers: int
     """The number of layers of the reduced model, without Parameters, Results and Consts."""
     count: int = 1
-    """How many models have shown it."""
+    """The number of models that have shown it."""
     folder: str | None = None
     """The name of its folder."""
 
@@ -63,7 +63,7 @@ class Reduced:
 
 
 def pattern(message: str) -> str:
-    """Return a message without numbers, names and what is in brackets."""
+    """Return a message without numbers, names and bracketed parts."""
     text = re.sub(r"'[^']*'|\[[^\]]*\]|\([^)]*\)", "", message)
     return re.sub(r"(?<![A-Za-z0-9])-?[0-9][0-9.e+-]*|\b(?:nan|inf|-inf|True|False)\b", "#", text)
 

@@ -1,4 +1,4 @@
-"""The folder of a finding: the model, its inputs, what was expected, a script that needs no ovir, and a report."""
+"""The folder of a finding: the model, its inputs, the expected outputs, a script that needs no ovir, and a report."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SPECIFICATIONS = "https://docs.openvino.ai/2026/documentation/openvino-ir-format
 
 @dataclass(frozen=True)
 class Origin:
-    """What a folder says about how its finding was made."""
+    """The origin of a finding, as its folder records it."""
 
     against: str | Compiler
     description: str

@@ -36,34 +36,34 @@ from ovir.system.files import write_text
 
 _NOT_AGAIN = "not seen again in a new process: an earlier model may have harmed the one before"
 STATE = "fuzz.json"
-"""The file of a folder of findings with what a later call needs to go on."""
+"""The file of a folder of findings with the state from which a later call goes on."""
 _TIMEOUT = 20.0
 
 
 @dataclass
 class Fuzzing:
-    """What was found. It is true if models were compared, and nothing was found."""
+    """The result of fuzzing: true if models were compared, and nothing was found."""
 
     findings: list[Finding] = field(default_factory=list)
     """The findings, each of which represents all faults of one signature."""
     description: str = ""
-    """What models were compared with."""
+    """The other side of the comparisons."""
     models: int = 0
-    """How many models were made."""
+    """The number of models that were made."""
     compared: int = 0
-    """How many of them both sides ran, or the other side failed to."""
+    """The number of them that both sides ran, or the other side failed to."""
     refused: int = 0
-    """How many ovir does not run; they are not compared."""
+    """The number that ovir does not run; they are not compared."""
     unsupported: Counter[str] = field(default_factory=Counter)
-    """How many models the other side does not claim to support, by operation version."""
+    """The number of models that the other side does not claim to support, by operation version."""
     known: Counter[str] = field(default_factory=Counter)
-    """How many faults were put down to known divergences, or to signatures in the file of known ones."""
+    """The number of faults put down to known divergences, or to signatures in the file of known ones."""
     exercised: dict[str, Counter[str]] = field(default_factory=dict)
-    """How often layers were compared, by operation version and by the element type of the first input or output."""
+    """The number of compared layers, by operation version and by the element type of the first input or output."""
     unreached: list[str] = field(default_factory=list)
     """The operation versions that were wanted and in no model that was compared."""
     seconds: float = 0.0
-    """The time that it took, with that of earlier calls that it continued."""
+    """The time that it took, with that of the earlier calls."""
     ovir_seconds: float = 0.0
     """The time in which workers made models, ran them in ovir and compared results."""
     target_seconds: float = 0.0
@@ -125,12 +125,12 @@ def fuzz(
             function is called with the path of an .xml and a list of arrays, and returns the arrays of the outputs.
             NotImplementedError says that it does not support a model.
         config: Properties of the device. By default OpenVINO's CPU computes in f32.
-        time: How many seconds models are made. Without ``time`` and ``models``, 60.
-        models: How many models are made.
+        time: The seconds in which models are made. Without ``time`` and ``models``, 60.
+        models: The number of models to make.
         seed: The number of the first model; each number stands for one model.
         ops: A regular expression for operation versions such as ``Gather-8``; models then have one such operation each.
         types: The element types of inputs and constants, apart from those of indices and masks; by default all.
-        workers: How many models are in work at the same time; a function must then be able to run in several threads.
+        workers: The number of models in work at the same time; a function must then be able to run in several threads.
         timeout: The seconds that one request to a device may take before it counts as a hang.
         output: A folder to which each finding is saved as a folder of its own.
         known: A file with a signature on each line, which are not findings.
@@ -344,7 +344,7 @@ class _Session:
         return reduced
 
     def _save(self) -> None:
-        """Write what a later call needs to go on."""
+        """Write the state that a later call needs to go on."""
         self.found.unreached = [name for name in self._choice.versions if name not in self.found.exercised]
         if self._folder is not None:
             write_text(self._folder / STATE, json.dumps(self.found.to_dict(), indent=1), "write the state")

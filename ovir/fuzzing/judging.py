@@ -57,7 +57,7 @@ class Judge:
     """The time that each side took."""
 
     def fault(self, model: Model, inputs: Sequence[Array]) -> Fault | None:
-        """Return what is wrong; None if nothing is.
+        """Return the fault; None if there is none.
 
         Raises OvirError for a model that ovir does not run, UnsupportedError for one that the target does not claim to.
         """
@@ -116,7 +116,7 @@ class Judge:
         return None
 
     def _difference(self, reference: Reference, index: int, one: Array, other: Array) -> Fault | None:
-        """Return how an output differs."""
+        """Return the difference of an output; None if it agrees."""
         if one.shape != other.shape:
             message = f"output {index} has shape {list(other.shape)}, not {list(one.shape)}"
             return self._fault(reference, "shape", message, index)

@@ -1,4 +1,4 @@
-"""What the recipes of the fuzzer draw from: sizes, shapes, element types and attribute values."""
+"""The choices of the fuzzer's recipes: sizes, shapes, element types and attribute values."""
 
 from __future__ import annotations
 

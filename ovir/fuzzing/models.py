@@ -24,7 +24,7 @@ _ANYWHERE = {"i32", "i64", "boolean"}
 
 @dataclass(frozen=True)
 class Choice:
-    """Which models are made."""
+    """The choice of models to make."""
 
     ops: str | None = None
     """A regular expression that matches a part of ``Type-opset``; then models have one such operation each."""
@@ -50,7 +50,7 @@ class Choice:
         return [name for name in NAMES if self.ops is None or re.search(self.ops, name)]
 
     def make(self, number: int) -> tuple[Model, list[Array]] | None:
-        """Return the model of a number with its inputs; None if it is none of those that are wanted.
+        """Return the model of a number with its inputs; None if it is not among the wanted ones.
 
         Raises OvirError for a model that ovir refuses.
         """

@@ -1,4 +1,4 @@
-"""How to make legal layers: a recipe for each type of operation. This module has those of arithmetic.
+"""Recipes for legal layers, one for each type of operation. This module has those of arithmetic.
 
 A recipe for a base class holds for the operations derived from it, unless they have recipes of their own.
 """

@@ -1,4 +1,4 @@
-"""One run of a model in ovir, layer by layer, with what comparisons need to know of it."""
+"""One run of a model in ovir, layer by layer, with the facts that comparisons need."""
 
 from __future__ import annotations
 

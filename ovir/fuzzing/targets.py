@@ -87,7 +87,7 @@ class Engine:
 
 
 _SAYS_SO = re.compile("(?i)not support|unsupported|not implemented|cannot be created for string")
-"""What messages say that declare a model unsupported."""
+"""Phrases of messages that declare a model unsupported."""
 
 
 class Function:

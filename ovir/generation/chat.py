@@ -138,7 +138,7 @@ def _environment() -> Environment:
     from jinja2.utils import Namespace
 
     class Generation(Extension):
-        """The tag around what a model has written, which only training looks at."""
+        """The tag around text of the model, which only training looks at."""
 
         tags = {"generation"}  # noqa: RUF012  # as the base class has it
 
@@ -151,7 +151,7 @@ def _environment() -> Environment:
 
         def __setitem__(self, name: str, value: Any) -> None:
             if name.startswith("_"):
-                raise SecurityError(f"a namespace takes no name with an underscore, got {name!r}")
+                raise SecurityError(f"a namespace rejects names with an underscore, got {name!r}")
             super().__setitem__(name, value)
 
     def namespace(*args: Any, **kwargs: Any) -> Namespace:

@@ -17,12 +17,12 @@ from ovir.ops.state import ReadValueBase
 from ovir.runtime.compiled import CompiledModel
 
 Runner = Callable[[list[Array], bool], Sequence[Array]]
-"""What runs a decoder: returns its outputs for inputs, both by position. The first run, for which the last argument is
+"""A runner of a decoder: maps inputs to outputs, both by position. The first run, for which the last argument is
 True, begins with no state."""
 
 
 def in_ovir(compiled: CompiledModel) -> Runner:
-    """Return what runs a decoder in ovir."""
+    """Return a runner for a decoder in ovir."""
     request = compiled.create_infer_request()
 
     def run(inputs: list[Array], is_first: bool) -> Sequence[Array]:
@@ -34,15 +34,15 @@ def in_ovir(compiled: CompiledModel) -> Runner:
 
 
 def on_engine(loaded: LoadedModel) -> Runner:
-    """Return what runs a decoder, which an engine has loaded, there."""
+    """Return a runner for a decoder loaded by an engine."""
     return lambda inputs, is_first: loaded.infer(inputs, keeps_state=not is_first)
 
 
 class Decoder:
-    """A decoder with what it has seen: in its state, in inputs of past keys and values, or all tokens once more."""
+    """A decoder with its past: in its state, in inputs of past keys and values, or as all tokens once more."""
 
     def __init__(self, model: Model, run: Runner) -> None:
-        """Find out what the inputs of the model are; raise InputError if it is not a decoder of tokens."""
+        """Recognize the inputs of the model; raise InputError if it is not a decoder of tokens."""
         self.model = model
         self._run = run
         self._logits = _output(model, "logits")
@@ -121,7 +121,7 @@ def _output(model: Model, name: str) -> int:
 
 
 def _name(port: Port) -> str:
-    """Return the name that says what an input is for."""
+    """Return the name that tells the purpose of an input."""
     known = [name for name in port.names if name in _MAKERS or name.startswith(_PAST)]
     return known[0] if known else port.any_name
 

@@ -61,7 +61,7 @@ class Tokens:
         with stage("reading the tokenizer"):
             self._tokenizer, self._detokenizer = (CompiledModel(read_model(path)) for path in paths)
         self.rt_info = self._tokenizer.model.rt_info
-        """What the tokenizer says about itself."""
+        """The runtime information of the tokenizer."""
         self.size = _vocabulary(self._detokenizer.model)
         """The number of tokens, if the detokenizer shows it."""
         self.end = _id_of(self.rt_info.get("eos_token_id"))
@@ -117,7 +117,7 @@ def _vocabulary(detokenizer: Model) -> int | None:
 
 
 class Settings:
-    """What the JSON files of a folder say about generation."""
+    """The settings of generation in the JSON files of a folder."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         """Read the files, which may be missing; raise ReadError for no JSON, and InputError for wrong values."""
@@ -150,7 +150,7 @@ class Settings:
             raise InputError.usage(error.diagnostic.message, place) from None
 
     def sampling(self, **given: Any) -> Sampling:
-        """Return how tokens are chosen: as the arguments say, and for those that are None, as the file says."""
+        """Return the way to choose tokens: as the arguments say, and for those that are None, as the file says."""
         arguments = {name: value for name, value in given.items() if value is not None}
         if arguments.get("temperature") != 0 and (self._draws or not arguments.keys().isdisjoint(_OF_DRAWS)):
             arguments = {"temperature": 1.0, **self._defaults, **arguments}
@@ -172,7 +172,7 @@ _IGNORED: dict[str, Any] = {
     "suppress_tokens": [],
     "begin_suppress_tokens": [],
 }
-"""Settings that change which token is chosen but have no effect here, each with the value that has none anywhere."""
+"""Settings about the choice of tokens that have no effect here, each with the value that has none anywhere."""
 
 
 def stop_texts(name: str, found: object, place: Place | None = None) -> tuple[str, ...]:
@@ -187,7 +187,7 @@ _LENGTHS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length
 
 
 def json_object(path: Path) -> dict[str, Any]:
-    """Return what a JSON file holds, nothing if there is no file; raise ReadError if it holds no object."""
+    """Return the content of a JSON file, empty without a file; raise ReadError if it is not an object."""
     if not path.exists():
         return {}
     try:

@@ -43,17 +43,17 @@ class Generated:
     ended: bool
     """Whether a token, a text that stops it or ``on_text`` ended the text; otherwise as many tokens were allowed."""
     seconds: list[float] = field(repr=False)
-    """What each token took; the first has the time of the prompt."""
+    """The time of each token; the first includes the prompt."""
     comparison: TokenComparison | None = None
     """The comparison with another decoder, if one was asked for."""
     ignored: dict[str, Any] = field(default_factory=dict)
-    """What ``generation_config.json`` says about the choice of tokens that had no effect."""
+    """Settings of ``generation_config.json`` about the choice of tokens that had no effect."""
     prompt: str = ""
-    """The text that the tokenizer got: the prompt, or what the chat template made of it."""
+    """The text that the tokenizer got: the prompt, as it is or in the chat template."""
 
     @property
     def tokens_per_second(self) -> float:
-        """Return how many tokens a second brought after the first, which waits for the prompt."""
+        """Return the tokens per second after the first token, which waits for the prompt."""
         seconds = self.seconds[1:] or self.seconds
         return len(seconds) / max(sum(seconds), 1e-9)
 
@@ -169,7 +169,7 @@ class TextGenerator:
 
 
 class GenerationOptions(TypedDict, total=False):
-    """How a text is generated; None, as a value, says the same as no value."""
+    """Options of the generation of a text; the value None means the same as no value."""
 
     max_tokens: int | None
     temperature: float | None
@@ -265,7 +265,7 @@ def _refuse_vocabulary(what: str, path: Path) -> None:
 
 
 def _most_tokens(wanted: int | None, prompt: int, context: int | None, path: Path) -> int:
-    """Return how many tokens to generate; raise InputError if the context of the model does not hold them."""
+    """Return the number of tokens to generate; raise InputError if the model's context does not hold them."""
     if context is None:
         return wanted or MAX_TOKENS
     left = context - prompt

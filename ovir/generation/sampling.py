@@ -14,17 +14,17 @@ from ovir.diagnostics.errors import InputError, require_counts
 GENERATION = "generation_config.json"
 """The file of a folder that says how tokens are chosen."""
 MAX_TOKENS = 100
-"""How many tokens are generated unless the arguments say otherwise."""
+"""The number of tokens to generate unless the arguments say otherwise."""
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """How tokens are chosen: the most probable one, or one that is drawn.
+    """The choice of tokens: the most probable one, or one that is drawn.
 
     Tokens are drawn if there is a temperature above 0, or ``top_k``, ``top_p`` or ``min_p``, with which the temperature
     is 1 unless it is given. ``top_k`` limits the draw to so many tokens, ``top_p`` to the fewest tokens that have
-    together this probability, and ``min_p`` to those that have at least this part of the probability of the best one.
-    ``repetition_penalty`` makes tokens less probable that the prompt or the text has, whether tokens are drawn or not.
+    together this probability, and ``min_p`` to those with at least this part of the probability of the best one.
+    ``repetition_penalty`` makes tokens of the prompt and the text less probable, whether tokens are drawn or not.
     """
 
     temperature: float | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 _INCOMPLETE = "\ufffd"
-"""What a detokenizer makes of the first bytes of a character."""
+"""The output of a detokenizer for the first bytes of a character."""
 
 
 class TextStream:
@@ -45,7 +45,7 @@ class TextStream:
         return self._decode(self._ids[self._start :])[len(known) :]
 
     def _taken(self, piece: str) -> str:
-        """Return what of the text that was held and of a piece cannot belong to a text that stops it."""
+        """Return the text that is certainly not part of a stop text."""
         if not piece or self.stopped:
             return ""
         self._start, self._end = self._end, len(self._ids)

@@ -33,14 +33,14 @@ class TokenDifference:
     step: int
     """The position of the token among the generated ones, from 0."""
     chosen: CandidateToken
-    """What the first decoder chooses, and both are fed with."""
+    """The choice of the first decoder, which both get next."""
     other: CandidateToken
-    """What the other decoder would choose."""
+    """The choice of the other decoder."""
 
 
 @dataclass
 class TokenComparison:
-    """The steps of two decoders that are fed with the same tokens, those that the first one chooses."""
+    """The steps of two decoders that both get the tokens chosen by the first one."""
 
     against: str
     """The other decoder: a device, or the path of a folder."""

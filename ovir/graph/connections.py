@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import networkx as nx
 
 MAX_DEPTH = 32
-"""How deeply bodies may be nested; real models have two or three levels."""
+"""The deepest nesting of bodies; real models have two or three levels."""
 
 
 class Edge(NamedTuple):
@@ -43,11 +43,11 @@ class Dependent(Protocol):
     """An object that was made from a model and must know of it as it was then."""
 
     def before_change(self) -> None:
-        """Copy what is needed from the model, which is about to change."""
+        """Copy the needed data from the model, which is about to change."""
 
 
 class ConnectedLayers(PublicNames):
-    """The data of a model or a body: its layers, and what is derived from their connections.
+    """The data of a model or a body: its layers, and data derived from their connections.
 
     Only the ports record connections: each input has a source, each output has readers. Everything else (edges, order,
     dead layers, inputs, outputs, the networkx graph) is derived on demand and cached until the next edit.
@@ -162,7 +162,7 @@ class ConnectedLayers(PublicNames):
     ) -> Self:
         """Return a model of exactly these layers, with the connections that they have; it is not inferred.
 
-        The layers have distinct ids and are made by hand or read from a file. Those that the functions of an opset make
+        The layers have distinct ids and are made by hand or read from a file. Layers from the functions of an opset
         are not connected in both directions: ``Model(results, parameters)`` takes them. Use ``connect`` for what is not
         connected yet, and then ``infer_shapes``.
 
@@ -469,7 +469,7 @@ class ConnectedLayers(PublicNames):
                 dependent.before_change()
 
     def _clear_derived(self) -> None:
-        """Clear everything that is derived from layers and connections, except what edits keep up to date."""
+        """Clear everything that is derived from layers and connections, except data that edits keep up to date."""
         self._layers = None
         self.needs_inference = True
         for name in ("graph", "inputs", "outputs", "dead_layers", "_numbered", "_by_own_key"):

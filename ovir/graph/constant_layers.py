@@ -1,4 +1,4 @@
-"""Layers that are computed from constants alone, and layers that sizes are computed from, which must not be rounded."""
+"""Layers computed from constants alone, and layers from which sizes are computed, which must not be rounded."""
 
 from __future__ import annotations
 

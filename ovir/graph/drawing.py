@@ -1,7 +1,7 @@
-"""How notebooks show a model: a table of its inputs and outputs, and below it a link that opens its graph.
+"""The display of a model in notebooks: a table of its inputs and outputs, and a link that opens its graph.
 
 The graph is an SVG in the same page, without scripts and requests, so it can be seen wherever the notebook can. Layers
-lie in rows, each below all layers that it reads, and what is computed from constants alone is left out.
+lie in rows, each below all layers that it reads; layers computed from constants alone are left out.
 """
 
 from __future__ import annotations

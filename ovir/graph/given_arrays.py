@@ -1,4 +1,4 @@
-"""What arrays that users give for tensors must be."""
+"""Checks of arrays that users give for tensors."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def free_name(wanted: str, taken: Container[str], first: int = 2) -> str:
 
 
 class TakenNames(set[str]):
-    """Names that are never given back, so that no number is tried twice for a name that many want."""
+    """Names that are never given back, so that no number is tried twice for a popular name."""
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         super().__init__(names)

@@ -219,7 +219,7 @@ DeferredRtInfo = Callable[[], RtInfo]
 
 
 class Holder(Protocol):
-    """What has runtime information that can be replaced."""
+    """An object whose runtime information can be replaced."""
 
     rt_info_data: RtInfo
 

@@ -66,7 +66,7 @@ class Snapshot:
         self._ports += [(port, _kept(_of_port(port))) for port in (*layer.inputs, *layer.outputs)]
 
     def restore(self) -> None:
-        """Undo what has happened since to the model and to the layers of ``add``, except inside operators."""
+        """Undo later changes of the model and of the layers of ``add``, except inside operators."""
         added = {layer for graph in self._model.graphs() for layer in graph._file_order}
         added.difference_update(self._layers)
         for graph, state in self._models:

@@ -1,4 +1,4 @@
-"""What is reported if inferred types differ from declared ones."""
+"""The diagnostics of inferred types that differ from declared ones."""
 
 from __future__ import annotations
 

@@ -111,9 +111,9 @@ class Engine:
 
 
 class ComparingEngine(Engine):
-    """Compares what is inferred with what the file declares.
+    """Compares inferred with declared types.
 
-    A strict one reports every contradiction, and continues with what is inferred. One that recovers continues with the
+    A strict one reports every contradiction, and continues with the inferred types. One that recovers continues with the
     declared types if these are more reliable than the inferred ones, so that each fault gives one diagnostic.
     """
 
@@ -271,8 +271,7 @@ class ComparingEngine(Engine):
         outputs: Types | None,
         found: list[Diagnostic],
     ) -> tuple[Types | None, list[Diagnostic]]:
-        """Infer again with the declared types of doubtful inputs, unless the first outputs agree with what is
-        declared."""
+        """Infer again with the declared types of doubtful inputs, unless the first outputs agree with these."""
         if outputs is not None and self.all_agree(layer, outputs):
             return outputs, found
         if outputs is None and not is_refused:

@@ -33,8 +33,8 @@ def pinned_sizes(model: LayerGraph) -> Iterator[Diagnostic]:
 
 
 def pinned_layers(model: LayerGraph) -> Iterator[tuple[Layer, Port, Port, bool]]:
-    """Yield these layers, each with the data whose size is open, the input of the model that it follows, and whether it
-    is the number of items, for which the first axis of an input is taken."""
+    """Yield these layers, each with the data of open size, the input of the model that the size follows, and whether it
+    is the number of items, taken from the first axis of an input."""
     by_symbol: dict[int, Port] = {}
     items: set[int] = set()
     for port in model.inputs:
@@ -50,8 +50,8 @@ def pinned_layers(model: LayerGraph) -> Iterator[tuple[Layer, Port, Port, bool]]
 
 
 def _pinned(layer: Layer, by_symbol: Mapping[int, Port], items: Set[int]) -> tuple[Port, int] | None:
-    """Return the input of a layer that has an open size which a constant fixes, and the symbol of this size, that of
-    the number of items if both are fixed."""
+    """Return the input of a layer with an open size that a constant fixes, and the symbol of this size: that of the
+    number of items if both are fixed."""
     result = layer.outputs[0].shape
     if result.rank is None or any(dim.symbol in items and not dim.is_static for dim in result):
         return None

@@ -29,15 +29,15 @@ _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 
 @dataclass(frozen=True)
 class Preparation:
-    """How the pixels of an image, 0 to 255, become the values of an input: ``(pixel - mean) / scale``."""
+    """The conversion of the pixels of an image, 0 to 255, to values of an input: ``(pixel - mean) / scale``."""
 
     mean: tuple[float, ...] = ()
     """One number for each channel, or one for all; none leaves pixels as they are."""
     scale: tuple[float, ...] = ()
     layout: str | None = None
-    """None: what the input's shape says."""
+    """None: as the input's shape suggests."""
     resize: str = "stretch"
-    """How an image gets the height and width of the input: ``stretch`` it, scale it and ``crop`` what is too much,
+    """The way to the height and width of the input: ``stretch`` the image, scale it and ``crop`` the excess,
     scale it and ``pad`` with zeros at the right and at the bottom, or ``none``."""
     bgr: bool = False
     """Whether blue is the first channel, as in models trained with OpenCV."""
@@ -46,7 +46,7 @@ class Preparation:
 def load_image(
     path: str | os.PathLike[str], element_type: ElementType, shape: PartialShape, how: Preparation | None = None
 ) -> tuple[Array, str]:
-    """Return an image as the array for an input of this type and shape, and what has been done with it.
+    """Return an image as the array for an input of this type and shape, and a text about its changes.
 
     InputError where the input is not for images or Pillow is missing; ReadError where the file cannot be read.
     """

@@ -43,7 +43,7 @@ class InputFile:
     """A file that holds one set of inputs: an .npz, or an .npy or an image for a model with one input."""
 
     path: str
-    """Of files that ``find_inputs`` returns, absolute, so that other processes find them."""
+    """The path; absolute for files that ``find_inputs`` returns, so that other processes find them."""
     name: str
     """The path relative to the folder of the set, with ``/`` on every system; other files of the set have others."""
     how: Preparation | None = None
@@ -104,7 +104,7 @@ def read_archive(model: LayerGraph, path: str) -> tuple[dict[int, Array], list[s
 
 
 def _of_archive(model: LayerGraph, path: str, arrays: NpzReader) -> tuple[dict[int, Array], list[str]]:
-    """Return what ``read_archive`` does; no array is unpacked before its key and its shape are known to fit."""
+    """Return the result of ``read_archive``; unpack no array before its key and its shape are known to fit."""
     names = set(distinct_names(model.inputs))
     known = {name for port in model.inputs for name in (*port.names, port.layer.name, *names)}
     others = sorted(arrays.keys() - known) if names <= arrays.keys() else []
@@ -378,7 +378,7 @@ def _rows(path: str) -> list[tuple[int, list[str]]]:
 
 
 def _values(cells: Sequence[str]) -> Array | None:
-    """Return numbers, None if a cell is none, or if there are none."""
+    """Return numbers, None if a cell is not a number, or if there are none."""
     if not cells:
         return None
     try:

@@ -32,26 +32,26 @@ _SYNC = 1.0
 
 @dataclass(frozen=True)
 class Row:
-    """What has become of one input."""
+    """The outcome of one input."""
 
     input: str
     """The name of the input."""
     status: str
     """``done`` or ``failed``."""
     time: str
-    """When it ended, in UTC."""
+    """The time of its end, in UTC."""
     source: tuple[int, int]
     """The size of the input's file in bytes, and its time of change in nanoseconds."""
     model: str
     """The fingerprint of the model."""
     seconds: float | None = None
-    """How long the run took."""
+    """The duration of the run."""
     result: str | None = None
     """The file of the result, relative to the folder of the manifest."""
     sha256: str | None = None
     """The checksum of this file."""
     error: str | None = None
-    """Why the input failed."""
+    """The error of the input."""
 
 
 class Manifest:
@@ -172,7 +172,7 @@ def _is_torn_head(line: bytes) -> bool:
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:
-    """Return the object of a line, None if it is none."""
+    """Return the object of a line, None if it is not one."""
     try:
         found = parse_json(line)
     except ValueError:
@@ -186,7 +186,7 @@ _MAY_LACK = {"seconds": (int, float), "result": str, "sha256": str, "error": str
 
 
 def _wrong_field(found: dict[str, Any], types: Mapping[str, Any]) -> str | None:
-    """Return what is wrong with an object whose fields must have these types; None if nothing is."""
+    """Return the fault of an object whose fields must have these types; None if there is none."""
     for name, wanted in types.items():
         if name not in found:
             return f"'{name}' is missing"
@@ -196,7 +196,7 @@ def _wrong_field(found: dict[str, Any], types: Mapping[str, Any]) -> str | None:
 
 
 def _row(found: dict[str, Any] | None) -> Row | str:
-    """Return the row of an object, or what is wrong with it.
+    """Return the row of an object, or its fault.
 
     Every path of a row follows from the name of its input, so none leads out of the folder.
     """

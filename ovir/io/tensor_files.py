@@ -47,7 +47,7 @@ def open_npz(path: str | os.PathLike[str]) -> NpzReader:
 
 
 class Header(NamedTuple):
-    """What the first bytes of an array in a file say."""
+    """The content of the first bytes of an array in a file."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -95,7 +95,7 @@ class NpzReader(Mapping[str, Array]):
         return _decoded(key, np.empty(0, self._header(key).dtype))[0] if is_raw else key
 
     def _header(self, key: str) -> Header:
-        """Return the header of an array; ValueError for a member that is none, and for data that cannot be there."""
+        """Return the header of an array; ValueError for a member that is not one, and for data that cannot be there."""
         entry = self._archive.getinfo(key if key in self._entries else f"{key}.npy")
         with self._archive.open(entry) as file:
             if file.read(len(_MAGIC)) != _MAGIC:

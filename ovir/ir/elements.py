@@ -91,7 +91,7 @@ class Ids(dict[str | None, int | None]):
 
 
 class ElementReader:
-    """Reads elements of one file, and reports what is wrong with them."""
+    """Reads elements of one file, and reports their faults."""
 
     def __init__(self, file: str | None, diagnostics: Diagnostics) -> None:
         self.file = file
@@ -163,7 +163,7 @@ def read_rt_info(element: etree._Element) -> RtInfo:
 
 
 def read_model_info(net: etree._Element) -> RtInfo:
-    """Return the runtime information of a model: its ``<rt_info>``, or what was in its place before version 11.
+    """Return the runtime information of a model: its ``<rt_info>``, or the elements in its place before version 11.
 
     That is a ``<meta_data>`` and a ``<quantization_parameters>`` next to it, which becomes an entry of the former. A
     text in it becomes a ``value`` without line breaks, as when OpenVINO reads it.

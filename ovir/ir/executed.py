@@ -1,4 +1,4 @@
-"""What a device ran in place of a model: its *executed graph*, and which of its layers stand for which of the file.
+"""The *executed graph* that a device ran in place of a model, and the layers of the file that its layers stand for.
 
 OpenVINO serializes it (``compiled.get_runtime_model()``) as a topology whose layers say what was executed, in which
 order, type and time, and from which layers of the file it was made.
@@ -31,7 +31,7 @@ class ExecutedLayer:
 
     name: str
     type: str
-    """What the device calls the operation, such as ``FullyConnected`` or ``Reorder``."""
+    """The device's name of the operation, such as ``FullyConnected`` or ``Reorder``."""
     order: int
     originals: str
     """The names of layers that it was made from, joined by commas, which names may have as well."""
@@ -54,7 +54,7 @@ class ExecutedLayer:
 
 @dataclass(frozen=True)
 class Execution:
-    """How a layer of a model was executed."""
+    """The execution of a layer of a model."""
 
     by: ExecutedLayer
     with_layers: tuple[str, ...]
@@ -71,7 +71,7 @@ class Execution:
         return precision if self.is_named else f"{precision}, as part of '{self.with_layers[0]}'"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what is known for JSON."""
+        """Return the execution for JSON."""
         return {
             "name": self.by.name,
             "type": self.by.type,
@@ -120,7 +120,7 @@ class ExecutedGraph:
             raise ReadError(diagnose(NOT_IR, message, Place(file), hint=hint))
 
     def of(self, model: LayerGraph) -> dict[Layer, Execution]:
-        """Return how the layers of a model were executed; those that the device dropped or folded are missing."""
+        """Return the executions of a model's layers; those that the device dropped or folded are missing."""
         by_name: dict[str, Layer] = {}
         for layer in model.walk():
             by_name.setdefault(layer.name, layer)
@@ -232,7 +232,7 @@ def _layer(element: etree._Element) -> ExecutedLayer | None:
 
 
 def _attributes(element: etree._Element) -> dict[str, str]:
-    """Return what a layer says in its <data>, and in <rt_info>, under which the runtime model itself has it."""
+    """Return the attributes of a layer in its <data>, and in <rt_info>, where the runtime model itself has them."""
     found: dict[str, str] = {}
     for data in element.iterfind("data"):
         found.update({str(key): str(value) for key, value in data.attrib.items()})

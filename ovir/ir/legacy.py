@@ -1,4 +1,4 @@
-"""Applies what OpenVINO does to files of IR version 10: pre-processing, and types and names of inputs and outputs.
+"""Applies OpenVINO's changes to files of IR version 10: pre-processing, and types and names of inputs and outputs.
 
 Both add layers to the model.
 """

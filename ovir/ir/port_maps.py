@@ -161,7 +161,7 @@ class _MapReader(ElementReader):
         return found
 
     def output(self, item: etree._Element, ids: list[int]) -> OutputMap:
-        """Return the entry of an ``<output>``; ``ids`` are what ``output_ids`` returns."""
+        """Return the entry of an ``<output>``; ``ids`` are from ``output_ids``."""
         external = self.port(item, ids)
         internal = self.inner(item, "internal_layer_id", self.results, "Result")
         if external >= 0 and external in self._outputs:

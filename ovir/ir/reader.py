@@ -88,7 +88,7 @@ class Document(Generic[G]):
 def load(
     source: Source, weights: Any, kind: type[G], diagnostics: Diagnostics, *, need_weights: bool = True
 ) -> Document[G] | None:
-    """Read a file as a graph of a class, and add what is wrong to ``diagnostics``; return None if there is no model.
+    """Read a file as a graph of a class, and add its faults to ``diagnostics``; return None if there is no model.
 
     Without ``need_weights`` no weights are opened, and constants have no data.
     """

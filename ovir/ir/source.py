@@ -165,7 +165,7 @@ def _path_of(file: Any) -> str | None:
 
 
 def _check_doctype(data: bytes, encoding: str | None, name: str | None, diagnostics: Diagnostics) -> None:
-    """Report a DOCTYPE: OpenVINO ignores it, but other readers may fetch what it names.
+    """Report a DOCTYPE: OpenVINO ignores it, but other readers may fetch the files that it names.
 
     Raises ReadError if it declares entities, because the parser would expand them in attributes and no IR needs them.
     Only the part before the root element is parsed here, within the parser's own size limits.
@@ -232,7 +232,7 @@ def _syntax_error(error: etree.XMLSyntaxError, data: bytes, name: str | None) ->
 
 _CONFLICT = re.compile(rb"^<<<<<<< ", re.MULTILINE)
 _OF_THE_PARSER = ", use XML_PARSE_HUGE option"
-"""What the parser advises programs to do."""
+"""Advice of the parser to programs."""
 _UNCLOSED = re.compile(r"tag mismatch: (\S+) line (\d+) and (\S+)")
 _SYNTAX_HINTS: dict[int, str] = {
     etree.ErrorTypes.ERR_ATTRIBUTE_NOT_STARTED: 'write the value of an attribute in quotes, as axis="1"',

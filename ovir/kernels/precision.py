@@ -1,7 +1,7 @@
 """The types that kernels compute in, and conversions to them and back: results are rounded once.
 
-What C does with a number that an integer type does not hold depends on the processor. So real numbers that may be NaN
-or beyond a type become integers here only.
+In C, the conversion of a number beyond an integer type depends on the processor. So real numbers that may be NaN or
+beyond a type become integers here only.
 """
 
 from __future__ import annotations

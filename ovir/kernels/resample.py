@@ -24,7 +24,7 @@ NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple")
 
 @dataclass(frozen=True)
 class Method:
-    """How to interpolate: the attributes of the operation that define it."""
+    """The method of interpolation: the attributes of the operation that define it."""
 
     mode: str
     coordinates: str = "half_pixel"

@@ -1,4 +1,4 @@
-"""Which boxes operations select: their order by score, and the suppression of those that overlap better ones."""
+"""The selection of boxes: their order by score, and the suppression of those that overlap better ones."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a layer computes, said by older operation versions: the table of decompositions, and what releases support."""
+"""Layers expressed by older operation versions: the table of decompositions, and the operations of releases."""

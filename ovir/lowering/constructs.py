@@ -46,16 +46,16 @@ class Construct:
     last: Release
     reason: str
     rewrite: Callable[[Layer], Changes]
-    """Returns what to change at a layer of these types, nothing if it is not the construct, or calls ``refuse``."""
+    """Returns the changes to a layer of these types, empty if it is not the construct, or calls ``refuse``."""
 
 
 CONSTRUCTS: list[Construct] = []
 
 
 def changes_for(layer: Layer, release: Release) -> Changes:
-    """Return what to change at a layer for a release that fails at it; nothing for most layers.
+    """Return the changes to a layer for a release that fails at it; empty for most layers.
 
-    Raises NotLowered with the reason if there is nothing that the release runs.
+    Raises NotLowered with the reason if no change makes the release run it.
     """
     for construct in _concerning(layer.type, release):
         with refusing_misfits():
@@ -71,7 +71,7 @@ def _concerning(kind: str, release: Release) -> list[Construct]:
 
 
 def why_not_lowered(layer: Layer, release: Release) -> NotLowered | None:
-    """Return why a layer cannot be rewritten for a release, with what helps; None if it can or need not be."""
+    """Return the reason why a layer cannot be rewritten for a release, with a hint; None if it can or need not be."""
     newest = newest_opset_for(layer, release)
     try:
         parts = [layer] if not is_newer(layer, newest) else new_layers(decomposed(layer, newest))

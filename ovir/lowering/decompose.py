@@ -129,7 +129,7 @@ def _port(item: LayerOrPort | Callable[[], LayerOrPort], is_read: bool) -> Port 
 
 
 def new_layers(ports: Iterable[Port | None]) -> Iterator[Layer]:
-    """Yield the layers that belong to no model and that these tensors depend on, each after those that it reads."""
+    """Yield the layers without a model that these tensors depend on, each after its sources."""
     order: dict[Layer, None] = {}
     opened: set[Layer] = set()
     pending = [port.layer for port in ports if port is not None and port.layer.owner is None]

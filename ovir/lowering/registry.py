@@ -24,13 +24,13 @@ _decompositions: dict[tuple[str, int], Decomposition] = {}
 
 
 class NotLowered(Exception):  # noqa: N818  (it describes a layer, not a fault)
-    """What no older operation version expresses, with the reason."""
+    """A layer that older operation versions cannot express, with the reason."""
 
     def __init__(self, reason: str, hint: str = "") -> None:
         super().__init__(reason)
         self.reason = reason
         self.hint = hint
-        """What helps besides a newer release."""
+        """A remedy besides a newer release."""
 
 
 def refuse(reason: str, hint: str = "") -> NoReturn:

@@ -136,7 +136,7 @@ def as_release(target: str | int) -> Release:
 
 @dataclass(frozen=True)
 class Need:
-    """A release and what needs it; the release is None if ovir does not know it yet."""
+    """A release and the reason for it; the release is None if ovir does not know it yet."""
 
     release: Release | None
     what: str

@@ -298,7 +298,7 @@ class Minimum(ExtremeBase):
         return np.where(np.isnan(b), a, np.minimum(a, b))
 
     def sizes(self, a: Value, b: Value) -> Mask:
-        # What is not larger than a size, and not far below 0, fits wherever the size does.
+        # A number not larger than a size, and not far below 0, fits wherever the size does.
         b_is_size, b_is_above = self.aligned(a.lower, b.is_size), self.aligned(a.lower, b.lower >= 0)
         return (a.is_size & (b_is_size | b_is_above)) | (b_is_size & (a.lower >= 0))
 

@@ -81,7 +81,7 @@ def blocks(shape: tuple[int, ...], elements: int) -> Iterator[slice]:
 
 
 class Compressed(Replacement[Op]):
-    """An operation that decompresses what it needs of ``weights``, which are no longer an input."""
+    """An operation that decompresses the parts of ``weights`` that it needs; these are no longer an input."""
 
     position: ClassVar[int]
     """The input of the replaced operation that the weights are."""

@@ -103,7 +103,7 @@ class IterationBase(BodyOperatorBase):
     """
 
     def iterations(self, inputs: Sequence[TensorType], results: Sequence[TensorType]) -> Dimension:
-        """Return how often the body runs, as far as the types of the inputs and of the body's results show it."""
+        """Return the iterations of the body, as far as the types of the inputs and of the body's results show them."""
         raise NotImplementedError
 
     def infer_body(self, body: InferBody, inputs: Sequence[TensorType]) -> list[TensorType]:

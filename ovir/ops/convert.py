@@ -56,7 +56,7 @@ _LOW_BITS = (u1, u2, u3, u4, u6)
 
 
 class ConversionBase(Operator):
-    """Base of conversions, with the kernel, and what is known of its result."""
+    """Base of conversions, with the kernel, and the inference of its result."""
 
     forwards_values: ClassVar[tuple[int, ...]] = (0,)
 

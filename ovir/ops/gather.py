@@ -100,7 +100,7 @@ class GatherBase(Operator):
         return result
 
     def resolved(self, data: Array, indices: Array, axis: Array) -> tuple[int, int]:
-        """Return ``axis`` and ``batch_dims`` counted from the front, after checking what inference could not see."""
+        """Return ``axis`` and ``batch_dims`` counted from the front, after checks that inference could not do."""
         if indices.dtype.kind not in "iu":
             self.fail("indices must be of an integer type, got {}", indices.dtype)
         self.require_rank_at_least("data", data.shape, 1)
@@ -221,7 +221,7 @@ class GatherElements(Operator):
         return np.take_along_axis(data, indices.astype(np.intp), axis)
 
     def checked_axis(self, data: Array, indices: Array) -> int:
-        """Return the axis counted from the front, after checking what inference could not see."""
+        """Return the axis counted from the front, after checks that inference could not do."""
         self.require_rank_at_least("data", data.shape, 1)
         axis = self.normalize_axis(self.axis, data.ndim, of=data.shape)
         before, after = data.shape[:axis], data.shape[axis + 1 :]

@@ -72,7 +72,7 @@ class Const(Operator):
     """Text that some tools write in place of weights; OpenVINO uses its bytes as the data."""
 
     constant_data: Blob | None = None
-    """Where the data comes from when it is first asked for."""
+    """The source of the data when it is first asked for."""
     _data: Array | None = None
 
     def __getstate__(self) -> dict[str, object]:
@@ -108,7 +108,7 @@ class Const(Operator):
         return self._data
 
     def decoded(self) -> Array:
-        """Return ``data`` without caching what is decoded for this call."""
+        """Return ``data`` without caching the data decoded for this call."""
         if self._data is not None:
             return self._data
         return self.require_known(self.constant_data, "this constant has no data").array()

@@ -121,7 +121,7 @@ class InterpolateBase(Operator):
         return out
 
     def ordered(self, method: Method, data: Array, passes: AxisTaps) -> AxisTaps:
-        """Return the passes over axes in the order in which they are made, which the fast kernel changes."""
+        """Return the passes over axes in their order, which the fast kernel changes."""
         return passes
 
     def axis_passes(

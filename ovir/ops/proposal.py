@@ -271,7 +271,7 @@ class GenerateProposalsBase(BoxSelectionBase):
         return boxes, boxes[:, 2:] - boxes[:, :2] + np.float32(margin), scores.transpose(1, 2, 0).reshape(-1)
 
     def select_boxes(self, boxes: Array, candidates: Array, margin: float) -> Array:
-        """Return those of the candidates (indices of boxes in descending order of score) that remain."""
+        """Return the remaining candidates (indices of boxes in descending order of score)."""
         overlaps = upright_overlaps(boxes[candidates].T, margin, bridged=False)
         rows = np.zeros(candidates.size, np.intp)
         return candidates[self.suppression.keep_apart(rows, self.post_nms_count, overlaps, self.nms_threshold)]

@@ -165,8 +165,8 @@ class Reshape(Operator):
         return result
 
     def _copied_if_zero(self, wanted: Dimension, shape: PartialShape, index: int) -> Dimension:
-        """Return a dimension for a computed number, which copies that of data if it is 0. What equals a size keeps its
-        symbol: it is 0 only where a tensor is empty."""
+        """Return a dimension for a computed number, which copies that of data if it is 0. A number that equals a size
+        keeps its symbol: it is 0 only where a tensor is empty."""
         if shape.rank is None:
             return UNKNOWN
         return wanted.union(shape[index]) if index < shape.rank else wanted

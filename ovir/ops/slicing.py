@@ -340,8 +340,8 @@ class StridedSlice(SlicingBase):
         self.require(ellipses <= 1, "ellipsis_mask must have at most one 1, got {}", list(self.ellipsis_mask))
 
     def roles(self, count: int, rank: int) -> list[tuple[str, int, int]]:
-        """Return what is done with each dimension, "slice", "shrink", "whole" or "new axis", with the position of the
-        inputs that asks for it and the axis of the data."""
+        """Return the role of each dimension, "slice", "shrink", "whole" or "new axis", with the position of the inputs
+        that asks for it and the axis of the data."""
         roles = []
         for i in range(count):
             if _is_set(self.ellipsis_mask, i):

@@ -195,7 +195,7 @@ class Identity(Operator):
         return data
 
     def why_unchanged(self, inputs: Sequence[TensorType], output: TensorType) -> str | None:
-        return "it passes on what it reads"
+        return "it passes on its input"
 
 
 def _above_least(x: Array) -> Array:

@@ -100,7 +100,7 @@ def bars(
 
 @dataclass(frozen=True)
 class Spread:
-    """How many values are in each of the ranges between ``edges``, which are of equal width.
+    """The number of values in each of the ranges between ``edges``, which are of equal width.
 
     The first and the last range also have the values beyond, down to ``low`` and up to ``high``.
     """
@@ -112,7 +112,7 @@ class Spread:
 
 
 def spread(array: Array) -> Spread | None:
-    """Return the distribution of the finite values of a tensor; None if there are none, or if they are no numbers.
+    """Return the distribution of the finite values of a tensor; None if there are none, or if they are not numbers.
 
     There are more ranges for more values; integers have a range each if they are close to each other. Few values that
     are far from all others do not widen the ranges.
@@ -189,7 +189,7 @@ def counted(
     height: int = 260,
     note: str = "",
 ) -> Chart:
-    """Return vertical bars of numbers of things; ``texts`` says what each bar counts.
+    """Return vertical bars of numbers of things; ``texts`` names the things of each bar.
 
     The axis of numbers is logarithmic if one bar would hide the others.
     """
@@ -216,7 +216,7 @@ def counted(
 
 
 _TOWERING = 40
-"""How many times as high as a usual bar one may be."""
+"""The greatest height of a bar, in heights of a usual bar."""
 
 
 def whole_ticks(most: int) -> dict[str, int]:
@@ -384,7 +384,7 @@ def _by_power(
     height: int = 260,
     note: str = "",
 ) -> Chart:
-    """Return bars of counts by power of two, with counts of what has no power before and after them."""
+    """Return bars of counts by power of two, with counts of numbers without a power before and after them."""
     between = range(min(powers), max(powers) + 1) if powers else range(0)
     bars = [(name, name, count) for name, count in before.items() if count]
     bars += [(f"{2.0**p:.2g}", f"{2.0**p:.3g} to {2.0 ** (p + 1):.3g}", powers.get(p, 0)) for p in between]

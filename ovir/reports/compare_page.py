@@ -18,8 +18,7 @@ MOST_HISTOGRAMS = 6
 
 
 def compare_page(found: Comparison, model: LayerGraph, conclusion: Sequence[str] = ()) -> Page:
-    """Return the report on a comparison: what follows from it, errors of outputs, and errors of layers along the
-    graph."""
+    """Return the report on a comparison: conclusions, errors of outputs, and errors of layers along the graph."""
     page = Page("compare", found.model, f"{found.verdict}, against {found.against}", "good" if found.within else "bad")
     page.conclusion = conclusion
     page.layers.add(model)

@@ -1,4 +1,4 @@
-"""The report of ``ovir fuzz``: the findings of a folder, and what was exercised."""
+"""The report of ``ovir fuzz``: the findings of a folder, and the exercised operations."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from ovir.reports.charts import Chart
 from ovir.reports.layers import LayerIndex, Sources
 
 Tone = Literal["plain", "good", "bad", "warn", "info"]
-"""What a value means for its reader, which the page shows as a color."""
+"""The meaning of a value for its reader, shown as a color."""
 
 Cell = str | int | float | None
 """The content of a cell; a number is formatted by the page, which sorts by it."""
@@ -34,7 +34,7 @@ Kind = Literal[
     "decibels",
     "cosine",
 ]
-"""How a column is shown. ``layer`` has numbers of the layer index, or names; ``share`` has numbers from 0 to 1."""
+"""The look of a column. ``layer`` has numbers of the layer index, or names; ``share`` has numbers from 0 to 1."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ Block = Text | Pairs | Excerpt | Explanation | Chart
 
 @dataclass(frozen=True)
 class Detail:
-    """What a page shows beside a table when a row is chosen; a layer is shown below the blocks."""
+    """The details beside a table when a row is chosen; a layer is shown below the blocks."""
 
     title: str
     blocks: Sequence[Block] = ()
@@ -118,7 +118,7 @@ class Table:
     details: Sequence[Detail | None] | None = None
     """One for each row, in the same order; None if no row has any."""
     empty: str = "none"
-    """What is shown in place of a table without rows."""
+    """The text in place of a table without rows."""
 
 
 @dataclass
@@ -142,13 +142,13 @@ class Page:
     command: str
     """The command that made it, such as ``check``."""
     subject: str
-    """What it is about, mostly a model."""
+    """Its subject, mostly a model."""
     verdict: str
     tone: Tone = "plain"
     conclusion: Sequence[str] = ()
-    """Sentences that follow from what was found."""
+    """Sentences that follow from the findings."""
     origin: str = ""
-    """When and how it was made: the date, the versions and the command line."""
+    """Its origin: the date, the versions and the command line."""
     facts: list[Fact] = field(default_factory=list)
     sections: list[Section] = field(default_factory=list)
     layers: LayerIndex = field(default_factory=LayerIndex)

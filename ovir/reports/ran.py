@@ -1,4 +1,4 @@
-"""What a run has given, for the report and for the terminal."""
+"""The results of a run, for the report and for the terminal."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Tensors = Sequence[tuple[str, Array, Layer | None]]
 
 @dataclass(frozen=True)
 class Ran:
-    """What a run has given."""
+    """The results of a run."""
 
     model: LayerGraph
     feeds: Mapping[int, Array]

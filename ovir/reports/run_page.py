@@ -55,7 +55,7 @@ def types_of_run(compiled: CompiledModel, feeds: Mapping[int, Array]) -> dict[Po
 
 
 def run_page(ran: Ran, top: int | None = None) -> Page:
-    """Return the report on a run: times, outputs, inputs and taps with their histograms, and what was watched for.
+    """Return the report on a run: times, outputs, inputs and taps with their histograms, and watched values.
 
     The details of an output have the ``top`` highest scores of each row, if it has rows of scores.
     """
@@ -99,7 +99,7 @@ def _facts(ran: Ran) -> list[Fact]:
 
 
 def _profile_facts(profile: Profile, runs: RunTimes | None) -> Iterator[Fact]:
-    """Yield what a profile says in short. No operation is the slowest if that changes from run to run."""
+    """Yield the main facts of a profile. No operation is the slowest if that changes from run to run."""
     seconds, layers = profile.seconds, profile.layers()
     if runs is not None:
         median, least, most = (1000 * value for value in (runs.percentile(50), min(runs.seconds), max(runs.seconds)))
@@ -150,7 +150,7 @@ def _histograms(tensors: Tensors) -> list[Chart]:
 
 
 def _add_profile(page: Page, profile: Profile, model: LayerGraph) -> None:
-    """Add what each operation and each layer took."""
+    """Add the time of each operation and each layer."""
     types, timed, whole = profile.types(), profile.timings, profile.seconds or 1.0
     slowest = sorted(timed.items(), key=lambda item: -item[1].seconds)[:MOST_BARS]
     rows = min(max(len(types), len(slowest)), MOST_BARS)

@@ -22,7 +22,7 @@ MOST_BARS = 20
 
 @dataclass(frozen=True)
 class Shown:
-    """What the command has found out about a model."""
+    """The findings of the command about a model."""
 
     recovered: Recovered
     summary: Summary

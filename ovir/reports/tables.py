@@ -17,7 +17,7 @@ TONES: dict[Severity, Tone] = {Severity.ERROR: "bad", Severity.WARNING: "warn", 
 
 
 def layers_by_title(layers: Iterable[Layer]) -> dict[tuple[str | None, str | None], Layer]:
-    """Return layers by what diagnostics call them; of layers with one title the first."""
+    """Return layers by their names in diagnostics; of layers with one title the first."""
     found: dict[tuple[str | None, str | None], Layer] = {}
     for layer in layers:
         found.setdefault((layer.file, layer.title), layer)

@@ -93,7 +93,7 @@ def _hash(script: str) -> str:
 
 
 class _Library:
-    """A script of others, compressed, as a text, with the hash of what the page decompresses and runs."""
+    """A script of others, compressed, as a text, with the hash of the script that the page runs."""
 
     def __init__(self, script: str) -> None:
         self.packed = base64.b64encode(gzip.compress(script.encode("utf-8"), compresslevel=6, mtime=0)).decode()

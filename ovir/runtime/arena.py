@@ -73,7 +73,7 @@ class Arena:
 
 @cache
 def _keep_freed_memory() -> None:
-    """Let the C library keep what kernels free, by freeing a large block.
+    """Let the C library keep memory that kernels free, by freeing a large block.
 
     Otherwise glibc returns each block of more than 128 KB to the system, and the pages of the next one are made anew: a
     DeformableConvolution of 28x28 pixels takes 1.8 ms instead of 0.6. The size of the largest mapped block that was

@@ -94,7 +94,7 @@ class CompiledModel(PublicNames):
             threads: The most threads that kernels use; by default one for each core.
             strict: Whether a value that the specification excludes is an error; otherwise OpenVINO's reference is
                 followed with a warning.
-            keep_compressed: Which weights stay as the file holds them, and are decompressed at each use: tables of
+            keep_compressed: The weights that stay as the file holds them, and are decompressed at each use: tables of
                 gathers, matrices of more than 2^20 codes of 4 or 8 bits, smaller ones if all codes would take more
                 than 128 MiB in f32, and weights of 16 bits if f32 would take more than half of the free memory
                 (None); all that have more than 65,536 elements, which makes runs slower (True); or none (False).
@@ -117,7 +117,7 @@ class CompiledModel(PublicNames):
             message = "emulate and keep_compressed exclude each other: rounded weights are kept as f32"
             raise InputError.usage(message)
         self.diagnostics: list[Diagnostic] = []
-        """What compiling found worth knowing."""
+        """The notes and warnings of compiling."""
         self._lock = threading.RLock()
         self._changing = threading.Lock()
         """Held while the model is replaced by its copy, which waits for the runs of all requests."""

@@ -39,7 +39,7 @@ class Emulation:
     """
 
     rounds_outputs = True
-    """Whether what a layer writes needs no rounding where another one reads it."""
+    """Whether the outputs of a layer need no rounding where another one reads them."""
 
     rounds_steps = True
     """Whether the steps inside of a layer are rounded, too, for operations that devices compute in several steps."""
@@ -75,7 +75,7 @@ class Emulation:
 def narrowed(array: Array, element_type: str, out: Array | None = None) -> Array:
     """Return an f32 or f64 array rounded to f16 or bf16, to the nearest value and ties to even, in its own type.
 
-    What exceeds the range of f16 becomes infinite. The result is written to ``out``, which may be the array itself, or
+    Numbers beyond the range of f16 become infinite. The result is written to ``out``, which may be the array itself, or
     is a new array of the same layout.
     """
     out = np.empty_like(array) if out is None else out

@@ -18,7 +18,7 @@ from ovir.diagnostics.wording import size_text
 from ovir.graph.layers import Layer
 
 _TOO_BIG = "array is too big", "Maximum allowed dimension exceeded", "Maximum allowed size exceeded"
-"""How NumPy begins the message of its ValueError for an array that no machine can hold."""
+"""The beginnings of NumPy's ValueError for an array that no machine can hold."""
 
 
 def failed(layer: Layer, error: Exception, arguments: Sequence[Array]) -> OvirError:

@@ -1,4 +1,4 @@
-"""Conversion of what a user feeds into arrays that match the model's inputs."""
+"""Conversion of a user's values into arrays that match the model's inputs."""
 
 from __future__ import annotations
 

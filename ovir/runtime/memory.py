@@ -28,7 +28,7 @@ class MemoryUse:
     activations: int
     """The most that lies between the layers at one time, outputs of the model included."""
     unknown: int = 0
-    """How many tensors are left out, because their size is not known."""
+    """The number of tensors that are left out, because their size is not known."""
 
     @property
     def total(self) -> int:
@@ -132,7 +132,7 @@ def _bytes(port: Port) -> int | None:
 
 
 def _covered(arrays: Iterable[Array]) -> int:
-    """Return the bytes of memory that arrays lie in; what several share counts once."""
+    """Return the bytes of memory that arrays lie in; shared bytes count once."""
     covered, end = 0, 0
     for start, stop in sorted(byte_bounds(array) for array in arrays if array.size):
         covered += max(stop - max(start, end), 0)

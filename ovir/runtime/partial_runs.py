@@ -1,4 +1,4 @@
-"""Runs of a model in which some layers are emulated, and that compute only what differs from a recorded run."""
+"""Runs of a model with some layers emulated, which compute only the differences from a recorded run."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class PartialRuns:
         return self.outputs(inputs, found)
 
     def rerun(self, recorded: Mapping[Port, Array], emulated: Collection[int]) -> list[Array]:
-        """Return the outputs with some steps emulated, from a recorded run in f32: what depends on them runs again."""
+        """Return the outputs with some steps emulated, from a recorded run in f32: only dependent steps run again."""
         changed: Tensors = {}
         self._run(changed, recorded, sorted(emulated), emulated, _same)
         return self.outputs(recorded, changed)
@@ -133,8 +133,7 @@ class PartialRuns:
         *,
         release: bool = True,
     ) -> None:
-        """Run the steps in ``dirty`` and those whose inputs are in ``found``, to which outputs that differ are
-        added."""
+        """Run the steps in ``dirty`` and those whose inputs are in ``found``; add differing outputs to it."""
         self._variables.reset()
         again, wanted = set(dirty), set(emulated)
         with np.errstate(all="ignore"):

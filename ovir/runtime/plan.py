@@ -85,7 +85,7 @@ class Plan:
         return replace(self, steps=steps, bodies=bodies, is_watched=True)
 
     def part(self, index: int) -> Plan:
-        """Return the plan of one step alone: it reads what is not a constant, and returns all outputs."""
+        """Return the plan of one step alone: it reads the inputs that are not constants, and returns all outputs."""
         step = self.steps[index]
         return replace(
             self,

@@ -157,7 +157,7 @@ class _Builder:
         """Slots of constants that decompression has made, or that are made from these."""
         self.independent: set[int] = set()
         self.rounded: dict[tuple[int, tuple[Layer, int] | None], int] = {}
-        """The slots of rounded constants, by the slot of the constant and, if it matters, by what reads it."""
+        """The slots of rounded constants, by the slot of the constant and, if it matters, by its reader."""
 
     def _kept(self, layer: Layer) -> bool:
         return layer.key in self.keep
@@ -217,7 +217,7 @@ class _Builder:
     def _round_constants(
         self, layer: Layer, op: Operator, inputs: tuple[int, ...]
     ) -> tuple[tuple[int, ...], Rounding | None]:
-        """Return the inputs of a step, with rounded constants if the layer is emulated, and what makes of a kernel one
+        """Return the inputs of a step, with rounded constants if the layer is emulated, and a wrapper of its kernel
         that rounds the rest; None if the kernel can stay as it is."""
         steps = self.emulated
         if steps is None or self._is_constant_step(layer, op, steps) or not steps.covers(layer):
@@ -375,7 +375,7 @@ def _relies_on_sizes(layer: Layer, op: Operator) -> bool:
 _LARGEST_GROWTH = 16 << 20
 """The largest constant, in bytes, that folding creates from smaller ones, such as by Broadcast."""
 _GROWTH = 4
-"""How many times as large as its inputs a larger constant may be, as when f32 is made of u8."""
+"""The greatest size of a larger constant, in sizes of its inputs, as when f32 is made of u8."""
 _TOTAL, _TOTAL_GROWTH = 64 << 20, 8
 """All folded constants together may take this many bytes and this many times the constants of the file."""
 _TIME, _TIME_PER_BYTE = 1e8, 4

@@ -43,7 +43,7 @@ class Growing(Protocol):
 
 @replaces(Concat)
 class Append(Rewrite[Concat]):
-    """A Concat of the value of a variable and what is new, whose result the variable is then assigned.
+    """A Concat of the value of a variable and new data, whose result the variable is then assigned.
 
     The value has room after it, to which only what is new is copied, as in the cache of keys and values of a decoder.
     """

@@ -54,7 +54,7 @@ class Content:
         self._room: Array | None = None
         """The array that a value which grows is a part of."""
         self._appended: Array | None = None
-        """What ``append`` has returned in this run."""
+        """The array that ``append`` returned in this run."""
 
     @property
     def value(self) -> Array | None:
@@ -93,13 +93,13 @@ class Content:
         self._pending = array
 
     def replace(self, array: Array | None) -> None:
-        """Take a value that no run has assigned, which therefore outlives a run that fails."""
+        """Take a value that no run has assigned, so that it outlives a failing run."""
         self._value, self._pending, self._room = array, None, None
 
     def commit(self) -> None:
         """Make the pending array the value."""
         if self._pending is not None:
-            # What shares memory with a value that grows is not written to.
+            # An array that shares memory with a growing value is not written to.
             self._spare = self._value if self._value is not None and self._value.base is None else None
             self._value = self._pending
         self.roll_back()
@@ -123,7 +123,7 @@ class Variable:
     __slots__ = ("_content", "_reader", "name")  # setting any other attribute is an error
 
     def __init__(self, name: str, reader: InitialValue, content: Content) -> None:
-        """Show the content of a variable, or what ``reader`` gives as long as there is none."""
+        """Show the content of a variable, or the value of ``reader`` as long as there is none."""
         self.name: str = name
         """The ``variable_id`` of its ReadValue and Assign."""
         self._reader = reader

@@ -67,7 +67,7 @@ class StepBinder:
         bind_step(self, self._step)
 
     def _once(self, request: object, answer: Callable[[], T]) -> T:
-        """Return what this request was answered when the step was bound first."""
+        """Return the answer to this request from when the step was bound first."""
         if self._answered == len(self._answers):
             self._answers.append((request, answer()))
         asked, found = self._answers[self._answered]

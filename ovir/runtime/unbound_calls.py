@@ -73,7 +73,7 @@ class _Binding:
     """The arrays of slots that the plan has no array for."""
 
     def takes(self, arrays: tuple[Array, ...]) -> bool:
-        """Return whether the calls hold for these inputs, after copying what they read."""
+        """Return whether the calls hold for these inputs, after copying the data that they read."""
         for position, array in self.same:
             if arrays[position] is not array:
                 return False

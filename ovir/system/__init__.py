@@ -1,1 +1,1 @@
-"""What ovir asks of the system: files, processes, interrupts, progress."""
+"""Services of the system: files, processes, interrupts, progress."""

@@ -129,7 +129,7 @@ class _Stream(io.FileIO):
 
 
 def unwritable(path: Path) -> str | None:
-    """Return the name of what lacks write permission, the file or its directory; None if ``path`` can be written."""
+    """Return the path that lacks write permission, the file or its directory; None if ``path`` can be written."""
     if is_special(path):
         return None if os.access(path, os.W_OK) else "the file"
     target = os.path.realpath(path)
@@ -140,7 +140,7 @@ def unwritable(path: Path) -> str | None:
 
 
 def _is_descriptor(path: str) -> bool:
-    """Return whether a path, or a link that it leads to, is an open descriptor; what that has open may be a file."""
+    """Return whether a path, or a link that it leads to, is an open descriptor, even one of a file."""
     for _ in range(40):  # the most links that systems follow
         folder, name = os.path.split(os.path.abspath(path))
         folder = os.path.realpath(folder)
@@ -186,7 +186,7 @@ class _Replacement:
         self.target = os.path.realpath(path) if follows_link else path
         self.new = _beside(self.target, token, "tmp")
         self.old = _beside(self.target, token, "old")
-        """Where the older file is while several are replaced."""
+        """The place of the older file while several are replaced."""
         _require_folder(self.target)
         self._mode = _mode_of(self.target)
 

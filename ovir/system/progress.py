@@ -1,6 +1,6 @@
 """Progress of long work: its stages, such as reading or inferring, and how much of each is done.
 
-Work opens a stage and counts in it. Whoever shows progress watches the stages of a context, and reads them when there
+Work opens a stage and counts in it. A display of progress watches the stages of a context, and reads them when there
 is time to draw something. So work calls nothing for a layer, and does not even count where nobody watches. A thread
 that the work starts has a context of its own, in which nobody watches.
 """
@@ -27,7 +27,7 @@ class Stage:
         """The number of items to do; 0 if it is not known."""
         self.done = 0
         self.item: object = ""
-        """The item in work: a text, or what the stage counts, such as a layer."""
+        """The item in work: a text, or an item that the stage counts, such as a layer."""
         self.start = perf_counter()
 
     @property

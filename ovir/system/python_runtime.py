@@ -35,7 +35,7 @@ _GROUPS = (
     ("memory.max", "memory.current", "memory.stat"),
     ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat"),
 )
-"""The files of Linux with the limit of a container, what it uses, and which of that can be dropped."""
+"""The files of Linux with the limit of a container, the memory that it uses, and the part that can be dropped."""
 
 
 def _available() -> int | None:

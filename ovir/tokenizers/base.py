@@ -1,4 +1,4 @@
-"""What the operations of openvino_tokenizers share: strings as bytes, ragged tensors, and what is made of constants.
+"""The base of the operations of openvino_tokenizers: strings as bytes, ragged tensors, and prepared constants.
 
 Strings are three tensors: string i is bytes [begins[i], ends[i]) of the third. A ragged tensor has the begins and ends
 of its rows among elements; the elements are a tensor, or strings.
@@ -32,7 +32,7 @@ ROWS = (("begins of rows", i32), ("ends of rows", i32))
 
 _MOST_PREPARED = 16
 _prepared: dict[tuple[object, ...], Any] = {}
-"""What was last made of the constants of layers, for the layers that are prepared with the same ones."""
+"""The objects last prepared from constants of layers, for other layers with the same constants."""
 
 
 class TokenizerOperator(Operator):
@@ -53,7 +53,7 @@ class TokenizerOperator(Operator):
     # ----- inference
 
     def require_inputs(self, inputs: Sequence[TensorType]) -> None:
-        """Raise unless the operation may have this number of inputs, of which the first are what it takes."""
+        """Raise unless the operation may have this number of inputs, and the first have types that it takes."""
         counts = " or ".join(map(str, self.input_counts))
         self.require(len(inputs) in self.input_counts, "{} has {} inputs, got {}", self.type, counts, len(inputs))
         self.require_types(inputs, 0, *self.takes)
@@ -174,7 +174,7 @@ def packed(strings: Iterable[bytes], shape: tuple[int, ...]) -> tuple[Array, Arr
 
 
 def begins_of(ends: Array) -> Array:
-    """Return where parts begin that follow each other without gaps, from where they end."""
+    """Return the begins of parts that follow each other without gaps, from their ends."""
     begins = np.zeros_like(ends)
     begins.reshape(-1)[1:] = ends.reshape(-1)[:-1]
     return begins

@@ -1,4 +1,4 @@
-"""The characters of a text as numbers, and what is known of each character without its neighbors."""
+"""The characters of a text as numbers, and properties of each character without its neighbors."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class CharacterTable:
 
 
 class CharacterTexts:
-    """What becomes of each character, computed when the character is first seen."""
+    """The replacement of each character, computed when the character is first seen."""
 
     def __init__(self, compute: Callable[[str], list[bytes]]) -> None:
         self._compute = compute
@@ -50,7 +50,7 @@ class CharacterTexts:
         self._adding = Lock()
 
     def __call__(self, codes: Array) -> list[bytes]:
-        """Return what becomes of each character."""
+        """Return the replacement of each character."""
         numbers = self._numbers(codes)
         return self._texts[numbers].tolist()  # type: ignore[no-any-return]
 

@@ -17,21 +17,21 @@ _SPACE = b" "
 _VISIBLE_SPACE = "\u2581".encode()
 _REPLACEMENT = "\ufffd".encode()
 _INVALID = re.compile("([\udc80-\udcff])")
-"""What stands for a byte that is not UTF-8."""
+"""The surrogate escape of a byte that is not UTF-8."""
 _CONTINUATIONS = bytes(range(0x80, 0xC0))
 
 
 class CharacterMap(Protocol):
-    """What characters and sequences of characters become."""
+    """The replacements of characters and sequences of characters."""
 
     def longest(self, text: bytes, start: int) -> tuple[int, bytes]:
-        """Return the end of the longest key at ``start`` and what becomes of it; ``start`` if there is none."""
+        """Return the end of the longest key at ``start`` and its replacement; ``start`` if there is none."""
 
     def alone(self, character: str) -> bytes:
-        """Return what becomes of a character that is no part of a sequence."""
+        """Return the replacement of a character that is not part of a sequence."""
 
     def seconds(self, character: str) -> bytes:
-        """Return the bytes with which a character may begin that goes on with a sequence after this one."""
+        """Return the first bytes of the characters that may follow this one in a sequence."""
 
 
 class Normalizer:
@@ -45,7 +45,7 @@ class Normalizer:
         self._alone = CharacterTexts(lambda characters: list(map(mapping.alone, characters)))
         self._begins = CharacterTable(self._places_in_sequences)
         self._is_second = np.zeros(256, np.bool_)
-        """The bytes with which characters begin that are second in sequences, of which the first was seen."""
+        """The first bytes of characters that are second in sequences whose first character was seen."""
 
     def __call__(self, text: bytes) -> bytes:
         """Return a string in UTF-8, normalized."""
@@ -63,7 +63,7 @@ class Normalizer:
         return result.replace(_SPACE, self._space)
 
     def _mapped(self, text: bytes) -> list[bytes]:
-        """Return what becomes of each character, or of a sequence and then nothing of its further characters."""
+        """Return the replacement of each character; that of a sequence stands at its first character."""
         codes = code_points(text)
         parts = self._alone(codes)
         is_first = self._begins(codes) == _FIRST
@@ -143,16 +143,16 @@ class UnicodeMap:
         self._form, self._decomposition = forms
         self._case_fold = case_fold
         self._composed: dict[str, str] = {}
-        """What sequences compose to. They are of parts: characters that are decomposed."""
+        """The compositions of sequences. These consist of parts: decomposed characters."""
         self._seconds: dict[str, bytes] = {}
-        """For the first part of sequences, the bytes with which characters begin that go on with one."""
+        """For the first part of sequences, the first bytes of the characters that may follow it."""
         if self._form and self._decomposition:
             self._add_sequences(self._form, self._decomposition)
         self._beginnings = {parts[:size] for parts in self._composed for size in range(1, len(parts))}
         self._longest = max(map(len, self._composed), default=1)
 
     def longest(self, text: bytes, start: int) -> tuple[int, bytes]:
-        """Return the end of the longest key at ``start`` and what becomes of it; ``start`` if there is none."""
+        """Return the end of the longest key at ``start`` and its replacement; ``start`` if there is none."""
         characters = text[start : start + 4 * self._longest].decode(errors="ignore")
         alone = self._normal(characters[0])
         size, found = (0, "") if alone == characters[0] else (1, alone)
@@ -166,11 +166,11 @@ class UnicodeMap:
         return start + len(characters[:size].encode()), found.encode()
 
     def alone(self, character: str) -> bytes:
-        """Return what becomes of a character that is no part of a sequence."""
+        """Return the replacement of a character that is not part of a sequence."""
         return self._normal(character).encode()
 
     def seconds(self, character: str) -> bytes:
-        """Return the bytes with which a character may begin that goes on with a sequence after this one."""
+        """Return the first bytes of the characters that may follow this one in a sequence."""
         return self._seconds.get(self._part(character), b"")
 
     def _add_sequences(self, form: _Form, decomposition: _Form) -> None:
@@ -186,7 +186,7 @@ class UnicodeMap:
             self._seconds[first] = self._seconds.get(first, b"") + b"".join(leads)
 
     def _part(self, character: str) -> str:
-        """Return what a character decomposes to, if that is one character; otherwise the character."""
+        """Return the decomposition of a character if it is one character; otherwise the character."""
         if self._decomposition is None:
             return character
         parts = unicodedata.normalize(self._decomposition, character)
@@ -238,19 +238,19 @@ class CompiledMap:
         self._texts = data[4 + size :]
 
     def longest(self, text: bytes, start: int) -> tuple[int, bytes]:
-        """Return the end of the longest key at ``start`` and what becomes of it; ``start`` if there is none."""
+        """Return the end of the longest key at ``start`` and its replacement; ``start`` if there is none."""
         _, _, found, value = self._walk(text, start)
         return found, self._texts[value : self._texts.index(0, value)] if found > start else b""
 
     def alone(self, character: str) -> bytes:
-        """Return what becomes of a character that is no part of a sequence."""
+        """Return the replacement of a character that is not part of a sequence."""
         text = character.encode()
         end, part = self.longest(text, 0)
         return part if end else text
 
     def _walk(self, text: bytes, start: int) -> tuple[int, int, int, int]:
-        """Return how far the text from ``start`` on is the beginning of a key, the place of the children there, and the
-        end and value of the longest key."""
+        """Return the end of the longest beginning of a key in the text from ``start``, the place of the children there,
+        and the end and value of the longest key."""
         units = self._units
         found, value = start, 0
         place, end = _children(units[0], 0) if units else 0, start
@@ -266,7 +266,7 @@ class CompiledMap:
         return end, place, found, value
 
     def seconds(self, character: str) -> bytes:
-        """Return the bytes with which a character may begin that goes on with a sequence after this one."""
+        """Return the first bytes of the characters that may follow this one in a sequence."""
         text = character.encode()
         end, place, _, _ = self._walk(text, 0)
         if end < len(text):
@@ -277,5 +277,5 @@ class CompiledMap:
 
 
 def _children(unit: int, place: int) -> int:
-    """Return where the children of a node are: the offset is in 22 bits, or counts 256 units."""
+    """Return the place of a node's children: the offset is in 22 bits, or counts 256 units."""
     return place ^ (unit >> 10) << ((unit & 0x200) >> 6)

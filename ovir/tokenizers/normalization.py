@@ -22,7 +22,7 @@ _REWRITTEN = {
     r"(^)(.)": r"(^)([\s\S])",
     r"(^)(.+)": r"(^)([\s\S])",
 }
-"""Patterns of older files, and what is used in their place."""
+"""Patterns of older files, and their replacements."""
 
 
 @register("RegexNormalization", version="extension")

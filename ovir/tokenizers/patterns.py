@@ -165,7 +165,7 @@ class Replacement:
         self._others = list(zip(groups, parts[3::4], parts[4::4], strict=True))
 
     def __call__(self, match: Any, text: str) -> str:
-        """Return what takes the place of a match in a text; raise LookupError for a group that is not part of it."""
+        """Return the replacement of a match in a text; raise LookupError for a group that is not part of it."""
         result: str = self._first
         for group, dollar, following in self._others:
             if dollar:
@@ -202,7 +202,7 @@ def replaced(pattern: Any, replacement: Replacement, text: bytes, count: int | N
 
 
 def replaced_alone(pattern: Any, replacement: Replacement, characters: str) -> list[bytes]:
-    """Return what becomes of each character, for a pattern that matches single characters, whatever is beside them."""
+    """Return the replacement of each character, for a pattern that matches single characters in any context."""
     texts = list(characters)
     try:
         for match in pattern.finditer(known(characters)):
@@ -213,7 +213,7 @@ def replaced_alone(pattern: Any, replacement: Replacement, characters: str) -> l
 
 
 _ALONE = {0xDC00 + byte: byte for byte in range(0x80, 0xC0)}
-"""What PCRE2 sees for bytes that follow no first byte of a character, by the surrogate escapes that stand for them."""
+"""The bytes that PCRE2 sees for continuation bytes without a first byte, by their surrogate escapes."""
 
 
 def _size_cut_off(text: bytes) -> int:

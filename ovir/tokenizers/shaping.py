@@ -1,4 +1,4 @@
-"""What happens to ids: rows are truncated, joined with special tokens, and padded to one length."""
+"""Operations on rows of ids: they are truncated, joined with special tokens, and padded to one length."""
 
 from __future__ import annotations
 

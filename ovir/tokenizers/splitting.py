@@ -71,7 +71,7 @@ class _Split(TokenizerOperator):
 
 @register("SpecialTokensSplit", version="extension")
 class SpecialTokensSplit(_Split):
-    """Strings split around matches of a pattern, which are left as they are by what follows.
+    """Strings split around matches of a pattern, which later operations leave as they are.
 
     If the pattern has groups, the match is what its last group has; the rest of the match is dropped.
     Inputs are rows of strings, optionally which strings are left as they are, and the pattern. The last output says
@@ -143,7 +143,7 @@ class RegexSplit(_Split):
         return outputs if has_skips else outputs[:5]
 
     def class_splitter(self, pattern: Array, *kept: Array) -> _ClassSplitter | None:
-        """Return what splits all strings at once, if the pattern is a choice of classes and nothing else is asked."""
+        """Return a splitter of all strings at once, if the pattern is a choice of classes and nothing else is asked."""
         classes = runs_of_classes(self._pattern(pattern))
         merges = self.behaviour == "mergedwithprevious" or (self.behaviour == "mergedwithnext" and self.invert)
         return None if classes is None or kept or merges or self.max_splits > 0 else _ClassSplitter(self, classes)
@@ -169,7 +169,7 @@ class RegexSplit(_Split):
         return Memo(split, _MOST_STRINGS)
 
     def _arranged(self, parts: list[tuple[int, int, bool]], length: int) -> Iterator[tuple[int, int]]:
-        """Yield words made of the matches and of what is between them."""
+        """Yield words made of the matches and of the text between them."""
         pending: int | None = None
         for begin, end, is_match in parts:
             delimits = is_match != self.invert
@@ -249,7 +249,7 @@ class _ClassSplitter:
         return *rows, as_i32(places[starts[is_word]]), as_i32(places[stops[is_word]]), symbols, left[is_word]
 
     def _merge(self, matches: Array, left: Array, starts: Array, before: Array) -> Array:
-        """Return which parts are words, after those that are merged with the one before them start with it.
+        """Return the mask of the parts that are words; merged parts now start with the one before them.
 
         ``before`` has the number of parts before each string.
         """
@@ -266,7 +266,7 @@ class _ClassSplitter:
 
 
 def _parts(text: bytes, pattern: Any) -> list[tuple[int, int, bool]]:
-    """Return the matches in a text, which are marked, and what is between them; an empty match lets none follow."""
+    """Return the matches in a text, which are marked, and the text between them; an empty match ends the search."""
     seen, places = searched(text)
     parts = []
     at = 0

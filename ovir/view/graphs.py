@@ -82,7 +82,7 @@ def _first_values(array: Array, size: int, limit: int) -> str:
 
 Node = dict[str, Any]
 Lines = dict[str, str]
-"""What the panel of a node shows: names and values."""
+"""The lines in the panel of a node: names and values."""
 
 _LONGEST_NAME = 32
 """The largest number of characters of a name on a node."""
@@ -256,7 +256,7 @@ class Graph:
     id: str
     nodes: list[Node] = field(default_factory=list)
     groups: dict[str, dict[str, str]] = field(default_factory=dict)
-    """What is shown of each group, by its path."""
+    """The lines shown for each group, by its path."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the graph for JSON. The empty list means that constants are not hidden."""

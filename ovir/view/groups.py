@@ -70,7 +70,7 @@ def _blocks(kinds: Array, crossings: Array, depth: int) -> list[Block]:
 
 
 def _runs(kinds: Array) -> list[_Run]:
-    """Return the longest repetitions of each period that are none of a smaller one."""
+    """Return the longest repetitions of each period that do not also repeat with a smaller one."""
     found: list[_Run] = []
     count = len(kinds)
     for period in range(1, count // 2 + 1):
@@ -106,7 +106,7 @@ _DEEPEST = 32
 _FEW = 3
 """A scope of fewer layers than this says nothing: ``conv1/bias_add`` is a part of a name."""
 _MODULE = re.compile(r"(?:__module|self)\.")
-"""What begins the names of layers that were modules of PyTorch."""
+"""The beginning of names of layers that were modules of PyTorch."""
 
 
 def group_paths(model: Model) -> dict[Layer, Path]:
@@ -294,7 +294,7 @@ def _in_order_of_readers(model: Model, constants: set[Layer]) -> list[Layer]:
 
 
 def _split_large(layers: Sequence[Layer], paths: dict[Layer, Path], depth: int = 0) -> None:
-    """Divide what is directly in a group into parts, if it is much, and the same in the groups in it.
+    """Divide the layers directly in a group into parts, if they are many, and the same in the groups in it.
 
     ``layers`` are those in the group, whose path has the length ``depth``.
     """

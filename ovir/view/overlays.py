@@ -127,7 +127,7 @@ def of_times(timings: Mapping[Layer, Timing]) -> Overlay:
 
 
 def of_ranges(ranges: Mapping[Layer, Range]) -> list[Overlay]:
-    """Return the minimum, the maximum and the mean of what each layer computes, and how many values are not finite."""
+    """Return the minimum, maximum and mean of each layer's results, and the number of values that are not finite."""
     columns: list[tuple[str, Callable[[Range], float | int | None]]] = [
         ("minimum", lambda found: found.minimum),
         ("maximum", lambda found: found.maximum),
@@ -173,7 +173,7 @@ def of_comparison(model: Model, comparison: Comparison) -> list[Overlay]:
 
 
 def comparison_verdict(comparison: Comparison) -> str:
-    """Return in a few words what a comparison has found, and at which layer first."""
+    """Return the result of a comparison in a few words, with the first layer."""
     first = comparison.first
     return comparison.verdict if first is None or comparison.failed else f"{comparison.verdict}, first at {first.name}"
 

@@ -99,7 +99,7 @@ class Pane:
 
 @dataclass
 class Shown:
-    """What the page shows: models, and overlays for them."""
+    """The content of the page: models, and overlays for them."""
 
     models: dict[str, Any] = field(default_factory=dict)
     """By name, as JSON."""
@@ -109,7 +109,7 @@ class Shown:
     """The graphs that are shown at first; two are shown side by side."""
 
     def query(self) -> str:
-        """Return the part of the address that tells the page what to load."""
+        """Return the part of the address that names the data for the page."""
         data = {
             "uiState": {"paneStates": [pane.to_dict(1 / len(self.panes)) for pane in self.panes]},
             "models": [{"url": f"graphs://{name}/{number}"} for number, name in enumerate(self.models)],
@@ -207,7 +207,7 @@ class _Handler(BaseHTTPRequestHandler):
         ],
         "/api/v1/check_new_version": {"version": "", "runningVersion": "", "releaseUrl": "", "desktopAppUrl": ""},
     }
-    """What the page asks for and always gets: it reads only graphs in its own format, and there is no new version."""
+    """The constant answers to the page: it reads only graphs in its own format, and there is no new version."""
 
     def do_GET(self) -> None:
         """Answer a request."""

@@ -1,4 +1,4 @@
-"""What ``ovir view`` shows: a model with its diagnostics, overlays, and another model that it is compared with."""
+"""The content of ``ovir view``: a model with its diagnostics, overlays, and another model to compare."""
 
 from __future__ import annotations
 

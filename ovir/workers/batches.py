@@ -66,7 +66,7 @@ def _output_shapes(model: Model, axis: int, size: int) -> list[PartialShape]:
     try:
         copy.reshape({i: port.shape.with_dim(axis, Dimension(size)) for i, port in enumerate(model.inputs)})
     except ModelError as error:
-        _refuse(model, f"the model takes no batches along axis {axis} of its inputs: {error.diagnostic.message}")
+        _refuse(model, f"the model cannot have batches along axis {axis} of its inputs: {error.diagnostic.message}")
     return [port.shape for port in copy.outputs]
 
 

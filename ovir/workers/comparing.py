@@ -18,12 +18,12 @@ _MOST = 50
 
 @dataclass(frozen=True)
 class _Work:
-    """What is done with sets of inputs that follow each other. It is pickled with the model."""
+    """The work on sets of inputs that follow each other. It is pickled with the model."""
 
     model: Model
     options: ComparisonOptions
     mode: LayerMode | None
-    """How layers are compared, after the outputs."""
+    """The mode of comparing layers, after the outputs."""
     runs_whole: bool
 
     def __call__(self, numbers: range) -> Findings:

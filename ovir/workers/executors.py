@@ -1,4 +1,4 @@
-"""Executors: our own pools of processes, executors of other libraries, and what differs between them."""
+"""Executors: our own pools of processes, executors of other libraries, and the differences between them."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ class Workers:
         self._given = executor
         self._pool: ProcessPoolExecutor | None = None
         self._idle_since: float | None = None
-        """When a cluster was first seen without work."""
+        """The time when a cluster was first seen without work."""
         self.size = _size_of(executor) if executor is not None else workers or parallel.available()
         """The number of workers."""
 
     def submit(self, function: Callable[[Any], Any], items: Sequence[Any]) -> Future[list[Answer] | None]:
-        """Submit a task; raise what the executor raises if it cannot take it."""
+        """Submit a task; raise the error of the executor if it rejects it."""
         executor = self._given
         if executor is None:
             if self._pool is None:
@@ -224,7 +224,7 @@ def _local_cluster(distributed: Any, size: int) -> Iterator[Any]:
 
 
 _MOST_RETRIES = 2
-"""How many times dask runs a task again whose worker has died."""
+"""The number of times that dask repeats a task whose worker has died."""
 _PATIENCE = 10.0
 """Seconds to wait for a scheduler, and for its first worker."""
 _MOST_IDLE = 30.0

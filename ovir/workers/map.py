@@ -43,7 +43,7 @@ class MappedResults(Results):
     name: str
     """The path of the input, or ``input 17``."""
     seconds: float
-    """How long a worker took for it; inputs of a batch share its time."""
+    """The time that a worker took for it; inputs of a batch share its time."""
 
     def __repr__(self) -> str:
         return f"<{self.name}: {super().__repr__()[1:]}"
@@ -86,15 +86,15 @@ def map(
 
     Args:
         model: A compiled model, a model, or the path of an .xml.
-        inputs: What runs take (mappings, lists, arrays), paths of .npz or .npy, or objects with a method
+        inputs: Inputs of runs (mappings, lists, arrays), paths of .npz or .npy, or objects with a method
             ``load(model)`` that returns one of these; workers load files.
         executor: Any ``concurrent.futures.Executor``: of the standard library, loky, mpi4py, or
             ``Client.get_executor()`` of dask. Without one, a pool of processes on this machine works until the iterator
             ends or is closed.
         taps: Names of layers as in a call of the model.
-        batch: How many inputs are stacked along the first axis that all inputs leave open, to run together. Inference
+        batch: Number of inputs to stack along the first axis that all inputs leave open, to run together. Inference
             checks that all outputs have this axis, and the first batch is compared with single runs.
-        chunksize: How many inputs go to a worker together, which saves time if runs are short or the executor is slow
+        chunksize: Number of inputs for a worker at a time; more save time if runs are short or the executor is slow
             to hand out tasks.
         ordered: Whether results come in the order of the inputs, or else as they are ready.
         on_error: ``"raise"``: an input that fails raises MapError, after which the iteration can go on; ``"return"``:

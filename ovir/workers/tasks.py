@@ -1,6 +1,6 @@
 """Tasks: a function applied to many items by the workers of an executor, a few at a time.
 
-Scheduling is left to the executor. What is added here: items are taken as results are fetched, in order or not; a task
+Scheduling is left to the executor. Added here: items are taken as results are fetched, in order or not; a task
 that is lost with its worker runs once more, alone; and items of a session wait for each other.
 """
 
@@ -40,7 +40,7 @@ class Outcome(Generic[Item]):
     result: Any = None
     error: OvirError | None = None
     seconds: float = 0.0
-    """How long the work on it took."""
+    """The time of the work on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class Tasks(Iterator[Outcome[Item]]):
             raise
 
     def close(self) -> None:
-        """Stop the work; what has not been fetched is lost."""
+        """Stop the work; results that were not fetched are lost."""
         with uninterrupted():
             if not self._workers.is_own:  # the thread of our pool, which is killed, would fail at cancelled ones
                 for future in self._running:
@@ -208,7 +208,7 @@ class Tasks(Iterator[Outcome[Item]]):
             return False
         except RuntimeError as error:
             self.close()
-            raise InputError.usage(f"the executor takes no tasks: {error}") from None
+            raise InputError.usage(f"the executor rejected the task: {error}") from None
         except Exception as error:
             if self._workers.is_own:
                 self.close()
@@ -261,7 +261,7 @@ class Tasks(Iterator[Outcome[Item]]):
                 self._lose(task)
             elif is_death(error):
                 hint = "it may need more memory than there is, or crash the process"
-                message = "the worker ended whenever it ran this input"
+                message = "the worker died every time it ran this input"
                 self._fail(task, RunError(diagnose(WORKER_DIED, message, hint=hint)))
             else:
                 self._fail(task, _not_sent(error))

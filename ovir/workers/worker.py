@@ -1,4 +1,4 @@
-"""What runs in a worker: a task of one or more items."""
+"""The code that runs in a worker: a task of one or more items."""
 
 from __future__ import annotations
 

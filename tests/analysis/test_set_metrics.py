@@ -102,7 +102,7 @@ def test_what_is_no_box(output: Array, label: Array, expected: str) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("x1,y1,x2,y2,scores", "'scores' is none of x1"),
+        ("x1,y1,x2,y2,scores", "'scores' is not one of x1"),
         ("x1,y1,x2,score", "'y2' is missing"),
         ("x1,y1,x2,y2,x1,score", "'x1' is given twice"),
     ],

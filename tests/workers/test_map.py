@@ -217,7 +217,7 @@ def test_an_input_that_always_kills_its_worker_is_named(tmp_path: Path) -> None:
     results = list(ovir.map(DIGITS, inputs, workers=2, on_error="return"))
     assert [isinstance(result, ovir.MapError) for result in results] == [i == 7 for i in range(20)]
     assert "OVIR807" in str(results[7])
-    assert "the killer: the worker ended whenever it ran this input" in str(results[7])
+    assert "the killer: the worker died every time it ran this input" in str(results[7])
     assert len(os.listdir(tmp_path)) == 2
 
 

@@ -268,7 +268,7 @@ _NPU_PAGE, _GPU_PAGE, _CPU_PAGE = (f"{_PAGES}/{device}-device.html" for device i
 _NPU_IMPORT = "npu_compiler, src/vpux_compiler/src/frontend/IE.cpp"
 _GPU_TYPES = "src/plugins/intel_gpu/src/plugin/common_utils.cpp"
 _LARGEST = 4_294_959_104
-"""What Intel's GPU drivers report as CL_DEVICE_MAX_MEM_ALLOC_SIZE."""
+"""The CL_DEVICE_MAX_MEM_ALLOC_SIZE that Intel's GPU drivers report."""
 
 LIMITS = (
     Limit("NPU", "a dimension without upper bound", "openvino #24619, #26357, #32466, #34617", unbounded),
@@ -332,7 +332,7 @@ LIMITS = (
         DEVICE_TYPE,
     ),
 )
-"""What devices do not take. A limit is here only if OpenVINO documents it, or its source code or maintainers say it."""
+"""The limits of devices. A limit is here only if OpenVINO documents it, or its source code or maintainers say it."""
 
 
 def _reported(code: Code, context: Context) -> Iterator[Found]:

@@ -1,6 +1,6 @@
-"""What a run of the model would take: rules for untrusted files, and that for loops which never end, for all files.
+"""Rules about the cost of a run, for untrusted files, and the rule about endless loops, for all files.
 
-They look at the model for certain sizes of its inputs; see ``Context.choose_sizes``. What is still unknown counts as
+They look at the model for certain sizes of its inputs; see ``Context.choose_sizes``. An unknown size counts as
 its upper bound.
 """
 
@@ -138,7 +138,7 @@ def _held(model: Model, sizes: Mapping[Port, int]) -> int:
 
 
 _LIVE = 2
-"""How many times the limit of one tensor a run may hold: a layer reads a tensor while it writes another."""
+"""The limit of a run, in limits of one tensor: a layer reads a tensor while it writes another."""
 _MOST_WORK = 1e14
 _STEP = 10_000
 """The multiply-adds that the call of a kernel is taken to last, at least."""
@@ -162,7 +162,7 @@ def long_loop(context: Context) -> Iterator[Found]:
                 continue
             if around * max(found.count, 1) > MOST_ITERATIONS >= around:
                 inside = "" if around == 1 else f", {around:,} times in the loops around it"
-                most = f"more than {MOST_ITERATIONS:,} are no model's"
+                most = f"no real model runs more than {MOST_ITERATIONS:,} iterations"
                 message = f"the body runs {plural(found.count, 'time')}{inside}; {most}"
                 yield Found(message, layer, severity=Severity.ERROR)
 

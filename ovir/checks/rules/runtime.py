@@ -1,4 +1,4 @@
-"""Rules about what an older OpenVINO release does not support."""
+"""Rules about operations that an older OpenVINO release does not support."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from ovir.ops.base.opsets import opset_range
 
 @rule(NEWER_THAN_RUNTIME)
 def newer_than_runtime(context: Context) -> Iterator[Found]:
-    """Report what the given release rejects or cannot be made to run, each kind once, at its first layer; nothing if
-    no release is given.
+    """Report layers that the given release rejects or cannot be made to run, each kind once, at the first one;
+    nothing if no release is given.
 
     Dead layers count as well, because a release rejects them before it drops them.
     """
@@ -58,7 +58,7 @@ def _opsets(layers: Iterable[Layer], release: Release) -> Iterator[Found]:
 
 
 def _failures(layers: Iterable[Layer], release: Release) -> Iterator[Found]:
-    """Yield what the release reads and fails to run, if no other layers compute the same."""
+    """Yield the layers that the release reads but fails to run, unless other layers compute the same."""
     from ovir.lowering.constructs import why_not_lowered  # imports many operations
 
     refused: dict[tuple[str, str, str], list[Layer]] = {}
@@ -73,7 +73,7 @@ def _failures(layers: Iterable[Layer], release: Release) -> Iterator[Found]:
 
 
 def _help(layers: list[Layer], release: Release) -> str:
-    """Return the hint that names the command which rewrites the layers, or says why one of them cannot be."""
+    """Return the hint: the command that rewrites the layers, or the reason why one of them cannot be."""
     from ovir.lowering.constructs import why_not_lowered  # imports many operations
 
     for layer in layers:

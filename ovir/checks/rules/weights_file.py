@@ -157,7 +157,7 @@ def _between(spans: Iterable[tuple[int, int]], total: int) -> Iterator[tuple[int
 
 
 def hidden_severity(data: Bytes, ranges: Iterable[tuple[int, int]]) -> Severity:
-    """Return how bad it is that nothing reads ranges of bytes: an error, unless all of them are zero."""
+    """Return the severity of ranges of bytes that nothing reads: an error, unless all of them are zero."""
     return Severity.ERROR if any(data[begin:end].any() for begin, end in ranges) else Severity.WARNING
 
 

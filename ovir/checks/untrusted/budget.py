@@ -1,4 +1,4 @@
-"""What the check of one file may take."""
+"""The limits of the check of one file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Budget:
     seconds: float | None = None
     """The time in seconds. None means 30, and 15 more for each GB of weights on the disk."""
     memory: int = 1 << 30
-    """Bytes of memory, besides what Python and its packages take and the pages of the weights."""
+    """Bytes of memory, besides Python with its packages and the pages of the weights."""
 
     def __post_init__(self) -> None:
         if self.seconds is not None and not (0 < self.seconds <= _MOST_SECONDS):

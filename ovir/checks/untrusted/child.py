@@ -66,7 +66,7 @@ def _write(message: Any) -> None:
 
 
 def _limit(request: Mapping[str, Any]) -> None:
-    """Limit what this process may take and do, as far as the system can."""
+    """Limit the resources and rights of this process, as far as the system can."""
     import resource
 
     wanted = [

@@ -62,7 +62,7 @@ def find_untrusted(given: Sequence[str]) -> tuple[list[tuple[str, bool]], list[D
 def check_each(
     names: Sequence[str], weights: str | None, options: CheckOptions, budget: Budget, processes: int = 1
 ) -> Iterator[Verdict]:
-    """Yield what is wrong with each file, in order; ``processes`` files are checked at a time."""
+    """Yield the verdict on each file, in order; ``processes`` files are checked at a time."""
     if not names:
         return
     count = max(1, min(processes, len(names)))

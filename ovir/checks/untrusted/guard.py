@@ -23,7 +23,7 @@ from ovir.system.processes import ChildProcess, ending_of
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The diagnostics of a file, and what its check took, as far as that is known."""
+    """The diagnostics of a file, and the cost of its check, as far as it is known."""
 
     diagnostics: list[Diagnostic]
     seconds: float = 0.0
@@ -40,7 +40,7 @@ class Guard:
         self._process: ChildProcess | None = None
 
     def check(self, path: str, weights: str | None = None) -> Verdict:
-        """Return what is wrong with a file; a check that is over its budget, or whose process dies, is an error."""
+        """Return the verdict on a file; a check that is over its budget, or whose process dies, is an error."""
         seconds = self.budget.seconds_for(weights_beside(path) if weights is None else weights)
         request = {
             "path": path,
@@ -123,7 +123,7 @@ _ENDED = object()
 
 
 def _message(stream: BinaryIO | Any) -> Any:
-    """Return the next message; None for a line that is none, which a process that dies may leave."""
+    """Return the next message; None for a line that is not a message, as a dying process may leave."""
     try:
         line = stream.readline(_LONGEST)
         return json.loads(line) if line else _ENDED

@@ -15,7 +15,7 @@ _COMPRESSED = (".xml.gz", ".xml.bz2", ".xml.xz", ".xml.zst", ".xml.zip", ".xml.l
 
 
 def find_models(folder: str, wrong: list[Diagnostic]) -> list[str]:
-    """Return the .xml files of a folder and its subfolders; add what is wrong with their paths to ``wrong``."""
+    """Return the .xml files of a folder and its subfolders; add the faults of their paths to ``wrong``."""
     found: list[str] = []
     pending = [folder]
     while pending:

@@ -21,7 +21,7 @@ GROUPS = frozenset({"data", "rt_info", "meta_data", "quantization_parameters"})
 
 
 class Where(NamedTuple):
-    """Where a text was found."""
+    """The place of a text."""
 
     tag: str
     line: int
@@ -34,7 +34,7 @@ class Where(NamedTuple):
 
 
 class Texts:
-    """Collects what is wrong with texts. Each kind of fault becomes one diagnostic, at its first place."""
+    """Collects the faults of texts. Each kind of fault becomes one diagnostic, at its first place."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[Code, str], list[tuple[Where, str]]] = {}

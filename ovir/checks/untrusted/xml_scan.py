@@ -1,4 +1,4 @@
-"""The bytes of an .xml: what its parser would hide from the rules, and what is out of proportion.
+"""The bytes of an .xml: contents that its parser would hide from the rules, or that are out of proportion.
 
 expat reads the file as a stream, so that neither its nesting nor its length takes memory.
 """
@@ -33,7 +33,7 @@ MOST_ELEMENTS = {
 }
 """Elements of one tag. A file with more takes any reader minutes."""
 MOST_OTHERS = 100_000
-"""Elements of all other tags together: those around bodies, and what the runtime information consists of."""
+"""Elements of all other tags together: those around bodies, and those of the runtime information."""
 
 
 def scan(data: bytes, file: str) -> tuple[list[Diagnostic], bool]:
@@ -238,7 +238,7 @@ class _Scan:
         self.is_split = True
 
     def _section(self) -> None:
-        message = f"a CDATA section in <{self.path[-1]}>, of which readers make different texts"
+        message = f"a CDATA section in <{self.path[-1]}>, which readers resolve differently"
         self.report(XML_CONSTRUCT, "section", message, "write the text without it")
 
     def _instruction(self, target: str, data: str) -> None:
@@ -247,7 +247,7 @@ class _Scan:
 
     def _doctype(self, name: str, system: str | None, public: str | None, has_declarations: int) -> None:
         if has_declarations:  # nothing of them is expanded here
-            message = "the DOCTYPE has declarations, of which readers make different texts"
+            message = "the DOCTYPE has declarations, which readers resolve differently"
             self.report(NOT_XML, "refused", message, "remove it")
             raise _StopScanError
 

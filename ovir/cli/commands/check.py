@@ -375,7 +375,7 @@ class _Output:
             say(colored(found) if self.form == "text" else annotation(found))
 
     def finish(self, files: int, diagnostics: Sequence[Diagnostic], known: int) -> None:
-        """Print and write what concerns all files together."""
+        """Print and write the results for all files together."""
         if self.form == "json":
             say_json([found.to_dict() for found in diagnostics])
         if self.form == "summary":

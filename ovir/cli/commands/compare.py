@@ -127,7 +127,7 @@ _FAILED = "the device fails on the whole model, but on no layer alone: `ovir red
 
 
 def _described(found: Comparison, layer: LayerDifference) -> str:
-    """Return a layer with what is wrong with it, in one line."""
+    """Return a layer with its fault, in one line."""
     worst = layer.tensor.worst
     text = f"{layer.type} '{layer.name}' (id {layer.id})"
     if layer.has_bodies:
@@ -187,7 +187,7 @@ _Item = TypeVar("_Item", OutputDifference, LayerDifference)
 
 
 def _shown(items: Sequence[_Item], limit: int | None) -> tuple[Sequence[_Item], int]:
-    """Return what differs at all, and the number of equal ones; without a limit, everything is shown."""
+    """Return the items that differ, and the number of equal ones; without a limit, return all items."""
     if limit is None:
         return items, 0
     different = [item for item in items if not item.tensor.worst.is_equal]
@@ -195,7 +195,7 @@ def _shown(items: Sequence[_Item], limit: int | None) -> tuple[Sequence[_Item], 
 
 
 def _print_rest(noun: str, more: int, equal: int, beyond: str = "") -> None:
-    """Print how many outputs or layers the table does not show."""
+    """Print the number of outputs or layers that the table omits."""
     if more:
         others = f", and {format_count(equal)} without any difference" if equal else ""
         say(f"and {plural(more, f'more {noun}')}{beyond}{others}; --all shows all")

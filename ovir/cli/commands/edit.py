@@ -146,7 +146,7 @@ def fix_input(model: Model, text: str, verify: bool) -> Report:
 
 
 def _about_compression(layer: Layer) -> Callable[[Layer], str]:
-    """Return what says, once a constant has other data, that it was stored in another way, or is still decompressed."""
+    """Return a function that makes a note: a constant with new data was stored differently or is still decompressed."""
     if not layer.outputs or (chain := constant_layers(layer)) is None:
         return lambda constant: ""
     stored, bytes_before = compression_of(layer.outputs[0]), sum(map(_bytes, chain))
@@ -249,7 +249,7 @@ def set_rt_info(model: Model, text: str) -> Report:
 
 
 def _known_info(model: Model, path: str) -> str:
-    """Return which entries there are in the group of a path that does not exist."""
+    """Return a list of the entries in the group of a path that does not exist."""
     keys = path.split("/")[:-1]
     group = model.get_rt_info(keys) if model.has_rt_info(keys) else model.rt_info
     names = [] if isinstance(group, str) else list(group)

@@ -148,7 +148,7 @@ def _difference_lines(first: ModelEvaluation, found: ScoreDifference) -> Iterato
 
 
 def _print_classes(found: ModelEvaluation) -> None:
-    """Print how each class is recognized, if there are few."""
+    """Print the figures of each class, if there are few."""
     classes = found.classes()
     if not 1 < len(classes) <= SHOWN:
         return
@@ -345,7 +345,7 @@ class _Task:
 def _other_side(
     arguments: argparse.Namespace, model: Model, index: int, config: dict[str, str], task: _Task
 ) -> EvaluatedSide:
-    """Return the evaluation of what ``--against`` names."""
+    """Return the evaluation of the side that ``--against`` names."""
     from ovir.analysis.tensor_comparison import Criterion
     from ovir.compiling import compile_model
     from ovir.debugging.comparison_setup import ComparisonOptions

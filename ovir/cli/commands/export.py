@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     given = [option for option in _OF_VERIFY if getattr(arguments, option) not in (None, [])]
     if given and not arguments.verify:
-        raise_usage_error(f"--{given[0].replace('_', '-')} needs --verify: an export takes no inputs")
+        raise_usage_error(f"--{given[0].replace('_', '-')} needs --verify: an export reads no inputs")
     model = open_model(arguments)
     print_diagnostics(model.diagnostics)
     exported = export_onnx(

@@ -84,7 +84,7 @@ def _versions(text: str) -> list[OperationEntry]:
 
 
 def _example(name: str) -> Iterator[str]:
-    """Yield the lines of the example of an operation, and of what it prints."""
+    """Yield the lines of the example of an operation, and of its output."""
     if example := example_of(name):
         for head, text in (("example", example.code), ("prints", example.printed)):
             yield head

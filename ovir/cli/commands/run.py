@@ -381,7 +381,7 @@ def _refuse_many(arguments: argparse.Namespace) -> None:
 
 
 def _watch(arguments: argparse.Namespace) -> Watch:
-    """Return the watch of ``--watch``. In an emulated run, what overflows has become infinite."""
+    """Return the watch of ``--watch``. In an emulated run, overflowing values have become infinite."""
     from ovir.debugging.watch import Watch
 
     what = ",".join(arguments.watch)

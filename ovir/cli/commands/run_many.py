@@ -91,7 +91,7 @@ def run_many(arguments: argparse.Namespace) -> int:
 
 
 def _hint_at_sizes(model: Model, file: InputFile) -> None:
-    """Print which sizes the model takes if it refuses those of an input."""
+    """Print the sizes that the model accepts if it refuses those of an input."""
     from ovir.analysis.input_sizes import fix_image_sizes, fix_shapes  # only needed here
 
     with suppress(OvirError):
@@ -163,7 +163,7 @@ def _run_pending(
 def _report(
     arguments: argparse.Namespace, folder: ResultFolder, files: Sequence[InputFile], ran: int, seconds: float
 ) -> None:
-    """Print what has been done, with the inputs that failed."""
+    """Print a summary, with the inputs that failed."""
     failed = folder.failures(files)
     if arguments.json:
         document = {

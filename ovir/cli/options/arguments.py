@@ -162,7 +162,7 @@ def add_shared(parser: argparse.ArgumentParser, *names: str) -> None:
 
 
 def open_model(arguments: argparse.Namespace, **options: Any) -> Model:
-    """Return the model that the arguments name, in the shapes that they give; print what holds to other ones."""
+    """Return the model that the arguments name, in the shapes that they give; print the sizes that constants pin."""
     from ovir.inference.models import reshape_undeclared
     from ovir.inference.pinned_sizes import pinned_sizes
     from ovir.model import read_model
@@ -205,7 +205,7 @@ class OutputFile(FileName):
     """The path of a file that a command writes."""
 
     ending: ClassVar[str | None] = None
-    """What its name must end with, if it has an ending; None if only who writes the file knows."""
+    """The ending that its name must have; None if only the writer of the file knows it."""
 
 
 def output_with(ending: str = "") -> type[OutputFile]:
@@ -373,7 +373,7 @@ def write_html(arguments: argparse.Namespace, make: Callable[[], Page]) -> None:
 
 
 def _origin(arguments: argparse.Namespace) -> str:
-    """Return when and how a report is made: what somebody needs who wants to make it again."""
+    """Return the time, versions and command line of a report, which suffice to make it again."""
     import platform
     import shlex
     from datetime import UTC, datetime

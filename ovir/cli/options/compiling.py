@@ -58,7 +58,7 @@ def add_compiling(parser: argparse.ArgumentParser) -> None:
 
 
 def open_runnable(arguments: argparse.Namespace) -> Model:
-    """Return the model that the arguments name, and print what is wrong with it.
+    """Return the model that the arguments name, and print its diagnostics.
 
     Raises InputError for options of another engine, before the model is read, and ModelError without outputs.
     """
@@ -73,7 +73,7 @@ def open_runnable(arguments: argparse.Namespace) -> Model:
 
 
 def _warn_of_endless_loops(model: Model) -> None:
-    """Print which loops never end, so that nobody waits for them."""
+    """Print the loops that never end, so that nobody waits for them."""
     for layer in model.walk():
         if layer.type == "Loop":
             from ovir.checks.conditions import ending  # only such models need it

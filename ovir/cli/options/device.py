@@ -68,7 +68,7 @@ class Verdict:
         return sorted([*found, *answer], key=lambda d: d.line or 0)
 
     def say(self, diagnostics: Iterable[Diagnostic]) -> None:
-        """Print how many reasons were found; that there is none does not mean that the device runs the model."""
+        """Print the number of reasons found; zero does not mean that the device runs the model."""
         if self.device is None or self.is_silent:
             return
         against = doubts = 0

@@ -44,14 +44,14 @@ class RunInputs:
 
     feeds: dict[int, Array]
     made: list[RandomInput] = field(default_factory=list)
-    """Those that are random."""
+    """The random inputs."""
     narrow: list[NarrowTensor] = field(default_factory=list)
-    """Tensors that are too small for the layers that read them, with the sizes that were chosen."""
+    """Tensors that are too small for their readers, with the chosen sizes."""
     chosen: dict[int, tuple[int, ...]] = field(default_factory=dict)
     """Shapes that were chosen for inputs of dynamic shape."""
 
     def hint_at_choices(self, model: Model, error: RunError) -> None:
-        """Add to the error of a run which constants it is about, or that it may be due to what was chosen or drawn."""
+        """Add a hint to the error of a run: the constants at fault, or the chosen sizes or random inputs."""
         if error.diagnostic.code in _NEVER_OF_INPUTS or not self.made:
             return
         is_of_values = error.diagnostic.code not in _OF_SIZES
@@ -192,7 +192,7 @@ def _given(model: Model, arguments: argparse.Namespace) -> dict[int, Array]:
 
 
 _NAME = re.compile(r"[\w.:/-]*[A-Za-z_][\w.:/-]*")
-"""What may be the name of an input rather than the beginning of a text such as ``1 + 1 = 2``."""
+"""A possible name of an input, unlike the beginning of a text such as ``1 + 1 = 2``."""
 
 
 def _named(model: Model, name: str | None) -> int:
@@ -308,7 +308,7 @@ def _numbers(text: str) -> tuple[float, ...]:
 
 
 def input_files(model: Model, arguments: argparse.Namespace, *, without: str | None = None) -> list[InputFile]:
-    """Return the files that ``--inputs`` names, apart from what is in ``without``; print how many others there are."""
+    """Return the files that ``--inputs`` names, apart from those in ``without``; print the number of others."""
     from ovir.io.images import ENDINGS
     from ovir.io.input_files import find_inputs, takes_text
 

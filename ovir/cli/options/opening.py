@@ -121,7 +121,7 @@ def read_model_or_topology(path: str, weights: str | None, *, no_weights: bool, 
 
 
 def open_recovering(arguments: argparse.Namespace, *, legacy_io: bool = False) -> Recovered:
-    """Return the model that the arguments name, in the shapes that they give, and say what is wrong with it."""
+    """Return the model that the arguments name, in the shapes that they give, and print its diagnostics."""
     if arguments.weights is not None and arguments.no_weights:
         raise_usage_error("--weights and --no-weights exclude each other")
     recovered = read_recovering(

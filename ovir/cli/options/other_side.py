@@ -1,4 +1,4 @@
-"""Arguments that name the other side of a comparison, and what they open."""
+"""Arguments that name the other side of a comparison, and the sides that they open."""
 
 from __future__ import annotations
 

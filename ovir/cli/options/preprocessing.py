@@ -53,7 +53,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def preprocess_inputs(model: Model, arguments: argparse.Namespace) -> list[tuple[str, str]]:
-    """Apply the options; return the name of each input, and what has become of it in words."""
+    """Apply the options; return the name of each input, and its changes in words."""
     wanted: dict[int, dict[str, Any]] = {}
     for item in OPTIONS:
         for text in _given(arguments, item):

@@ -1,1 +1,1 @@
-"""What commands print, and how a terminal shows it."""
+"""The output of commands, and its look in a terminal."""

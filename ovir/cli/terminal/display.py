@@ -1,4 +1,4 @@
-"""The terminal: what it can show, its last line, and pages in Markdown."""
+"""The terminal: its abilities, its last line, and pages in Markdown."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def terminal_width() -> int:
 
 
 class LastLine:
-    """The line of the terminal below all that has been printed; on it, stderr shows what is going on.
+    """The line of the terminal below all output, on which stderr shows the progress.
 
     The cursor stays at its beginning, so that output of other programs overwrites it.
     """

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def about_quantization(found: Comparison | Bisection, model: Model, against: Against) -> list[str]:
-    """Return lines that say how models that differ are quantized, and which metric fits; none if it does not matter."""
+    """Return lines about the quantization of differing models, and a fitting metric; none if it does not matter."""
     if found.within or found.criterion.metric is not None:
         return []
     others = [(against, "the other model")] if isinstance(against, Model) else []

@@ -39,7 +39,7 @@ class Requests:
         self.received: KeyboardInterrupt | None = None
         """The last request."""
         self._end = 0.0
-        """When it will be too old to ignore others."""
+        """The time from which others are no longer ignored."""
 
     def handle_signals(self) -> None:
         """Handle the signals that ask to end; those that are ignored, as under nohup, remain so."""
@@ -72,7 +72,7 @@ class Requests:
 
 
 def _repeat(number: signal.Signals) -> None:
-    """Send a signal to the main thread, where it ends what waits."""
+    """Send a signal to the main thread, where it ends waiting calls."""
     if hasattr(signal, "pthread_kill"):
         signal.pthread_kill(main_thread().ident or 0, number)
     else:

@@ -17,7 +17,7 @@ sentences may take several lines. A column without a mark keeps its cells, as lo
 
 _GAP = "  "
 _INDENT = "      "
-"""The margin of what stands below a row."""
+"""The margin of lines below a row."""
 _ROOM = {NAME: 24, LIST: 30, TEXT: 30}
 """Columns are left out before names, lists and sentences become narrower than this."""
 

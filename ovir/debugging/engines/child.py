@@ -180,8 +180,8 @@ class OnnxRuntime:
         return session, facts
 
     def _with_outputs(self, path: str, names: Sequence[str]) -> tuple[Any, list[str] | None, set[str]]:
-        """Return the path of the model that onnxruntime loads, those of the tensors that it then computes (None without
-        the package onnx), and those of them that are not outputs of the model itself."""
+        """Return the path of the model to load, those of ``names`` that it then computes (None without the package
+        onnx), and those of them that are not outputs of the model itself."""
         if not names:
             return path, [], set()
         try:

@@ -139,7 +139,7 @@ class EngineProcess:
         self.interpreter = interpreter
         self.description = name
         self.starts = 0
-        """How many times a process has been started."""
+        """The number of times that a process was started."""
         self._process: ChildProcess | None = None
         self._messages: Any = None
 
@@ -166,7 +166,7 @@ class EngineProcess:
 
     @contextmanager
     def compiled(self, model: Model) -> Iterator[LoadedModel]:
-        """Compile a model for a ``with`` block; raise what ``load`` raises."""
+        """Compile a model for a ``with`` block; raise the errors of ``load``."""
         with saved(model) as path:
             loaded = self.load(path, types=[port.element_type for port in model.inputs])
             try:

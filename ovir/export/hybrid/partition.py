@@ -127,7 +127,7 @@ class NumpyPart:
         own, constant = {port for layer in part.exported for port in layer.outputs}, all_constant_layers(model)
         before = dict.fromkeys(s for s in sources if s is not None and s not in own and s not in part.inputs)
         self._known = {port: port.type.constant for port in before if port.layer not in constant}
-        """What is not a constant, but is known to inference, so that the part takes it for one."""
+        """Values that are not constants, but known to inference, so that the part treats them as constants."""
         model.add_dependent(self)
 
     def before_change(self) -> None:
@@ -200,7 +200,7 @@ class OnnxRuntimePart(Operator):
         return tuple(a if a.dtype == dtype else a.astype(dtype) for a, dtype in zip(found, dtypes, strict=True))
 
     def _placed(self, error: RunError) -> RunError:
-        """Return an error of onnxruntime with the layer whose node it names, and what the user can do."""
+        """Return an error of onnxruntime with the layer whose node it names, and a hint."""
         message = error.diagnostic.message
         named = re.search(r"Name:'([^']*)'", message)
         layer = self._layers.get(named[1]) if named else None

@@ -1,1 +1,1 @@
-"""How each operation is exported: one module for each module of ``ovir.ops``, under the same name."""
+"""The exporters of the operations: one module for each module of ``ovir.ops``, under the same name."""

@@ -138,7 +138,7 @@ def _iterated(
 
 
 def _zeros(graph: Graph, op: IterationBase, output: int) -> Tensor:
-    """Return what a carried output is before the first iteration."""
+    """Return the value of a carried output before the first iteration."""
     shape = op.output_shapes[output]
     sizes = [] if shape.rank is None else [dim.lower for dim in shape]
     return graph.Expand(graph.cast(graph.constant(0), op.output_types[output]), graph.constant(sizes, i64))

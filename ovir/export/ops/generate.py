@@ -28,7 +28,7 @@ exports_parts(Eye, to="Equal of two Ranges", limits="negative sizes count as 0")
 def one_hot(graph: Graph, op: OneHot1, indices: Tensor, depth: Tensor, on_value: Tensor, off_value: Tensor) -> Tensor:
     """Export as OneHot, with negative indices moved beyond the last one where they set nothing.
 
-    OneHot of ONNX takes no scalar, which becomes a list of one index.
+    OneHot of ONNX does not accept a scalar, which becomes a list of one index.
     """
     if indices.rank == 0:
         listed = graph.shaped(graph.Reshape(indices, [1]), [1])

@@ -21,7 +21,7 @@ def concat(graph: Graph, op: Concat, *inputs: Tensor) -> Tensor:
 @exports(
     Split,
     to="Split; Slice if the axis depends on the run",
-    limits="where the axis depends on the run, what the parts leave over is not an error",
+    limits="where the axis depends on the run, elements that the parts leave over are not an error",
 )
 def split(graph: Graph, op: Split, data: Tensor, axis: Tensor) -> Sequence[Tensor]:
     count = op.num_splits
@@ -35,7 +35,7 @@ def split(graph: Graph, op: Split, data: Tensor, axis: Tensor) -> Sequence[Tenso
 @exports(
     VariadicSplit,
     to="Split; Slice if the axis depends on the run",
-    limits="where the axis depends on the run, what the parts leave over is not an error",
+    limits="where the axis depends on the run, elements that the parts leave over are not an error",
 )
 def variadic_split(graph: Graph, op: VariadicSplit, data: Tensor, axis: Tensor, lengths: Tensor) -> Sequence[Tensor]:
     """Export as Split, with the length that is -1 computed."""

@@ -133,7 +133,7 @@ def _over_norm(graph: Graph, x: Tensor, axes: Axes, added: float) -> Tensor:
 def lrn(graph: Graph, op: ops.LRN, x: Tensor, axes: Tensor) -> Tensor:
     """Export as LRN along the second of four dimensions; other windows are summed by AveragePool.
 
-    onnxruntime takes no LRN whose alpha or beta is not positive.
+    onnxruntime rejects an LRN whose alpha or beta is not positive.
     """
     rank = graph.rank(x)
     along = op.axes(graph.known(axes, "axes"), rank)

@@ -16,7 +16,7 @@ Axes = Sequence[int] | Tensor
 
 _OPERATORS = {"ReduceLogicalAnd": "ReduceMin", "ReduceLogicalOr": "ReduceMax"}
 _LARGE = "onnxruntime computes integers beyond 2^53, and products of i32 that overflow, inexactly"
-_DYNAMIC_NOTHING = "the engine decides what an axis of dynamic size without elements gives"
+_DYNAMIC_NOTHING = "the engine decides the result of an axis of dynamic size without elements"
 
 
 @exports(ops.ReduceSum, ops.ReduceProd, limits=_LARGE)

@@ -1,1 +1,1 @@
-"""What several fast forms use: the binder, arrays, threads and blocks."""
+"""The base of several fast forms: the binder, arrays, threads and blocks."""

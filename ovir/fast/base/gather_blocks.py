@@ -32,7 +32,7 @@ UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 
 
 class Spread(Enum):
-    """How far indices reach: [0, size-1], [-size, size-1], or beyond."""
+    """The range of indices: [0, size-1], [-size, size-1], or beyond."""
 
     PLAIN = auto()
     NEGATIVE = auto()
@@ -67,7 +67,7 @@ def _reduced(function: np.ufunc, array: Array) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How indices [outer, count, inner] into data [outer, size, inner] are cut into blocks [slabs, rows, columns].
+    """The blocks [slabs, rows, columns] of indices [outer, count, inner] into data [outer, size, inner].
 
     Entry e of a block reads the row `index[e] * inner + offsets[e]` of the flattened data behind the block's base.
     """

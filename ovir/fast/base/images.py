@@ -1,7 +1,7 @@
 """Images whose channels are the fastest axis in memory (N, H, W, C), for 1 to 3 spatial axes, and their windows.
 
-The windows of an image are a strided view of it. What convolutions share lies here, too: the type of their products,
-and copies of their filters.
+The windows of an image are a strided view of it. The type of products in convolutions and copies of their
+filters are here, too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ovir.kernels.precision import from_sums
 
 
 class Axis(NamedTuple):
-    """How windows move along one spatial axis."""
+    """The movement of windows along one spatial axis."""
 
     kernel: int
     stride: int

@@ -230,7 +230,7 @@ def _moved(axes: Sequence[Sequence[tuple[slice, _Line | None]]]) -> Iterator[tup
 
 
 def _filled(axes: Sequence[Sequence[tuple[slice, _Line | None]]]) -> Iterator[tuple[_Place, None]]:
-    """Yield boxes that cover what is filled, without overlapping."""
+    """Yield boxes that cover the filled part, without overlapping."""
     for axis, parts in enumerate(axes):
         before = [[place for place, line in others if line is not None] for others in axes[:axis]]
         for place, line in parts:

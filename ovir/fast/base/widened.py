@@ -94,7 +94,7 @@ def bind_widened(form: Callable[..., bool], op: Any, binder: Binder, inputs: Seq
 
 
 def bind_in_blocks(form: Callable[..., bool], op: Any, binder: Binder, inputs: Sequence[Array]) -> bool:
-    """Bind an elementwise form for f32 to inputs of which some are f16 or bf16, in blocks that stay in a cache while
+    """Bind an elementwise form for f32 to inputs that include f16 or bf16, in blocks that stay in a cache while
     they are converted, computed and rounded; return whether it takes them."""
     out = output_like_largest(binder, *inputs)
     takes = True

@@ -129,7 +129,7 @@ class BlobWriter:
         return offset
 
     def finish(self) -> None:
-        """Write what is left, once all constants have been added; the .xml is written after it."""
+        """Write the rest, once all constants have been added; the .xml is written after it."""
         if self._origin is not None and self.position == self._origin.data.size:
             self._copy_file(self._origin.data, self._origin.file)
         self._leave_origin()

@@ -57,7 +57,7 @@ def write_model(
 
 
 def prepare(model: G, compress_to: Narrow | None, version: int = VERSION) -> tuple[G, list[Diagnostic]]:
-    """Return what the file of a model would hold, and the warnings; raise ModelError for what it cannot hold."""
+    """Return the model that its file would hold, and the warnings; raise ModelError if no file can hold it."""
     prepared = _prepared(model, version)
     if compress_to is None:
         return prepared, []
@@ -79,7 +79,7 @@ def _prepared(model: G, version: int) -> G:
 
 
 def _require_version_10(model: LayerGraph) -> None:
-    """Raise ModelError for what files of version 10 cannot hold: unknown sizes, and ambiguous names."""
+    """Raise ModelError for contents that files of version 10 cannot hold: unknown sizes, and ambiguous names."""
     found = Diagnostics()
     for port in model.inputs:
         if port.shape.is_dynamic:

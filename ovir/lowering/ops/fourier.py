@@ -116,7 +116,7 @@ def istft(
 
 
 def _wanted(signal: Layer, removed: int, signal_length: Port | None) -> LayerOrPort:
-    """Return signals [batch, time] without what centered frames reach beyond them, cut or padded to a length."""
+    """Return signals [batch, time] without the overhang of centered frames, cut or padded to a length."""
     if signal_length is None:
         return part(signal, 1, removed, -removed or FAR)
     wanted = ops.reshape(ops.convert(signal_length, i64), [1], special_zero=False)

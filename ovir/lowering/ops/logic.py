@@ -94,8 +94,8 @@ def _bit_by_bit(a: Port, b: Port, combine: Callable[[LayerOrPort, LayerOrPort], 
 def _bits(item: Layer, steps: list[int], wide: ElementType, is_signed: bool) -> tuple[Layer, Layer]:
     """Return the bits of numbers in a new last dimension, and their signs.
 
-    Those of a negative number x are those of -1 - x the other way round. So small numbers need small numbers only, as
-    devices need them that compute with integers in f32.
+    The bits of a negative number x are the inverse of those of -1 - x. So small numbers need small numbers only, as
+    devices that compute with integers in f32 require.
     """
     column, step = ops.unsqueeze(item, [-1]), ops.constant(steps, wide)
     below = ops.less(column, scalar(0, wide))

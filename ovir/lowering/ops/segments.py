@@ -77,7 +77,7 @@ def segment_max(op: SegmentMax, data: Port, segment_ids: Port, num_segments: Por
 
 
 def _lowest(op: SegmentMax, element_type: ElementType) -> float:
-    """Return what an empty segment holds."""
+    """Return the value of an empty segment."""
     return 0 if op.fill_mode == "zero" else value_range(element_type)[0]
 
 

@@ -1,4 +1,4 @@
-"""How an operation with bodies (If, Loop, TensorIterator) is wired to them."""
+"""The wiring of an operation with bodies (If, Loop, TensorIterator) to them."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ class Operator(Traits):
     output_shapes: tuple[PartialShape, ...] = ()
     """The inferred shapes of the outputs."""
     constant_data: object = None
-    """The data of a constant: what the outputs depend on besides attributes and inputs."""
+    """The data of a constant, on which the outputs depend besides attributes and inputs."""
     wiring: Mapping[str, BodyMap] = MappingProxyType({})
     """For an operation with bodies, how each body is joined to the layer's inputs and outputs."""
 
@@ -204,7 +204,7 @@ class Operator(Traits):
         return self.merge_types(*given.values(), names=list(given))
 
     def merge_types(self, *types: ElementType, names: Sequence[str] = ()) -> ElementType:
-        """Return what these element types have in common; an error names two that differ."""
+        """Return the merged element type; raise an error that names two if they differ."""
         merged = types[0]
         for i, other in enumerate(types[1:], 1):
             both = merged.merged_with(other)

@@ -1,6 +1,6 @@
-"""Which operation version a layer's type and version mean: OpenVINO's opsets, and extensions, which are in none.
+"""The operation version for a layer's type and version: OpenVINO's opsets, and extensions, which are in none.
 
-What the opsets hold is declared at the classes by ``@operator``; ``ovir/ops/base/index.py`` lists it.
+The classes declare their opsets by ``@operator``; ``ovir/ops/base/index.py`` lists them.
 """
 
 from __future__ import annotations

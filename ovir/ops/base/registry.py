@@ -136,7 +136,7 @@ def registered_by_user(type_name: str, version: str) -> type[Operator] | None:
 
 @contextmanager
 def keeping_registered() -> Iterator[None]:
-    """Let what is registered in the block replace nothing that was registered before."""
+    """Let classes registered in the block replace none that were registered before."""
     before = dict(_users)
     yield
     _users.update(before)

@@ -121,7 +121,7 @@ class UndilatedWindowBase(Operator):
         return strides, dilations, begin, end
 
     def window_sizes(self, kernel: Sequence[int]) -> dict[int, int]:
-        """Return what ``least_sizes`` returns for windows of a kernel: they cover no more than the data."""
+        """Return the result of ``least_sizes`` for windows of a kernel: they cover no more than the data."""
         strides, dilations, _, _ = self.per_axis(len(kernel))
         axes = enumerate(zip(kernel, strides, dilations, strict=True), 2)
         return {axis: max(extent(taps, dilation), stride) for axis, (taps, stride, dilation) in axes}

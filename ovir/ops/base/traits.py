@@ -1,4 +1,4 @@
-"""Traits of an operation: what code outside ``ops`` may ask of it besides inference and its kernel.
+"""Traits of an operation: properties for code outside ``ops``, besides inference and its kernel.
 
 Each trait has a default that claims nothing, so an operation declares only what is special about it;
 docs/operation-classes.md lists all traits.
