@@ -113,8 +113,8 @@ class Engine:
 class ComparingEngine(Engine):
     """Compares inferred with declared types.
 
-    A strict one reports every contradiction, and continues with the inferred types. One that recovers continues with the
-    declared types if these are more reliable than the inferred ones, so that each fault gives one diagnostic.
+    A strict engine reports every contradiction, and continues with the inferred types. One that recovers continues with
+    the declared types if these are more reliable, so that each fault gives one diagnostic.
     """
 
     def __init__(self, diagnostics: Diagnostics, ir_version: int, *, recovers: bool = False) -> None:
