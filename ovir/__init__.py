@@ -118,4 +118,5 @@ class _Opset(type(sys)):
 _OPSETS = [f"opset{number}" for number in range(1, 18)]
 for _opset in _OPSETS:
     _module = _Opset(f"{__name__}.{_opset}", f"The operations of {_opset} as functions that create layers.")
+    _module.__spec__ = type(__spec__)(_module.__name__, None)  # which importlib and pydoc ask for
     globals()[_opset] = sys.modules[_module.__name__] = _module

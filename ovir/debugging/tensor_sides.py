@@ -117,7 +117,7 @@ class OnnxModel(Side):
 
     def open(self) -> None:
         self._engine.open()
-        self.description = f"{self._path} in {self._engine.description}"
+        self.description = self._engine.description = f"{self._path} in {self._engine.description}"  # of its errors
         self._loaded: LoadedModel = self._engine.load(self._path, sorted(_tensor_names(self._model)))
         facts = self._loaded.facts
         self._outputs: list[str] = facts["outputs"]

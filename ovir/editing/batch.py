@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ovir.building.creation import create_layer, new_constant
-from ovir.core.shapes import UNKNOWN, PartialShape
+from ovir.core.shapes import MAX_SIZE, UNKNOWN, PartialShape
 from ovir.diagnostics.codes import CHANGED_RESULTS
 from ovir.diagnostics.diagnostic import Diagnostic, diagnose
 from ovir.diagnostics.errors import Diagnostics, InputError, ModelError
@@ -138,8 +138,9 @@ def _number(value: object) -> int:
         return -1
     if isinstance(value, str) and value.isdecimal():
         value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InputError.usage(f"expected a number of items of at least 1, or -1 (?) for any, got {value!r}")
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_SIZE:
+        expected = f"a number of items of at least 1 and at most {MAX_SIZE}, or -1 (?) for any"
+        raise InputError.usage(f"expected {expected}, got {value!r}")
     return value
 
 

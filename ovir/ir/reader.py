@@ -155,7 +155,8 @@ class _Reader(ElementReader, Generic[G]):
         """Report all constants without data as one diagnostic: the .bin is missing."""
         if constants := self.layers.without_data:
             _, place, _ = constants[0]
-            bytes_needed = sum(size for *_, size in constants)
+            ranges = {(layer.attributes.get("offset"), size) for layer, _, size in constants}
+            bytes_needed = sum(size for _, size in ranges)
             many = f"{len(constants)} constants (this is the first) need"
             these = "a constant needs" if len(constants) == 1 else many
             message = f"{these} {exact_size_text(bytes_needed)} of weights, but there is no file {self.weights.name}"

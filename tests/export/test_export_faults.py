@@ -187,6 +187,15 @@ def test_functions_of_narrow_integers_keep_their_low_bits(kind: str, opset: int)
     assert check_exported(net.model(), feeds, opset) is None
 
 
+@both_opsets
+@pytest.mark.parametrize("kind", ["i8", "u8", "i16", "u16", "i32", "u32"])
+def test_powers_of_integers_wrap_around(kind: str, opset: int) -> None:
+    x = ops.parameter([3], kind)
+    model = ovir.Model([ops.power(x, ops.constant([10, 7, 2], kind))], [x])
+    feeds = [np.array([15, 100, 3], ElementType.parse(kind).to_dtype())]
+    assert check_exported(model, feeds, opset) is None
+
+
 FARTHEST = {"i32": [2**31 - 1, -(2**31)], "i64": [2**63 - 1, 2**31 - 1, 2**63 - 2, -(2**63)]}
 """Ends that mean more than a position in onnxruntime, and others that are as far."""
 MASKS = dict.fromkeys(("begin_mask", "end_mask", "new_axis_mask", "shrink_axis_mask", "ellipsis_mask"), "0")

@@ -6,6 +6,7 @@ import argparse
 import math
 import os
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -223,6 +224,8 @@ def _integer(least: int) -> Callable[[str], int]:
             raise argparse.ArgumentTypeError(readable(f"'{text}' is not an integer")) from None
         if value < least:
             raise argparse.ArgumentTypeError(readable(f"must be at least {least}, got {value}"))
+        if value > sys.maxsize:
+            raise argparse.ArgumentTypeError(readable(f"must be at most {sys.maxsize}, got {value}"))
         return value
 
     return convert
@@ -244,7 +247,7 @@ def _number(what: str, is_valid: Callable[[float], bool]) -> Callable[[str], flo
 
 
 natural, positive = _integer(0), _integer(1)
-amount = _number("a number of 0 or more", lambda value: value >= 0)
+amount = _number("a number of 0 or more", lambda value: 0 <= value < math.inf)
 share = _number("a number above 0 and at most 1", lambda value: 0 < value <= 1)
 seconds = _number("a number of seconds above 0", lambda value: 0 < value < math.inf)
 

@@ -82,7 +82,9 @@ def squared_difference(graph: Graph, op: ops.SquaredDifference, a: Tensor, b: Te
 def power(graph: Graph, op: ops.Power, a: Tensor, b: Tensor) -> Tensor:
     """Export as Pow, or as a root or reciprocal; integers are computed in f64 and truncated."""
     if op.output_types[0].is_integral:
-        return graph.cast(graph.Pow(graph.cast(a, f64), graph.cast(b, f64)), i64)  # narrower types wrap around
+        whole = graph.cast(graph.Pow(graph.cast(a, f64), graph.cast(b, f64)), i64)
+        # onnxruntime converts at once, without wrapping around, where nothing is between two conversions.
+        return whole if op.output_types[0].bits == 64 else graph.Mod(whole, 1 << op.output_types[0].bits)
     exponent = b.number if a.rank is not None and b.rank is not None and b.rank <= a.rank else None
     if exponent == 0.5:
         return graph.Sqrt(a)
