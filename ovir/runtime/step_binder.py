@@ -40,10 +40,12 @@ class StepBinder:
         prepared: Prepared | None,
         *,
         types: Sequence[TensorType],
+        workspace: SlotMemory | None = None,
         keeps_inputs: bool = False,
     ) -> None:
         """Bind one step; ``constants`` are the positions of inputs that never change, ``prepared`` what bindings share
-        of them, and ``types`` those of the outputs. With ``keeps_inputs`` no output takes the memory of an input."""
+        of them, and ``types`` those of the outputs. The ``workspace`` is taken from ``memory`` if None is given. With
+        ``keeps_inputs`` no output takes the memory of an input."""
         self.inputs = inputs
         self.calls: list[Call] = []
         self.outputs: list[Array | None] = [None] * len(step.outputs)
@@ -53,7 +55,8 @@ class StepBinder:
         self._prepared = prepared
         self._types = types
         self._keeps_inputs = keeps_inputs
-        self._workspace: list[Span] = []
+        self._workspace = memory if workspace is None else workspace
+        self._scratch: list[Span] = []
         self._answers: list[Any] = []
         self._answered = 0
         self._is_again = False
@@ -125,8 +128,8 @@ class StepBinder:
         return self._once((shape, dtype), lambda: self._take(shape, np.dtype(dtype)))
 
     def _take(self, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
-        span, array = self._memory.take(shape, dtype)
-        self._workspace.append(span)
+        span, array = self._workspace.take(shape, dtype)
+        self._scratch.append(span)
         return array
 
     def kept(self, shape: Sequence[int], dtype: Any = np.float32) -> Array:
@@ -157,9 +160,9 @@ class StepBinder:
 
     def finish(self) -> None:
         """Give back the workspace."""
-        for span in self._workspace:
-            self._memory.arena.give(span)
-        self._workspace.clear()
+        for span in self._scratch:
+            self._workspace.arena.give(span)
+        self._scratch.clear()
 
 
 def _zeros(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:

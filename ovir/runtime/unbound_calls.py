@@ -51,7 +51,9 @@ class FreeStepContext:
     arrays: dict[int, Array] = field(default_factory=dict)
     """The arrays of outputs of steps that have bound themselves, by slot."""
     memory: SlotMemory = field(default_factory=SlotMemory)
-    """The memory of these arrays, and of the workspace of such steps."""
+    """The memory of these arrays."""
+    workspace: SlotMemory = field(default_factory=SlotMemory)
+    """The memory that such steps use while they run: they bind in any order, so none of it may hold an output."""
 
     def is_fixed(self, slot: int) -> bool:
         """Return whether a slot has the same array in every run."""
@@ -210,6 +212,7 @@ class UnboundCall:
             context.memory,
             context.prepared if is_of_file else None,
             types=outputs,
+            workspace=context.workspace,
             keeps_inputs=True,
         )
         binder.targets = self._targets

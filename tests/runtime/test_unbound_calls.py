@@ -7,6 +7,7 @@ import pytest
 from support.builder import Net
 
 import ovir
+from ovir import opset13 as ops
 from ovir.runtime.unbound_calls import UnboundCall
 
 
@@ -136,3 +137,20 @@ def test_variables_of_known_shape_do_not_free_the_steps_after_them() -> None:
     assert "total" not in free_steps(request)
     request.reset_state()
     assert request.infer([np.float32([1, 2])])[0].tolist() == [2, 3]
+
+
+def test_steps_that_bind_themselves_out_of_order() -> None:
+    """A step binds itself later than one behind it in the plan; its output must not lie in the workspace of that one."""
+    table = np.random.default_rng(1).random((8, 16), np.float32)
+    inputs = [ops.parameter([8], "f32") for _ in range(2)]
+    first, second = [ops.gather(table, ops.reshape(ops.non_zero(x), [-1], special_zero=False), 0) for x in inputs]
+    exponentials = ops.exp(first)
+    model = ovir.Model([ops.concat([exponentials, ops.log_softmax(second, 1)], 0), exponentials], inputs)
+    request = ovir.compile_model(model).create_infer_request()
+    masks = [np.arange(8) < count for count in range(9)]
+    for few, many in [(1, 5), (2, 5), (3, 5), *[(4, 5)] * 8, *[(4, 6)] * 8, *[(2, 6)] * 8]:
+        both, alone = request.infer([masks[few].astype(np.float32), masks[many].astype(np.float32)]).values()
+        rows = table[:many]
+        logarithms = rows - np.log(np.exp(rows).sum(1, keepdims=True))
+        np.testing.assert_allclose(both, [*np.exp(table[:few]), *logarithms], rtol=1e-5)
+        np.testing.assert_allclose(alone, np.exp(table[:few]), rtol=1e-5)
