@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -51,23 +51,25 @@ STUBS: dict[str, Callable[[], str]] = {
 """The files that git ignores and ``hatch_build.py`` writes as well, each with the function that returns its content."""
 
 
-def expected_files() -> dict[str, str]:
-    """Return the generated files with the contents that they should have."""
+def expected_files() -> Iterator[tuple[str, str]]:
+    """Yield the generated files with the contents that they should have; the others follow from the index."""
     from docs.pages import PAGES  # beside the package in the repository
 
-    stubs = {name: make() for name, make in STUBS.items()}
-    pages = {name: make((ROOT / name).read_text(encoding="utf-8")) for name, make in PAGES.items()}
-    return {INDEX: index(), **stubs, **pages}
+    yield INDEX, index()
+    for name, make in STUBS.items():
+        yield name, make()
+    for name, from_present in PAGES.items():
+        yield name, from_present((ROOT / name).read_text(encoding="utf-8"))
 
 
 def main() -> None:
-    for name, expected in expected_files().items():
+    for name, expected in expected_files():
         path = ROOT / name
         if path.exists() and path.read_text(encoding="utf-8") == expected:
             continue
         path.write_text(expected, encoding="utf-8")
         print(f"wrote {name}")
-        if name == INDEX:  # the other files follow from it
+        if name == INDEX:
             os.execv(sys.executable, [sys.executable, "-m", "ovir.generated_files"])
 
 

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.documents
 
 
 def test_the_files_are_up_to_date() -> None:
-    expected = expected_files()
+    expected = dict(expected_files())
     stale = [name for name, text in expected.items() if (ROOT / name).read_text(encoding="utf-8") != text]
     assert len(expected) > 20
     assert not stale, f"run `{COMMAND}`"

@@ -79,11 +79,21 @@ class Neighbors:
 
     @classmethod
     def crossed(cls, rows: Neighbors, columns: Neighbors, width: int, start: Array | int) -> Neighbors:
-        """Combine the two pixels around each place on both axes, whose shapes are broadcast."""
-        index = (rows.index * width + start)[..., np.newaxis] + columns.index[..., np.newaxis, :]
-        weight = rows.weight[..., np.newaxis] * columns.weight[..., np.newaxis, :]
-        shape = (*weight.shape[:-2], 4)
-        return cls(index.reshape(shape), weight.reshape(shape))
+        """Combine the two pixels around each place on both axes, whose shapes are broadcast, but for the first axis.
+
+        The pairs are taken by their numbers, because NumPy is slow along axes of two elements: pooling of few channels
+        takes half of the time.
+        """
+        y = np.arange(prod(rows.index.shape[1:])).reshape(*rows.index.shape[1:], 1)
+        x = np.arange(prod(columns.index.shape[1:])).reshape(*columns.index.shape[1:-1], 1, 2)
+        of_rows, of_columns = y + 0 * x, x + 0 * y
+        inner = of_rows.shape[:-2]
+        count = len(rows.index)
+        index = (rows.index * width + start).reshape(count, -1).take(of_rows.ravel(), axis=1)
+        index += columns.index.reshape(count, -1).take(of_columns.ravel(), axis=1)
+        weight = rows.weight.reshape(count, -1).take(of_rows.ravel(), axis=1)
+        weight *= columns.weight.reshape(count, -1).take(of_columns.ravel(), axis=1)
+        return cls(index.reshape(count, *inner, 4), weight.reshape(count, *inner, 4))
 
 
 def neighbors(y: Array, x: Array, height: int, width: int, start: Array | int, beyond: float) -> Neighbors:

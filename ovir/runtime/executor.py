@@ -26,7 +26,7 @@ from ovir.runtime.listeners import Listener, ListenerFailed
 from ovir.runtime.plan import Plan, Step
 from ovir.runtime.state import Variables
 from ovir.runtime.step_binder import Prepared, StepBinder, bind_step, has_fixed_array
-from ovir.runtime.unbound_calls import FreeStepContext, UnboundCall
+from ovir.runtime.unbound_calls import UnboundCall, UnboundContext
 from ovir.system.progress import counted, is_shown
 
 _LENT_BYTES: Final = 1 << 18
@@ -96,7 +96,7 @@ class Executor:
         """The slots in ``_lent`` in whose memory a slot lies."""
         self._rebinding: list[tuple[set[int], Step, StepBinder]] = []
         """The steps that are bound again when other arrays are lent, each with the slots of inputs that it reads."""
-        self._free_steps = FreeStepContext(plan, self._slots, self._fixed, self._lent_sources, self._prepared)
+        self._unbound_context = UnboundContext(plan, self._slots, self._fixed, self._lent_sources, self._prepared)
         self._bodies: list[Body] = []
         self._calls: list[Call] = []
         self._counts: list[tuple[int, int]] = []
@@ -146,7 +146,7 @@ class Executor:
         if is_static and step.operator.pure and not needs_request:
             self._add_bound(step)
         else:
-            self._add_free(step, bodies)
+            self._add_unbound(step, bodies)
         for slot in step.release:
             self._memory.release(slot)
 
@@ -187,7 +187,7 @@ class Executor:
         """Return the slots of inputs whose memory, which the caller lends, some slots lie in."""
         return {source for slot in slots for source in self._lent_sources.get(slot, ())}
 
-    def _add_free(self, step: Step, bodies: Mapping[str, Body]) -> None:
+    def _add_unbound(self, step: Step, bodies: Mapping[str, Body]) -> None:
         """Add a step that looks up its arrays; outputs of static shape get permanent arrays."""
         targets = []
         for slot, port, is_wanted in zip(step.outputs, step.layer.outputs, step.wanted, strict=True):
@@ -205,7 +205,7 @@ class Executor:
             kernel = partial(kernel, **found)
         release = tuple(slot for slot in step.release if slot not in self._fixed)
         emptying: list[Call] = [(_empty, (self._slots, release))] if release else []
-        self._add_calls(step, [(UnboundCall(step, kernel, targets, self._free_steps), ())], emptying)
+        self._add_calls(step, [(UnboundCall(step, kernel, targets, self._unbound_context), ())], emptying)
 
     def _shared_results(self) -> list[Array | None]:
         """Return the arrays that hold the results for callers that share outputs, None for those not known yet.

@@ -375,7 +375,7 @@ def _relies_on_sizes(layer: Layer, op: Operator) -> bool:
 _LARGEST_GROWTH = 16 << 20
 """The largest constant, in bytes, that folding creates from smaller ones, such as by Broadcast."""
 _GROWTH = 4
-"""The greatest size of a larger constant, in sizes of its inputs, as when f32 is made of u8."""
+"""The greatest ratio of the size of a larger constant to that of its inputs, as when f32 is made of u8."""
 _TOTAL, _TOTAL_GROWTH = 64 << 20, 8
 """All folded constants together may take this many bytes and this many times the constants of the file."""
 _TIME, _TIME_PER_BYTE = 1e8, 4

@@ -39,7 +39,7 @@ _MOST_SIZES = 64
 
 
 @dataclass
-class FreeStepContext:
+class UnboundContext:
     """The plan, the slots and the arrays that all unbound steps of an executor share."""
 
     plan: Plan
@@ -92,7 +92,7 @@ class _Binding:
 class UnboundCall:
     """A step that looks up its arrays in each run."""
 
-    def __init__(self, step: Step, kernel: Callable[..., Any], targets: Targets, context: FreeStepContext) -> None:
+    def __init__(self, step: Step, kernel: Callable[..., Any], targets: Targets, context: UnboundContext) -> None:
         self._step = step
         self._kernel = kernel
         self._targets = targets

@@ -134,7 +134,7 @@ def test_an_interrupt_while_steps_are_bound_again(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.usefixtures("rule")
-def test_free_steps_see_the_array_that_is_lent() -> None:
+def test_unbound_steps_see_the_array_that_is_lent() -> None:
     x, mask = ops.parameter([ROWS, COLUMNS], "f32", name="x"), ops.parameter([4], "f32", name="mask")
     part = ops.slice(x, *(ops.constant(np.array([n])) for n in (2, 3, 1, 0)))  # a view, small enough to be bound to
     places = ops.convert(ops.reshape(ops.non_zero(mask, "i64"), np.array([-1, 1]), False), "f32")

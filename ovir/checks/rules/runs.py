@@ -138,7 +138,7 @@ def _held(model: Model, sizes: Mapping[Port, int]) -> int:
 
 
 _LIVE = 2
-"""The limit of a run, in limits of one tensor: a layer reads a tensor while it writes another."""
+"""The number of tensors of the largest size that a run may hold: a layer reads one while it writes another."""
 _MOST_WORK = 1e14
 _STEP = 10_000
 """The multiply-adds that the call of a kernel is taken to last, at least."""

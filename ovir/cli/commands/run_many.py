@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ovir.cli.options.arguments import opened_workers, raise_usage_error
 from ovir.cli.options.compiling import compiled_as, named_arrays, open_runnable, taps_of
@@ -27,9 +27,6 @@ from ovir.model import Model
 from ovir.runtime.compiled import CompiledModel
 from ovir.system.interrupts import result_of, uninterrupted
 from ovir.system.progress import stage
-
-if TYPE_CHECKING:
-    pass
 
 SHOWN = 20
 """The number of different faults, and of kinds of warnings, that are printed."""

@@ -175,14 +175,14 @@ def say_saved(
     if not is_json:
         print_diagnostics(warnings)
         return False
-    keys = dict.fromkeys(layer.key for layer in model.walk())
+    keys, before = dict.fromkeys(layer.key for layer in model.walk()), set(keys_before)
     document = {
         "files": [] if path is None else list(target_paths(path)),
         "name": model.name,
         "inputs": [port_as_json(port) for port in model.inputs],
         "outputs": [port_as_json(port) for port in model.outputs],
         "layers": len(model.layers),
-        "added": [key for key in keys if key not in keys_before],
+        "added": [key for key in keys if key not in before],
         "removed": [key for key in keys_before if key not in keys],
         **more,
         "diagnostics": [found.to_dict() for found in warnings],

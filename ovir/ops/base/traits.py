@@ -74,8 +74,8 @@ class Traits:
     same type may lie outside, as they wrap around."""
 
     unmatched: ClassVar[str] = ""
-    """What neither older operations nor ONNX do, such as "pool rotated regions", for an operation that has no
-    decomposition or no exporter for this reason."""
+    """What older operations do not do, such as "pool rotated regions": the reason why there is no decomposition. Without
+    an exporter, ONNX does not do it either."""
 
     infer: Callable[..., TensorType | tuple[TensorType, ...]]
     run: Callable[..., Array | tuple[Array, ...]]
