@@ -89,11 +89,13 @@ class Neighbors:
         of_rows, of_columns = y + 0 * x, x + 0 * y
         inner = of_rows.shape[:-2]
         count = len(rows.index)
-        index = (rows.index * width + start).reshape(count, -1).take(of_rows.ravel(), axis=1)
+        index = (rows.index * width).reshape(count, -1).take(of_rows.ravel(), axis=1)
         index += columns.index.reshape(count, -1).take(of_columns.ravel(), axis=1)
         weight = rows.weight.reshape(count, -1).take(of_rows.ravel(), axis=1)
         weight *= columns.weight.reshape(count, -1).take(of_columns.ravel(), axis=1)
-        return cls(index.reshape(count, *inner, 4), weight.reshape(count, *inner, 4))
+        index = index.reshape(count, *inner, 4)
+        index += start
+        return cls(index, weight.reshape(count, *inner, 4))
 
 
 def neighbors(y: Array, x: Array, height: int, width: int, start: Array | int, beyond: float) -> Neighbors:

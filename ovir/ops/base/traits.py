@@ -74,7 +74,7 @@ class Traits:
     same type may lie outside, as they wrap around."""
 
     unmatched: ClassVar[str] = ""
-    """What older operations do not do, such as "pool rotated regions": the reason why there is no decomposition. Without
+    """What older operations do not do, such as "pool rotated regions": the reason for having no decomposition. Without
     an exporter, ONNX does not do it either."""
 
     infer: Callable[..., TensorType | tuple[TensorType, ...]]
