@@ -51,8 +51,8 @@ def make_function(opset: int, name: str, type_name: str, birth: int) -> Function
 def documentation(cls: type[Operator]) -> str:
     """Return the docstring of the function: the docstring of the operation's class without its source."""
     text, _, source = inspect.cleandoc(cls.__doc__ or "").rpartition("Source:")
-    shown = ", whose values the example shows" if ">>> " in text + source else ""
-    return f"{(text or source).strip()}\n\nCreate {cls.type} of opset{cls.opset}{shown}."
+    shown = " The example shows its values." if ">>> " in text + source else ""
+    return f"{(text or source).strip()}\n\nCreate {cls.type} of opset{cls.opset}.{shown}"
 
 
 def _derived(cls: type[Operator], path: str) -> Function:
