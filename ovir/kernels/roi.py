@@ -86,13 +86,13 @@ class Neighbors:
         """
         y = np.arange(prod(rows.index.shape[1:])).reshape(*rows.index.shape[1:], 1)
         x = np.arange(prod(columns.index.shape[1:])).reshape(*columns.index.shape[1:-1], 1, 2)
-        of_rows, of_columns = y + 0 * x, x + 0 * y
-        inner = of_rows.shape[:-2]
+        inner = np.broadcast(y, x).shape[:-2]
+        of_rows, of_columns = (y + 0 * x).ravel(), (x + 0 * y).ravel()
         count = len(rows.index)
-        index = (rows.index * width).reshape(count, -1).take(of_rows.ravel(), axis=1)
-        index += columns.index.reshape(count, -1).take(of_columns.ravel(), axis=1)
-        weight = rows.weight.reshape(count, -1).take(of_rows.ravel(), axis=1)
-        weight *= columns.weight.reshape(count, -1).take(of_columns.ravel(), axis=1)
+        index = (rows.index * width).reshape(count, -1).take(of_rows, axis=1)
+        index += columns.index.reshape(count, -1).take(of_columns, axis=1)
+        weight = rows.weight.reshape(count, -1).take(of_rows, axis=1)
+        weight *= columns.weight.reshape(count, -1).take(of_columns, axis=1)
         index = index.reshape(count, *inner, 4)
         index += start
         return cls(index, weight.reshape(count, *inner, 4))
