@@ -38,19 +38,23 @@ MOST_ITERATIONS = 1_000_000
 """So many iterations are not a fault."""
 
 
-def ending(layer: Layer) -> Ending:
-    """Return the iterations of a layer's body, 1 if they depend on the inputs of the model."""
+def ending(layer: Layer, inputs: Sequence[TensorType] | None = None) -> Ending:
+    """Return the iterations of a layer's body, 1 if they depend on the inputs of the model.
+
+    ``inputs`` are the types of the layer's inputs, if more is known of them than their sources tell.
+    """
+    given = [port.type for port in layer.inputs] if inputs is None else inputs
     operator = layer.operator
     body = layer.bodies.get("body")
     if not isinstance(operator, IterationBase) or body is None or "body" not in operator.wiring:
         return Ending(1)
     try:
-        iterations = operator.iterations([port.type for port in layer.inputs], [port.type for port in body.outputs])
+        iterations = operator.iterations(given, [port.type for port in body.outputs])
     except (OperatorError, IndexError):  # inference has reported it
         return Ending(1)
     if not isinstance(operator, Loop):
         return Ending(iterations.lower if iterations.upper is None else iterations.upper)
-    trips = layer.inputs[0].type.value
+    trips = given[0].value
     if iterations.upper is not None and iterations.upper <= MOST_ITERATIONS:
         return Ending(iterations.upper)
     again = body.outputs[operator.condition().result]
@@ -82,7 +86,7 @@ def _ending_by_condition(layer: Layer, body: Model) -> Ending:
 
 
 @dataclass(frozen=True)
-class _Fact:
+class Fact:
     """The facts about the elements of a tensor in every iteration."""
 
     low: float = -inf
@@ -103,21 +107,21 @@ class _Counter:
     """A parameter that changes by the same step in each iteration."""
 
     step: float
-    start: _Fact
+    start: Fact
 
 
-def _facts_of_all_iterations(layer: Layer, body: Model, wiring: BodyMap) -> list[_Fact]:
+def _facts_of_all_iterations(layer: Layer, body: Model, wiring: BodyMap) -> list[Fact]:
     """Return the facts about the results of a body in every iteration."""
     parameters = [port.layer.outputs[0] for port in body.inputs]
     edges = {edge.parameter: edge.result for edge in wiring.back_edges}
     feeds = {item.parameter: item for item in wiring.inputs}
-    first: list[_Fact] = []
+    first: list[Fact] = []
     counters: dict[int, _Counter] = {}
     for index, parameter in enumerate(parameters):
         item, fact = feeds.get(index), _of_type(parameter.type)
         if item is not None and item.purpose == "current_iteration":
             fact = replace(fact, low=0.0)
-            counters[index] = _Counter(1.0, _Fact(0.0, 0.0))
+            counters[index] = _Counter(1.0, Fact(0.0, 0.0))
         elif item is not None and 0 <= item.external < len(layer.inputs):
             fact = _of_type(layer.inputs[item.external].type)
         is_fixed = index not in counters and index not in edges and (item is None or item.axis is None)
@@ -148,7 +152,7 @@ _ROUNDS = 6
 """From the second one on, values that grow have no bound, so little changes after it."""
 
 
-def _of_type(tensor: TensorType) -> _Fact:
+def _of_type(tensor: TensorType) -> Fact:
     """Return the facts that inference knows of a tensor, or else those of its type."""
     low, high = -inf, inf
     if tensor.element_type == boolean:
@@ -158,7 +162,7 @@ def _of_type(tensor: TensorType) -> _Fact:
     value = tensor.value
     if value is not None and value.size and (value.constant is None or value.constant.dtype.kind in "biuf"):
         low, high = max(low, float(np.min(value.lower))), min(high, float(np.max(value.upper)))
-    return _Fact(_or(low, -inf), _or(high, inf))
+    return Fact(_or(low, -inf), _or(high, inf))
 
 
 def _or(bound: float, other: float) -> float:
@@ -166,21 +170,21 @@ def _or(bound: float, other: float) -> float:
     return other if bound != bound else bound
 
 
-def _followed(model: Model, given: Sequence[_Fact], counters: Mapping[int, _Counter]) -> list[_Fact]:
+def _followed(model: Model, given: Sequence[Fact], counters: Mapping[int, _Counter]) -> list[Fact]:
     """Return the facts about the results of a model for such parameters.
 
     The model may be at fault: nothing is known of a tensor that no layer in it computes.
     """
-    known: dict[Port, _Fact] = {}
+    known: dict[Port, Fact] = {}
     for port, fact in zip(model.inputs, given, strict=True):
         known[port.layer.outputs[0]] = fact
     for layer in model.layers:
         if layer.type in ("Parameter", "Result"):
             continue
-        inputs = [_Fact() if port.source is None else known.get(port.source, _Fact()) for port in layer.inputs]
+        inputs = [Fact() if port.source is None else known.get(port.source, Fact()) for port in layer.inputs]
         found = _of_if(layer, inputs, counters) if layer.type == "If" else None
         for index, port in enumerate(layer.outputs):
-            fact = found[index] if found is not None and index < len(found) else _of_layer(layer, inputs, counters)
+            fact = found[index] if found is not None and index < len(found) else fact_of_layer(layer, inputs, counters)
             by_type = _of_type(port.type)
             known[port] = replace(
                 fact,
@@ -191,11 +195,11 @@ def _followed(model: Model, given: Sequence[_Fact], counters: Mapping[int, _Coun
     results = []
     for port in model.outputs:
         source = port.layer.inputs[0].source
-        results.append(_Fact() if source is None else known.get(source, _Fact()))
+        results.append(Fact() if source is None else known.get(source, Fact()))
     return results
 
 
-def _key(layer: Layer, index: int, inputs: Sequence[_Fact]) -> Hashable:
+def _key(layer: Layer, index: int, inputs: Sequence[Fact]) -> Hashable:
     """Return a key; outputs of layers with equal keys are equal."""
     op, port = layer.operator, layer.outputs[index]
     if op is None or not op.pure or op.wiring:
@@ -213,11 +217,33 @@ _FEW = 64
 # --------------------------------------------------------------------------- layers
 
 
-def _of_layer(layer: Layer, inputs: Sequence[_Fact], counters: Mapping[int, _Counter]) -> _Fact:
+def is_followed(layer: Layer) -> bool:
+    """Return whether facts about the inputs of a layer give any about its outputs."""
+    op = layer.operator
+    return op is not None and (
+        layer.type in (*_COMPARISONS, *_LOGICAL, *_SIGNED, *_ARITHMETIC, "Select", "Convert", "Abs")
+        or (layer.type not in _FILLING and bool(op.moves_elements or op.forwards_values))
+        or op.within != (-inf, inf)
+        or (op.monotone == (0,) and len(layer.inputs) == 1)
+    )
+
+
+def fact_of_layer(layer: Layer, inputs: Sequence[Fact], counters: Mapping[int, _Counter]) -> Fact:
     """Return the facts about the outputs of a layer."""
     op = layer.operator
+    fact = _by_kind(layer, inputs, counters)
+    made = layer.outputs[0].element_type if layer.outputs else None
+    if op is None or not inputs or op.within == (-inf, inf) or made is None:
+        return fact
+    if made.is_real or made not in op.with_elements_read([port.element_type for port in layer.inputs]):
+        return replace(fact, low=max(fact.low, float(op.within[0])), high=min(fact.high, float(op.within[1])))
+    return fact
+
+
+def _by_kind(layer: Layer, inputs: Sequence[Fact], counters: Mapping[int, _Counter]) -> Fact:
+    op = layer.operator
     varies = op is None or not op.pure or any(fact.varies for fact in inputs)
-    nothing = _Fact(varies=varies)
+    nothing = Fact(varies=varies)
     if op is None or not inputs:
         return nothing
     kind = layer.type
@@ -225,10 +251,6 @@ def _of_layer(layer: Layer, inputs: Sequence[_Fact], counters: Mapping[int, _Cou
         return replace(_compared(kind, inputs[0], inputs[1], layer, counters), varies=varies)
     if kind in _LOGICAL:
         return replace(_decided(kind, inputs), varies=varies)
-    made = layer.outputs[0].element_type if layer.outputs else None
-    read = op.with_elements_read([port.element_type for port in layer.inputs])
-    if op.within != (-inf, inf) and made is not None and (made.is_real or made not in read):
-        return replace(nothing, low=float(op.within[0]), high=float(op.within[1]))
     if kind in _SIGNED:
         x = inputs[0]
         return replace(nothing, low=0.0 if x.low >= 0 else -inf, high=0.0 if x.high <= 0 else inf)
@@ -262,61 +284,68 @@ _FILLING = ("Pad", "OneHot", "EmbeddingBagOffsetsSum", "Interpolate", "ReverseSe
 """Operations that may add other elements than those that they move."""
 
 
-def _at_ends(layer: Layer, x: _Fact) -> _Fact:
+def _at_ends(layer: Layer, x: Fact) -> Fact:
     """Return the results of an operation of one input for the ends of an interval, between which it is monotone."""
     op, given, returned = layer.operator, layer.inputs[0].element_type, layer.outputs[0].element_type
     assert op is not None
-    if not given.is_real:
-        return _Fact()
+    least, greatest = (-inf, inf) if given.is_real else value_range(given)
+    if not given.is_real and not op.stays_in_type:
+        return Fact()
     scalar = PartialShape([])
     applied = op.applied([TensorType(given, scalar)], [TensorType(returned, scalar)])
     with np.errstate(all="ignore"):
-        ends = [float(np.asarray(applied.run(np.asarray(end, given.to_dtype())))) for end in (x.low, x.high)]
+        ends = [
+            float(np.asarray(applied.run(np.asarray(end, given.to_dtype()))))
+            for end in (least if x.low <= least else x.low, greatest if x.high >= greatest else x.high)
+        ]
     low, high = sorted(ends)
-    return _Fact(_or(low, -inf), _or(high, inf))
+    return Fact(low if low > least else -inf, high if high < greatest else inf)  # NaN is no bound either
 
 
-def _converted(x: _Fact, old: ElementType, new: ElementType) -> _Fact:
+def _converted(x: Fact, old: ElementType, new: ElementType) -> Fact:
     if new == boolean:
         if old == boolean:
             return x
         always = x.low > 0 or x.high < 0
-        return _Fact(float(always), float(not x.low == x.high == 0))
+        return Fact(float(always), float(not x.low == x.high == 0))
     if not new.is_integral:
-        return _Fact(x.low, x.high)
+        return Fact(x.low, x.high)
     least, greatest = value_range(new)
     if not (least <= x.low and x.high <= greatest):
-        return _Fact()  # it may wrap around
+        return Fact()  # it may wrap around
     return replace(x, low=float(np.trunc(x.low)), high=float(np.trunc(x.high)), key=x.key if old.is_integral else None)
 
 
-def _computed(kind: str, a: _Fact, b: _Fact) -> _Fact:
+def _computed(kind: str, a: Fact, b: Fact) -> Fact:
     """Return the result of arithmetic; integers that would leave their type are cut by the caller."""
     is_same = a.key is not None and a.key == b.key
     with np.errstate(all="ignore"):
         if kind == "Add":
-            found = _Fact(_or(a.low + b.low, -inf), _or(a.high + b.high, inf), counter=_moved(a, b, 1))
+            found = Fact(_or(a.low + b.low, -inf), _or(a.high + b.high, inf), counter=_moved(a, b, 1))
         elif kind == "Subtract":
-            found = _Fact(_or(a.low - b.high, -inf), _or(a.high - b.low, inf), counter=_moved(a, b, -1))
-            found = _Fact(0.0, 0.0) if is_same else found
+            found = Fact(_or(a.low - b.high, -inf), _or(a.high - b.low, inf), counter=_moved(a, b, -1))
+            found = Fact(0.0, 0.0) if is_same else found
         elif kind == "Multiply":
             corners = [_or(x * y, 0.0) for x in (a.low, a.high) for y in (b.low, b.high)]
-            found = _Fact(max(min(corners), 0.0) if is_same else min(corners), max(corners))
+            found = Fact(max(min(corners), 0.0) if is_same else min(corners), max(corners))
         elif kind == "Maximum":
-            found = _Fact(max(a.low, b.low), max(a.high, b.high))
+            found = Fact(max(a.low, b.low), max(a.high, b.high))
         elif kind == "Minimum":
-            found = _Fact(min(a.low, b.low), min(a.high, b.high))
+            found = Fact(min(a.low, b.low), min(a.high, b.high))
         elif kind == "FloorMod":
-            found = _Fact(0.0, b.high) if b.low > 0 else _Fact()
+            found = Fact(0.0, b.high) if b.low > 0 else Fact()
         elif kind == "Mod":
-            found = _Fact(0.0 if a.low >= 0 else -b.high, b.high) if b.low > 0 else _Fact()
+            found = Fact(0.0 if a.low >= 0 else -b.high, b.high) if b.low > 0 else Fact()
         else:  # Power
             is_even = b.low == b.high and isfinite(b.low) and b.low % 2 == 0
-            found = _Fact(0.0) if is_even or a.low >= 0 else _Fact()
+            found = Fact(0.0) if is_even or a.low >= 0 else Fact()
+            if a.low > 0:
+                corners = [float(np.power(x, y)) for x in (a.low, a.high) for y in (b.low, b.high)]
+                found = Fact(_or(min(corners), 0.0), _or(max(corners), inf))
     return found
 
 
-def _moved(a: _Fact, b: _Fact, sign: int) -> tuple[int, float] | None:
+def _moved(a: Fact, b: Fact, sign: int) -> tuple[int, float] | None:
     """Return the counter of a counter and a constant."""
     if a.counter is not None and b.low == b.high:
         return a.counter[0], a.counter[1] + sign * b.low
@@ -329,11 +358,11 @@ _ARITHMETIC = ("Add", "Subtract", "Multiply", "Maximum", "Minimum", "FloorMod", 
 
 # --------------------------------------------------------------------------- conditions
 
-_TRUE = _Fact(1.0, 1.0, "true", varies=False)
-_FALSE = _Fact(0.0, 0.0, ("not", "true"), varies=False)
+_TRUE = Fact(1.0, 1.0, "true", varies=False)
+_FALSE = Fact(0.0, 0.0, ("not", "true"), varies=False)
 
 
-def _compared(kind: str, a: _Fact, b: _Fact, layer: Layer, counters: Mapping[int, _Counter]) -> _Fact:
+def _compared(kind: str, a: Fact, b: Fact, layer: Layer, counters: Mapping[int, _Counter]) -> Fact:
     """Return the result of a comparison, which is brought to the form a < b or a = b, perhaps negated."""
     is_negated = kind in ("GreaterEqual", "LessEqual", "NotEqual")
     if kind in ("Greater", "LessEqual"):
@@ -343,17 +372,17 @@ def _compared(kind: str, a: _Fact, b: _Fact, layer: Layer, counters: Mapping[int
         key: Hashable = ("equal", frozenset([hash(a.key), hash(b.key)]))
         sure = is_same or (a.low == a.high == b.low == b.high)
         never = a.high < b.low or b.high < a.low
-        found = _Fact(float(sure and not never), float(not never), key)
+        found = Fact(float(sure and not never), float(not never), key)
     else:
         key = ("less", hash(a.key), hash(b.key))
         sure, never = a.high < b.low, is_same or a.low >= b.high
-        found = _Fact(float(sure and not never), float(not never), key)
+        found = Fact(float(sure and not never), float(not never), key)
         given = layer.inputs[0].element_type
         found = replace(found, if_true=_trips(a, b, given, counters, 0), if_false=_trips(b, a, given, counters, 1))
     return _negated(found) if is_negated else found
 
 
-def _trips(a: _Fact, b: _Fact, given: ElementType, counters: Mapping[int, _Counter], more: int) -> float | None:
+def _trips(a: Fact, b: Fact, given: ElementType, counters: Mapping[int, _Counter], more: int) -> float | None:
     """Return the most iterations while a < b, with ``more`` = 1 while a <= b."""
     if not given.is_integral:
         return None  # a counter that is rounded may stand still
@@ -374,12 +403,12 @@ def _trips(a: _Fact, b: _Fact, given: ElementType, counters: Mapping[int, _Count
     return None
 
 
-def _negated(x: _Fact) -> _Fact:
+def _negated(x: Fact) -> Fact:
     key = x.key[1] if isinstance(x.key, tuple) and len(x.key) == 2 and x.key[0] == "not" else ("not", x.key)
     return replace(x, low=1 - x.high, high=1 - x.low, key=key, if_true=x.if_false, if_false=x.if_true)
 
 
-def _decided(kind: str, inputs: Sequence[_Fact]) -> _Fact:
+def _decided(kind: str, inputs: Sequence[Fact]) -> Fact:
     """Return the result of a logical operation."""
     a = inputs[0]
     if kind == "LogicalNot":
@@ -394,7 +423,7 @@ def _decided(kind: str, inputs: Sequence[_Fact]) -> _Fact:
     return _chosen(a, _negated(b), b)  # exclusive
 
 
-def _chosen(condition: _Fact, then: _Fact, other: _Fact) -> _Fact:
+def _chosen(condition: Fact, then: Fact, other: Fact) -> Fact:
     """Return ``then`` where a condition is true, and ``other`` where it is not."""
     if condition.low > 0 or then.key == other.key is not None:
         return then
@@ -407,10 +436,10 @@ def _chosen(condition: _Fact, then: _Fact, other: _Fact) -> _Fact:
     if_true = _either(_both(condition.if_true, then.if_true), _both(condition.if_false, other.if_true))
     if_false = _either(_both(condition.if_true, then.if_false), _both(condition.if_false, other.if_false))
     low, high = min(then.low, other.low), max(then.high, other.high)
-    return _Fact(low, high, if_true=if_true, if_false=if_false)
+    return Fact(low, high, if_true=if_true, if_false=if_false)
 
 
-def _with_limits(x: _Fact) -> _Fact:
+def _with_limits(x: Fact) -> Fact:
     """Return a condition with limits of 0 for values that it never has."""
     return replace(x, if_true=0.0 if x.high <= 0 else x.if_true, if_false=0.0 if x.low > 0 else x.if_false)
 
@@ -425,7 +454,7 @@ def _either(a: float | None, b: float | None) -> float | None:
     return None if a is None or b is None else max(a, b)
 
 
-def _of_if(layer: Layer, inputs: Sequence[_Fact], counters: Mapping[int, _Counter]) -> list[_Fact]:
+def _of_if(layer: Layer, inputs: Sequence[Fact], counters: Mapping[int, _Counter]) -> list[Fact]:
     """Return the facts about the outputs of an If; empty if it is at fault."""
     branches = []
     for name in ("then", "else"):
@@ -433,10 +462,10 @@ def _of_if(layer: Layer, inputs: Sequence[_Fact], counters: Mapping[int, _Counte
             return []
         body, wiring = layer.bodies[name], layer.operator.wiring[name]
         feeds = {item.parameter: item.external for item in wiring.inputs if item.external >= 0}
-        given = [inputs[feeds[i]] if i in feeds else _Fact() for i in range(len(body.inputs))]
+        given = [inputs[feeds[i]] if i in feeds else Fact() for i in range(len(body.inputs))]
         results = _followed(body, given, counters)
         outputs = {item.external: results[item.result] for item in wiring.outputs}
-        branches.append([outputs.get(i, _Fact()) for i in range(len(layer.outputs))])
+        branches.append([outputs.get(i, Fact()) for i in range(len(layer.outputs))])
     varies = any(fact.varies for fact in inputs)
     return [replace(_chosen(inputs[0], *pair), varies=varies) for pair in zip(*branches, strict=True)]
 

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from inspect import cleandoc
 from itertools import islice
-from math import prod
+from math import inf, prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ovir.checks.conditions import Ending, ending
 from ovir.checks.options import CheckOptions
+from ovir.checks.owners import OwningEngine
 from ovir.core.arrays import Array
 from ovir.core.element_types import boolean, string, u3, u6
 from ovir.core.shapes import PartialShape
@@ -23,7 +24,7 @@ from ovir.diagnostics.codes import CODES, Code, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import OperatorError
 from ovir.graph.layers import Layer, Port
-from ovir.inference.models import infer_at, reshaped_parameters
+from ovir.inference.models import reshaped_parameters
 from ovir.ir.reader import Document
 from ovir.model import Model
 from ovir.ops.base.domains import DomainRule
@@ -90,17 +91,24 @@ class Context(Document[Model]):
         """Infer the model for the sizes that a caller may choose: of each size of an input or a variable that is not
         known, the upper bound, or where it is open, 1 or the lower bound. Large tensors are due to the file then."""
         shapes: dict[Any, PartialShape] = {
-            index: greatest(port.layer.operator.shape)
+            index: greatest(port.layer.operator.shape, is_declared=True)
             for index, port in enumerate(self.model.inputs)
             if isinstance(port.layer.operator, Parameter) and port.layer.operator.shape.is_dynamic
         }
         chosen: dict[Layer, Operator] = {**reshaped_parameters(self.model, shapes)}
         for layer in self.model.layers:
             if isinstance(op := layer.operator, ReadValueBase) and layer.outputs and layer.outputs[0].shape.rank:
-                held = greatest(layer.outputs[0].shape).to_tuple()
+                held = greatest(layer.outputs[0].shape, is_declared=True).to_tuple()
                 chosen[layer] = op.at_state(held, layer.outputs[0].type, has_initial=bool(layer.inputs))
-        if chosen:
-            infer_at(self.model, chosen)
+        for layer, operator in chosen.items():
+            layer.operator = operator
+        self.model.revision += 1
+        self.owners.infer(self.model)
+
+    @cached_property
+    def owners(self) -> OwningEngine:
+        """Return the inference for chosen sizes, which knows who decides the others."""
+        return OwningEngine()
 
     @cached_property
     def sizes(self) -> dict[Port, int]:
@@ -110,6 +118,8 @@ class Context(Document[Model]):
     @cached_property
     def endings(self) -> dict[Layer, Ending]:
         """Return the endings of the layers with bodies."""
+        if self.options.untrusted:
+            return self.owners.endings
         return {layer: ending(layer) for layer in self.layers if layer.bodies}
 
     @cached_property
@@ -119,7 +129,7 @@ class Context(Document[Model]):
         for model in self.models:  # from the outside in
             for layer in model.layers:
                 for body in layer.bodies.values():
-                    times[body] = times[model] * max(self.endings[layer].count, 1)
+                    times[body] = times[model] * max(self.endings[layer].count if layer in self.endings else 1, 1)
         return times
 
     @cached_property
@@ -158,15 +168,19 @@ def _bytes(tensor: TensorType) -> int:
     return -(-shape.least_size * max(tensor.element_type.bits, 1) // 8)
 
 
-def greatest(shape: PartialShape) -> PartialShape:
-    """Return the upper bounds of the sizes, in place of open ones 1 or their lower bounds; an unknown rank stays so."""
+def greatest(shape: PartialShape, *, is_declared: bool = False) -> PartialShape:
+    """Return the upper bounds of the sizes, in place of open ones 1 or their lower bounds; an unknown rank stays so.
+
+    A size that is ``is_declared`` for an input is open as well if its bound is too large for a tensor.
+    """
     if (dims := shape.dims if shape.rank is not None else None) is None:
         return shape
-    return PartialShape([max(dim.lower, 1) if dim.upper is None or dim.upper >= _OPEN else dim.upper for dim in dims])
+    limit = _OPEN if is_declared else inf
+    return PartialShape([max(dim.lower, 1) if dim.upper is None or dim.upper >= limit else dim.upper for dim in dims])
 
 
 _OPEN = 1 << 30
-"""An upper bound from which on a size counts as open: exporters write the largest integer, of 32 or 64 bits."""
+"""A declared bound from which on a size counts as open: exporters write the largest integer, of 32 or 64 bits."""
 
 _SEVERAL = 3
 _LONGEST_LIST = 512  # bytes of a list of axes, sizes or indices

@@ -103,7 +103,7 @@ class Engine:
                 self.infer(body)
             return tuple(declared_type(port) for port in layer.outputs)
         if "bodies" in _check_arity(op, inputs):
-            bodies = {key: _Body(body, self) for key, body in layer.bodies.items()}
+            bodies = {key: BodyInference(body, self) for key, body in layer.bodies.items()}
             return as_tuple(op.infer(*inputs, bodies=bodies))
         if not inputs:
             return as_tuple(op.infer())
@@ -311,7 +311,7 @@ class ComparingEngine(Engine):
         return TensorType(inferred.element_type, declared.shape) if is_own else declared
 
 
-class _Body:
+class BodyInference:
     """A body, as the inference of its operation sees it."""
 
     def __init__(self, body: LayerGraph, engine: Engine) -> None:

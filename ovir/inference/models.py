@@ -12,7 +12,7 @@ from ovir.diagnostics.errors import Diagnostics, InputError, ModelError
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port, ReadOnlyDict
 from ovir.inference.differences import about_other_shapes
-from ovir.inference.engines import ComparingEngine, Engine, set_outputs
+from ovir.inference.engines import ComparingEngine
 from ovir.ops.base.operator import Operator
 from ovir.ops.infrastructure import Parameter
 from ovir.ops.state import ReadValueBase
@@ -106,33 +106,6 @@ def infer_for_call(
     infer_into(model, diagnostics)
     if errors := [d for d in diagnostics.fatal if d.code != VARIABLE_TYPE.id]:
         raise ModelError(*errors)
-
-
-def infer_at(model: LayerGraph, chosen: Mapping[Layer, Operator]) -> None:
-    """Give inputs and variables other operators, and the ports of an inferred model the types that they have then.
-
-    A layer that cannot be inferred for these sizes keeps its type.
-    """
-    model.revision += 1
-    for layer, operator in chosen.items():
-        layer.operator = operator
-    _ChosenSizes(Diagnostics()).infer(model)
-
-
-class _ChosenSizes(Engine):
-    """Infers each layer, and keeps what the first inference has found of its outputs."""
-
-    def infer_layer(self, layer: Layer, *, is_body: bool) -> None:
-        """Set the types of the outputs of a layer."""
-        outputs, _ = self.attempt(layer, [port.type for port in layer.inputs])
-        if outputs is None:
-            return
-        if not is_body:  # the sizes of a body may differ each time
-            before = [port.type.shape for port in layer.outputs]
-            merged = [new.shape.merged_with(old) for new, old in zip(outputs, before, strict=False)]
-            known = zip(outputs, merged, strict=False)
-            outputs = tuple([new if shape is None else new.refined(new.element_type, shape) for new, shape in known])
-        set_outputs(layer, outputs)
 
 
 def reshaped_parameters(

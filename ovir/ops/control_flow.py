@@ -106,17 +106,22 @@ class IterationBase(BodyOperatorBase):
         """Return the iterations of the body, as far as the types of the inputs and of the body's results show them."""
         raise NotImplementedError
 
-    def infer_body(self, body: InferBody, inputs: Sequence[TensorType]) -> list[TensorType]:
-        """Return types of the results that hold in every iteration."""
-        wiring = self.wiring["body"]
+    def first_types(self, body: InferBody, inputs: Sequence[TensorType]) -> list[TensorType]:
+        """Return the types of the body's parameters in the first iteration."""
         given = body.parameters
-        for item in wiring.inputs:
+        for item in self.wiring["body"].inputs:
             with at(item):
                 if item.purpose == "current_iteration":
                     given[item.parameter] = self._infer_counter(given[item.parameter])
                 if item.external >= 0:
                     fed = self.fed_type(item, inputs[item.external], given[item.parameter])
                     given[item.parameter] = fed if item.axis is None else self._part_type(item, fed)
+        return given
+
+    def infer_body(self, body: InferBody, inputs: Sequence[TensorType]) -> list[TensorType]:
+        """Return types of the results that hold in every iteration."""
+        wiring = self.wiring["body"]
+        given = self.first_types(body, inputs)
         while True:
             results = body(given)
             before = list(given)

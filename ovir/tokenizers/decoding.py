@@ -8,6 +8,7 @@ import numpy as np
 
 from ovir.core.arrays import Array, join_strings, split_strings
 from ovir.core.element_types import i32, string, u8
+from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.registry import register
@@ -46,7 +47,11 @@ class StringTensorUnpack(TokenizerOperator):
         is_string = data.element_type == string
         if not is_string:
             self.require_types(inputs, 0, ("packed strings", u8))
-        return string_types(data.shape if is_string else ANY_LENGTH)
+            most = data.shape.size().upper
+            counts = None if most is None else max(most // 4 - 2, 0)
+            place = TensorType(i32, PartialShape([Dimension(0, counts)]))
+            return place, place, TensorType(u8, PartialShape([Dimension(0, most)]))
+        return string_types(data.shape)
 
     def run(self, data: Array) -> tuple[Array, Array, Array]:
         if data.dtype != np.uint8:

@@ -67,6 +67,25 @@ def _greatest(tensor: TensorType) -> TensorType:
 _LARGE = 1 << 32
 _TIMES = 16
 
+@rule(
+    Code.error(17, "nothing bounds a size that the file decides", danger=7.5),
+    for_untrusted=True,
+    of_runs=True,
+    needs_whole_graph=True,
+)
+def unbounded(context: Context) -> Iterator[Found]:
+    """Error. The size of a tensor, or the iterations of a loop, follow from constants or random numbers, in a way that
+    the check does not follow, and nothing bounds them: the run may need any amount of memory or time. Sizes that depend
+    on the values of inputs are the caller's and are not reported.
+        <layer id="7" name="count" type="ReduceSum" version="opset1">   <!-- the sum over a random tensor, as a size -->
+    Fix: write the size as a constant, or bound it, for example by Minimum.
+    """
+    for layer in context.layers:
+        if (reason := context.owners.unbounded(layer)) is not None:
+            what = "the iterations of its body" if layer.bodies else "the size of its output"
+            yield Found(f"nothing bounds {what}: {reason}", layer, severity=Severity.ERROR)
+
+
 # --------------------------------------------------------------------------- all of a run
 
 

@@ -1,0 +1,443 @@
+"""Who decides the sizes of a run of an untrusted file: the file, the caller, or the run itself.
+
+The model is inferred for the sizes that its caller chooses. What is not known then has an owner. The file owns what is
+computed from constants and chosen sizes alone: it counts with its exact value or its proven upper bound. The caller
+owns what depends on the values of inputs: without a bound it counts as its lower bound, or 1. The run owns random
+numbers. A size of the file or of the run that nothing bounds is reported, not guessed.
+
+Bounds are intervals without NaN; the bodies of loops are inferred once for each iteration, as long as that is
+affordable, so that what grows from one iteration to the next has the size of the last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from itertools import zip_longest
+from math import inf
+from typing import TypeVar
+
+import numpy as np
+
+from ovir.checks.conditions import Ending, Fact, ending, fact_of_layer, is_followed
+from ovir.core.arrays import Array
+from ovir.core.element_types import boolean, string
+from ovir.core.shapes import Dimension, PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.core.values import Value, bounds_dtype, from_moved, is_small, limits
+from ovir.diagnostics.errors import Diagnostics, OperatorError
+from ovir.diagnostics.kernel_warnings import reporting_to
+from ovir.graph.layer_graph import LayerGraph
+from ovir.graph.layers import UNKNOWN_TENSOR, Layer, Port
+from ovir.inference.engines import BodyInference, Engine, Types, set_outputs
+from ovir.inference.known_values import inferred
+from ovir.ops.base.bodies import BackEdge
+from ovir.ops.control_flow import IterationBase, Loop, known_truth
+from ovir.ops.infrastructure import Const, Parameter
+from ovir.ops.state import ReadValueBase
+
+
+T = TypeVar("T")
+
+
+class Owner(IntEnum):
+    """What decides a value or a size. Of several owners, the greatest one counts."""
+
+    FILE = 0
+    RUN = 1
+    CALLER = 2
+    LOOP = 3
+    """A loop of the file, whose iterations were too many to follow."""
+
+
+@dataclass(frozen=True)
+class Owned:
+    """The facts about the elements of a tensor, and who decides them."""
+
+    fact: Fact
+    owner: Owner
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether nothing bounds the elements from above."""
+        return self.fact.high >= _OPEN
+
+    @property
+    def varies(self) -> bool:
+        """Return whether the elements may have several values."""
+        return self.fact.low < self.fact.high
+
+
+_OPEN = 2.0**62
+"""A bound from which on an integer of 64 bits counts as unbounded."""
+_MOST_INFERRED = 5_000
+"""The layers that are inferred once more for iterations of loops."""
+_MOST_TIME = 1e9
+"""The nanoseconds, as ``kernel_time`` estimates them, for computing what the file alone decides."""
+_CALL = 20_000.0
+"""The nanoseconds that each call of a kernel takes."""
+_FEW = 64
+"""The real numbers in tensors that inference gives bounds to."""
+
+
+class OwningEngine(Engine):
+    """Infers a model for the sizes that its caller chooses, and finds out who decides all others.
+
+    A layer that cannot be inferred for these sizes keeps its type.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(Diagnostics())
+        self.endings: dict[Layer, Ending] = {}
+        """The iterations of the layers with bodies, the most of several iterations around."""
+        self._fed: dict[Port, Owner] = {}
+        """The owners of the parameters of bodies, and of the outputs of layers with bodies."""
+        self._deciding: dict[Layer, dict[int, Owned]] = {}
+        """For each layer, what is known of the inputs whose values decide sizes and are not constants."""
+        self._owned: dict[Port, Owned] = {}
+        self._owners: dict[Port, Owner] = {}
+        self._arrays: dict[Port, Array | None] = {}
+        """What the file alone decides; None for other tensors, and for those that take too long."""
+        self._lost: set[Layer] = set()
+        """Loops whose sizes change in more iterations than were followed."""
+        self._inferred = 0
+        self._time = 0.0
+
+    # ----- inference
+
+    def infer(self, model: LayerGraph, given: Sequence[TensorType] | None = None) -> list[TensorType]:
+        """Infer the layers in order and return the types of the results."""
+        if given is not None:
+            self._inferred += len(model.layers)
+            for port in model.inputs:
+                self._forget(port.layer)
+        return super().infer(model, given)
+
+    def infer_layer(self, layer: Layer, *, is_body: bool) -> None:
+        """Set the types of the outputs of a layer."""
+        self._deciding.pop(layer, None)
+        self._forget(layer)
+        outputs, _ = self.attempt(layer, [self._read(layer, index) for index in range(len(layer.inputs))])
+        if outputs is None:
+            return
+        if not is_body:  # the sizes of a body may differ each time
+            before = [port.type.shape for port in layer.outputs]
+            merged = [new.shape.merged_with(old) for new, old in zip(outputs, before, strict=False)]
+            known = zip(outputs, merged, strict=False)
+            outputs = tuple([new if shape is None else new.refined(new.element_type, shape) for new, shape in known])
+        if not layer.bodies and any(o.owner is Owner.CALLER for o in self._deciding.get(layer, {}).values()):
+            outputs = tuple([tensor.refined(tensor.element_type, _opened(tensor.shape)) for tensor in outputs])
+        set_outputs(layer, outputs)
+        for port in layer.outputs:
+            if not port.type.shape.is_static and (array := self._computed(port)) is not None:
+                port.inferred = TensorType(port.element_type, PartialShape(array.shape), Value(array))
+
+    def _forget(self, layer: Layer) -> None:
+        for port in layer.outputs:
+            for known in (self._owned, self._owners, self._arrays):
+                known.pop(port, None)
+
+    def _read(self, layer: Layer, index: int) -> TensorType:
+        """Return the type of an input, with what is known of its values if they decide sizes."""
+        source, op = layer.inputs[index].source, layer.operator
+        if source is None:
+            return UNKNOWN_TENSOR
+        tensor = source.type
+        if op is None or not op.reads_value(index) or tensor.element_type == string:
+            return tensor
+        if tensor.shape.is_static and (not is_small(tensor.shape) or tensor.constant is not None):
+            return tensor
+        if (array := self._computed(source)) is not None:
+            return TensorType(tensor.element_type, PartialShape(array.shape), Value(array))
+        owned = self._deciding.setdefault(layer, {})[index] = self.owned(source)
+        return _within(tensor, owned.fact)
+
+    # ----- bodies
+
+    def _infer_layer(self, layer: Layer, inputs: Sequence[TensorType]) -> Types:
+        op = layer.operator
+        if op is None or not layer.bodies or not all(name in op.wiring for name in layer.bodies):
+            return super()._infer_layer(layer, inputs)
+        for name, body in layer.bodies.items():
+            for item in op.wiring[name].inputs:
+                source = layer.inputs[item.external].source if item.external >= 0 else None
+                self._fed[_parameter(body, item.parameter)] = Owner.FILE if source is None else self.owner(source)
+        outputs = super()._infer_layer(layer, inputs)
+        found = ending(layer, inputs)
+        if layer not in self.endings or found.count > self.endings[layer].count:
+            self.endings[layer] = found
+        if isinstance(op, IterationBase) and op.wiring["body"].back_edges:
+            outputs = self._iterated(layer, op, inputs, max(found.count, 1), outputs)
+        for index, port in enumerate(layer.outputs):
+            results = [
+                _result(body, item.result)
+                for name, body in layer.bodies.items()
+                for item in op.wiring[name].outputs
+                if item.external == index
+            ]
+            self._fed[port] = max((self.owner(result) for result in results if result is not None), default=Owner.FILE)
+        return outputs
+
+    def _iterated(
+        self, layer: Layer, op: IterationBase, inputs: Sequence[TensorType], count: int, widest: Types
+    ) -> Types:
+        """Return the outputs of a loop of at most ``count`` iterations, or ``widest`` if these are too many to
+        follow."""
+        body, wiring = layer.bodies["body"], op.wiring["body"]
+        infer_body = BodyInference(body, self)
+        given = op.first_types(infer_body, inputs)
+        for item in wiring.inputs:
+            if item.purpose == "current_iteration":
+                given[item.parameter] = _within(given[item.parameter], Fact(0.0, count - 1.0))
+        carried = [(_parameter(body, edge.parameter), edge) for edge in wiring.back_edges]
+        covering = list(given)
+        first: list[TensorType] = []
+        seen: list[TensorType] = []
+        for _ in range(count):
+            if self._inferred > _MOST_INFERRED:
+                self._fed.update({port: Owner.LOOP for port, _ in carried})
+                op.infer_body(infer_body, inputs)
+                self._note_growth(layer, carried, first)
+                return widest
+            results = infer_body(given)
+            sources = [_result(body, index) for index in range(len(results))]
+            for index, source in enumerate(sources):
+                if source is not None:
+                    results[index] = _within(results[index], self.owned(source).fact)
+            first = first or results
+            seen = [a if b is None else _hull(a, b) for a, b in zip_longest(results, seen)]
+            following = list(given)
+            for port, edge in carried:
+                following[edge.parameter] = results[edge.result]
+                if (source := sources[edge.result]) is not None:
+                    self._fed[port] = max(self._fed[port], self.owner(source))
+            if all(_is_same(*pair) for pair in zip(given, following, strict=True)):
+                break
+            given = following
+            covering = [_hull(*pair) for pair in zip(covering, given, strict=True)]
+            if isinstance(op, Loop) and known_truth(results[op.condition().result]) is False:
+                break
+        infer_body(covering)  # the ports of the body keep types that hold in every iteration
+        self._note_growth(layer, carried, first)
+        outputs = list(op.infer_outputs(Dimension(0, count), inputs, seen))
+        for item in wiring.outputs:
+            if item.axis is None and 0 <= item.external < len(outputs):
+                tensor = outputs[item.external]
+                outputs[item.external] = seen[item.result].refined(tensor.element_type, tensor.shape)
+        return tuple(outputs)
+
+    def _note_growth(self, layer: Layer, carried: Sequence[tuple[Port, BackEdge]], first: Sequence[TensorType]) -> None:
+        """Note a loop that makes sizes grow without a bound that were bounded after the first iteration."""
+        if any(not first or (_is_bounded(first[edge.result].shape) and not _is_bounded(port.type.shape)) for port, edge in carried):
+            self._lost.add(layer)
+
+    # ----- owners
+
+    def owner(self, port: Port) -> Owner:
+        """Return who decides the elements of an output, whatever their bounds are."""
+        return self._followed(port, self._owners, self._sources, self._owner_of)
+
+    def _sources(self, port: Port) -> list[Port]:
+        layer, op = port.layer, port.layer.operator
+        if op is None or layer.bodies:
+            return []
+        return [item.source for item in op.with_elements_read(layer.inputs) if item.source is not None]
+
+    def _owner_of(self, port: Port, sources: Sequence[Port]) -> Owner:
+        op = port.layer.operator
+        if isinstance(op, Parameter) or op is None or port.layer.bodies:
+            return self._fed.get(port, Owner.CALLER)
+        owners = [self._owners[source] for source in sources]
+        if any(not port.layer.inputs[index].type.shape.is_static for index in op.shape_inputs):
+            owners.append(Owner.CALLER)  # or the size is reported
+        return max(owners, default=Owner.FILE) if op.pure or isinstance(op, ReadValueBase) else Owner.RUN
+
+    def owned(self, port: Port) -> Owned:
+        """Return the facts about the elements of an output, and who decides them."""
+        return self._followed(port, self._owned, self._facts_needed, self._owned_of)
+
+    def _facts_needed(self, port: Port) -> list[Port]:
+        return self._sources(port) if is_followed(port.layer) else []
+
+    def _owned_of(self, port: Port, sources: Sequence[Port]) -> Owned:
+        layer, op, tensor = port.layer, port.layer.operator, port.type
+        low, high = (0.0, 1.0) if tensor.element_type == boolean else limits(tensor.element_type)
+        owner = self.owner(port)
+        if op is not None and is_small(tensor.shape) and (value := tensor.value) is not None and value.size:
+            if value.constant is not None and value.constant.dtype.kind not in "biuf":
+                return Owned(Fact(low, high), owner)
+            low, high = max(low, float(value.lower.min())), min(high, float(value.upper.max()))
+        elif owner is Owner.FILE and (array := self._computed(port)) is not None and array.size:
+            if array.dtype.kind in "biuf":
+                low, high = float(array.min()), float(array.max())
+        elif op is not None and is_followed(layer):
+            owned = [self._owned[source] for source in sources]
+            fact = fact_of_layer(layer, [item.fact for item in owned], {})
+            if op.converts and fact == Fact():  # numbers that wrap around are not what a caller chooses
+                fact = owned[0].fact
+            low, high = max(low, fact.low), min(high, fact.high)
+            owner = max((item.owner for item in owned if item.varies), default=Owner.FILE)
+            owner = owner if op.pure else max(owner, Owner.RUN)
+        return Owned(Fact(low, high), owner)
+
+    def _followed(
+        self,
+        port: Port,
+        known: dict[Port, T],
+        sources: Callable[[Port], list[Port]],
+        of_port: Callable[[Port, Sequence[Port]], T],
+    ) -> T:
+        """Return what is known of a port, computed from what is known of others; chains of layers are long, so the way
+        back through them is a list."""
+        waiting = [port]
+        while waiting:
+            latest = waiting[-1]
+            needed = [] if latest in known else sources(latest)
+            missing = [source for source in needed if source not in known]
+            if missing:
+                waiting.extend(missing)
+                continue
+            if latest not in known:
+                known[latest] = of_port(latest, needed)
+            waiting.pop()
+        return known[port]
+
+    def _computed(self, port: Port) -> Array | None:
+        """Return the elements of an output that the file alone decides, if they can be computed in a short time."""
+        return self._followed(port, self._arrays, self._sources_alone, self._array_of)
+
+    def _sources_alone(self, port: Port) -> list[Port]:
+        return self._sources(port) if self._is_alone(port) else []
+
+    def _is_alone(self, port: Port) -> bool:
+        """Return whether a kernel computes an output from constants."""
+        op = port.layer.operator
+        if op is None or not op.pure or op.wiring or op.shape_inputs or not port.layer.inputs:
+            return False
+        return self.owner(port) is Owner.FILE and all(item.source is not None for item in port.layer.inputs)
+
+    def _array_of(self, port: Port, sources: Sequence[Port]) -> Array | None:
+        layer, op = port.layer, port.layer.operator
+        if is_small(port.type.shape) or isinstance(op, Const):
+            if (known := port.type.constant) is not None or isinstance(op, Const):
+                return known
+        if op is None or not self._is_alone(port):
+            return None
+        inputs = []
+        for source in sources:
+            if (array := self._arrays[source]) is None:
+                return None
+            inputs.append(TensorType(source.element_type, PartialShape(array.shape), Value(array)))
+        try:
+            outputs = inferred(op.infer(*inputs)).outputs
+            time = op.kernel_time(inputs, outputs)
+            if time == inf and op.bounded:  # the sizes of the outputs depend on the elements
+                time = 100.0 * sum(item.shape.least_size for item in inputs)
+            self._time += time + _CALL
+            if self._time > _MOST_TIME:
+                return None
+            with np.errstate(all="ignore"), reporting_to(lambda code, message, effect: None):
+                arrays = op.applied(inputs, outputs).run(*[self._arrays[source] for source in sources])
+        except OperatorError:
+            return None
+        found = arrays if isinstance(arrays, tuple) else (arrays,)
+        for output, array in zip(layer.outputs, found, strict=False):
+            self._arrays[output] = array
+        return found[port.index]
+
+    # ----- what nothing bounds
+
+    def unbounded(self, layer: Layer) -> str | None:
+        """Return why nothing bounds the sizes of a layer's outputs, or the iterations of its body, although the caller
+        does not decide them; None if something does."""
+        if layer in self._lost:
+            return f"it changes sizes in each of {self.endings[layer].count:,} iterations, too many to follow"
+        deciding, is_bounded = self._deciding.get(layer, {}), _is_bounded(*(port.type.shape for port in layer.outputs))
+        for index, owned in deciding.items():
+            if owned.is_open and owned.owner is not Owner.CALLER and (layer.bodies or not is_bounded):
+                return f"{_OWNERS[owned.owner]} decides input {index}, {layer.inputs[index].type}"
+        if is_bounded or layer.type in ("Parameter", "Result") or layer.bodies:
+            return None
+        if any(not port.type.shape.is_static for port in layer.inputs) or deciding:
+            return None
+        owner = max((self.owner(source) for port in layer.outputs for source in self._sources(port)), default=Owner.FILE)
+        return f"{_OWNERS[owner]} decides it" if owner is not Owner.CALLER else None
+
+
+_OWNERS = {
+    Owner.FILE: "the file",
+    Owner.RUN: "a random number",
+    Owner.LOOP: "a loop of the file, of more iterations than can be followed,",
+}
+
+
+def _is_bounded(*shapes: PartialShape) -> bool:
+    return all(shape.rank is not None and None not in [dim.upper for dim in shape] for shape in shapes)
+
+
+def _opened(shape: PartialShape) -> PartialShape:
+    """Return the shape without the bounds that mean that there is none."""
+    if shape.rank is None or not any(dim.upper is not None and means_open(dim.upper) for dim in shape):
+        return shape
+    return PartialShape([Dimension(d.lower, None) if d.upper is not None and means_open(d.upper) else d for d in shape])
+
+
+def means_open(bound: int) -> bool:
+    """Return whether a bound means that there is none: exporters write the largest integer, of 32 or 64 bits."""
+    return bound >= 1 << 62 or any(abs(bound - (1 << bits)) <= 1 for bits in (31, 32))
+
+
+def _parameter(body: LayerGraph, index: int) -> Port:
+    """Return the output of a parameter of a body."""
+    return body.inputs[index].layer.outputs[0]
+
+
+def _result(body: LayerGraph, index: int) -> Port | None:
+    """Return the output that a result of a body returns."""
+    return body.outputs[index].layer.inputs[0].source
+
+
+def _within(tensor: TensorType, fact: Fact) -> TensorType:
+    """Return a small tensor with the elements in an interval; any other one as it is."""
+    if not is_small(tensor.shape) or not tensor.shape.is_static or tensor.element_type == string:
+        return tensor
+    least, greatest = limits(tensor.element_type)
+    value = tensor.value
+    if value is not None and value.constant is not None:
+        return tensor
+    if (fact.low <= least and fact.high >= greatest) or fact.low > fact.high:
+        return tensor
+    dtype, shape = bounds_dtype(tensor.element_type), tensor.shape.to_tuple()
+    lower, upper = np.full(shape, fact.low, dtype), np.full(shape, fact.high, dtype)
+    if value is None:
+        return tensor.with_value(from_moved(tensor.element_type, lower, upper))
+    lower, upper = np.maximum(lower, value.lower), np.minimum(upper, value.upper)
+    return tensor.with_value(from_moved(tensor.element_type, lower, upper, value.marks))
+
+
+def _hull(a: TensorType, b: TensorType) -> TensorType:
+    """Return the type of a tensor that is of either type."""
+    if a is b:
+        return a
+    shape = a.shape.union(b.shape)
+    if shape.is_static and is_small(shape) and a.element_type != string:
+        one, other = a.value, b.value
+        if one is not None and other is not None and (one.constant is None or one.constant.dtype.kind in "biuf"):
+            lower, upper = np.minimum(one.lower, other.lower), np.maximum(one.upper, other.upper)
+            return TensorType(a.element_type, shape, from_moved(a.element_type, lower, upper))
+    return TensorType(a.element_type, shape)
+
+
+def _is_same(a: TensorType, b: TensorType) -> bool:
+    """Return whether as much is known of two tensors."""
+    if a is b:
+        return True
+    if a != b or (a.value is None) is not (b.value is None):
+        return False
+    one, other = a.value, b.value
+    if one is None or other is None:
+        return True
+    if one.constant is not None or other.constant is not None:
+        return one.identity == other.identity
+    return np.array_equal(one.lower, other.lower) and np.array_equal(one.upper, other.upper)
