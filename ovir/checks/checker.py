@@ -230,4 +230,5 @@ def _apply_rules(context: Context, diagnostics: Diagnostics, *, of_runs: bool = 
             raise  # of the whole check, not of this rule
         except Exception as error:  # a fault of ovir itself must not hide other diagnostics
             message = f"ovir failed in the rule of {code}: {type(error).__name__}: {error}"
-            diagnostics.report(INTERNAL, message, Place(context.file), OWN_FAULT, severity=Severity.WARNING)
+            severity = Severity.ERROR if is_untrusted else Severity.WARNING  # it must not let a file pass
+            diagnostics.report(INTERNAL, message, Place(context.file), OWN_FAULT, severity=severity)

@@ -37,7 +37,6 @@ from ovir.ops.control_flow import IterationBase, Loop, known_truth
 from ovir.ops.infrastructure import Const, Parameter
 from ovir.ops.state import ReadValueBase
 
-
 T = TypeVar("T")
 
 
@@ -229,7 +228,10 @@ class OwningEngine(Engine):
 
     def _note_growth(self, layer: Layer, carried: Sequence[tuple[Port, BackEdge]], first: Sequence[TensorType]) -> None:
         """Note a loop that makes sizes grow without a bound that were bounded after the first iteration."""
-        if any(not first or (_is_bounded(first[edge.result].shape) and not _is_bounded(port.type.shape)) for port, edge in carried):
+        if any(
+            not first or (_is_bounded(first[edge.result].shape) and not _is_bounded(port.type.shape))
+            for port, edge in carried
+        ):
             self._lost.add(layer)
 
     # ----- owners
@@ -319,9 +321,8 @@ class OwningEngine(Engine):
 
     def _array_of(self, port: Port, sources: Sequence[Port]) -> Array | None:
         layer, op = port.layer, port.layer.operator
-        if is_small(port.type.shape) or isinstance(op, Const):
-            if (known := port.type.constant) is not None or isinstance(op, Const):
-                return known
+        if isinstance(op, Const) or (is_small(port.type.shape) and port.type.constant is not None):
+            return port.type.constant
         if op is None or not self._is_alone(port):
             return None
         inputs = []
@@ -361,7 +362,9 @@ class OwningEngine(Engine):
             return None
         if any(not port.type.shape.is_static for port in layer.inputs) or deciding:
             return None
-        owner = max((self.owner(source) for port in layer.outputs for source in self._sources(port)), default=Owner.FILE)
+        owner = max(
+            (self.owner(source) for port in layer.outputs for source in self._sources(port)), default=Owner.FILE
+        )
         return f"{_OWNERS[owner]} decides it" if owner is not Owner.CALLER else None
 
 

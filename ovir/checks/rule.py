@@ -18,7 +18,7 @@ from ovir.checks.options import CheckOptions
 from ovir.checks.owners import OwningEngine
 from ovir.core.arrays import Array
 from ovir.core.element_types import boolean, string, u3, u6
-from ovir.core.shapes import PartialShape
+from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import CODES, Code, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
@@ -176,7 +176,8 @@ def greatest(shape: PartialShape, *, is_declared: bool = False) -> PartialShape:
     if (dims := shape.dims if shape.rank is not None else None) is None:
         return shape
     limit = _OPEN if is_declared else inf
-    return PartialShape([max(dim.lower, 1) if dim.upper is None or dim.upper >= limit else dim.upper for dim in dims])
+    sizes = [max(dim.lower, 1) if dim.upper is None or dim.upper >= limit else dim.upper for dim in dims]
+    return PartialShape([Dimension(size, size) for size in sizes])
 
 
 _OPEN = 1 << 30

@@ -67,6 +67,7 @@ def _greatest(tensor: TensorType) -> TensorType:
 _LARGE = 1 << 32
 _TIMES = 16
 
+
 @rule(
     Code.error(17, "nothing bounds a size that the file decides", danger=7.5),
     for_untrusted=True,
