@@ -76,8 +76,6 @@ _MOST_TIME = 1e9
 """The nanoseconds, as ``kernel_time`` estimates them, for computing what the file alone decides."""
 _CALL = 20_000.0
 """The nanoseconds that each call of a kernel takes."""
-_FEW = 64
-"""The real numbers in tensors that inference gives bounds to."""
 
 
 class OwningEngine(Engine):
@@ -220,10 +218,10 @@ class OwningEngine(Engine):
         infer_body(covering)  # the ports of the body keep types that hold in every iteration
         self._note_growth(layer, carried, first)
         outputs = list(op.infer_outputs(Dimension(0, count), inputs, seen))
-        for item in wiring.outputs:
-            if item.axis is None and 0 <= item.external < len(outputs):
-                tensor = outputs[item.external]
-                outputs[item.external] = seen[item.result].refined(tensor.element_type, tensor.shape)
+        for last in wiring.outputs:
+            if last.axis is None and 0 <= last.external < len(outputs):
+                tensor = outputs[last.external]
+                outputs[last.external] = seen[last.result].refined(tensor.element_type, tensor.shape)
         return tuple(outputs)
 
     def _note_growth(self, layer: Layer, carried: Sequence[tuple[Port, BackEdge]], first: Sequence[TensorType]) -> None:
@@ -266,12 +264,13 @@ class OwningEngine(Engine):
         layer, op, tensor = port.layer, port.layer.operator, port.type
         low, high = (0.0, 1.0) if tensor.element_type == boolean else limits(tensor.element_type)
         owner = self.owner(port)
-        if op is not None and is_small(tensor.shape) and (value := tensor.value) is not None and value.size:
-            if value.constant is not None and value.constant.dtype.kind not in "biuf":
-                return Owned(Fact(low, high), owner)
+        value = tensor.value if is_small(tensor.shape) else None
+        if value is not None and value.size and (value.constant is None or value.constant.dtype.kind in "biuf"):
             low, high = max(low, float(value.lower.min())), min(high, float(value.upper.max()))
-        elif owner is Owner.FILE and (array := self._computed(port)) is not None and array.size:
-            if array.dtype.kind in "biuf":
+        if value is not None and value.constant is not None:
+            owner = Owner.FILE
+        elif owner is Owner.FILE and (array := self._computed(port)) is not None:
+            if array.size and array.dtype.kind in "biuf":
                 low, high = float(array.min()), float(array.max())
         elif op is not None and is_followed(layer):
             owned = [self._owned[source] for source in sources]
