@@ -299,7 +299,7 @@ class WeightsMark(NamedTuple):
     @classmethod
     def find(cls, xml: bytes) -> WeightsMark | None:
         """Return the mark of the content of a .xml, None if there is none, as in files that OpenVINO has saved."""
-        found = _MARK.search(xml, max(len(xml) - _END, 0))
+        found = CHECKSUM.search(xml, max(len(xml) - _END, 0))
         return None if found is None else cls(int(found[1]), int(found[2], 16))
 
     def __str__(self) -> str:
@@ -316,7 +316,7 @@ class WeightsMark(NamedTuple):
         return checksum(weights) == self.crc32
 
 
-_MARK = re.compile(rb'<\?ovir-weights size="(\d{1,19})" crc32="([0-9a-f]{8})"\?>')
+CHECKSUM = re.compile(rb'<\?ovir-weights size="(\d{1,19})" crc32="([0-9a-f]{8})"\?>')
 _END = 4096  # bytes at the end of a file that may hold the mark
 _CHUNK = 1 << 24
 """Bytes of weights that are read at a time."""

@@ -92,7 +92,7 @@ HOSTILE_XML: dict[str, tuple[str, str | bytes]] = {
     ),
     "namespace of a number": ("OVIR004", changed("<layers>", '<layers xmlns="5">')),
     "element in a size": ("OVIR004", with_rt_info("<dim>3<x/>0</dim>")),
-    "address behind an element": ("OVIR009", with_rt_info("<a/>https://example.com/labels.txt")),
+    "address behind an element": ("OVIR009", with_rt_info("<a/>file:///srv/labels.txt")),
     "comment after the model": ("OVIR004", f"{XML}<!-- payload -->"),
     "junk after the model": ("OVIR102", f"{XML}junk"),
     "zeros after the model": ("OVIR102", XML.encode() + bytes(16)),
@@ -123,10 +123,14 @@ HOSTILE_XML: dict[str, tuple[str, str | bytes]] = {
     "path out of the folder": ("OVIR009", with_rt_info('<weights value="../../secret.bin"/>')),
     "path of Windows": ("OVIR009", with_rt_info('<input_model value="C:\\Users\\ann\\model.onnx"/>')),
     "share of Windows": ("OVIR009", with_rt_info('<input_model value="\\\\host\\share"/>')),
-    "address": ("OVIR009", with_rt_info("<labels>https://example.com/labels.txt</labels>")),
+    "address": ("OVIR009", with_rt_info("<labels>ftp://example.com/labels.txt</labels>")),
+    "address with a password": ("OVIR009", with_rt_info("<labels>https://ann:secret@example.com/</labels>")),
+    "address of an attribute": ("OVIR009", changed('shape="3"', 'shape="3" source="https://example.com/x"')),
     "path in a variable": ("OVIR009", with_rt_info('<cache value="${HOME}/cache"/>')),
     "script": ("OVIR009", with_rt_info('<link value="javascript:alert(1)"/>')),
     "data in an address": ("OVIR009", with_rt_info('<link value="data:text/html;base64,PGI+"/>')),
+    "a mark with a payload": ("OVIR004", changed("</net>", "</net><?ovir-weights AAAA?>")),
+    "two marks": ("OVIR004", changed("</net>", '</net><?ovir-weights size="1" crc32="00000000"?><?ovir-weights size="1" crc32="00000000"?>')),
     "turned name": ("OVIR010", changed('name="sum"', 'name="sum&#x202E;gnp.exe"')),
     "invisible name": ("OVIR010", changed('name="sum"', 'name="su&#x200B;m"')),
     "name of a filler": ("OVIR010", changed('name="sum"', 'name="su&#x3164;m"')),
@@ -174,6 +178,27 @@ def test_the_package_without_tricks_passes(tmp_path: Path, guard: Guard) -> None
 def test_what_splits_a_text(text: str, is_error: bool, tmp_path: Path, guard: Guard) -> None:
     found = guard.check(str(written(tmp_path, with_rt_info(f"<note>{text}</note>")))).diagnostics
     assert errors(found) == ({"OVIR004"} if is_error else set())
+
+
+def test_links_of_runtime_information_pass(tmp_path: Path, guard: Guard) -> None:
+    links = '<docs value="https://docs.ultralytics.com"/><source>http://example.com:80/a?b=c#d</source>'
+    assert guard.check(str(written(tmp_path, with_rt_info(links)))).diagnostics == []
+
+
+@pytest.mark.parametrize("name", ["a.xml.lzma", "a.xml.Z", "a.XML.GZ", "a.xml.7z", "a.xml.tgz"])
+def test_compressed_models_are_not_looked_into(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(b"x")
+    assert [d.code for d in ovir.check(tmp_path, untrusted=True)][0] == "OVIR011"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such names")
+@pytest.mark.parametrize("name", ["a\nmodel.xml: no errors.xml", "a\u202elmx.xml", "a\x1b[2J.xml", "a\u200b.bin"])
+@pytest.mark.parametrize("inside", [True, False])
+def test_names_of_files_that_mislead(name: str, inside: bool, tmp_path: Path) -> None:
+    written(tmp_path)
+    (tmp_path / name).write_text(XML)
+    found = ovir.check(tmp_path if inside else tmp_path / name, untrusted=True)
+    assert "OVIR010" in [d.code for d in found if d.severity.value == "error"]
 
 
 def test_an_honest_model_passes(tmp_path: Path, guard: Guard) -> None:

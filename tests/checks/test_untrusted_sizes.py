@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support.oversized import CODES, MODEST, OVERSIZED
 
 import ovir
 from ovir.checks.checker import check_here
 from ovir.checks.options import CheckOptions
-from tests.support.oversized import CODES, MODEST, OVERSIZED
 
 
 def errors_of(model: ovir.Model, folder: Path) -> set[str]:

@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import base64
 import random
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from lxml import etree
+from support.oversized import OVERSIZED
+
+import ovir
 
 LAYERS = """
 <layer id="0" name="data" type="Parameter" version="opset1"><data shape="4" element_type="f32"/>
@@ -63,6 +68,24 @@ class Package:
         grown = replace(self, weights=self.weights + data)
         return grown.with_layers(layers.replace("{place}", place), edges)
 
+    def with_model(self, model: ovir.Model) -> Package:
+        """Return the package with the layers of another model; those of bodies keep their ids."""
+        with tempfile.TemporaryDirectory() as folder:
+            ovir.save_model(model, Path(folder) / "other.xml")
+            root = etree.parse(Path(folder) / "other.xml").getroot()
+            more = (Path(folder) / "other.bin").read_bytes()
+        for constant in root.iterfind(".//layer[@type='Const']/data"):
+            constant.set("offset", str(int(constant.get("offset", "0")) + len(self.weights)))
+        layers, edges = root.find("layers"), root.find("edges")
+        for layer in layers:
+            layer.set("id", f"@{layer.get('id'):0>2}")
+            layer.set("name", f"@{layer.get('name')}")
+        for edge in edges:
+            edge.set("from-layer", f"@{edge.get('from-layer'):0>2}")
+            edge.set("to-layer", f"@{edge.get('to-layer'):0>2}")
+        texts = ["".join(etree.tostring(item, encoding="unicode") for item in group) for group in (layers, edges)]
+        return replace(self, weights=self.weights + more).with_layers(*texts)
+
     def write(self, folder: Path) -> Path:
         path = folder / "model.xml"
         path.write_bytes(self.xml)
@@ -99,10 +122,21 @@ def trick(code: str, *variations: str) -> Callable[[Callable[[Package, str], Pac
 
 
 def composed(number: int) -> tuple[str, bytes, bytes]:
-    """Return the names of two tricks that a number chooses, and the files of the honest package after both."""
-    first, second = random.Random(number).sample(list(TRICKS), 2)
-    package = TRICKS[second][1](TRICKS[first][1](HONEST))
-    return f"{first} and {second}", package.xml, package.weights
+    """Return the names of two tricks that a number chooses, and the files of the honest package after both.
+
+    One in two tricks is a run that takes too much.
+    """
+    plays: list[dict[str, Trick]] = [
+        {name: play for name, (_, play) in TRICKS.items()},
+        {name: lambda package, build=build: package.with_model(build()) for name, build in OVERSIZED.items()},
+    ]
+    rng = random.Random(number)
+    package, names = HONEST, []
+    for _ in range(2):
+        name, play = rng.choice(list(rng.choice(plays).items()))
+        package = play(package)
+        names.append(name)
+    return " and ".join(names), package.xml, package.weights
 
 
 # --------------------------------------------------------------------------- what one parser refuses and another reads

@@ -65,9 +65,7 @@ def loop(
 ) -> ovir.Layer:
     """Return a Loop whose body maps a state to the next one; open sizes may change. It goes on while the result
     ``until`` is true, or for ever."""
-    shapes = [
-        (str(x.outputs[0].element_type), [1 if n == 1 else -1 for n in x.outputs[0].shape]) for x in state
-    ]
+    shapes = [(str(x.outputs[0].element_type), [1 if n == 1 else -1 for n in x.outputs[0].shape]) for x in state]
     parameters = [ops.parameter(shape, kind, name=f"p{i}") for i, (kind, shape) in enumerate(shapes)]
     results = [ops.result(new) for new in body(*parameters)]
     more = results.pop(until) if until is not None else ops.result(ops.constant(np.array(True)))

@@ -12,7 +12,7 @@ from typing import Any
 from ovir.checks.options import CheckOptions
 from ovir.checks.untrusted.budget import Budget
 from ovir.checks.untrusted.guard import Guard, Verdict
-from ovir.checks.untrusted.paths import find_models, is_no_model, nothing_checked, path_fault
+from ovir.checks.untrusted.paths import find_models, is_no_model, name_fault, nothing_checked, path_fault
 from ovir.diagnostics.codes import UNREADABLE
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError
@@ -55,6 +55,7 @@ def find_untrusted(given: Sequence[str]) -> tuple[list[tuple[str, bool]], list[D
         elif (fault := path_fault(path)) is not None:
             wrong.append(fault)
         else:
+            wrong += filter(None, [name_fault(path)])
             files[path] = False
     return list(files.items()), wrong
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Sequence
 
 from ovir.checks.untrusted.budget import stored_size
-from ovir.diagnostics.codes import COMPRESSED, LINK, NOT_IR, OUT_OF_PROPORTION, SPECIAL_FILE, UNREADABLE
+from ovir.checks.untrusted.texts import unsafe_character
+from ovir.diagnostics.codes import COMPRESSED, LINK, NOT_IR, OUT_OF_PROPORTION, SPECIAL_FILE, UNREADABLE, UNSAFE_NAME
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.wording import exact_size_text, plural, size_text
 
-_COMPRESSED = (".xml.gz", ".xml.bz2", ".xml.xz", ".xml.zst", ".xml.zip", ".xml.lz4")
+_COMPRESSED = re.compile(
+    r"\.xml\.(?:7z|br|bz2|gz|lrz|lz|lz4|lzma|lzo|rar|s?z|sz|t[bgx]z|tzst|xz|zip|zst|zstd|Z)$", re.IGNORECASE
+)
 
 
 def find_models(folder: str, wrong: list[Diagnostic]) -> list[str]:
@@ -27,6 +31,8 @@ def find_models(folder: str, wrong: list[Diagnostic]) -> list[str]:
             wrong.append(diagnose(UNREADABLE, f"cannot read the folder: {error.strerror}", Place(inside)))
             continue
         for entry in listed:
+            if (fault := name_fault(entry.path)) is not None:
+                wrong.append(fault)
             is_model = entry.name.lower().endswith(".xml")
             if entry.is_dir(follow_symlinks=False) and not is_model:
                 pending.append(entry.path)
@@ -36,7 +42,7 @@ def find_models(folder: str, wrong: list[Diagnostic]) -> list[str]:
                     found.append(entry.path)
                 elif not _is_weights_of_a_model(entry.path, listed):
                     wrong.append(fault)
-            elif entry.name.lower().endswith(_COMPRESSED):
+            elif _COMPRESSED.search(entry.name):
                 message = "a compressed model, which is not looked into"
                 wrong.append(diagnose(COMPRESSED, message, Place(entry.path), hint="decompress it, and check the .xml"))
     return sorted(found)
@@ -63,6 +69,13 @@ def path_fault(path: str) -> Diagnostic | None:
         message = f"this is {kind}, not a regular file; it is not opened"
         return diagnose(SPECIAL_FILE, message, Place(path))
     return None
+
+
+def name_fault(path: str) -> Diagnostic | None:
+    """Return the diagnostic for a name of a file or folder that looks like another one; None for other names."""
+    if (unsafe := unsafe_character(os.path.basename(path))) is None:
+        return None
+    return diagnose(UNSAFE_NAME, f"the name of the file has {unsafe}", Place(path), hint="rename it")
 
 
 _KINDS = (

@@ -49,11 +49,8 @@ class Texts:
                 continue
             if (where.in_group and key not in _NAMES) or (where.tag == "layer" and key in ("type", "version")):
                 self._look_for_path(text, where)
-            if key in _NAME_KEYS and not (text.isprintable() and text.isascii()):
-                unsafe = next((c for c in text if unicodedata.category(c) in _UNSAFE or c in _BLANK), None)
-                if unsafe is not None:
-                    kind = f"U+{ord(unsafe):04X}, {unicodedata.name(unsafe, 'a control character')}"
-                    self._add(UNSAFE_NAME, "", where, f"the attribute '{key}' of <{where.tag}> has {kind}")
+            if key in _NAME_KEYS and (unsafe := unsafe_character(text)) is not None:
+                self._add(UNSAFE_NAME, "", where, f"the attribute '{key}' of <{where.tag}> has {unsafe}")
 
     def look_at_text(self, text: str, where: Where) -> None:
         """Look at a text between two tags, or at the missing one of a size."""
@@ -86,6 +83,8 @@ class Texts:
             return
         for value in (text.strip(), *_QUOTED.findall(text)):
             kind = next((kind for kind, pattern in _PATHS.items() if pattern.search(value)), None)
+            if kind == "an address" and where.tag != "data" and _LINK.match(value):
+                continue  # converters copy links to documentation; no reader opens them
             if kind == "a path" and where.parent in _CONVERSION and _FOLDER.match(value):
                 kind = _FOLDER_KIND
             if kind is not None:
@@ -105,6 +104,7 @@ _NAMES = frozenset({"name", "names", "variable_id"})
 _CONVERSION = ("cli_parameters", "conversion_parameters")
 _FOLDER_KIND = "a folder of its converter"
 _FOLDER = re.compile(r"/(?!etc/|dev/|proc/|sys/|boot/|root/|var/)(?:(?!\.\.)[\w.+ -]+/)*[\w+ -]+/?$", re.ASCII)
+_LINK = re.compile(r"https?://[\w.-]+(?::\d+)?(?:[/?#]\S*)?$", re.ASCII | re.IGNORECASE)
 _MAY_BE_PATH = re.compile(r"[/\\`]|\$\(|\.(?:so|dll|dylib|pyd|exe)\b|script:", re.IGNORECASE)
 _QUOTED = re.compile(r"[\"']([^\"'\n]{3,1000})[\"']")
 _FOLDERS = "home|Users|root|tmp|usr|etc|var|opt|mnt|media|dev|proc|sys|srv|boot|private|Volumes|workspace"
@@ -127,6 +127,17 @@ _UNSAFE = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
 _FILLERS = (0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0)
 _BLANK = frozenset(map(chr, (*_FILLERS, *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
 """Letters and marks that show nothing: fillers, selectors of variants, the empty pattern of Braille."""
+
+
+def unsafe_character(name: str) -> str | None:
+    """Return the first character of a name that is invisible or that a terminal obeys, in words; None without one."""
+    if name.isprintable() and name.isascii():
+        return None
+    for character in name:
+        if unicodedata.category(character) in _UNSAFE or character in _BLANK:
+            return f"U+{ord(character):04X}, {unicodedata.name(character, 'a control character')}"
+    return None
+
 
 # --------------------------------------------------------------------------- spellings
 

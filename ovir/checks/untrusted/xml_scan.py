@@ -13,6 +13,7 @@ from ovir.checks.untrusted.texts import GROUPS, Texts, Where
 from ovir.diagnostics.codes import NOT_UTF8, NOT_XML, OUT_OF_PROPORTION, XML_CONSTRUCT, Code
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.wording import plural
+from ovir.ir.weights import CHECKSUM
 
 LONGEST_TEXT = 1 << 20
 """Characters of an attribute or a text."""
@@ -91,6 +92,7 @@ class _Scan:
         self.length = 0  # of that text
         self.is_split = False  # whether there is a comment in that text
         self.comments = 0  # characters
+        self.marks = 0
         self.words = 0  # characters of texts outside of sizes and runtime information
         self.is_endless = False  # whether the file takes any reader minutes
         self.counts: dict[str, int] = {}
@@ -244,6 +246,11 @@ class _Scan:
     def _instruction(self, target: str, data: str) -> None:
         if target != _OWN_MARK:
             self.report(XML_CONSTRUCT, "instruction", f"the processing instruction <?{target}?>", _NO_NEED)
+            return
+        self.marks += 1
+        if self.marks > 1 or CHECKSUM.fullmatch(f"<?{target} {data}?>".encode("utf-8", "surrogatepass")) is None:
+            message = f"<?{target}?> holds something else than the size and the checksum of one .bin"
+            self.report(XML_CONSTRUCT, "mark", message, "save the model again")
 
     def _doctype(self, name: str, system: str | None, public: str | None, has_declarations: int) -> None:
         if has_declarations:  # nothing of them is expanded here
