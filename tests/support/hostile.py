@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 from lxml import etree
-from support.oversized import OVERSIZED
 
 import ovir
+from support.oversized import OVERSIZED
 
 LAYERS = """
 <layer id="0" name="data" type="Parameter" version="opset1"><data shape="4" element_type="f32"/>
