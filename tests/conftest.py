@@ -6,10 +6,12 @@ import sys
 from pathlib import Path
 
 import hypothesis  # noqa: F401 - before the freeze: it looks for the owners of what packages register with it
+import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # for `builder` and the like
 
+from support import strict_numpy
 from support.inference_contract import _inference_keeps_its_contract, _watched_inference  # noqa: F401 - fixtures of all tests
 from support.kernel_contract import _kernels_keep_their_contract, _watched_kernels  # noqa: F401 - fixtures of all tests
 from support.packages import names_that_skip
@@ -19,6 +21,8 @@ import ovir.tokenizers  # noqa: F401 - so that no test registers its operations 
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as nohup starts programs; the processes of tests inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+np.where = strict_numpy.where
 
 OF_OTHER_PROGRAMS = ("oracle", "browser", "cluster", "documents", "releases")
 

@@ -13,7 +13,7 @@ from ovir.fast.base.moves import cast
 from ovir.fast.base.pools import bind_division, bind_largest, bind_spans, bind_windows
 from ovir.fast.base.sums import scratch_like
 from ovir.fast.registry import fast
-from ovir.kernels.precision import lowest_finite
+from ovir.kernels.precision import fill_integers, lowest_finite
 from ovir.ops.pooling import (
     AdaptiveAvgPool,
     AdaptiveMaxPool,
@@ -77,7 +77,8 @@ def avg_pool(op: AvgPoolBase, binder: Binder, data: Array) -> bool:
     call_elementwise(binder, cast, sums, means)
     bind_division(binder, op.counts(data, windows, shape[2:]), means)
     call_elementwise(binder, np.rint, means, means)
-    call_elementwise(binder, cast, means, out)
+    # In f64, a mean of 64-bit integers may be rounded to one that their type does not hold.
+    call_elementwise(binder, fill_integers if data.dtype.itemsize == 8 else cast, means, out)
     return True
 
 

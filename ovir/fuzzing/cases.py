@@ -55,11 +55,13 @@ Spoil = Callable[[Make, type[Operator], np.random.Generator], None]
 """Makes a model illegal, or nearly so."""
 
 
-def make_case(seed: int, *, extreme: bool = False, ties: bool = False, spoil: Spoil | None = None) -> Case:
+def make_case(
+    seed: int, *, extreme: bool = False, ties: bool = False, spoil: Spoil | None = None, make: type[Make] = Make
+) -> Case:
     """Return the model of a seed; if ``extreme``, with real numbers that integers do not hold among its inputs; if
     ``ties``, with real numbers that are multiples of a half, of which many are equal.
 
-    ``spoil`` changes a share of the models, all others are legal.
+    ``make`` draws inputs and attributes. ``spoil`` changes a share of the models, all others are legal.
     """
     round_, index = divmod(seed, len(VERSIONS))
     kind, opset = VERSIONS[index]
@@ -69,7 +71,7 @@ def make_case(seed: int, *, extreme: bool = False, ties: bool = False, spoil: Sp
     assert cls is not None
     legal = rng.random() < _LEGAL or spoil is None
     for _ in range(_ATTEMPTS):
-        made = Make(kind, rng, opset)
+        made = make(kind, rng, opset)
         if draw(made, cls, values) or not legal:
             break
     if extreme:

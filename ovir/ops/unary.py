@@ -388,7 +388,7 @@ class Atanh(UnaryBase):
             return super().run(data)
         require_plain(self)
         x, (least, greatest) = as_native(data), integer_range(data.dtype)
-        return np.where(x > 0, greatest, np.where(x < 0, least, 0)).astype(data.dtype)
+        return np.where(x > 0, greatest, np.where(x < 0, least, x)).astype(data.dtype, copy=False)
 
 
 @operator("Erf", opset=1)

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ovir.core.element_types import ElementType
+from ovir.core.element_types import ElementType, value_range
 from ovir.fuzzing import cases
 from ovir.fuzzing.cases import Case as Case
-from ovir.fuzzing.making import INTEGERS, NARROW, REALS, Make, random_array
+from ovir.fuzzing.making import INTEGERS, NARROW, REALS, Input, Make, random_array
 from ovir.fuzzing.making import VERSIONS as VERSIONS
 from ovir.ops import find
 from ovir.ops.base.attributes import Attribute
@@ -103,6 +103,24 @@ def _change_attribute(made: Make, cls: type[Operator], values: np.random.Generat
 
 
 make_case = partial(cases.make_case, spoil=_spoil)
+
+
+class _Limits(Make):
+    """Draws integers for half of the real inputs, and numbers at the limits of their types for all integers."""
+
+    def type(self, name: str, *choices: str) -> str:
+        return super().type(name, *(INTEGERS if "f32" in choices and self.flag() else choices))
+
+    def fill(self, position: int, given: Input, values: np.random.Generator) -> None:
+        super().fill(position, given, values)
+        element_type = ElementType.parse(given.element_type)
+        if element_type.is_integral:
+            least, greatest = value_range(element_type)
+            limits = np.array([least, greatest, max(least, -1), 0, 1], object).astype(element_type.to_dtype())
+            given.values = values.choice(limits, given.shape)
+
+
+make_limits_case = partial(cases.make_case, make=_Limits)
 
 Choice = tuple[str, str]
 """An attribute and one of the values that it declares."""

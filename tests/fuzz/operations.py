@@ -34,12 +34,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--count", type=int, default=1000, help="how many models to try")
     parser.add_argument("--seed", type=int, default=0, help="the seed of the first model; the others count on")
     parser.add_argument("--extreme", action="store_true", help="put NaN, infinities and large numbers into real inputs")
+    parser.add_argument("--limits", action="store_true", help="put the least and the greatest integers into inputs")
     parser.add_argument("--broken", nargs="+", metavar="FOLDER", help="break the files of these folders")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="write models with faults to this folder")
     parser.add_argument("--shares", action="store_true", help="list the share of models that ran for each operation")
     options = parser.parse_args(arguments)
-    flags = ["--extreme"] if options.extreme else ["--broken", *options.broken] if options.broken else []
+    flags = [flag for flag in ("--extreme", "--limits") if getattr(options, flag[2:])]
+    flags += ["--broken", *options.broken] if options.broken else []
     trials = []
     for trial in fuzz(options.seed, options.count, options.processes, flags):
         trials.append(trial)

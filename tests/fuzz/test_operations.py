@@ -36,6 +36,12 @@ def test_real_numbers_become_integers_in_one_way() -> None:
     assert sum(trial.status == "ran" for trial in trials) > 0.5 * COUNT
 
 
+def test_integers_at_the_limits_of_their_types() -> None:
+    trials = list(operations.fuzz(0, 5 * len(VERSIONS), processes=2, flags=["--limits"]))
+    assert not [trial for trial in trials if trial.fault], operations.summary(trials)
+    assert sum(trial.status == "ran" for trial in trials) > 0.5 * len(trials)
+
+
 def test_files_that_are_broken_at_random() -> None:
     examples = Path(__file__).parents[2] / "examples" / "xml"
     trials = list(operations.fuzz(0, 400, processes=2, flags=["--broken", str(examples)]))

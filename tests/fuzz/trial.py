@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from support import mutants
+from support import mutants, strict_numpy
 from support.layouts import OF_USERS, elements
 
 import ovir
-from fuzz.cases import Case, make_case
+from fuzz.cases import Case, make_case, make_limits_case
 from ovir.analysis.input_sizes import fix_shapes
 from ovir.analysis.random_inputs import generate_inputs
 
@@ -87,6 +87,8 @@ def _limited(seconds: float) -> Iterator[None]:
 @cache
 def source_of(*flags: str) -> Callable[[int], Case]:
     """Return the function that makes the model of a seed; see the options of ``fuzz.operations``."""
+    if "--limits" in flags:
+        return make_limits_case
     if "--broken" not in flags:
         return partial(make_case, extreme="--extreme" in flags)
     files = mutants.seeds(flags[1:])
@@ -137,18 +139,18 @@ def _without_undefined_integers() -> Iterator[None]:
 
     ``ovir/kernels/precision.py`` has the conversions to use.
     """
-    errstate = np.errstate
+    errstate, choose = np.errstate, np.where
 
     def watchful(**kinds: Any) -> np.errstate:
         return errstate(**{**kinds, "invalid": "raise" if kinds.get("invalid") == "raise" else "warn"})
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        np.errstate = watchful  # type: ignore[assignment, misc]
+        np.errstate, np.where = watchful, strict_numpy.where  # type: ignore[assignment, misc]
         try:
             yield
         finally:
-            np.errstate = errstate  # type: ignore[misc]
+            np.errstate, np.where = errstate, choose  # type: ignore[misc]
     for warning in caught:
         if "in cast" in str(warning.message):
             where = f"{warning.filename.rsplit('ovir/', 1)[-1]}:{warning.lineno}"

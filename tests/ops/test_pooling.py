@@ -155,6 +155,16 @@ def test_what_a_mean_counts(exclude_pad: bool, pads_end: tuple[int], expected: l
     assert np.allclose(pool.run(np.ones((1, 1, 4), np.float32)), [[expected]])
 
 
+@pytest.mark.parametrize(("dtype", "number", "mean"), [(np.int64, 2**63 - 1, -(2**63)), (np.uint64, 2**64 - 1, 0), (np.int64, -(2**63), -(2**63))])  # fmt: skip
+def test_a_mean_beyond_64_bits_is_converted_as_all_numbers_are(dtype: Any, number: int, mean: int) -> None:
+    """In f64 the mean is 2^63 or 2^64; what C makes of it depends on the processor."""
+    pool, data = AvgPool1(kernel=(1,), strides=(1,), exclude_pad=True), np.full((1, 1, 3), number, dtype)
+    expected = pool.run(data)
+    bound = bound_results(pool, (data,), [expected], set())
+    assert bound is not None
+    assert bound[0].tolist() == expected.tolist() == [[[mean] * 3]]
+
+
 # ----- shapes and errors
 
 

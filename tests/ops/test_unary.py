@@ -98,6 +98,8 @@ def test_round_half_away_from_zero() -> None:
         (un.Abs(), np.int64, [-(2**62) - 1], [2**62 + 1]),
         (un.Atanh(), np.int64, [2, 1, 0, -1], [2**63 - 1, 2**63 - 1, 0, -(2**63)]),
         (un.Atanh(), np.uint8, [2, 0], [255, 0]),
+        (un.Atanh(), np.int8, [2, 0, -128], [127, 0, -128]),
+        (un.Atanh(), np.uint64, [2**64 - 1, 1, 0], [2**64 - 1, 2**64 - 1, 0]),
         (un.Asin(), np.int32, [-1, 0, 1], [-1, 0, 1]),
     ],
     ids=lambda value: getattr(value, "__name__", type(value).__name__),
