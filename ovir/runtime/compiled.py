@@ -192,8 +192,9 @@ class CompiledModel(PublicNames):
             infer_for_call(model, shapes, states)
             if not _keeps_promises(self.model, model):
                 return None
-            running = self.plan(keep).real_steps if watched or self.emulation is not None else ()
-            return self._make_plan(model, keep, self.model, running)
+            if self.emulation is not None:  # which rounds them, but folds in f32
+                return self._make_plan(model, keep, self.model, self.plan(keep).real_steps)
+            return self._make_plan(model, {*keep, *self.plan(keep).real_steps} if watched else keep, self.model)
 
     def before_change(self) -> None:
         """Replace the model by a copy of it, because it is about to be reshaped or edited, once no run is going on in

@@ -259,10 +259,11 @@ class Executor:
         """
         own: dict[int, Any] = dict(zip(self.plan.parameters, inputs, strict=True))
         own.update(self.plan.constants)
-        slots = {port: slot for slot, port in enumerate(self.plan.ports)}
+        ports = self.plan.ports
         try:
             self._begin(inputs, ())
             for step in self._steps(()):
+                slots = {ports[slot]: slot for slot in step.inputs}
                 sources = [port.source for port in step.layer.inputs if port.source is not None]
                 read = [own.get(slots.get(source, -1)) for source in sources]
                 for slot in step.outputs:
