@@ -405,8 +405,8 @@ class Body:
         return [port.shape for port in model.outputs]
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
-        self.is_running = True
         try:
+            self.is_running = True
             if self._executor is None:
                 self._executor = self._make()
             return self._executor.run(arrays, self.listeners, share=True)

@@ -54,8 +54,9 @@ def make_plan(
     Layers named in ``keep`` (those in bodies as ``outer/body/name``) run as steps even if they are folded, so that
     listeners see them, or if nothing needs them; no other step computes anything else because of them.
     ``keep_compressed`` says which weights are decompressed at each use; None is the default rule, which keeps weights
-    of ``kept_types``, by default ``types_kept_compressed``. Layers named in ``running`` are not folded. ``folded`` holds constants of other plans of the same model, and receives the constants of this one. With
-    ``emulation`` tensors are rounded between the layers. A RunError names the first operation that ovir cannot execute.
+    of ``kept_types``, by default ``types_kept_compressed``. Layers named in ``running`` are not folded. ``folded``
+    holds constants of other plans of the same model, and receives the constants of this one. With ``emulation`` tensors
+    are rounded between the layers. A RunError names the first operation that ovir cannot execute.
     """
     builder = _Builder(
         model,
