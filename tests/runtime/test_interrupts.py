@@ -155,7 +155,8 @@ def test_other_threads_may_run_and_change_the_model_after_an_interrupt() -> None
         with suppress(KeyboardInterrupt), Interrupts(place):
             request.infer([x])
         found: list[Any] = []
-        for work in (lambda: model.reshape([-1]), lambda: found.append(request.infer([x]))):
+        works = [lambda: model.reshape([-1]), lambda found=found: found.append(request.infer([x]))]
+        for work in works:
             thread = threading.Thread(target=work, daemon=True)
             thread.start()
             thread.join(10)
