@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import cached_property
 from time import sleep
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, SupportsIndex
 from weakref import WeakSet, WeakValueDictionary
@@ -20,6 +21,7 @@ from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Port
 from ovir.inference.models import infer_for_call
+from ovir.ir.weights import FileVersion
 from ovir.runtime.decompression import types_kept_compressed
 from ovir.runtime.emulation import Emulation, emulation_of
 from ovir.runtime.executor import Executor
@@ -40,6 +42,7 @@ from ovir.runtime.planning import Folded, make_plan
 from ovir.runtime.results import Results, listed, output_keys
 from ovir.runtime.state import Variable, Variables
 from ovir.runtime.step_binder import Prepared
+from ovir.runtime.weight_files import weight_files
 from ovir.system.progress import stage
 from ovir.system.python_runtime import without_garbage_collection
 
@@ -66,6 +69,7 @@ class CompiledModel(PublicNames):
             "plan_for",
             "prepared",
             "recipe",
+            "weight_files",
             "with_own_state",
         ]
     )
@@ -197,6 +201,11 @@ class CompiledModel(PublicNames):
             if self.emulation is not None:  # which rounds them, but folds in f32
                 return self._make_plan(model, keep, self.model, self.plan(keep).real_steps)
             return self._make_plan(model, {*keep, *self.plan(keep).real_steps} if watched else keep, self.model)
+
+    @cached_property
+    def weight_files(self) -> frozenset[FileVersion]:
+        """Return the files of the weights, as they were when they were mapped."""
+        return weight_files(self.model)
 
     def before_change(self) -> None:
         """Replace the model by a copy of it, because it is about to be reshaped or edited, once no run is going on in
