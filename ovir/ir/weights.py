@@ -45,6 +45,18 @@ class FileVersion(NamedTuple):
         """Return whether another machine that finds the other file there has the same bytes."""
         return other is not None and self[:3] == other[:3]
 
+    def overwritten(self) -> str | None:
+        """Return how this very file was changed since it was opened; None if it was not, or was removed or replaced."""
+        try:
+            state = os.stat(self.path)
+        except OSError:
+            return None
+        if state.st_ino != self.inode or (state.st_size, state.st_mtime_ns) == (self.size, self.modified):
+            return None
+        if state.st_size == self.size:
+            return f"its {self.size:,} bytes were written again"
+        return f"it had {self.size:,} bytes, and now has {state.st_size:,}"
+
     def copy_to(self, target: BinaryIO) -> bool:
         """Let the system copy the file to the beginning of an open one, which may then share its blocks on the disk.
 

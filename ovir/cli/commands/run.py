@@ -51,13 +51,14 @@ from ovir.cli.terminal.output import (
     say_table,
 )
 from ovir.core.arrays import Array
-from ovir.diagnostics.errors import RunError
+from ovir.diagnostics.errors import ReadError, RunError
 from ovir.diagnostics.wording import escaped, plural, readable
 from ovir.model import Model
 from ovir.reports.ran import Ran, tensor_cells
 from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.listeners import Listener, steps_wanted_by
 from ovir.runtime.results import Results
+from ovir.runtime.weight_files import require_unchanged
 from ovir.system.files import replaced_file
 from ovir.system.progress import stage
 
@@ -351,6 +352,7 @@ def run(arguments: argparse.Namespace) -> int:
             error.add_note(f"  cannot be run yet: {readable(listed_layers(lacking))}")
         raise
     print_diagnostics(results.diagnostics)
+    is_doubtful = _are_overwritten(compiled)
     if arguments.emulate == "f16" and watch is None:
         _print_clamped(model)
     if arguments.output is not None:
@@ -369,7 +371,17 @@ def run(arguments: argparse.Namespace) -> int:
         from ovir.reports.run_page import run_page, types_of_run
 
         write_html(arguments, lambda: run_page(replace(ran, types=types_of_run(compiled, ran.feeds)), arguments.top))
-    return WRONG if watch is not None and watch.events else DONE
+    return WRONG if is_doubtful or (watch is not None and watch.events) else DONE
+
+
+def _are_overwritten(compiled: CompiledModel) -> bool:
+    """Print an error, and return True, if the weights were overwritten while the model ran."""
+    try:
+        require_unchanged(compiled.weight_files, "the results may be of both")
+    except ReadError as error:
+        print_diagnostics(error.diagnostics)
+        return True
+    return False
 
 
 def _refuse_many(arguments: argparse.Namespace) -> None:
