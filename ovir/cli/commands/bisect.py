@@ -42,7 +42,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     option = options_of(parser)
     parser.set_defaults(saved_beside=PART_ENDINGS)
     parser.set_defaults(error_status=UNUSABLE)  # status 1 would say that a layer was found
-    add_model(parser, "shape")
+    add_model(parser, "shape", "legacy-io")
     add_other_side(parser)
     option(
         "-o, --output PART.xml",

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 def add_to(parser: argparse.ArgumentParser) -> None:
     option = options_of(parser)
-    add_model(parser, "shape")
+    add_model(parser, "shape", "legacy-io")
     option("-o, --output MODEL.onnx", "the file to write", OutputFile, required=True)
     option(
         "--opset N", "the version of ONNX's operators, from 17 on (default: the newest that ovir was tested with)", int
