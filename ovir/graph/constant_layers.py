@@ -62,6 +62,47 @@ def converted_codes(port: Port) -> Layer | None:
     return codes.layer if codes is not None and codes.layer.type == "Const" else None
 
 
+def deciding_constants(model: LayerGraph) -> set[Layer]:
+    """Return the constants of real numbers that decide about other values: those that reach, unchanged or through
+    layers computed from constants alone, a layer whose results jump where an input changes a little.
+
+    Such layers round real numbers, or compute integers or booleans from them. Bodies are searched on their own.
+    """
+    fixed = all_constant_layers(model)
+    pending = [
+        port
+        for layer in model.layers
+        if (op := layer.operator) is not None and _jumps(layer)
+        for port in op.with_elements_read(layer.inputs)
+    ]
+    found: set[Layer] = set()
+    while pending:
+        source = pending.pop().source
+        if source is None or source.layer in found or not source.element_type.is_real:
+            continue
+        layer = source.layer
+        found.add(layer)
+        pending += [port for index, port in enumerate(layer.inputs) if layer in fixed or _passes(layer, index)]
+    return {layer for layer in found if layer.type == "Const"}
+
+
+def _jumps(layer: Layer) -> bool:
+    """Return whether results of a layer jump where a real number that it reads changes a little."""
+    op = layer.operator
+    if op is None or layer.bodies:
+        return False
+    return op.steps or any(not port.element_type.is_real for port in layer.outputs)
+
+
+def _passes(layer: Layer, index: int) -> bool:
+    """Return whether a layer only moves the elements of an input, perhaps into another type."""
+    op = layer.operator
+    if op is None:
+        return False
+    passed = (*op.moves_elements, *op.forwards_values)
+    return index in passed or -1 in passed or (index == 0 and (op.converts or op.rearranges))  # -1 stands for all
+
+
 def exact_layers(model: LayerGraph) -> set[Layer]:
     """Return the layers of a model, without its bodies, from which sizes and positions are computed.
 

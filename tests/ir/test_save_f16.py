@@ -232,3 +232,37 @@ def test_one_type_of_16_bits_is_chosen(tmp_path: Path) -> None:
     assert [str(d.message) for d in found] == [
         "the constant stays f64: it has numbers of up to 1e+39, and bf16 ends at 3.38953e+38"
     ]
+
+
+# --------------------------------------------------------------------------- numbers that decide about others
+
+
+_READERS = {
+    "integer": lambda net, x, c: net.op("Convert", c, destination_type="i32"),
+    "boolean": lambda net, x, c: net.op("Convert", c, destination_type="boolean"),
+    "equal": lambda net, x, c: net.op("Equal", x, c),
+    "less": lambda net, x, c: net.op("Less", c, x),
+    "floor": lambda net, x, c: net.op("Floor", c),
+    "remainder": lambda net, x, c: net.op("FloorMod", x, c),
+    "moved": lambda net, x, c: net.op("Convert", net.op("Reshape", c, net.const(np.int64([3, 1])), special_zero="false"), destination_type="i64"),
+    "computed": lambda net, x, c: net.op("Floor", net.op("Multiply", c, net.const(np.float32([0.5])))),
+    "gathered": lambda net, x, c: net.op("Equal", x, net.op("Gather", c, net.parameter("i", "3", "i32"), net.const(np.int64(0)), opset=8)),
+    "none": lambda net, x, c: net.op("Multiply", x, c),
+    "its shape": lambda net, x, c: net.op("ShapeOf", c, opset=3),
+    "with data": lambda net, x, c: net.op("Floor", net.op("Multiply", x, c)),
+}  # fmt: skip
+"""Layers that read a constant; most of them are such that their results jump where it changes a little."""
+
+
+@pytest.mark.parametrize("to", ["fp16", "bf16"])
+@pytest.mark.parametrize("values", [[257.1, 259.1, 300.1], [1, 2, 256]], ids=["inexact", "exact"])
+@pytest.mark.parametrize("step", list(_READERS))
+def test_numbers_that_decide_about_others_are_not_rounded(
+    step: str, values: list[float], to: str, tmp_path: Path
+) -> None:
+    net = Net()
+    x = net.parameter("x", "3")
+    net.result(_READERS[step](net, x, net.const(np.float32(values), name="c0")))
+    ovir.save_model(net.model(), tmp_path / "a.xml", **{f"compress_to_{to}": True})
+    is_kept = values[0] == 257.1 and step not in ("none", "its shape", "with data")
+    assert stored(ovir.read_model(tmp_path / "a.xml")) == ("f32" if is_kept else to.replace("fp", "f"))
