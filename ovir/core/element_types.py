@@ -203,7 +203,7 @@ def plain_numbers(array: NDArray[Any]) -> NDArray[Any]:
     """
     if array.dtype.isbuiltin == 2:  # a dtype that a package has registered
         try:
-            ml_dtypes.iinfo(array.dtype)
+            ml_dtypes.iinfo(array.dtype)  # type: ignore[no-untyped-call]
         except ValueError:
             return array.astype(np.float32)
         return array.astype(np.int8)  # of 4 bits or less

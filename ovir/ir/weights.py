@@ -103,7 +103,7 @@ class WeightBytes:
         OpenVINO, which has an array as ``data``; InputError for anything else."""
         refuse_path_as_bytes(buffer)
         data = getattr(buffer, "data", None)
-        given = data if isinstance(data, np.ndarray) else buffer
+        given: Any = data if isinstance(data, np.ndarray) else buffer
         try:
             array = np.asarray(given if hasattr(given, "__array__") else memoryview(given))
         except (TypeError, ValueError):

@@ -14,8 +14,8 @@ from ovir.core.element_types import (
     converted_values,
     integers_outside,
     nf4,
-    shares_dtype,
     range_text,
+    shares_dtype,
 )
 from ovir.core.parallel import contiguous_copy
 from ovir.core.tensor_types import TensorType, type_name
@@ -151,7 +151,7 @@ def _as_array(what: str, value: Any, element_type: ElementType, layer: Layer) ->
     try:
         array: Array = np.asarray(value) if hasattr(value, "__array__") else listed_array(value, element_type)
     except ValueError as error:
-        _fail(f"{what}: the value is not an array: {error}", layer, None)
+        _fail(f"{what}: {error}", layer, None)
     if not isinstance(value, np.ndarray):
         if array.dtype == object:
             _fail(f"{what}: a {type(value).__name__} is not an array of numbers or strings", layer, None)

@@ -326,7 +326,10 @@ def test_errors_name_the_call_and_its_line(create: Any, message: str) -> None:
         (lambda: ops.constant(10**400, "f32"), "an integer is beyond the numbers of f64"),
         (lambda: ops.constant(np.longdouble("1e4000"), "f64"), "is not a value of f64"),
         (lambda: x(2, dtype="u8") + 300, "300 is not a value of u8, which holds integers from 0 to 255"),
-        (lambda: x(2, dtype="u64") * -1, "-1 is not a value of u64, which holds integers from 0 to 18446744073709551615"),
+        (
+            lambda: x(2, dtype="u64") * -1,
+            "-1 is not a value of u64, which holds integers from 0 to 18446744073709551615",
+        ),
         (lambda: ops.constant(np.uint8([2]), "boolean"), "2 is not a value of boolean, which holds False and True"),
         (lambda: ops.elu(x(2), 10**9999), "argument 'alpha': an integer is beyond the numbers of f64"),
         (lambda: ops.elu(x(2), 1j), "argument 'alpha': expected a number, got 1j"),

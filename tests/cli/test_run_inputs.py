@@ -172,7 +172,9 @@ def test_legacy_inputs_and_outputs(cli: Any, tmp_path: Path) -> None:
     assert types == ["f16", "f32"]
 
 
-@pytest.mark.parametrize("command", "bisect compare eval export infer precision reduce run show view".split())
+@pytest.mark.parametrize(
+    "command", ["bisect", "compare", "eval", "export", "infer", "precision", "reduce", "run", "show", "view"]
+)
 def test_commands_for_which_types_of_inputs_matter(command: str, cli: Any) -> None:
     assert "--legacy-io" in cli(command, "--help").out
 

@@ -141,7 +141,11 @@ class Arrayed:
 @pytest.mark.parametrize(
     "model", [XML, "\n " + XML.split("?>")[1], bytearray(XML.encode()), memoryview(XML.encode())], ids=type
 )
-@pytest.mark.parametrize("weights", [BLOB, bytearray(BLOB), memoryview(BLOB), np.frombuffer(BLOB, ">f4"), Tensor(BLOB), Arrayed(BLOB)], ids=type)
+@pytest.mark.parametrize(
+    "weights",
+    [BLOB, bytearray(BLOB), memoryview(BLOB), np.frombuffer(BLOB, ">f4"), Tensor(BLOB), Arrayed(BLOB)],
+    ids=type,
+)
 def test_content_in_memory(model: Any, weights: Any) -> None:
     assert ovir.compile_model(ovir.read_model(model, weights))([X])[0].tolist() == [2, 3, 4]
 

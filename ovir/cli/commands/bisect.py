@@ -133,7 +133,17 @@ def _print_probes(found: Bisection) -> None:
     if not found.probes:
         return
     say()
-    columns: Sequence[str] = ("", ">layers", "~last layer", "~type", "~tensor", ">max abs", ">max rel", ">beyond", ">nonfinite")
+    columns: Sequence[str] = (
+        "",
+        ">layers",
+        "~last layer",
+        "~type",
+        "~tensor",
+        ">max abs",
+        ">max rel",
+        ">beyond",
+        ">nonfinite",
+    )
     rows = [_row(found, probe) for probe in found.probes]
     if not any(worst is not None and worst.lone for worst in (probe.verdict.comparison for probe in found.probes)):
         columns, rows = columns[:-1], [row[:-1] for row in rows]
