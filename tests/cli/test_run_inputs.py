@@ -172,6 +172,14 @@ def test_legacy_inputs_and_outputs(cli: Any, tmp_path: Path) -> None:
     assert types == ["f16", "f32"]
 
 
+@pytest.mark.parametrize("kind", ["nf4", "u1", "bf16", "f32"])
+def test_json_names_the_types_of_the_model(kind: str, cli: Any, tmp_path: Path) -> None:
+    net = Net()
+    net.result(net.op("Unsqueeze", net.parameter("x", "2", kind), net.const(np.int64(0))))
+    found = json.loads(cli("run", net.write(tmp_path), "--json", "--seed", 1).out)
+    assert [item["type"] for item in (*found["inputs"], *found["outputs"])] == [kind, kind]
+
+
 @pytest.mark.parametrize(
     "command", ["bisect", "compare", "eval", "export", "infer", "precision", "reduce", "run", "show", "view"]
 )
