@@ -73,6 +73,8 @@ def test_an_f16_model_is_normalized_in_f16() -> None:
         ("f16", {"scale": 65535}, "scale: 65535.0 is not a value of f16"),
         ("f16", {"scale": 1e-8}, "scale: 1e-08 is too small a divisor for f16, whose digits end at 6.1e-05"),
         ("f16", {"scale": [1, -1e-6, 1]}, "scale: -1e-06 is too small a divisor for f16"),
+        ("f16", {"scale": 1e-4}, "255 becomes a number that is too large: 2.54958e+06 is not a value of f16"),
+        ("f16", {"mean": [0, 60000, 0], "scale": [1, -0.5, 1]}, "0 becomes a number that is too large: 120000 is not"),
         ("f32", {"mean": 1e39}, "mean: 1e+39 is not a value of f32"),
         ("f32", {"scale": 1e-46}, "scale: 1e-46 is too small a divisor for f32"),
         ("bf16", {"scale": 1e300}, "scale: 1e+300 is not a value of bf16"),
