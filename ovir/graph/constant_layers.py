@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
 
@@ -63,15 +65,16 @@ def converted_codes(port: Port) -> Layer | None:
 
 
 def deciding_constants(model: LayerGraph) -> set[Layer]:
-    """Return the constants of real numbers that decide about other values: those that reach, unchanged or through
-    layers computed from constants alone, a layer whose results jump where an input changes a little.
+    """Return the constants of real numbers, in a model and its bodies, that decide about other values: those that
+    reach, unchanged or through layers computed from constants alone, a layer whose results jump where an input changes
+    a little.
 
-    Such layers round real numbers, or compute integers or booleans from them. Bodies are searched on their own.
+    Such layers round real numbers, or compute integers or booleans from them.
     """
-    fixed = all_constant_layers(model)
+    fixed = {layer for part in model.graphs() for layer in all_constant_layers(part)}
     pending = [
         port
-        for layer in model.layers
+        for layer in model.walk()
         if (op := layer.operator) is not None and _jumps(layer)
         for port in op.with_elements_read(layer.inputs)
     ]
@@ -83,7 +86,26 @@ def deciding_constants(model: LayerGraph) -> set[Layer]:
         layer = source.layer
         found.add(layer)
         pending += [port for index, port in enumerate(layer.inputs) if layer in fixed or _passes(layer, index)]
+        pending += _through_bodies(source)
     return {layer for layer in found if layer.type == "Const"}
+
+
+def _through_bodies(port: Port) -> Iterator[Port]:
+    """Yield what a tensor is outside of its body, if it is a parameter of one, or inside, if a layer has bodies."""
+    layer = port.layer
+    for key, body in layer.bodies.items():
+        wiring = layer.operator.wiring.get(key) if layer.operator is not None else None
+        for output in wiring.outputs if wiring is not None else ():
+            if output.external == port.index:
+                yield body.outputs[output.result]
+    holder = layer.owner.holder if layer.type == "Parameter" and isinstance(layer.owner, LayerGraph) else None
+    if holder is None or holder.operator is None:
+        return
+    for key, body in holder.bodies.items():
+        wiring = holder.operator.wiring.get(key) if body is layer.owner else None
+        for entry in wiring.inputs if wiring is not None else ():
+            if entry.external >= 0 and body.inputs[entry.parameter] is port:
+                yield holder.inputs[entry.external]
 
 
 def _jumps(layer: Layer) -> bool:

@@ -69,10 +69,11 @@ def compress(model: LayerGraph, to: Narrow) -> list[Diagnostic]:
     """
     if any(map(_is_optimized, model.graphs())):
         return []
+    deciding = deciding_constants(model)
     warnings: list[Diagnostic] = []
     whole: set[int] = set()
     for part in model.graphs():
-        sensitive, deciding = exact_layers(part), deciding_constants(part)
+        sensitive = exact_layers(part)
         for layer in counted("compressing", part.layers):
             op = layer.operator
             if isinstance(op, Const) and op.element_type in (f32, f64) and layer not in sensitive:
