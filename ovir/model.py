@@ -422,7 +422,8 @@ def read_model(model: Source, weights: Any = None, *, legacy_io: bool = False) -
     Args:
         model: The path of the .xml, its content (bytes, or a text that begins with ``<``), or an open file, which is
             read from its position on.
-        weights: A path, bytes, another buffer or an open file; by default the .bin next to the .xml.
+        weights: A path, bytes, another buffer, an array, a tensor of OpenVINO or an open file; by default the .bin
+            next to the .xml.
         legacy_io: Whether a file of version 10 is read as OpenVINO reads it: f16 inputs become f32, other types of
             inputs and outputs f32 or i32.
 

@@ -25,6 +25,7 @@ from ovir.building.values import (
     as_element_type,
     is_plain,
 )
+from ovir.core.arrays import integer_text
 from ovir.core.element_types import ElementType
 from ovir.core.shapes import as_shape
 from ovir.core.tensor_types import TensorType, array_text
@@ -69,7 +70,7 @@ def _shown(value: Any) -> str:
         return array_text(value)
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(_shown, value))}]"
-    return repr(value)
+    return integer_text(value) if type(value) is int else repr(value)
 
 
 # --------------------------------------------------------------------------- layers

@@ -111,17 +111,22 @@ class WeightBytes:
 
     @classmethod
     def of(cls, buffer: Any) -> WeightBytes:
-        """Return weights that are in memory: any object with the buffer protocol, InputError for anything else."""
+        """Return weights that are in memory: an object with the buffer protocol or ``__array__``, or a tensor of
+        OpenVINO, which has an array as ``data``; InputError for anything else."""
         refuse_path_as_bytes(buffer)
+        data = getattr(buffer, "data", None)
+        given: Any = data if isinstance(data, np.ndarray) else buffer
         try:
-            view = memoryview(buffer)
+            array = np.asarray(given if hasattr(given, "__array__") else memoryview(given))
         except (TypeError, ValueError):
+            array = np.empty(0, object)
+        if array.dtype.hasobject:
             message = f"weights must be a path or a buffer (bytes or an array of u8), got {type(buffer).__name__}"
-            raise InputError.usage(message) from None
-        if not view.c_contiguous:
+            raise InputError.usage(message)
+        if not array.flags.c_contiguous:
             hint = "copy it with numpy.ascontiguousarray(array)"
             raise InputError.usage("the array given as weights must be contiguous in memory", hint=hint)
-        return cls(np.frombuffer(buffer, np.uint8) if view.nbytes else np.empty(0, np.uint8), "weights")
+        return cls(array.reshape(-1).view(np.uint8), "weights")
 
     @classmethod
     def none(cls, expected: str) -> WeightBytes:

@@ -53,6 +53,7 @@ from ovir.cli.terminal.output import (
 from ovir.core.arrays import Array
 from ovir.diagnostics.errors import ReadError, RunError
 from ovir.diagnostics.wording import escaped, plural, readable
+from ovir.graph.layers import Port
 from ovir.model import Model
 from ovir.reports.ran import Ran, tensor_cells
 from ovir.runtime.compiled import CompiledModel
@@ -124,11 +125,16 @@ def print_json(ran: Ran, top: int | None, seed: int | None) -> None:
         "seed": seed,
         "seconds": ran.seconds,
         "inputs": [
-            {"name": port.any_name, **_tensor(ran.feeds[i]), "random": i in ran.random}
+            {"name": port.any_name, **_tensor(ran.feeds[i], port), "random": i in ran.random}
             for i, port in enumerate(ran.model.inputs)
         ],
         "outputs": [
-            {"name": port.any_name, "names": sorted(port.names), **_tensor(ran.results[i]), **_top(ran.results[i], top)}
+            {
+                "name": port.any_name,
+                "names": sorted(port.names),
+                **_tensor(ran.results[i], port),
+                **_top(ran.results[i], top),
+            }
             for i, port in enumerate(ran.model.outputs)
         ],
         "taps": {name: [_tensor(a) for a in arrays] for name, arrays in ran.results.taps.items()},
@@ -178,11 +184,12 @@ def _timing_cells(timing: Timing, profile: Profile) -> tuple[str, str, str]:
     return str(timing.calls), f"{timing.seconds * 1000:.3f}", f"{share:.1%}"
 
 
-def _tensor(array: Array) -> dict[str, Any]:
+def _tensor(array: Array, port: Port | None = None) -> dict[str, Any]:
+    """Return an array for JSON. An array of nf4, u1, u3 or u6 does not tell its element type, which a port knows."""
     s = stats(array)
     entry: dict[str, Any] = {
         "shape": list(array.shape),
-        "type": type_name(array),
+        "type": type_name(array) if port is None or port.element_type.is_dynamic else str(port.element_type),
         "min": s.minimum,
         "max": s.maximum,
         "mean": s.mean,

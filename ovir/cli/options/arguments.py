@@ -162,13 +162,13 @@ def add_shared(parser: argparse.ArgumentParser, *names: str) -> None:
         options_of(parser, group)(*option, repeated=repeated)
 
 
-def open_model(arguments: argparse.Namespace, **options: Any) -> Model:
+def open_model(arguments: argparse.Namespace) -> Model:
     """Return the model that the arguments name, in the shapes that they give; print the sizes that constants pin."""
     from ovir.inference.models import reshape_undeclared
     from ovir.inference.pinned_sizes import pinned_sizes
     from ovir.model import read_model
 
-    model = read_model(arguments.model, arguments.weights, **options)
+    model = read_model(arguments.model, arguments.weights, legacy_io=arguments.legacy_io)
     shapes = parse_shapes(model, arguments.shape)
     if shapes:
         hints = shape_hints(model, shapes)

@@ -120,12 +120,13 @@ def read_model_or_topology(path: str, weights: str | None, *, no_weights: bool, 
     return recovered.model
 
 
-def open_recovering(arguments: argparse.Namespace, *, legacy_io: bool = False) -> Recovered:
+def open_recovering(arguments: argparse.Namespace) -> Recovered:
     """Return the model that the arguments name, in the shapes that they give, and print its diagnostics."""
     if arguments.weights is not None and arguments.no_weights:
         raise_usage_error("--weights and --no-weights exclude each other")
+    need_weights = not arguments.no_weights
     recovered = read_recovering(
-        arguments.model, arguments.weights, need_weights=not arguments.no_weights, legacy_io=legacy_io
+        arguments.model, arguments.weights, need_weights=need_weights, legacy_io=arguments.legacy_io
     )
     states, texts = _state_shapes(recovered, arguments.shape)
     shapes = parse_shapes(recovered.model, texts)
