@@ -188,7 +188,16 @@ def inputs_to_states(model: LayerGraph, pairs: Mapping[str, str] | None, verify:
             states[variable] = name, next_name
             free = [port for port in model.inputs if port not in {pair[0] for pair in found}]
             edit.layers += _make_state(model, variable, past, result, free)
+        begin = edit.layers[0].inputs[0].source if edit.layers[0].inputs else None
+        if len(found) == 1 and begin is not None and begin.shape.is_dynamic:
+            edit.notes.append(_NOT_COMPILED)
     return edit
+
+
+_NOT_COMPILED = (
+    "OpenVINO's CPU device may not compile this ('Invalid graph status'): the only state begins with a size that is "
+    "computed from an input; give the inputs an exact number of items before"
+)
 
 
 def _usual_pairs(model: LayerGraph) -> Iterator[tuple[str, str]]:
