@@ -15,6 +15,7 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, converted_values, not_a_value, value_range
 from ovir.core.shapes import UNKNOWN, Dimension, PartialShape, as_shape
 from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.diagnostic import in_place_of
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.wording import plural
 from ovir.editing.keys import refuse
@@ -124,7 +125,8 @@ class _Steps:
         last: LayerOrPort = self._port
         for step, kind, version, others, attributes in self._operations():
             name = free_name(f"{self._port.layer.name}/{step}", taken)
-            last = create_layer(kind, [last, *others], attributes, version=version, name=name)
+            with in_place_of(self._port.layer.place):
+                last = create_layer(kind, [last, *others], attributes, version=version, name=name)
         return last
 
     def _operations(self) -> Iterator[tuple[str, str, str, list[Array], dict[str, Any]]]:
