@@ -63,7 +63,7 @@ def _rounding(op: PoolBase, data: Port) -> dict[str, Any]:
         kernel, stride, dilation = window
         count = output_size(length, kernel, stride, dilation, begin, end, "ceil_torch")
         span = (kernel - 1) * dilation + 1
-        pads.append(max(end, (count - 1) * stride + span - length - begin))
+        pads.append(max((count - 1) * stride + span - length - begin, 0))  # the last window ends with the padding
     return {"rounding_type": "floor", "auto_pad": "explicit", "pads_begin": list(begins), "pads_end": pads}
 
 
