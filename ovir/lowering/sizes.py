@@ -136,6 +136,15 @@ def multiplied(item: LayerOrPort, axis: int, last: int, matrix: LayerOrPort) -> 
     return swapped(ops.matmul(swapped(item, axis, last), matrix, False, False), axis, last)
 
 
+def sums(item: LayerOrPort, axis: int, table: LayerOrPort, counted: LayerOrPort) -> Layer:
+    """Return the sums of the elements along an axis whose positions are in each row of a table [count, most], as far as
+    they are counted. Others are not read: a product with 0 would be NaN for infinities and NaN."""
+    trailing = list(range(2, rank(item) - axis + 1))
+    mask = ops.unsqueeze(counted, trailing) if trailing else counted
+    taken = ops.select(mask, ops.gather(item, table, axis), scalar(0, tensor(item).element_type))
+    return ops.reduce_sum(taken, [axis + 1], keep_dims=False)
+
+
 def from_front(indices: Port, data: Port, axis: Port) -> LayerOrPort:
     """Return indices along an axis with the negative ones counted from the front."""
     value, array = indices.type.value, constant(indices)
