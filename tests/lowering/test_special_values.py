@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from fuzz.cases import VERSIONS, make_case
+from fuzz.cases import VERSIONS, choices_of, make_case
 from support.special_values import infinite_values, spread
 
 import ovir
@@ -54,11 +54,13 @@ EXCEPTIONS = {
 def pairs(
     index: int, birth: int, most: int, *, small: bool = False
 ) -> Iterator[tuple[ovir.Model, ovir.Model, list[Array]]]:
-    """Yield models of an operation version that run, each with its decomposition and inputs."""
-    found = 0
+    """Yield models of an operation version that run, each with its decomposition and inputs: so many, and then those
+    with further values of attributes."""
+    found, missing = 0, choices_of(*VERSIONS[index])
     for attempt in range(ATTEMPTS):
         case = make_case(index + attempt * len(VERSIONS), small=small)
-        if not all(map(_is_finite, (*case.feeds, *case.constants))):
+        is_wanted = found < most or missing & case.attributes.items()
+        if not is_wanted or not all(map(_is_finite, (*case.feeds, *case.constants))):
             continue
         try:
             model = ovir.read_model(case.text, case.weights)
@@ -73,8 +75,9 @@ def pairs(
                 continue
             yield model, lowered, case.feeds
             found += 1
+            missing -= case.attributes.items()
             break
-        if found == most:
+        if found >= most and not missing:
             return
 
 
