@@ -6,6 +6,7 @@ Every registered decomposition is compared with ``run`` of its operation.
 import re
 import zlib
 from collections.abc import Iterator
+from itertools import product
 
 import numpy as np
 import pytest
@@ -164,6 +165,24 @@ def test_sizes_of_0_and_1(index: int, kind: str, birth: int) -> None:
         wanted = ovir.compile_model(model)(feeds).values()
         for ours, theirs in zip(ovir.compile_model(lowered)(feeds).values(), wanted, strict=True):
             assert not difference(ours, theirs, theirs)
+
+
+@pytest.mark.parametrize("mode", ["bilinear_pillow", "bicubic_pillow"])
+@pytest.mark.parametrize("count", [5, 12])
+def test_pixels_reach_only_what_reads_them(mode: str, count: int) -> None:
+    image = ops.parameter([1, 1, 9, 9], "f32")
+    resized = ops.interpolate(image, np.array([5, count]), mode, "sizes", [0] * 4, [0] * 4, axes=np.array([2, 3]))
+    model = ovir.Model([resized], [image])
+    lowered = model.clone()
+    lowered.lower("2022.3")
+    own, other = ovir.compile_model(model), ovir.compile_model(lowered)
+    for value, place in product((np.inf, np.nan), range(0, 81, 4)):
+        data = np.random.default_rng(0).standard_normal((1, 1, 9, 9)).astype(np.float32)
+        data.flat[place] = value
+        found, wanted = other([data])[0], own([data])[0]
+        is_finite = np.isfinite(wanted)  # the operation may also read a pixel whose weight is 0
+        np.testing.assert_allclose(found[is_finite], wanted[is_finite], atol=1e-5)
+        assert not np.isfinite(found).all()
 
 
 # --------------------------------------------------------------------------- the test itself

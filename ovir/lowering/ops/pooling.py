@@ -8,7 +8,7 @@ from ovir import opset8 as ops
 from ovir.core.element_types import f32, f64, i64
 from ovir.graph.layers import Layer, LayerOrPort, Port
 from ovir.lowering.registry import Tensors, lowers, refuse
-from ovir.lowering.sizes import below, constant, joined, known_sizes, older, part, rank, size, sums
+from ovir.lowering.sizes import below, constant, joined, known_sizes, older, part, rank, size, sums, taps_of
 from ovir.ops.base.spatial import SAME, output_size
 from ovir.ops.pooling import AdaptiveAvgPool, AdaptiveMaxPool, AvgPool14, AvgPool16, MaxPool8, MaxPool14, PoolBase
 
@@ -83,7 +83,7 @@ def adaptive_avg_pool(op: AdaptiveAvgPool, data: Port, output_shape: Port) -> La
     result = ops.convert(data, computed)
     for axis in range(2, last + 1):
         starts, stops = _windows(data, output_shape, axis)
-        taps, counted = _taps(starts, stops)
+        taps, counted = taps_of(starts, stops)
         lengths = ops.convert(ops.subtract(stops, starts), computed)
         if axis < last:
             lengths = ops.unsqueeze(lengths, list(range(1, last - axis + 1)))
@@ -126,14 +126,6 @@ def _windows(data: Port, output_shape: Port, axis: int) -> tuple[Layer, Layer]:
     return ops.divide(numbers, count, m_pythondiv=False), ops.divide(last, count, m_pythondiv=False)
 
 
-def _taps(starts: Layer, stops: Layer) -> tuple[Layer, Layer]:
-    """Return the elements of each window along an axis [count, longest], and which are counted: short windows repeat
-    their last element."""
-    longest = ops.reduce_max(ops.concat([ops.subtract(stops, starts), [1]], axis=0), [0])
-    reached, ends = ops.add(ops.unsqueeze(starts, [1]), below(longest)), ops.unsqueeze(stops, [1])
-    return ops.minimum(reached, ops.subtract(ends, [1])), ops.less(reached, ends)
-
-
 def _positions(data: Port, output_shape: Port) -> tuple[Layer, Layer]:
     """Return the positions in the spatial axes of the elements of each window [*windows, elements], and the number of
     windows on each axis. Short windows repeat their last elements."""
@@ -142,7 +134,7 @@ def _positions(data: Port, output_shape: Port) -> tuple[Layer, Layer]:
     windows: list[Layer] = []
     for axis in reversed(range(count)):
         starts, stops = _windows(data, output_shape, axis + 2)
-        taps, _ = _taps(starts, stops)
+        taps, _ = taps_of(starts, stops)
         others = [place for place in range(2 * count) if place not in (axis, axis + count)]
         own = ops.multiply(taps, stride)
         table = ops.add(table, ops.unsqueeze(own, others) if others else own)
