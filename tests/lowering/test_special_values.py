@@ -203,7 +203,7 @@ def test_two_infinities_that_meet_are_noticed() -> None:
         a, b = ops.abs(x), ops.abs(y)
         found = ops.maximum(a, b) if is_right else ops.add(a, ops.relu(ops.subtract(b, a)))
         models.append(ovir.Model([found], [x, y]))
-    feeds = [np.float32([1, -2, 3, 0.5]), np.float32([0, 4, -1, 2])]
+    feeds = [np.array(row, np.float32) for row in ([1, -2, 3, 0.5], [0, 4, -1, 2])]
     faults = list(faults_of(models[0], models[1], feeds, np.random.default_rng(0)))
     assert any(fault.startswith("everywhere [inf]") for fault in faults)
     assert not [fault for fault in faults if fault.startswith("one inf")]

@@ -61,6 +61,7 @@ def roi_align_9(op: ROIAlign9, data: Port, rois: Port, batch_indices: Port) -> L
     found = combine(ops.reshape(pooled, shape, special_zero=False), [2, 4], keep_dims=False)
     found = ops.transpose(found, [0, 3, 1, 2])
     if not ratio:  # a bin whose length is not positive has no samples
-        has_samples = ops.logical_and(*(ops.greater(length, scalar(0, computed)) for length in lengths))
+        first, last = (ops.greater(length, scalar(0, computed)) for length in lengths)
+        has_samples = ops.logical_and(first, last)
         found = ops.select(ops.unsqueeze(has_samples, [2, 3]), found, scalar(0, computed))
     return ops.convert(found, data.element_type)
