@@ -19,8 +19,8 @@ from ovir.kernels.precision import integer_range
 from ovir.kernels.resample import Method, Taps, taps
 from ovir.ops.interpolate import Interpolate1, Interpolate4, Interpolate4Base, Interpolate11, InterpolateBase
 
-_TO = "Resize; Gather and MatMul for what it lacks"
-_LIMITS = "axes must be constant; mode cubic of dynamic sizes needs two spatial axes"
+_TO = "Resize; Gather and MatMul for what it lacks; integers: Gather, Mul and Add"
+_LIMITS = "axes must be constant; mode cubic of real numbers and dynamic sizes needs two spatial axes"
 
 
 @exports(Interpolate1, to=_TO, limits=_LIMITS)
