@@ -167,10 +167,6 @@ class _LayersExporter:
             for port in layer.outputs:
                 self._name(port, self._known(graph.constant(port.type.constant, port.element_type), port))
             return
-        if layer.outputs and all(map(_is_empty, layer.outputs)):  # onnxruntime refuses some that are empty
-            for port in layer.outputs:
-                self._name(port, self._known(self._nothing(port), port))
-            return
         first = len(graph.nodes)
         outputs = self._exported(layer)
         own = [node for node in graph.nodes[first:] if node.name is None]  # those of constants have names
@@ -200,6 +196,8 @@ class _LayersExporter:
         exporter = exporter_of(type(operator))
         if exporter is None:
             raise NotExportable(why_not_exported(type(operator)), hint=_ENGINE_HINT)
+        if layer.outputs and all(map(_is_empty, layer.outputs)):  # onnxruntime refuses some nodes that make them
+            return [self._nothing(port) for port in layer.outputs]
         if exporter.export is None:
             return self._exported_parts(layer, operator.opset)
         sources = [port.source for port in layer.inputs]
@@ -267,8 +265,6 @@ class _LayersExporter:
             return [self.graph.constant(part.operator.decoded(), part.operator.element_type)]
         if all(is_known_size(port) for port in part.outputs):
             return [self.graph.constant(port.type.constant, port.element_type) for port in part.outputs]
-        if all(map(_is_empty, part.outputs)):
-            return [self._nothing(port) for port in part.outputs]
         return self._exported(part)
 
     def _nothing(self, port: Port) -> Tensor:
