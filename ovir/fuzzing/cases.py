@@ -88,7 +88,7 @@ def make_case(
     if not legal and spoil is not None:
         for _ in range(rng.choice((1, 1, 2))):
             spoil(made, cls, values)
-    return _written(made)
+    return written(made)
 
 
 def draw(made: Make, cls: type[Operator], values: np.random.Generator) -> bool:
@@ -205,7 +205,8 @@ def _declared(rng: random.Random, shape: tuple[int, ...]) -> str:
     return ",".join(dims)
 
 
-def _written(made: Make) -> Case:
+def written(made: Make) -> Case:
+    """Return the model of an operation whose inputs and attributes are drawn."""
     kind, rng, net = made.kind, made.rng, Net()
     feeds: list[Array] = []
     constants: list[Array] = []
