@@ -172,7 +172,7 @@ def test_truncated_bin(tmp_path: Path) -> None:
 
 def test_size_too_small_for_the_shape() -> None:
     net = with_constant()
-    text = net.declared_xml().replace('size="12"', 'size="8"').encode()
+    text = net.xml().replace('size="12"', 'size="8"').encode()
     with pytest.raises(ovir.ModelError, match=r"'size' is 8, but f32\[3\] takes 12 bytes"):
         ovir.read_model(text, bytes(net.blob))
 
@@ -209,7 +209,7 @@ def diagnostics_of(text: bytes | str, weights: bytes | None = None) -> list[str]
 
 def test_a_misspelled_attribute_that_is_required_is_one_finding() -> None:
     net = with_constant()
-    text = net.declared_xml().replace(' size="12"', ' sze="12"')
+    text = net.xml().replace(' size="12"', ' sze="12"')
     (found,) = ovir.check(text, bytes(net.blob))
     assert found.code == "OVIR301"
     assert found.hint == "perhaps 'sze' is a misspelling of it"
@@ -218,7 +218,7 @@ def test_a_misspelled_attribute_that_is_required_is_one_finding() -> None:
 def test_an_edge_into_the_wrong_port_is_one_finding() -> None:
     net = Net()
     net.result(net.op("Subtract", net.parameter("a", "2"), net.parameter("b", "2")))
-    (found,) = ovir.check(net.declared_xml().replace('to-layer="2" to-port="1"', 'to-layer="2" to-port="0"'))
+    (found,) = ovir.check(net.xml().replace('to-layer="2" to-port="1"', 'to-layer="2" to-port="0"'))
     assert found.code == "OVIR209"
     assert found.hint == "no edge leads to input port 1: perhaps to-port of one of them should be 1"
 
@@ -228,7 +228,7 @@ def test_edges_of_a_layer_that_is_gone_are_one_finding() -> None:
     x = net.op("ReLU", net.parameter("a", "2"))
     for _ in range(3):
         net.result(x)
-    assert diagnostics_of(net.declared_xml().replace('from-layer="1"', 'from-layer="9"')) == ["OVIR206"]
+    assert diagnostics_of(net.xml().replace('from-layer="1"', 'from-layer="9"')) == ["OVIR206"]
 
 
 def test_constants_past_the_end_have_one_cause() -> None:
@@ -237,7 +237,7 @@ def test_constants_past_the_end_have_one_cause() -> None:
     for _ in range(8):
         x = net.op("Add", x, net.const(np.ones(4, np.float32)))
     net.result(x)
-    (found,) = ovir.check(net.declared_xml(), bytes(net.blob[:20]))
+    (found,) = ovir.check(net.xml(), bytes(net.blob[:20]))
     assert found.code == "OVIR502"
     assert found.message.endswith(": 7 of 8 constants lie past its end")
 
@@ -290,7 +290,7 @@ def test_an_attribute_of_another_version() -> None:
     net = Net()
     x, axis = net.parameter("x", "2,3"), net.const(np.int64(0))
     net.result(net.op("Gather", x, net.const(np.array([0])), axis, opset=1, batch_dims="0"))
-    (found,) = ovir.check(net.declared_xml(), bytes(net.blob))
+    (found,) = ovir.check(net.xml(), bytes(net.blob))
     assert found.code == "OVIR304"
     assert found.hint == "Gather of opset7 has it: perhaps the version of the layer is wrong"
 
@@ -306,14 +306,14 @@ def test_lists_that_are_written_otherwise(text: str, message: str) -> None:
     net = Net()
     x, w = net.parameter("x", "1,1,4,4"), net.const(np.ones((1, 1, 2, 2), np.float32))
     net.result(net.op("Convolution", x, w, strides=text, dilations="1,1", pads_begin="0,0", pads_end="0,0"))
-    (found,) = ovir.check(net.declared_xml(), bytes(net.blob))
+    (found,) = ovir.check(net.xml(), bytes(net.blob))
     assert found.message == f"attribute 'strides': {message}"
 
 
 def test_bytes_of_a_constant_that_cannot_be_read_are_not_unused() -> None:
     net = Net()
     net.result(net.op("Add", net.parameter("x", "64"), net.const(np.ones(64, np.float32))))
-    text = net.declared_xml().replace('element_type="f32" shape="64" offset', 'element_type="f32" shape="[64]" offset')
+    text = net.xml().replace('element_type="f32" shape="64" offset', 'element_type="f32" shape="[64]" offset')
     assert [d.code for d in ovir.check(text, bytes(net.blob))] == ["OVIR302"]
 
 
@@ -457,9 +457,7 @@ def test_default_namespaces_say_nothing(where: str, encoding: str) -> None:
     """OpenVINO finds elements by their names as they are written."""
     net = small()
     net.result(net.op("ReduceSum", net.parameter("x", "2,3"), net.const([1]), keep_dims="true", name="sum"))
-    text = net.declared_xml().replace(
-        "<data ", '<rt_info a:b="1"><attribute name="kept" value="1"/></rt_info><data ', 1
-    )
+    text = net.xml().replace("<data ", '<rt_info a:b="1"><attribute name="kept" value="1"/></rt_info><data ', 1)
     text = re.sub(r"<\?xml.*?\?>", "", text).replace("<net ", '<net xmlns:a="urn:a" ', 1)
     named = text.replace(where, f'{where.rstrip()} xmlns="urn:names" ')
     assert named != text
