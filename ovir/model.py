@@ -6,7 +6,7 @@ as in the reader, of a given class.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Self, overload
 
@@ -416,13 +416,23 @@ def join(
     return join_models(first, second, connections)
 
 
-def read_model(model: Source, weights: Any = None, *, legacy_io: bool = False) -> Model:
+def read_model(
+    model: Source,
+    weights: Any = None,
+    *,
+    shapes: Mapping[Any, ShapeLike] | ShapeLike | Callable[[Model], Mapping[Any, ShapeLike]] | None = None,
+    legacy_io: bool = False,
+) -> Model:
     """Read an IR file, infer the type and shape of every port, and return the Model.
 
     Args:
         model: The path of the .xml, its content (bytes, or a text that begins with ``<``), or an open file, which is
             read from its position on.
-        weights: A path, bytes, another buffer or an open file; by default the .bin next to the .xml.
+        weights: A path, bytes, another buffer, an array, a tensor of OpenVINO or an open file; by default the .bin
+            next to the .xml.
+        shapes: Other shapes of inputs than in the file, as ``Model.reshape`` takes them, or a function that returns
+            them for the model before it is inferred. The shapes of the file need not fit then, and declared shapes are
+            not compared.
         legacy_io: Whether a file of version 10 is read as OpenVINO reads it: f16 inputs become f32, other types of
             inputs and outputs f32 or i32.
 
@@ -430,7 +440,7 @@ def read_model(model: Source, weights: Any = None, *, legacy_io: bool = False) -
     """
     from ovir.ir.reader import read
 
-    return read(model, weights, Model, legacy_io=legacy_io)
+    return read(model, weights, Model, shapes=shapes, legacy_io=legacy_io)
 
 
 def save_model(
@@ -452,8 +462,9 @@ def save_model(
         output_model: The path of the .xml.
         compress_to_fp16: Whether large constants of f32 are written as f16.
         compress_to_bf16: Whether they are written as bf16, which has fewer digits and the range of f32.
-        version: The version of IR. Version 10 is for OpenVINO 2021.4 and older: all inputs need exact sizes, and these
-            releases feed inputs of f16 as f32, and give outputs of i64, u64 and u32 as i32, all others as f32.
+        version: The version of IR. Version 10 is for OpenVINO 2021.4 and older: all inputs need exact sizes. These
+            releases fill the outputs of NonMaxSuppression with -1 up to the largest size, feed inputs of f16 as f32,
+            and give outputs of i64, u64 and u32 as i32, all others as f32.
 
     Raises WriteError if the files cannot be written, and ModelError if the model is wrong.
     """

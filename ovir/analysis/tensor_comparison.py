@@ -130,7 +130,14 @@ class TensorComparison:
     def cells(self) -> list[str]:
         """Return the cells of a table in a notebook, under ``DIFFERENCES``."""
         numbers = ["-" if value is None else f"{value:.3g}" for value in (self.max_abs, self.sqnr_db)]
-        return [*numbers, self.problem or f"{self.beyond:,} of {self.size:,}"]
+        lone = f", {self.lone_text}" if self.lone else ""
+        return [*numbers, self.problem or f"{self.beyond:,} of {self.size:,}{lone}"]
+
+    @property
+    def lone_text(self) -> str:
+        """Return the number of elements that are NaN or infinite on one side only, or with another sign; "-" if there
+        are none. No other number of a table shows these elements."""
+        return f"{self.lone:,} NaN or Inf" if self.lone else "-"
 
 
 def compare_tensors(

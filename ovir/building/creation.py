@@ -25,11 +25,12 @@ from ovir.building.values import (
     as_element_type,
     is_plain,
 )
+from ovir.core.arrays import integer_text
 from ovir.core.element_types import ElementType
 from ovir.core.shapes import as_shape
 from ovir.core.tensor_types import TensorType, array_text
 from ovir.diagnostics.codes import USAGE, Code
-from ovir.diagnostics.diagnostic import caller, diagnose
+from ovir.diagnostics.diagnostic import caller, diagnose, stood_for
 from ovir.diagnostics.errors import Diagnostics, InputError, ModelError
 from ovir.graph.layers import Layer, Port, attach, set_arithmetic
 from ovir.graph.rt_info import RtElement, RtInfo
@@ -69,7 +70,7 @@ def _shown(value: Any) -> str:
         return array_text(value)
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(_shown, value))}]"
-    return repr(value)
+    return integer_text(value) if type(value) is int else repr(value)
 
 
 # --------------------------------------------------------------------------- layers
@@ -386,4 +387,6 @@ def _unconnected(
     layer = Layer(number, name, operator.type, f"opset{operator.opset}", dict(attributes), operator)
     layer.inputs = [Port(layer, index, index, is_output=False) for index in range(inputs)]
     layer.outputs = [Port(layer, index, inputs + index, is_output=True) for index in range(outputs)]
+    if (place := stood_for()) is not None:
+        layer.line, layer.file = place.line, place.file
     return layer

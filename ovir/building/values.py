@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ovir.core.arrays import Array
-from ovir.core.element_types import ElementType, f32, lost_numbers, nf4, string, u64
+from ovir.core.arrays import Array, listed_array
+from ovir.core.element_types import ElementType, converted_values, f32, not_a_value, require_held, shares_dtype, string
 from ovir.core.shapes import Dimension, PartialShape, ShapeLike, as_dimension, as_shape
 from ovir.graph.layers import Layer, Port
 from ovir.ops.base.attributes import Attribute
@@ -58,7 +58,7 @@ def as_array(value: Any, element_type: ElementType | None = None) -> tuple[Array
     """
     if element_type is not None and element_type.is_dynamic:
         raise ValueError("a constant must have an element type, not dynamic")
-    array = _listed(value, element_type) if is_plain(value) else np.asarray(value)
+    array = listed_array(value, element_type) if is_plain(value) else np.asarray(value)
     if array.dtype == object and any(not isinstance(item, str) for item in array.flat):
         raise ValueError(f"{value!r} is neither numbers nor strings")
     if element_type is None:
@@ -66,7 +66,7 @@ def as_array(value: Any, element_type: ElementType | None = None) -> tuple[Array
             own = ElementType.from_dtype(array.dtype)
             return array.astype(own.to_dtype(), copy=False), own
         element_type = f32
-    if array.dtype == element_type.to_dtype() and (array.dtype != np.uint8 or element_type.bits == 8):
+    if array.dtype == element_type.to_dtype() and not shares_dtype(element_type):
         return array, element_type
     return _converted(array, element_type), element_type
 
@@ -89,56 +89,18 @@ def _has_string(value: Any) -> bool:
     return any(map(_has_string, value)) if isinstance(value, (list, tuple)) else isinstance(value, (str, bytes))
 
 
-def _listed(value: Any, element_type: ElementType | None) -> Array:
-    """Return a number or a list as an array; large integers, which NumPy makes real numbers or objects, stay exact."""
-    try:
-        array = np.asarray(value)
-    except ValueError:
-        raise ValueError("expected a number, or lists of equal lengths") from None
-    if array.dtype.kind not in "fO" or array.size == 0:
-        return array
-    exact = np.asarray(value, object)
-    items = list(exact.flat)
-    if all(type(item) is int for item in items):
-        if element_type is not None and element_type.is_real:
-            return exact.astype(np.float64)
-        _require_range(items, element_type)
-        return exact.astype(np.uint64)
-    return exact.astype(np.float64) if all(isinstance(item, Real) for item in items) else array
-
-
-def _require_range(items: Sequence[int], element_type: ElementType | None) -> None:
-    """Raise ValueError unless u64 is the wanted type and holds these integers, some of which exceed i64."""
-    least, largest = min(items), max(items)
-    if largest >= 1 << 64 or least < -(1 << 63):
-        raise ValueError(f"{largest if largest >= 1 << 64 else least} exceeds the 64 bits of integers")
-    if element_type is None and least < 0:
-        raise ValueError(f"no integer type has both {least} and {largest}")
-    if element_type is not None and (element_type != u64 or least < 0):
-        raise ValueError(f"{least if element_type == u64 else largest} is not a value of {element_type}")
-
-
 def _converted(array: Array, element_type: ElementType) -> Array:
-    """Return the array in another element type; ValueError for a value that it does not have.
-
-    Floating-point types round, but do not make infinity or NaN of a finite number.
-    """
-    if (array.dtype.kind in "USOT") != (element_type == string):
+    """Return the array in another element type; ValueError for a value that it does not have."""
+    is_text = array.dtype.kind in "USOT"
+    if element_type == string and is_text:
+        return array.astype(string.to_dtype())
+    if element_type == string:
         raise ValueError(f"{array.dtype} cannot be converted to {element_type}")
-    if array.dtype.kind == "c":
-        raise ValueError(f"{array.flat[0] if array.size else array.dtype} is not a value of {element_type}")
-    with np.errstate(all="ignore"):
-        converted = array.astype(element_type.to_dtype())
-        if element_type.is_real and element_type != nf4:
-            lost = lost_numbers(array, converted)
-        elif element_type == string:
-            return converted
-        else:
-            lost = converted.astype(array.dtype) != array
-            if element_type.dtype == np.uint8:
-                lost |= converted >= 1 << element_type.bits
-    if np.any(lost):
-        raise ValueError(f"{array[lost].reshape(-1)[0]} is not a value of {element_type}")
+    if is_text or array.dtype.kind == "c":
+        first = array.flat[0] if array.size else array.dtype
+        raise ValueError(not_a_value(repr(str(first)) if is_text else first, element_type))
+    converted, lost = converted_values(array, element_type)
+    require_held(array, lost, element_type)
     return converted
 
 
@@ -192,7 +154,10 @@ def _number(value: Any, expected: str) -> float:
     is_number = isinstance(value, Real) or (
         isinstance(value, (np.generic, np.ndarray)) and value.shape == () and value.dtype.kind in "biufV"
     )
-    return float(_expect(is_number, value, value, expected))
+    try:
+        return float(_expect(is_number, value, value, expected))
+    except OverflowError:
+        raise ValueError("an integer is beyond the numbers of f64") from None
 
 
 def _expect(holds: bool, given: Any, result: Any, expected: str) -> Any:

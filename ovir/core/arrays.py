@@ -3,18 +3,67 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ovir.core.element_types import string
+from ovir.core.element_types import ElementType, not_a_value, string, value_range
 from ovir.diagnostics.errors import OperatorError
 
 Array = NDArray[Any]
 
 _ESCAPE = re.compile("[\udc80-\udcff]")
 """The surrogate escape of a byte that is not UTF-8."""
+
+
+def listed_array(value: Any, element_type: ElementType | None = None) -> Array:
+    """Return a number or a list as an array; large integers, which NumPy makes real numbers or objects, stay exact.
+
+    Raise ValueError if lists have different lengths, or if there is no array for the integers, or none of
+    ``element_type``.
+    """
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise ValueError("expected a number, or lists of equal lengths") from None
+    if array.dtype not in (np.float64, object) or not array.size:
+        return array
+    if array.dtype == np.float64 and not np.abs(array).max() >= 2.0**63:
+        return array
+    items = list(np.asarray(value, object).flat)
+    if not all(isinstance(item, Real) for item in items):
+        return array
+    if not all(isinstance(item, Integral) for item in items) or (element_type is not None and element_type.is_real):
+        try:
+            return np.array([float(item) for item in items]).reshape(array.shape)
+        except OverflowError:
+            raise ValueError("an integer is beyond the numbers of f64") from None
+    integers = [int(item) for item in items]
+    _require_range(integers, element_type)
+    return np.array(integers, np.uint64).reshape(array.shape)
+
+
+def _require_range(items: Sequence[int], element_type: ElementType | None) -> None:
+    """Raise ValueError unless a type of integers, or else u64, has all items, some of which exceed i64."""
+    if element_type is not None and element_type.is_integral:
+        low, high = value_range(element_type)
+        if (outside := next((item for item in items if not low <= item <= high), None)) is not None:
+            raise ValueError(not_a_value(integer_text(outside), element_type))
+        return
+    least, largest = min(items), max(items)
+    if largest >= 1 << 64 or least < -(1 << 63):
+        raise ValueError(f"{integer_text(largest if largest >= 1 << 64 else least)} exceeds the 64 bits of integers")
+    if least < 0:
+        raise ValueError(f"no integer type has both {least} and {largest}")
+
+
+def integer_text(item: int) -> str:
+    """Return an integer for a message. Python writes no text of more than some thousand digits."""
+    bits = item.bit_length()
+    return str(item) if bits <= 256 else f"{'-' if item < 0 else ''}2^{bits - 1} or more"
 
 
 def join_strings(strings: Array) -> tuple[Array, Array]:

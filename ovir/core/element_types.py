@@ -165,8 +165,8 @@ _PRECISIONS |= {"undefined": None, "bin": None}
 
 @cache
 def value_range(element_type: ElementType) -> tuple[int, int] | tuple[float, float]:
-    """Return the least and the greatest number of a numeric type."""
-    if element_type.is_integral:
+    """Return the least and the greatest number of a numeric type; of nf4, the least and the greatest code."""
+    if element_type.is_integral or element_type == nf4:  # its codes
         highest = 1 << (element_type.bits - (element_type.kind == "signed"))
         return (-highest if element_type.kind == "signed" else 0), highest - 1
     limits: Any = ml_dtypes.finfo(element_type.to_dtype())  # type: ignore[no-untyped-call]
@@ -184,16 +184,78 @@ def integers_outside(array: NDArray[Any], element_type: ElementType) -> NDArray[
     return np.logical_or(below, above)
 
 
-def lost_numbers(array: NDArray[Any], converted: NDArray[Any]) -> Any:
-    """Return an array of booleans: the numbers that a conversion to a floating-point type has made infinite or NaN, or
-    has clipped because the type has neither."""
+def shares_dtype(element_type: ElementType) -> bool:
+    """Return whether the dtype that stands for a type has values that are none of the type."""
+    return element_type.dtype == np.uint8 and element_type.bits < 8
+
+
+def range_text(element_type: ElementType) -> str:
+    """Return the range of a numeric type, of nf4 that of its codes, for messages."""
+    low, high = value_range(element_type)
+    is_real = isinstance(high, float)
+    return f"{low:.6g} to {high:.6g}" if is_real else f"{low} to {high}"
+
+
+def plain_numbers(array: NDArray[Any]) -> NDArray[Any]:
+    """Return real numbers in a dtype of NumPy itself, unchanged; raise ValueError for arrays of anything else.
+
+    ml_dtypes does not convert all of its types to each other.
+    """
+    if array.dtype.isbuiltin == 2:  # a dtype that a package has registered
+        try:
+            ml_dtypes.iinfo(array.dtype)  # type: ignore[no-untyped-call]
+        except ValueError:
+            return array.astype(np.float32)
+        return array.astype(np.int8)  # of 4 bits or less
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"values of NumPy's {array.dtype} are not real numbers")
+    return array
+
+
+def converted_values(array: NDArray[Any], element_type: ElementType) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Return numbers in another element type, and the mask of those that the type cannot hold.
+
+    Floating-point types round, but do not make infinity or NaN of a finite number. Other types hold only their
+    values; nf4 holds codes. ValueError for an array of anything but real numbers.
+    """
+    numbers = plain_numbers(array)
+    with np.errstate(all="ignore"):
+        converted = numbers.astype(element_type.to_dtype())
+        if element_type.is_real and element_type != nf4:
+            return converted, _lost_numbers(numbers, converted)
+        if element_type == boolean:
+            return converted, (numbers != 0) & (numbers != 1)
+        if numbers.dtype.kind != "f":
+            return converted, integers_outside(numbers, element_type)
+        low, high = value_range(element_type)
+        # One more than the greatest integer is a power of two, so f64 has it.
+        wide = numbers.astype(np.promote_types(numbers.dtype, np.float64), copy=False)
+        return converted, ~((wide >= low) & (wide < float(high + 1)) & (wide == np.trunc(wide)))
+
+
+def require_held(array: NDArray[Any], lost: NDArray[np.bool_], element_type: ElementType) -> None:
+    """Raise ValueError, with the first value of the mask, if there is one that the type cannot hold."""
+    if lost.any():
+        raise ValueError(not_a_value(array[lost].reshape(-1)[0], element_type))
+
+
+def not_a_value(value: Any, element_type: ElementType) -> str:
+    """Return the message for a number that a type cannot hold."""
+    if element_type == boolean:
+        return f"{value} is not a value of boolean, which holds False and True"
+    what = "codes" if element_type == nf4 else "numbers" if element_type.is_real else "integers"
+    return f"{value} is not a value of {element_type}, which holds {what} from {range_text(element_type)}"
+
+
+def _lost_numbers(array: NDArray[Any], converted: NDArray[Any]) -> Any:
+    """Return the mask of the numbers that a conversion to a floating-point type has made infinite or NaN, or has
+    clipped because the type has neither."""
     if converted.dtype == f4e2m1.dtype:
         return ~(np.abs(array.astype(np.float64)) <= _LARGEST_ROUNDED_TO_F4)
     finite = np.isfinite(converted)
     if finite.all():
         return ~finite
-    given = array.astype(np.float64)
-    return ~finite & (np.isfinite(given) | (np.isinf(given) & np.isnan(converted)))
+    return ~finite & (np.isfinite(array) | (np.isinf(array) & np.isnan(converted)))
 
 
 _LARGEST_ROUNDED_TO_F4 = 7.0  # half a step above 6, the largest number of f4e2m1

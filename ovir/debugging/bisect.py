@@ -82,6 +82,7 @@ class Probe(ResultLayer):
             "max_abs": None if found is None else found.max_abs,
             "max_rel": None if found is None else found.max_rel,
             "sqnr_db": None if found is None else found.sqnr_db,
+            "lone": None if found is None else found.lone,
             "problem": verdict.problem or (None if found is None else found.problem),
         }
 

@@ -75,7 +75,8 @@ def prove_edit(
 ) -> EditProof:
     """Run a model and the result of an edit on the same random inputs. The results must agree within the tolerance.
 
-    Dynamic sizes differ between the sets of inputs. The proof is false, with a reason, if ovir cannot run the original,
+    Dynamic sizes differ between the sets of inputs; further sets have sizes of 0 and 1 where the original runs with
+    these. The proof is false, with a reason, if ovir cannot run the original,
     if memory does not suffice, or if a layer draws random numbers.
 
     Args:
@@ -109,7 +110,7 @@ def prove_edit(
                 sets = state_calls(stateful, first, states, count, seed)
             elif batch is None:
                 side = SecondModel(Partners(before, after), "the edited model", keeps_state=keeps_state)
-                sets = _sets(before, after, count, seed, given or {})
+                sets = _sets(before, after, count, seed, given or {}, least_sizes=samples is None)
             else:
                 sized, calls = _items(before, after, batch)
                 first, side = after, (items := ItemCalls(before, after, batch, calls, keeps_state=keeps_state))
@@ -198,8 +199,19 @@ def _text(worst: TensorComparison, in_items: bool, is_other_first: bool) -> str:
 # --------------------------------------------------------------------------- inputs
 
 
-def _sets(model: Model, other: Model | None, count: int, seed: int, given: Mapping[str, Array]) -> Iterator[InputSet]:
-    """Yield sets of random inputs; dynamic sizes grow from one to the next where both models accept that."""
+def _sets(
+    model: Model,
+    other: Model | None,
+    count: int,
+    seed: int,
+    given: Mapping[str, Array],
+    *,
+    least_sizes: bool = False,
+) -> Iterator[InputSet]:
+    """Yield sets of random inputs; dynamic sizes grow from one to the next where both models accept that.
+
+    With ``least_sizes``, sets with sizes of 1 and 0 follow.
+    """
     fixed = {model.input_index(name): np.asarray(array) for name, array in given.items()}
     sized = model.clone()
     sized.reshape({i: array.shape for i, array in fixed.items()})
@@ -207,6 +219,47 @@ def _sets(model: Model, other: Model | None, count: int, seed: int, given: Mappi
     for number in range(count):
         trial = sized if number == 0 or _keeps_shapes(model) else _larger(model, sized, other, number + 1)
         yield InputSet(f"seed {seed + number}", partial(_drawn, trial, seed + number, fixed))
+    if least_sizes and not _keeps_shapes(model):
+        for trial in _with_least_sizes(model, sized, other, fixed):
+            yield InputSet(f"seed {seed}, sizes of 0 and 1", partial(_drawn, trial, seed, fixed))
+
+
+def _with_least_sizes(model: Model, sized: Model, other: Model | None, fixed: Mapping[int, Array]) -> Iterator[Model]:
+    """Yield models in which dynamic sizes are 1 or 0, where both models accept that and the original runs."""
+    open_axes = [
+        (i, axis)
+        for i, port in enumerate(model.inputs)
+        if i not in fixed and port.shape.rank is not None
+        for axis, dim in enumerate(port.shape.dims)
+        if dim.is_dynamic
+    ]
+    first = {place for place in open_axes if place[1] == 0}
+    chosen = [(1, set(open_axes)), (0, first), (0, set(open_axes))]
+    chosen += [(0, first | {place for place in open_axes if place[0] == i}) for i in list(dict(open_axes))[:_ALONE]]
+    own = [port.shape.to_tuple() for port in sized.inputs]
+    seen = [own]
+    for size, places in chosen:
+        shapes = [
+            tuple(size if (i, axis) in places else n for axis, n in enumerate(sizes)) for i, sizes in enumerate(own)
+        ]
+        if shapes in seen or not all(port.shape.contains(s) for port, s in zip(model.inputs, shapes, strict=True)):
+            continue
+        seen.append(shapes)
+        trial = _reshaped(sized, other, dict(enumerate(shapes)))
+        if trial is not None and _runs(trial, fixed):
+            yield trial
+
+
+_ALONE = 3
+"""The number of inputs of which each has all of its dynamic sizes 0 in one call."""
+
+
+def _runs(model: Model, fixed: Mapping[int, Array]) -> bool:
+    try:
+        CompiledModel(model)(_drawn(model, 0, fixed))
+    except OvirError:
+        return False
+    return True
 
 
 def _drawn(model: Model, seed: int, fixed: Mapping[int, Array]) -> list[Array]:
@@ -223,6 +276,11 @@ def _larger(model: Model, sized: Model, other: Model | None, factor: int) -> Mod
         sizes = [size * (1 if dim.is_static else factor) for dim, size in zip(dims, own.shape.to_tuple(), strict=False)]
         if all(dim.contains(size) for dim, size in zip(dims, sizes, strict=True)):
             shapes[i] = sizes or own.shape
+    return _reshaped(sized, other, shapes) or sized
+
+
+def _reshaped(sized: Model, other: Model | None, shapes: Mapping[int, Any]) -> Model | None:
+    """Return a copy of a model in other shapes; None if it, or the other model, refuses them."""
     trial = sized.clone()
     try:
         trial.reshape(shapes)
@@ -231,7 +289,7 @@ def _larger(model: Model, sized: Model, other: Model | None, factor: int) -> Mod
             named = {trial.inputs[i].any_name: shape for i, shape in shapes.items()}
             other.clone().reshape({name: shape for name, shape in named.items() if name in known})
     except ModelError:
-        return sized
+        return None
     return trial
 
 

@@ -44,6 +44,7 @@ class VerifiedOutput:
             "max_abs": self.found.max_abs,
             "max_rel": self.found.max_rel,
             "beyond": self.found.beyond,
+            "lone": self.found.lone,
             "problem": self.found.problem,
         }
 

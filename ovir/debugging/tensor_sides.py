@@ -8,6 +8,7 @@ from typing import NoReturn
 import numpy as np
 
 from ovir.analysis.record import record_keys
+from ovir.analysis.tensor_stats import as_numbers
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
 from ovir.core.reading import why_not_regular
@@ -284,6 +285,8 @@ class Recorded(Side):
         return [NotCompared(layer.id, layer.key, layer.type, "it is in a body") for layer in layers]
 
     def mismatch(self, element_type: ElementType, array: Array) -> str | None:
+        if not element_type.is_dynamic and array.dtype == element_type.to_dtype():
+            return None  # nf4 is recorded as codes of u8
         recorded = ElementType.from_dtype(array.dtype)
         kinds = [(kind.is_real, kind.kind == "string") for kind in (recorded, element_type)]
         return None if kinds[0] == kinds[1] else f"was recorded as {recorded}, but {element_type} was expected"
@@ -349,6 +352,8 @@ def _layers_in_bodies(model: Model, keys: Sequence[str]) -> dict[str, Layer]:
 
 
 def _equal(a: Array, b: Array) -> bool:
-    if a.dtype.kind in "fc" and b.dtype.kind in "fc":
-        return bool(np.array_equal(a, b, equal_nan=True))
-    return bool((a == b).all())
+    """Return whether two arrays of one shape have equal elements; NaN is equal to NaN."""
+    if a.dtype.kind in "TUSO" or b.dtype.kind in "TUSO":
+        return bool(np.array_equal(a, b))
+    one, other = as_numbers(a), as_numbers(b)
+    return bool(np.all((one == other) | (np.isnan(one) & np.isnan(other))))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -89,8 +91,28 @@ def counts_text(diagnostics: Iterable[Diagnostic]) -> str:
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
+_STOOD_FOR: ContextVar[Place | None] = ContextVar("_STOOD_FOR", default=None)
+
+
+@contextmanager
+def in_place_of(place: Place) -> Iterator[None]:
+    """Let the layers that a block creates have the place of the layer that they stand for."""
+    token = _STOOD_FOR.set(place)
+    try:
+        yield
+    finally:
+        _STOOD_FOR.reset(token)
+
+
+def stood_for() -> Place | None:
+    """Return the place that ``in_place_of`` says."""
+    return _STOOD_FOR.get()
+
+
 def caller() -> Place:
-    """Return the line of Python outside of this package that is being run."""
+    """Return the line of Python outside of this package that is being run, or the place that ``in_place_of`` says."""
+    if (place := _STOOD_FOR.get()) is not None:
+        return Place(place.file, place.line)
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back

@@ -19,7 +19,7 @@ import numpy as np
 from ovir.building.creation import create_layer, new_constant
 from ovir.core.shapes import MAX_SIZE, UNKNOWN, PartialShape
 from ovir.diagnostics.codes import CHANGED_RESULTS
-from ovir.diagnostics.diagnostic import Diagnostic, diagnose
+from ovir.diagnostics.diagnostic import Diagnostic, diagnose, in_place_of
 from ovir.diagnostics.errors import Diagnostics, InputError, ModelError
 from ovir.diagnostics.wording import plural
 from ovir.editing.constant_edits import remove_unread
@@ -264,7 +264,8 @@ class Fitting(ComparingEngine):
         if layer.inputs or not isinstance(op, ReadValue6) or not port.shape.is_static:
             return layer
         zeros = np.zeros(port.shape.to_tuple(), port.element_type.to_dtype())
-        new = create_layer("ReadValue", [zeros], dict(layer.attributes), version="opset6")
+        with in_place_of(layer.place):
+            new = create_layer("ReadValue", [zeros], dict(layer.attributes), version="opset6")
         replace(self._model, layer, new)
         for one, other in zip((*layer.outputs, *layer.outputs), (*new.outputs, *new.inputs), strict=True):
             self._before[other] = self._before[one]
@@ -274,8 +275,11 @@ class Fitting(ComparingEngine):
 
     def infer_layer(self, layer: Layer, *, is_body: bool) -> None:
         """Infer a layer; where the result does not hold the items, repair the layer."""
-        if self._refused is not None:
-            return
+        if self._refused is None:
+            with in_place_of(layer.place):
+                self._infer_or_repair(layer)
+
+    def _infer_or_repair(self, layer: Layer) -> None:
         self._prepare_loop(layer)
         types = [self.input_type(port) for port in layer.inputs]
         outputs, found = self.attempt(layer, types)

@@ -11,6 +11,7 @@ from ovir.building.creation import constant_attributes, new_constant
 from ovir.building.values import as_array_like
 from ovir.core.arrays import Array
 from ovir.core.element_types import boolean
+from ovir.diagnostics.diagnostic import in_place_of
 from ovir.diagnostics.wording import plural
 from ovir.editing.keys import LayerKey, find_layer, refuse
 from ovir.editing.proof import ProvenEdit, proven
@@ -79,7 +80,8 @@ def put_constant(layer: Layer, operator: Const) -> Layer:
     """Replace a layer with one output by a Const of the same name; remove the layers that only fed it."""
     graph = owner_of(layer)
     sources = [port.source for port in layer.inputs if port.source is not None]
-    new = new_constant(layer.id, layer.name, operator)
+    with in_place_of(layer.place):
+        new = new_constant(layer.id, layer.name, operator)
     new.outputs[0].own_names = layer.outputs[0].own_names
     new.outputs[0].rt_info = layer.outputs[0].rt_info
     graph.replace_layer(layer, new, [])
@@ -158,7 +160,8 @@ def _fold(graph: LayerGraph, layer: Layer, values: Mapping[Port, Const]) -> Iter
         return
     names = {other.name for other in graph.layers}
     for port, operator in values.items():
-        new = new_constant(graph.next_id, take_name(f"{layer.name}.{port.index}", names), operator)
+        with in_place_of(layer.place):
+            new = new_constant(graph.next_id, take_name(f"{layer.name}.{port.index}", names), operator)
         new.outputs[0].own_names, port.own_names = port.own_names, frozenset()
         graph.move_readers(port, graph.add_layer(new).outputs[0])
         yield new

@@ -12,6 +12,7 @@ import numpy as np
 
 from ovir.building.creation import new_constant
 from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.diagnostic import in_place_of
 from ovir.editing.transaction import outermost, owner_of
 from ovir.graph.copies import copied
 from ovir.graph.layer_graph import LayerGraph
@@ -90,7 +91,8 @@ def _zeros(layer: Layer, tensor: TensorType) -> Port:
     graph = owner_of(layer)
     name = take_name(f"{layer.name}/zeros", {other.name for other in graph.layers})
     operator = Const.of(np.zeros(tensor.shape.to_tuple(), tensor.element_type.to_dtype()), tensor.element_type)
-    port = graph.add_layer(new_constant(graph.next_id, name, operator)).outputs[0]
+    with in_place_of(layer.place):
+        port = graph.add_layer(new_constant(graph.next_id, name, operator)).outputs[0]
     port.inferred = operator.infer()
     return port
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ovir.diagnostics.codes import NEWER_THAN_RUNTIME
-from ovir.diagnostics.diagnostic import Diagnostic, diagnose
+from ovir.diagnostics.diagnostic import Diagnostic, diagnose, in_place_of
 from ovir.diagnostics.errors import ExportError
 from ovir.editing.constant_edits import remove_unread
 from ovir.editing.transaction import editing, with_types
@@ -57,7 +57,8 @@ def _lower_graph(graph: LayerGraph, release: Release, refused: list[Diagnostic])
             _declare_birth(layer, newest)
             continue
         try:
-            ports = decomposed(layer, newest)
+            with in_place_of(layer.place):
+                ports = decomposed(layer, newest)
         except NotLowered as error:
             refused.append(_diagnostic(layer, release, error))
             continue
@@ -71,7 +72,8 @@ def _avoid_failures(graph: LayerGraph, release: Release, refused: list[Diagnosti
         if is_newer(layer, newest_opset_for(layer, release)):
             continue  # it is refused already
         try:
-            changes = changes_for(layer, release)
+            with in_place_of(layer.place):
+                changes = changes_for(layer, release)
         except NotLowered as error:
             message = f"OpenVINO {release_text(release)} reads this layer, but {error.reason}"
             refused.append(diagnose(NEWER_THAN_RUNTIME, message, layer.place, hint=error.hint))
@@ -94,7 +96,9 @@ def _declare_birth(layer: Layer, newest: int) -> None:
 
 def _put(graph: LayerGraph, old: Layer, tensors: Sequence[Port | None], taken: set[str]) -> Layer:
     """Replace a layer by the new layers of these tensors, and return the one that takes its name."""
-    found = [(before, _new(after)) for before, after in zip(old.outputs, tensors, strict=False) if after is not None]
+    pairs = zip(old.outputs, tensors, strict=False)
+    with in_place_of(old.place):
+        found = [(before, _new(after)) for before, after in pairs if after is not None]
     ports = [after for _, after in found]
     last = ports[0].layer
     _add_layers(graph, old, ports, taken, last)

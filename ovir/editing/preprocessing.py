@@ -7,13 +7,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+import ml_dtypes
 import numpy as np
 
 from ovir.building.creation import create_layer
 from ovir.core.arrays import Array
-from ovir.core.element_types import ElementType
+from ovir.core.element_types import ElementType, converted_values, not_a_value, value_range
 from ovir.core.shapes import UNKNOWN, Dimension, PartialShape, as_shape
 from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.diagnostic import in_place_of
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.wording import plural
 from ovir.editing.keys import refuse
@@ -123,7 +125,8 @@ class _Steps:
         last: LayerOrPort = self._port
         for step, kind, version, others, attributes in self._operations():
             name = free_name(f"{self._port.layer.name}/{step}", taken)
-            last = create_layer(kind, [last, *others], attributes, version=version, name=name)
+            with in_place_of(self._port.layer.place):
+                last = create_layer(kind, [last, *others], attributes, version=version, name=name)
         return last
 
     def _operations(self) -> Iterator[tuple[str, str, str, list[Array], dict[str, Any]]]:
@@ -145,9 +148,12 @@ class _Steps:
             axis = self._axis("C")
             order = list(range(self._static(axis)))[::-1]
             yield "reverse_channels", "Gather", "opset8", [np.array(order), np.array(axis)], {}
-        for step, kind, factors in (("mean", "Subtract", wanted.mean), ("scale", "Divide", wanted.scale)):
-            if factors is not None:
-                yield step, kind, "opset1", [self._factors(factors, step)], {}
+        steps = ("mean", "Subtract", wanted.mean), ("scale", "Divide", wanted.scale)
+        factors = {step: self._factors(given, step) for step, _, given in steps if given is not None}
+        self._require_finite(factors.get("mean", np.zeros(())), factors.get("scale", np.ones(())))
+        for step, kind, _ in steps:
+            if step in factors:
+                yield step, kind, "opset1", [factors[step]], {}
 
     def _factors(self, given: Factors, name: str) -> Array:
         """Return one number, or one for each channel, as an array that broadcasts with the input."""
@@ -159,16 +165,42 @@ class _Steps:
             self._refuse(f"{name} must be one finite number, or one for each channel, got {given!r}")
         if name == "scale" and not numbers.all():
             self._refuse(f"scale must not contain zeros, because it is a divisor: {given!r}")
-        dtype = self._target.element_type.to_dtype()
+        held = self._held(numbers, name)
         if numbers.size == 1:
-            return numbers.reshape(()).astype(dtype)
+            return held.reshape(())
         axis = self._axis("C")
         channels = self._target.shape[axis]
         if channels.is_static and channels.get_length() != numbers.size:
             self._refuse(f"{name} has {numbers.size} numbers for {plural(channels.get_length(), 'channel')}")
         shape = [1] * len(self._own_layout)
         shape[axis] = numbers.size
-        return numbers.reshape(shape).astype(dtype)
+        return held.reshape(shape)
+
+    def _held(self, numbers: Array, name: str) -> Array:
+        """Return numbers in the type that the model takes, in which the layers compute; refuse those that become
+        infinite, and divisors so small that the type lacks digits or makes 0 of them."""
+        kind = self._target.element_type
+        hint = f"the model takes {kind} here, in which the new layers compute: normalize the values before a run"
+        held, lost = converted_values(numbers, kind)
+        if lost.any():
+            self._refuse(f"{name}: {not_a_value(numbers[lost].flat[0], kind)}", hint)
+        least = float(ml_dtypes.finfo(kind.to_dtype()).smallest_normal)  # type: ignore[no-untyped-call]
+        if name == "scale" and (small := np.abs(numbers) < least).any():
+            number = numbers[small].flat[0]
+            self._refuse(f"scale: {number} is too small a divisor for {kind}, whose digits end at {least:.3g}", hint)
+        return held
+
+    def _require_finite(self, mean: Array, scale: Array) -> None:
+        """Refuse numbers with which the least or greatest value of images of 8 bits becomes infinite."""
+        given, kind = self._element_type, self._target.element_type
+        if not given.is_integral or given.bits > 8:
+            return
+        for value in value_range(given):
+            results = (value - mean.astype(np.float64)) / scale.astype(np.float64)
+            _, lost = converted_values(results, kind)
+            if lost.any():
+                wrong = not_a_value(f"{results[lost].flat[0]:g}", kind)
+                self._refuse(f"with this mean and scale, {value} becomes a number that is too large: {wrong}")
 
     # ----- layouts
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 
 from ovir.building.creation import create_layer
+from ovir.diagnostics.diagnostic import in_place_of
 from ovir.editing.constant_edits import fold_constants, remove_unread
 from ovir.editing.inlining import Tensors, initial_state, known_branch, known_iteration
 from ovir.editing.layer_edits import NewLayers, feeds_result
@@ -104,7 +105,8 @@ def _is_input(port: Port) -> bool:
 def _copied(port: Port) -> Port:
     """Return a tensor that equals another one, of a new layer after it."""
     graph = owner_of(port.layer)
-    new = create_layer("Convert", [port], {"destination_type": port.element_type}, version="opset1")
+    with in_place_of(port.layer.place):
+        new = create_layer("Convert", [port], {"destination_type": port.element_type}, version="opset1")
     return graph.add_layer(new, NewLayers(graph, new).include([])).outputs[0]
 
 

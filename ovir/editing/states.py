@@ -14,6 +14,7 @@ import numpy as np
 
 from ovir.building.creation import create_layer, new_operation, new_parameter, new_result
 from ovir.core.element_types import string
+from ovir.diagnostics.diagnostic import in_place_of
 from ovir.diagnostics.wording import plural
 from ovir.editing.constant_edits import remove_unread
 from ovir.editing.keys import refuse
@@ -86,7 +87,8 @@ def expose_states(model: LayerGraph) -> dict[str, StatePorts]:
             past, begins = wanted[variable][0], _begins(readers[variable][0])
             layers -= {layer.name for layer in readers[variable]}
             tensors -= {name for layer in readers[variable] for name in layer.outputs[0].own_names}
-            new = new_parameter(model.next_id, take_name(past, layers), readers[variable][0].outputs[0].type)
+            with in_place_of(readers[variable][0].place):
+                new = new_parameter(model.next_id, take_name(past, layers), readers[variable][0].outputs[0].type)
             (port,) = model.add_layer(new).outputs
             for layer in readers[variable]:
                 for reader in layer.outputs[0].readers:
@@ -186,7 +188,16 @@ def inputs_to_states(model: LayerGraph, pairs: Mapping[str, str] | None, verify:
             states[variable] = name, next_name
             free = [port for port in model.inputs if port not in {pair[0] for pair in found}]
             edit.layers += _make_state(model, variable, past, result, free)
+        begin = edit.layers[0].inputs[0].source if edit.layers[0].inputs else None
+        if len(found) == 1 and begin is not None and begin.shape.is_dynamic:
+            edit.notes.append(_NOT_COMPILED)
     return edit
+
+
+_NOT_COMPILED = (
+    "OpenVINO's CPU device may not compile this ('Invalid graph status'): the only state begins with a size that is "
+    "computed from an input; give the inputs an exact number of items before"
+)
 
 
 def _usual_pairs(model: LayerGraph) -> Iterator[tuple[str, str]]:
@@ -206,8 +217,9 @@ def _make_state(model: LayerGraph, variable: str, past: Port, result: Port, othe
             f"the input is {tensor}, and the output {source.type}: a state has one type and a known rank", past.layer
         )
     attributes = {"variable_id": variable, "variable_type": tensor.element_type, "variable_shape": tensor.shape}
-    begins = [] if tensor.element_type == string else [_zeros(past, others)]
-    reader = create_layer("ReadValue", begins, attributes, version="opset6")
+    with in_place_of(past.layer.place):
+        begins = [] if tensor.element_type == string else [_zeros(past, others)]
+        reader = create_layer("ReadValue", begins, attributes, version="opset6")
     model.add_layer(reader, NewLayers(model, reader).include([]))
     reader.outputs[0].own_names = past.own_names
     model.move_readers(past, reader.outputs[0])
@@ -216,7 +228,8 @@ def _make_state(model: LayerGraph, variable: str, past: Port, result: Port, othe
     source.own_names |= result.own_names
     model.remove_layer(past.layer)
     model.remove_layer(result.layer)
-    assign = new_operation(model.next_id, f"Assign_{model.next_id}", "Assign", 1, 6, variable_id=variable)
+    with in_place_of(result.layer.place):
+        assign = new_operation(model.next_id, f"Assign_{model.next_id}", "Assign", 1, 6, variable_id=variable)
     return [reader, model.add_layer(assign, [source])]
 
 

@@ -196,6 +196,8 @@ class _LayersExporter:
         exporter = exporter_of(type(operator))
         if exporter is None:
             raise NotExportable(why_not_exported(type(operator)), hint=_ENGINE_HINT)
+        if layer.outputs and all(map(_is_empty, layer.outputs)):  # onnxruntime refuses some nodes that make them
+            return [self._nothing(port) for port in layer.outputs]
         if exporter.export is None:
             return self._exported_parts(layer, operator.opset)
         sources = [port.source for port in layer.inputs]
@@ -264,6 +266,11 @@ class _LayersExporter:
         if all(is_known_size(port) for port in part.outputs):
             return [self.graph.constant(port.type.constant, port.element_type) for port in part.outputs]
         return self._exported(part)
+
+    def _nothing(self, port: Port) -> Tensor:
+        """Return a constant without elements for an output that has none."""
+        empty = np.empty(port.shape.to_tuple(), port.element_type.to_dtype())
+        return self.graph.constant(empty, port.element_type)
 
     def tensor(self, port: Port) -> Tensor:
         """Return the tensor of an output; sizes that inference knows need not be computed in the graph."""
@@ -408,6 +415,11 @@ def _name(port: Port) -> str:
 def is_known_size(port: Port) -> bool:
     """Return whether inference knows an integer output, such as a shape; it then becomes a constant."""
     return port.element_type.is_integral and port.type.may_have_value and port.type.constant is not None
+
+
+def _is_empty(port: Port) -> bool:
+    """Return whether an output is known to have no elements."""
+    return port.shape.is_static and 0 in port.shape.to_tuple() and not port.element_type.is_dynamic
 
 
 def _flat(rt_info: RtInfo) -> dict[str, str]:

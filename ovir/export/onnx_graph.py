@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cache, partial, reduce
 from typing import Any, NoReturn
 
-import ml_dtypes
 import numpy as np
 import onnx
 import onnx_ir as ir
@@ -446,9 +445,11 @@ class Graph:
     def saturated(self, data: Tensor, element_type: ElementType) -> Tensor:
         """Return numbers of a wider type clipped to the range of an integer type, and converted to it."""
         low, high = integer_range(element_type.to_dtype())
-        if element_type.bits == 64:  # NumPy would round 2^63 - 1 to 2^63
-            return self.cast(data, element_type)
-        return self.cast(self.Clip(data, low, high), element_type)
+        if element_type.bits < 64 or not data.element_type.is_real:
+            return self.cast(self.Clip(data, low, high) if element_type.bits < 64 else data, element_type)
+        inside = self.cast(self.Max(data, low), element_type)
+        # The greatest integer of 64 bits is no real number.
+        return self.Where(self.GreaterOrEqual(data, high + 1), self.number(high, element_type), inside)
 
     def wrapped(self, data: Tensor, element_type: ElementType) -> Tensor:
         """Return the low bits of integers, as many as their type has, where a wider type holds its elements."""
@@ -466,9 +467,10 @@ class Graph:
 
     def rounded_away(self, data: Tensor) -> Tensor:
         """Return real numbers rounded to the nearest integer, and halves away from 0."""
-        # Adding 0.5 itself would round its predecessor up to 1.
-        half = 0.5 - float(ml_dtypes.finfo(data.element_type.to_dtype()).eps) / 4  # type: ignore[no-untyped-call]
-        return self.Mul(self.Sign(data), self.Floor(self.Add(self.Abs(data), half)))
+        # onnxruntime computes f16 in f32, so the predecessor of 0.5 must be the one of the type that is computed in.
+        wide = self.cast(data, data.real_type)
+        half = np.nextafter(wide.element_type.to_dtype().type(0.5), 0)  # 0.5 would round its predecessor up to 1
+        return self.cast(self.Mul(self.Sign(wide), self.Floor(self.Add(self.Abs(wide), half))), data.element_type)
 
     def aligned(self, op: ElementwiseBase, a: Tensor, b: Tensor) -> Tensor:
         """Return ``b`` in a shape that ONNX broadcasts to the shape of ``a``, by the mode of the operation."""

@@ -56,10 +56,17 @@ Spoil = Callable[[Make, type[Operator], np.random.Generator], None]
 
 
 def make_case(
-    seed: int, *, extreme: bool = False, ties: bool = False, spoil: Spoil | None = None, make: type[Make] = Make
+    seed: int,
+    *,
+    extreme: bool = False,
+    ties: bool = False,
+    small: bool = False,
+    spoil: Spoil | None = None,
+    make: type[Make] = Make,
 ) -> Case:
     """Return the model of a seed; if ``extreme``, with real numbers that integers do not hold among its inputs; if
-    ``ties``, with real numbers that are multiples of a half, of which many are equal.
+    ``ties``, with real numbers that are multiples of a half, of which many are equal; if ``small``, with sizes of 0 and
+    1 among those that are drawn.
 
     ``make`` draws inputs and attributes. ``spoil`` changes a share of the models, all others are legal.
     """
@@ -71,7 +78,7 @@ def make_case(
     assert cls is not None
     legal = rng.random() < _LEGAL or spoil is None
     for _ in range(_ATTEMPTS):
-        made = make(kind, rng, opset)
+        made = make(kind, rng, opset, is_small=small)
         if draw(made, cls, values) or not legal:
             break
     if extreme:
@@ -81,7 +88,7 @@ def make_case(
     if not legal and spoil is not None:
         for _ in range(rng.choice((1, 1, 2))):
             spoil(made, cls, values)
-    return _written(made)
+    return written(made)
 
 
 def draw(made: Make, cls: type[Operator], values: np.random.Generator) -> bool:
@@ -198,7 +205,8 @@ def _declared(rng: random.Random, shape: tuple[int, ...]) -> str:
     return ",".join(dims)
 
 
-def _written(made: Make) -> Case:
+def written(made: Make) -> Case:
+    """Return the model of an operation whose inputs and attributes are drawn."""
     kind, rng, net = made.kind, made.rng, Net()
     feeds: list[Array] = []
     constants: list[Array] = []

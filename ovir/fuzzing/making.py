@@ -51,6 +51,8 @@ class Make:
     sizes: dict[str, int] = field(default_factory=dict)
     outputs: int = 1
     """The number of outputs, which inference knows when all inputs are drawn."""
+    is_small: bool = False
+    """Whether most sizes are 0 or 1."""
     bodies: str = ""
     """The text of bodies and port maps for operations that have them."""
     _types: dict[str, str] = field(default_factory=dict)
@@ -75,6 +77,8 @@ class Make:
         return [axis - rank if self.chance(0.3) else axis for axis in self.rng.sample(range(rank), count)]
 
     def size(self) -> int:
+        if self.is_small:
+            return self.rng.choices((0, 1, 2, 3), (1, 4, 2, 1))[0]
         return self.rng.choices((0, 1, 2, 3, 4, 5, 7, 11, 17), (3, 14, 20, 18, 12, 10, 8, 4, 2))[0]
 
     def set(self, **sizes: int) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
 
@@ -60,6 +62,67 @@ def converted_codes(port: Port) -> Layer | None:
         return None
     codes = layer.inputs[0].source
     return codes.layer if codes is not None and codes.layer.type == "Const" else None
+
+
+def deciding_constants(model: LayerGraph) -> set[Layer]:
+    """Return the constants of real numbers, in a model and its bodies, that decide about other values: those that
+    reach, unchanged or through layers computed from constants alone, a layer whose results jump where an input changes
+    a little.
+
+    Such layers round real numbers, or compute integers or booleans from them.
+    """
+    fixed = {layer for part in model.graphs() for layer in all_constant_layers(part)}
+    pending = [
+        port
+        for layer in model.walk()
+        if (op := layer.operator) is not None and _jumps(layer)
+        for port in op.with_elements_read(layer.inputs)
+    ]
+    found: set[Layer] = set()
+    while pending:
+        source = pending.pop().source
+        if source is None or source.layer in found or not source.element_type.is_real:
+            continue
+        layer = source.layer
+        found.add(layer)
+        pending += [port for index, port in enumerate(layer.inputs) if layer in fixed or _passes(layer, index)]
+        pending += _through_bodies(source)
+    return {layer for layer in found if layer.type == "Const"}
+
+
+def _through_bodies(port: Port) -> Iterator[Port]:
+    """Yield what a tensor is outside of its body, if it is a parameter of one, or inside, if a layer has bodies."""
+    layer = port.layer
+    for key, body in layer.bodies.items():
+        wiring = layer.operator.wiring.get(key) if layer.operator is not None else None
+        for output in wiring.outputs if wiring is not None else ():
+            if output.external == port.index:
+                yield body.outputs[output.result]
+    holder = layer.owner.holder if layer.type == "Parameter" and isinstance(layer.owner, LayerGraph) else None
+    if holder is None or holder.operator is None:
+        return
+    for key, body in holder.bodies.items():
+        wiring = holder.operator.wiring.get(key) if body is layer.owner else None
+        for entry in wiring.inputs if wiring is not None else ():
+            if entry.external >= 0 and body.inputs[entry.parameter] is port:
+                yield holder.inputs[entry.external]
+
+
+def _jumps(layer: Layer) -> bool:
+    """Return whether results of a layer jump where a real number that it reads changes a little."""
+    op = layer.operator
+    if op is None or layer.bodies:
+        return False
+    return op.steps or any(not port.element_type.is_real for port in layer.outputs)
+
+
+def _passes(layer: Layer, index: int) -> bool:
+    """Return whether a layer only moves the elements of an input, perhaps into another type."""
+    op = layer.operator
+    if op is None:
+        return False
+    passed = (*op.moves_elements, *op.forwards_values)
+    return index in passed or -1 in passed or (index == 0 and (op.converts or op.rearranges))  # -1 stands for all
 
 
 def exact_layers(model: LayerGraph) -> set[Layer]:

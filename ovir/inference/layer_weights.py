@@ -254,7 +254,7 @@ def codes_of(output: Port) -> Codes | None:
     op = port.layer.operator
     if not isinstance(op, Const) or op.element_type not in (i4, u4, i8, u8):
         return None
-    if port.shape != grouped or grouped.rank not in (2, 3) or output.shape.rank != 2:
+    if port.shape != grouped or grouped.rank not in (2, 3) or output.shape.rank != 2 or 0 in grouped.to_tuple():
         return None
     rows, *middle, size = grouped.to_tuple()
     groups = prod(middle)

@@ -11,7 +11,6 @@ from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import Diagnostics, InputError, ModelError
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port, ReadOnlyDict
-from ovir.inference.differences import about_other_shapes
 from ovir.inference.engines import ComparingEngine
 from ovir.ops.base.operator import Operator
 from ovir.ops.infrastructure import Parameter
@@ -25,13 +24,6 @@ def infer_shapes(model: LayerGraph) -> None:
     model.prepare_change()
     with without_garbage_collection():
         model.inference_diagnostics = infer_model(model)
-
-
-def reshape_undeclared(model: LayerGraph, shapes: Mapping[Any, ShapeLike]) -> None:
-    """Give inputs other shapes; the types that the file declares are not compared with these."""
-    earlier = model.inference_diagnostics
-    reshape(model, shapes)
-    model.inference_diagnostics = about_other_shapes(earlier, model.inference_diagnostics)
 
 
 def infer_model(model: LayerGraph) -> list[Diagnostic]:

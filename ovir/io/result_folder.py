@@ -136,11 +136,11 @@ class Manifest:
     def append(self, row: Row) -> None:
         """Write a row, which outlives this process when this returns, and a loss of power ``_SYNC`` seconds later;
         raise WriteError if it cannot be written. Threads may call this."""
-        text = json.dumps({key: value for key, value in asdict(row).items() if value is not None})
+        line = _line_of(row)
         with self._lock, writing(self.path, hint=CONTINUES):
             before = os.fstat(self._file).st_size
             try:
-                _write_all(self._file, f"{text}\n".encode())
+                _write_all(self._file, line.encode())
                 if monotonic() - self._synced > _SYNC:
                     os.fsync(self._file)
                     self._synced = monotonic()
@@ -149,6 +149,23 @@ class Manifest:
                 raise
             self.rows[row.input] = row
 
+    def is_there(self) -> bool:
+        """Return whether the file still has its name."""
+        try:
+            return os.path.samestat(os.stat(self.path), os.fstat(self._file))
+        except OSError:
+            return False
+
+    def restore(self) -> bool:
+        """Write the manifest once more if nothing has its name; return whether there is one."""
+        with self._lock, suppress(OSError):
+            if not os.path.lexists(self.path):
+                rows = [_line_of(row) for row in self.rows.values()]
+                with replaced_file(self.path, DOING) as file:
+                    file.write("".join([_head_line(self.head), *rows]).encode())
+                return True
+        return os.path.exists(self.path)
+
     def close(self) -> None:
         """Release the file, and with it the lock; raise WriteError if the last rows cannot be written."""
         try:
@@ -156,6 +173,10 @@ class Manifest:
                 os.fsync(self._file)
         finally:
             os.close(self._file)
+
+
+def _line_of(row: Row) -> str:
+    return json.dumps({key: value for key, value in asdict(row).items() if value is not None}) + "\n"
 
 
 _HEAD_BEGINS = b'{"ovir_manifest"'
@@ -281,12 +302,14 @@ class ResultFolder:
             with writing(path):
                 os.makedirs(path, exist_ok=True)
             self.manifest = Manifest(manifest, head, is_new=True)
+            self._state = os.stat(path)
             return
         self._require_inside(manifest)
         if not resume:
             hint = "--resume continues that run; give another folder for new results"
             raise InputError.usage("the folder has results of an earlier run", Place(path), hint=hint)
         self.manifest = Manifest(manifest, head)
+        self._state = os.stat(path)
         try:
             self._require_same(os.path.abspath(model), options)
             _remove_leftovers(path)
@@ -354,7 +377,31 @@ class ResultFolder:
         rows = (self.manifest.rows.get(file.name) for file in inputs)
         return [row for row in rows if row is not None and row.status == "failed"]
 
+    def missing(self, inputs: Sequence[InputFile]) -> list[Row]:
+        """Return the rows of the inputs whose results have been removed since they were written."""
+        rows = (self.manifest.rows.get(file.name) for file in inputs)
+        done = (row for row in rows if row is not None and row.status == "done")
+        return [row for row in done if row.result is None or not os.path.isfile(self._path(row.result))]
+
     # ----- what has been done
+
+    def require_there(self) -> None:
+        """Raise WriteError if the folder or its manifest was removed or replaced since it was opened.
+
+        If the folder itself is left, it gets a manifest again, so that the next run can continue with what is there.
+        """
+        if self.manifest.is_there():
+            return
+        try:
+            is_same = os.path.samestat(os.stat(self.path), self._state)
+        except OSError:
+            is_same = False
+        what = "the manifest" if is_same else "the folder of the results"
+        message = f"cannot {DOING}: {what} was removed or replaced by another while the run went on"
+        hint = "run the command again, with a new folder"
+        if is_same and self.manifest.restore():
+            hint = "--resume continues with the results that are left"
+        raise WriteError(diagnose(UNWRITABLE, message, Place(self.manifest.path if is_same else self.path), hint=hint))
 
     def keep(self, file: InputFile, arrays: Mapping[str, Array], seconds: float) -> None:
         """Write the result of an input, and then its row; raise WriteError if they cannot be written.
@@ -363,13 +410,18 @@ class ResultFolder:
         """
         result = result_name(file.name)
         path = self._path(result)
-        with writing(path, hint=CONTINUES):
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-        with replaced_file(path, DOING, hint=CONTINUES) as opened:
-            write_npz(opened, arrays)
-            opened.flush()
-            os.fsync(opened.fileno())
-            digest = checksum(opened.name)
+        self.require_there()
+        try:
+            with writing(path, hint=CONTINUES):
+                _make_folders(self.path, result)
+            with replaced_file(path, DOING, hint=CONTINUES) as opened:
+                write_npz(opened, arrays)
+                opened.flush()
+                os.fsync(opened.fileno())
+                digest = checksum(opened.name)
+        except WriteError:
+            self.require_there()  # a better reason, if there is one
+            raise
         self._append(file, "done", seconds=round(seconds, 6), result=result, sha256=digest)
 
     def fail(self, file: InputFile, error: str) -> None:
@@ -383,6 +435,7 @@ class ResultFolder:
     def _append(self, file: InputFile, status: str, **what: Any) -> None:
         now = datetime.now(UTC).isoformat(timespec="seconds")
         source = self._sources.get(file.name) or _source(file.path)
+        self.require_there()
         self.manifest.append(Row(file.name, status, now, source, self._fingerprint, **what))
 
 
@@ -397,6 +450,16 @@ def result_name(name: str) -> str:
         name = f"{stem}~{hashlib.sha256(name.encode(errors='surrogatepass')).hexdigest()[:16]}{ending}"
     stem, ending = posixpath.splitext(name)
     return name if ending == ".npz" and not stem.lower().endswith(ENDINGS) else f"{name}.npz"
+
+
+def _make_folders(root: str, result: str) -> None:
+    """Make the folders in which a result lies, but not the root: if that was removed, it must not come back without
+    its manifest."""
+    folder = root
+    for name in result.split("/")[:-1]:
+        folder = os.path.join(folder, name)
+        with suppress(FileExistsError):
+            os.mkdir(folder)
 
 
 def checksum(path: str) -> str | None:

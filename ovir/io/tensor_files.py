@@ -13,7 +13,7 @@ from typing import IO, Any, BinaryIO, NamedTuple, Self
 
 import numpy as np
 
-from ovir.core.arrays import Array
+from ovir.core.arrays import Array, listed_array
 from ovir.core.element_types import ElementType, bf16, f4e2m1, f8e4m3, f8e5m2, f8e8m0, i4, string, u2, u4
 from ovir.core.reading import open_regular, read_text
 from ovir.core.shapes import PartialShape
@@ -211,7 +211,7 @@ def _encoded(key: str, array: Array) -> tuple[str, Array]:
     for name, element_type in RAW_TYPES.items():
         if array.dtype == element_type.dtype:
             unsigned = np.uint16 if array.dtype.itemsize == 2 else np.uint8
-            return f"{key}__{name}", np.ascontiguousarray(array).view(unsigned)
+            return f"{key}__{name}", _viewed(array, np.dtype(unsigned))
     return key, array
 
 
@@ -223,7 +223,12 @@ def _decoded(key: str, array: Array) -> tuple[str, Array]:
     dtype = element_type.to_dtype()
     if array.dtype.itemsize != dtype.itemsize:
         return key, array
-    return name, np.ascontiguousarray(array).view(dtype).reshape(array.shape)
+    return name, _viewed(array, dtype)
+
+
+def _viewed(array: Array, dtype: np.dtype[Any]) -> Array:
+    """Return the bits of an array as another dtype of the same size, in C order."""
+    return np.ascontiguousarray(array).view(dtype).reshape(array.shape)  # which has rank 1 or more in between
 
 
 def _safe(name: str) -> str:
@@ -342,14 +347,7 @@ def _array(values: Any, element_type: ElementType) -> Array:
             raise ValueError("the text is not UTF-8") from None
         except ValueError:
             raise ValueError("the lists have different lengths") from None
-    try:
-        array = np.array(values)
-    except ValueError:
-        raise ValueError("the lists have different lengths") from None
-    except OverflowError:
-        raise ValueError("a value is beyond the 64-bit integers") from None
-    if array.dtype == object:
-        raise ValueError("a value is beyond the 64-bit integers")
+    array = listed_array(values, element_type)
     return array.astype(np.float32) if array.dtype == np.float64 and element_type.is_dynamic else array
 
 

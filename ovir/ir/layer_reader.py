@@ -29,6 +29,16 @@ from ovir.ops.infrastructure import Const, Parameter
 ALWAYS_KNOWN = {"PrimitivesPriority", "alt_width", "execution_order", "originalLayersNames"}
 """Attributes that any operation may have. They control how it is executed, not what it computes."""
 
+_LEFTOVERS = {
+    "PriorBoxClustered": {"flip", "img_h", "img_size", "img_w"},
+    "PriorBox": {"img_h", "img_size", "img_w", "step_h", "step_w"},
+    "Convolution": {"output_padding"},
+    "GroupConvolution": {"output_padding"},
+    "BinaryConvolution": {"output_padding"},
+    "Pad": {"pad_value"},
+}
+"""Attributes that the Model Optimizer wrote although the operations, by type, have none of these names."""
+
 
 def misspelled_attributes(cls: type[Operator], given: Mapping[str, object]) -> list[tuple[Attribute, str]]:
     """Return attributes that the specification requires, each with the unknown attribute that may be a misspelling
@@ -36,7 +46,8 @@ def misspelled_attributes(cls: type[Operator], given: Mapping[str, object]) -> l
     missing = [spec for spec in cls.attributes.values() if spec.specified and spec.name not in given]
     if not missing:
         return []
-    unknown = [name for name in given if name not in cls.attributes and name not in ALWAYS_KNOWN]
+    known = {*cls.attributes, *ALWAYS_KNOWN, *_LEFTOVERS.get(cls.type, ())}
+    unknown = [name for name in given if name not in known]
     found = []
     for spec in missing:
         if (misspelled := closest(spec.name, unknown)) is not None:
@@ -354,7 +365,11 @@ class LayerReader(ElementReader):
     def _unknown_attribute(self, name: str, cls: type[Operator], layer: Layer) -> None:
         version = f"opset{cls.opset}" if cls.opset else layer.version
         message = f"{cls.type} of {version} has no attribute '{name}'; it is ignored"
-        hint = did_you_mean(name, cls.attributes) or other_version(name, cls)
+        if name in _LEFTOVERS.get(cls.type, ()):
+            hint: str | None = "the Model Optimizer wrote it into old files; it has no effect"
+        else:
+            absent = [known for known in cls.attributes if known not in layer.attributes]  # what is given was not meant
+            hint = did_you_mean(name, absent) or other_version(name, cls)
         self.diagnostics.report(codes.UNKNOWN_ATTRIBUTE, message, layer.data_place, hint)
 
     def _constant(self, op: Const, layer: Layer) -> None:

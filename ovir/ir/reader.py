@@ -6,12 +6,13 @@ diagnostics are collected; ``read_model`` raises the errors among them.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from lxml import etree
 
-from ovir.core.shapes import UINT64, parse_integer
+from ovir.core.shapes import UINT64, ShapeLike, parse_integer
 from ovir.diagnostics import codes
 from ovir.diagnostics.codes import CODES
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
@@ -20,7 +21,8 @@ from ovir.diagnostics.wording import exact_size_text
 from ovir.graph.connections import MAX_DEPTH
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
-from ovir.inference.models import infer_into
+from ovir.inference.differences import about_other_shapes
+from ovir.inference.models import infer_into, reshaped_parameters, set_parameters
 from ovir.ir.edges import EdgeReader, Gaps
 from ovir.ir.elements import ElementReader, line_of, read_model_info, tag_of
 from ovir.ir.extensions import missing_extensions
@@ -35,8 +37,18 @@ from ovir.system.python_runtime import without_garbage_collection
 G = TypeVar("G", bound=LayerGraph)
 
 
-def read(source: Source, weights: Any, kind: type[G], *, legacy_io: bool = False) -> G:
-    """Read an IR file as a graph of a class, and infer it; see ``ovir.read_model``."""
+def read(
+    source: Source,
+    weights: Any,
+    kind: type[G],
+    *,
+    shapes: Mapping[Any, ShapeLike] | ShapeLike | Callable[[G], Mapping[Any, ShapeLike]] | None = None,
+    legacy_io: bool = False,
+) -> G:
+    """Read an IR file as a graph of a class, and infer it; see ``ovir.read_model``.
+
+    ``shapes`` may be a function of the graph before it is inferred.
+    """
     diagnostics = Diagnostics()
     with without_garbage_collection():
         document = load(source, weights, kind, diagnostics)
@@ -44,6 +56,9 @@ def read(source: Source, weights: Any, kind: type[G], *, legacy_io: bool = False
             diagnostics.raise_errors(ReadError)
         assert document is not None
         result = document.model
+        if shapes is not None:
+            diagnostics.raise_errors()
+            set_parameters(reshaped_parameters(result, shapes(result) if callable(shapes) else shapes))
         found = infer_into(result, diagnostics, trust_declared=bool(diagnostics.fatal))
         if result.version == 10:
             from ovir.ir.legacy import apply_legacy_io, check_names
@@ -58,7 +73,7 @@ def read(source: Source, weights: Any, kind: type[G], *, legacy_io: bool = False
         if len(error.diagnostics) > 1 and not legacy_io:
             error.add_note("  hint: `ovir check` reports every fault of the file, with what follows from it")
         raise
-    result.inference_diagnostics = found
+    result.inference_diagnostics = found if shapes is None else about_other_shapes((), found)
     from_inference = set(found)
     result.read_diagnostics = [d for d in diagnostics.non_fatal if d not in from_inference]
     return result

@@ -45,6 +45,18 @@ class FileVersion(NamedTuple):
         """Return whether another machine that finds the other file there has the same bytes."""
         return other is not None and self[:3] == other[:3]
 
+    def overwritten(self) -> str | None:
+        """Return how this very file was changed since it was opened; None if it was not, or was removed or replaced."""
+        try:
+            state = os.stat(self.path)
+        except OSError:
+            return None
+        if state.st_ino != self.inode or (state.st_size, state.st_mtime_ns) == (self.size, self.modified):
+            return None
+        if state.st_size == self.size:
+            return f"its {self.size:,} bytes were written again"
+        return f"it had {self.size:,} bytes, and now has {state.st_size:,}"
+
     def copy_to(self, target: BinaryIO) -> bool:
         """Let the system copy the file to the beginning of an open one, which may then share its blocks on the disk.
 
@@ -99,17 +111,22 @@ class WeightBytes:
 
     @classmethod
     def of(cls, buffer: Any) -> WeightBytes:
-        """Return weights that are in memory: any object with the buffer protocol, InputError for anything else."""
+        """Return weights that are in memory: an object with the buffer protocol or ``__array__``, or a tensor of
+        OpenVINO, which has an array as ``data``; InputError for anything else."""
         refuse_path_as_bytes(buffer)
+        data = getattr(buffer, "data", None)
+        given: Any = data if isinstance(data, np.ndarray) else buffer
         try:
-            view = memoryview(buffer)
+            array = np.asarray(given if hasattr(given, "__array__") else memoryview(given))
         except (TypeError, ValueError):
+            array = np.empty(0, object)
+        if array.dtype.hasobject:
             message = f"weights must be a path or a buffer (bytes or an array of u8), got {type(buffer).__name__}"
-            raise InputError.usage(message) from None
-        if not view.c_contiguous:
+            raise InputError.usage(message)
+        if not array.flags.c_contiguous:
             hint = "copy it with numpy.ascontiguousarray(array)"
             raise InputError.usage("the array given as weights must be contiguous in memory", hint=hint)
-        return cls(np.frombuffer(buffer, np.uint8) if view.nbytes else np.empty(0, np.uint8), "weights")
+        return cls(array.reshape(-1).view(np.uint8), "weights")
 
     @classmethod
     def none(cls, expected: str) -> WeightBytes:

@@ -129,11 +129,26 @@ def swapped(item: LayerOrPort, axis: int, last: int) -> LayerOrPort:
     return ops.transpose(item, order)
 
 
-def multiplied(item: LayerOrPort, axis: int, last: int, matrix: LayerOrPort) -> LayerOrPort:
-    """Return a tensor with an axis multiplied by a matrix [size, new size]; the number of the last axis is given."""
-    if axis == last - 1:
-        return ops.matmul(ops.transpose(matrix, [1, 0]), item, False, False)
-    return swapped(ops.matmul(swapped(item, axis, last), matrix, False, False), axis, last)
+def taps_of(starts: Layer, stops: Layer) -> tuple[Layer, Layer]:
+    """Return the elements of each window along an axis [count, longest], and which are counted: short windows repeat
+    their last element."""
+    longest = ops.reduce_max(ops.concat([ops.subtract(stops, starts), [1]], axis=0), [0])
+    reached, ends = ops.add(ops.unsqueeze(starts, [1]), below(longest)), ops.unsqueeze(stops, [1])
+    return ops.minimum(reached, ops.subtract(ends, [1])), ops.less(reached, ends)
+
+
+def sums(
+    item: LayerOrPort, axis: int, table: LayerOrPort, counted: LayerOrPort, weights: LayerOrPort | None = None
+) -> Layer:
+    """Return the sums of the elements along an axis whose positions are in each row of a table [count, most], as far as
+    they are counted, multiplied by weights. Others are not read: infinity times 0 is NaN."""
+    trailing = list(range(2, rank(item) - axis + 1))
+    taken = ops.gather(item, table, axis)
+    if weights is not None:
+        taken = ops.multiply(taken, ops.unsqueeze(weights, trailing) if trailing else weights)
+    mask = ops.unsqueeze(counted, trailing) if trailing else counted
+    taken = ops.select(mask, taken, scalar(0, tensor(item).element_type))
+    return ops.reduce_sum(taken, [axis + 1], keep_dims=False)
 
 
 def from_front(indices: Port, data: Port, axis: Port) -> LayerOrPort:

@@ -192,6 +192,7 @@ class RemainderBase(ArithmeticBase):
     """Base of Mod and FloorMod, whose bounds they share (below the divisor nothing changes)."""
 
     domains = by_input(b=Divisor("a"))
+    steps = True
 
     def compute(self, a: Array, b: Array) -> Array:
         if a.dtype.kind in "iu":

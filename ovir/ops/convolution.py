@@ -99,10 +99,13 @@ class ConvolutionBase(SlidingWindowBase):
         """Return the number of groups: the first dimension of the filters, or data's channels divided by a
         filter's."""
         groups = filters[0]
-        if not depth.is_static or not depth.length:
+        message = "data {} has {:channel}, but filters {} need {:group} of {}"
+        if not depth.is_static:
+            return groups
+        if not depth.length:
+            self.require(data[1].contains(0), message, data, data[1], filters, groups, 0)
             return groups
         counted = data[1].exact_div(depth.length)
-        message = "data {} has {:channel}, but filters {} need {:group} of {}"
         merged = None if counted is None else groups.merged_with(counted)
         return self.require_known(merged, message, data, data[1], filters, groups, depth.length)
 

@@ -294,6 +294,8 @@ class AdaptiveAvgPool(AdaptivePoolBase):
         return TensorType(data.element_type, self.pooled(data, output_shape))
 
     def run(self, data: Array, output_shape: Array) -> Array:
+        if 0 in output_shape:
+            return np.empty((*data.shape[:2], *output_shape), data.dtype)
         # The mean of a box is the mean over one axis after another.
         means = data.astype(compute_dtype(data.dtype))
         for axis, spans in enumerate(self.spans(data, output_shape), 2):
@@ -324,6 +326,9 @@ class AdaptiveMaxPool(AdaptivePoolBase):
 
     def run(self, data: Array, output_shape: Array) -> tuple[Array, Array]:
         spatial = data.shape[2:]
+        if 0 in output_shape:
+            shape = (*data.shape[:2], *output_shape)
+            return np.empty(shape, data.dtype), np.empty(shape, self.index_element_type.to_dtype())
         largest = data.astype(compute_dtype(data.dtype))
         places = np.broadcast_to(np.arange(prod(spatial)).reshape(spatial), data.shape)
         # The first of the largest of a box is in the first row that has one, so that the last axis is reduced first.

@@ -146,7 +146,7 @@ class Reshape(Operator):
                 self.require(shape.rank is None or i < shape.rank, _NOTHING_TO_COPY, i, shape)
                 copied.append(i)
                 dims.append(shape[i])
-            elif self.special_zero and wanted is not None and wanted.contains(0) and not wanted.symbol:
+            elif self.special_zero and wanted is not None and wanted.contains(0):
                 dims.append(self._copied_if_zero(wanted, shape, i))
             else:
                 dims.append(UNKNOWN if wanted is None else wanted)
@@ -165,8 +165,8 @@ class Reshape(Operator):
         return result
 
     def _copied_if_zero(self, wanted: Dimension, shape: PartialShape, index: int) -> Dimension:
-        """Return a dimension for a computed number, which copies that of data if it is 0. A number that equals a size
-        keeps its symbol: it is 0 only where a tensor is empty."""
+        """Return a dimension for a computed number, which copies that of data if it is 0. So the size of another tensor
+        loses its symbol."""
         if shape.rank is None:
             return UNKNOWN
         return wanted.union(shape[index]) if index < shape.rank else wanted

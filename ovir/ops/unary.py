@@ -72,6 +72,7 @@ class RoundingBase(ExactUnaryBase):
     """Base of rounding functions: integers stay as they are, and so do the known sizes in a converted shape."""
 
     moves_elements = (0,)
+    steps = True
 
     def compute(self, x: Array) -> Array:
         return super().compute(x) if x.dtype.kind == "f" else x.copy()
@@ -130,6 +131,7 @@ class Sign(ExactUnaryBase):
 
     function = np.sign
     monotone = (0,)
+    steps = True
     stays_in_type = True
 
 

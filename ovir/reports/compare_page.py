@@ -78,7 +78,7 @@ def _metrics(tensor: TensorDifference) -> Sequence[Cell]:
         f"{name} {one:,} ≠ {other:,}" for name, (one, other) in (("NaN", worst.nan), ("Inf", worst.inf)) if one != other
     ]
     numbers = (worst.max_abs, worst.rmse, worst.cosine, worst.sqnr_db, worst.beyond)
-    return (*numbers, worst.problem or ", ".join(lone))
+    return (*numbers, worst.problem or ", ".join(lone) or (worst.lone_text if worst.lone else ""))
 
 
 def _outputs(found: Comparison, page: Page, model: LayerGraph) -> Table:

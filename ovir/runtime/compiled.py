@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import cached_property
+from time import sleep
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, SupportsIndex
 from weakref import WeakSet, WeakValueDictionary
 
@@ -19,6 +21,7 @@ from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Port
 from ovir.inference.models import infer_for_call
+from ovir.ir.weights import FileVersion
 from ovir.runtime.decompression import types_kept_compressed
 from ovir.runtime.emulation import Emulation, emulation_of
 from ovir.runtime.executor import Executor
@@ -39,6 +42,7 @@ from ovir.runtime.planning import Folded, make_plan
 from ovir.runtime.results import Results, listed, output_keys
 from ovir.runtime.state import Variable, Variables
 from ovir.runtime.step_binder import Prepared
+from ovir.runtime.weight_files import weight_files
 from ovir.system.progress import stage
 from ovir.system.python_runtime import without_garbage_collection
 
@@ -65,6 +69,7 @@ class CompiledModel(PublicNames):
             "plan_for",
             "prepared",
             "recipe",
+            "weight_files",
             "with_own_state",
         ]
     )
@@ -139,8 +144,9 @@ class CompiledModel(PublicNames):
         """Return the plan in which the layers with the keys in ``keep`` are run as steps."""
         with self._lock:
             if self._plan is None:  # the model has changed since, and this is the plan of its copy
-                self._plan = self._make_plan(self.model)
-                self._last_tapped = frozenset(), self._plan
+                plan = self._make_plan(self.model)
+                self._last_tapped = frozenset(), plan
+                self._plan = plan
             missing = frozenset(keep) - self._plan.step_names
             if not missing:
                 return self._plan
@@ -192,8 +198,14 @@ class CompiledModel(PublicNames):
             infer_for_call(model, shapes, states)
             if not _keeps_promises(self.model, model):
                 return None
-            running = self.plan(keep).real_steps if watched or self.emulation is not None else ()
-            return self._make_plan(model, keep, self.model, running)
+            if self.emulation is not None:  # which rounds them, but folds in f32
+                return self._make_plan(model, keep, self.model, self.plan(keep).real_steps)
+            return self._make_plan(model, {*keep, *self.plan(keep).real_steps} if watched else keep, self.model)
+
+    @cached_property
+    def weight_files(self) -> frozenset[FileVersion]:
+        """Return the files of the weights, as they were when they were mapped."""
+        return weight_files(self.model)
 
     def before_change(self) -> None:
         """Replace the model by a copy of it, because it is about to be reshaped or edited, once no run is going on in
@@ -315,6 +327,12 @@ def _keeps_promises(model: LayerGraph, inferred: LayerGraph) -> bool:
     return all(a.shape.compatible(b.shape) for a, b in ports)
 
 
+Run = list[int]
+"""The thread that runs a request, or that changes its model; each run is another list."""
+_PATIENCE = 0.001
+"""Seconds between two looks at whether a run has ended."""
+
+
 class InferRequest(PublicNames):
     """An object that runs a compiled model and owns the buffers and the variables of ReadValue and Assign.
 
@@ -346,18 +364,19 @@ class InferRequest(PublicNames):
         self.compiled: CompiledModel = compiled
         """The compiled model that it runs."""
         self._variables = Variables()
-        self._busy = threading.Lock()
-        self._thread = 0
-        """The thread that runs the request; 0 between the runs."""
+        self._running: dict[str, Run] = {}
+        """The run that is going on, or the rest in which the model is changed, if there is one."""
         self._prepare()
 
     def _prepare(self) -> None:
         """Make the caches of executors for the model as it is now."""
         compiled = self.compiled
-        self._bindings = ExecutorCache(compiled, self._variables)
+        self._collect = InputCollector(compiled.model, compiled.input_index)
         self._watched: ExecutorCache | None = None
         """The executable plan with the listeners of the last run that had some."""
-        self._collect = InputCollector(compiled.model, compiled.input_index)
+        self._bindings = ExecutorCache(compiled, self._variables)
+        self._is_torn = False
+        """Whether an interrupt may have left the executors half made."""
 
     def infer(
         self,
@@ -376,41 +395,58 @@ class InferRequest(PublicNames):
 
         Raises InputError if an input does not match the model, and RunError if a layer fails.
         """
-        if not self._acquire():
-            message = "this request is running; create_infer_request() makes another for another thread"
-            raise InputError.usage(message, Place(self.compiled.model.path))
+        # An interrupt may occur anywhere. A lock, or a flag after it, might then stay set; that the dictionary has this
+        # very run says whether it has begun. If the inner block is interrupted where it ends, the outer one ends it.
+        run: Run = [threading.get_ident()]
         try:
-            return self._infer(inputs, taps, listeners, share_outputs)
-        except ListenerFailed as failed:
-            raise failed.error from None
+            try:
+                if not self._begin(run):
+                    message = "this request is running; create_infer_request() makes another for another thread"
+                    raise InputError.usage(message, Place(self.compiled.model.path))
+                return self._infer(inputs, taps, listeners, share_outputs)
+            except ListenerFailed as failed:
+                raise failed.error from None
+            except Exception:
+                raise
+            except BaseException:
+                self._is_torn = True
+                raise
+            finally:
+                self._end(run)
         finally:
-            self._thread = 0
-            self._busy.release()
+            self._end(run)
 
-    def _acquire(self) -> bool:
+    def _begin(self, run: Run) -> bool:
         """Begin a run; return whether no other is going on."""
-        acquired = self._busy.acquire(blocking=False)
-        if not acquired and self._thread != threading.get_ident():
+        found = self._running.setdefault("", run)
+        if found is not run and found[0] != run[0]:
             with self.compiled._changing:  # which may be what keeps the request from running
-                acquired = self._busy.acquire(blocking=False)
-        if acquired:
-            self._thread = threading.get_ident()
-        return acquired
+                found = self._running.setdefault("", run)
+        return found is run
+
+    def _end(self, run: Run) -> None:
+        """End a run, unless it has ended or never begun."""
+        if self._running.get("") is run:
+            self._variables.settle()
+            self._running.pop("", None)
 
     @contextmanager
     def at_rest(self) -> Iterator[None]:
-        """Keep other threads from running the request."""
-        if self._busy.locked() and self._thread == threading.get_ident():
-            yield  # a listener changes the model
-            return
-        with self._busy:
-            yield
+        """Keep other threads from running the request, once their run has ended."""
+        rest: Run = [threading.get_ident()]
+        try:
+            while (found := self._running.setdefault("", rest)) is not rest and found[0] != rest[0]:
+                sleep(_PATIENCE)
+            yield  # if the run is one of this thread, a listener changes the model
+        finally:
+            if self._running.get("") is rest:
+                self._running.pop("", None)
 
     def _infer(self, inputs: Feeds, taps: Sequence[str], listeners: Sequence[Listener], share_outputs: bool) -> Results:
         compiled = self.compiled
         if listeners:
             require_listeners(listeners)
-        if self._bindings.plan is not compiled.plan():
+        if self._is_torn or self._bindings.plan is not compiled.plan():
             self._prepare()
         arrays = self._collect(inputs)
         bindings = self._bindings
@@ -424,23 +460,20 @@ class InferRequest(PublicNames):
             bindings = self._bindings_for(listeners)
         reports = Reports(compiled.strict)
         executor: Executor | None = None
-        try:
-            with (
-                parallel.limit(compiled.threads),
-                reporting_to(
-                    lambda code, message, effect: reports.add(
-                        code, message, effect, executor.innermost if executor else None
-                    )
-                ),
-                np.errstate(all="ignore"),
-            ):
-                executor = bindings.executor_for(arrays)
-                outputs = executor.run(arrays, listeners, share=share_outputs)
-        except BaseException:
-            self._variables.roll_back()
-            raise
-        self._variables.commit()
-        return Results(compiled.outputs, compiled._keys, outputs, arrays_by_tap, reports.found)
+        with (
+            parallel.limit(compiled.threads),
+            reporting_to(
+                lambda code, message, effect: reports.add(
+                    code, message, effect, executor.innermost if executor else None
+                )
+            ),
+            np.errstate(all="ignore"),
+        ):
+            executor = bindings.executor_for(arrays)
+            outputs = executor.run(arrays, listeners, share=share_outputs)
+        results = Results(compiled.outputs, compiled._keys, outputs, arrays_by_tap, reports.found)
+        self._variables.has_succeeded = True
+        return results
 
     def _bindings_for(self, listeners: Sequence[Listener]) -> ExecutorCache:
         """Return the bindings for these listeners: those of other runs if they want no more steps and tensors."""
@@ -470,6 +503,6 @@ class InferRequest(PublicNames):
         raise InputError.usage("InferRequest objects cannot be pickled or copied", hint=hint)
 
     def __repr__(self) -> str:
-        state = "running" if self._busy.locked() else "idle"
+        state = "running" if self._running else "idle"
         variables = listed(self.compiled.plan().readers)
         return f"<InferRequest of {self.compiled.model.name!r}: {state}, variables: {variables}>"

@@ -114,7 +114,7 @@ class EmulatedSteps:
 
     A layer that is emulated reads rounded inputs and writes rounded outputs. Layers that only compute sizes are not
     emulated, nor are inputs that give sizes, and layers with bodies: the layers in the bodies are. Constants are folded
-    first and rounded where a layer reads them.
+    first and rounded where a layer or a Result reads them.
     """
 
     def __init__(self, model: LayerGraph, emulation: Emulation) -> None:
@@ -122,20 +122,14 @@ class EmulatedSteps:
         self._of_sizes = exact_layers(model) & _from_shapes(model)
         self._rounded: set[Port] = set()
         """The tensors that need no rounding any more."""
-        self._constants: set[Port] = set()
-        """Results of steps that would have been folded if nothing wanted to see them."""
-
-    def add_constant(self, layer: Layer) -> None:
-        """Record that a step depends on constants alone: it stays as it is, as if it were folded."""
-        self._constants.update(layer.outputs)
-
-    def is_constant(self, port: Port) -> bool:
-        """Return whether a tensor is the result of a step that depends on constants alone."""
-        return port in self._constants
 
     def covers(self, layer: Layer) -> bool:
         """Return whether a layer is emulated."""
         return not layer.bodies and layer not in self._of_sizes and self.emulation.covers(layer)
+
+    def rounds_result(self, source: Port) -> bool:
+        """Return whether an output of the model is rounded if it is the constant ``source``."""
+        return self.emulation.rounds_outputs and _is_wide(source) and self.covers(source.layer)
 
     def rounded_inputs(self, layer: Layer, op: Operator) -> list[int]:
         """Return the positions of the inputs that the layer reads rounded."""
@@ -148,7 +142,6 @@ class EmulatedSteps:
     def kernel(self, layer: Layer, op: Operator, positions: Sequence[int], kernel: Callable[..., Any]) -> Any:
         """Return a kernel that rounds the inputs at these positions, calls the given one, and rounds its outputs."""
         emulation = self.emulation
-        constants = [i for i in positions if layer.inputs[i].source in self._constants]
         may_write = op.pure and not op.views and bool(op.opset)
         if op.has_steps and emulation.rounds_steps:
             kernel = _in_steps(layer, op, emulation)
@@ -158,8 +151,7 @@ class EmulatedSteps:
             rounded = list(arguments)
             for index in positions:
                 if rounded[index].dtype in _WIDE_DTYPES:
-                    round_input = emulation.constant if index in constants else emulation.input
-                    rounded[index] = round_input(layer, index, rounded[index])
+                    rounded[index] = emulation.input(layer, index, rounded[index])
             result = kernel(*rounded, **keywords)
             if type(result) is tuple:
                 return tuple(finish(output, rounded) for output in result)

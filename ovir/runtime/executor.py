@@ -259,10 +259,11 @@ class Executor:
         """
         own: dict[int, Any] = dict(zip(self.plan.parameters, inputs, strict=True))
         own.update(self.plan.constants)
-        slots = {port: slot for slot, port in enumerate(self.plan.ports)}
+        ports = self.plan.ports
         try:
             self._begin(inputs, ())
             for step in self._steps(()):
+                slots = {ports[slot]: slot for slot in step.inputs}
                 sources = [port.source for port in step.layer.inputs if port.source is not None]
                 read = [own.get(slots.get(source, -1)) for source in sources]
                 for slot in step.outputs:
@@ -404,8 +405,8 @@ class Body:
         return [port.shape for port in model.outputs]
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
-        self.is_running = True
         try:
+            self.is_running = True
             if self._executor is None:
                 self._executor = self._make()
             return self._executor.run(arrays, self.listeners, share=True)

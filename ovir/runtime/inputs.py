@@ -8,8 +8,15 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ovir.core.arrays import Array, decoded_strings
-from ovir.core.element_types import ElementType, integers_outside, lost_numbers, nf4, value_range
+from ovir.core.arrays import Array, decoded_strings, listed_array
+from ovir.core.element_types import (
+    ElementType,
+    converted_values,
+    integers_outside,
+    nf4,
+    range_text,
+    shares_dtype,
+)
 from ovir.core.parallel import contiguous_copy
 from ovir.core.tensor_types import TensorType, type_name
 from ovir.diagnostics.codes import BAD_INPUT
@@ -32,7 +39,9 @@ class InputCollector:
         InputError."""
         self._model = model
         self._index_of = index_of
-        self._dtypes = [p.element_type.to_dtype() if not p.element_type.is_dynamic else None for p in model.inputs]
+        types = [port.element_type for port in model.inputs]
+        # The values of types that share their dtype with another one are checked in every call.
+        self._dtypes = [None if kind.is_dynamic or shares_dtype(kind) else kind.to_dtype() for kind in types]
         self._shapes: list[set[tuple[int, ...]]] = [set() for _ in model.inputs]
         self._positions: dict[Any, int] = {}
 
@@ -140,9 +149,9 @@ def _as_array(what: str, value: Any, element_type: ElementType, layer: Layer) ->
     if (masked := sys.modules.get("numpy.ma")) is not None and masked.is_masked(value):
         _fail(f"{what}: values of the array are masked", layer, "put values in their place, as with array.filled(0)")
     try:
-        array: Array = np.asarray(value)
+        array: Array = np.asarray(value) if hasattr(value, "__array__") else listed_array(value, element_type)
     except ValueError as error:
-        _fail(f"{what}: the value is not an array: {error}", layer, None)
+        _fail(f"{what}: {error}", layer, None)
     if not isinstance(value, np.ndarray):
         if array.dtype == object:
             _fail(f"{what}: a {type(value).__name__} is not an array of numbers or strings", layer, None)
@@ -163,6 +172,8 @@ def _as_type(what: str, array: Array, element_type: ElementType, layer: Layer) -
         return array
     dtype = element_type.to_dtype()
     if array.dtype == dtype:
+        if shares_dtype(element_type) and (lost := integers_outside(array, element_type)).any():
+            _refuse_lost(what, array, lost, element_type, layer)
         return array
     if element_type.kind == "string":
         if array.dtype.kind in "UT":
@@ -173,11 +184,7 @@ def _as_type(what: str, array: Array, element_type: ElementType, layer: Layer) -
         source = _kind(array.dtype)
         integers = source in ("signed", "unsigned", "boolean")
         if (integers and element_type.is_integral) or (element_type.is_real and (integers or source == "float")):
-            if integers and array.dtype.kind == "V":  # ml_dtypes casts its integers of 4 bits or less to few types
-                array = array.astype(np.int8)
-            with np.errstate(all="ignore"):
-                converted = array.astype(dtype)
-            lost = integers_outside(array, element_type) if element_type.is_integral else lost_numbers(array, converted)
+            converted, lost = converted_values(array, element_type)
             if not lost.any():
                 return converted
             _refuse_lost(what, array, lost, element_type, layer)
@@ -186,13 +193,12 @@ def _as_type(what: str, array: Array, element_type: ElementType, layer: Layer) -
 
 
 def _refuse_lost(what: str, array: Array, lost: Array, element_type: ElementType, layer: Layer) -> NoReturn:
-    low, high = (f"{bound:.6g}" if element_type.is_real else str(bound) for bound in value_range(element_type))
     count, value = int(np.count_nonzero(lost)), array[lost].ravel()[0]
     verb = "does" if count == 1 else "do"
     share = f"it {verb}" if array.size == 1 else f"{count:,} of the {array.size:,} values {verb}"
     message = (
         f"{what} is {element_type}, which cannot hold the value {value} of the array of {type_name(array.dtype)}: "
-        f"{share} not fit into {low} to {high}"
+        f"{share} not fit into {range_text(element_type)}"
     )
     _fail(message, layer, "scale or clip the array first, if another value is meant")
 

@@ -185,7 +185,9 @@ def _weights(file: FileVersion) -> WeightBytes:
     """Map a file of weights; raise ReadError unless it is as it was when the recipe was made."""
     weights = WeightBytes.open(file.path)
     if not file.is_same(weights.file):
-        raise ReadError(diagnose(UNREADABLE, "the weights have changed since the model was read", Place(file.path)))
+        changed = file.overwritten() or "another file has their name"
+        message = f"the weights have changed since the model was read: {changed}"
+        raise ReadError(diagnose(UNREADABLE, message, Place(file.path)))
     return weights
 
 

@@ -47,6 +47,9 @@ class Step:
     may_use_fast_form: bool = False
     """Whether the fast form of the operation may take the place of the kernel. It may not where the kernel does more
     than the operation, such as to round for an emulation, nor where a user has registered the operation."""
+    is_shown: bool = False
+    """Whether the step only shows listeners a layer that is folded: its outputs are constants of the plan as well, and
+    only such steps read them."""
 
     @cached_property
     def takes(self) -> frozenset[str]:
@@ -113,8 +116,9 @@ class Plan:
 
     @cached_property
     def real_steps(self) -> frozenset[str]:
-        """Return the full names of the layers with real outputs that run as steps, including the layers of bodies."""
-        names = {s.layer.key for s in self.steps if any(port.element_type.is_real for port in s.layer.outputs)}
+        """Return the full names of the layers with real outputs that are not folded, including the layers of bodies."""
+        steps = [step for step in self.steps if not step.is_shown]
+        names = {s.layer.key for s in steps if any(port.element_type.is_real for port in s.layer.outputs)}
         return frozenset(names).union(*(body.real_steps for bodies in self.bodies.values() for body in bodies.values()))
 
     @cached_property

@@ -51,11 +51,12 @@ def make_plan(
 ) -> Plan:
     """Plan a model that has been inferred. If it is a copy of an ``original``, listeners see the layers of that one.
 
-    Layers named in ``keep`` (those in bodies as ``outer/body/name``) run as steps even if they could be folded or
-    nothing needs them. ``keep_compressed`` says which weights are decompressed at each use; None is the default rule,
-    which keeps weights of ``kept_types``, by default ``types_kept_compressed``. Layers named in ``running`` are not
-    folded. ``folded`` holds constants of other plans of the same model, and receives the constants of this one. With
-    ``emulation`` tensors are rounded between the layers. A RunError names the first operation that ovir cannot execute.
+    Layers named in ``keep`` (those in bodies as ``outer/body/name``) run as steps even if they are folded, so that
+    listeners see them, or if nothing needs them; no other step computes anything else because of them.
+    ``keep_compressed`` says which weights are decompressed at each use; None is the default rule, which keeps weights
+    of ``kept_types``, by default ``types_kept_compressed``. Layers named in ``running`` are not folded. ``folded``
+    holds constants of other plans of the same model, and receives the constants of this one. With ``emulation`` tensors
+    are rounded between the layers. A RunError names the first operation that ovir cannot execute.
     """
     builder = _Builder(
         model,
@@ -89,12 +90,13 @@ def known_tensors(model: LayerGraph, skipped: Collection[Layer] = ()) -> dict[Po
 
 @dataclass(frozen=True)
 class _KeptConstant:
-    """A kernel that returns the constant of a layer that is both folded and kept."""
+    """A kernel that returns the weights of a layer that is kept, and that are decompressed in another way than by the
+    operation of the layer."""
 
     arrays: tuple[Array, ...]
 
     def __call__(self, *inputs: Array) -> tuple[Array, ...]:
-        return tuple(array.copy() for array in self.arrays)
+        return self.arrays
 
 
 def _executable(layer: Layer) -> Operator:
@@ -156,6 +158,8 @@ class _Builder:
         self.decompressed: set[int] = set()
         """Slots of constants that decompression has made, or that are made from these."""
         self.independent: set[int] = set()
+        self.shown: dict[int, int] = {}
+        """The slots that steps of kept layers write, by the slot of the constant that other steps read instead."""
         self.rounded: dict[tuple[int, tuple[Layer, int] | None], int] = {}
         """The slots of rounded constants, by the slot of the constant and, if it matters, by its reader."""
 
@@ -187,32 +191,49 @@ class _Builder:
         replacement, unread = self.decompressions.replacements.get(layer, (None, ()))
         sources = [port.source for port in layer.inputs if port.source is not None and port.source not in unread]
         inputs, outputs = tuple(map(self.slot, sources)), tuple(map(self.slot, layer.outputs))
-        kernel: Callable[..., Any] | None = None
         if replacement is not None:
             op = replacement
         if (replacement is None or inputs) and self._fold(layer, op, inputs, outputs):
-            if not self._kept(layer):
-                return
-            kernel = _KeptConstant(tuple(self.constants.pop(slot) for slot in outputs))
+            if self._kept(layer):
+                self._show(layer, op, inputs, outputs)
+            return
         if layer.bodies:
             shown_bodies = self.originals[layer.key].bodies if self.originals else {}
             self.bodies[len(self.steps)] = {
                 key: self._plan_of(body, shown_bodies.get(key)) for key, body in layer.bodies.items()
             }
-        if kernel is None and replacement is None:
+        if replacement is None:
             op = rewritten(op, layer, [self.constants.get(slot) for slot in inputs])
         checks_sizes = _relies_on_sizes(layer, op) and len(inputs) == len(layer.inputs)
         inputs, rounded = self._round_constants(layer, op, inputs)
-        may_use_fast_form = kernel is None and bool(op.opset) and rounded is None
-        if kernel is None:
-            is_own = not op.opset  # an operation of a user
-            kernel = with_checked_outputs(layer, op.run) if is_own else kernel_of(op)
+        is_own = not op.opset  # an operation of a user
+        kernel = with_checked_outputs(layer, op.run) if is_own else kernel_of(op)
         if rounded is not None:
             kernel = rounded(kernel)
         shown = self.originals.get(layer.key, layer)
         step = Step(layer, shown, op, kernel, inputs, outputs, checks_sizes=checks_sizes)
-        step.may_use_fast_form = may_use_fast_form
+        step.may_use_fast_form = not is_own and rounded is None
         self.steps.append(step)
+
+    def _show(self, layer: Layer, op: Operator, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> None:
+        """Add a step that computes a folded layer once more, for listeners: the others read the constants, as without
+        listeners. Its memory is free after it."""
+        if layer in self.decompressions.folded:
+            kernel: Callable[..., Any] = _KeptConstant(tuple(self.constants[slot] for slot in outputs))
+        elif all(slot in self.constants for slot in inputs):
+            kernel = op.run  # as when it was folded: a fast form may differ in the last digits
+        else:
+            kernel = kernel_of(op)
+        for slot in outputs:
+            self.shown[slot] = self._another_slot(slot)
+        read = tuple(self.shown.get(slot, slot) for slot in inputs)
+        written = tuple(self.shown[slot] for slot in outputs)
+        self.steps.append(Step(layer, self.originals.get(layer.key, layer), op, kernel, read, written, is_shown=True))
+
+    def _another_slot(self, slot: int) -> int:
+        """Return a new slot for the port of another one."""
+        self.ports.append(self.ports[slot])
+        return len(self.ports) - 1
 
     def _round_constants(
         self, layer: Layer, op: Operator, inputs: tuple[int, ...]
@@ -220,7 +241,7 @@ class _Builder:
         """Return the inputs of a step, with rounded constants if the layer is emulated, and a wrapper of its kernel
         that rounds the rest; None if the kernel can stay as it is."""
         steps = self.emulated
-        if steps is None or self._is_constant_step(layer, op, steps) or not steps.covers(layer):
+        if steps is None or not steps.covers(layer):
             return inputs, None
         slots, positions = list(inputs), []
         for index in steps.rounded_inputs(layer, op):
@@ -233,24 +254,11 @@ class _Builder:
             return tuple(slots), None
         return tuple(slots), partial(steps.kernel, layer, op, positions)
 
-    def _is_constant_step(self, layer: Layer, op: Operator, steps: EmulatedSteps) -> bool:
-        """Return whether a layer would have been folded if neither it nor what it reads were kept as a step."""
-        sources = [port.source for port in layer.inputs if port.source is not None]
-        is_seen = self._kept(layer) or any(map(steps.is_constant, sources))
-        is_known = all(steps.is_constant(port) or self.slots.get(port) in self.constants for port in sources)
-        if layer.key in self.running:
-            return False
-        if layer not in self.decompressions.folded and not (is_seen and is_known and op.pure and not layer.bodies):
-            return False
-        steps.add_constant(layer)
-        return True
-
     def _rounded_constant(self, layer: Layer, index: int, slot: int, emulation: Emulation) -> int:
         """Return the slot of a constant as an emulated layer reads it."""
         key = (slot, None if emulation.rounds_outputs else (layer, index))
         if key not in self.rounded:
-            self.rounded[key] = len(self.ports)
-            self.ports.append(self.ports[slot])
+            self.rounded[key] = self._another_slot(slot)
             self._set_constants((self.rounded[key],), (emulation.constant(layer, index, self.constants[slot]),))
         return self.rounded[key]
 
@@ -282,7 +290,7 @@ class _Builder:
             self.decompressed.update(outputs)
             self.independent.update(outputs)
             return True
-        if self._kept(layer) or layer.key in self.running or not op.pure or layer.bodies:
+        if layer.key in self.running or not op.pure or layer.bodies:
             return False
         decompressed = not self.decompressed.isdisjoint(inputs)
         if not all(slot in self.constants for slot in inputs):
@@ -334,7 +342,7 @@ class _Builder:
             self.constants[slot] = _frozen(array)
 
     def finish(self) -> Plan:
-        results = [self.slot(port.source) for port in self.model.outputs if port.source is not None]
+        results = [self._result(port, port.source) for port in self.model.outputs if port.source is not None]
         parameters = [self.slots[port] for port in self.model.inputs]
         set_releases(self.steps, {*results, *self.constants})
         used = {slot for step in self.steps for slot in step.inputs} | set(results)
@@ -352,6 +360,13 @@ class _Builder:
             frozenset(self.independent & constants.keys()),
             self._open_variables(),
         )
+
+    def _result(self, port: Port, source: Port) -> int:
+        """Return the slot of an output: if it is a constant, rounded as any other output of an emulated layer."""
+        slot, steps = self.slot(source), self.emulated
+        if slot not in self.constants or steps is None or not steps.rounds_result(source):
+            return slot
+        return self._rounded_constant(port.layer, port.index, slot, steps.emulation)
 
     def _open_variables(self) -> tuple[str, ...]:
         names = {

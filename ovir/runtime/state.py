@@ -98,7 +98,7 @@ class Content:
 
     def commit(self) -> None:
         """Make the pending array the value."""
-        if self._pending is not None:
+        if self._pending is not None and self._pending is not self._value:
             # An array that shares memory with a growing value is not written to.
             self._spare = self._value if self._value is not None and self._value.base is None else None
             self._value = self._pending
@@ -177,6 +177,8 @@ class Variables:
 
     def __init__(self) -> None:
         self._by_name: dict[str, Content] = {}
+        self.has_succeeded = False
+        """Whether the run that is going on has computed everything."""
 
     def named(self, name: str) -> Content:
         return self._by_name.setdefault(name, Content())
@@ -186,15 +188,17 @@ class Variables:
         values = [self.named(name).value for name in names]
         return tuple([None if value is None else value.shape for value in values])
 
-    def commit(self) -> None:
-        """Commit all variables after a run has succeeded."""
-        for content in self._by_name.values():
-            content.commit()
+    def settle(self) -> None:
+        """End a run: commit all variables if it has succeeded, otherwise discard all pending arrays.
 
-    def roll_back(self) -> None:
-        """Discard all pending arrays after a run has failed."""
+        If it is called again after an interrupt, it does the same.
+        """
         for content in self._by_name.values():
-            content.roll_back()
+            if self.has_succeeded:
+                content.commit()
+            else:
+                content.roll_back()
+        self.has_succeeded = False
 
     def reset(self) -> None:
         for content in self._by_name.values():

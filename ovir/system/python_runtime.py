@@ -67,8 +67,8 @@ def without_garbage_collection() -> Iterator[None]:
     """Disable the garbage collector in a ``with`` block, because a model consists of many objects that all stay
     alive."""
     was_enabled = gc.isenabled()
-    gc.disable()
     try:
+        gc.disable()
         yield
     finally:
         if was_enabled:

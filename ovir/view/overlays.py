@@ -185,7 +185,7 @@ def _color(found: LayerDifference | OutputDifference) -> str:
 def _error(found: LayerDifference | OutputDifference) -> Item:
     worst = found.tensor.worst
     value: float | str = "not comparable" if worst.problem is not None or worst.max_abs is None else worst.max_abs
-    return Item(value, _color(found))
+    return Item(worst.lone_text if worst.lone else value, _color(found))
 
 
 def of_diff(found: Diff, side: Literal["a", "b"]) -> list[Overlay]:

@@ -19,6 +19,7 @@ from ovir.io.tensor_files import load_npz, load_tensor
 from ovir.model import Model
 from ovir.runtime.compiled import CompiledModel, InferRequest
 from ovir.runtime.pickling import PickledModel, is_in_use, open_compiled
+from ovir.runtime.weight_files import require_unchanged
 from ovir.workers.batches import Batched, differs, join_batch
 from ovir.workers.worker import Answer, SetUpError, UnreachableError, answer_of
 
@@ -125,11 +126,11 @@ class ModelRuns:
                 feeds = [load(item.value, compiled.model) for item in items]
                 batch, sizes = join_batch(compiled.model, feeds, self.batched)
                 done = self._run(_request(self.token, compiled), batch)
+                parts = self.batched.split(done.arrays, sizes)
+                self._verify_once(compiled, feeds[0], parts[0])
             except OvirError:
                 pass  # one by one, each input has its own error
             else:
-                parts = self.batched.split(done.arrays, sizes)
-                self._verify_once(compiled, feeds[0], parts[0])
                 seconds = (perf_counter() - start) / len(items)
                 return [Answer(RunResult(arrays, {}, done.diagnostics), None, seconds) for arrays in parts]
         return [answer_of(self, item) for item in items]
@@ -150,7 +151,10 @@ class ModelRuns:
         request.reset_state()
         for variable in request.query_state() if state else ():
             variable.value = state.get(variable.name)
+        files = request.compiled.weight_files
+        require_unchanged(files, "the input did not run")  # which might end the process if the file is shorter now
         results = request.infer(feeds, taps=self.taps)
+        require_unchanged(files, "the result of the input may be of both, and is dropped")
         return RunResult(list(results.values()), results.taps, results.diagnostics)
 
     def _compiled(self) -> CompiledModel:

@@ -14,6 +14,7 @@ import pytest
 import ovir
 from ovir import opset13 as ops
 from ovir.building.opset import functions
+from ovir.core.element_types import ELEMENT_TYPES, ElementType, boolean, nf4, value_range
 from ovir.ops.base.opsets import NEWEST_OPSET, OPERATIONS
 
 OPSETS = range(1, NEWEST_OPSET + 1)
@@ -281,7 +282,8 @@ def test_numbers_take_the_type_of_the_other_operand(create: Any, element_type: s
         (lambda: ops.constant([-1, 2**63]), "no integer type has both -1 and 9223372036854775808"),
         (lambda: ops.constant([-1, 2**63], "i8"), "9223372036854775808 is not a value of i8"),
         (lambda: ops.constant(2**64), "18446744073709551616 exceeds the 64 bits of integers"),
-        (lambda: ops.constant(-(2**63) - 1, "i64"), "-9223372036854775809 exceeds the 64 bits of integers"),
+        (lambda: ops.constant(-(2**63) - 1), "-9223372036854775809 exceeds the 64 bits of integers"),
+        (lambda: ops.constant(10**9999), r"2\^33215 or more exceeds the 64 bits of integers"),
         (lambda: ops.constant(1, "dynamic"), "a constant must have an element type, not dynamic"),
         (lambda: x(2, dtype="i32") + 0.5, r"Add\(a=i32\[2\], b=0.5\): argument 'b': 0.5 is not a value of i32"),
         (lambda: ops.relu(ops.result(x(2))), "argument 'node': Result has no output that can be read"),
@@ -319,6 +321,17 @@ def test_errors_name_the_call_and_its_line(create: Any, message: str) -> None:
         (lambda: ops.constant(1 + 2j, "f32"), r"\(1\+2j\) is not a value of f32"),
         (lambda: ops.constant(np.complex64([2, 3]), "f64"), r"\(2\+0j\) is not a value of f64"),
         (lambda: ops.constant(1j), "no element type for NumPy's complex128"),
+        (lambda: ops.constant("a", "i32"), "'a' is not a value of i32"),
+        (lambda: ops.constant(np.array(["2020-01-01"], "M8[D]"), "i64"), "datetime64.* are not real numbers"),
+        (lambda: ops.constant(10**400, "f32"), "an integer is beyond the numbers of f64"),
+        (lambda: ops.constant(np.longdouble("1e4000"), "f64"), "is not a value of f64"),
+        (lambda: x(2, dtype="u8") + 300, "300 is not a value of u8, which holds integers from 0 to 255"),
+        (
+            lambda: x(2, dtype="u64") * -1,
+            "-1 is not a value of u64, which holds integers from 0 to 18446744073709551615",
+        ),
+        (lambda: ops.constant(np.uint8([2]), "boolean"), "2 is not a value of boolean, which holds False and True"),
+        (lambda: ops.elu(x(2), 10**9999), "argument 'alpha': an integer is beyond the numbers of f64"),
         (lambda: ops.elu(x(2), 1j), "argument 'alpha': expected a number, got 1j"),
         (lambda: ops.elu(x(2), np.complex64(1)), "argument 'alpha': expected a number, got "),
     ],
@@ -401,3 +414,54 @@ def test_shapes_of_openvino_are_shapes(text: str) -> None:
     assert str(ops.parameter(shape, "f32").outputs[0].shape) == text
     if shape.rank.is_static:
         assert str(ops.parameter(list(shape), "f32").outputs[0].shape) == text
+
+
+# --------------------------------------------------------------------------- every value of every type
+
+_NUMBERS = [0, 1, -1, 0.5, -0.5, 2, 3, 4, 7, 8, -8, -9, 15, 16, 63, 64, 127, 128, -128, -129, 255, 256, 65504, 65536]
+_NUMBERS += [sign * 2**bits + more for bits in (15, 16, 31, 32, 53, 63, 64) for sign in (1, -1) for more in (-1, 0, 1)]
+_NUMBERS += [2.0**63, 2.0**64, 1e39, 1e300, np.nan, np.inf, -np.inf]
+_SOURCES = [np.dtype(kind) for kind in "?bBhHiIqQefdg"] + [
+    np.dtype(getattr(ml_dtypes, name))
+    for name in ("bfloat16", "float8_e4m3fn", "float8_e5m2", "float4_e2m1fn", "int2", "uint2", "int4", "uint4")
+]
+_INTEGRAL = [kind for kind in ELEMENT_TYPES if kind.is_integral or kind in (boolean, nf4)]
+
+
+def _exact(value: Any) -> Any:
+    """Return a number as an integer of Python where it is one, otherwise as a float."""
+    if isinstance(value, (int, np.integer, np.bool_)):
+        return int(value)
+    number = value if isinstance(value, np.longdouble) else float(value)
+    return int(number) if np.isfinite(number) and number == np.trunc(number) else float(number)
+
+
+def _held_exactly(number: Any, element_type: ElementType) -> bool:
+    low, high = (0, 1) if element_type == boolean else value_range(element_type)
+    return isinstance(number, int) and low <= number <= high
+
+
+@pytest.mark.parametrize("source", _SOURCES, ids=str)
+@pytest.mark.parametrize("target", _INTEGRAL, ids=str)
+@pytest.mark.filterwarnings("ignore:.*(overflow|invalid value) encountered in cast:RuntimeWarning")
+def test_integers_of_arrays_are_exact_or_refused(source: np.dtype[Any], target: ElementType) -> None:
+    for number in _NUMBERS:
+        wide = np.array(number)
+        array = (wide if wide.dtype != object else np.array(float(number))).astype(source).reshape(1)
+        value = _exact(array[0])
+        if _held_exactly(value, target):
+            assert _exact(ops.constant(array, target).operator.data[0]) == value
+        else:
+            with pytest.raises(ovir.InputError, match=f"is not a value of {target}, which holds "):
+                ops.constant(array, target)
+
+
+@pytest.mark.parametrize("target", _INTEGRAL, ids=str)
+@pytest.mark.parametrize("form", [lambda x: x, lambda x: [x], lambda x: [[x, 1]]])
+def test_integers_of_python_are_exact_or_refused(target: ElementType, form: Any) -> None:
+    for number in _NUMBERS:
+        if _held_exactly(_exact(number), target):
+            assert _exact(ops.constant(form(number), target).operator.data.flat[0]) == number
+        else:
+            with pytest.raises(ovir.InputError, match=f"is not a value of {target}|exceeds the 64 bits of integers"):
+                ops.constant(form(number), target)

@@ -68,6 +68,28 @@ def test_unknown_attributes_of_layers_and_ports(old: str, new: str, message: str
     assert found == ([("OVIR304", message, hint)] if message else [])
 
 
+_CLUSTERED = 'width="2" height="3" step_h="0" step_w="0" offset="0.5" variance="0.1"'
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "name", "hint"),
+    [
+        ("PriorBoxClustered", f'{_CLUSTERED} clip="0" flip="1"', "flip", "the Model Optimizer wrote it into old files; it has no effect"),
+        ("PriorBoxClustered", f'{_CLUSTERED} flip="1"', "flip", "the Model Optimizer wrote it into old files; it has no effect"),
+        ("PriorBoxClustered", f'{_CLUSTERED} klip="1"', "klip", "did you mean 'clip'?"),
+        ("PriorBoxClustered", f'{_CLUSTERED} clip="0" klip="1"', "klip", None),
+        ("PriorBoxClustered", f'{_CLUSTERED} img_w="0"', "img_w", "the Model Optimizer wrote it into old files; it has no effect"),
+    ],
+)  # fmt: skip
+def test_an_attribute_that_the_layer_has_is_not_proposed(kind: str, data: str, name: str, hint: str | None) -> None:
+    net = Net()
+    net.result(net.op(kind, net.const(np.int64([2, 2])), net.const(np.int64([8, 8])), _="_"))
+    text = net.xml()
+    assert '_="_"' in text
+    (found,) = [d for d in ovir.check(text.replace('_="_"', data), bytes(net.blob)) if d.code == "OVIR304"]
+    assert (found.message, found.hint) == (f"{kind} of opset1 has no attribute '{name}'; it is ignored", hint)
+
+
 def test_no_elements_along_huge_axes() -> None:
     """NumPy has no array of such a shape, though it would be empty."""
     net = Net()

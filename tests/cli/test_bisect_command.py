@@ -36,6 +36,8 @@ def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]
     np.savez("wrong_product.npz", x=x, relu=x, product=product * 0)
     np.savez("wrong_relu.npz", x=x, relu=x * 0, product=product)
     np.savez("product.npz", x=x, product=product)
+    np.savez("infinite.npz", x=x, product=np.where(product == 3, np.inf, product))
+    np.savez("nan.npz", x=x, product=np.where(product == 3, np.nan, product))
     np.savez("wrong_relu_right_out.npz", x=x, relu=x * 2, out=out)
     for folder, values in (("agreeing", (-1, -2)), ("differing", (-1, -2, 3))):
         Path(folder).mkdir()
@@ -53,6 +55,9 @@ bisect one.xml other.xml --rtol 1 => 0 => within tolerance
 bisect one.xml --against other.xml => 1 => first layer beyond tolerance: Multiply 'product' (id 3)
 bisect one.xml --against wrong_product.npz => 1 => first layer beyond tolerance: Multiply 'product' && !error && !warning
 bisect one.xml --against wrong_relu.npz => 1 => first layer beyond tolerance: ReLU 'relu' && !agree again
+bisect one.xml --against infinite.npz => 1 => nonfinite && 2 NaN or Inf
+bisect one.xml --against nan.npz => 1 => nonfinite && 2 NaN or Inf
+bisect one.xml --against nan.npz --json => 1 => "lone": 2
 bisect one.xml --against product.npz => 0 => all tensors that were compared are within tolerance; the others are unknown && 3 layers (1 compared, 2 not)
 bisect one.xml --against wrong_relu_right_out.npz => 1 => all tensors that were compared agree again && (2 compared, 1 not)
 bisect one.xml other.xml --inputs differing => 1 => 4 runs, 3 sets of inputs && set 3 of the inputs, counted from 1, is the first for which tensors differ

@@ -180,12 +180,13 @@ run model.xml --seed 0 --input data=pickle.npy => cannot read
 run model.xml --input npz.npz:b => this is one array, but the model has 2 inputs\n  hint: name the input that gets it, as in --input data=npz.npz:b
 run i64.xml --input x=1.5 => it is not a value for i64[?]: '1.5' is not an integer
 run f32.xml --input x=[1,2 => a ']' is missing
-run f32.xml --input x=[[1,2],[3]] => the lists have different lengths
+run f32.xml --input x=[[1,2],[3]] => expected a number, or lists of equal lengths
 run f32.xml --input x=photo => there is no file of this name, and it is not a value for f32[?]: 'photo' is not a number
 run f32.xml --input x=-1e400 => '-1e400' is beyond the numbers of f64
 run i64.xml --input x=1,,2 => a value is missing
 run i64.xml --input x=[1]] => ']' is unexpected
-run i64.xml --input x=99999999999999999999999 => beyond the 64-bit integers
+run i64.xml --input x=99999999999999999999999 => 99999999999999999999999 is not a value of i64, which holds integers from
+run i64.xml --input x=1,9223372036854775808 => 9223372036854775808 is not a value of i64
 run boolean.xml --input x=2 => '2' is not a boolean
 run f32.xml --input x=[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[ => nested more than 32 deep
 run f32.xml --input 1,2 --mean 3 => --mean applies to images
@@ -280,6 +281,7 @@ edit digits.xml --rename conv1=conv2 -o digits.xml => another layer has this nam
 edit digits.xml --set-constant flatten/pattern=missing.npy -o digits.xml => missing.npy: error
 edit digits.xml --set-constant flatten/pattern=1.5 -o digits.xml => flatten/pattern=1.5: '1.5' is not an integer
 edit digits.xml --set-constant scale/factor=1e39 -o digits.xml => scale/factor=1e39: 1e+39 is not a value of f32
+edit digits.xml --set-constant flatten/pattern=9223372036854775808 -o digits.xml => 9223372036854775808 is not a value of i64, which holds
 edit digits.xml --set-constant flaten/pattern=1 -o digits.xml => did you mean 'flatten/pattern'?
 edit digits.xml --set-constant relu1=1 -o digits.xml => the layer is not a constant
 edit digits.xml --set-constant relu1 -o digits.xml => there is no '=' between the name and what it gets

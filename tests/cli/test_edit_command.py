@@ -256,7 +256,9 @@ def test_states_become_inputs_and_back(cli: Cli, tmp_path: Path) -> None:
     ]
     for option in (["--inputs-to-states"], ["--inputs-to-states", "past_key_values.0.key=present.0.key"]):
         found = cli("edit", opened, *option, "-o", back)
-        assert found.out.splitlines()[:2] == [f"{ports} -> state '{variable}'", f"{proof}, with random inputs"]
+        moved, note, proven = found.out.splitlines()[:3]
+        assert (moved, proven) == (f"{ports} -> state '{variable}'", f"{proof}, with random inputs")
+        assert "may not compile this" in note
         assert [port.any_name for port in ovir.read_model(back).inputs] == ["x"]
     found = cli("edit", opened, "--inputs-to-states", "past=present.0.key", "--dry-run", "--no-verify")
     assert (found.status, "'past'" in found.err) == (2, True)
@@ -329,3 +331,33 @@ def test_preprocessing_is_rewritten_too(tmp_path: Path, cli: Cli) -> None:
     assert done.status == 0
     assert "x Interpolate-11" in done.out
     assert [d for d in ovir.check(old, runtime="2022.1") if d.code == "OVIR701"] == []
+
+
+def test_a_shape_repairs_a_file_that_does_not_fit_its_own(cli: Cli, tmp_path: Path) -> None:
+    net = Net()
+    pooled = net.op(
+        "MaxPool", net.parameter("x", "1,3,1,1"), strides="2,2", pads_begin="0,0", pads_end="0,0", kernel="2,2"
+    )
+    net.result(pooled)
+    broken = net.write(tmp_path)
+    repaired = cli("edit", broken, "--shape", "x=1,3,8,8", "-o", tmp_path / "fixed.xml")
+    assert (repaired.status, repaired.out.splitlines()[0]) == (0, "input 'x': [1,3,1,1] -> [1,3,8,8]")
+    assert str(ovir.read_model(tmp_path / "fixed.xml").outputs[0].shape) == "[1,3,4,4]"
+    assert cli("run", broken, "--shape", "x=1,3,8,8").status == 0
+    assert cli("compare", broken, broken, "--shape", "x=1,3,8,8").status == 0
+    assert "the window is too large" in cli("edit", broken, "--shape", "x=1,3,8,1", "-o", tmp_path / "fixed.xml").err
+    assert cli("run", broken, "--shape", "x=1,3,1,8").status == 1
+
+
+def test_new_layers_have_the_place_of_the_layer_that_they_stand_for(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "model.xml"
+    ovir.save_model(attention(), path)
+    model = ovir.read_model(path)
+    place = model.layer("attn").place
+    layers = set(model.layers)
+    model.lower("2022.3")
+    assert {(new.file, new.line) for new in set(model.layers) - layers} == {(place.file, place.line)}
+    again = ovir.read_model(path)
+    layers, place = set(again.layers), again.inputs[0].layer.place
+    again.preprocess("query", scale=2.0)
+    assert {(new.file, new.line) for new in set(again.layers) - layers} == {(place.file, place.line)}

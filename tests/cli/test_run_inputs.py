@@ -172,6 +172,46 @@ def test_legacy_inputs_and_outputs(cli: Any, tmp_path: Path) -> None:
     assert types == ["f16", "f32"]
 
 
+@pytest.mark.parametrize("kind", ["nf4", "u1", "bf16", "f32"])
+def test_json_names_the_types_of_the_model(kind: str, cli: Any, tmp_path: Path) -> None:
+    net = Net()
+    net.result(net.op("Unsqueeze", net.parameter("x", "2", kind), net.const(np.int64(0))))
+    found = json.loads(cli("run", net.write(tmp_path), "--json", "--seed", 1).out)
+    assert [item["type"] for item in (*found["inputs"], *found["outputs"])] == [kind, kind]
+
+
+@pytest.mark.parametrize(
+    "command", ["bisect", "compare", "eval", "export", "infer", "precision", "reduce", "run", "show", "view"]
+)
+def test_commands_for_which_types_of_inputs_matter(command: str, cli: Any) -> None:
+    assert "--legacy-io" in cli(command, "--help").out
+
+
+@pytest.mark.packages
+def test_legacy_inputs_of_an_export(cli: Any, tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    net = Net(version=10)
+    net.result(net.op("ReLU", net.parameter("x", "2", "f16")))
+    path, target = net.write(tmp_path), tmp_path / "x.onnx"
+    kinds = []
+    for option in ([], ["--legacy-io"]):
+        assert cli("export", path, "-o", target, *option).status == 0
+        kinds.append(onnx.load(target).graph.input[0].type.tensor_type.elem_type)
+    assert kinds == [onnx.TensorProto.FLOAT16, onnx.TensorProto.FLOAT]
+
+
+def test_legacy_inputs_that_are_shown(cli: Any, tmp_path: Path) -> None:
+    net = Net(version=10)
+    net.result(net.op("ReLU", net.parameter("x", "2", "f16")))
+    path = net.write(tmp_path)
+    kinds = [
+        json.loads(cli("show", path, "--json", *option).out)["inputs"][0]["type"] for option in ([], ["--legacy-io"])
+    ]
+    assert kinds == ["f16", "f32"]
+    assert cli("compare", path, path, "--legacy-io").status == 0
+    assert cli("bisect", path, path, "--legacy-io").status == 0
+
+
 # --------------------------------------------------------------------------- images
 
 

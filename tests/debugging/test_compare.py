@@ -10,8 +10,10 @@ from support.comparing import X, small_net
 import ovir
 from ovir import opset13 as ops
 from ovir import opset15
+from ovir.core.element_types import ELEMENT_TYPES, ElementType, f4e2m1, nf4, string
 from ovir.debugging import sides
 from ovir.debugging.compare import Agreement
+from ovir.io.tensor_files import load_npz, save_npz
 
 pytestmark = pytest.mark.slow
 
@@ -388,6 +390,28 @@ def test_recorded_tensors_of_another_kind_of_element_type() -> None:
     found = ovir.compare(small_net(), {"x": X, "tanh": np.zeros((2, 6), np.int32)})
     assert found.first is not None
     assert found.first.tensor.worst.problem == "was recorded as i32, but f32 was expected"
+
+
+_NUMBERS = {True: [np.nan, -0.0, 1.0, 0.0], False: [0, 1, 1, 0]}
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (0, 2), (4,)])
+@pytest.mark.parametrize("kind", [kind for kind in ELEMENT_TYPES if not kind.is_dynamic], ids=str)
+def test_a_model_agrees_with_its_own_recording(kind: ElementType, shape: tuple[int, ...], tmp_path: Path) -> None:
+    x = ops.parameter(list(shape), kind, name="x", tensor_names="x")
+    parts = [ops.unsqueeze(x, [0], name="row"), ops.constant(np.zeros((1, *shape)).astype(kind.to_dtype()), kind)]
+    model = ovir.Model([ops.concat(parts, 0, name="rows"), ops.squeeze(parts[0], [0], name="same")], [x])
+    has_nan = kind.is_real and kind not in (nf4, f4e2m1)
+    numbers = np.resize(np.array(_NUMBERS[has_nan]), shape) if kind != string else np.resize(["a", ""], shape)
+    value = numbers.astype(kind.to_dtype())
+    taps = ovir.compile_model(model)([value], taps=["row", "rows", "same"]).taps
+    save_npz(tmp_path / "r.npz", {"x": value, **{name: arrays[0] for name, arrays in taps.items()}})
+    tensors = load_npz(tmp_path / "r.npz")
+    for inputs in (None, [value]):
+        found = ovir.compare(model, tensors, inputs=inputs, mode="cumulative")
+        assert found, str(found)
+        assert {item.tensor.worst.is_equal for item in (*found.outputs, *found.layers)} == {True}
+        assert ovir.bisect(model, tensors, inputs=inputs).first is None
 
 
 def test_recorded_layers_in_bodies_are_listed_without_a_warning() -> None:

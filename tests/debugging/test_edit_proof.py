@@ -92,3 +92,14 @@ def test_inputs_can_be_given() -> None:
     assert ovir.prove_edit(before, after, given={"rate": np.array(8, np.float32)})
     with pytest.raises(ovir.ModelError, match="'y'"):
         ovir.prove_edit(before, after, given={"rate": np.array(9, np.float32)})
+
+
+def test_dynamic_sizes_are_zero_as_well() -> None:
+    """A Reshape copies a dimension where the size of the other tensor is 0."""
+    a, b = (ops.parameter([-1, -1], "f32", name=name) for name in "ab")
+    copied = ovir.Model([ops.shape_of(ops.reshape(b, ops.shape_of(a), special_zero=True))], [a, b])
+    a, b = (ops.parameter([-1, -1], "f32", name=name) for name in "ab")
+    taken = ovir.Model([ops.shape_of(ops.reshape(b, ops.shape_of(a), special_zero=False))], [a, b])
+    assert str(ovir.prove_edit(copied, copied.clone())).startswith("proven")
+    with pytest.raises(ovir.ModelError, match="differ"):
+        ovir.prove_edit(copied, taken)

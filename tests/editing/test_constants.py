@@ -80,7 +80,9 @@ def test_numbers_take_the_element_type_of_the_constant(name: str, value: Any, ex
         (256, "cannot be set: 256 is not a value of u8"),
         ([object()], "is neither numbers nor strings"),
         (None, "None is neither numbers nor strings"),
-        ([1, 2**70], "1180591620717411303424 exceeds the 64 bits of integers"),
+        ([1, 2**70], "1180591620717411303424 is not a value of u8, which holds integers from 0 to 255"),
+        ([-1], "-1 is not a value of u8, which holds integers from 0 to 255"),
+        (float("nan"), "nan is not a value of u8"),
         (1j, "1j is not a value of u8"),
         (np.array([1j]), "no element type for NumPy's complex128"),
     ],
@@ -110,7 +112,7 @@ def test_arrays_of_the_dtype_in_memory_keep_the_element_type(name: str, tmp_path
 
 def test_a_code_must_be_one_of_the_element_type() -> None:
     model = ovir.Model([ops.constant([1], "nf4", name="c")], [], "m")
-    with pytest.raises(ovir.InputError, match="16 is not a value of nf4"):
+    with pytest.raises(ovir.InputError, match="16 is not a value of nf4, which holds codes from 0 to 15"):
         model.set_constant("c", np.uint8([16]))
 
 

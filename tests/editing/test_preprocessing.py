@@ -66,6 +66,33 @@ def test_an_f16_model_is_normalized_in_f16() -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "arguments", "message"),
+    [
+        ("f16", {"mean": 1e5}, "mean: 100000.0 is not a value of f16, which holds numbers from -65504 to 65504"),
+        ("f16", {"mean": [1, -1e5, 2]}, "mean: -100000.0 is not a value of f16"),
+        ("f16", {"scale": 65535}, "scale: 65535.0 is not a value of f16"),
+        ("f16", {"scale": 1e-8}, "scale: 1e-08 is too small a divisor for f16, whose digits end at 6.1e-05"),
+        ("f16", {"scale": [1, -1e-6, 1]}, "scale: -1e-06 is too small a divisor for f16"),
+        ("f16", {"scale": 1e-4}, "255 becomes a number that is too large: 2.54958e+06 is not a value of f16"),
+        ("f16", {"mean": [0, 60000, 0], "scale": [1, -0.5, 1]}, "0 becomes a number that is too large: 120000 is not"),
+        ("f32", {"mean": 1e39}, "mean: 1e+39 is not a value of f32"),
+        ("f32", {"scale": 1e-46}, "scale: 1e-46 is too small a divisor for f32"),
+        ("bf16", {"scale": 1e300}, "scale: 1e+300 is not a value of bf16"),
+    ],
+)
+def test_numbers_that_the_type_of_the_model_lacks(kind: str, arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ovir.InputError, match=re.escape(message)):
+        detector(kind).preprocess(element_type="u8", **arguments)
+
+
+def test_small_numbers_of_a_wide_type_are_divisors() -> None:
+    model = detector("f32")
+    model.preprocess(scale=1e-8, mean=1e-9)
+    x = np.full((1, 3, 6, 8), 2e-8, np.float32)
+    np.testing.assert_allclose(ovir.compile_model(model)([x])[0], (x - np.float32(1e-9)) / np.float32(1e-8))
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"layout": "NHW"}, "layout 'NHW' does not fit the shape [1,3,6,8]"),

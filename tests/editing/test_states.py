@@ -229,3 +229,13 @@ def _two(kind: str, shape: list[int], other: str, *, both: bool = True) -> ovir.
     present = ops.convert(ops.relu(x), other, tensor_names={"present"})
     y = ops.relu(past, tensor_names={"y"})
     return ovir.Model([present, *([y] if both else [])], [past, x], "m")
+
+
+@pytest.mark.parametrize(("batch", "count"), [(-1, 1), (1, 0)])
+def test_a_note_says_what_the_cpu_device_may_not_compile(batch: int, count: int) -> None:
+    past, new = (ops.parameter([batch, -1, 4], "f32", name=name) for name in ("past", "new"))
+    joined = ops.concat([past, new], 1)
+    model = ovir.Model([joined, ops.relu(joined)], [past, new])
+    edit = model.inputs_to_states({"past": model.outputs[0].any_name})
+    assert edit.verdict.startswith("proven")
+    assert ["CPU device may not compile" in note for note in edit.notes] == [True] * count

@@ -4,10 +4,11 @@ import json
 import multiprocessing
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -374,3 +375,61 @@ def test_fingerprints_follow_the_content(tmp_path: Path) -> None:
     a, b = str(tmp_path / "a"), str(tmp_path / "b")
     assert len({fingerprint(a), fingerprint(b), fingerprint(a, b), fingerprint(b, a), fingerprint(a, None)}) == 5
     assert fingerprint(a, None) == fingerprint(a, str(tmp_path / "missing"))
+
+
+def _remove(out: Path) -> None:
+    shutil.rmtree(out)
+
+
+def _remove_manifest(out: Path) -> None:
+    (out / NAME).unlink()
+
+
+def _replace(out: Path) -> None:
+    out.rename(out.with_name("moved"))
+    out.mkdir()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="an open file cannot be removed")
+@pytest.mark.parametrize("change", [_remove, _remove_manifest, _replace])
+def test_a_folder_that_is_removed_while_results_are_written(
+    change: Callable[[Path], None], tmp_path: Path, inputs: list[InputFile]
+) -> None:
+    with _open(tmp_path) as results:
+        results.pending(inputs)
+        results.keep(inputs[0], A, 0.1)
+        change(tmp_path / "out")
+        for act in (
+            lambda: results.keep(inputs[1], A, 0.1),
+            lambda: results.fail(inputs[2], "wrong"),
+            results.require_there,
+        ):
+            with pytest.raises(WriteError, match="removed or replaced by another while the run went on"):
+                act()
+    left = [] if change is not _remove_manifest else ["0.npz"]
+    names = [file.name for file in inputs if file.name not in left]
+    assert _pending(tmp_path, inputs) == names  # a run that resumes takes what is left
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="an open file cannot be removed")
+def test_a_folder_of_results_does_not_come_back(tmp_path: Path, inputs: list[InputFile]) -> None:
+    """Results without their manifest could not be continued."""
+    deep = InputFile("deep/er/0.npz", inputs[0].path)
+    with _open(tmp_path) as results:
+        results.keep(deep, A, 0.1)
+        shutil.rmtree(tmp_path / "out")
+        results.manifest.is_there = lambda: True  # type: ignore[method-assign]  # it was, a moment ago
+        with pytest.raises(WriteError):
+            results.keep(deep, A, 0.1)
+    assert not (tmp_path / "out").exists()
+
+
+def test_results_that_are_removed_are_missing(tmp_path: Path, inputs: list[InputFile]) -> None:
+    with _open(tmp_path) as results:
+        results.pending(inputs)
+        for file in inputs:
+            results.keep(file, A, 0.1)
+        assert not results.missing(inputs)
+        (tmp_path / "out" / "1.npz").unlink()
+        assert [row.input for row in results.missing(inputs)] == ["1.npz"]
+    assert _pending(tmp_path, inputs) == ["1.npz"]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ovir import InputError, ReadError
-from ovir.core.element_types import bf16
+from ovir.core.element_types import ELEMENT_TYPES, ElementType, bf16, string
 from ovir.io.tensor_files import RAW_TYPES, load_npz, load_tensor, open_npz, save_npz, with_element_type
 
 
@@ -26,6 +26,20 @@ def test_types_that_numpy_lacks_come_back(tmp_path: Path, element_type: object) 
     back = load_npz(tmp_path / "x.npz")["a"]
     assert back.dtype == dtype
     np.testing.assert_array_equal(back, array)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (0,), (2, 0, 3), (1, 1)])
+@pytest.mark.parametrize("element_type", [kind for kind in ELEMENT_TYPES if not kind.is_dynamic], ids=str)
+def test_every_type_and_shape_comes_back(tmp_path: Path, element_type: ElementType, shape: tuple[int, ...]) -> None:
+    array = np.ones(shape).astype(element_type.to_dtype())
+    for given in (array, array[...].T):
+        save_npz(tmp_path / "x.npz", {"a": given})
+        with open_npz(tmp_path / "x.npz") as reader:
+            assert reader.shape_of("a") == given.shape
+            back = with_element_type(reader["a"], element_type)
+        assert back.shape == given.shape
+        assert element_type == string or back.dtype == given.dtype
+        assert back.tolist() == given.tolist()
 
 
 def test_strings_are_unicode(tmp_path: Path) -> None:

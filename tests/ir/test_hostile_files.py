@@ -8,6 +8,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from support.builder import Net
@@ -120,10 +121,31 @@ def test_a_fault_is_told_once(old: str, new: str) -> None:
     assert len(ovir.check(text, BLOB)) == 1
 
 
+class Tensor:
+    """Weights as a tensor of OpenVINO holds them: without the buffer protocol."""
+
+    def __init__(self, content: bytes) -> None:
+        self.data = np.frombuffer(content, np.uint8)
+
+
+class Arrayed:
+    """Weights that NumPy takes for an array."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.frombuffer(self._content, ml_dtypes.bfloat16)
+
+
 @pytest.mark.parametrize(
     "model", [XML, "\n " + XML.split("?>")[1], bytearray(XML.encode()), memoryview(XML.encode())], ids=type
 )
-@pytest.mark.parametrize("weights", [BLOB, bytearray(BLOB), memoryview(BLOB), np.frombuffer(BLOB, ">f4")], ids=type)
+@pytest.mark.parametrize(
+    "weights",
+    [BLOB, bytearray(BLOB), memoryview(BLOB), np.frombuffer(BLOB, ">f4"), Tensor(BLOB), Arrayed(BLOB)],
+    ids=type,
+)
 def test_content_in_memory(model: Any, weights: Any) -> None:
     assert ovir.compile_model(ovir.read_model(model, weights))([X])[0].tolist() == [2, 3, 4]
 

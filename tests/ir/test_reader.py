@@ -470,3 +470,24 @@ def test_default_namespaces_say_nothing(where: str, encoding: str) -> None:
 def test_elements_with_a_prefix_are_others() -> None:
     text = replaced("<net ", '<net xmlns:a="urn:a" ').replace(b"layers>", b"a:layers>")
     assert {found.code for found in ovir.check(text)} == {"OVIR109"}
+
+
+def test_shapes_repair_a_file_that_does_not_fit_its_own() -> None:
+    net = Net()
+    x = net.parameter("x", "1,3,1,1")
+    pooled = net.op("MaxPool", x, strides="2,2", pads_begin="0,0", pads_end="0,0", kernel="2,2")
+    net.result(pooled)
+    with pytest.raises(ovir.ModelError, match="the window is too large"):
+        net.model()
+    for shapes in (
+        {"x": [1, 3, 8, 8]},
+        "1,3,8,8",
+        lambda model: {0: [1, 3, 8, 8]},
+    ):
+        model = ovir.read_model(net.xml().encode(), shapes=shapes)
+        assert str(model.outputs[0].shape) == "[1,3,4,4]"
+        assert not model.diagnostics
+    with pytest.raises(ovir.InputError, match="nothing"):
+        ovir.read_model(net.xml().encode(), shapes={"nothing": [1]})
+    with pytest.raises(ovir.ModelError, match="the window is too large"):
+        ovir.read_model(net.xml().encode(), shapes={"x": [1, 3, 8, 1]})

@@ -8,6 +8,7 @@ import pytest
 from support.builder import Net
 
 import ovir
+from ovir import opset13 as ops
 from ovir.core.arrays import Array
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.model import Model
@@ -232,3 +233,62 @@ def test_one_type_of_16_bits_is_chosen(tmp_path: Path) -> None:
     assert [str(d.message) for d in found] == [
         "the constant stays f64: it has numbers of up to 1e+39, and bf16 ends at 3.38953e+38"
     ]
+
+
+# --------------------------------------------------------------------------- numbers that decide about others
+
+
+_READERS = {
+    "integer": lambda net, x, c: net.op("Convert", c, destination_type="i32"),
+    "boolean": lambda net, x, c: net.op("Convert", c, destination_type="boolean"),
+    "equal": lambda net, x, c: net.op("Equal", x, c),
+    "less": lambda net, x, c: net.op("Less", c, x),
+    "floor": lambda net, x, c: net.op("Floor", c),
+    "remainder": lambda net, x, c: net.op("FloorMod", x, c),
+    "moved": lambda net, x, c: net.op("Convert", net.op("Reshape", c, net.const(np.int64([3, 1])), special_zero="false"), destination_type="i64"),
+    "computed": lambda net, x, c: net.op("Floor", net.op("Multiply", c, net.const(np.float32([0.5])))),
+    "gathered": lambda net, x, c: net.op("Equal", x, net.op("Gather", c, net.parameter("i", "3", "i32"), net.const(np.int64(0)), opset=8)),
+    "none": lambda net, x, c: net.op("Multiply", x, c),
+    "its shape": lambda net, x, c: net.op("ShapeOf", c, opset=3),
+    "with data": lambda net, x, c: net.op("Floor", net.op("Multiply", x, c)),
+}  # fmt: skip
+"""Layers that read a constant; most of them are such that their results jump where it changes a little."""
+
+
+@pytest.mark.parametrize("to", ["fp16", "bf16"])
+@pytest.mark.parametrize("values", [[257.1, 259.1, 300.1], [1, 2, 256]], ids=["inexact", "exact"])
+@pytest.mark.parametrize("step", list(_READERS))
+def test_numbers_that_decide_about_others_are_not_rounded(
+    step: str, values: list[float], to: str, tmp_path: Path
+) -> None:
+    net = Net()
+    x = net.parameter("x", "3")
+    net.result(_READERS[step](net, x, net.const(np.float32(values), name="c0")))
+    ovir.save_model(net.model(), tmp_path / "a.xml", **{f"compress_to_{to}": True})
+    is_kept = values[0] == 257.1 and step not in ("none", "its shape", "with data")
+    assert stored(ovir.read_model(tmp_path / "a.xml")) == ("f32" if is_kept else to.replace("fp", "f"))
+
+
+def test_numbers_decide_through_bodies(tmp_path: Path) -> None:
+    flag, x = ops.parameter([], "boolean", name="flag"), ops.parameter([3], "f32", name="x")
+    outside, other = (ops.constant(np.float32([257.1, 259.1, 300.1]), name=name) for name in ("outside", "other"))
+    c, d = (ops.parameter([3], "f32", name=name) for name in "cd")
+    inside = ops.constant(np.float32([258.1, 261.1, 301.1]), name="inside")
+    then_body = ovir.Model([ops.convert(c, "i32"), ops.add(d, np.float32(1)), inside], [c, d])
+    e, f = (ops.parameter([3], "f32", name=name) for name in "ef")
+    else_body = ovir.Model([ops.convert(e, "i32"), f, ops.constant(np.float32([1, 2, 3]))], [e, f])
+    branch = ops.if_op(flag)
+    branch.set_then_body(then_body)
+    branch.set_else_body(else_body)
+    branch.set_input(outside, then_body.inputs[0], else_body.inputs[0].layer)
+    branch.set_input(other, then_body.inputs[1], else_body.inputs[1].layer)
+    results = [
+        branch.set_output(*ends)
+        for ends in zip(then_body.outputs, (end.layer for end in else_body.outputs), strict=True)
+    ]
+    model = ovir.Model([results[0], ops.add(results[1], x), ops.floor(results[2])], [flag, x])
+    ovir.save_model(model, tmp_path / "a.xml", compress_to_fp16=True)
+    saved = ovir.read_model(tmp_path / "a.xml")
+    assert (stored(saved, "outside"), stored(saved, "other")) == ("f32", "f16")
+    body = next(layer for layer in saved.layers if layer.type == "If").bodies["then"]
+    assert stored(body, "inside") == "f32"

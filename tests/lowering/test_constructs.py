@@ -396,3 +396,24 @@ def test_sizes_that_only_a_run_shows_are_refused_in_version_10(tmp_path: Path) -
         ovir.save_model(model, tmp_path / "old.xml", version=10)
     assert len(error.value.diagnostics) == 1
     assert not any(tmp_path.iterdir())
+
+
+def test_version_10_holds_the_upper_bound_of_a_suppression(tmp_path: Path) -> None:
+    path = tmp_path / "old.xml"
+    boxes, scores = (
+        opset8.parameter(shape, "f32", name=name) for shape, name in (([1, 10, 4], "b"), ([1, 3, 10], "s"))
+    )
+    found = opset8.non_max_suppression(boxes, scores, 4, np.float32(0.1), np.float32(0.5), box_encoding="center")
+    model = ovir.Model([opset8.convert(found.outputs[0], "f32")], [boxes, scores])
+    model.lower("2021.4")
+    ovir.save_model(model, path, version=10)
+    assert "<dim>-1</dim>" not in path.read_text()
+    assert path.read_text().count("<dim>12</dim>") >= 3
+    again = ovir.read_model(path)
+    assert not again.diagnostics
+    assert str(again.outputs[0].shape) == "[..12,3]"
+    given = [np.random.default_rng(0).random(port.shape.to_tuple(), np.float32) for port in model.inputs]
+    for one, other in zip(
+        ovir.compile_model(model)(given).values(), ovir.compile_model(again)(given).values(), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)

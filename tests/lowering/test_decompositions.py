@@ -17,7 +17,6 @@ pytestmark = pytest.mark.slow
 OLDEST = 7
 """The opset of release 2021.4, the oldest one that models are lowered to."""
 DIFFERENT = {
-    ("ROIAlign", 9): "the older version enlarges regions that are shorter than a pixel",
     ("MaxPool", 8): "positions are read in all random models",
 }
 """Versions whose random models are not compared, and why; other tests have models of them."""
@@ -105,6 +104,62 @@ def assert_close(found: list[Array], wanted: list[Array]) -> None:
         a, b = ours.astype(np.float64), theirs.astype(np.float64)
         largest = max(float(np.abs(b).max(initial=0)), 1e-2)
         np.testing.assert_allclose(a, b, rtol=0, atol=TOLERANCE.get(theirs.dtype.itemsize, 1e-1) * largest)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_pools_that_round_as_torch_does(seed: int) -> None:
+    """Three axes at a time have sizes, windows and pads of any relation."""
+    rng = np.random.default_rng(seed)
+    length, kernel, stride, dilation = (rng.integers(1, high, 3).tolist() for high in (8, 4, 5, 3))
+    for name in ("MaxPool", "AvgPool"):
+        x = ovir.opset14.parameter([1, 1, *length], "f32")
+        most = 8 if name == "MaxPool" else 3
+        begin, end = (rng.integers(0, rng.integers(1, most), 3).tolist() for _ in "ab")
+        given = {
+            "kernel": kernel,
+            "strides": stride,
+            "pads_begin": begin,
+            "pads_end": end,
+            "rounding_type": "ceil_torch",
+        }
+        given |= {"dilations": dilation} if name == "MaxPool" else {"exclude-pad": bool(rng.integers(2))}
+        try:
+            model = ovir.Model([ovir.create_layer(name, [x], given, version="opset14").outputs[0]], [x])
+        except ovir.ModelError:  # a window is larger than the data
+            continue
+        data = [rng.standard_normal((1, 1, *length)).astype(np.float32)]
+        wanted = list(ovir.compile_model(model)(data).values())
+        model.lower(13)
+        assert_close(list(ovir.compile_model(model)(data).values()), wanted)
+
+
+@pytest.mark.parametrize("mode", ["avg", "max"])
+@pytest.mark.parametrize("aligned", ["asymmetric", "half_pixel_for_nn", "half_pixel"])
+@pytest.mark.parametrize("ratio", [0, 1, 3])
+@pytest.mark.parametrize("kind", ["f32", "f16", "f64"])
+def test_regions_of_any_length(mode: str, aligned: str, ratio: int, kind: str) -> None:
+    rng = np.random.default_rng(0)
+    ends = [
+        [1, 1, 1.4, 1.3],
+        [2, 1, 2, 1],
+        [1, 2, 7, 2.25],
+        [3, 4, 2, 2],
+        [0, 0, 8, 6],
+        [-3, -1, 0, 9],
+        [5, 5, 5.01, 6],
+    ]
+    rois = np.array(ends, kind.replace("f", "float"))
+    image = rng.standard_normal((2, 3, 7, 9)).astype(rois.dtype)
+    feeds = [image, rois, rng.integers(0, 2, len(rois))]
+    for scale in (1.0, 0.25, 2.0):
+        inputs = [
+            ovir.opset9.parameter(shape, t) for shape, t in (([-1, 3, -1, -1], kind), ([-1, 4], kind), ([-1], "i64"))
+        ]
+        pooled = ovir.opset9.roi_align(*inputs, 2, 3, ratio, scale, mode, aligned)
+        model = ovir.Model([pooled], inputs)
+        wanted = list(ovir.compile_model(model)(feeds).values())
+        model.lower(8)
+        assert_close(list(ovir.compile_model(model)(feeds).values()), wanted)
 
 
 # --------------------------------------------------------------------------- the table

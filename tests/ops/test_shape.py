@@ -136,6 +136,20 @@ def test_an_empty_batch_is_reshaped_as_any_other(special_zero: str) -> None:
     assert str(static.outputs[0].shape) == "[0,3]"
 
 
+def test_the_size_of_another_tensor_that_may_be_zero_is_not_a_size_of_the_result() -> None:
+    net = Net()
+    shape = net.op("ShapeOf", net.parameter("a", "?,?"), opset=3)
+    y = net.op("Reshape", net.parameter("b", "?,?"), shape, special_zero="true")
+    net.result(net.op("Equal", net.op("ShapeOf", y, opset=3), shape))
+    given = [np.zeros((0, 0), np.float32), np.zeros((0, 4), np.float32)]
+    model = net.model()
+    request = ovir.compile_model(model).create_infer_request()
+    for _ in range(3):
+        assert request.infer(given)[0].tolist() == [True, False]
+    model.simplify()
+    assert ovir.compile_model(model)(given)[0].tolist() == [True, False]
+
+
 def test_reshape_into_sizes_of_which_none_fits() -> None:
     open_size = TensorType(i64, [2], Value(None, np.array([4.0, -1]), np.array([5.0, -1])))
     assert_refused("cannot be divided evenly into the shape", Reshape(), tensor("6"), open_size)

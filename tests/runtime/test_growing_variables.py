@@ -87,3 +87,19 @@ def test_two_requests_have_values_of_their_own() -> None:
         for number, request in enumerate(requests):
             result = request.infer({"x": np.full((2, 1, WIDTH), number, np.float32)})[0]
             np.testing.assert_array_equal(result, np.full((2, index + 1, WIDTH), 2 * number, np.float32))
+
+
+def test_a_value_may_be_assigned_twice() -> None:
+    """The room for the value that grows must not be taken for that of the value that the last layer assigns."""
+    x = ops.parameter([-1], "f32", name="x")
+    past = ops.read_value(ops.constant(np.zeros(0, np.float32)), "past", "f32", [-1])
+    both = ops.concat([past, x], 0)
+    half = ops.multiply(both, ops.constant(np.float32([0.5])))
+    sinks = [ops.assign(both, "past"), ops.assign(half, "past")]
+    request = ovir.compile_model(ovir.Model([both], [x], "twice", sinks=sinks)).create_infer_request()
+    expected = np.zeros(0, np.float32)
+    for number in range(1, 9):
+        expected = np.append(expected, np.float32(number))
+        np.testing.assert_array_equal(request.infer([np.float32([number])])[0], expected)
+        expected = expected * np.float32(0.5)
+        np.testing.assert_array_equal(request.query_state()[0].value, expected)

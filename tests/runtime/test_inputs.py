@@ -58,6 +58,9 @@ def test_values_arrive(element_type: str, value: Any) -> None:
         ("i4", np.int32([0, 8]), 8),
         ("i4", np.array([9], ml_dtypes.uint4), 9),
         ("u1", np.int64([2]), 2),
+        ("u1", np.uint8([2]), 2),
+        ("u6", np.uint8([64]), 64),
+        ("nf4", np.uint8([3, 16]), 16),
         ("f32", np.float64([0, 1e300]), r"1e\+300"),
         ("f32", [0, -1e300], r"-1e\+300"),
         ("f16", np.float32([70000]), "70000"),
@@ -73,6 +76,24 @@ def test_values_arrive(element_type: str, value: Any) -> None:
 def test_values_that_the_type_cannot_hold(element_type: str, value: Any, lost: Any) -> None:
     with pytest.raises(ovir.InputError, match=f"is {element_type}, which cannot hold the value {lost}"):
         fed(element_type, value)
+
+
+def test_the_values_of_every_call_are_checked() -> None:
+    compiled = identity("?", "u3").compiled()
+    compiled([np.uint8([7])])
+    with pytest.raises(ovir.InputError, match="is u3, which cannot hold the value 8 "):
+        compiled([np.uint8([8])])
+
+
+def test_integers_of_lists_are_exact() -> None:
+    value = [2**64 - 1, 1, 2**63 + 1]  # NumPy makes real numbers of such a list
+    assert fed("u64", value).tolist() == value
+    with pytest.raises(ovir.InputError, match="9223372036854775809 is not a value of i64, which holds integers from "):
+        fed("i64", [1, 2**63 + 1])
+    with pytest.raises(ovir.InputError, match="1180591620717411303424 is not a value of u64"):
+        fed("u64", 2**70)
+    with pytest.raises(ovir.InputError, match="-1 is not a value of u64"):
+        fed("u64", [2**64 - 1, -1])
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     option = options_of(parser)
     parser.set_defaults(saved_beside=PART_ENDINGS)
     parser.set_defaults(error_status=UNUSABLE)  # status 1 would say that a layer was found
-    add_model(parser, "shape")
+    add_model(parser, "shape", "legacy-io")
     add_other_side(parser)
     option(
         "-o, --output PART.xml",
@@ -133,8 +133,21 @@ def _print_probes(found: Bisection) -> None:
     if not found.probes:
         return
     say()
-    columns = ("", ">layers", "~last layer", "~type", "~tensor", ">max abs", ">max rel", ">beyond")
-    say_table(columns, [_row(found, probe) for probe in found.probes], least=("max rel", "tensor", "type"))
+    columns: Sequence[str] = (
+        "",
+        ">layers",
+        "~last layer",
+        "~type",
+        "~tensor",
+        ">max abs",
+        ">max rel",
+        ">beyond",
+        ">nonfinite",
+    )
+    rows = [_row(found, probe) for probe in found.probes]
+    if not any(worst is not None and worst.lone for worst in (probe.verdict.comparison for probe in found.probes)):
+        columns, rows = columns[:-1], [row[:-1] for row in rows]
+    say_table(columns, rows, least=("max rel", "tensor", "type"))
 
 
 def _row(found: Bisection, probe: Probe) -> list[object]:
@@ -142,9 +155,9 @@ def _row(found: Bisection, probe: Probe) -> list[object]:
     mark = "first" if probe is found.first else "" if verdict.within else "beyond"
     head = [mark, probe.count, probe.name, probe.type, verdict.tensor or "-"]
     if worst is None:
-        return [*head, "-", "-", "fails" if verdict.problem else "-"]
+        return [*head, "-", "-", "fails" if verdict.problem else "-", "-"]
     numbers = [format_number(None if v is None else float(f"{v:.3g}")) for v in (worst.max_abs, worst.max_rel)]
-    return [*head, *numbers, format_count(worst.beyond)]
+    return [*head, *numbers, format_count(worst.beyond), worst.lone_text]
 
 
 def _tail(found: Bisection) -> Iterator[str]:

@@ -313,7 +313,7 @@ LIMIT = 20
 
 def add_to(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(error_status=UNUSABLE)  # status 1 would say that the models differ
-    add_model(parser, "shape")
+    add_model(parser, "shape", "legacy-io")
     add_other_side(parser)
     modes = options_of(parser, "comparison", exclusive=True)
     modes("--isolated", "run each layer alone with the inputs that it has in ovir, also if the outputs agree")

@@ -20,6 +20,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 from ovir.building.values import as_array
@@ -32,6 +33,7 @@ from ovir.cli.options.arguments import (
     raise_usage_error,
     split_input,
     split_known,
+    type_in_file,
 )
 from ovir.cli.options.opening import (
     constants_of_sizes,
@@ -40,9 +42,10 @@ from ovir.cli.options.opening import (
 from ovir.cli.options.preprocessing import add_options, preprocess_inputs
 from ovir.cli.terminal.output import DONE, say, say_filled, say_saved
 from ovir.core.arrays import Array
+from ovir.core.shapes import PartialShape
 from ovir.diagnostics.codes import INTERNAL, OUT_OF_MEMORY, USAGE
 from ovir.diagnostics.diagnostic import Diagnostic
-from ovir.diagnostics.errors import NotFoundError, OvirError
+from ovir.diagnostics.errors import ModelError, NotFoundError, OvirError
 from ovir.diagnostics.wording import did_you_mean, plural, readable
 from ovir.graph.constant_layers import constant_layers
 from ovir.graph.layers import Layer, Port
@@ -69,10 +72,11 @@ def rename(model: Model, text: str) -> Report:
     return lambda: f"renamed '{old}' to '{new}'"
 
 
-def shape(model: Model, text: str) -> Report:
+def shape(model: Model, text: str, own: Mapping[Layer, PartialShape]) -> Report:
+    """Set a shape; ``own`` has the shapes in the file of inputs that have another one since it was read."""
     ((index, wanted),) = parse_shapes(model, [text]).items()
     port = model.inputs[index]
-    before = str(port.shape)
+    before = str(own.get(port.layer, port.shape))
     model.reshape({index: wanted})
     return lambda: f"input '{port.any_name}': {before} -> {port.shape}"
 
@@ -445,10 +449,10 @@ def run(arguments: argparse.Namespace) -> int:
         raise_usage_error("there is no file to write", "name it with -o OUT.xml, or try the edits with --dry-run")
     if arguments.no_weights and not arguments.dry_run:
         raise_usage_error("without weights, the result cannot be saved", "--dry-run says what the edits do")
-    model = read_model_or_topology(arguments.model, arguments.weights, no_weights=arguments.no_weights)
+    model, own = _opened(arguments)
     keys = [layer.key for layer in model.walk()] if arguments.json else []
     with stage("editing"):
-        done = _apply(model, arguments)
+        done = _apply(model, arguments, own)
     path = None if arguments.dry_run else arguments.output
     compress_to = next((COMPRESS[e] for option, _ in arguments.edits if (e := _BY_OPTION[option]) in COMPRESS), None)
     version = _ir_version(arguments.edits)
@@ -469,6 +473,31 @@ def run(arguments: argparse.Namespace) -> int:
     summary = f"{path}: {plural(layers, 'layer')}{inside}, {ports}"
     say("nothing is written (--dry-run)" if path is None else readable(summary))
     return DONE
+
+
+def _opened(arguments: argparse.Namespace) -> tuple[Model, dict[Layer, PartialShape]]:
+    """Return the model, and the shapes that its inputs have in the file where the first edits give them others.
+
+    If the file does not fit its own shapes, it is inferred in those that the first edits give.
+    """
+    texts = [text for option, text in takewhile(lambda edit: edit[0] == "--shape", arguments.edits)]
+    own: dict[Layer, PartialShape] = {}
+
+    def shapes(model: Model) -> dict[int, PartialShape]:
+        found = parse_shapes(model, texts)
+        own.update((model.inputs[i].layer, type_in_file(model.inputs[i]).shape) for i in found)
+        return found
+
+    read = partial(read_model_or_topology, arguments.model, arguments.weights, no_weights=arguments.no_weights)
+    try:
+        return read(), own
+    except ModelError as error:
+        if not texts:
+            raise
+        try:
+            return read(shapes=shapes), own
+        except ModelError:
+            raise error from None
 
 
 def _ir_version(edits: Sequence[tuple[str, str]]) -> int:
@@ -509,7 +538,7 @@ class Done(NamedTuple):
     result: str
 
 
-def _apply(model: Model, arguments: argparse.Namespace) -> list[Done]:
+def _apply(model: Model, arguments: argparse.Namespace, own: Mapping[Layer, PartialShape]) -> list[Done]:
     """Apply the edits as one: the preprocessing after the others, and the rewriting for a release at last, so that it
     sees all that they add."""
     edits: Sequence[tuple[str, str]] = arguments.edits
@@ -525,7 +554,8 @@ def _apply(model: Model, arguments: argparse.Namespace) -> list[Done]:
                 if (option, port.layer) in sized:
                     raise_usage_error(f"{option} {value}: input '{port.any_name}' is given twice")
                 sized.add((option, port.layer))
-            how = (not arguments.no_verify,) if edit.is_proven else ()
+            how: tuple[Any, ...] = (not arguments.no_verify,) if edit.is_proven else ()
+            how = (own,) if option == "--shape" else how
             reports.append((option, value, edit.apply(model, value, *how)))
 
     try:

@@ -351,7 +351,7 @@ def _other_side(
     from ovir.debugging.comparison_setup import ComparisonOptions
     from ovir.debugging.sides import Partners
 
-    against = open_other(arguments.against, model, arguments.shape)
+    against = open_other(arguments.against, model, arguments)
     if is_recorded(against):
         raise_usage_error(f"--against {against}: expected other.xml, openvino:DEVICE or onnx:FILE")
     if not isinstance(against, Model):

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 def add_to(parser: argparse.ArgumentParser) -> None:
     option = options_of(parser)
-    add_model(parser, "shape")
+    add_model(parser, "shape", "legacy-io")
     option("-o, --output MODEL.onnx", "the file to write", OutputFile, required=True)
     option(
         "--opset N", "the version of ONNX's operators, from 17 on (default: the newest that ovir was tested with)", int
@@ -116,12 +116,15 @@ def _print(exported: Exported, found: Verification | None, path: str) -> None:
     rows = []
     for output in found.outputs:
         item = output.found
-        numbers = [format_number(item.max_abs), format_number(item.max_rel), format_count(item.beyond)]
+        numbers = [format_number(item.max_abs), format_number(item.max_rel), format_count(item.beyond), item.lone_text]
         name = output.name if not output.call else f"{output.name} (call {output.call + 1})"
         if item.problem is not None:
             say(readable(f"{name}: {item.problem}"))
         rows.append(["" if item.within else "beyond", name, str(output.element_type), *numbers])
-    say_table(["", "~output", "type", ">max abs", ">max rel", ">beyond"], rows, least=("type", "max rel"))
+    columns = ["", "~output", "type", ">max abs", ">max rel", ">beyond", ">nonfinite"]
+    if not any(output.found.lone for output in found.outputs):
+        columns, rows = columns[:-1], [row[:-1] for row in rows]
+    say_table(columns, rows, least=("type", "max rel"))
 
 
 def _as_json(exported: Exported, found: Verification | None, path: str) -> dict[str, Any]:

@@ -29,7 +29,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    recovered = open_recovering(arguments, legacy_io=arguments.legacy_io)
+    recovered = open_recovering(arguments)
     model = recovered.model
     origins = SizeOrigins(model)
     if arguments.json:

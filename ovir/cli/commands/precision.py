@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output is not None and arguments.to == "int8":
         hint = "quantize the model with NNCF and give it the printed names as ignored_scope"
         raise_usage_error("-o marks layers for f16 and bf16; OpenVINO does not quantize models to int8 by itself", hint)
-    model = open_model(arguments, legacy_io=arguments.legacy_io)
+    model = open_model(arguments)
     print_diagnostics(model.diagnostics)
     inputs = inputs_of(model, arguments)
     with reported("measuring layers", random_note(arguments)) as update:

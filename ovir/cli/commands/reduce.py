@@ -39,7 +39,7 @@ from ovir.model import Model
 
 def add_to(parser: argparse.ArgumentParser) -> None:
     option = options_of(parser)
-    add_model(parser, "shape")
+    add_model(parser, "shape", "legacy-io")
     option(
         "--check 'COMMAND {}'",
         "the command that fails, such as 'ovir compare {} --against openvino:CPU'; {} is the path of a model",

@@ -51,13 +51,15 @@ from ovir.cli.terminal.output import (
     say_table,
 )
 from ovir.core.arrays import Array
-from ovir.diagnostics.errors import RunError
+from ovir.diagnostics.errors import ReadError, RunError
 from ovir.diagnostics.wording import escaped, plural, readable
+from ovir.graph.layers import Port
 from ovir.model import Model
 from ovir.reports.ran import Ran, tensor_cells
 from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.listeners import Listener, steps_wanted_by
 from ovir.runtime.results import Results
+from ovir.runtime.weight_files import require_unchanged
 from ovir.system.files import replaced_file
 from ovir.system.progress import stage
 
@@ -123,11 +125,16 @@ def print_json(ran: Ran, top: int | None, seed: int | None) -> None:
         "seed": seed,
         "seconds": ran.seconds,
         "inputs": [
-            {"name": port.any_name, **_tensor(ran.feeds[i]), "random": i in ran.random}
+            {"name": port.any_name, **_tensor(ran.feeds[i], port), "random": i in ran.random}
             for i, port in enumerate(ran.model.inputs)
         ],
         "outputs": [
-            {"name": port.any_name, "names": sorted(port.names), **_tensor(ran.results[i]), **_top(ran.results[i], top)}
+            {
+                "name": port.any_name,
+                "names": sorted(port.names),
+                **_tensor(ran.results[i], port),
+                **_top(ran.results[i], top),
+            }
             for i, port in enumerate(ran.model.outputs)
         ],
         "taps": {name: [_tensor(a) for a in arrays] for name, arrays in ran.results.taps.items()},
@@ -177,11 +184,12 @@ def _timing_cells(timing: Timing, profile: Profile) -> tuple[str, str, str]:
     return str(timing.calls), f"{timing.seconds * 1000:.3f}", f"{share:.1%}"
 
 
-def _tensor(array: Array) -> dict[str, Any]:
+def _tensor(array: Array, port: Port | None = None) -> dict[str, Any]:
+    """Return an array for JSON. An array of nf4, u1, u3 or u6 does not tell its element type, which a port knows."""
     s = stats(array)
     entry: dict[str, Any] = {
         "shape": list(array.shape),
-        "type": type_name(array),
+        "type": type_name(array) if port is None or port.element_type.is_dynamic else str(port.element_type),
         "min": s.minimum,
         "max": s.maximum,
         "mean": s.mean,
@@ -351,6 +359,7 @@ def run(arguments: argparse.Namespace) -> int:
             error.add_note(f"  cannot be run yet: {readable(listed_layers(lacking))}")
         raise
     print_diagnostics(results.diagnostics)
+    is_doubtful = _are_overwritten(compiled)
     if arguments.emulate == "f16" and watch is None:
         _print_clamped(model)
     if arguments.output is not None:
@@ -369,7 +378,17 @@ def run(arguments: argparse.Namespace) -> int:
         from ovir.reports.run_page import run_page, types_of_run
 
         write_html(arguments, lambda: run_page(replace(ran, types=types_of_run(compiled, ran.feeds)), arguments.top))
-    return WRONG if watch is not None and watch.events else DONE
+    return WRONG if is_doubtful or (watch is not None and watch.events) else DONE
+
+
+def _are_overwritten(compiled: CompiledModel) -> bool:
+    """Print an error, and return True, if the weights were overwritten while the model ran."""
+    try:
+        require_unchanged(compiled.weight_files, "the results may be of both")
+    except ReadError as error:
+        print_diagnostics(error.diagnostics)
+        return True
+    return False
 
 
 def _refuse_many(arguments: argparse.Namespace) -> None:

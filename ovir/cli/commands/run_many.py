@@ -22,7 +22,7 @@ from ovir.diagnostics.errors import ModelError, OvirError
 from ovir.diagnostics.wording import escaped, plural, readable
 from ovir.io.images import ENDINGS
 from ovir.io.input_files import InputFile
-from ovir.io.result_folder import NAME, ResultFolder, checksum, fingerprint
+from ovir.io.result_folder import NAME, ResultFolder, Row, checksum, fingerprint
 from ovir.model import Model
 from ovir.runtime.compiled import CompiledModel
 from ovir.system.interrupts import result_of, uninterrupted
@@ -81,10 +81,12 @@ def run_many(arguments: argparse.Namespace) -> int:
             left = plural(len(folder.pending(files)), "input")
             print_message(f"{escaped(arguments.output)}: {left} of {len(files):,} left; --resume continues")
             raise
-        _report(arguments, folder, files, len(pending), perf_counter() - start)
+        folder.require_there()
+        missing = folder.missing(files)
+        _report(arguments, folder, files, missing, len(pending), perf_counter() - start)
         if pending and len(folder.failures(files)) == len(files):
             _hint_at_sizes(model, files[0])
-        return WRONG if folder.failures(files) else DONE
+        return WRONG if folder.failures(files) or missing else DONE
 
 
 def _hint_at_sizes(model: Model, file: InputFile) -> None:
@@ -158,25 +160,32 @@ def _run_pending(
 
 
 def _report(
-    arguments: argparse.Namespace, folder: ResultFolder, files: Sequence[InputFile], ran: int, seconds: float
+    arguments: argparse.Namespace,
+    folder: ResultFolder,
+    files: Sequence[InputFile],
+    missing: Sequence[Row],
+    ran: int,
+    seconds: float,
 ) -> None:
-    """Print a summary, with the inputs that failed."""
+    """Print a summary, with the inputs that failed, and those whose results are ``missing``."""
     failed = folder.failures(files)
     if arguments.json:
         document = {
             "model": arguments.model,
             "output": arguments.output,
             "inputs": len(files),
-            "done": len(files) - len(failed),
+            "done": len(files) - len(failed) - len(missing),
             "kept": len(files) - ran,
             "failed": [{"input": row.input, "error": row.error} for row in failed],
+            "missing": [{"input": row.input, "result": row.result} for row in missing],
             "seconds": seconds,
         }
         say_json(document)
         return
     kept = f" ({len(files) - ran:,} of an earlier run)" if len(files) > ran else ""
     rate = f"; {seconds:.1f} s, {ran / seconds:.4g} inputs/s" if ran else ""
-    done = f"{len(files) - len(failed):,} done{kept}, {len(failed):,} failed"
+    lost = f", {len(missing):,} removed since they were written (--resume runs them again)" if missing else ""
+    done = f"{len(files) - len(failed) - len(missing):,} done{kept}, {len(failed):,} failed{lost}"
     say(f"{escaped(arguments.output)}: {plural(len(files), 'input')}, {done}{rate}")
     where = os.path.join(escaped(arguments.output), NAME)
     print_failures({row.input: row.error or "" for row in failed}, where)

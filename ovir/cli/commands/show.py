@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 def add_to(parser: argparse.ArgumentParser) -> None:
     option = options_of(parser)
-    add_model(parser, "no-weights", "shape")
+    add_model(parser, "no-weights", "shape", "legacy-io")
     option("--memory", "also plan a run, and show how much memory it takes")
     add_shared(parser, "json", "html")
 

@@ -45,7 +45,7 @@ from ovir.view.view import ViewedModel, measure, shown_models, viewed
 
 def add_to(parser: argparse.ArgumentParser) -> None:
     option = options_of(parser)
-    add_model(parser, "no-weights", "shape")
+    add_model(parser, "no-weights", "shape", "legacy-io")
     option("--check", "color layers by the severity of their diagnostics")
     option("--profile", "run the model, and color layers by the time they take")
     option(

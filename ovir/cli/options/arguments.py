@@ -23,6 +23,8 @@ from ovir.system.progress import stage
 
 if TYPE_CHECKING:  # not every command has a model, and importing what models need takes longer than the rest
     from ovir.core.shapes import PartialShape
+    from ovir.core.tensor_types import TensorType
+    from ovir.graph.layers import Port
     from ovir.model import Model
     from ovir.reports.page import Page
 
@@ -162,25 +164,29 @@ def add_shared(parser: argparse.ArgumentParser, *names: str) -> None:
         options_of(parser, group)(*option, repeated=repeated)
 
 
-def open_model(arguments: argparse.Namespace, **options: Any) -> Model:
+def open_model(arguments: argparse.Namespace) -> Model:
     """Return the model that the arguments name, in the shapes that they give; print the sizes that constants pin."""
-    from ovir.inference.models import reshape_undeclared
     from ovir.inference.pinned_sizes import pinned_sizes
     from ovir.model import read_model
 
-    model = read_model(arguments.model, arguments.weights, **options)
-    shapes = parse_shapes(model, arguments.shape)
-    if shapes:
-        hints = shape_hints(model, shapes)
-        try:
-            reshape_undeclared(model, shapes)
-        except ModelError as error:
-            for hint in hints:
-                error.add_note(hint)
-            if len(error.diagnostics) > 1:
-                error.add_note("  hint: `ovir check` with the same --shape lists all errors")
-            raise
-        print_diagnostics(pinned_sizes(model))
+    if not arguments.shape:
+        return read_model(arguments.model, arguments.weights, legacy_io=arguments.legacy_io)
+    hints: list[str] = []
+
+    def shapes(model: Model) -> dict[int, PartialShape]:
+        found = parse_shapes(model, arguments.shape)
+        hints.extend(shape_hints(model, found))
+        return found
+
+    try:
+        model = read_model(arguments.model, arguments.weights, shapes=shapes, legacy_io=arguments.legacy_io)
+    except ModelError as error:
+        for hint in hints:
+            error.add_note(hint)
+        if len(error.diagnostics) > 1:
+            error.add_note("  hint: `ovir check` with the same --shape lists all errors")
+        raise
+    print_diagnostics(pinned_sizes(model))
     return model
 
 
@@ -188,9 +194,18 @@ def shape_hints(model: Model, shapes: Mapping[int, PartialShape]) -> list[str]:
     """Return hints for a model that fails in the shapes of ``--shape``: the types that its inputs have without it."""
     ports = {model.inputs[index]: str(shape)[1:-1] for index, shape in shapes.items()}
     return [
-        readable(f"  hint: without --shape {port.any_name}={text} this input is {port.type}")
+        readable(f"  hint: without --shape {port.any_name}={text} this input is {type_in_file(port)}")
         for port, text in ports.items()
     ]
+
+
+def type_in_file(port: Port) -> TensorType:
+    """Return the type of an input as its Parameter has it, which need not be inferred yet."""
+    from ovir.core.tensor_types import TensorType
+    from ovir.ops.infrastructure import Parameter
+
+    op = port.layer.operator
+    return TensorType(op.element_type, op.shape) if isinstance(op, Parameter) else port.type
 
 
 class FileName(str):
@@ -283,7 +298,7 @@ def parse_shapes(model: Model, texts: Sequence[str]) -> dict[int, PartialShape]:
         port = model.inputs[index]
         if index in shapes:
             raise_usage_error(f"--shape {text}: input '{port.any_name}' has two shapes")
-        shapes[index] = parse_shape(text, shape, f"input '{port.any_name}' is {port.type} in the file")
+        shapes[index] = parse_shape(text, shape, f"input '{port.any_name}' is {type_in_file(port)} in the file")
     return shapes
 
 

@@ -63,7 +63,7 @@ def open_runnable(arguments: argparse.Namespace) -> Model:
     Raises InputError for options of another engine, before the model is read, and ModelError without outputs.
     """
     require_engine(arguments.engine, **_options_of_engines(arguments))
-    model = open_model(arguments, legacy_io=arguments.legacy_io)
+    model = open_model(arguments)
     print_diagnostics(model.diagnostics)
     if not model.outputs:
         message = "the model has no Result: there is nothing to compute" if model.layers else "the model has no layers"

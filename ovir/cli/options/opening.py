@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import ModuleType
 
 from ovir.checks.recovering import Recovered, read_recovering
@@ -108,24 +108,37 @@ def absent_weights(path: str) -> str:
     return f"{os.path.splitext(os.path.basename(path))[0]}.bin"
 
 
-def read_model_or_topology(path: str, weights: str | None, *, no_weights: bool, legacy_io: bool = False) -> Model:
-    """Return a model; without weights, its constants have no data. Raise ReadError or ModelError if it is wrong."""
+def read_model_or_topology(
+    path: str,
+    weights: str | None,
+    *,
+    no_weights: bool,
+    shapes: Callable[[Model], Mapping[int, PartialShape]] | None = None,
+    legacy_io: bool = False,
+) -> Model:
+    """Return a model; without weights, its constants have no data. Raise ReadError or ModelError if it is wrong.
+
+    ``shapes`` returns the shapes of inputs in which it is inferred.
+    """
     if not no_weights:
-        return read_model(path, weights, legacy_io=legacy_io)
+        return read_model(path, weights, shapes=shapes, legacy_io=legacy_io)
     if weights is not None:
         raise_usage_error("--weights and --no-weights exclude each other")
     recovered = read_recovering(path, need_weights=False, legacy_io=legacy_io)
+    if shapes is not None:
+        recovered.reshape(shapes(recovered.model))
     if recovered.errors:
         raise ModelError(*recovered.errors)
     return recovered.model
 
 
-def open_recovering(arguments: argparse.Namespace, *, legacy_io: bool = False) -> Recovered:
+def open_recovering(arguments: argparse.Namespace) -> Recovered:
     """Return the model that the arguments name, in the shapes that they give, and print its diagnostics."""
     if arguments.weights is not None and arguments.no_weights:
         raise_usage_error("--weights and --no-weights exclude each other")
+    need_weights = not arguments.no_weights
     recovered = read_recovering(
-        arguments.model, arguments.weights, need_weights=not arguments.no_weights, legacy_io=legacy_io
+        arguments.model, arguments.weights, need_weights=need_weights, legacy_io=arguments.legacy_io
     )
     states, texts = _state_shapes(recovered, arguments.shape)
     shapes = parse_shapes(recovered.model, texts)

@@ -17,10 +17,10 @@ from ovir.cli.options.arguments import (
 )
 from ovir.cli.options.inputs import inputs_of, random_note
 from ovir.cli.terminal.output import print_diagnostics
-from ovir.inference.models import reshape_undeclared
 from ovir.model import Model, read_model
 
 if TYPE_CHECKING:
+    from ovir.core.shapes import PartialShape
     from ovir.debugging.comparison_setup import Against, ComparisonOptions
     from ovir.debugging.sides import LayerMode
 
@@ -64,7 +64,7 @@ def open_sides(arguments: argparse.Namespace, mode: LayerMode | None = None) -> 
     model = open_model(arguments)
     print_diagnostics(model.diagnostics)
     if arguments.other is not None:
-        against = open_other(arguments.other, model, arguments.shape)
+        against = open_other(arguments.other, model, arguments)
     recorded = is_recorded(against)
     inputs, samples, seed = inputs_of(model, arguments, is_recorded=recorded), arguments.samples, arguments.seed or 0
     options = ComparisonOptions(against, criterion, inputs, samples, seed, device, config, arguments.timeout, mode)
@@ -86,19 +86,21 @@ def _sides(arguments: argparse.Namespace) -> tuple[Against, str | None]:
 _WAYS = "as in --against openvino:CPU, --against onnx:model.onnx or --against recorded.npz"
 
 
-def open_other(name: str, model: Model, shapes: Sequence[str]) -> Against:
+def open_other(name: str, model: Model, arguments: argparse.Namespace) -> Against:
     """Return the other side that an argument names; a second model gets the shapes that are given for the first one."""
     if not name.lower().endswith(".xml"):
         return str(name)
-    other = read_model(name)
+
+    def wanted(other: Model) -> dict[int, PartialShape]:
+        found = {}
+        for index, shape in parse_shapes(model, arguments.shape).items():
+            names = {model.inputs[index].layer.name, *model.inputs[index].names}
+            own = (i for i, port in enumerate(other.inputs) if names & {port.layer.name, *port.names})
+            found[next(own, index)] = shape
+        return found
+
+    other = read_model(name, shapes=wanted if arguments.shape else None, legacy_io=arguments.legacy_io)
     print_diagnostics(other.diagnostics)
-    wanted = {}
-    for index, shape in parse_shapes(model, shapes).items():
-        names = {model.inputs[index].layer.name, *model.inputs[index].names}
-        own = (i for i, port in enumerate(other.inputs) if names & {port.layer.name, *port.names})
-        wanted[next(own, index)] = shape
-    if wanted:
-        reshape_undeclared(other, wanted)
     return other
 
 

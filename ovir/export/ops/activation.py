@@ -135,8 +135,9 @@ def gelu(graph: Graph, op: ops.Gelu2 | ops.Gelu7, x: Tensor) -> Tensor | None:
     if not is_exact:
         return None
     quotient = graph.Div(x, sqrt(2))
-    part = erf(graph, quotient) if x.element_type == f64 else graph.Erf(quotient)
-    return graph.Mul(graph.Mul(x, graph.Add(part, 1)), 0.5)
+    if x.element_type == f64:
+        return graph.Mul(graph.Mul(x, 0.5), graph.Add(erf(graph, quotient), 1))  # twice the largest x is infinite
+    return graph.Mul(graph.Mul(x, graph.Add(graph.Erf(quotient), 1)), 0.5)
 
 
 @exports(

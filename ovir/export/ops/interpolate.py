@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from ovir.core.element_types import f32, f64, i8, i32, i64, u8, value_range
+from ovir.core.element_types import f32, f64, i8, i32, i64, u8
 from ovir.export.exporters import exports
+from ovir.export.loops import LoopStep, loop
 from ovir.export.onnx_graph import Graph, Tensor
+from ovir.kernels.precision import integer_range
 from ovir.kernels.resample import Method, Taps, taps
 from ovir.ops.interpolate import Interpolate1, Interpolate4, Interpolate4Base, Interpolate11, InterpolateBase
 
-_TO = "Resize; Gather and MatMul for what it lacks"
-_LIMITS = "axes must be constant; mode cubic of dynamic sizes needs two spatial axes"
+_TO = "Resize; Gather and MatMul for what it lacks; integers: Gather, Mul and Add"
+_LIMITS = "axes must be constant; mode cubic of real numbers and dynamic sizes needs two spatial axes"
 
 
 @exports(Interpolate1, to=_TO, limits=_LIMITS)
@@ -27,8 +31,9 @@ def interpolate_1(graph: Graph, op: Interpolate1, data: Tensor, target: Tensor) 
 @exports(Interpolate4, Interpolate11, to=_TO, limits=_LIMITS)
 def interpolate(graph: Graph, op: Interpolate4Base, data: Tensor, *inputs: Tensor) -> Tensor | None:
     """Export as Resize; the decomposition does what Pillow does, but its products take three times as long as few
-    taps, which are gathered where the sizes are known."""
-    if op.method().is_pillow and not (data.shape.is_static and op.output_shapes[0].is_static):
+    taps, which are gathered where the sizes are known, and round integers in another way."""
+    is_static = data.shape.is_static and op.output_shapes[0].is_static
+    if op.method().is_pillow and not is_static and not data.element_type.is_integral:
         return None
     *targets, axes = inputs if len(inputs) > (2 if isinstance(op, Interpolate4) else 1) else (*inputs, None)
     target = targets[-1 if op.by_scales else 0]
@@ -75,8 +80,8 @@ class _Resizing:
         if any((*begin, *end)):
             data = graph.shaped(graph.Pad(data, [*begin, *end]), dims)
         self.data = data
-        every = [self._axis(number, place) for place, number in enumerate(axes)]
-        self.axes = [axis for axis in every if not axis.stays]
+        self.every = [self._axis(number, place) for place, number in enumerate(axes)]
+        self.axes = [axis for axis in self.every if not axis.stays]
         shrinks = any(axis.scale is not None and axis.scale < 1 for axis in self.axes)
         may_shrink = shrinks or any(axis.scale is None for axis in self.axes)
         antialias = method.mode == "linear" and method.antialias and may_shrink
@@ -93,18 +98,29 @@ class _Resizing:
         if self.method.mode == "nearest":
             return self._resized(self.data) if self._has_resize() else self._by_axes(self.data)
         own = self.element_type
-        data = self.graph.cast(self.data, f64 if own == f64 or (own.is_integral and own.bits >= 32) else f32)
-        if self.method.is_pillow and own.is_integral:
-            for axis in reversed(self.axes):
-                data = self.graph.rounded_away(self._along(data, axis))
-                data = self.graph.shaped(
-                    data if own.bits >= 32 else self.graph.Clip(data, *value_range(own)), [-1] * self.rank
-                )
-            return self.graph.cast(data, own)
-        data = self._resized(data) if self._has_resize() and data.element_type == f32 else self._by_axes(data)
         if own.is_integral:
-            return self.graph.saturated(self.graph.rounded_away(data) if self.method.mode == "linear" else data, own)
+            return self._of_integers()
+        data = self.graph.cast(self.data, f64 if own == f64 else f32)
+        data = self._resized(data) if self._has_resize() and data.element_type == f32 else self._by_axes(data)
         return self.graph.cast(data, own)
+
+    def _of_integers(self) -> Tensor:
+        """Return resized integers. The same sums as in the kernel, in the same order, decide how they are rounded."""
+        graph, own = self.graph, self.element_type
+        if self.method.is_pillow:
+            data = graph.cast(self.data, f64)
+            for axis in reversed(self.axes):
+                total, _ = _summed(graph, data, [self._taps(axis)])
+                data = graph.Clip(graph.rounded_away(total), *integer_range(own.to_dtype()))
+                data = graph.shaped(data, [-1] * self.rank)
+            return graph.saturated(data, own)
+        # An axis that stays splits elements in two where linear_onnx has two neighbors.
+        axes = self.every if self.method.mode == "linear_onnx" else self.axes
+        data = graph.cast(self.data, f64 if own.bits >= 32 else f32)
+        total, weights = _summed(graph, data, [self._taps(axis) for axis in axes])
+        if self.method.mode == "linear":
+            total = graph.rounded_away(graph.Div(total, graph.Where(graph.Equal(weights, 0), 1, weights)))
+        return graph.saturated(total, own)
 
     # ----- what is known
 
@@ -212,6 +228,28 @@ class _Resizing:
         scale = self._scale(axis) if self.op.by_scales else None
         return _resampled_in_run(graph, self.method, data, axis.number, self._length(axis), scale, self.merges)
 
+    def _taps(self, axis: _Axis) -> _Taps:
+        """Return the taps of an axis as tensors, also of one whose sizes only a run shows."""
+        graph, method = self.graph, self.method
+        if axis.size is not None and axis.length is not None and axis.scale is not None and self.merges is None:
+            graph.require(axis.size or not axis.length, "an axis of size 0 cannot be resized")
+            found = taps(method, max(axis.size, 1), axis.length, axis.scale)
+            weight = found.unit if method.is_pillow else found.weight
+            gain = None if found.gain == 1 else graph.constant(np.float32(found.gain))
+            return _Taps(axis.number, graph.constant(found.index), graph.constant(weight), gain, len(found.index))
+        size, length = graph.scalar_size_of(self.data, axis.number), graph.as_scalar(self._length(axis))
+        if method.is_pillow:
+            return _pillow_taps(graph, method, axis.number, size, length)
+        scale = self._scale(axis) if self.op.by_scales else graph.Div(graph.cast(length, f32), graph.cast(size, f32))
+        position = _positions_in_run(graph, method.coordinates, size, length, scale)
+        if method.mode == "linear_onnx":
+            return _neighbors(graph, axis.number, position, size)
+        if method.mode == "cubic":
+            return _cubic_taps(graph, axis.number, position, size, np.float32(method.cube_coeff))
+        if self.merges is not None:
+            scale = graph.Where(self.merges, scale, np.float32(1))
+        return _triangle(graph, axis.number, position, size, scale if method.antialias else None)
+
     def _scale(self, axis: _Axis) -> Tensor:
         return self.graph.cast(self.graph.Gather(self.target, self.graph.constant(axis.place)), f32)
 
@@ -266,10 +304,7 @@ def _resampled_in_run(
     size, length = graph.scalar_size_of(data, axis), graph.as_scalar(new_size)
     if scale is None:
         scale = graph.Div(graph.cast(length, f32), graph.cast(size, f32))
-    outputs = graph.cast(graph.positions_below(length), f32)
-    moved = _positions(graph, method.coordinates, outputs, size, length, scale)
-    keeps = graph.Or(graph.Equal(scale, 1.0), graph.Equal(size, length))
-    position = graph.Where(keeps, outputs, moved)
+    position = _positions_in_run(graph, method.coordinates, size, length, scale)
     if method.mode == "nearest":
         nearest = graph.cast(_rounded(graph, method.nearest, position, scale), i64)
         inside = graph.Min(graph.Max(nearest, 0), graph.Sub(size, 1))
@@ -309,7 +344,14 @@ def _multiplied(graph: Graph, data: Tensor, axis: int, matrix: Tensor) -> Tensor
 # --------------------------------------------------------------------------- sizes that are known in a run
 
 
-def _positions(graph: Graph, mode: str, x: Tensor, size: Tensor, length: Tensor, scale: Tensor) -> Tensor:
+def _positions_in_run(graph: Graph, mode: str, size: Tensor, length: Tensor, scale: Tensor) -> Tensor:
+    """Return the input position of each output element; an axis that keeps its length keeps its positions."""
+    x = graph.cast(graph.positions_below(length), f32)
+    keeps = graph.Or(graph.Equal(scale, 1.0), graph.Equal(size, length))
+    return graph.Where(keeps, x, _moved(graph, mode, x, size, length, scale))
+
+
+def _moved(graph: Graph, mode: str, x: Tensor, size: Tensor, length: Tensor, scale: Tensor) -> Tensor:
     half = np.float32(0.5)
     if mode == "asymmetric":
         return graph.Div(x, scale)
@@ -331,3 +373,167 @@ def _rounded(graph: Graph, mode: str, x: Tensor, scale: Tensor) -> Tensor:
     if mode == "round_prefer_ceil":
         return graph.Floor(graph.Add(x, half))
     return graph.Floor(x) if mode == "floor" else graph.Ceil(x)
+
+
+# --------------------------------------------------------------------------- integers
+
+_MOST_TERMS = 32
+"""The number of products that are added up without a loop."""
+
+
+@dataclass
+class _Taps:
+    """The taps of an axis as tensors; see ``ovir.kernels.resample.Taps``."""
+
+    axis: int
+    index: Tensor
+    """i64 [taps, outputs]."""
+    weight: Tensor
+    """f32 or f64 [taps, outputs]."""
+    gain: Tensor | None
+    count: int | None
+    """The number of taps, None if only a run shows it."""
+
+
+def _summed(graph: Graph, data: Tensor, axes: Sequence[_Taps]) -> tuple[Tensor, Tensor]:
+    """Return the sum of weight * element over all combinations of taps, and the sum of the weights, in the type of
+    data and in the order of the kernel."""
+    counts = [taps.count for taps in axes]
+    numbers = [count for count in counts if count is not None]
+    if len(numbers) == len(counts) and prod(numbers) <= _MOST_TERMS:
+        total, weights = _term(graph, data, axes, [graph.constant(0) for _ in axes])
+        for chosen in list(product(*map(range, numbers)))[1:]:
+            value, weight = _term(graph, data, axes, [graph.constant(number) for number in chosen])
+            total, weights = graph.Add(total, value), graph.Add(weights, weight)
+        return total, weights
+    rank = graph.rank(data)
+    sizes = [graph.scalar_size_of(graph.of_rank(taps.index, 2), 0) for taps in axes]
+
+    def step(body: Graph, number: Tensor, sums: Sequence[Tensor]) -> LoopStep:
+        chosen: list[Tensor] = []
+        for size in reversed(sizes):
+            chosen.insert(0, body.Mod(number, size))
+            number = body.Div(number, size)
+        terms = _term(body, data, axes, chosen)
+        return LoopStep([body.shaped(body.Add(*pair), [-1] * rank) for pair in zip(sums, terms, strict=True)])
+
+    zeros = [
+        graph.shaped(graph.Mul(term, 0), [-1] * rank)
+        for term in _term(graph, data, axes, [graph.constant(0)] * len(axes))
+    ]
+    total, weights = loop(graph, reduce(graph.Mul, sizes), zeros, step)
+    return total, weights
+
+
+def _term(graph: Graph, data: Tensor, axes: Sequence[_Taps], chosen: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    """Return the product of the elements and weights of one tap of each axis, and the product of the weights."""
+    rank = graph.rank(data)
+    gains = [taps.gain for taps in axes if taps.gain is not None]
+    weight = reduce(graph.Mul, gains) if gains else None
+    value = data
+    for each, number in zip(axes, chosen, strict=True):
+        value = graph.Gather(value, graph.Gather(each.index, number, axis=0), axis=each.axis)
+        own = graph.Gather(each.weight, number, axis=0)
+        own = graph.with_trailing(graph.of_rank(own, 1), rank - each.axis - 1)
+        weight = own if weight is None else graph.Mul(weight, own)
+    assert weight is not None
+    weight = graph.cast(weight, data.element_type)
+    return graph.Mul(weight, value), weight
+
+
+def _below(graph: Graph, count: Tensor) -> Tensor:
+    """Return the numbers below a count as a column."""
+    return graph.Unsqueeze(graph.positions_below(count), [1])
+
+
+def _inside(graph: Graph, index: Tensor, size: Tensor) -> Tensor:
+    return graph.Min(graph.Max(index, 0), graph.Sub(size, 1))
+
+
+def _triangle(graph: Graph, axis: int, position: Tensor, size: Tensor, slope: Tensor | None) -> _Taps:
+    """Return the taps of mode linear: two neighbors, or with antialias as many as the triangle of a slope covers."""
+    first, count = graph.cast(graph.Floor(position), i64), graph.constant(2)
+    if slope is not None:
+        reach = graph.cast(graph.Ceil(graph.Div(np.float32(1), slope)), i64)
+        first, count = graph.Sub(first, reach), graph.Add(graph.Mul(reach, 2), 2)
+    index = graph.Add(first, _below(graph, count))
+    distance = graph.Sub(position, graph.cast(index, f32))
+    if slope is not None:
+        distance = graph.Mul(slope, distance)
+    weight = graph.Max(graph.Sub(np.float32(1), graph.Abs(distance)), np.float32(0))
+    inside = _inside(graph, index, size)
+    weight = graph.Where(graph.Equal(index, inside), weight, np.float32(0))
+    return _Taps(axis, inside, weight, slope, 2 if slope is None else None)
+
+
+def _neighbors(graph: Graph, axis: int, position: Tensor, size: Tensor) -> _Taps:
+    """Return the taps of mode linear_onnx."""
+    position = graph.Min(graph.Max(position, np.float32(0)), graph.cast(graph.Sub(size, 1), f32))
+    first = graph.cast(position, i64)
+    second = graph.Min(graph.Add(first, 1), graph.Sub(size, 1))
+    shares = [graph.Abs(graph.Sub(position, graph.cast(other, f32))) for other in (second, first)]
+    index, weight = (
+        graph.Concat(*(graph.Unsqueeze(t, [0]) for t in pair), axis=0) for pair in ((first, second), shares)
+    )
+    return _Taps(axis, index, graph.Where(graph.Equal(first, second), np.float32(0.5), weight), None, 2)
+
+
+def _cubic_taps(graph: Graph, axis: int, position: Tensor, size: Tensor, a: np.float32) -> _Taps:
+    """Return the taps of mode cubic: Keys' kernel over four neighbors."""
+    base = graph.Floor(position)
+    s = graph.Abs(graph.Sub(position, base))
+    one = np.float32(1)
+    rest = graph.Sub(one, s)
+    parts = (
+        _far(graph, graph.Add(s, one), a),
+        _near(graph, s, a),
+        _near(graph, rest, a),
+        _far(graph, graph.Add(rest, one), a),
+    )
+    weight = graph.Concat(*(graph.Unsqueeze(part, [0]) for part in parts), axis=0)
+    index = graph.Add(graph.cast(base, i64), np.arange(-1, 3)[:, np.newaxis])
+    return _Taps(axis, _inside(graph, index, size), weight, None, 4)
+
+
+def _near(graph: Graph, x: Tensor, a: Any) -> Tensor:
+    """Return Keys' cubic kernel with parameter a at distances below 1."""
+    found = graph.Sub(graph.Mul(x, a + 2), graph.number(a + 3, x.element_type))
+    return graph.Add(graph.Mul(graph.Mul(found, x), x), 1)
+
+
+def _far(graph: Graph, x: Tensor, a: Any) -> Tensor:
+    """Return Keys' cubic kernel with parameter a at distances from 1 to 2."""
+    found = graph.Add(graph.Mul(graph.Sub(graph.Mul(x, a), 5 * a), x), 8 * a)
+    return graph.Sub(graph.Mul(found, x), 4 * a)
+
+
+def _pillow_taps(graph: Graph, method: Method, axis: int, size: Tensor, length: Tensor) -> _Taps:
+    """Return the taps of Pillow's resize filter."""
+    a = method.cube_coeff
+    scale = graph.Div(graph.cast(size, f64), graph.cast(length, f64))
+    stretch = graph.Max(scale, 1.0)
+    support = stretch if method.mode == "bilinear_pillow" else graph.Mul(stretch, 2.0)
+    center = graph.Mul(graph.Add(graph.cast(graph.positions_below(length), f64), 0.5), scale)
+    first = graph.cast(graph.Add(graph.Sub(center, support), 0.5), i64)
+    first = graph.Max(first, 0)
+    stop = graph.Min(graph.cast(graph.Add(graph.Add(center, support), 0.5), i64), size)
+    count = graph.ReduceMax(graph.Concat(graph.Sub(stop, first), [1], axis=0), keepdims=0)
+    index = graph.Add(first, _below(graph, count))
+    x = graph.Sub(graph.cast(index, f64), center)
+    x = graph.Abs(graph.Mul(graph.Add(x, 0.5), graph.Div(np.float64(1), stretch)))
+    if method.mode == "bilinear_pillow":
+        weight = graph.Max(graph.Sub(np.float64(1), x), 0.0)
+    else:
+        beyond = graph.Add(graph.Mul(graph.Sub(x, 5), x), 8)
+        beyond = graph.Mul(graph.Sub(graph.Mul(beyond, x), 4), a)
+        beyond = graph.Where(graph.Less(x, 2), beyond, np.float64(0))
+        weight = graph.Where(graph.Less(x, 1), _near(graph, x, a), beyond)
+    weight = graph.Where(graph.Less(index, stop), weight, np.float64(0))
+
+    def step(body: Graph, number: Tensor, sums: Sequence[Tensor]) -> LoopStep:
+        return LoopStep([body.shaped(body.Add(sums[0], body.Gather(weight, number, axis=0)), [-1])])
+
+    zeros = graph.shaped(graph.Mul(center, 0), [-1])
+    (total,) = loop(graph, count, [zeros], step)  # ReduceSum adds in another order
+    unit = graph.Div(weight, graph.Where(graph.Equal(total, 0), np.float64(1), total))
+    return _Taps(axis, _inside(graph, index, size), unit, None, None)

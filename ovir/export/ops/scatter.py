@@ -27,6 +27,8 @@ def scatter_update(
     graph: Graph, op: ops.ScatterUpdate, data: Tensor, indices: Tensor, updates: Tensor, axis: Tensor
 ) -> Tensor:
     """Export as ScatterND, with the dimensions around the axis merged unless it is the first one."""
+    if Dimension(0, 0) in (updates.shape if updates.rank else ()):  # onnxruntime cannot infer shapes of no indices
+        return data
     places = graph.cast(indices, i64)
     if axis.constant is not None and (axis.constant.item() == 0 or axis.constant.item() == -(data.rank or 0)):
         return graph.ScatterND(data, graph.Unsqueeze(places, [-1]), updates)

@@ -75,12 +75,24 @@ def _hyperbolic_cosine(graph: Graph, x: Tensor) -> Tensor:
 
 def _inverse_hyperbolic_sine(graph: Graph, x: Tensor) -> Tensor:
     size = graph.Abs(x)
-    root = graph.Sqrt(graph.Add(graph.Mul(x, x), 1))
-    return graph.Mul(graph.Sign(x), graph.Log(graph.Add(size, root)))
+    near = graph.Min(size, _FAR)
+    root = graph.Sqrt(graph.Add(graph.Mul(near, near), 1))
+    return graph.Mul(graph.Sign(x), _logarithm(graph, graph.Add(near, root), size))
 
 
 def _inverse_hyperbolic_cosine(graph: Graph, x: Tensor) -> Tensor:
-    return graph.Log(graph.Add(x, graph.Sqrt(graph.Sub(graph.Mul(x, x), 1))))
+    near = graph.Min(x, _FAR)
+    root = graph.Mul(graph.Sqrt(graph.Sub(near, 1)), graph.Sqrt(graph.Add(near, 1)))
+    return _logarithm(graph, graph.Add(near, root), x)
+
+
+_FAR = 2.0**30
+"""A number whose square swallows 1; that of larger ones may be infinite."""
+
+
+def _logarithm(graph: Graph, near: Tensor, x: Tensor) -> Tensor:
+    """Return the logarithm of a sum near 0, and of the factor by which x is larger than ``_FAR``."""
+    return graph.Add(graph.Log(near), graph.Log(graph.Max(graph.Mul(x, 1 / _FAR), 1)))
 
 
 def _inverse_hyperbolic_tangent(graph: Graph, x: Tensor) -> Tensor:

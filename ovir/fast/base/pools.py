@@ -36,6 +36,8 @@ def bind_windows(
 def bind_spans(binder: Binder, combine: np.ufunc, data: Array, spans: Sequence[Array], out: Array) -> None:
     """Bind out[n, c, p] = ``combine`` over a box of data[n, c], or the mean where that is ``np.add``; ``spans`` holds
     for each axis where windows start and stop."""
+    if not out.size:
+        return
     for axis, ends in enumerate(spans, 2):
         target = out if axis == out.ndim - 1 else _between(binder, data, axis, out.shape[axis])
         starts, lengths = ends[:, 0], ends[:, 1] - ends[:, 0]

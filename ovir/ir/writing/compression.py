@@ -16,7 +16,7 @@ from ovir.core.shapes import static_shape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import F16_OVERFLOW
 from ovir.diagnostics.diagnostic import Diagnostic, diagnose
-from ovir.graph.constant_layers import converted_codes, exact_layers
+from ovir.graph.constant_layers import converted_codes, deciding_constants, exact_layers
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
 from ovir.graph.rt_info import RtElement, RtInfo
@@ -64,10 +64,12 @@ def compress(model: LayerGraph, to: Narrow) -> list[Diagnostic]:
 
     OpenVINO changes no model with quantized or compressed weights, and no constant that sizes depend on, that would
     lose too much by rounding, or has many numbers outside of the range. Numbers above the range it clips; here, a
-    constant with one stays as it is. The model must have been inferred, and remains so.
+    constant with one stays as it is, as does one that decides about integers, comparisons or rounded numbers and would
+    lose anything. The model must have been inferred, and remains so.
     """
     if any(map(_is_optimized, model.graphs())):
         return []
+    deciding = deciding_constants(model)
     warnings: list[Diagnostic] = []
     whole: set[int] = set()
     for part in model.graphs():
@@ -75,7 +77,7 @@ def compress(model: LayerGraph, to: Narrow) -> list[Diagnostic]:
         for layer in counted("compressing", part.layers):
             op = layer.operator
             if isinstance(op, Const) and op.element_type in (f32, f64) and layer not in sensitive:
-                _compress(part, layer, op, to, warnings, whole)
+                _compress(part, layer, op, to, warnings, whole, exactly=layer in deciding)
         part.needs_inference = False
     return warnings
 
@@ -165,6 +167,15 @@ class NarrowSource:
         relative = max(part.relative_error for part in found)
         return Loss(outside, largest, error, relative)
 
+    @property
+    def is_exact(self) -> bool:
+        """Return whether 16 bits hold every number."""
+        for step in range(-(-self.size // (2 * _STEP))):
+            numbers = self._numbers(*self._bytes(step, step + 1))
+            if not np.array_equal(self._halves(numbers).astype(numbers.dtype), numbers, equal_nan=True):
+                return False
+        return True
+
     def _bytes(self, first: int, last: int) -> tuple[int, int]:
         """Return the bytes of some steps."""
         return 2 * _STEP * first, min(2 * _STEP * last, self.size)
@@ -207,9 +218,19 @@ class Loss(NamedTuple):
 
 
 def _compress(
-    model: LayerGraph, layer: Layer, op: Const, to: Narrow, warnings: list[Diagnostic], whole: set[int]
+    model: LayerGraph,
+    layer: Layer,
+    op: Const,
+    to: Narrow,
+    warnings: list[Diagnostic],
+    whole: set[int],
+    *,
+    exactly: bool,
 ) -> None:
-    """Replace a Const by one of 16 bits and a Convert, which gets its name and its readers, if OpenVINO does so."""
+    """Replace a Const by one of 16 bits and a Convert, which gets its name and its readers, if OpenVINO does so.
+
+    With ``exactly``, it stays if rounding changes any number.
+    """
     source = NarrowSource(source_of(layer, op, whole), op.element_type.to_dtype(), to)
     if not source.size:
         return
@@ -219,7 +240,7 @@ def _compress(
         end = f"{to.element_type} ends at {to.largest:g}"
         message = f"the constant stays {kind}: it has numbers of up to {largest:g}, and {end}"
         warnings.append(diagnose(F16_OVERFLOW, message, layer.place))
-    if loss.largest or loss.is_much:
+    if loss.largest or loss.is_much or (exactly and not source.is_exact):
         return
     const_op = Const(element_type=to.element_type, shape=op.shape)
     const_op.constant_data = source  # type: ignore[assignment]  # a source of bytes, which nobody decodes

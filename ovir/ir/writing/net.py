@@ -328,7 +328,7 @@ class NetWriter:
         key = id(tensor), depth
         known = self._types.get(key)
         if known is None:
-            dims = _dim_lines(tensor.shape, depth + 1)
+            dims = _dim_lines(tensor.shape, depth + 1, with_bounds=self._version < VERSION)
             known = self._types[key] = precision_text(tensor.element_type), dims, tensor
         precision, dims, _ = known
         tabs = "\t" * depth
@@ -360,11 +360,13 @@ def _data_line(items: list[tuple[str, str]], depth: int) -> str:
     return "\t" * depth + "<data" + "".join([f' {name}="{escaped(text)}"' for name, text in items]) + " />\n"
 
 
-def _dim_lines(shape: PartialShape, depth: int) -> str:
+def _dim_lines(shape: PartialShape, depth: int, *, with_bounds: bool) -> str:
+    """Return the lines of the dimensions; an unknown one is -1, or its upper bound where it has one that is wanted."""
     if not shape.rank:
         return ""
     tabs = "\t" * depth
-    return "".join([f"{tabs}<dim>{dim.lower if dim.is_static else -1}</dim>\n" for dim in shape.dims])
+    uppers = [dim.upper if dim.is_static or with_bounds else None for dim in shape.dims]
+    return "".join([f"{tabs}<dim>{-1 if upper is None else upper}</dim>\n" for upper in uppers])
 
 
 def _edge_lines(layers: list[Layer], tabs: str) -> Iterator[str]:

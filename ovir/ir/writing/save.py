@@ -8,6 +8,7 @@ from typing import TypeVar
 import numpy as np
 
 from ovir.building.python_code import Program
+from ovir.core.shapes import PartialShape
 from ovir.diagnostics.codes import INFERENCE
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import Diagnostics, InputError, ModelError
@@ -79,7 +80,10 @@ def _prepared(model: G, version: int) -> G:
 
 
 def _require_version_10(model: LayerGraph) -> None:
-    """Raise ModelError for contents that files of version 10 cannot hold: unknown sizes, and ambiguous names."""
+    """Raise ModelError for contents that files of version 10 cannot hold: sizes without a bound, and ambiguous names.
+
+    The size of a suppression is written as its upper bound, as OpenVINO 2021 does it.
+    """
     found = Diagnostics()
     for port in model.inputs:
         if port.shape.is_dynamic:
@@ -87,14 +91,27 @@ def _require_version_10(model: LayerGraph) -> None:
             hint = f"give it exact sizes: --shape {port.any_name}=..., or Model.reshape"
             found.add(diagnose(INFERENCE, message, port.layer.place, hint=hint))
     for layer in model.walk():
-        unknown = [port.shape for port in layer.outputs if port.shape.is_dynamic]
-        if unknown and layer.type != "Parameter" and not any(port.shape.is_dynamic for port in layer.inputs):
+        is_filled = any(port.shape.is_dynamic for port in layer.inputs) or layer.type in _FILLED
+        unknown = [
+            port.shape for port in layer.outputs if not (_is_bounded(port.shape) if is_filled else port.shape.is_static)
+        ]
+        if unknown and layer.type != "Parameter" and all(_is_bounded(port.shape) for port in layer.inputs):
             message = f"a file of version 10 holds exact sizes only, and this layer gives the shape {unknown[0]}"
             hint = "files of version 11, which OpenVINO reads from release 2022.1, hold sizes that only a run shows"
             found.add(diagnose(INFERENCE, message, layer.place, hint=hint))
     check_names(model, found)
     if errors := found.fatal:
         raise ModelError(*errors)
+
+
+_FILLED = frozenset(("NonMaxSuppression",))
+"""The operations whose outputs OpenVINO 2021 fills with -1 up to the upper bounds of their sizes. It refuses all others
+that give sizes which only a run shows."""
+
+
+def _is_bounded(shape: PartialShape) -> bool:
+    """Return whether the rank is known, and each size has an upper bound."""
+    return shape.rank is not None and all(dim.upper is not None for dim in shape)
 
 
 def _infer_edited(model: LayerGraph) -> None:

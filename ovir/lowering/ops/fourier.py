@@ -10,7 +10,7 @@ from ovir import opset9 as ops
 from ovir.core.element_types import f32, f64, i64
 from ovir.graph.layers import Layer, LayerOrPort, Port
 from ovir.lowering.registry import lowers
-from ovir.lowering.sizes import FAR, below, constant, joined, known, part, rank, scalar, size, tensor
+from ovir.lowering.sizes import FAR, below, constant, joined, known, part, rank, scalar, size, sums, tensor
 from ovir.ops.fourier import IRDFT, ISTFT, RDFT, STFT
 
 
@@ -47,7 +47,8 @@ def irdft(op: IRDFT, data: Port, axes: Port, signal_size: Port | None = None) ->
         ops.slice(numbers, start, [0], [-1], [last]), ops.constant([1.0, -1.0], data.element_type)
     )
     found = ops.gather(ops.idft(ops.concat([numbers, conjugates], axis=last), [last]), 0, count)
-    return part(found, last, 0, own) if is_own and data.shape[last].contains(1) else found
+    may_be_empty = data.shape[last].contains(1) if is_own else constant(length) is None or constant(length) == 0
+    return part(found, last, 0, length) if may_be_empty else found
 
 
 def _fitted(item: LayerOrPort, axis: int, length: Layer) -> LayerOrPort:
@@ -98,7 +99,7 @@ def istft(
     frame_step: Port,
     signal_length: Port | None = None,
 ) -> LayerOrPort:
-    """Add the weighted frames up by a transposed convolution, and divide by the sum of the squared windows."""
+    """Add the weighted frames up, and divide by the sum of the squared windows."""
     (length,), (step,) = known(frame_size, "frame_size"), known(frame_step, "frame_step")
     computed = f64 if data.element_type == f64 else f32
     whole: LayerOrPort = data if rank(data) == 4 else ops.unsqueeze(data, [0])
@@ -125,9 +126,14 @@ def _wanted(signal: Layer, removed: int, signal_length: Port | None) -> LayerOrP
 
 def _overlapped(frames: Layer, length: int, step: int) -> Layer:
     """Return the sums [batch, time] of frames [batch, frames, length] that begin a step apart."""
-    filters = ops.constant(np.eye(length).reshape(length, 1, length), frames.element_type)
-    columns = ops.transpose(frames, [0, 2, 1])
-    return ops.squeeze(
-        ops.convolution_backprop_data(columns, filters, strides=[step], pads_begin=[0], pads_end=[0], dilations=[1]),
-        [1],
-    )
+    count, most = size(frames, 1), -(-length // step)
+    time = ops.add(ops.multiply(ops.subtract(count, [1]), [step]), [length])
+    places = ops.unsqueeze(below(time), [1])
+    latest = ops.divide(places, [step])
+    meeting = ops.subtract(latest, np.arange(most))  # the numbers of the frames that meet each place
+    within = ops.subtract(places, ops.multiply(meeting, [step]))
+    exists = ops.logical_and(ops.greater_equal(meeting, [0]), ops.less(meeting, count))
+    counted = ops.logical_and(exists, ops.less(within, [length]))
+    table = ops.select(counted, ops.add(ops.multiply(meeting, [length]), within), scalar(0, i64))
+    rows = ops.reshape(frames, joined(size(frames, 0), -1), special_zero=False)
+    return sums(rows, 1, table, counted)

@@ -6,7 +6,7 @@ from ovir import opset7 as ops
 from ovir.core.element_types import ElementType, f32, f64, i64, value_range
 from ovir.graph.layers import Layer, LayerOrPort, Port
 from ovir.lowering.registry import lowers
-from ovir.lowering.sizes import below, known, multiplied, older, part, rank, scalar, size, tensor
+from ovir.lowering.sizes import below, known, older, part, rank, scalar, size, sums, taps_of, tensor
 from ovir.ops.interpolate import Interpolate11
 
 
@@ -26,11 +26,12 @@ def interpolate_11(op: Interpolate11, image: Port, target: Port, axes: Port | No
 
 
 def _as_pillow(op: Interpolate11, image: Port, target: Port, axes: Port | None) -> LayerOrPort:
-    """Multiply one axis after the other by the matrix of the weights of its pixels; integers are rounded after each."""
+    """Add the weighted pixels of one axis after the other up; integers are rounded after each."""
     own, last = image.element_type, rank(image, "image") - 1
     is_wide = own == f64 or (own.is_integral and own.bits >= 32)
     begin, end = op.pads(last + 1, [])
-    result: LayerOrPort = ops.convert(image, f64 if is_wide else f32)
+    computed = f64 if is_wide else f32
+    result: LayerOrPort = ops.convert(image, computed)
     if any((*begin, *end)):
         result = ops.pad(result, begin, end, "constant")
     for index, axis in reversed(list(enumerate(range(last + 1) if axes is None else known(axes, "axes")))):
@@ -38,8 +39,13 @@ def _as_pillow(op: Interpolate11, image: Port, target: Port, axes: Port | None) 
         if before.is_static and before == after:
             continue
         wanted = [after.length] if after.is_static else part(target, 0, index, index + 1)
-        weights = _pillow_weights(op, size(result, axis), wanted, tensor(result).element_type)
-        result = multiplied(result, axis, last, weights)
+        weights = _pillow_weights(op, size(result, axis), wanted, computed)
+        numbers = ops.unsqueeze(below(size(result, axis)), [1])
+        is_read = ops.greater(ops.abs(weights), scalar(1e-12, computed))  # a weight of 0 may be rounded
+        starts = ops.reduce_min(ops.select(is_read, numbers, size(result, axis)), [0])
+        stops = ops.reduce_max(ops.select(is_read, ops.add(numbers, [1]), scalar(0, i64)), [0])
+        taps, counted = taps_of(starts, stops)
+        result = sums(result, axis, taps, counted, ops.gather_elements(ops.transpose(weights, [1, 0]), taps, 1))
         if own.is_integral:
             rounded = ops.round(result, "half_away_from_zero")
             result = rounded if is_wide else ops.clamp(rounded, *value_range(own))

@@ -35,6 +35,7 @@ def inverse(op: Inverse, data: Port) -> LayerOrPort:
 def _eliminated(both: Layer, step: int, side: int, last: int, numbers: Layer) -> Layer:
     """Exchange the row of a column's largest pivot with row ``step``, and make the column one of the identity."""
     column = ops.abs(part(both, last, step, step + 1))
+    column = ops.select(ops.equal(column, column), column, scalar(np.inf, f32))  # a NaN is a pivot, and so spreads
     is_done = ops.constant((np.arange(side) < step).reshape(side, 1))
     found = ops.topk(ops.select(is_done, scalar(-1, f32), column), 1, axis=last - 1, mode="max", sort="none")
     rows = ops.unsqueeze(numbers, [1])

@@ -2,64 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import prod
-
 import numpy as np
 
 from ovir import opset12 as ops
 from ovir.core.arrays import Array
-from ovir.core.element_types import f64
+from ovir.core.element_types import i64
 from ovir.graph.layers import LayerOrPort, Port
 from ovir.lowering.registry import lowers
-from ovir.lowering.sizes import joined, known, part, rank, scalar, size
+from ovir.lowering.sizes import joined, known, rank, size, sums
 from ovir.ops.base.spatial import output_size as window_count
 from ovir.ops.patches import Col2Im
 
 
 @lowers("Col2Im", 15)
 def col2im(op: Col2Im, data: Port, output_size: Port, kernel_size: Port) -> LayerOrPort:
-    """Add the blocks up by a transposed convolution whose filters have a 1 at one position each; few runtimes have one
-    of integers or f64, which are added one by one."""
+    """Add the elements of the blocks up that meet each row of the image, then those that meet each column.
+
+    Integers that are too large lose their high bits.
+    """
     image, kernel = known(output_size, "output_size"), known(kernel_size, "kernel_size")
-    steps = op.strides, op.dilations, op.pads_begin, op.pads_end
-    counts = [window_count(*axis) for axis in zip(image, kernel, *steps, strict=True)]
-    if not data.element_type.is_real or data.element_type == f64 or not data.shape[-2].is_static:
-        return _one_by_one(op, data, image, kernel, counts)
-    taps = prod(kernel)
-    channels = data.shape[-2].length // taps
-    blocks = ops.reshape(data, [-1, channels * taps, *counts], special_zero=False)
-    filters = np.broadcast_to(np.eye(taps).reshape(1, taps, 1, *kernel), (channels, taps, 1, *kernel))
-    result = ops.group_convolution_backprop_data(
-        blocks,
-        ops.constant(filters, data.element_type),
-        strides=op.strides,
-        dilations=op.dilations,
-        pads_begin=op.pads_begin,
-        pads_end=op.pads_end,
-        output_shape=image,
-    )
-    return result if rank(data) == 3 else ops.squeeze(result, [0])
-
-
-def _one_by_one(
-    op: Col2Im, data: Port, image: Sequence[int], kernel: Sequence[int], counts: Sequence[int]
-) -> LayerOrPort:
-    places, area = _places(op, image, kernel, counts), prod(image)
-    planes = ops.reshape(data, [-1, places.size], special_zero=False)
-    zeros = ops.broadcast(scalar(0, data.element_type), joined(size(planes, 0), area + 1))
-    indices = ops.broadcast(ops.constant(places), joined(size(planes, 0), places.size))
-    pixels = part(ops.scatter_elements_update(zeros, indices, planes, 1, reduction="sum"), 1, 0, area)
+    steps = tuple(zip(op.strides, op.dilations, op.pads_begin, op.pads_end, strict=True))
+    counts = [window_count(*axis) for axis in zip(image, kernel, *zip(*steps, strict=True), strict=True)]
     batch = [size(data, 0)] if rank(data) == 3 else []
-    return ops.reshape(pixels, joined(*batch, -1, *image), special_zero=False)
+    first = len(batch) + 1
+    element_type = data.element_type
+    computed = i64 if element_type.is_integral and element_type.bits < 64 else element_type
+    blocks = ops.reshape(ops.convert(data, computed), joined(*batch, -1, *kernel, *counts), special_zero=False)
+    order = [*range(first), first, first + 2, first + 1, first + 3]
+    sides = [taps * count for taps, count in zip(kernel, counts, strict=True)]
+    result: LayerOrPort = ops.reshape(ops.transpose(blocks, order), joined(*batch, -1, *sides), special_zero=False)
+    for axis, (stride, dilation, begin, _) in enumerate(steps):
+        places = np.add.outer(np.arange(kernel[axis]) * dilation - begin, np.arange(counts[axis]) * stride)
+        table, counted = _meeting(places.reshape(-1), image[axis])
+        result = sums(result, first + axis, ops.constant(table), ops.constant(counted))
+    return ops.convert(result, element_type)
 
 
-def _places(op: Col2Im, image: Sequence[int], kernel: Sequence[int], counts: Sequence[int]) -> Array:
-    """Return the position in the image of each position of the kernel in each window; padding comes after the image."""
-    per_axis = []
-    for axis in range(2):
-        taps = np.arange(kernel[axis])[:, np.newaxis] * op.dilations[axis] - op.pads_begin[axis]
-        per_axis.append(taps + np.arange(counts[axis]) * op.strides[axis])
-    rows, columns = per_axis[0][:, np.newaxis, :, np.newaxis], per_axis[1][np.newaxis, :, np.newaxis, :]
-    inside = (rows >= 0) & (rows < image[0]) & (columns >= 0) & (columns < image[1])
-    return np.where(inside, rows * image[1] + columns, prod(image)).astype(np.int64).reshape(-1)
+def _meeting(places: Array, length: int) -> tuple[Array, Array]:
+    """Return the elements whose places are at each position of an axis [length, most], and which of them are counted:
+    rows with fewer elements are filled up."""
+    elements = [np.flatnonzero(places == place) for place in range(length)]
+    numbers = np.arange(max(map(len, elements), default=0))
+    counted = numbers < np.array([len(found) for found in elements])[:, np.newaxis]
+    table = np.zeros(counted.shape, np.int64)
+    if elements:
+        table[counted] = np.concatenate(elements)
+    return table, counted

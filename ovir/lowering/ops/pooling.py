@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from ovir import opset8 as ops
-from ovir.core.element_types import f64, i64
+from ovir.core.element_types import f32, f64, i64
 from ovir.graph.layers import Layer, LayerOrPort, Port
 from ovir.lowering.registry import Tensors, lowers, refuse
-from ovir.lowering.sizes import below, constant, joined, known_sizes, multiplied, older, part, rank, size
+from ovir.lowering.sizes import below, constant, joined, known_sizes, older, part, rank, size, sums, taps_of
 from ovir.ops.base.spatial import SAME, output_size
 from ovir.ops.pooling import AdaptiveAvgPool, AdaptiveMaxPool, AvgPool14, AvgPool16, MaxPool8, MaxPool14, PoolBase
 
@@ -63,7 +63,7 @@ def _rounding(op: PoolBase, data: Port) -> dict[str, Any]:
         kernel, stride, dilation = window
         count = output_size(length, kernel, stride, dilation, begin, end, "ceil_torch")
         span = (kernel - 1) * dilation + 1
-        pads.append(max(end, (count - 1) * stride + span - length - begin))
+        pads.append(max((count - 1) * stride + span - length - begin, 0))  # the last window ends with the padding
     return {"rounding_type": "floor", "auto_pad": "explicit", "pads_begin": list(begins), "pads_end": pads}
 
 
@@ -72,22 +72,23 @@ def _rounding(op: PoolBase, data: Port) -> dict[str, Any]:
 
 @lowers("AdaptiveAvgPool", 8)
 def adaptive_avg_pool(op: AdaptiveAvgPool, data: Port, output_shape: Port) -> LayerOrPort:
-    """Multiply each spatial axis by the matrix of its windows' weights, unless all windows have the same size."""
+    """Add the elements of each window up along one axis after another, unless all windows have the same size."""
     last, counts = rank(data) - 1, constant(output_shape)
     if counts is not None and (counts == 1).all():
         return ops.reduce_mean(data, list(range(2, last + 1)), keep_dims=True)
     kernel, none = _equal_windows(data, output_shape), [0] * (last - 1)
     if kernel is not None and data.element_type != f64:  # few runtimes pool f64
         return ops.avg_pool(data, kernel, none, none, kernel, exclude_pad=True)
-    result: LayerOrPort = data
+    computed = f64 if data.element_type == f64 else f32
+    result = ops.convert(data, computed)
     for axis in range(2, last + 1):
         starts, stops = _windows(data, output_shape, axis)
-        place = ops.unsqueeze(below(size(data, axis)), [1])
-        inside = ops.logical_and(ops.greater_equal(place, starts), ops.less(place, stops))
-        lengths = ops.convert(ops.subtract(stops, starts), data.element_type)
-        weights = ops.divide(ops.convert(inside, data.element_type), lengths)
-        result = multiplied(result, axis, last, weights)
-    return result
+        taps, counted = taps_of(starts, stops)
+        lengths = ops.convert(ops.subtract(stops, starts), computed)
+        if axis < last:
+            lengths = ops.unsqueeze(lengths, list(range(1, last - axis + 1)))
+        result = ops.divide(sums(result, axis, taps, counted), lengths)
+    return ops.convert(result, data.element_type)
 
 
 @lowers("AdaptiveMaxPool", 8)
@@ -133,9 +134,7 @@ def _positions(data: Port, output_shape: Port) -> tuple[Layer, Layer]:
     windows: list[Layer] = []
     for axis in reversed(range(count)):
         starts, stops = _windows(data, output_shape, axis + 2)
-        longest = ops.reduce_max(ops.concat([ops.subtract(stops, starts), [1]], axis=0), [0])
-        reached = ops.add(ops.unsqueeze(starts, [1]), below(longest))
-        taps = ops.minimum(reached, ops.subtract(ops.unsqueeze(stops, [1]), [1]))
+        taps, _ = taps_of(starts, stops)
         others = [place for place in range(2 * count) if place not in (axis, axis + count)]
         own = ops.multiply(taps, stride)
         table = ops.add(table, ops.unsqueeze(own, others) if others else own)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ovir import opset7 as ops
-from ovir.core.element_types import ElementType, i64, value_range
+from ovir.core.element_types import ElementType, f16, i64, value_range
 from ovir.graph.layers import Layer, LayerOrPort, Port
 from ovir.lowering.registry import Tensors, lowers, refuse
-from ovir.lowering.sizes import below, joined, number, part, rank, scalar, size
+from ovir.lowering.sizes import below, joined, number, part, rank, scalar, size, sizes
 from ovir.ops.segments import EmbeddingBagOffsets, EmbeddingBagPacked, SegmentMax, SparseFillEmptyRows
 
 
@@ -16,10 +16,13 @@ from ovir.ops.segments import EmbeddingBagOffsets, EmbeddingBagPacked, SegmentMa
 def embedding_bag_packed(
     op: EmbeddingBagPacked, table: Port, indices: Port, per_sample_weights: Port | None = None
 ) -> Layer:
-    total = ops.embedding_bag_packed_sum(table, indices, per_sample_weights)
     if op.reduction == "sum":
-        return total
+        return ops.embedding_bag_packed_sum(table, indices, per_sample_weights)
     count = ops.maximum(size(indices, 1), scalar(1, i64))
+    if table.element_type == f16:  # the sum may be too large
+        share = ops.divide(scalar(1, table.element_type), ops.convert(count, table.element_type))
+        return ops.embedding_bag_packed_sum(table, indices, ops.broadcast(share, sizes(indices)))
+    total = ops.embedding_bag_packed_sum(table, indices)
     if table.element_type.is_real:
         return ops.divide(total, ops.convert(count, table.element_type))
     return ops.convert(ops.divide(ops.convert(total, i64), count, m_pythondiv=False), table.element_type)

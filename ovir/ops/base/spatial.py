@@ -90,9 +90,7 @@ def output_dim(
     def windows(size: int, kernel_size: int) -> int:
         return max(output_size(size, max(kernel_size, 1), stride, dilation, pad_begin, pad_end, rounding), 1)
 
-    # For an axis of size 0 no window of ceil_torch starts before the end padding, so its count is not a lower bound.
-    smallest = max(dim.lower, 1) if rounding == "ceil_torch" and dim.upper != 0 else dim.lower
-    lower = 1 if kernel.upper is None else windows(smallest, kernel.upper)
+    lower = 1 if kernel.upper is None else windows(dim.lower, kernel.upper)
     upper = None if dim.upper is None else windows(dim.upper, kernel.lower)
     return Dimension(lower, upper)
 

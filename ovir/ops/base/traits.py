@@ -61,6 +61,9 @@ class Traits:
     weights of a product or convolution."""
     exact_inputs: ClassVar[tuple[int, ...]] = ()
     """The inputs that give sizes or positions: tensors that they are computed from must not be rounded to f16."""
+    steps: ClassVar[bool] = False
+    """Whether real results jump where an input changes a little, as those of Floor do. Integers and booleans that are
+    computed from real numbers always do."""
     decompresses: ClassVar[tuple[int, ...]] = ()
     """The inputs through which compressed weights may come. When the plan decompresses such weights, it computes the
     layer in f32, by rows if ``rows_from`` allows it."""

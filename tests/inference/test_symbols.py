@@ -1,0 +1,125 @@
+"""Sizes with one symbol are equal in every run, also where a size is 0 or 1, which many operations treat differently."""
+
+from collections.abc import Mapping
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from fuzz.cases import VERSIONS, make_case
+from numpy.typing import NDArray
+
+import ovir
+from ovir.core.element_types import nf4
+from ovir.core.shapes import Dimension, PartialShape
+from ovir.core.tensor_types import TensorType, constant_type
+from ovir.core.values import from_bounds
+from ovir.diagnostics.errors import OperatorError
+from ovir.inference.known_values import infer_with_values
+from ovir.ops import find
+
+MODELS = 8
+"""Random models of each operation."""
+ARRANGEMENTS = 3
+"""Ways of giving symbols to sizes of a model."""
+SIZES = (0, 1, 2, 3)
+FIRST = 9_000_000
+"""The first symbol; those of inference are smaller."""
+TEMPLATE = {FIRST + i: FIRST + i for i in range(3)}
+
+
+class Symbolic:
+    """A tensor with open sizes, and open elements if inference reads it: a number, or a symbol from ``FIRST`` on."""
+
+    def __init__(self, array: Any, kind: Any, is_read: bool, rng: np.random.Generator) -> None:
+        self.array, self.kind = array, kind
+        self.dims = [self._or_symbol(size, rng) for size in array.shape]
+        self.elements: list[int] | None = None
+        if is_read and array.dtype.kind in "iu" and array.dtype.itemsize >= 4 and rng.integers(3):
+            self.dims = list(array.shape)
+            self.elements = [self._or_symbol(int(n), rng) if n >= 0 else int(n) for n in array.ravel()]
+        elif is_read:
+            self.dims = list(array.shape)
+
+    def _or_symbol(self, size: int, rng: np.random.Generator) -> int:
+        return FIRST + int(rng.integers(3)) if rng.integers(3) else size
+
+    @property
+    def type(self) -> TensorType:
+        shape = PartialShape([Dimension(0, None, dim) if dim >= FIRST else dim for dim in self.dims])
+        if self.elements is None:
+            return constant_type(self.array, self.kind) if shape.is_static else TensorType(self.kind, shape)
+        numbers = np.array(self.elements, np.float64).reshape(self.array.shape)
+        is_open = numbers >= FIRST
+        symbols = np.where(is_open, numbers, 0).astype(np.int64)
+        bounds = np.where(is_open, 0, numbers), np.where(is_open, np.inf, numbers)
+        return TensorType(self.kind, shape, from_bounds(self.kind, *bounds, symbols, sizes=True))
+
+    def sized(self, sizes: Mapping[int, int]) -> NDArray[Any]:
+        """Return an array in which the symbols have these sizes."""
+        shape = [sizes.get(dim, dim) for dim in self.dims]
+        if self.elements is not None:
+            return np.array([sizes.get(n, n) for n in self.elements]).reshape(shape).astype(self.array.dtype)
+        return np.resize(self.array, shape).astype(self.array.dtype)
+
+
+def differing(tensor: TensorType, array: NDArray[Any], sizes: dict[int, int]) -> str | None:
+    """Return how an array differs from what inference says; ``sizes`` are those of the symbols seen so far."""
+    if not tensor.shape.contains(array.shape):
+        return f"{array.shape} is not in {tensor.shape}"
+    for dim, size in zip(tensor.shape.dims, array.shape, strict=True) if tensor.shape.rank is not None else ():
+        if dim.symbol and dim.is_dynamic and sizes.setdefault(dim.symbol, size) != size:
+            return f"{array.shape}, not {sizes[dim.symbol]}"
+    if tensor.value is not None and tensor.value.constant is None and array.shape == tensor.value.lower.shape:
+        for symbol, number in zip(tensor.value.symbols.ravel().tolist(), array.ravel().tolist(), strict=True):
+            if symbol and sizes.setdefault(symbol, number) != number:
+                return f"{array}, not {sizes[symbol]}"
+    return None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("index", range(len(VERSIONS)), ids=["-".join(map(str, version)) for version in VERSIONS])
+def test_sizes_of_one_symbol_are_equal(index: int) -> None:
+    rng = np.random.default_rng(index)
+    cls = find(*VERSIONS[index])
+    for attempt in range(MODELS):
+        case = make_case(index + attempt * len(VERSIONS))
+        try:
+            model = ovir.read_model(case.text, case.weights)
+        except (ovir.OvirError, OperatorError):
+            continue
+        layer = next((layer for layer in model.layers if type(layer.operator) is cls), None)
+        if layer is None or layer.bodies or not layer.operator.pure:
+            continue
+        given = dict(zip(model.parameters, case.feeds, strict=True))
+        arrays = [given.get(p.source.layer, p.source.type.constant) if p.source else None for p in layer.inputs]
+        types = [port.type for port in layer.inputs]
+        if any(a is None or a.size > 512 or t.element_type == nf4 for a, t in zip(arrays, types, strict=True)):
+            continue
+        for _ in range(ARRANGEMENTS):
+            inputs = [
+                Symbolic(array, tensor.element_type, layer.operator.reads_value(i), rng)
+                for i, (array, tensor) in enumerate(zip(arrays, types, strict=True))
+            ]
+            try:
+                outputs = infer_with_values(layer.operator, [item.type for item in inputs])
+            except (ovir.OvirError, OperatorError):
+                continue
+            for sizes in rng.permutation(list(product(SIZES, repeat=3)))[:16].tolist():
+                known = dict(zip(TEMPLATE, sizes, strict=True))
+                drawn = [item.sized(known) for item in inputs]
+                exact = [constant_type(array, item.kind) for array, item in zip(drawn, inputs, strict=True)]
+                try:
+                    with np.errstate(all="ignore"):
+                        inferred = layer.operator.infer(*exact)
+                        inferred = inferred if isinstance(inferred, tuple) else (inferred,)
+                        if any(tensor.shape.size().lower > 1 << 12 for tensor in inferred):
+                            continue
+                        results = layer.operator.applied(exact, inferred).run(*drawn)
+                except (ovir.OvirError, OperatorError):
+                    continue
+                for tensor, result in zip(outputs, results if isinstance(results, tuple) else (results,), strict=True):
+                    if layer.type == "Squeeze" and not tensor.shape.contains(result.shape):
+                        continue  # inference takes a dimension among axes to be 1, and a run in which it is not fails
+                    fault = differing(tensor, np.asarray(result), known)
+                    assert fault is None, (fault, layer.operator, tensor, known, [item.type for item in inputs], drawn)
