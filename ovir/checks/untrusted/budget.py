@@ -20,6 +20,9 @@ class Budget:
     memory: int = 1 << 30
     """Bytes of memory, besides Python with its packages and the pages of the weights."""
 
+    run: bool = False
+    """Whether a file without errors is also run on random inputs, with as much time and memory again."""
+
     def __post_init__(self) -> None:
         if self.seconds is not None and not (0 < self.seconds <= _MOST_SECONDS):
             message = f"the seconds of a budget must be a positive number of at most {_MOST_SECONDS:,}"

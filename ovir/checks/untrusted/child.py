@@ -52,7 +52,7 @@ def _check_and_exit(request: Mapping[str, Any]) -> None:
     """Check a file in a fork, and end the fork in any case."""
     status = 1
     try:
-        _limit(request)
+        limit(request)
         _write(_answer(request))
         status = 0
     finally:
@@ -65,13 +65,13 @@ def _write(message: Any) -> None:
         data = data[os.write(1, data) :]
 
 
-def _limit(request: Mapping[str, Any]) -> None:
+def limit(request: Mapping[str, Any]) -> None:
     """Limit the resources and rights of this process, as far as the system can."""
     import resource
 
     wanted = [
         (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_FSIZE, 0),  # it writes no files
+        (resource.RLIMIT_FSIZE, request.get("file", 0)),  # a check writes no files
         (resource.RLIMIT_CPU, int(request["seconds"]) + 2),
     ]
     try:

@@ -13,7 +13,7 @@ from ovir.checks.options import CheckOptions
 from ovir.checks.untrusted.budget import Budget
 from ovir.checks.untrusted.guard import Guard, Verdict
 from ovir.checks.untrusted.paths import find_models, is_no_model, name_fault, nothing_checked, path_fault
-from ovir.diagnostics.codes import UNREADABLE
+from ovir.diagnostics.codes import UNREADABLE, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError
 from ovir.system.interrupts import result_of, uninterrupted
@@ -75,7 +75,12 @@ def check_each(
         def one(name: str) -> Verdict:
             guard = free.get()
             try:
-                return guard.check(name, weights)
+                verdict = guard.check(name, weights)
+                if budget.run and not any(d.severity is Severity.ERROR for d in verdict.diagnostics):
+                    from ovir.checks.untrusted.guarded_command import trial_run  # most checks do not run models
+
+                    verdict.diagnostics.extend(trial_run(name, weights, budget))
+                return verdict
             finally:
                 free.put(guard)
 

@@ -72,7 +72,7 @@ class Guard:
     def _started(self) -> ChildProcess:
         if self._process is None or self._process.poll() is not None:
             self.close()
-            arguments = [sys.executable, "-P", "-c", _PROGRAM, _ROOT, *self.options.extensions]
+            arguments = [sys.executable, "-P", "-c", _PROGRAM, ROOT, *self.options.extensions]
             with uninterrupted():
                 self._process = ChildProcess(
                     arguments,
@@ -140,7 +140,7 @@ _LONGEST = 1 << 24
 """Bytes of an answer; the child writes less."""
 _START = 60.0
 """Seconds that the start of the process may take, on a busy machine."""
-_ROOT = os.fspath(Path(__file__).parents[3])
+ROOT = os.fspath(Path(__file__).parents[3])
 _PROGRAM = """
 import sys
 sys.path.append(sys.argv[1])

@@ -48,6 +48,7 @@ from ovir.cli.options.arguments import (
     refuse_overwriting,
     write_html,
 )
+from ovir.cli.options.budget import add_budget, budget_of
 from ovir.cli.options.check_config import Settings, find_settings, parse_codes
 from ovir.cli.options.device import Verdict, add_device
 from ovir.cli.options.node_data import add_node_data, write_node_data
@@ -124,9 +125,8 @@ def _check_untrusted(names: Sequence[str], arguments: argparse.Namespace, option
     """Yield the diagnostics of each file in order, and the time that its check took."""
     from ovir.checks.untrusted.gate import check_each  # trusted files do not need it
 
-    memory = Budget.memory if arguments.memory is None else arguments.memory * 10**6
     processes = arguments.workers or os.cpu_count() or 1
-    for verdict in check_each(names, arguments.weights, options, Budget(arguments.timeout, memory), processes):
+    for verdict in check_each(names, arguments.weights, options, budget_of(arguments) or Budget(), processes):
         yield verdict.diagnostics, {"inference": 0.0, "process": verdict.seconds}
 
 
@@ -250,16 +250,13 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     _add_choices(parser)
     option = options_of(parser, "checks")
     option("--runtime 2022.3", "also report what this OpenVINO release cannot read", _release)
+    meaning = "for untrusted files: report everything that could harm a reader as an error; check each in a process"
+    add_budget(parser, meaning)
     option(
-        "--untrusted",
-        "for untrusted files: report everything that could harm a reader as an error; check each in a process",
+        "--run",
+        "with --untrusted: also run files without errors on random inputs, within the same limits",
+        dest="with_run",
     )
-    option(
-        "--timeout SECONDS",
-        "with --untrusted: the time for one file (default: 30, and 15 more for each GB of weights)",
-        float,
-    )
-    option("--memory MB", "with --untrusted: the memory for one file (default: 1074)", int)
     add_device(parser)
     add_workers(parser, default="one for each core, if it takes long")
     options_of(parser, "outputs")("--profile", "show how long reading, inference and rules took")
@@ -449,9 +446,7 @@ def _check_options(arguments: argparse.Namespace, settings: Settings) -> CheckOp
 
 
 def _refuse_contradictions(arguments: argparse.Namespace) -> None:
-    for option in ("timeout", "memory"):
-        if getattr(arguments, option) is not None and not arguments.untrusted:
-            raise_usage_error(f"--{option} belongs to --untrusted")
+    budget_of(arguments)
     for option in ("dask", "node_data", "html"):
         if arguments.untrusted and getattr(arguments, option) is not None:
             raise_usage_error(f"--{option.replace('_', '-')} and --untrusted exclude each other")

@@ -22,6 +22,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ovir.analysis.tensor_stats import as_numbers, likely_classes, stats, type_name
+from ovir.checks.untrusted.budget import Budget
 from ovir.cli.options.arguments import (
     OutputFile,
     add_model,
@@ -35,6 +36,7 @@ from ovir.cli.options.arguments import (
     raise_usage_error,
     write_html,
 )
+from ovir.cli.options.budget import add_budget, budget_of, without_budget
 from ovir.cli.options.compiling import add_compiling, compiled_as, named_arrays, open_runnable, taps_of
 from ovir.cli.options.inputs import add_inputs, collect, refuse_folders
 from ovir.cli.options.node_data import add_node_data, ranges_for_node_data, write_run_data
@@ -51,6 +53,7 @@ from ovir.cli.terminal.output import (
     say_table,
 )
 from ovir.core.arrays import Array
+from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import ReadError, RunError
 from ovir.diagnostics.wording import escaped, plural, readable
 from ovir.graph.layers import Port
@@ -298,6 +301,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     engine("--repeat N", "run N more times, and show how long the runs take (median, percentiles)", positive)
     engine("--profile", "show the time that each layer and each type of operation takes")
     add_node_data(parser, "the largest absolute value of each layer, or with --profile its time,")
+    add_budget(parser, "run the model in a process with limited time, memory and size of files")
     add_shared(parser, "json", "html")
 
 
@@ -326,6 +330,8 @@ def _pattern(text: str) -> str:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if (budget := budget_of(arguments)) is not None:
+        return _run_guarded(arguments, budget)
     if arguments.inputs is not None:
         from ovir.cli.commands.run_many import run_many
 
@@ -379,6 +385,20 @@ def run(arguments: argparse.Namespace) -> int:
 
         write_html(arguments, lambda: run_page(replace(ran, types=types_of_run(compiled, ran.feeds)), arguments.top))
     return WRONG if is_doubtful or (watch is not None and watch.events) else DONE
+
+
+def _run_guarded(arguments: argparse.Namespace, budget: Budget) -> int:
+    """Run the command in a process within a budget, and return the exit status."""
+    from ovir.checks.untrusted.guarded_command import run_guarded  # trusted models do not need it
+
+    if arguments.workers is not None or arguments.dask is not None:
+        raise_usage_error("--untrusted limits one process: leave out --workers and --dask")
+    found = run_guarded(without_budget(arguments.command_line), arguments.model, arguments.weights, budget)
+    if isinstance(found, Diagnostic):
+        print_diagnostics([found])
+        return WRONG
+    status, _ = found
+    return status
 
 
 def _are_overwritten(compiled: CompiledModel) -> bool:

@@ -1,0 +1,80 @@
+"""Untrusted models run in processes with limited time, memory and files."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.oversized import loop, of_input
+
+import ovir
+from ovir import opset13 as ops
+from ovir.cli.main import main
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the memory of a process")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("guarded")
+    models = {
+        "small": lambda x: ops.add(x, x),
+        "large": lambda x: ops.reduce_sum(ops.broadcast(x, [1 << 26]), [0]),
+        "long": lambda x: loop(900_000, lambda v: [ops.cos(v)], x).outputs[0],
+    }
+    for name, build in models.items():
+        ovir.save_model(of_input(build), folder / f"{name}.xml")
+    return folder
+
+
+def test_outputs_are_shown_and_saved(folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    target = tmp_path / "out.npz"
+    command = ["run", "--untrusted", str(folder / "small.xml"), "--timeout", "60", "--input", "x=[2.0]"]
+    assert main([*command, "--output", str(target), "--memory=500"]) == 0
+    assert "f32   [1]" in capfd.readouterr().out
+    with np.load(target) as saved:
+        assert [saved[name].tolist() for name in saved] == [[4.0]]
+    assert main([*command, "--input", "y=[2.0]"]) == 2
+    assert "no input 'y'" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("large", ["--memory", "100"], "out of memory: its output f32[67108864] takes 268.4 MB"),
+        ("long", ["--timeout", "2"], "error[OVIR001] the run takes more than 2 s"),
+        ("small", ["--output", "no/such/folder/out.npz"], "no/such/folder"),
+    ],
+)
+def test_a_run_over_its_budget_is_an_error(
+    name: str, options: list[str], message: str, folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", "--untrusted", str(folder / f"{name}.xml"), *options]) in (1, 2)
+    assert message in capfd.readouterr().err
+
+
+def test_files_without_errors_are_also_run(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--untrusted", "--run", "--memory=100", "--timeout=4", str(folder)]) == 1
+    found = [line.rpartition("/")[2] for line in capfd.readouterr().out.splitlines() if "error" in line]
+    assert found == [
+        "large.xml: error[OVIR001] the run takes more than 100.0 MB of memory",
+        "long.xml: error[OVIR001] the run takes more than 4 s",
+    ]
+    assert ovir.check(folder / "small.xml", untrusted=ovir.Budget(run=True)) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["run", "--memory", "5"], "--memory belongs to --untrusted"),
+        (["check", "--run"], "--run belongs to --untrusted"),
+        (["run", "--untrusted", "--workers", "2"], "leave out --workers and --dask"),
+    ],
+)
+def test_options_that_do_not_go_together(
+    options: list[str], message: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*options, str(folder / "small.xml")]) == 2
+    assert message in capsys.readouterr().err
