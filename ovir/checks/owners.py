@@ -127,7 +127,7 @@ class OwningEngine(Engine):
             outputs = tuple([tensor.refined(tensor.element_type, _opened(tensor.shape)) for tensor in outputs])
         set_outputs(layer, outputs)
         for port in layer.outputs:
-            if not port.type.shape.is_static and (array := self._computed(port)) is not None:
+            if not port.type.shape.is_static and (array := self.computed(port)) is not None:
                 port.inferred = TensorType(port.element_type, PartialShape(array.shape), Value(array))
 
     def _forget(self, layer: Layer) -> None:
@@ -145,7 +145,7 @@ class OwningEngine(Engine):
             return tensor
         if tensor.shape.is_static and (not is_small(tensor.shape) or tensor.constant is not None):
             return tensor
-        if (array := self._computed(source)) is not None:
+        if (array := self.computed(source)) is not None:
             return TensorType(tensor.element_type, PartialShape(array.shape), Value(array))
         owned = self._deciding.setdefault(layer, {})[index] = self.owned(source)
         return _within(tensor, owned.fact)
@@ -269,7 +269,7 @@ class OwningEngine(Engine):
             low, high = max(low, float(value.lower.min())), min(high, float(value.upper.max()))
         if value is not None and value.constant is not None:
             owner = Owner.FILE
-        elif owner is Owner.FILE and (array := self._computed(port)) is not None:
+        elif owner is Owner.FILE and (array := self.computed(port)) is not None:
             if array.size and array.dtype.kind in "biuf":
                 low, high = float(array.min()), float(array.max())
         elif op is not None and is_followed(layer):
@@ -304,7 +304,7 @@ class OwningEngine(Engine):
             waiting.pop()
         return known[port]
 
-    def _computed(self, port: Port) -> Array | None:
+    def computed(self, port: Port) -> Array | None:
         """Return the elements of an output that the file alone decides, if they can be computed in a short time."""
         return self._followed(port, self._arrays, self._sources_alone, self._array_of)
 

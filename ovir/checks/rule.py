@@ -115,6 +115,15 @@ class Context(Document[Model]):
         """Return the bytes of each output; sizes that are not known count as their upper bounds."""
         return {port: _bytes(port.type) for layer in self.layers for port in layer.outputs}
 
+    def values_of(self, port: Port) -> Array | None:
+        """Return the values of an input that is a Const of the file, in an untrusted file also of one that is computed
+        from such constants; None for others."""
+        if port.source is None:
+            return None
+        if isinstance(op := port.source.layer.operator, Const):
+            return StoredConstant(op).data
+        return self.owners.computed(port.source) if self.options.untrusted else None
+
     @cached_property
     def endings(self) -> dict[Layer, Ending]:
         """Return the endings of the layers with bodies."""
@@ -298,13 +307,6 @@ def rule(code: Code, **kind: bool) -> Callable[[Callable[[Context], Iterator[Fou
         return RULES.setdefault(code.id, Rule(known, find, **kind))
 
     return register
-
-
-def constant_of(port: Port) -> Array | None:
-    """Return the data of an input that is a Const of the file, else None."""
-    if port.source is None or not isinstance(op := port.source.layer.operator, Const):
-        return None
-    return StoredConstant(op).data
 
 
 def means_open_end(data: Array) -> Array:

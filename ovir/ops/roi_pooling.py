@@ -12,6 +12,7 @@ from ovir.kernels.precision import as_computed, compute_dtype, stored
 from ovir.kernels.roi import Neighbors, Span, neighbors, pixel_rows, pool_boxes, pool_places
 from ovir.kernels.rounding import as_index, round_half_away
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.domains import Checked, by_input
 from ovir.ops.base.regions import RegionBase
 from ovir.ops.base.registry import operator
 
@@ -22,6 +23,8 @@ _FAR = 2**40
 class RoiPoolingBase(RegionBase):
     """Base of pooling: data is [N, C, H, W], rois are [image, x1, y1, x2, y2]; image -1 ends the list, and the rest
     is 0."""
+
+    domains = by_input(rois=Checked())
 
     spatial_scale: float
 

@@ -7,7 +7,7 @@ from math import isfinite
 
 import numpy as np
 
-from ovir.checks.rule import Context, Found, StoredConstant, constant_of, layer_domains, means_open_end, rule
+from ovir.checks.rule import Context, Found, StoredConstant, layer_domains, means_open_end, rule
 from ovir.core.arrays import Array
 from ovir.core.element_types import bf16, f16, f32, f64, i64, string, u64
 from ovir.core.shapes import MAX_SIZE, PartialShape
@@ -126,7 +126,7 @@ def f16_overflow(context: Context) -> Iterator[Found]:
     for layer, op in context.usable:
         if not op.converts or not layer.outputs or layer.outputs[0].element_type != f16:
             continue
-        data = constant_of(layer.inputs[0])
+        data = context.values_of(layer.inputs[0])
         if data is None or data.dtype not in (np.float32, np.float64) or not data.size:
             continue
         most = float(np.nanmax(np.where(np.isfinite(data), np.abs(data), 0)))
@@ -156,17 +156,24 @@ def narrowed(context: Context) -> Iterator[Found]:
                     yield Found(message, layer)
 
 
-@rule(Code.warning(514, "an integer divisor is a constant that holds zero", danger=5.0))
+@rule(Code.warning(514, "a constant divides integers by zero, or the least integer by -1", danger=5.0))
 def zero_divisor(context: Context) -> Iterator[Found]:
-    """Warning. Division, Mod or FloorMod of integers by zero is undefined: some devices give 0, others end the process.
+    """Warning. Division, Mod or FloorMod of integers by zero, or of the least integer by -1, is undefined: some devices
+    give 0, others end the process.
         <layer id="2" name="ratio" type="Divide" version="opset1">   <!-- i32, divisor 3, 0 -->
     Fix: correct the constant, or compute in f32.
     """
     for layer in context.layers:
         for port, rule_ in layer_domains(layer):
-            data = constant_of(port) if isinstance(rule_, Divisor) else None
-            if data is not None and data.dtype.kind in "iu" and data.size and not data.all():
+            data = context.values_of(port) if isinstance(rule_, Divisor) else None
+            if data is None or data.dtype.kind not in "iu" or not data.size or layer.title in context.failing:
+                continue
+            if not data.all():
                 yield Found(f"the divisor holds {plural(int((data == 0).sum()), 'zero')}", layer)
+            elif data.dtype.kind == "i" and data.min() <= -1 <= data.max() and (data == -1).any():
+                least, dividend = np.iinfo(data.dtype).min, context.values_of(layer.inputs[0])
+                if dividend is not None and ((dividend == least) & (data == -1)).any():
+                    yield Found(f"{least} is divided by -1, which {layer.outputs[0].element_type} cannot hold", layer)
 
 
 @rule(Code.warning(516, "a compressed weight's scale is zero, or not finite"))
@@ -180,7 +187,7 @@ def zero_scale(context: Context) -> Iterator[Found]:
         codes = converted_codes(layer.inputs[0]) if op.scales and len(layer.inputs) == 2 else None
         if codes is None or not codes.outputs[0].element_type.is_integral:
             continue
-        scale = constant_of(layer.inputs[1])
+        scale = context.values_of(layer.inputs[1])
         if scale is not None and scale.size and scale.dtype.kind == "f":
             bad = int((~np.isfinite(scale) | (scale == 0)).sum())
             if bad:
@@ -225,7 +232,7 @@ def _indexed(context: Context) -> Iterator[tuple[Layer, IndexRule, Array, int]]:
     """Yield (layer, how it indexes, constant indices, static size of the indexed axis)."""
     for layer in context.layers:
         for port, index in layer_domains(layer):
-            if not isinstance(index, Index | Coordinates) or (values := constant_of(port)) is None:
+            if not isinstance(index, Index | Coordinates) or (values := context.values_of(port)) is None:
                 continue
             assert layer.operator is not None
             inputs = layer.operator.named([port.type for port in layer.inputs])

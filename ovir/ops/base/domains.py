@@ -215,6 +215,14 @@ class Divisor:
         return Domain(1, 9) if inputs[self.of].element_type.is_integral else None
 
 
+@dataclass(frozen=True)
+class Checked:
+    """Values of which the kernel accepts only some, in a way that no interval tells."""
+
+    def __call__(self, op: Any, inputs: Inputs) -> None:
+        return None
+
+
 ZERO, ONE, SMALL = Between(0, 0), Between(1, 1), Between(1, 4)
 """A single number or a small range, for inputs that would otherwise make tensors too large or sizes inconsistent."""
 SORTED = Between(0, 9, "sorted")
