@@ -11,10 +11,12 @@ from ovir.checks.rule import Context, Found, greatest, rule
 from ovir.core.arrays import Array
 from ovir.core.element_types import string
 from ovir.core.tensor_types import TensorType
+from ovir.core.values import Value
 from ovir.diagnostics.codes import Code, Severity
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.graph.layers import Layer
+from ovir.inference.known_values import inferred
 from ovir.ops.base.domains import Axis, Between, Coordinates, Divisor, Domain, DomainRule, Index
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.traits import input_names
@@ -36,7 +38,7 @@ def refused_constants(context: Context) -> Iterator[Found]:
         if not all(tensor.shape.is_static and tensor.shape.rank is not None for tensor in (*inputs, *outputs)):
             continue
         time += (work := op.work(inputs, outputs))
-        message = _refusal(context, layer, op, inputs, outputs) if time <= _MOST_TIME else None
+        message = _refusal(context, layer, op, inputs) if time <= _MOST_TIME else None
         if message is None and time > _MOST_TIME:
             time -= work
             message = next(filter(None, (_beyond(op, inputs, *item) for item in constants.items())), None)
@@ -66,9 +68,7 @@ def _is_restriction(domain: DomainRule) -> bool:
     )
 
 
-def _refusal(
-    context: Context, layer: Layer, op: Operator, inputs: list[TensorType], outputs: list[TensorType]
-) -> str | None:
+def _refusal(context: Context, layer: Layer, op: Operator, inputs: list[TensorType]) -> str | None:
     """Return why the kernel refuses the constants, with numbers that suit it in place of other inputs."""
     arrays: list[Array] = []
     for index, (port, tensor) in enumerate(zip(layer.inputs, inputs, strict=True)):
@@ -81,9 +81,14 @@ def _refusal(
             array = np.full(tensor.shape.to_tuple(), least, tensor.element_type.to_dtype())
             array = arranged(array, domain).astype(array.dtype)
         arrays.append(array)
+    types = [TensorType(t.element_type, t.shape, Value(array)) for t, array in zip(inputs, arrays, strict=True)]
+    try:
+        outputs = inferred(op.infer(*types)).outputs
+    except OperatorError:
+        return None  # sizes that do not fit together, which the caller may change
     try:
         with np.errstate(all="ignore"), reporting_to(lambda code, message, effect: None):
-            op.applied(inputs, outputs).run(*arrays)
+            op.applied(types, outputs).run(*arrays)
     except OperatorError as error:
         return error.message
     return None
