@@ -399,6 +399,16 @@ def test_tensors_that_replace_each_other_are_not_added(count: int, tmp_path: Pat
     assert codes_of(ovir.Model([ops.reduce_max(y, [0])], [x]), tmp_path) == {}
 
 
+@pytest.mark.parametrize(("count", "length", "is_error"), [(10, 10**9, True), (2, 10**8, False), (10, 10**6, False)])
+def test_results_of_constants_are_held_together(count: int, length: int, is_error: bool, tmp_path: Path) -> None:
+    x = ops.parameter([1], "f32", name="x")
+    y: ovir.Layer = x
+    for i in range(count):
+        wide = ops.exp(ops.broadcast(ops.constant(np.float32([i])), np.int64([length])))
+        y = ops.reduce_max(ops.add(wide, y), [0], keep_dims=True)
+    assert codes_of(ovir.Model([y], [x]), tmp_path) == ({"OVIR015": "error"} if is_error else {})
+
+
 def test_states_are_held_to_the_end(tmp_path: Path) -> None:
     x = ops.parameter([1], "f32", name="x")
     sinks = []

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from math import isfinite
 
 from ovir.checks.conditions import MOST_ITERATIONS
-from ovir.checks.rule import Context, Found, greatest, rule
+from ovir.checks.owners import greatest
+from ovir.checks.rule import Context, Found, rule
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import LONG_LOOP, Code, Severity
 from ovir.diagnostics.errors import OperatorError
@@ -135,17 +136,20 @@ def _held(model: Model, sizes: Mapping[Port, int]) -> int:
     """Return the most bytes that the tensors of a model and of its bodies take at one time, without its constants and
     parameters.
 
-    A tensor is held until the last layer that reads it has run; outputs and states are held to the end.
+    A tensor is held until the last layer that reads it has run; outputs and states are held to the end, and so is what
+    the run reads of what is computed from constants alone, before anything else.
     """
+    folded = _computed_from_constants(model)
+    layers = sorted(model.layers, key=lambda layer: layer not in folded)
     last: dict[Port, int] = {}
-    for index, layer in enumerate(model.layers):
-        kept = layer.type in ("Result", "Assign")
+    for index, layer in enumerate(layers):
         for port in layer.inputs:
-            if port.source is not None:
-                last[port.source] = max(last.get(port.source, 0), len(model.layers) if kept else index)
+            if (source := port.source) is not None:
+                kept = layer.type in ("Result", "Assign") or (source.layer in folded and layer not in folded)
+                last[source] = max(last.get(source, 0), len(layers) if kept else index)
     ending_at: dict[int, int] = {}
     held = most = 0
-    for index, layer in enumerate(model.layers):
+    for index, layer in enumerate(layers):
         if layer.type not in ("Const", "Parameter"):
             for port in layer.outputs:
                 size = sizes[port]
@@ -155,6 +159,20 @@ def _held(model: Model, sizes: Mapping[Port, int]) -> int:
         most = max(most, held + max((_held(body, sizes) for body in layer.bodies.values()), default=0))
         held -= ending_at.pop(index, 0)
     return most
+
+
+def _computed_from_constants(model: Model) -> set[Layer]:
+    """Return the constants of a model and the layers that need nothing else, which a compiler computes beforehand."""
+    folded: set[Layer] = set()
+    for layer in model.layers:
+        if (op := layer.operator) is None or not op.pure:
+            continue
+        read = [port.source for port in op.with_elements_read(layer.inputs)]
+        if all(source is None or source.layer in folded for source in read) and all(
+            port.type.shape.is_static for port in (*layer.inputs, *layer.outputs)
+        ):
+            folded.add(layer)
+    return folded
 
 
 _LIVE = 2
