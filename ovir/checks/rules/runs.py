@@ -6,7 +6,7 @@ its upper bound.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import isfinite
 
 from ovir.checks.conditions import MOST_ITERATIONS
@@ -18,6 +18,9 @@ from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.wording import exact_size_text, plural, size_text
 from ovir.graph.layers import Layer, Port
 from ovir.model import Model
+from ovir.ops.base.operator import Operator
+
+Estimate = Callable[[Sequence[TensorType], Sequence[TensorType]], float]
 
 # --------------------------------------------------------------------------- sizes
 
@@ -121,20 +124,26 @@ def heavy_run(context: Context) -> Iterator[Found]:
 
 def _work(layer: Layer) -> float:
     """Return the multiply-adds of a layer without a body, as far as its sizes are known."""
+    work = _estimated(layer, lambda op: op.work)
+    return 0.0 if work is None else _STEP + work
+
+
+def _estimated(layer: Layer, estimate: Callable[[Operator], Estimate]) -> float | None:
+    """Return an estimate of a layer for the upper bounds of its sizes, or None for a layer that has no kernel."""
     is_inferred = all(port.inferred is not None for port in layer.outputs)
     if layer.operator is None or not layer.outputs or not is_inferred or layer.bodies:
-        return 0.0
+        return None
     types = [[_greatest(port.type) for port in ports] for ports in (layer.inputs, layer.outputs)]
     try:
-        work = layer.operator.work(*types)
+        estimated = estimate(layer.operator)(*types)
     except OperatorError:  # the upper bounds do not fit together
-        work = 0.0
-    return _STEP + (work if isfinite(work) else 0.0)
+        estimated = 0.0
+    return estimated if isfinite(estimated) else 0.0
 
 
 def _held(model: Model, sizes: Mapping[Port, int]) -> int:
-    """Return the most bytes that the tensors of a model and of its bodies take at one time, without its constants and
-    parameters.
+    """Return the most bytes that the tensors of a model and of its bodies, and the temporaries of one kernel, take at
+    one time, without its constants and parameters.
 
     A tensor is held until the last layer that reads it has run; outputs and states are held to the end, and so is what
     the run reads of what is computed from constants alone, before anything else.
@@ -156,7 +165,8 @@ def _held(model: Model, sizes: Mapping[Port, int]) -> int:
                 held += size
                 end = last.get(port, index)
                 ending_at[end] = ending_at.get(end, 0) + size
-        most = max(most, held + max((_held(body, sizes) for body in layer.bodies.values()), default=0))
+        inside = max((_held(body, sizes) for body in layer.bodies.values()), default=0)
+        most = max(most, held + inside + int(_estimated(layer, lambda op: op.temporary_bytes) or 0))
         held -= ending_at.pop(index, 0)
     return most
 
