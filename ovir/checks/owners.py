@@ -292,7 +292,8 @@ class OwningEngine(Engine):
             if op.converts and fact == Fact():  # numbers that wrap around are not what a caller chooses
                 fact = owned[0].fact
             low, high = max(low, fact.low), min(high, fact.high)
-            owner = max((item.owner for item in owned if item.varies), default=Owner.FILE)
+            if owned:
+                owner = max((item.owner for item in owned if item.varies), default=Owner.FILE)
             owner = owner if op.pure else max(owner, Owner.RUN)
         return Owned(Fact(low, high), owner)
 

@@ -351,9 +351,9 @@ def cheap_layers_in_loops(count: int, trips: int) -> ovir.Model:
     ("make", "count", "size", "is_error"),
     [
         (products, 500, 32768, True),
-        (products, 2, 32768, False),
+        (products, 2, 16384, False),
         (einsums, 500, 32768, True),
-        (einsums, 2, 32768, False),
+        (einsums, 2, 16384, False),
         (products_in_a_loop, 1_000_000, 4096, True),
         (products_in_a_loop, 100, 4096, False),
         (convolutions, 100, 4096, True),

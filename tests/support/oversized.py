@@ -411,7 +411,13 @@ def cached(x: ovir.Layer) -> ovir.Layer:
     return ops.range(np.int64(0), count, np.int64(1), "i64")
 
 
+def zeros_like_product(x: ovir.Layer) -> ovir.Layer:
+    y = ops.matmul(x, np.ones((8, 8), np.float32), False, False)
+    return ops.add(y, ops.broadcast(np.float32(0), ops.shape_of(y, "i32")))
+
+
 MODEST: dict[str, Model] = {
+    "a size of a layer that refuses the chosen sizes": lambda: of_input(zeros_like_product, -1, -1),
     **{name: lambda build=build: of_input(build) for name, build in MODEST_STRINGS.items()},
     "many strings of an input": lambda: ovir.Model([ops.broadcast(text := data([1], "string"), [1_000_000])], [text]),
     "as many as an input says": lambda: of_input(lambda x: tensor_of(integer(x))),
