@@ -30,7 +30,7 @@ def large_tensor(context: Context) -> Iterator[Found]:
     """Error. A tensor, or all outputs of the model together, need more than 4.3 GB and more than 16 times the size of
     the weights. A file of one kilobyte can ask for terabytes. Tensors that are no larger than an input of their layer
     are not reported. A size that is not known counts as its upper bound; a size of an input without one counts as 1,
-    because its caller chooses it.
+    because its caller chooses it. A string counts as 32 bytes and the longest string, or the bytes, it can come from.
         <data shape="2000000,1000000" element_type="f32" />
     Fix: reshape the model to the sizes that it is used with.
     """
@@ -98,8 +98,9 @@ def unbounded(context: Context) -> Iterator[Found]:
 def heavy_run(context: Context) -> Iterator[Found]:
     """Error. A run takes more than 10^14 multiply-adds over all layers, those of bodies as often as their loops run; or
     it holds tensors of more than 8.6 GB, and of more than 32 times the weights, at one time, besides the inputs and
-    constants. An element that is read or written counts as 4 multiply-adds, and each call of a kernel as 10,000. A
-    tensor is held until the last layer that reads it has run; outputs and states are held to the end.
+    constants. An element that is read or written counts as 4 multiply-adds, each tap of a window and each pixel of a
+    sample as 1, and each call of a kernel as 10,000. A tensor is held until the last layer that reads it has run;
+    outputs, states and results of constants are held to the end. The temporaries of a kernel are held while it runs.
         <data shape="32768,32768" element_type="f32" />   <!-- and 500 products of it -->
     Fix: reshape the model to the sizes that it is used with.
     """
