@@ -7,11 +7,14 @@ numbers. A size of the file or of the run that nothing bounds is reported, not g
 
 Bounds are intervals without NaN; the bodies of loops are inferred once for each iteration, as long as that is
 affordable, so that what grows from one iteration to the next has the size of the last one.
+
+Strings have a length as well: at most the longest one of the constants that they come from, or the bytes that they are
+made of. Strings of inputs are short.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import zip_longest
@@ -21,8 +24,9 @@ from typing import TypeVar
 import numpy as np
 
 from ovir.checks.conditions import Ending, Fact, ending, fact_of_layer, is_followed
-from ovir.core.arrays import Array
-from ovir.core.element_types import boolean, string
+from ovir.core.arrays import Array, join_strings
+from ovir.core.element_types import boolean, string, u8
+from ovir.core.encoding import longest_string
 from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value, bounds_dtype, from_moved, is_small, limits
@@ -74,8 +78,12 @@ _MOST_INFERRED = 5_000
 """The layers that are inferred once more for iterations of loops."""
 _MOST_TIME = 1e9
 """The nanoseconds, as ``kernel_time`` estimates them, for computing what the file alone decides."""
+_MOST_BYTES = 1 << 28
+"""The bytes of one tensor that is computed because the file alone decides it."""
 _CALL = 20_000.0
 """The nanoseconds that each call of a kernel takes."""
+_STRING = 32
+"""The bytes that a string takes besides its text."""
 
 
 class OwningEngine(Engine):
@@ -96,6 +104,10 @@ class OwningEngine(Engine):
         self._owners: dict[Port, Owner] = {}
         self._arrays: dict[Port, Array | None] = {}
         """What the file alone decides; None for other tensors, and for those that take too long."""
+        self._lengths: dict[Port, int] = {}
+        """The bytes of the longest string of a tensor, at most."""
+        self._around: dict[Port, Layer] = {}
+        """The layers with the bodies that parameters belong to."""
         self._lost: set[Layer] = set()
         """Loops whose sizes change in more iterations than were followed."""
         self._inferred = 0
@@ -132,7 +144,7 @@ class OwningEngine(Engine):
 
     def _forget(self, layer: Layer) -> None:
         for port in layer.outputs:
-            for known in (self._owned, self._owners, self._arrays):
+            for known in (self._owned, self._owners, self._arrays, self._lengths):
                 known.pop(port, None)
 
     def _read(self, layer: Layer, index: int) -> TensorType:
@@ -159,7 +171,9 @@ class OwningEngine(Engine):
         for name, body in layer.bodies.items():
             for item in op.wiring[name].inputs:
                 source = layer.inputs[item.external].source if item.external >= 0 else None
-                self._fed[_parameter(body, item.parameter)] = Owner.FILE if source is None else self.owner(source)
+                parameter = _parameter(body, item.parameter)
+                self._fed[parameter] = Owner.FILE if source is None else self.owner(source)
+                self._around[parameter] = layer
         outputs = super()._infer_layer(layer, inputs)
         found = ending(layer, inputs)
         if layer not in self.endings or found.count > self.endings[layer].count:
@@ -338,6 +352,8 @@ class OwningEngine(Engine):
             self._time += time + _CALL
             if self._time > _MOST_TIME:
                 return None
+            if self._bytes_made(layer, outputs) > _MOST_BYTES:
+                return None
             with np.errstate(all="ignore"), reporting_to(lambda code, message, effect: None):
                 arrays = op.applied(inputs, outputs).run(*[self._arrays[source] for source in sources])
         except OperatorError:
@@ -346,6 +362,48 @@ class OwningEngine(Engine):
         for output, array in zip(layer.outputs, found, strict=False):
             self._arrays[output] = array
         return found[port.index]
+
+    # ----- bytes
+
+    def bytes_of(self, port: Port) -> int:
+        """Return the bytes of an output; sizes that are not known count as their upper bounds."""
+        tensor, op = port.type, port.layer.operator
+        if tensor.element_type != string:
+            return size_of(tensor)
+        text = op.stored() if isinstance(op, Const) else None
+        if text is not None:
+            return tensor.shape.least_size * _STRING + text.size
+        return greatest(tensor.shape).least_size * (_STRING + self.longest(port))
+
+    def _bytes_made(self, layer: Layer, outputs: Sequence[TensorType]) -> int:
+        """Return the bytes of outputs that a kernel is about to compute, at most; ``work`` limits new strings."""
+        lengths = [self.longest(port.source) for port in layer.inputs if port.source and port.element_type == string]
+        string_bytes = _STRING + max(lengths, default=0)
+        return sum(
+            greatest(tensor.shape).least_size * string_bytes if tensor.element_type == string else size_of(tensor)
+            for tensor in outputs
+        )
+
+    def longest(self, port: Port) -> int:
+        """Return the bytes of the longest string of an output, at most; strings of inputs count as empty."""
+        return self._followed(port, self._lengths, self._strings_read, self._length_of)
+
+    def _strings_read(self, port: Port) -> list[Port]:
+        layer = self._around.get(port, port.layer)
+        read = [item.source for item in layer.inputs if item.source is not None]
+        made = [output for body in layer.bodies.values() for output in _made_strings(body)]
+        return [source for source in (*read, *made) if source.element_type == string]
+
+    def _length_of(self, port: Port, sources: Sequence[Port]) -> int:
+        layer, op = port.layer, port.layer.operator
+        if isinstance(op, Const):
+            text = op.stored()
+            return longest_string(text) if text is not None else _longest(op.data)
+        if op is None or sources or layer.bodies or isinstance(op, Parameter):
+            return max((self._lengths[source] for source in sources), default=0)
+        if (array := self._computed(port)) is not None:
+            return _longest(array)
+        return sum(_BYTES_OF_ONE * size_of(item.type) for item in layer.inputs if item.element_type == u8)
 
     # ----- what nothing bounds
 
@@ -389,6 +447,44 @@ def _opened(shape: PartialShape) -> PartialShape:
 def means_open(bound: int) -> bool:
     """Return whether a bound means that there is none: exporters write the largest integer, of 32 or 64 bits."""
     return bound >= 1 << 62 or any(abs(bound - (1 << bits)) <= 1 for bits in (31, 32))
+
+
+def greatest(shape: PartialShape, *, is_declared: bool = False) -> PartialShape:
+    """Return the upper bounds of the sizes, in place of open ones 1 or their lower bounds; an unknown rank stays so.
+
+    A size that is ``is_declared`` for an input is open as well if its bound is too large for a tensor.
+    """
+    if (dims := shape.dims if shape.rank is not None else None) is None:
+        return shape
+    limit = _OPEN_SIZE if is_declared else inf
+    sizes = [max(dim.lower, 1) if dim.upper is None or dim.upper >= limit else dim.upper for dim in dims]
+    return PartialShape([Dimension(size, size) for size in sizes])
+
+
+_OPEN_SIZE = 1 << 30
+"""A declared bound from which on a size counts as open: exporters write the largest integer, of 32 or 64 bits."""
+
+
+def size_of(tensor: TensorType) -> int:
+    """Return the bytes of a tensor of numbers; sizes that are not known count as their upper bounds."""
+    shape = tensor.shape if tensor.shape.is_static else greatest(tensor.shape)
+    return -(-shape.least_size * max(tensor.element_type.bits, 1) // 8)
+
+
+def _made_strings(body: LayerGraph) -> Iterator[Port]:
+    """Yield the outputs of strings in a body, and in bodies within it, that are not made of other strings."""
+    for graph in body.graphs():
+        for layer in graph.layers:
+            if not any(port.source is not None and port.element_type == string for port in layer.inputs):
+                yield from (port for port in layer.outputs if layer.type != "Parameter")
+
+
+def _longest(strings: Array) -> int:
+    return int(np.diff(join_strings(strings)[1], prepend=0).max(initial=0))
+
+
+_BYTES_OF_ONE = 3
+"""The bytes of U+FFFD, which stands for one byte that is not UTF-8."""
 
 
 def _parameter(body: LayerGraph, index: int) -> Port:

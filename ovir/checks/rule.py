@@ -8,18 +8,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from inspect import cleandoc
 from itertools import islice
-from math import inf, prod
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ovir.checks.conditions import Ending, ending
 from ovir.checks.options import CheckOptions
-from ovir.checks.owners import OwningEngine
+from ovir.checks.owners import OwningEngine, greatest
 from ovir.core.arrays import Array
 from ovir.core.element_types import boolean, string, u3, u6
-from ovir.core.shapes import Dimension, PartialShape
-from ovir.core.tensor_types import TensorType
+from ovir.core.shapes import PartialShape
 from ovir.diagnostics.codes import CODES, Code, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import OperatorError
@@ -113,7 +112,7 @@ class Context(Document[Model]):
     @cached_property
     def sizes(self) -> dict[Port, int]:
         """Return the bytes of each output; sizes that are not known count as their upper bounds."""
-        return {port: _bytes(port.type) for layer in self.layers for port in layer.outputs}
+        return {port: self.owners.bytes_of(port) for layer in self.layers for port in layer.outputs}
 
     def values_of(self, port: Port) -> Array | None:
         """Return the values of an input that is a Const of the file, in an untrusted file also of one that is computed
@@ -171,26 +170,6 @@ class Context(Document[Model]):
         """Return whether ``mostly_zero`` is true of all constants, whatever they are."""
         return self.mostly_zero and all(constant.is_zero for constant in self.constants)
 
-
-def _bytes(tensor: TensorType) -> int:
-    shape = tensor.shape if tensor.shape.is_static else greatest(tensor.shape)
-    return -(-shape.least_size * max(tensor.element_type.bits, 1) // 8)
-
-
-def greatest(shape: PartialShape, *, is_declared: bool = False) -> PartialShape:
-    """Return the upper bounds of the sizes, in place of open ones 1 or their lower bounds; an unknown rank stays so.
-
-    A size that is ``is_declared`` for an input is open as well if its bound is too large for a tensor.
-    """
-    if (dims := shape.dims if shape.rank is not None else None) is None:
-        return shape
-    limit = _OPEN if is_declared else inf
-    sizes = [max(dim.lower, 1) if dim.upper is None or dim.upper >= limit else dim.upper for dim in dims]
-    return PartialShape([Dimension(size, size) for size in sizes])
-
-
-_OPEN = 1 << 30
-"""A declared bound from which on a size counts as open: exporters write the largest integer, of 32 or 64 bits."""
 
 _SEVERAL = 3
 _LONGEST_LIST = 512  # bytes of a list of axes, sizes or indices

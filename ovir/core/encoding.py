@@ -61,6 +61,13 @@ def _decode_strings(raw: Bytes, count: int) -> NDArray[Any]:
         raise OperatorError(error.message, STRING_DATA) from None
 
 
+def longest_string(raw: Bytes) -> int:
+    """Return the bytes of the longest string, at most all of ``raw``, from the bytes of a .bin."""
+    head = raw[: raw.size // 4 * 4].view("<i4")
+    ends = head[1 : 2 + max(int(head[0]), 0)].astype(np.int64) if head.size else head
+    return min(int(np.diff(ends).max(initial=0)), raw.size)
+
+
 # --------------------------------------------------------------------------- bytes to values
 
 

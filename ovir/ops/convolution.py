@@ -374,6 +374,8 @@ class DeformableBase(ConvolutionBase):
     Convolution. Any numeric type is allowed; f16 and bf16 are summed in f32.
     """
 
+    copies = 10
+
     group: int = attribute(minimum=1)
     deformable_group: int = attribute(minimum=1)
     bilinear_interpolation_pad: bool = False

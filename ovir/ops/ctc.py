@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import inf
+
 import numpy as np
 
 from ovir.core.arrays import Array
@@ -187,6 +190,13 @@ class CTCLoss(CtcBase):
         )
         self.merge_dims("steps", logits=(logits.shape, 1), labels=(labels.shape, 1))
         return TensorType(logits.element_type, PartialShape([batch]))
+
+    def work(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:
+        """Count the labels, and the blanks between them, at each step of each sequence."""
+        batch, steps = (dim.upper for dim in inputs[0].shape.slice(0, 2))
+        if batch is None or steps is None:
+            return inf
+        return super().work(inputs, outputs) + 10.0 * batch * steps * (2 * steps + 1)
 
     def run(
         self,

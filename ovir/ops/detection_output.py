@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ovir.core.arrays import Array
@@ -12,7 +14,7 @@ from ovir.kernels.precision import as_f32, stored
 from ovir.kernels.suppression import candidates, ranks
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.registry import operator
-from ovir.ops.base.suppression import BoxSelectionBase
+from ovir.ops.base.suppression import BoxSelectionBase, limited
 
 _CORNER, _CENTER_SIZE = "caffe.PriorBoxParameter.CORNER", "caffe.PriorBoxParameter.CENTER_SIZE"
 _ROW = 7
@@ -101,6 +103,10 @@ class DetectionOutputBase(BoxSelectionBase):
             return images * self.keep_top_k[0]
         of_class = self.top_k if self.keep_top_k[0] == -1 and self.top_k > 0 else priors
         return images * of_class * classes
+
+    def groups(self, inputs: Sequence[TensorType]) -> tuple[Dimension, Dimension]:
+        images, priors, classes = self._sizes(*(tensor.shape for tensor in inputs))
+        return images * classes, limited(priors, self.top_k)
 
     def _sizes(self, *shapes: PartialShape) -> tuple[Dimension, Dimension, Dimension]:
         """Return the number of images, prior boxes and classes, on which the shapes of all inputs must agree."""

@@ -5,13 +5,14 @@ ExperimentalDetectronGenerateProposalsSingleImage is in proposal.py.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import i32
-from ovir.core.shapes import PartialShape
+from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.boxes import moved, upright_overlaps
 from ovir.kernels.precision import as_computed, as_f32, compute_dtype, stored
@@ -116,6 +117,9 @@ class ExperimentalDetectronROIFeatureExtractor(RegionBase):
         channels = self.merge_dims("channels", **{name: (tensor.shape, 1) for name, tensor in maps.items()})
         pooled = PartialShape([rois.shape[0], channels, self.output_size, self.output_size])
         return TensorType(element_type, pooled), TensorType(element_type, PartialShape([rois.shape[0], 4]))
+
+    def positions(self) -> int | None:
+        return self.sampling_ratio**2 or None
 
     def run(self, rois: Array, *features: Array) -> tuple[Array, Array]:
         bins, channels = (self.output_size, self.output_size), features[0].shape[1]
@@ -237,6 +241,10 @@ class ExperimentalDetectronDetectionOutput(BoxSelectionBase, RegionBase):
         shape = PartialShape([self.max_detections_per_image])
         boxes = TensorType(element_type, shape + PartialShape([4]))
         return boxes, TensorType(i32, shape), TensorType(element_type, shape)
+
+    def groups(self, inputs: Sequence[TensorType]) -> tuple[Dimension, Dimension]:
+        regions, classes = inputs[2].shape[0], inputs[2].shape[1]
+        return classes, regions
 
     def run(self, rois: Array, deltas: Array, scores: Array, im_info: Array) -> tuple[Array, Array, Array]:
         boxes, class_scores = self._of_classes(*map(as_f32, (rois, deltas, scores)))

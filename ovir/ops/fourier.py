@@ -207,6 +207,8 @@ class ShortTimeFourierBase(Operator):
     window is centered in the frame, with zeros around it.
     """
 
+    copies = 4
+
     bounded = False
 
     def _element_type(self, name: str, data: TensorType, window: TensorType) -> ElementType:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,6 +65,13 @@ class GridSample(Operator):
         self.require(pair.contains(2), "the last dimension of grid must be 2, for x and y; got {}", grid.shape)
         batch = self.merge_dims("images", data=(data.shape, 0), grid=(grid.shape, 0))
         return TensorType(data.element_type, PartialShape([batch, data.shape[1], grid.shape[1], grid.shape[2]]))
+
+    def temporary_bytes(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:
+        """Count the pixels of each sample, and their indices and weights."""
+        taps = {"nearest": 1, "bilinear": 4, "bicubic": 16}[self.mode]
+        channels, places = inputs[0].shape[1].lower, inputs[1].shape.slice(0, 3).size().lower
+        sample = channels * max(inputs[0].element_type.bits // 8, 4)
+        return super().temporary_bytes(inputs, outputs) + places * ((taps + 1) * sample + 24 * taps + 64)
 
     def run(self, data: Array, grid: Array) -> Array:
         images, channels, height, width = data.shape

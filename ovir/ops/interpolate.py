@@ -30,6 +30,10 @@ _EPSILON = np.float32(1e-6)
 _MARGIN = 2.0**-21
 
 
+_TABLE = 160
+"""Bytes of the indices and weights for each position along an axis."""
+
+
 class InterpolateBase(Operator):
     """Base of all versions, with the inference from the input that gives the new sizes, and the run."""
 
@@ -41,6 +45,11 @@ class InterpolateBase(Operator):
     def by_scales(self) -> bool:
         """Return whether the target holds scales instead of sizes."""
         return False
+
+    def temporary_bytes(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:
+        """Count the indices and weights of the elements that are combined along each axis."""
+        lengths = [dim.lower for tensor in (inputs[0], outputs[0]) for dim in tensor.shape]
+        return super().temporary_bytes(inputs, outputs) + _TABLE * sum(lengths)
 
     def least_sizes(self, inputs: Sequence[TensorType]) -> Mapping[int, int]:
         return dict.fromkeys(self.spatial_axes(inputs), 2)

@@ -55,6 +55,15 @@ class PoolBase(UndilatedWindowBase):
     def least_sizes(self, inputs: Sequence[TensorType]) -> Mapping[int, int]:
         return self.window_sizes(self.kernel)
 
+    def reads(self, inputs: Sequence[TensorType], output: PartialShape) -> float:
+        sizes = [inputs[0].shape[axis].upper for axis in range(2, len(self.kernel) + 2)]
+        return prod(taps if size is None else min(taps, size) for taps, size in zip(self.kernel, sizes, strict=True))
+
+    def temporary_bytes(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:
+        """Count the windows of growing length that long ones are combined of."""
+        sizes = [tensor.shape.least_size for tensor in (*inputs, *outputs)]
+        return super().temporary_bytes(inputs, outputs) + (max(self.kernel, default=0) > 4) * 5 * 4.0 * max(sizes)
+
     def _require_images(self, data: PartialShape) -> None:
         """Raise for a batch or channels of size 0, which OpenVINO refuses in inference and in runs."""
         for axis, name in enumerate(("batch", "channel")):
@@ -244,6 +253,8 @@ class AdaptivePoolBase(Operator):
 
     data is [N, C, *spatial] with one to three spatial axes; output_shape holds the number of windows on each of them.
     """
+
+    copies = 5
 
     bounded = False
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from math import log
 from typing import ClassVar
@@ -18,7 +19,7 @@ from ovir.kernels.rounding import round_half_away
 from ovir.kernels.suppression import ranks
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.registry import operator
-from ovir.ops.base.suppression import BoxSelectionBase
+from ovir.ops.base.suppression import BoxSelectionBase, limited
 
 
 class ProposalBase(BoxSelectionBase):
@@ -107,6 +108,10 @@ class ProposalBase(BoxSelectionBase):
         for what, axis in (("rows", 2), ("columns", 3)):
             self.merge_dims(what, class_probs=(class_probs, axis), bbox_deltas=(bbox_deltas, axis))
         return self.merge_dims("images", class_probs=(class_probs, 0), bbox_deltas=(bbox_deltas, 0))
+
+    def groups(self, inputs: Sequence[TensorType]) -> tuple[Dimension, Dimension]:
+        scores = inputs[0].shape
+        return scores[0], limited(scores.slice(1).size(), self.pre_nms_topn)
 
     # ----- kernel
 
@@ -250,6 +255,10 @@ class GenerateProposalsBase(BoxSelectionBase):
 
     min_size: float = attribute(default=0.0, specified=True)
     nms_threshold: float = attribute(default=0.0, specified=True)
+
+    def groups(self, inputs: Sequence[TensorType]) -> tuple[Dimension, Dimension]:
+        scores = inputs[3].shape
+        return scores.slice(0, -3).size(), limited(scores.slice(-3).size(), self.pre_nms_count)
 
     pre_nms_count: int
     post_nms_count: int

@@ -36,6 +36,8 @@ class FakeQuantize(ElementwiseBase):
     [0. 0. 0.5 1. ]
     """
 
+    copies = 3
+
     arguments = "data:x input_low input_high output_low output_high levels auto_broadcast="
     levels: int = attribute(minimum=2)
 

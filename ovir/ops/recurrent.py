@@ -221,6 +221,8 @@ class LstmBase(RecurrentBase):
 class CellBase(RecurrentBase):
     """Base of one step of a recurrent network, with the states that follow the given states for an input X."""
 
+    copies = 11
+
     layouts: ClassVar[dict[str, str]] = {
         "X": "batch, input",
         "initial_hidden_state": "batch, hidden",

@@ -48,6 +48,9 @@ class RoiAlignBase(RegionBase):
         count = self.merge_dims("regions", rois=(rois.shape, 0), batch_indices=(batch_indices.shape, 0))
         return TensorType(element_type, PartialShape([count, data.shape[1], self.pooled_h, self.pooled_w]))
 
+    def positions(self) -> int | None:
+        return self.sampling_ratio**2 or None
+
     def run(self, data: Array, rois: Array, batch_indices: Array) -> Array:
         _, channels, height, width = data.shape
         images = self.images(batch_indices, len(data))

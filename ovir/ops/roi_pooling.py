@@ -106,6 +106,9 @@ class ROIPooling(RoiPoolingBase):
         self.require(height and width, "pooled_h and pooled_w must be positive, got {} and {}", height, width)
         return height, width
 
+    def positions(self) -> int | None:
+        return 1 if self.method == "bilinear" else None
+
     def run(self, data: Array, rois: Array) -> Array:
         images, start, end = self.regions(data, rois)
         pixels = pixel_rows(data)
@@ -186,6 +189,9 @@ class PSROIPooling(RoiPoolingBase):
         self.require(fits, message, *names, self.output_dim, *parts, data.shape)
         bins = [self.group_size] * 2
         return TensorType(data.element_type, PartialShape([rois.shape[0], self.output_dim, *bins]))
+
+    def positions(self) -> int | None:
+        return self.spatial_bins_x * self.spatial_bins_y if self.mode == "bilinear" else None
 
     def run(self, data: Array, rois: Array) -> Array:
         images, start, end = self.regions(data, rois)
@@ -287,6 +293,9 @@ class DeformablePSROIPooling(RoiPoolingBase):
         self.require(fits, message, self.output_dim, self.group_size, self.group_size, data.shape)
         bins = [self.group_size] * 2
         return TensorType(element_type, PartialShape([rois.shape[0], self.output_dim, *bins]))
+
+    def positions(self) -> int | None:
+        return self.spatial_bins_x * self.spatial_bins_y
 
     def run(self, data: Array, rois: Array, offsets: Array | None = None) -> Array:
         images, start, end = self.regions(data, rois)

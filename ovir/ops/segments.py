@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
+from math import inf, prod
 
 import numpy as np
 
@@ -133,6 +135,17 @@ class EmbeddingBagBase(Operator):
         for i, (start, count) in enumerate(zip(starts.tolist(), counts.tolist(), strict=True)):
             result[i] = self.reduced(rows[start : start + count], 0) if count else empty
         return result.astype(table.dtype, copy=False)
+
+    def work(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:
+        """Count the rows of all indices."""
+        counts = [inputs[1].shape.size().upper, inputs[0].shape.slice(1).size().upper]
+        return inf if None in counts else super().work(inputs, outputs) + 4.0 * prod(count or 0 for count in counts)
+
+    def temporary_bytes(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:
+        """Count the rows of all indices, twice, because they are weighted."""
+        table, indices = inputs[0], inputs[1]
+        row = table.shape.slice(1).size().lower * max(table.element_type.bits // 8, 4)
+        return indices.shape.least_size * (2 * row + 16) + super().temporary_bytes(inputs, outputs)
 
     def rows(self, table: Array, indices: Array, weights: Array | None) -> Array:
         """Return the weighted rows of the table at some indices, in the type that they are summed in."""
@@ -348,6 +361,8 @@ class SparseFillEmptyRows(Operator):
 
     Source: FillEmptyRows-16
     """
+
+    copies = 3
 
     domains = by_input(dense_shape=Between(8, 8), indices=Between(0, 7, "counting"))
     bounded = False

@@ -29,6 +29,8 @@ class TopK3(Operator):
     any number.
     """
 
+    copies = 4
+
     arguments = "data k axis mode sort index_element_type="
     domains = by_input(k=Length("data", axis="axis"))
     forwards_values = (0,)

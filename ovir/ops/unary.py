@@ -414,5 +414,7 @@ class ErfInv(UnaryBase):
     [-0.4769363 0. 0.4769363]
     """
 
+    copies = 7
+
     function = staticmethod(erfinv)
     real_only = True

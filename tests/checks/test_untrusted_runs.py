@@ -351,9 +351,9 @@ def cheap_layers_in_loops(count: int, trips: int) -> ovir.Model:
     ("make", "count", "size", "is_error"),
     [
         (products, 500, 32768, True),
-        (products, 2, 32768, False),
+        (products, 2, 16384, False),
         (einsums, 500, 32768, True),
-        (einsums, 2, 32768, False),
+        (einsums, 2, 16384, False),
         (products_in_a_loop, 1_000_000, 4096, True),
         (products_in_a_loop, 100, 4096, False),
         (convolutions, 100, 4096, True),
@@ -397,6 +397,16 @@ def test_tensors_that_replace_each_other_are_not_added(count: int, tmp_path: Pat
     for _ in range(count):
         y = ops.exp(y)
     assert codes_of(ovir.Model([ops.reduce_max(y, [0])], [x]), tmp_path) == {}
+
+
+@pytest.mark.parametrize(("count", "length", "is_error"), [(10, 10**9, True), (2, 10**8, False), (10, 10**6, False)])
+def test_results_of_constants_are_held_together(count: int, length: int, is_error: bool, tmp_path: Path) -> None:
+    x = ops.parameter([1], "f32", name="x")
+    y: ovir.Layer = x
+    for i in range(count):
+        wide = ops.exp(ops.broadcast(ops.constant(np.float32([i])), np.int64([length])))
+        y = ops.reduce_max(ops.add(wide, y), [0], keep_dims=True)
+    assert codes_of(ovir.Model([y], [x]), tmp_path) == ({"OVIR015": "error"} if is_error else {})
 
 
 def test_states_are_held_to_the_end(tmp_path: Path) -> None:

@@ -295,6 +295,66 @@ GROWN: dict[str, Callable[[], ovir.Model]] = {
     ),
 }
 
+# --------------------------------------------------------------------------- strings
+
+LONG = 1_000_000
+COPIES = [40_000]
+
+
+def long_string() -> ovir.Layer:
+    return ops.constant(np.array(["x" * LONG], np.dtypes.StringDType()))
+
+
+def packed(begins: object, ends: object, text: object = None) -> ovir.Layer:
+    """Return strings made of ranges of a text, of ``LONG`` bytes unless it is given."""
+    return opset15.string_tensor_pack(begins, ends, ops.constant(np.full(LONG, 97, np.uint8)) if text is None else text)
+
+
+def index_of(x: ovir.Layer, shape: Sequence[int]) -> ovir.Layer:
+    return ops.convert(ops.broadcast(x, list(shape)), "i32")
+
+
+STRINGS: dict[str, Callable[[ovir.Layer], ovir.Layer]] = {
+    "copies of a long string": lambda x: ops.broadcast(long_string(), COPIES),
+    "copies of copies": lambda x: ops.tile(ops.broadcast(long_string(), [200]), [200]),
+    "copies that an input chooses": lambda x: ops.gather(long_string(), index_of(x, COPIES), np.int64(0)),
+    "copies of one of two strings": lambda x: ops.broadcast(
+        ops.gather(ops.concat([long_string(), ops.constant(["short"])], 0), index_of(x, [1]), np.int64(0)), COPIES
+    ),
+    "strings of the same bytes": lambda x: packed(np.zeros(40_000, np.int32), np.full(40_000, LONG, np.int32)),
+    "strings of bytes that an input chooses": lambda x: packed(index_of(x, COPIES), index_of(x, COPIES)),
+    "strings of computed bytes": lambda x: packed(
+        index_of(x, COPIES), index_of(x, COPIES), ops.convert(ops.broadcast(x, [LONG]), "u8")
+    ),
+    "copies of a string of computed bytes": lambda x: ops.broadcast(
+        packed(index_of(x, [1]), index_of(x, [1]), ops.convert(ops.broadcast(x, [LONG]), "u8")), COPIES
+    ),
+    "copies of a long string in a branch": lambda x: branch(
+        x, lambda a: ops.broadcast(long_string(), COPIES), lambda b: ops.broadcast(ops.constant(["short"]), COPIES)
+    ).outputs[0],
+    "copies of the long string of a branch": lambda x: ops.broadcast(
+        branch(x, lambda a: long_string(), lambda b: ops.constant(["short"])).outputs[0], COPIES
+    ),
+    "a long string doubled by a Loop": lambda x: loop(16, lambda v: [doubled(v)], long_string()).outputs[0],
+    "the bytes of copies": lambda x: opset15.string_tensor_unpack(ops.broadcast(long_string(), COPIES)).outputs[2],
+}
+"""Layers whose strings take gigabytes, of an input f32[1]."""
+
+MODEST_STRINGS: dict[str, Callable[[ovir.Layer], ovir.Layer]] = {
+    "copies of a short string": lambda x: ops.broadcast(ops.constant(["short"]), [1_000_000]),
+    "words of a packed vocabulary": lambda x: ops.gather(
+        packed(np.arange(100_000, dtype=np.int32) * 5, np.arange(100_000, dtype=np.int32) * 5 + 5),
+        index_of(x, [1000]),
+        np.int64(0),
+    ),
+    "words of a vocabulary": lambda x: ops.gather(
+        ops.constant(np.array(["word"] * 50_000 + ["x" * 20_000], np.dtypes.StringDType())),
+        index_of(x, [1000]),
+        np.int64(0),
+    ),
+    "one long string": lambda x: ops.concat([long_string(), ops.broadcast(ops.constant(["a"]), [100])], 0),
+}
+
 Model = Callable[[], ovir.Model]
 
 OVERSIZED: dict[str, Model] = {
@@ -310,6 +370,7 @@ OVERSIZED: dict[str, Model] = {
         f"{name} as a size": lambda number=number: of_input(lambda x: tensor_of(number(x)))
         for name, number in COMPUTED_OF_INPUT.items()
     },
+    **{name: lambda build=build: of_input(build) for name, build in STRINGS.items()},
     **GROWN,
 }
 CODES = {"OVIR007", "OVIR008", "OVIR015", "OVIR017"}
@@ -350,7 +411,15 @@ def cached(x: ovir.Layer) -> ovir.Layer:
     return ops.range(np.int64(0), count, np.int64(1), "i64")
 
 
+def zeros_like_product(x: ovir.Layer) -> ovir.Layer:
+    y = ops.matmul(x, np.ones((8, 8), np.float32), False, False)
+    return ops.add(y, ops.broadcast(np.float32(0), ops.shape_of(y, "i32")))
+
+
 MODEST: dict[str, Model] = {
+    "a size of a layer that refuses the chosen sizes": lambda: of_input(zeros_like_product, -1, -1),
+    **{name: lambda build=build: of_input(build) for name, build in MODEST_STRINGS.items()},
+    "many strings of an input": lambda: ovir.Model([ops.broadcast(text := data([1], "string"), [1_000_000])], [text]),
     "as many as an input says": lambda: of_input(lambda x: tensor_of(integer(x))),
     "at most as many as the type holds": lambda: of_input(
         lambda x: ops.relu(tensor_of(ops.clamp(integer(x), 1, 2**31 - 1)))

@@ -6,17 +6,21 @@ its upper bound.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import isfinite
 
 from ovir.checks.conditions import MOST_ITERATIONS
-from ovir.checks.rule import Context, Found, greatest, rule
+from ovir.checks.owners import greatest
+from ovir.checks.rule import Context, Found, rule
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import LONG_LOOP, Code, Severity
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.wording import exact_size_text, plural, size_text
 from ovir.graph.layers import Layer, Port
 from ovir.model import Model
+from ovir.ops.base.operator import Operator
+
+Estimate = Callable[[Sequence[TensorType], Sequence[TensorType]], float]
 
 # --------------------------------------------------------------------------- sizes
 
@@ -26,7 +30,7 @@ def large_tensor(context: Context) -> Iterator[Found]:
     """Error. A tensor, or all outputs of the model together, need more than 4.3 GB and more than 16 times the size of
     the weights. A file of one kilobyte can ask for terabytes. Tensors that are no larger than an input of their layer
     are not reported. A size that is not known counts as its upper bound; a size of an input without one counts as 1,
-    because its caller chooses it.
+    because its caller chooses it. A string counts as 32 bytes and the longest string, or the bytes, it can come from.
         <data shape="2000000,1000000" element_type="f32" />
     Fix: reshape the model to the sizes that it is used with.
     """
@@ -94,8 +98,9 @@ def unbounded(context: Context) -> Iterator[Found]:
 def heavy_run(context: Context) -> Iterator[Found]:
     """Error. A run takes more than 10^14 multiply-adds over all layers, those of bodies as often as their loops run; or
     it holds tensors of more than 8.6 GB, and of more than 32 times the weights, at one time, besides the inputs and
-    constants. An element that is read or written counts as 4 multiply-adds, and each call of a kernel as 10,000. A
-    tensor is held until the last layer that reads it has run; outputs and states are held to the end.
+    constants. An element that is read or written counts as 4 multiply-adds, each tap of a window and each pixel of a
+    sample as 1, and each call of a kernel as 10,000. A tensor is held until the last layer that reads it has run;
+    outputs, states and results of constants are held to the end. The temporaries of a kernel are held while it runs.
         <data shape="32768,32768" element_type="f32" />   <!-- and 500 products of it -->
     Fix: reshape the model to the sizes that it is used with.
     """
@@ -120,41 +125,65 @@ def heavy_run(context: Context) -> Iterator[Found]:
 
 def _work(layer: Layer) -> float:
     """Return the multiply-adds of a layer without a body, as far as its sizes are known."""
+    work = _estimated(layer, lambda op: op.work)
+    return 0.0 if work is None else _STEP + work
+
+
+def _estimated(layer: Layer, estimate: Callable[[Operator], Estimate]) -> float | None:
+    """Return an estimate of a layer for the upper bounds of its sizes, or None for a layer that has no kernel."""
     is_inferred = all(port.inferred is not None for port in layer.outputs)
     if layer.operator is None or not layer.outputs or not is_inferred or layer.bodies:
-        return 0.0
+        return None
     types = [[_greatest(port.type) for port in ports] for ports in (layer.inputs, layer.outputs)]
     try:
-        work = layer.operator.work(*types)
+        estimated = estimate(layer.operator)(*types)
     except OperatorError:  # the upper bounds do not fit together
-        work = 0.0
-    return _STEP + (work if isfinite(work) else 0.0)
+        estimated = 0.0
+    return estimated if isfinite(estimated) else 0.0
 
 
 def _held(model: Model, sizes: Mapping[Port, int]) -> int:
-    """Return the most bytes that the tensors of a model and of its bodies take at one time, without its constants and
-    parameters.
+    """Return the most bytes that the tensors of a model and of its bodies, and the temporaries of one kernel, take at
+    one time, without its constants and parameters.
 
-    A tensor is held until the last layer that reads it has run; outputs and states are held to the end.
+    A tensor is held until the last layer that reads it has run; outputs and states are held to the end, and so is what
+    the run reads of what is computed from constants alone, before anything else.
     """
+    folded = _computed_from_constants(model)
+    layers = sorted(model.layers, key=lambda layer: layer not in folded)
     last: dict[Port, int] = {}
-    for index, layer in enumerate(model.layers):
-        kept = layer.type in ("Result", "Assign")
+    for index, layer in enumerate(layers):
         for port in layer.inputs:
-            if port.source is not None:
-                last[port.source] = max(last.get(port.source, 0), len(model.layers) if kept else index)
+            if (source := port.source) is not None:
+                kept = layer.type in ("Result", "Assign") or (source.layer in folded and layer not in folded)
+                last[source] = max(last.get(source, 0), len(layers) if kept else index)
     ending_at: dict[int, int] = {}
     held = most = 0
-    for index, layer in enumerate(model.layers):
+    for index, layer in enumerate(layers):
         if layer.type not in ("Const", "Parameter"):
             for port in layer.outputs:
                 size = sizes[port]
                 held += size
                 end = last.get(port, index)
                 ending_at[end] = ending_at.get(end, 0) + size
-        most = max(most, held + max((_held(body, sizes) for body in layer.bodies.values()), default=0))
+        inside = max((_held(body, sizes) for body in layer.bodies.values()), default=0)
+        most = max(most, held + inside + int(_estimated(layer, lambda op: op.temporary_bytes) or 0))
         held -= ending_at.pop(index, 0)
     return most
+
+
+def _computed_from_constants(model: Model) -> set[Layer]:
+    """Return the constants of a model and the layers that need nothing else, which a compiler computes beforehand."""
+    folded: set[Layer] = set()
+    for layer in model.layers:
+        if (op := layer.operator) is None or not op.pure:
+            continue
+        read = [port.source for port in op.with_elements_read(layer.inputs)]
+        if all(source is None or source.layer in folded for source in read) and all(
+            port.type.shape.is_static for port in (*layer.inputs, *layer.outputs)
+        ):
+            folded.add(layer)
+    return folded
 
 
 _LIVE = 2

@@ -92,11 +92,12 @@ def _bind_axis(
     if window.stride == 1 and window.kernel > _FEW_TAPS and count > 1:
         _bind_doubling(binder, combine, data, axis, window, fill, target)
         return
-    reached = [[p for p in taps if 0 <= p < size] for taps in window.positions(count).tolist()]
-    if window.kernel > _REDUCTION * count and all(reached):
-        places = [slice(places[0], places[-1] + 1, window.dilation) for places in reached]
-        _bind_each(binder, combine, data, axis, places, target)
-        return
+    if window.kernel > _REDUCTION * count:
+        reached = [[p for p in taps if 0 <= p < size] for taps in window.positions(count).tolist()]
+        if all(reached):
+            places = [slice(places[0], places[-1] + 1, window.dilation) for places in reached]
+            _bind_each(binder, combine, data, axis, places, target)
+            return
     if len(whole) > 1:
         _bind_pair(binder, combine, whole[0], whole[1], target)
     else:

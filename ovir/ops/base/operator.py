@@ -57,8 +57,6 @@ class Operator(Traits):
 
     views: ClassVar[bool] = False
     """Whether an output may share memory with an input."""
-    inplace: ClassVar[tuple[int, ...]] = ()
-    """The inputs that a fast form may write the output over."""
     pure: ClassVar[bool] = True
     """Whether equal inputs give equal outputs, so that constants may be folded."""
     guards_sizes: ClassVar[bool] = False

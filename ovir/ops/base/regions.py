@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import inf
+
 import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
 from ovir.kernels.precision import to_integers
 from ovir.kernels.roi import SampledRegions, Turn
 from ovir.ops.base.operator import Operator
@@ -17,7 +21,21 @@ _MAX_SAMPLES = 1 << 24
 class RegionBase(Operator):
     """Base of operations on regions, given as rows of numbers, of feature maps [images, channels, rows, columns]."""
 
+    copies = 6
+
     bounded = False
+
+    def reads(self, inputs: Sequence[TensorType], output: PartialShape) -> float:
+        """Count the four pixels around each position of a bin, which cover a plane if their number is not known."""
+        if (positions := self.positions()) is not None:
+            return 4.0 * positions
+        planes = [tensor.shape.slice(2).size().upper for tensor in inputs if tensor.shape.rank == 4]
+        bins = max(output.slice(2).size().lower, 1) if output.rank == 4 else 1
+        return inf if None in planes else 4.0 * max((size or 0 for size in planes), default=0) / bins
+
+    def positions(self) -> int | None:
+        """Return the number of positions that a bin is combined of, or None if it follows the region's size."""
+        return None
 
     def require_numbers(self, name: str, shape: PartialShape, count: int) -> None:
         """Raise unless a tensor has, or may have, ``count`` numbers for each region."""

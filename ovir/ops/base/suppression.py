@@ -42,6 +42,11 @@ def min_dimension(a: Dimension, b: Dimension) -> Dimension:
     return Dimension(min(a.lower, b.lower), min(uppers, default=None))
 
 
+def limited(boxes: Dimension, most: int) -> Dimension:
+    """Return a number of boxes of which an operation looks at ``most``, or at all if that is not positive."""
+    return min_dimension(boxes, Dimension(most, most)) if most > 0 else boxes
+
+
 def require_narrow_real(op: Operator, name: str, tensor: TensorType) -> None:
     """Raise unless the type is f32, f16 or bf16: the specification allows all floating-point types, OpenVINO only
     these."""
@@ -72,8 +77,23 @@ _STEP = 3e4
 class BoxSelectionBase(Operator):
     """Base of operations that select boxes by their scores."""
 
+    copies = 14
+
     suppression = Suppression()
     """The steps that these operations share, which their fast form replaces."""
+
+    pair_time: ClassVar[float] = 20
+    """The time for each pair of boxes of a group in nanoseconds, if all boxes are kept."""
+
+    def groups(self, inputs: Sequence[TensorType]) -> tuple[Dimension, Dimension]:
+        """Return the number of groups and of the boxes in a group, each of which is compared with all others."""
+        return Dimension(0, 0), Dimension(0, 0)
+
+    def work(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:
+        groups, boxes = (dim.upper for dim in self.groups(inputs))
+        if groups is None or boxes is None:
+            return inf
+        return super().work(inputs, outputs) + groups * boxes * (_STEP + boxes * self.pair_time)
 
 
 class ClassNmsBase(BoxSelectionBase):
@@ -81,13 +101,9 @@ class ClassNmsBase(BoxSelectionBase):
 
     value_inputs = ALL
 
-    pair_time: ClassVar[float] = 20
-    """The time for each pair of boxes of a class in nanoseconds, if all boxes are kept."""
-
-    def work(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:
+    def groups(self, inputs: Sequence[TensorType]) -> tuple[Dimension, Dimension]:
         scores = inputs[1].shape
-        rows, boxes = scores.slice(0, -1).size().upper, scores[-1].upper
-        return inf if rows is None or boxes is None else rows * boxes * (_STEP + boxes * self.pair_time)
+        return scores.slice(0, -1).size(), scores[-1]
 
 
 class SuppressionBase(ClassNmsBase):

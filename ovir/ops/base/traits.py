@@ -72,6 +72,12 @@ class Traits:
     """Whether the kernel takes memory of the order of its inputs and outputs, and about the time that ``kernel_time``
     estimates. A kernel for which this is not true neither runs in inference nor is folded."""
 
+    inplace: ClassVar[tuple[int, ...]] = ()
+    """The inputs that a fast form may write the output over."""
+    copies: ClassVar[float] = 0
+    """The temporary arrays of the kernel or fast form at one time, each of the elements of the largest input or output,
+    if they are more than about three."""
+
     within: ClassVar[tuple[float, float]] = (-inf, inf)
     """The least and the greatest number that the outputs can hold, NaN aside. Integers computed from integers of the
     same type may lie outside, as they wrap around."""
@@ -123,22 +129,42 @@ class Traits:
         """
         return self.work(inputs, outputs) if self.bounded else inf
 
+    def reads(self, inputs: Sequence[TensorType], output: PartialShape) -> float:
+        """Return how many elements each element of the first output is combined of, such as the taps of a window and
+        the samples of a bin, as far as ``multiply_accumulates`` does not count them; infinite if there is no bound."""
+        return 0
+
     def work(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:
         """Return about how many multiply-adds take as long as the kernel, infinite if a size has no bound.
 
-        The default counts the multiply-accumulates, and 4 for each element of the inputs and outputs; operations that
-        take longer override it.
+        The default counts the multiply-accumulates, ``reads``, and 4 for each element of the inputs and outputs;
+        operations that take longer override it.
         """
         sizes = [tensor.shape.size().upper for tensor in (*inputs, *outputs)]
         if None in sizes:
             return inf
-        products = None
+        products, reads = None, 0.0
         if outputs:
+            reads = self.reads(inputs, outputs[0].shape) * outputs[0].shape.least_size
             shapes = {name: tensor.shape for name, tensor in self.named(inputs).items()}
             products = self.multiply_accumulates(shapes, outputs[0].shape)
         if products is not None and products.upper is None:
             return inf
-        return 4.0 * sum(size or 0 for size in sizes) + ((products.upper or 0) if products is not None else 0)
+        return reads + 4.0 * sum(size or 0 for size in sizes) + ((products.upper or 0) if products is not None else 0)
+
+    def temporary_bytes(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:
+        """Return about how many bytes the kernel takes at one time besides its inputs and outputs.
+
+        The default is ``copies`` of the largest tensor, in a type of at least 4 bytes. If kernels compute in another
+        type than that of the tensors, it is 2 copies more, and 6 for functions of elements that have no fast form in
+        this type. Operations that take more override it.
+        """
+        bits = [tensor.element_type.bits for tensor in (*inputs, *outputs)]
+        largest = max((t.shape.least_size * max(t.element_type.bits // 8, 4) for t in (*inputs, *outputs)), default=0)
+        copies = self.copies
+        if not self.moves_elements:
+            copies += 2 if any(0 < width < 32 for width in bits) else 6 * (bool(self.inplace) and 64 in bits)
+        return copies * largest
 
     def why_unchanged(self, inputs: Sequence[TensorType], output: TensorType) -> str | None:
         """Return the reason why the output certainly equals input 0, such as ``it converts f32 to f32``; else None."""

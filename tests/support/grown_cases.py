@@ -1,0 +1,140 @@
+"""Random cases of single operations, run with larger inputs or attributes than they are drawn with."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import combinations
+from time import perf_counter
+
+import numpy as np
+from fuzz.cases import VERSIONS, make_case
+
+import ovir
+from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType
+from ovir.core.tensor_types import TensorType, constant_type
+from ovir.diagnostics.errors import OperatorError
+from ovir.fast.registry import bind
+from ovir.ops.base.operator import Operator
+from ovir.ops.infrastructure import Parameter
+from ovir.runtime.step_binder import bind_kernel
+from support.binding import LoneBinder
+
+_MOST_ELEMENTS = 1 << 23
+_SECONDS = 0.3
+
+
+class TooLargeError(Exception):
+    """A case needs more elements than a test should make."""
+
+
+@dataclass
+class Measured:
+    """What a run of a case took."""
+
+    inputs: list[TensorType]
+    outputs: list[TensorType]
+    op: Operator
+    seconds: float
+    peak: int
+    """The bytes at one time, without those of the inputs and outputs."""
+
+
+@dataclass
+class Applied:
+    """An operator and the arrays that it reads."""
+
+    op: Operator
+    arrays: list[Array]
+    types: list[ElementType]
+
+    @property
+    def bytes(self) -> int:
+        return sum(array.nbytes for array in self.arrays)
+
+    def run(self, *, traced: bool = False) -> Measured:
+        """Run the kernel; if ``traced``, also the fast form if there is one, and note its memory."""
+        inputs = [constant_type(array, given) for array, given in zip(self.arrays, self.types, strict=True)]
+        inferred = _listed(self.op.infer(*inputs))
+        if sum(tensor.shape.least_size for tensor in inferred) > _MOST_ELEMENTS:
+            raise TooLargeError
+        op = self.op.applied(inputs, inferred)
+        with np.errstate(all="ignore"):
+            start = perf_counter()
+            results = _listed(op.run(*self.arrays))
+            seconds = perf_counter() - start
+            peak = self._peak(op, results) if traced else 0
+        shapes = [constant_type(array, tensor.element_type) for array, tensor in zip(results, inferred, strict=True)]
+        return Measured(inputs, shapes, op, seconds, peak)
+
+    def _peak(self, op: Operator, results: list[Array]) -> int:
+        """Return the bytes that the fast form, or else the kernel, takes besides its inputs and outputs."""
+        made = [(array.shape, array.dtype) for array in results]
+        tracemalloc.start()
+        try:
+            binding = LoneBinder(tuple(self.arrays), made, set())
+            if op.moves_elements or not bind(op, binding, *self.arrays):  # tables of moves are of a limited size
+                binding = LoneBinder(tuple(self.arrays), made, set())
+                bind_kernel(binding, op.run, (True,) * len(results))
+            binding.run()
+            return tracemalloc.get_traced_memory()[1] - sum(array.nbytes for array in results)
+        finally:
+            tracemalloc.stop()
+
+    def repeated(self, chosen: tuple[int, ...], axis: int, times: int) -> Applied | None:
+        """Return the case with the elements of some inputs repeated along an axis; None if they have no such axis."""
+        arrays = list(self.arrays)
+        for index in chosen:
+            if axis >= arrays[index].ndim:
+                return None
+            arrays[index] = np.ascontiguousarray(np.repeat(arrays[index], times, axis))
+        return replace(self, arrays=arrays)
+
+    def grown(self, size: int) -> Iterator[Measured]:
+        """Yield runs of the case with inputs of about ``size`` bytes, each grown along another axis."""
+        few = range(min(len(self.arrays), 4))
+        choices = [chosen for count in reversed(few) for chosen in combinations(few, count + 1)]
+        for axis in range(5):
+            for chosen in choices:
+                larger: Applied | None = self
+                found: Measured | None = None
+                while larger is not None and larger.bytes < size and (larger := larger.repeated(chosen, axis, 4)):
+                    try:
+                        found = larger.run()
+                    except (ovir.OvirError, OperatorError, TooLargeError, ValueError, MemoryError):
+                        break
+                    if found.seconds > _SECONDS or larger.bytes + sum(map(_bytes, found.outputs)) > size:
+                        yield larger.run(traced=True)
+                        break
+                if found is not None:
+                    break
+
+
+def cases_of(index: int, count: int) -> Iterator[Applied]:
+    """Yield cases of an operation version whose inputs all have elements."""
+    for attempt in range(count):
+        case = make_case(index + attempt * len(VERSIONS))
+        try:
+            model = ovir.read_model(case.text, case.weights)
+        except ovir.OvirError:
+            continue
+        fed = dict(zip([port.layer for port in model.inputs], case.feeds, strict=True))
+        for layer in model.layers:
+            if layer.type != VERSIONS[index][0] or layer.operator is None or layer.bodies or not layer.operator.pure:
+                continue
+            sources = [port.source for port in layer.inputs if port.source is not None]
+            arrays = [
+                fed[s.layer] if isinstance(s.layer.operator, Parameter) else s.layer.operator.data for s in sources
+            ]
+            if arrays and all(array.size for array in arrays):
+                yield Applied(layer.operator, arrays, [source.element_type for source in sources])
+
+
+def _listed(value: object) -> list:
+    return list(value) if isinstance(value, tuple) else [value]
+
+
+def _bytes(tensor: TensorType) -> int:
+    return tensor.shape.least_size * max(tensor.element_type.bits // 8, 1)
