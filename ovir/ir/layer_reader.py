@@ -33,7 +33,7 @@ ALWAYS_KNOWN = {"PrimitivesPriority", "alt_width", "execution_order", "originalL
 def misspelled_attributes(cls: type[Operator], given: Mapping[str, object]) -> list[tuple[Attribute, str]]:
     """Return attributes that the specification requires, each with the unknown attribute that may be a misspelling
     of it."""
-    missing = [spec for spec in cls.attributes.values() if spec.specified and spec.name not in given]
+    missing = [spec for spec in cls.attributes.values() if spec.is_lacking(given)]
     if not missing:
         return []
     unknown = [name for name in given if name not in cls.attributes and name not in ALWAYS_KNOWN]
