@@ -157,10 +157,7 @@ DIFFERENT = {
     "LSTMCell-1 weights_format": "it has no effect on the CPU, nor in ovir",
 }
 # Attributes without which OpenVINO does not read a file.
-NEEDED = {
-    "ShapeOf-3 output_type": "the specification has a default",
-    **{f"Col2Im-15 {name}": "OpenVINO crashes" for name in ("dilations", "pads_begin", "pads_end", "strides")},
-}
+NEEDED = {"ShapeOf-3 output_type": "the specification has a default"}
 
 
 def written(made: Make, attributes: dict[str, str], path: Path) -> None:
