@@ -170,7 +170,7 @@ class _Creator:
 
 def _add(call: Call, found: Attributes, label: str, spec: Attribute, value: Any, *, is_given: bool = True) -> None:
     """Add an attribute, unless its value is None, which stands for the default, or an empty default."""
-    if value is None or value is REQUIRED:
+    if value is None or value is REQUIRED or (not is_given and value == spec.default):
         return
     try:
         typed = as_attribute(spec, value)

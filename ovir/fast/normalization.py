@@ -204,7 +204,7 @@ def lrn(op: LRN, binder: Binder, data: Array, axes: Array) -> bool:
         _bind_window_sums(binder, total, axis, min((op.size - 1) // 2, data.shape[axis]))
     factor = op.alpha / float(op.size) ** len(along)
     # 0.75 is the value in nearly every model; two roots are much faster than a power, but differ at -inf
-    has_roots = op.beta == 0.75 and factor >= 0
+    has_roots = op.beta == 0.75 and factor >= 0 and op.bias >= 0
 
     def passes(x: Array, total: Array, y: Array, spare: Spare) -> list[Call]:
         return [

@@ -27,6 +27,7 @@ TEMPLATE = "chat_template.jinja"
 CONFIG = "tokenizer_config.json"
 _TOKENS = "special_tokens_map.json"
 _NAMES = tuple(f"{name}_token" for name in ("bos", "eos", "unk", "sep", "pad", "cls", "mask"))
+_REASONING = ("reasoning_content", "thinking", "reasoning")
 _SAFE = 3, 1, 6
 """The release of jinja2 since which no way out of its sandbox is known."""
 
@@ -78,6 +79,15 @@ class ChatTemplate:
         for number, message in enumerate(plain, 1):
             if not isinstance(role := message.get("role"), str) or not role:
                 raise InputError.usage(f"message {number} of the prompt must have a role, such as 'user', got {role!r}")
+            if not {"content", "tool_calls"} & {*message}:
+                names = ", ".join(map(repr, message))
+                raise InputError.usage(
+                    f"message {number} of the prompt must have content or tool_calls, got only {names}"
+                )
+        # as in transformers, entries that are None count as missing, for templates would write the word None
+        plain = [
+            _with_reasoning({name: value for name, value in message.items() if value is not None}) for message in plain
+        ]
         with self._failing():
             return self._template.render(
                 **self._tokens, messages=plain, tools=None, documents=None, add_generation_prompt=True
@@ -98,6 +108,12 @@ class ChatTemplate:
             kind = "" if type(error).__module__.startswith("jinja2") else f"{type(error).__name__}: "
             where = "" if line is None else f" in its line {line}"
             raise InputError.usage(f"the chat template fails{where}: {kind}{error}", self._place) from None
+
+
+def _with_reasoning(message: dict[str, Any]) -> dict[str, Any]:
+    """Return a message with its reasoning under the names that templates may read, as in transformers."""
+    found = next((message[name] for name in _REASONING if name in message), None)
+    return message if found is None else {"thinking": found, **message, "reasoning_content": found}
 
 
 def _found(folder: Path, config: Mapping[str, Any], of_tokenizer: object) -> tuple[Place, str]:

@@ -43,7 +43,7 @@ _LEFTOVERS = {
 def misspelled_attributes(cls: type[Operator], given: Mapping[str, object]) -> list[tuple[Attribute, str]]:
     """Return attributes that the specification requires, each with the unknown attribute that may be a misspelling
     of it."""
-    missing = [spec for spec in cls.attributes.values() if spec.specified and spec.name not in given]
+    missing = [spec for spec in cls.attributes.values() if spec.is_lacking(given)]
     if not missing:
         return []
     known = {*cls.attributes, *ALWAYS_KNOWN, *_LEFTOVERS.get(cls.type, ())}

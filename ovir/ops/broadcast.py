@@ -159,7 +159,7 @@ class Broadcast1(Broadcast3):
     """Broadcast-3 without mode bidirectional; modes other than explicit ignore ``axes_mapping``."""
 
     arguments = "data target_shape axes_mapping= mode="
-    mode: str = attribute(default="numpy", choices=("numpy", "explicit", "none", "pdpd"))
+    mode: str = attribute(default="numpy", choices=("numpy", "explicit", "none", "pdpd"), misread="none")
     start_axis: int = attribute(default=0, name="mode.auto_broadcast_axis")
 
     def _check_inputs(self, axes_mapping: TensorType | None) -> None:

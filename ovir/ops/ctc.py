@@ -164,7 +164,7 @@ class CTCLoss(CtcBase):
         blank_index=_last_class,
     )
     preprocess_collapse_repeated: bool = attribute(default=False)
-    ctc_merge_repeated: bool = attribute(default=True)
+    ctc_merge_repeated: bool = attribute(default=True, misread="false")
     unique: bool = attribute(default=False)
 
     def infer(

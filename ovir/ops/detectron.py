@@ -41,7 +41,7 @@ class ExperimentalDetectronPriorGridGenerator(Operator):
 
     unmatched = "compute the heads of Detectron"
     shape_inputs = (1, 2)
-    flatten: bool = attribute(default=True)
+    flatten: bool = attribute(default=True, misread="false")
     h: int = attribute(default=0, minimum=0)
     w: int = attribute(default=0, minimum=0)
     stride_x: float = attribute(default=0.0)

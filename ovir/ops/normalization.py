@@ -90,7 +90,7 @@ class SoftMaxBase(AlongAxisBase):
 class SoftMax1(SoftMaxBase):
     """e^x / sum(e^x) along ``axis``; a slice with +inf, or of -inf only, is NaN."""
 
-    axis: int = attribute(default=1, minimum=0)
+    axis: int = attribute(default=1, minimum=0, misread="0")
 
 
 @operator("SoftMax", opset=8, function_name="softmax")
@@ -145,8 +145,7 @@ class MVN2(NormalizationBase):
     """
 
     arguments = "data across_channels=False normalize_variance= eps="
-    # The specification requires either across_channels or reduction_axes, so neither is ``specified``.
-    across_channels: bool = attribute(default=True)
+    across_channels: bool = attribute(default=False, specified=True, instead="reduction_axes")
     normalize_variance: bool = attribute(default=False, specified=True)
     eps: float = attribute(default=1e-9, specified=True)
     reduction_axes: tuple[int, ...] = attribute(default=())

@@ -85,10 +85,10 @@ class ROIPooling(RoiPoolingBase):
     """
 
     arguments = "input:data coords:rois output_roi= spatial_scale=None method="
-    output_size: tuple[int, ...] = attribute(default=(), minimum=0)
-    output_roi: tuple[int, ...] = attribute(default=(), minimum=0)
-    pooled_h: int = attribute(default=0, minimum=0, specified=True)
-    pooled_w: int = attribute(default=0, minimum=0, specified=True)
+    output_size: tuple[int, ...] = attribute(default=(), minimum=1)
+    output_roi: tuple[int, ...] = attribute(default=(), minimum=1)
+    pooled_h: int = attribute(default=0, minimum=1, specified=True)
+    pooled_w: int = attribute(default=0, minimum=1, specified=True)
     spatial_scale: float = attribute()
     method: str = attribute(default="max", choices=("max", "bilinear"))
 
@@ -174,8 +174,8 @@ class PSROIPooling(RoiPoolingBase):
     group_size: int = attribute(minimum=1)
     spatial_scale: float = attribute()
     mode: str = attribute(choices=("average", "bilinear"))
-    spatial_bins_x: int = attribute(default=1)
-    spatial_bins_y: int = attribute(default=1)
+    spatial_bins_x: int = attribute(default=1, misread="0")
+    spatial_bins_y: int = attribute(default=1, misread="0")
 
     def infer(self, data: TensorType, rois: TensorType) -> TensorType:
         self.require_inputs(data, rois)

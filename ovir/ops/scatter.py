@@ -33,6 +33,11 @@ class ScatterBase(Operator):
 
     reduction: str = "none"
 
+    def _require_no_strings(self, element_type: ElementType) -> None:
+        """Raise if strings are to be reduced."""
+        allowed = self.reduction == "none" or element_type != string
+        self.require(allowed, "reduction {} cannot be applied to strings", self.reduction, code=ELEMENT_TYPE)
+
     def infer_value(self, *inputs: TensorType) -> Value | tuple[Value | None, ...] | None:
         if self.reduction == "none":
             return super().infer_value(*inputs)
@@ -180,6 +185,7 @@ class ScatterElementsUpdate12(ScatterElementsUpdate3):
         self.require(
             result.element_type != boolean or self.reduction != "mean", "reduction mean is not defined for type boolean"
         )
+        self._require_no_strings(result.element_type)
         return result
 
 
@@ -236,8 +242,7 @@ class ScatterNDUpdate15(ScatterNDUpdate4):
 
     def infer(self, data: TensorType, indices: TensorType, updates: TensorType) -> TensorType:
         output = super().infer(data, indices, updates)
-        summed = self.reduction == "none" or output.element_type != string
-        self.require(summed, "reduction {} cannot be applied to strings", self.reduction, code=ELEMENT_TYPE)
+        self._require_no_strings(output.element_type)
         return output
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import ElementType, i32, i64
+from ovir.core.element_types import ElementType, i32, i64, string
 from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.ops.base.attributes import attribute
@@ -45,6 +45,7 @@ class TopK3(Operator):
     def infer(self, data: TensorType, k: TensorType) -> tuple[TensorType, TensorType]:
         self.require_integers("k", k, 0)
         self.require_index_type("index_element_type", self.index_element_type, known=True)
+        self.require_type("data", data, lambda t: t != string, "of a numeric type")
         self.require_rank_at_least("data", data.shape, 1)
         axis = self.normalize_axis(self.axis, data.shape.rank, of=data.shape)
         shape = (

@@ -36,7 +36,7 @@ class RegionYolo(Operator):
     classes: int = attribute(default=0, minimum=0, specified=True)
     end_axis: int = attribute(default=0, specified=True)
     num: int = attribute(default=0, minimum=0, specified=True)
-    do_softmax: bool = attribute(default=True)
+    do_softmax: bool = attribute(default=True, misread="false")
     mask: tuple[int, ...] = attribute(default=())
 
     @property

@@ -19,7 +19,9 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, boolean, i32, u8
 from ovir.core.shapes import UNKNOWN, PartialShape
 from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.codes import Code
 from ovir.diagnostics.errors import OperatorError
+from ovir.diagnostics.kernel_warnings import report, reporting_to
 from ovir.ops.base.operator import Operator
 
 K = TypeVar("K", bound=Sized)
@@ -48,7 +50,9 @@ class TokenizerOperator(Operator):
     takes: ClassVar[tuple[tuple[str, ElementType], ...]] = ()
     """The names and element types of the first inputs."""
 
-    _latest: Mapping[Callable[..., Any], tuple[tuple[Array, ...], Any]] = MappingProxyType({})
+    _latest: Mapping[Callable[..., Any], tuple[tuple[Array, ...], Any, list[tuple[Code, str, str]]]] = MappingProxyType(
+        {}
+    )
 
     # ----- inference
 
@@ -71,8 +75,15 @@ class TokenizerOperator(Operator):
         Arrays that nobody can write to, as those of constant layers, are equal if they are the same.
         """
         latest = self._latest.get(make)
-        if latest is not None and all(map(_is_same, latest[0], constants)):
-            return latest[1]  # type: ignore[no-any-return]
+        if latest is None or not all(map(_is_same, latest[0], constants)):
+            latest = constants, *self._made(make, constants)
+            self._latest = {**self._latest, make: latest}
+        for code, message, effect in latest[2]:
+            report(message, effect, code=code)
+        return latest[1]
+
+    def _made(self, make: Callable[..., T], constants: tuple[Array, ...]) -> tuple[T, list[tuple[Code, str, str]]]:
+        """Return ``make(self, *constants)``, and what it reports, which each run with these constants repeats."""
         contents = [
             (str(array.dtype), array.shape, blake2b(np.ascontiguousarray(array).data).digest()) for array in constants
         ]
@@ -80,10 +91,10 @@ class TokenizerOperator(Operator):
         if key not in _prepared:
             while len(_prepared) >= _MOST_PREPARED:
                 _prepared.pop(next(iter(_prepared)), None)
-            _prepared[key] = make(self, *constants)
-        result = _prepared[key]
-        self._latest = {**self._latest, make: (constants, result)}
-        return result  # type: ignore[no-any-return]
+            reports: list[tuple[Code, str, str]] = []
+            with reporting_to(lambda *warning: reports.append(warning)):
+                _prepared[key] = make(self, *constants), reports
+        return _prepared[key]  # type: ignore[no-any-return]
 
 
 def _is_same(one: Array, other: Array) -> bool:

@@ -170,13 +170,11 @@ class _Merger:
         return self._merged(symbols)
 
     def _fallback(self, byte: int) -> list[int]:
-        """Return the token of a byte with which no word begins, or none."""
-        if self._bytes is None:
-            return [] if self._unknown is None else [self._unknown]
-        number = self._bytes[byte]
+        """Return the token of a byte with which no word begins, else the unknown token, or none."""
+        number = None if self._bytes is None else self._bytes[byte]
         if number is None:
-            raise OperatorError(f"byte_fallback needs <0x{byte:02X}>, which is not in the vocabulary")
-        return [number]
+            number = self._unknown
+        return [] if number is None else [number]
 
     def _merged(self, symbols: list[int]) -> Ids:
         """Return the symbols with all merges done; of equal ones, the pair that arose first is merged first.

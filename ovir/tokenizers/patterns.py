@@ -12,13 +12,10 @@ from typing import Any
 import numpy as np
 
 from ovir.diagnostics.errors import OperatorError, require_packages
+from ovir.diagnostics.kernel_warnings import report
 from ovir.diagnostics.wording import shortened
+from ovir.tokenizers.pcre2 import NoPattern, translated
 
-_SPACE = r"\s\u180e"
-r"""The characters that ``\s`` means in PCRE2: U+180E was one when these were defined, and PCRE2 keeps it."""
-_WORD = r"\p{L}\p{N}\p{Mn}\p{Pc}"
-_TOKENS = re.compile(r"\\x\{([0-9A-Fa-f]+)\}|\\([pP])\{(\w+)\}|\\.|\[:\^?[a-z]+:\]|\[\^?\]?|.", re.DOTALL)
-_CATEGORY = re.compile("[CLMNPSZ][a-z]?|Any")
 _NEW_IN_UNICODE_18 = (
     "558 58B-58C 5C8-5C9 B53-B54 1ADE-1ADF 1AEC-1AF0 208F 209D-209F 20C2-20C4 2E60-2E63 A7DD A7E2 AB6C-AB6D"
 )
@@ -90,47 +87,38 @@ def _seen(character: bytes) -> str:
     return chr(code) if code < sys.maxunicode else _UNASSIGNED
 
 
-@lru_cache(maxsize=256)
 def pcre(pattern: str) -> Any:
     """Return a pattern of PCRE2, with Unicode properties, as a pattern of ``regex``.
 
-    Raises OperatorError if there is none.
+    A pattern that PCRE2 refuses matches nothing, as in openvino_tokenizers, and is reported. Raises OperatorError for a
+    pattern that has no translation.
     """
     require_packages("the tokenizer", "tokenizers", "regex")
+    compiled, refusal = _compiled(pattern)
+    if refusal:
+        report(f"PCRE2 refuses the pattern {shortened(repr(pattern))}: {refusal}", "it matches nothing")
+    return compiled
+
+
+@lru_cache(maxsize=256)
+def _compiled(pattern: str) -> tuple[Any, str]:
+    """Return a compiled pattern, and why PCRE2 refuses it, or an empty text."""
     import regex
 
-    outside = {
-        r"\s": f"[{_SPACE}]",
-        r"\S": f"[^{_SPACE}]",
-        r"\w": f"[{_WORD}]",
-        r"\W": f"[^{_WORD}]",
-        r"\h": r"[\p{Zs}\t\u180e]",
-    }
-    inside = {r"\s": _SPACE, r"\w": _WORD, "[:space:]": _SPACE, "[:punct:]": r"\p{P}$+<=>^`|~"}
-    parts = []
-    in_class = False
-    for found in _TOKENS.finditer(pattern):
-        token = found[0]
-        if found[1] is not None:
-            token = f"\\U{int(found[1], 16):08x}"
-        elif found[2] is not None and not _CATEGORY.fullmatch(found[3]):
-            token = f"\\{found[2]}{{Script_Extensions={found[3]}}}"
-        elif token.startswith("[") and not in_class:
-            in_class = True
-        elif token.startswith("["):
-            token = inside.get(token, token if token.startswith("[:") else "\\" + token)  # it stands for itself
-        elif token == "]" and in_class:
-            in_class = False
-        else:
-            token = (inside if in_class else outside).get(token, token)
-        parts.append(token)
     try:
-        return regex.compile("".join(parts))
-    except regex.error as error:
-        raise OperatorError(f"the pattern {pattern!r} cannot be used: {error}") from None
+        return regex.compile(translated(pattern)), ""
+    except NoPattern as error:
+        return regex.compile("(?!)"), str(error)
     except RecursionError:
-        message = f"the pattern {shortened(repr(pattern))} cannot be used: its groups are nested too deep"
-        raise OperatorError(message) from None
+        reason = "its groups are nested too deep"
+    except (regex.error, OperatorError) as error:
+        reason = str(error)
+    raise OperatorError(f"the pattern {shortened(repr(pattern))} cannot be used: {reason}")
+
+
+def is_refused(pattern: str) -> bool:
+    """Return whether PCRE2 refuses a pattern."""
+    return _compiled(pattern)[1] != ""
 
 
 _CLASS = (

@@ -27,7 +27,7 @@ from ovir.tokenizers.base import (
     unpacked,
 )
 from ovir.tokenizers.characters import CharacterTable, byte_places, code_points
-from ovir.tokenizers.patterns import known, pcre, runs_of_classes, searched
+from ovir.tokenizers.patterns import is_refused, known, pcre, runs_of_classes, searched
 
 Pieces = list[int]
 """The parts of a string, with three numbers each: begin, end, and 1 if the part is left as it is from then on."""
@@ -144,9 +144,12 @@ class RegexSplit(_Split):
 
     def class_splitter(self, pattern: Array, *kept: Array) -> _ClassSplitter | None:
         """Return a splitter of all strings at once, if the pattern is a choice of classes and nothing else is asked."""
-        classes = runs_of_classes(self._pattern(pattern))
+        searched_for = self._pattern(pattern)
+        classes = runs_of_classes(searched_for)
         merges = self.behaviour == "mergedwithprevious" or (self.behaviour == "mergedwithnext" and self.invert)
-        return None if classes is None or kept or merges or self.max_splits > 0 else _ClassSplitter(self, classes)
+        if classes is None or kept or merges or self.max_splits > 0 or is_refused(searched_for):
+            return None
+        return _ClassSplitter(self, classes)
 
     def _pattern(self, pattern: Array) -> str:
         text = pattern.tobytes().decode()

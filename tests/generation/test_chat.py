@@ -66,6 +66,36 @@ def test_transformers_makes_the_same(text: str, tmp_path: Path) -> None:
     assert template(tmp_path, text).render(MESSAGES) == expected[0]
 
 
+CALL = {"type": "function", "function": {"name": "f", "arguments": {"x": None, "y": 1}}}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"content": None},
+        {"content": ""},
+        {"content": None, "tool_calls": [CALL]},
+        {"tool_calls": [CALL]},
+        {"content": "a", "tool_calls": None, "name": None},
+        {"content": [{"type": "text", "text": "a"}, {"type": "image"}, None]},
+        {"content": {"a": None}},
+        {"content": 5},
+        {"content": "a", "reasoning": "b"},
+        {"content": "a", "thinking": "b", "reasoning_content": None},
+    ],
+)
+def test_contents_of_messages_as_in_transformers(message: dict[str, Any], tmp_path: Path) -> None:
+    base = pytest.importorskip("transformers", reason="transformers is the reference").PreTrainedTokenizerBase
+    conversation = [{"role": "assistant", **message}]
+    text = (
+        "{{ messages | tojson }}{% for m in messages %}[{{ m.content }}{{ m['content'] is none }}{{ m.content is defined }}"
+        "{{ m.tool_calls }}{{ m.name }}{{ m.reasoning_content }}{{ m.thinking }}]{% endfor %}"
+    )
+    expected = base().apply_chat_template(conversation, chat_template=text, tokenize=False, add_generation_prompt=True)
+    write_config(tmp_path)
+    assert template(tmp_path, text).render(conversation) == expected
+
+
 @pytest.mark.parametrize(
     ("file", "config", "of_tokenizer", "expected"),
     [
@@ -142,6 +172,8 @@ def test_the_sandbox_shows_nothing_of_python(text: str, tmp_path: Path) -> None:
         ({"role": "user"}, "must be a text or a list of messages, got dict"),
         ([{"role": "user", "content": object()}], "messages must be plain data"),
         ([{"content": "a"}], "message 1 of the prompt must have a role, such as 'user', got None"),
+        ([{"role": "user"}], "message 1 of the prompt must have content or tool_calls, got only 'role'"),
+        ([{"role": "user", "contents": "a"}], "must have content or tool_calls, got only 'role', 'contents'"),
         ([{"role": "user", "content": "a"}, {"role": 3}], "message 2 of the prompt must have a role, .* got 3"),
     ],
 )

@@ -83,7 +83,7 @@ DETECTION = "score_threshold nms_threshold max_delta_log_wh post_nms_count max_d
         ("Convolution", "opset1", "dilations pads_begin pads_end strides"),
         ("BinaryConvolution", "opset1", "dilations mode pad_value pads_begin pads_end strides"),
         ("AvgPool", "opset16", "exclude-pad pads_begin pads_end"),
-        ("MVN", "opset2", "eps normalize_variance"),
+        ("MVN", "opset2", "across_channels eps normalize_variance"),
         ("StridedSlice", "opset1", "end_mask"),
         ("TopK", "opset11", "axis mode sort"),
         ("SoftMax", "opset8", ""),

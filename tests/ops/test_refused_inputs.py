@@ -362,6 +362,7 @@ CASES = [
     ("ScaledDotProductAttention-13 causal=true", "3,4,8 3,4,8 3,4,8 f32[] f32[] 5,3,4,1", "sink [5,3,4,1] [3,4,1]"),
     ("Split-1 num_splits=4611686018427387904", "7,? i64[]", "num_splits 4611686018427387904"),
     ("ScatterNDUpdate-15 reduction=prod", "string[4,3] i64[1] string[3]", "reduction prod"),
+    ("ScatterElementsUpdate-12 reduction=max", "string[4] i64[1] string[1] =0", "reduction max"),
     ("PriorBox-8 offset=0.5 min_size=2 density=inf", "i64[2] i64[2]", "density positive finite numbers"),
     # patches
     ("ExtractImagePatches-3 sizes=3 strides=5,5 rates=1,1 auto_pad=valid", "1,1,5,5", "sizes [3]"),
@@ -587,6 +588,7 @@ CASES = [
     ("TopK-3", "2,3 i64[1]", "k 0 [1]"),
     ("TopK-3", "2,3 f32[]", "k f32"),
     ("TopK-3", "f32[] i64[]", "data 1 []"),
+    ("TopK-3", "string[3] =1", "data string"),
     ("TopK-3 index_element_type=f32", "2 ~1", "index_element_type i32 i64 f32"),
     ("NonZero-3 output_type=f32", "2", "output_type i32 i64 f32"),
     ("Unique-10", "2 i64[]", "axis constant"),

@@ -14,8 +14,10 @@ def strings(*texts: str | bytes) -> tuple[Array, Array, Array]:
     return packed(items, (len(items),))
 
 
-def run(kind: str, *inputs: Array, outputs: int = 1, **attributes: Any) -> list[Array]:
-    """Return the outputs of one layer of the extension."""
+def run(
+    kind: str, *inputs: Array, outputs: int = 1, warnings: list[str] | None = None, **attributes: Any
+) -> list[Array]:
+    """Return the outputs of one layer of the extension; ``warnings`` gets the messages of its run."""
     net = Net()
     types = [str(ElementType.from_dtype(array.dtype)) for array in inputs]
     sources = [
@@ -26,4 +28,7 @@ def run(kind: str, *inputs: Array, outputs: int = 1, **attributes: Any) -> list[
     for index in range(outputs):
         net.result(output(layer, index))
     xml = net.xml().replace(f'type="{kind}" version="opset1"', f'type="{kind}" version="extension"')
-    return list(ovir.compile_model(ovir.read_model(xml.encode()))(list(inputs)).values())
+    results = ovir.compile_model(ovir.read_model(xml.encode()))(list(inputs))
+    if warnings is not None:
+        warnings += [diagnostic.message for diagnostic in results.diagnostics]
+    return list(results.values())

@@ -12,7 +12,11 @@ import pytest
 
 import ovir
 from ovir.core.arrays import Array
+from ovir.tokenizers.base import unpacked
+from ovir.tokenizers.patterns import known
+from tests.support.pcre2_patterns import PATTERNS
 from tests.support.tokenizer_texts import texts
+from tests.support.tokenizers_operations import run, strings
 
 for _package in ("openvino_tokenizers", "tokenizers", "transformers", "sentencepiece", "regex"):
     pytest.importorskip(_package, reason=f"{_package}, which makes or runs tokenizers, is not installed")
@@ -98,6 +102,34 @@ def require_rows_of_empty_texts(tokenizer: Any) -> None:
 def test_spaces_beside_special_tokens(tmp_path: Path, kind: str) -> None:
     tokenizer, _, expected, _ = ran(tmp_path, kind, beside_spaces())
     require_equal(tokenizer, beside_spaces(), expected)
+
+
+CHARACTERS = [
+    "".join(character for character in map(chr, range(start, start + 256)) if known(character) == character).encode()
+    for start in (*range(0, 0x3200, 256), 0xFB00, 0xFE00, 0xFF00, 0x10300, 0x1D400, 0x1F300, 0x1F600)
+]
+"""Characters up to Unicode 17; newer ones match like unassigned ones."""
+SHORT = [
+    b"aAbB 12{3} a{e} ]x [y] (z) a-b \\w\\ \n\nfoo fo\tfooo aa-aa ababab k{,2} \"q\" 'x' \r\n_", b"aab|]-^$.*+?",
+    "é\u0301İıiIßẞſ\u212a".encode(), b"x\n", b"abc123ABC\n\n",
+]  # fmt: skip
+
+
+def test_patterns_match_as_in_pcre2(tmp_path: Path) -> None:
+    """Split texts at the matches of many patterns, of which some match nothing because PCRE2 refuses them."""
+    (tmp_path / "patterns").write_bytes(pickle.dumps((PATTERNS, [*SHORT, *CHARACTERS])))
+    subprocess.run(
+        [sys.executable, "-W", "ignore", WORKER.with_name("patterns_worker.py"), tmp_path / "patterns"], check=True
+    )
+    every = pickle.loads((tmp_path / "patterns").read_bytes())
+    for pattern, expected in zip(PATTERNS, every, strict=True):
+        source = strings(*SHORT, *CHARACTERS)
+        count = len(expected)
+        rows = np.arange(count, dtype=np.int32), np.arange(1, count + 1, dtype=np.int32)
+        search = np.frombuffer(pattern.encode(), np.uint8)
+        begins, ends, *found = run("RegexSplit", *rows, *source, search, outputs=5, behaviour="isolate")
+        words = unpacked(*found)
+        assert [words[begin:end] for begin, end in zip(begins, ends, strict=True)] == expected, pattern
 
 
 def test_files_have_no_faults(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The operations of openvino_tokenizers on small inputs made by hand."""
 
 import random
+import re
 from typing import Any
 
 import numpy as np
@@ -277,9 +278,44 @@ def test_strings_that_older_files_leave_as_they_are() -> None:
     assert words(found) == [[b"a", b"b", b"<a b>"]]
 
 
-def test_a_pattern_that_is_none() -> None:
-    with pytest.raises(ovir.RunError, match="cannot be used: "):
-        matched("RegexSplit", *rows(["a"]), text("("), outputs=5)
+BLOOM = r" ?[^(\s|[.,!?…。，、।۔،])]+"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reason"),
+    [
+        (BLOOM, "a parenthesis is closed that is not open"),
+        ("(", "a parenthesis is not closed"),
+        ("[a", "a bracket is not closed"),
+        ("[c-a]|a", "the range c-a is out of order"),
+        (r"[\w-a]", "a range of characters begins or ends with a set"),
+        ("[:alpha:]", "a class of POSIX is outside of brackets"),
+        ("[[:letter:]]", r"\[:letter:\] is not a class of POSIX"),
+        (r"\p{Letter}", "the property 'Letter' is unknown"),
+        (r"\u0061", r"\\u means nothing"),
+        ("a{2,1}", r"a?\{2,1\} is not a number of times"),
+        ("*a", r"\* repeats nothing"),
+        ("(?<=a+)a", r"\+ looks behind without limit"),
+    ],
+)
+def test_patterns_that_pcre2_refuses_match_nothing(pattern: str, reason: str) -> None:
+    for _ in range(2):  # the second model finds the pattern prepared
+        warnings: list[str] = []
+        pieces = matched(
+            "RegexSplit", *rows(["a b.a"]), text(pattern), outputs=5, behaviour="isolate", warnings=warnings
+        )
+        assert words(pieces) == [[b"a b.a"]]
+        assert len(warnings) == 1
+        assert re.search(f"PCRE2 refuses the pattern .*: {reason}", warnings[0])
+    assert unpacked(*matched("RegexNormalization", *strings("a b.a"), text(pattern), text("x"), outputs=3)) == [
+        b"a b.a"
+    ]
+
+
+@pytest.mark.parametrize("pattern", ["(?x)a", r"\X", "(*UTF)a", r"\p{bc=L}", "(?C1)a"])
+def test_patterns_that_have_no_translation(pattern: str) -> None:
+    with pytest.raises(ovir.RunError, match=r"cannot be used: .*has no translation"):
+        matched("RegexSplit", *rows(["a"]), text(pattern), outputs=5)
 
 
 # --------------------------------------------------------------------------- models
@@ -294,6 +330,7 @@ VOCABULARY = ("a", "b", "c", "ab", "bc", "abc", "<0xC3>", "<0xA9>", "?")
         (("b c", "a b"), {}, [[0, 4, 2, 0], []]),
         (("a b",), {"byte_fallback": "true"}, [[3, 2, 2, 0], [6, 7]]),
         (("a b",), {"unk_token": "?"}, [[3, 2, 2, 0], [8, 8]]),
+        (("a b",), {"unk_token": "?", "byte_fallback": "true"}, [[3, 2, 2, 0], [6, 7]]),
     ],
 )
 def test_bpe(merges: tuple[str, ...], attributes: dict[str, str], expected: list[list[int]]) -> None:
@@ -306,6 +343,13 @@ def test_bpe(merges: tuple[str, ...], attributes: dict[str, str], expected: list
     left, right = zip(*(merge.split(" ") for merge in merges), strict=True)
     pairs = (*strings(*left), *strings(*right))
     assert ids(run("BPETokenizer", *rows(["abcca"], ["é"]), *vocabulary, *pairs, outputs=3, **attributes)) == expected
+
+
+@pytest.mark.parametrize(("unknown", "expected"), [("?", [0, 1, 2, 2, 2]), ("none", [0, 1])])
+def test_bytes_without_a_token(unknown: str, expected: list[int]) -> None:
+    vocabulary = (*strings("a", "<0xC3>", "?"), *strings())
+    found = run("BPETokenizer", *rows(["aéxy"]), *vocabulary, outputs=3, byte_fallback="true", unk_token=unknown)
+    assert ids(found) == [expected]
 
 
 def test_further_tokens_and_the_end_of_words_of_bpe() -> None:

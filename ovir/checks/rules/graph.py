@@ -141,11 +141,26 @@ def unspecified(context: Context) -> Iterator[Found]:
         if type(op) not in expected:
             expected[type(op)] = [a for a in op.attributes.values() if a.specified]
         for spec in expected[type(op)]:
-            if spec.name not in layer.attributes:
+            if spec.is_lacking(layer.attributes):
                 if spec in [found for found, _ in misspelled_attributes(type(op), layer.attributes)]:
                     continue  # the reader has reported it as misspelled
-                message = f"the specification requires '{spec.name}' of {layer.type}; {spec.assumed_text} is assumed"
+                names = f"'{spec.name}'" + (f" or '{spec.instead}'" if spec.instead else "")
+                message = f"the specification requires {names} of {layer.type}; {spec.assumed_text} is assumed"
                 yield Found(message, layer.data_place)
+
+
+@rule(Code.warning(309, "a missing attribute has another default in OpenVINO than in the specification"))
+def misread(context: Context) -> Iterator[Found]:
+    """Warning. ovir takes the specification's default, OpenVINO another value, so their results differ.
+        <data anchors="1,2" axis="1" classes="20" coords="4" end_axis="3" num="1" />   <!-- of a RegionYolo -->
+    Fix: write the value that is meant, here `do_softmax="true"` or `do_softmax="false"`.
+    """
+    for layer in context.layers:
+        op = layer.operator
+        for spec in () if op is None else op.attributes.values():
+            if spec.name not in layer.attributes and spec.is_misread(op):
+                message = f"'{spec.name}' of {layer.type} is {spec.format(spec.default)} by default, but OpenVINO takes"
+                yield Found(f"{message} {spec.misread}", layer.data_place)
 
 
 @rule(Code.info(307, "auto_pad overrides the given pads"))

@@ -124,7 +124,7 @@ def data_items(layer: Layer, *, is_read: bool, changed: Mapping[str, Any] | None
             items.append((name, _text(layer.attributes[name])))
             continue
         value = (changed or {}).get(name, getattr(op, spec.field))
-        if name not in layer.attributes and not _is_worth_writing(spec, value):
+        if name not in layer.attributes and not _is_worth_writing(op, spec, value):
             continue
         try:
             items.append((name, spec.format(value)))
@@ -133,13 +133,16 @@ def data_items(layer: Layer, *, is_read: bool, changed: Mapping[str, Any] | None
     return items
 
 
-def _is_worth_writing(spec: Attribute, value: Any) -> bool:
+def _is_worth_writing(op: Any, spec: Attribute, value: Any) -> bool:
     """Return whether an attribute that nobody has set is written.
 
-    Some defaults say that the attribute is missing; no file could give them. Details of another attribute, such as
-    ``auto_broadcast.auto_broadcast_axis``, are written only if they are not the default.
+    Some defaults say that the attribute is missing: no file could give them, or they are empty. Details of another
+    attribute, such as ``auto_broadcast.auto_broadcast_axis``, are written only if they are not the default, or if they
+    count and OpenVINO has another default.
     """
-    return value is not None and spec.allows(value) and ("." not in spec.name or value != spec.default)
+    if value is None or value == () or not spec.allows(value):
+        return False
+    return "." not in spec.name or value != spec.default or spec.is_misread(op)
 
 
 def _text(value: Any) -> str:

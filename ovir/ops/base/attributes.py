@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
@@ -41,10 +41,24 @@ class Attribute:
     specified: bool = False
     assumed: str | None = None
     is_position: bool = False
+    instead: str | None = None
+    misread: str | None = None
 
     @property
     def required(self) -> bool:
         return self.default is REQUIRED
+
+    def is_lacking(self, given: Container[str]) -> bool:
+        """Return whether the specification requires the attribute beside the given ones, which lack it."""
+        return self.specified and self.name not in given and self.instead not in given
+
+    def is_misread(self, op: Any) -> bool:
+        """Return whether OpenVINO computes something else than an operation does if the attribute is missing.
+
+        A detail of another attribute, such as the axis of ``auto_broadcast``, counts in mode pdpd only.
+        """
+        mode = self.name.rpartition(".")[0]
+        return self.misread is not None and (not mode or getattr(op, mode) == "pdpd")
 
     @property
     def assumed_text(self) -> str:
@@ -95,6 +109,8 @@ def attribute(
     specified: bool = False,
     assumed: str | None = None,
     is_position: bool = False,
+    instead: str | None = None,
+    misread: str | None = None,
 ) -> Any:
     """Declare an attribute in the body of an Operator class.
 
@@ -104,12 +120,14 @@ def attribute(
     the Python name. ``minimum`` is the smallest number (or smallest item) allowed. ``specified`` marks an attribute
     that the specification requires although readers accept files without it and use the default; ``ovir check`` warns
     then. ``assumed`` is the text for a default in messages, if its value does not explain itself. ``is_position`` marks
-    an integer that OpenVINO reads as it reads ids, so that nothing may follow its digits.
+    an integer that OpenVINO reads as it reads ids, so that nothing may follow its digits. ``instead`` is the name of an
+    attribute that the specification allows in place of a ``specified`` one. ``misread`` is the text of the value that
+    OpenVINO takes if the attribute is missing, where the specification has another default; ``ovir check`` warns.
 
     ``register`` raises InputError for an attribute without annotation, or of another type.
     """
     # ``declared_attributes`` fills in the field, and its type.
-    return Attribute(name, "", None, default, choices, minimum, specified, assumed, is_position)
+    return Attribute(name, "", None, default, choices, minimum, specified, assumed, is_position, instead, misread)
 
 
 def declared_attributes(cls: type) -> dict[str, Attribute]:

@@ -33,7 +33,7 @@ class ElementwiseBase(Operator):
     same_types: ClassVar[tuple[int, ...]] = (0, 1)
 
     auto_broadcast: str = attribute(default="numpy", choices=("none", "explicit", "numpy", "pdpd"))
-    axis: int = attribute(default=-1, name="auto_broadcast.auto_broadcast_axis", minimum=-1)
+    axis: int = attribute(default=-1, name="auto_broadcast.auto_broadcast_axis", minimum=-1, misread="0")
 
     def broadcast_shapes(self, a: PartialShape, b: PartialShape, names: tuple[str, str] = ("a", "b")) -> PartialShape:
         """Return the shape of the result; an error names both inputs."""
