@@ -401,7 +401,7 @@ class OwningEngine(Engine):
             return longest_string(text) if text is not None else _longest(op.data)
         if op is None or sources or layer.bodies or isinstance(op, Parameter):
             return max((self._lengths[source] for source in sources), default=0)
-        if (array := self._computed(port)) is not None:
+        if (array := self.computed(port)) is not None:
             return _longest(array)
         return sum(_BYTES_OF_ONE * size_of(item.type) for item in layer.inputs if item.element_type == u8)
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from ovir.analysis.random_inputs import arranged
-from ovir.checks.rule import Context, Found, greatest, rule
+from ovir.checks.owners import greatest
+from ovir.checks.rule import Context, Found, rule
 from ovir.core.arrays import Array
 from ovir.core.element_types import string
 from ovir.core.tensor_types import TensorType
