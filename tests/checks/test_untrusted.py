@@ -201,6 +201,29 @@ def test_names_of_files_that_mislead(name: str, inside: bool, tmp_path: Path) ->
     assert "OVIR010" in [d.code for d in found if d.severity.value == "error"]
 
 
+@pytest.mark.parametrize(
+    ("sizes", "is_error"), [([8], False), ([16] * 15, False), ([17], True), ([16] * 17, True)], ids=str
+)
+def test_small_constants_of_a_branch_that_never_runs_are_left_over(
+    sizes: list[int], is_error: bool, tmp_path: Path
+) -> None:
+    bodies = []
+    for number, counts in enumerate(([], sizes)):
+        x = ops.parameter([1], "f32")
+        y: ovir.Layer = x
+        for index, count in enumerate(counts):
+            y = ops.add(y, ops.reduce_sum(np.arange(count, dtype=np.float32) + 100 * index + 1, [0], keep_dims=True))
+        bodies.append(ovir.Model([ops.result(ops.relu(y) if number else y)], [x]))
+    x, branch = ops.parameter([1], "f32"), ops.if_op(True)
+    branch.set_then_body(bodies[0])
+    branch.set_else_body(bodies[1])
+    branch.set_input(x, bodies[0].inputs[0].layer, bodies[1].inputs[0].layer)
+    branch.set_output(bodies[0].outputs[0].layer, bodies[1].outputs[0].layer)
+    ovir.save_model(ovir.Model([branch.outputs[0]], [x]), tmp_path / "model.xml")
+    found = [d.severity.value for d in ovir.check(tmp_path, untrusted=True) if d.code == "OVIR508"]
+    assert found == ["error" if is_error else "warning"]
+
+
 def test_an_honest_model_passes(tmp_path: Path, guard: Guard) -> None:
     assert guard.check(str(written(tmp_path))).diagnostics == []
 

@@ -183,7 +183,14 @@ def _idle_constants(context: Context, images: list[tuple[int, int]]) -> Iterator
         more = and_others(len(found) - 1, "more constant")
         message = f"no result depends on the {size:,} bytes of this constant{more}"
         message += f"; their entropy is {_entropy(data, ranges):.1f} bits per byte"
-        yield Found(message, constant.layer, severity=hidden_severity(data, ranges))
+        is_left_over = size <= _MOST_LEFT_OVER and all(_is_left_over(constant) for constant, _ in found)
+        severity = Severity.WARNING if is_left_over else hidden_severity(data, ranges)
+        yield Found(message, constant.layer, severity=severity)
+
+
+def _is_left_over(constant: StoredConstant) -> bool:
+    """Return whether a constant is small and lies in bodies only: exporters leave branches that never run."""
+    return constant.op.size <= _LEFT_OVER and all(layer.scope for layer in constant.layers)
 
 
 def _entropy(data: Bytes, gaps: list[tuple[int, int]]) -> float:
@@ -213,6 +220,10 @@ def _mean_images(context: Context) -> Iterator[tuple[int, int]]:
 
 _UNUSED_SHARE = 0.25  # beyond this share the weights probably belong to another model
 _PADDING = 64  # bytes; no writer aligns to more
+_LEFT_OVER = 64
+"""Bytes of a constant, such as axes or a shape, that a branch which never runs may hold."""
+_MOST_LEFT_OVER = 1024
+"""Bytes of all such constants together: too few to hide a program."""
 _SAMPLE = 1 << 26  # bytes of which the entropy is computed
 
 
