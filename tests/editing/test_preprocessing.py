@@ -228,6 +228,9 @@ def test_a_joined_model_computes_what_both_compute_in_turn(kind: str, tmp_path: 
             [name for layer in model.layers for port in layer.outputs for name in port.own_names],
         ):
             assert len(set(names)) == len(names)
+    for layer in joined.walk():
+        if layer.type in ("ReadValue", "Assign"):
+            assert layer.attributes["variable_id"] == layer.operator.variable_id
     states = sum(len(request.query_state()) for request in (one, other))
     assert len(ovir.compile_model(joined).create_infer_request().query_state()) == states
 
