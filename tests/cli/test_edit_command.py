@@ -351,6 +351,17 @@ def test_a_shape_repairs_a_file_that_does_not_fit_its_own(cli: Cli, tmp_path: Pa
     assert cli("run", broken, "--shape", "x=1,3,1,8").status == 1
 
 
+def test_a_batch_starts_from_shapes_that_fit(cli: Cli, tmp_path: Path) -> None:
+    net = Net()
+    net.result(net.op("Add", net.parameter("x", "2,3"), net.parameter("y", "4,3")))
+    broken, fixed = net.write(tmp_path), tmp_path / "fixed.xml"
+    refused = cli("edit", broken, "--batch", "8", "-o", fixed)
+    assert refused.status == 1
+    assert "--batch starts from shapes that fit the model: give them before it, with --shape" in refused.err
+    assert cli("edit", broken, "--shape", "x=4,3", "--batch", "8", "-o", fixed).status == 0
+    assert str(ovir.read_model(fixed).outputs[0].shape) == "[8,3]"
+
+
 def test_new_layers_have_the_place_of_the_layer_that_they_stand_for(cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "model.xml"
     ovir.save_model(attention(), path)
