@@ -19,6 +19,7 @@ from ovir.diagnostics.diagnostic import Diagnostic, Place, counts_text
 from ovir.diagnostics.errors import OWN_FAULT, Diagnostics, InputError
 from ovir.graph.layers import Port
 from ovir.inference.differences import DIFFERENCES, SHAPES
+from ovir.inference.missing_data import without_undecided
 from ovir.inference.models import infer_into, reshaped_parameters, set_parameters
 from ovir.ir.legacy import check_names
 from ovir.ir.reader import GAP_CODES, Document, load
@@ -169,7 +170,8 @@ def infer_recovering(
     only a declared type, is asked for.
     """
     has_read_errors = bool(diagnostics.fatal)
-    infer_into(document.model, diagnostics, trust_declared=True, declared=declared)
+    infer_into(document.model, found := Diagnostics(), trust_declared=True, declared=declared)
+    diagnostics.extend(without_undecided(document.model, found))
     failing = {d.layer for d in diagnostics.fatal}
     blame_constants(document.model, diagnostics)
     contradictions = [d for d in diagnostics if d.code in _CONTRADICTIONS]
@@ -194,7 +196,7 @@ def _infer_reshaped(model: Model, shapes: Mapping[Any, ShapeLike] | ShapeLike, d
     set_parameters(reshaped_parameters(model, shapes))
     infer_into(model, found := Diagnostics())
     about_shapes = {code.id for code in (*SHAPES, EXCHANGED_INPUTS)}
-    diagnostics.extend(d for d in found if d.code not in about_shapes)
+    diagnostics.extend(d for d in without_undecided(model, found) if d.code not in about_shapes)
 
 
 _CONTRADICTIONS = DIFFERENCES | {OUTSIDE_SPEC.id}

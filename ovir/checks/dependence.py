@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ovir.graph.layers import Layer, Port
 from ovir.model import Model
 from ovir.ops.base.bodies import BodyMap
-from ovir.ops.control_flow import known_truth
+from ovir.ops.control_flow import CONDITIONS, known_truth
 
 Wired = tuple[Layer, BodyMap, Model]
 """A layer, the wiring of one of its bodies, and that body."""
@@ -78,8 +78,7 @@ def _computing(port: Port) -> Iterator[Port]:
         for body in layer.bodies.values():
             yield from (source for result in body.outputs for source in _sources(result))
         return
-    leading = {"If": 1, "Loop": 2}.get(layer.type, 0)  # the condition, and the trip count before it
-    for read in layer.inputs[:leading]:
+    for read in layer.inputs[: CONDITIONS.get(layer.type, 0)]:
         yield from _sources(read)
     truth = known_truth(layer.inputs[0].type) if layer.type == "If" and layer.inputs else None
     for (_, wiring, body), key in zip(wired, layer.bodies, strict=True):

@@ -17,6 +17,7 @@ from ovir.diagnostics.errors import Diagnostics, ReadError
 from ovir.graph.layers import Layer, Port
 from ovir.inference.differences import about_other_shapes
 from ovir.inference.engines import set_outputs
+from ovir.inference.missing_data import without_undecided
 from ovir.inference.models import infer_into, reshaped_parameters, set_parameters
 from ovir.ir.legacy import apply_legacy_io, check_names
 from ovir.ir.reader import Document, load
@@ -64,7 +65,8 @@ class Recovered:
         with without_garbage_collection():
             infer_into(self.model, found := Diagnostics())
         self.declared.clear()
-        errors = (d for d in found.fatal if d.code != VARIABLE_TYPE.id or d.layer not in fixed)
+        errors = without_undecided(self.model, found.fatal)
+        errors = [d for d in errors if d.code != VARIABLE_TYPE.id or d.layer not in fixed]
         self.errors = [*self.read_errors, *errors]
         self.model.inference_diagnostics = about_other_shapes(earlier, found.non_fatal)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from ovir.building.creation import create_layer
 from ovir.core.arrays import Array
+from ovir.diagnostics.diagnostic import in_place_of
 from ovir.graph.constant_layers import constant_layers
 from ovir.graph.layers import Layer, Port
 from ovir.graph.rt_info import RtElement, RtInfo
@@ -72,7 +73,8 @@ def equal_form(layer: Layer) -> list[Layer]:
     make = _FORMS.get(layer.type)
     if make is None or any(port.source is None for port in layer.inputs):
         return []
-    return make(layer, [port.source for port in layer.inputs if port.source is not None])
+    with in_place_of(layer.place):
+        return make(layer, [port.source for port in layer.inputs if port.source is not None])
 
 
 def lost_mark(layer: Layer) -> str | None:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Generic, TypeVar, cast
 
 from ovir.building.creation import new_parameter, new_result
+from ovir.diagnostics.diagnostic import in_place_of
 from ovir.diagnostics.errors import InputError, ModelError
 from ovir.editing.keys import TensorKeys, find_tensors, read_by, refuse
 from ovir.editing.transaction import infer_edited, owner_of, with_types
@@ -164,7 +165,8 @@ class _Part(Generic[G]):
                 tensors[port].own_names = frozenset()
             wanted = default_name(port)
             name = take_name(port.any_name if wanted in self._layer_names else wanted, self._layer_names)
-            new = new_parameter(self._new_id(), name, port.type)
+            with in_place_of(port.layer.place):
+                new = new_parameter(self._new_id(), name, port.type)
             new.outputs[0].own_names = port.own_names or frozenset({free_name(default_name(port), taken)})
             taken |= new.outputs[0].own_names
             tensors[port] = new.outputs[0]
@@ -191,7 +193,8 @@ class _Part(Generic[G]):
             if layer is not None:
                 found.append(copies[layer])
                 continue
-            new = new_result(self._new_id(), take_name(result_name(tensors[port]), self._layer_names))
+            with in_place_of(port.layer.place):
+                new = new_result(self._new_id(), take_name(result_name(tensors[port]), self._layer_names))
             join(tensors[port], new.inputs[0])
             found.append(new)
         return found

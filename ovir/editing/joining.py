@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from typing import TypeVar
 
@@ -94,6 +94,7 @@ def _make_distinct(ahead: Iterable[Layer], behind: Sequence[Layer]) -> None:
         set_scopes(layer)
         for port in (*layer.inputs, *layer.outputs):
             port.own_names = frozenset(tensors.get(name, name) for name in port.own_names)
+    for layer in _with_bodies(behind):
         op = layer.operator
         if isinstance(op, (ReadValueBase, AssignBase)) and op.variable_id in variables:
             layer.operator = copy(op)
@@ -112,4 +113,13 @@ def _tensor_names(layers: Iterable[Layer]) -> set[str]:
 
 
 def _variables(layers: Iterable[Layer]) -> set[str]:
-    return {op.variable_id for layer in layers if isinstance(op := layer.operator, (ReadValueBase, AssignBase))}
+    operators = (layer.operator for layer in _with_bodies(layers))
+    return {op.variable_id for op in operators if isinstance(op, (ReadValueBase, AssignBase))}
+
+
+def _with_bodies(layers: Iterable[Layer]) -> Iterator[Layer]:
+    """Yield layers, and those of all bodies in them: a variable of a body is one of the model."""
+    for layer in layers:
+        yield layer
+        for body in layer.bodies.values():
+            yield from body.walk()

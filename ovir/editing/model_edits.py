@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from ovir.building.creation import new_result
+from ovir.diagnostics.diagnostic import in_place_of
 from ovir.diagnostics.errors import NotFoundError
 from ovir.editing.keys import TensorKeys, find_tensors, refuse, refuse_unknown
 from ovir.editing.transaction import editing, owner_of
@@ -102,7 +103,9 @@ def add_outputs(model: LayerGraph, outputs: TensorKeys) -> list[Port]:
         layer_names = {layer.name for layer in model.layers}
         for port in new:
             name = take_name(result_name(port), layer_names)
-            own[port] = model.add_layer(new_result(model.next_id, name), [port]).inputs[0]
+            with in_place_of(port.layer.place):
+                result = new_result(model.next_id, name)
+            own[port] = model.add_layer(result, [port]).inputs[0]
     return [reader for reader in own.values() if reader is not None]
 
 

@@ -113,7 +113,8 @@ def _with_output(
     source = assign.inputs[0].source
     assert source is not None
     remove(model, assign)
-    result = new_result(model.next_id, "")
+    with in_place_of(assign.place):
+        result = new_result(model.next_id, "")
     is_other = source.layer.type == "Parameter" or any(port.layer.type == "Result" for port in source.readers)
     tensors -= {name} & source.own_names if is_other else source.own_names
     present = take_name(name, tensors)

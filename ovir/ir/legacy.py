@@ -30,9 +30,12 @@ from ovir.ops.infrastructure import Const, Parameter
 N = TypeVar("N", int, float)
 
 
-def _add(model: LayerGraph, layer: Layer, sources: Sequence[Port] = ()) -> Port:
-    """Add a layer with one output to the model, connect its inputs with ``sources``, and return its output."""
-    layer.file = model.path
+def _add(model: LayerGraph, layer: Layer, line: int | None, sources: Sequence[Port] = ()) -> Port:
+    """Add a layer with one output to the model, connect its inputs with ``sources``, and return its output.
+
+    The line is that of the file which asks for the layer.
+    """
+    layer.file, layer.line = model.path, line
     return model.add_layer(layer, sources).outputs[0]
 
 
@@ -56,10 +59,11 @@ def apply_pre_process(
         return
     port, parameter = reader.port, reader.parameter
     mean_layer = new_constant(model.next_id, f"{port.layer.name}/mean", Const.of(mean, parameter.element_type))
-    numbers = _add(model, mean_layer)
+    line = line_of(element)
+    numbers = _add(model, mean_layer, line)
     name = f"{port.layer.name}/minus_mean"
     subtract = new_operation(model.next_id, name, "Subtract", 2, auto_broadcast="numpy")  # which a saved file says, too
-    model.move_readers(port, _add(model, subtract, [port, numbers]))
+    model.move_readers(port, _add(model, subtract, line, [port, numbers]))
 
 
 class _PreProcess:
@@ -206,7 +210,7 @@ def apply_legacy_io(model: LayerGraph) -> None:
             source.names = names[source]
             continue
         name = f"{legacy_name(source)}/{port.layer.name}_to_{wanted}"
-        converted = _add(model, _convert(model, name, wanted), [source])
+        converted = _add(model, _convert(model, name, wanted), port.layer.line, [source])
         model.connect(converted, port)
         converted.names = names[source]
         if source.layer.type != "Parameter":  # the names move to the converted output
@@ -217,7 +221,7 @@ def apply_legacy_io(model: LayerGraph) -> None:
             port.layer.operator = Parameter(element_type=f32, shape=parameter.shape)
             port.layer.attributes = ReadOnlyDict({**port.layer.attributes, "element_type": f32})
             name = f"{port.layer.name}/to_f16"
-            model.move_readers(port, _add(model, _convert(model, name, f16), [port]))
+            model.move_readers(port, _add(model, _convert(model, name, f16), port.layer.line, [port]))
 
 
 def _convert(model: LayerGraph, name: str, element_type: ElementType) -> Layer:

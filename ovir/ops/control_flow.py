@@ -26,6 +26,10 @@ from ovir.ops.base.traits import ALL
 
 T = TypeVar("T")
 
+CONDITIONS = {"If": 1, "Loop": 2}
+"""The number of leading inputs that decide which body runs, or how often: the condition, and the trip count before it.
+"""
+
 NOT_FED = np.empty(0)
 """Stands for a parameter of a body that nothing feeds. The reader accepts it only if nothing uses the parameter."""
 

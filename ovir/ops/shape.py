@@ -152,8 +152,13 @@ class Reshape(Operator):
                 dims.append(UNKNOWN if wanted is None else wanted)
         inferred = [i for i, wanted in enumerate(pattern) if wanted is None]
         self.require(len(inferred) < 2, _TWO_INFERRED, *inferred[:2])
-        # The number of elements also determines a single size that the pattern leaves open.
+        # The number of elements also determines a single size that the pattern leaves open, unless both sides may be
+        # empty whatever that size is.
         resolved = inferred or [i for i, dim in enumerate(dims) if not dim.is_static and i not in copied]
+        if len(resolved) == 1 and not inferred:
+            rest = product(dim for i, dim in enumerate(dims) if i not in resolved)
+            if rest.contains(0) and shape.size().contains(0):
+                resolved = []
         if shape.rank is not None and len(resolved) == 1:
             (index,) = resolved
             own = [dim for i, dim in enumerate(shape) if i not in copied]

@@ -12,14 +12,15 @@ from ovir.core.shapes import PartialShape
 from ovir.diagnostics.wording import number_text, shortened
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
+from ovir.runtime.listeners import tapped_ports
 from ovir.runtime.results import Results
 
 if TYPE_CHECKING:  # most runs on a terminal need none of them
     from ovir.analysis.profile import Profile, RunTimes
     from ovir.debugging.watch import Watch
 
-Tensors = Sequence[tuple[str, Array, Layer | None]]
-"""Tensors with their names, and the Parameter or Result of inputs and outputs."""
+Tensors = Sequence[tuple[str, Array, str, Layer | None]]
+"""Tensors with their names and element types, and the Parameter or Result of inputs and outputs."""
 
 
 @dataclass(frozen=True)
@@ -44,30 +45,41 @@ class Ran:
 
     @property
     def inputs(self) -> Tensors:
-        return [(port.any_name, self.feeds[i], port.layer) for i, port in enumerate(self.model.inputs)]
+        return [_tensor(self.feeds[i], port) for i, port in enumerate(self.model.inputs)]
 
     @property
     def outputs(self) -> Tensors:
-        return [(port.any_name, self.results[i], port.layer) for i, port in enumerate(self.model.outputs)]
+        return [_tensor(self.results[i], port) for i, port in enumerate(self.model.outputs)]
 
     @property
     def taps(self) -> Tensors:
         return [
-            (name if len(arrays) == 1 else f"{name}:{index}", array, None)
+            (name if len(arrays) == 1 else f"{name}:{index}", array, element_type_text(array, port), None)
             for name, arrays in self.results.taps.items()
-            for index, array in enumerate(arrays)
+            for index, (array, port) in enumerate(zip(arrays, tapped_ports(self.model, name), strict=True))
         ]
+
+
+def _tensor(array: Array, port: Port) -> tuple[str, Array, str, Layer]:
+    return port.any_name, array, element_type_text(array, port), port.layer
+
+
+def element_type_text(array: Array, port: Port) -> str:
+    """Return the element type of a tensor. An array of nf4, u1, u3 or u6 does not tell it, which a port knows."""
+    return type_name(array) if port.element_type.is_dynamic else str(port.element_type)
 
 
 FIRST_VALUES = 6
 
 
-def tensor_cells(name: str, array: Array) -> tuple[str, str, str, float | None, float | None, float | None, int, str]:
+def tensor_cells(
+    name: str, array: Array, element_type: str
+) -> tuple[str, str, str, float | None, float | None, float | None, int, str]:
     """Return the cells of a tensor in a table: name, type, shape, minimum, maximum, mean, the number of values that are
     not finite, and the first values."""
     s = stats(array)
     shape = str(PartialShape(array.shape))
-    return name, type_name(array), shape, s.minimum, s.maximum, s.mean, s.nonfinite, _first_values(array)
+    return name, element_type, shape, s.minimum, s.maximum, s.mean, s.nonfinite, _first_values(array)
 
 
 def _first_values(array: Array) -> str:

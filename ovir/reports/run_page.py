@@ -120,8 +120,8 @@ def _profile_facts(profile: Profile, runs: RunTimes | None) -> Iterator[Fact]:
 def _tensors(page: Page, kind: str, tensors: Tensors, top: int | None = None) -> Table:
     columns = [Column(kind, "name", width=1.5), Column("type"), Column("shape", "tensor")]
     columns += [*(Column(name, "real") for name in ("min", "max", "mean")), Column("nonfinite", "count")]
-    rows = [tensor_cells(name, array) for name, array, _ in tensors]
-    details = [_detail(page, name, array, layer, top) for name, array, layer in tensors]
+    rows = [tensor_cells(name, array, element_type) for name, array, element_type, _ in tensors]
+    details = [_detail(page, name, array, layer, top) for name, array, _, layer in tensors]
     return Table([*columns, Column("first values", "tensor", width=2)], rows, details, f"The model has no {kind}s.")
 
 
@@ -141,7 +141,7 @@ def _detail(page: Page, name: str, array: Array, layer: Layer | None, top: int |
 
 
 def _histograms(tensors: Tensors) -> list[Chart]:
-    large = [(name, array) for name, array, _ in tensors if array.size >= LEAST_ELEMENTS]
+    large = [(name, array) for name, array, _, _ in tensors if array.size >= LEAST_ELEMENTS]
     charts = (histogram(name, array) for name, array in large[:MOST_HISTOGRAMS])
     return [chart for chart in charts if chart is not None]
 

@@ -13,7 +13,7 @@ from ovir.diagnostics.codes import Code, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, diagnose
 from ovir.diagnostics.errors import InputError, OperatorError
 from ovir.graph.layer_graph import LayerGraph
-from ovir.graph.layers import Layer
+from ovir.graph.layers import Layer, Port
 
 MAX_REPORTS = 1000
 """The largest number of reports of one run; a loop can meet more excluded values than anybody reads."""
@@ -132,6 +132,12 @@ def _tappable(model: LayerGraph) -> dict[str, tuple[Layer, int | None]]:
         for port in layer.outputs:
             tensors.update((layer.scope + name, (layer, port.index)) for name in port.names)
     return {**tensors, **layers}
+
+
+def tapped_ports(model: LayerGraph, name: str) -> list[Port]:
+    """Return the output ports whose tensors a tap of this name keeps."""
+    layer, index = _tappable(model)[name]
+    return list(layer.outputs) if index is None else [layer.outputs[index]]
 
 
 class Reports:

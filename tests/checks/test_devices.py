@@ -207,6 +207,19 @@ def test_small_arithmetic_of_sizes_is_no_integer_arithmetic(tmp_path: Path) -> N
     assert found(net.write(tmp_path), "CPU") == []
 
 
+@pytest.mark.parametrize(
+    ("count", "more"), [(1, ""), (2, "; the same applies to 1 more layer"), (4, "; the same applies to 3 more layers")]
+)
+def test_layers_of_one_reason_are_counted(count: int, more: str, tmp_path: Path) -> None:
+    net = Net()
+    x = net.parameter("x", "2,3")
+    for _ in range(count):
+        x = net.op("ReLU", x)
+    net.result(x)
+    (info,) = found(net.write(tmp_path), "NPU")
+    assert info.message == f"NPU: f32 is computed in f16{more}"
+
+
 def test_other_devices_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ovir.InputError, match="no rules for the device 'TPU': known are CPU, GPU, NPU"):
         ovir.check(unary("2").write(tmp_path), device="TPU")

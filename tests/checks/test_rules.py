@@ -381,3 +381,77 @@ def test_an_edge_from_another_layer() -> None:
         "input port 0 declares shape [2,3], but its tensor has [4,5] "
         f"(layer 1 'y' (Parameter, opset1) by the edge on line {line})"
     )
+
+
+# --------------------------------------------------------------------------- files that nearly violate a rule
+
+
+def transposed(*orders: list[int], between: str = "") -> Net:
+    """Transposes in a row, of a tensor of as many axes as each order, with another layer before the last one."""
+    net = Net()
+    x = net.parameter("x", ",".join("23456"[: len(orders[0])]))
+    for index, order in enumerate(orders):
+        if between and index == len(orders) - 1:
+            x = net.op(between, x)
+        x = net.op("Transpose", x, net.const(np.array(order)))
+    net.result(x)
+    return net
+
+
+@pytest.mark.parametrize(
+    ("net", "is_found"),
+    [
+        (transposed([1, 0], [1, 0]), True),
+        (transposed([1, 2, 0], [2, 0, 1]), True),
+        (transposed([1, 2, 0], [1, 2, 0]), False),  # three of them change nothing
+        (transposed([2, 0, 1], [0, 2, 1]), False),
+        (transposed([0, 1], [0, 1]), False),  # each changes nothing by itself
+        (transposed([0, 1, 2], [0, 1, 2]), False),
+        (transposed([0, 1], [1, 0]), False),
+        (transposed([1, 0], [1, 0], between="ReLU"), False),
+        (transposed([1, 0]), False),
+    ],
+)
+def test_permutations_that_undo_each_other(net: Net, is_found: bool) -> None:
+    assert ("OVIR706" in codes(net)) is is_found
+
+
+_LEAST, _GREATEST = -(2**31), 2**31 - 1
+
+
+@pytest.mark.parametrize(
+    ("values", "clipped"),
+    [
+        ([_LEAST, _GREATEST], None),
+        ([_LEAST - 1, _LEAST], _LEAST - 1),
+        ([_LEAST, _LEAST - 1, 0], _LEAST - 1),
+        ([_GREATEST, _GREATEST + 1], _GREATEST + 1),
+        ([_LEAST, 5, _GREATEST + 2], _GREATEST + 2),
+        ([2**63 - 1, -(2**63), 2**63 - 2**33], None),  # an open end
+        ([2**63 - 1, _LEAST, _LEAST - 2], _LEAST - 2),
+    ],
+)
+def test_integers_at_the_limits_of_32_bits(values: list[int], clipped: int | None) -> None:
+    net = Net()
+    net.result(net.op("Add", net.parameter("x", str(len(values)), "i64"), net.const(np.array(values, np.int64))))
+    expected = {"OVIR515": f"the constant holds {clipped}, which devices that compute in i32 clip"}
+    assert {code: text for code, text in codes(net).items() if code == "OVIR515"} == (expected if clipped else {})
+
+
+@pytest.mark.parametrize(
+    ("indices", "expected"),
+    [
+        ([0, 3], {}),
+        ([0, 1, 0], {}),
+        ([0, -1], {"OVIR703": "index -1 is negative, which Gather-7 leaves open"}),
+        ([3, -4], {"OVIR703": "index -4 is negative, which Gather-7 leaves open"}),
+        ([0, 4], {"OVIR511": "index 4 is outside [-4, 3], the range of the indexed axis"}),
+        ([0, -5], {"OVIR511": "index -5 is outside [-4, 3], the range of the indexed axis"}),
+    ],
+)
+def test_indices_at_the_ends_of_an_axis(indices: list[int], expected: dict[str, str]) -> None:
+    net = Net()
+    net.result(
+        net.op("Gather", net.parameter("x", "4,2"), net.const(np.array(indices)), net.const(np.int64(0)), opset=7)
+    )
+    assert codes(net) == expected

@@ -390,6 +390,22 @@ def test_tensors_that_a_run_holds_at_one_time(tmp_path: Path) -> None:
     assert codes_of(live(2, wide), tmp_path) == {}
 
 
+@pytest.mark.parametrize(
+    ("megabytes", "limit"), [(0, "8.6 GB, the limit for every file"), (300, "9.6 GB, 32 times the weights")]
+)
+def test_the_limit_of_held_tensors_is_named(megabytes: int, limit: str, tmp_path: Path) -> None:
+    """Large weights raise the limit; their file is sparse here."""
+    path = tmp_path / "model.xml"
+    ovir.save_model(live(40, lambda x, index: ops.broadcast(x, np.int64([10**9]))), path)
+    weights = bytes(megabytes * 10**6) if megabytes else path.with_suffix(".bin").read_bytes()
+    (found,) = [
+        d
+        for d in check_here(path.read_bytes(), weights, CheckOptions(untrusted=True))
+        if d.code == "OVIR015" and "holds" in d.message
+    ]
+    assert found.message.endswith(f"at one time, more than {limit}")
+
+
 @pytest.mark.parametrize("count", [2, 40])
 def test_tensors_that_replace_each_other_are_not_added(count: int, tmp_path: Path) -> None:
     x = ops.parameter([1], "f32", name="x")

@@ -173,11 +173,14 @@ def test_legacy_inputs_and_outputs(cli: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["nf4", "u1", "bf16", "f32"])
-def test_json_names_the_types_of_the_model(kind: str, cli: Any, tmp_path: Path) -> None:
+def test_json_and_tables_name_the_types_of_the_model(kind: str, cli: Any, tmp_path: Path) -> None:
     net = Net()
     net.result(net.op("Unsqueeze", net.parameter("x", "2", kind), net.const(np.int64(0))))
-    found = json.loads(cli("run", net.write(tmp_path), "--json", "--seed", 1).out)
-    assert [item["type"] for item in (*found["inputs"], *found["outputs"])] == [kind, kind]
+    options = "run", net.write(tmp_path), "--seed", 1, "--tap", "x"
+    found = json.loads(cli(*options, "--json").out)
+    assert [item["type"] for item in (*found["inputs"], *found["outputs"], *found["taps"]["x"])] == [kind] * 3
+    rows = [line.split() for line in cli(*options).out.splitlines() if "[" in line]
+    assert [row[1] for row in rows] == [kind, kind]
 
 
 @pytest.mark.parametrize(

@@ -182,6 +182,59 @@ def test_variables_of_both_models_stay_apart() -> None:
     assert [request.infer([[1.0]])[0].item() for _ in range(4)] == [1, 3, 6, 10]
 
 
+def inside(model: ovir.Model) -> ovir.Model:
+    """Return a model whose If has a model of one input, which it always runs, as a body."""
+    x = ops.parameter([1], "f32", name="x")
+    branch = ops.if_op(ops.constant(np.array(True)), name="total")
+    other = ops.parameter([1], "f32", name="x")
+    branch.set_then_body(model)
+    branch.set_else_body(ovir.Model([ops.negative(other)], [other]))
+    branch.set_input(x, model.inputs[0], other)
+    result = branch.set_output(model.outputs[0], branch.bodies["else"].outputs[0])
+    return named(ovir.Model([result], [x]))
+
+
+def chain() -> ovir.Model:
+    """Return a model of which all layers and tensors have names that those of others have as well."""
+    x = ops.parameter([1], "f32", name="x")
+    y = ops.multiply(ops.add(x, np.float32([1]), name="total_2"), np.float32([3]), name="total")
+    y.outputs[0].names = {"total", "total_2", "x_2"}
+    return ovir.Model([y], [x])
+
+
+COLLIDING = {
+    "variables": (counter, counter),
+    "variables of bodies": (lambda: inside(counter()), lambda: inside(counter())),
+    "a variable of a body and one outside": (counter, lambda: inside(counter())),
+    "a variable outside and one of a body": (lambda: inside(counter()), counter),
+    "names that a number was added to": (chain, chain),
+    "names and variables": (chain, counter),
+    "bodies": (lambda: inside(chain()), lambda: inside(chain())),
+}
+
+
+@pytest.mark.parametrize("kind", COLLIDING)
+def test_a_joined_model_computes_what_both_compute_in_turn(kind: str, tmp_path: Path) -> None:
+    first, second = (make() for make in COLLIDING[kind])
+    joined = ovir.join(first, second, {first.outputs[0].source: 0})
+    ovir.save_model(joined, tmp_path / "joined.xml")
+    one, other = (ovir.compile_model(model).create_infer_request() for model in (first, second))
+    expected = [other.infer([one.infer([[value]])[0]])[0].item() for value in (1.0, 2.0, 4.0)]
+    for model in (joined, ovir.read_model(tmp_path / "joined.xml")):
+        request = ovir.compile_model(model).create_infer_request()
+        assert [request.infer([[value]])[0].item() for value in (1.0, 2.0, 4.0)] == expected
+        for names in (
+            [layer.name for layer in model.layers],
+            [name for layer in model.layers for port in layer.outputs for name in port.own_names],
+        ):
+            assert len(set(names)) == len(names)
+    for layer in joined.walk():
+        if layer.type in ("ReadValue", "Assign"):
+            assert layer.attributes["variable_id"] == layer.operator.variable_id
+    states = sum(len(request.query_state()) for request in (one, other))
+    assert len(ovir.compile_model(joined).create_infer_request().query_state()) == states
+
+
 def test_joined_models_can_be_saved(tmp_path: Path) -> None:
     joined = ovir.join(named(detector()), named(classifier()), {"features": 0})
     ovir.save_model(joined, tmp_path / "joined.xml")

@@ -1,5 +1,7 @@
 """Files of IR version 10: <pre-process>, and the inputs and outputs that OpenVINO gives them."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from support.builder import Net
@@ -121,3 +123,12 @@ def test_names_that_collide() -> None:
         net.model()
     net.version = 11
     net.model()
+
+
+def test_layers_that_the_reader_adds_have_a_line_of_the_file(tmp_path: Path) -> None:
+    text, weights = typed_model(10)
+    path = tmp_path / "model.xml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    for model in (ovir.read_model(path, weights, legacy_io=True), ovir.read_model(path, weights)):
+        assert {layer.file for layer in model.layers} == {str(path)}
+        assert all(layer.line for layer in model.layers)

@@ -1,6 +1,7 @@
 """ShapeOf, Reshape, Squeeze, Unsqueeze, Transpose, and shapes computed in a graph on their way to Reshape."""
 
 from itertools import product
+from math import prod
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from support.builder import Net
 from support.tensors import assert_refused, const, inferred, tensor
 
 import ovir
+from ovir import opset13 as ops
 from ovir.core.element_types import f32, i32, i64
 from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
@@ -288,3 +290,46 @@ def test_dimension_is_kept_where_nothing_changes() -> None:
     data = TensorType(f32, PartialShape([size, 3, 4]))
     result = Reshape().infer(data, const([-1, 12]))
     assert result.shape[0].symbol == 7
+
+
+SIZES = ([-1], [1], [4], [-1, 4], [4, -1], [2, -1, 2], [-1, -1])
+HEADS = ("copied", "taken", "given", "none")
+"""The first element of a pattern: 0, the first size of data, an input, or no element."""
+
+
+@pytest.mark.parametrize("declared", SIZES)
+@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("tail", [[], [2]])
+def test_a_size_of_a_pattern_that_only_a_run_shows(declared: list[int], head: str, tail: list[int]) -> None:
+    """The inferred shape holds what the kernel accepts, also where empty data leave that size free."""
+    special_zero = head == "copied"
+    x, w = ops.parameter(declared, "f32", name="x"), ops.parameter([1], "i64", name="w")
+    given = ops.parameter([1], "i64", name="given")
+    first = {
+        "copied": lambda: [ops.constant(np.array([0]))],
+        "taken": lambda: [ops.gather(ops.shape_of(x), ops.constant(np.array([0])), ops.constant(np.int64(0)))],
+        "given": lambda: [given],
+        "none": list,
+    }[head]()
+    parts = [*first, w, *([ops.constant(np.array(tail))] if tail else [])]
+    parameters = [x, w, *([given] if head == "given" else [])]
+    try:
+        made = ops.reshape(x, ops.concat(parts, 0), special_zero)
+        compiled = ovir.compile_model(ovir.Model([made], parameters))
+    except ovir.ModelError:
+        compiled = None  # no pattern fits
+    for sizes in product((0, 1, 2, 4), repeat=declared.count(-1)):
+        left = iter(sizes)
+        data = np.zeros([next(left) if size == -1 else size for size in declared], np.float32)
+        for size, other in product((0, 1, 2, 3, 4, 8), (0, 2, 4)):
+            begin = {"copied": [0], "taken": [data.shape[0]], "given": [other], "none": []}[head]
+            pattern = [*begin, size, *tail]
+            if special_zero:
+                if 0 in pattern[data.ndim :]:
+                    continue  # there is nothing to copy
+                pattern = [data.shape[i] if n == 0 else n for i, n in enumerate(pattern)]
+            if prod(pattern) != data.size:
+                continue
+            assert compiled is not None
+            feeds = [data, np.array([size]), *([np.array([other])] if head == "given" else [])]
+            assert compiled(feeds)[0].shape == tuple(pattern)

@@ -113,6 +113,26 @@ def test_a_release_refuses_operations_that_are_newer(name: str, runtime: OldRunt
         runtime.run(path, model, steps)
 
 
+@pytest.mark.parametrize("threshold", [0.0, 0.95])
+def test_a_release_runs_a_suppression_whose_size_depends_on_data(
+    threshold: float, runtime: OldRuntime, tmp_path: Path
+) -> None:
+    """A file of version 10 holds the upper bound of the size; up to there, the rows of such releases are -1."""
+    boxes, scores = (
+        opset1.parameter(shape, "f32", name=n) for n, shape in (("boxes", [1, 6, 4]), ("scores", [1, 2, 6]))
+    )
+    chosen = opset9.non_max_suppression(boxes, scores, np.int64(3), np.float32(0.4), np.float32(threshold))
+    model = ovir.Model([chosen.outputs[1]], [boxes, scores])
+    corners = np.sort(np.random.default_rng(3).random((1, 6, 2, 2), np.float32), axis=2).reshape(1, 6, 4)
+    steps = [{"boxes": corners, "scores": np.linspace(0, 1, 12, dtype=np.float32).reshape(1, 2, 6)}]
+    expected = ovir.compile_model(model)(steps[0])[0]
+    assert len(expected) < 6 or threshold == 0
+    model.lower(runtime.release)
+    ((found,),) = runtime.run(save(model, runtime.release, tmp_path / "model.xml"), model, steps)
+    np.testing.assert_allclose(found[: len(expected)], expected, rtol=1e-5)
+    assert (found[len(expected) :] == -1).all()
+
+
 def test_a_release_runs_after_a_crash(runtime: OldRuntime, tmp_path: Path) -> None:
     x = opset1.parameter([2], "f32", name="x")
     model = ovir.Model([opset1.abs(x)], [x])

@@ -14,6 +14,7 @@ from ovir.diagnostics.errors import OvirError
 from ovir.diagnostics.wording import and_others, size_text
 from ovir.graph.layers import Layer, Port
 from ovir.inference.layer_weights import quantized_source, weights_of
+from ovir.inference.missing_data import undecided
 from ovir.lowering.releases import Release, own_element_types
 from ovir.model import Model
 from ovir.ops.state import ReadValueBase
@@ -54,13 +55,17 @@ def live(context: Context) -> Iterator[Layer]:
 
 
 def origins(model: Model, has: Callable[[Port], bool]) -> Iterator[Port]:
-    """Yield the output ports of a model, without its bodies, that have a property, and depend on none that has."""
+    """Yield the output ports of a model, without its bodies, that have a property, and depend on none that has.
+
+    The property is about unknown sizes; those that a constant without data may decide are left out.
+    """
+    open_sizes = undecided(model).sizes
     followers: set[Layer] = set()
     for layer in model.layers:  # in order
         if layer.is_dead:
             continue
         follows = any(port.source is not None and port.source.layer in followers for port in layer.inputs)
-        found = [port for port in layer.outputs if has(port)]
+        found = [port for port in layer.outputs if port not in open_sizes and has(port)]
         if follows or found:
             followers.add(layer)
         if not follows:
@@ -193,8 +198,11 @@ def input_types(refused: tuple[object, ...], context: Context) -> Iterator[Found
 
 
 def integer_arithmetic(context: Context) -> Iterator[Found]:
+    of_sizes = undecided(context.model).values
     for layer in live(context):
-        found = layer.outputs[0].inferred if layer.type in ARITHMETIC and layer.outputs else None
+        if layer.type not in ARITHMETIC or not layer.outputs or layer.outputs[0] in of_sizes:
+            continue
+        found = layer.outputs[0].inferred
         if found is not None and found.element_type in (i64, u64, u32) and found.value is None:  # not sizes
             yield Found(f"{found.element_type} is computed in i32", layer)
 
@@ -254,8 +262,11 @@ def states(context: Context) -> Iterator[Found]:
 
 
 def dynamic_states(context: Context) -> Iterator[Found]:
+    open_sizes = undecided(context.model).sizes
     for layer in live(context):
-        if layer.type == "ReadValue" and any(dim.is_dynamic for dim in _dims(layer.outputs[0])):
+        if layer.type != "ReadValue" or layer.outputs[0] in open_sizes:
+            continue
+        if any(dim.is_dynamic for dim in _dims(layer.outputs[0])):
             message = f"the state has the shape {layer.outputs[0].type.shape}: states must have known sizes"
             yield Found(message, layer, STATES_AS_INPUTS)
 

@@ -19,6 +19,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import takewhile
 from typing import Any, NamedTuple
@@ -493,11 +494,16 @@ def _opened(arguments: argparse.Namespace) -> tuple[Model, dict[Layer, PartialSh
         return read(), own
     except ModelError as error:
         if not texts:
+            if any(option == "--batch" for option, _ in arguments.edits):
+                raise ModelError(*(replace(d, hint=d.hint or _OWN_SHAPES) for d in error.diagnostics)) from None
             raise
         try:
             return read(shapes=shapes), own
         except ModelError:
             raise error from None
+
+
+_OWN_SHAPES = "--batch starts from shapes that fit the model: give them before it, with --shape"
 
 
 def _ir_version(edits: Sequence[tuple[str, str]]) -> int:

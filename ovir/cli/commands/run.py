@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ovir.analysis.tensor_stats import as_numbers, likely_classes, stats, type_name
+from ovir.analysis.tensor_stats import as_numbers, likely_classes, stats
 from ovir.checks.untrusted.budget import Budget
 from ovir.cli.options.arguments import (
     OutputFile,
@@ -56,11 +56,11 @@ from ovir.core.arrays import Array
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import ReadError, RunError
 from ovir.diagnostics.wording import escaped, plural, readable
-from ovir.graph.layers import Port
+from ovir.graph.layers import Layer, Port
 from ovir.model import Model
-from ovir.reports.ran import Ran, tensor_cells
+from ovir.reports.ran import Ran, element_type_text, tensor_cells
 from ovir.runtime.compiled import CompiledModel
-from ovir.runtime.listeners import Listener, steps_wanted_by
+from ovir.runtime.listeners import Listener, steps_wanted_by, tapped_ports
 from ovir.runtime.results import Results
 from ovir.runtime.weight_files import require_unchanged
 from ovir.system.files import replaced_file
@@ -81,8 +81,8 @@ SLOWEST = 20
 def print_tables(ran: Ran, top: int | None) -> None:
     head = ("type", "shape", ">min", ">max", ">mean", ">nonfinite", "…first values")
     least = ("mean", "nonfinite", "type")
-    say_table(("~output", *head), (_row(name, array) for name, array, _ in ran.outputs), least=least)
-    for name, array, _ in ran.outputs:
+    say_table(("~output", *head), (_row(*found) for found in ran.outputs), least=least)
+    for name, array, _, _ in ran.outputs:
         if top is not None:
             _print_scores(name, array, top)
         elif classes := likely_classes(array):
@@ -91,7 +91,7 @@ def print_tables(ran: Ran, top: int | None) -> None:
             say_filled(f"{readable(name)}: the most probable class by row: {shown}")
     if ran.results.taps:
         say()
-        say_table(("~tap", *head), (_row(name, array) for name, array, _ in ran.taps), least=least)
+        say_table(("~tap", *head), (_row(*found) for found in ran.taps), least=least)
     if ran.watch is not None:
         print_watch(ran.watch)
     if ran.profile is not None:
@@ -140,7 +140,10 @@ def print_json(ran: Ran, top: int | None, seed: int | None) -> None:
             }
             for i, port in enumerate(ran.model.outputs)
         ],
-        "taps": {name: [_tensor(a) for a in arrays] for name, arrays in ran.results.taps.items()},
+        "taps": {
+            name: [_tensor(*pair) for pair in zip(arrays, tapped_ports(ran.model, name), strict=True)]
+            for name, arrays in ran.results.taps.items()
+        },
         "diagnostics": [d.to_dict() for d in (*ran.model.diagnostics, *ran.results.diagnostics)],
     }
     if ran.profile is not None:
@@ -178,8 +181,9 @@ def _print_scores(name: str, array: Array, count: int) -> None:
         say(f"and {plural(len(rows) - ROWS, 'row')} more; --json has all")
 
 
-def _row(name: str, array: Array) -> list[str]:
-    return [cell if isinstance(cell, str) else format_number(cell) for cell in tensor_cells(name, array)]
+def _row(name: str, array: Array, element_type: str, _: Layer | None) -> list[str]:
+    cells = tensor_cells(name, array, element_type)
+    return [cell if isinstance(cell, str) else format_number(cell) for cell in cells]
 
 
 def _timing_cells(timing: Timing, profile: Profile) -> tuple[str, str, str]:
@@ -187,12 +191,12 @@ def _timing_cells(timing: Timing, profile: Profile) -> tuple[str, str, str]:
     return str(timing.calls), f"{timing.seconds * 1000:.3f}", f"{share:.1%}"
 
 
-def _tensor(array: Array, port: Port | None = None) -> dict[str, Any]:
-    """Return an array for JSON. An array of nf4, u1, u3 or u6 does not tell its element type, which a port knows."""
+def _tensor(array: Array, port: Port) -> dict[str, Any]:
+    """Return an array for JSON."""
     s = stats(array)
     entry: dict[str, Any] = {
         "shape": list(array.shape),
-        "type": type_name(array) if port is None or port.element_type.is_dynamic else str(port.element_type),
+        "type": element_type_text(array, port),
         "min": s.minimum,
         "max": s.maximum,
         "mean": s.mean,

@@ -105,8 +105,8 @@ def _require_version_10(model: LayerGraph) -> None:
 
 
 _FILLED = frozenset(("NonMaxSuppression",))
-"""The operations whose outputs OpenVINO 2021 fills with -1 up to the upper bounds of their sizes. It refuses all others
-that give sizes which only a run shows."""
+"""The operations whose outputs OpenVINO 2021.4 fills with -1 up to the upper bounds of their sizes. It refuses NonZero
+in the same form, "has dynamic output shape"; other operations of sizes which only a run shows were not tried."""
 
 
 def _is_bounded(shape: PartialShape) -> bool:
