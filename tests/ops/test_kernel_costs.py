@@ -84,8 +84,8 @@ MEASURED = [index for index, (kind, _) in enumerate(VERSIONS) if kind not in UND
 @pytest.mark.parametrize("index", MEASURED, ids=lambda index: "-".join(map(str, VERSIONS[index])))
 def test_kernels_take_no_more_memory_than_they_declare(index: int) -> None:
     start = perf_counter()
-    for case in cases_of(index, 3):
-        if perf_counter() - start > 1:
+    for case in cases_of(index, 2):
+        if perf_counter() - start > 0.5:
             return
         for run in case.grown(_SIZE):
             declared = run.op.temporary_bytes(run.inputs, run.outputs)
