@@ -204,4 +204,6 @@ class Tile(Operator):
         sizes = [1] * (rank - data.ndim) + list(data.shape)
         if all(count == 1 for count in counts):
             return data.reshape(sizes)
+        if 0 in counts:  # NumPy repeats along the other axes first
+            return np.empty([size * count for size, count in zip(sizes, counts, strict=True)], data.dtype)
         return np.tile(data.reshape(sizes), counts)

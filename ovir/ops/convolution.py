@@ -374,7 +374,7 @@ class DeformableBase(ConvolutionBase):
     Convolution. Any numeric type is allowed; f16 and bf16 are summed in f32.
     """
 
-    copies = 10
+    copies = 18
 
     group: int = attribute(minimum=1)
     deformable_group: int = attribute(minimum=1)

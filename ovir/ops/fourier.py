@@ -29,6 +29,8 @@ class FourierBase(Operator):
     other half are the conjugates of the first.
     """
 
+    copies = 1
+
     bounded = False
 
     domains = by_input(axes=Axis("data"), signal_size=SMALL)
@@ -207,7 +209,7 @@ class ShortTimeFourierBase(Operator):
     window is centered in the frame, with zeros around it.
     """
 
-    copies = 4
+    copies = 1
 
     bounded = False
 

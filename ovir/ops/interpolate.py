@@ -30,7 +30,7 @@ _EPSILON = np.float32(1e-6)
 _MARGIN = 2.0**-21
 
 
-_TABLE = 160
+_TABLE = 640
 """Bytes of the indices and weights for each position along an axis."""
 
 

@@ -331,6 +331,8 @@ class Inverse(Operator):
     [[0.5 0. ] [0. 0.25]]
     """
 
+    copies = 3
+
     adjoint: bool = attribute(default=False)
 
     def infer(self, data: TensorType) -> TensorType:

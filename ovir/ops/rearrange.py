@@ -84,7 +84,7 @@ class ReverseSequence(Operator):
     def run(self, data: Array, seq_lengths: Array) -> Array:
         batch, seq = self.normalize_axis(self.batch_axis, data.ndim), self.normalize_axis(self.seq_axis, data.ndim)
         size = data.shape[seq]
-        inside = (seq_lengths >= 0) & (seq_lengths <= size)  # False for NaN
+        inside = (seq_lengths >= 0) & (seq_lengths <= np.int64(size))  # False for NaN
         self.require(inside.all(), "seq_lengths {} must be in [0, {}]", seq_lengths.tolist(), size)
         out = data.copy()
         source, target = np.moveaxis(data, (batch, seq), (0, 1)), np.moveaxis(out, (batch, seq), (0, 1))

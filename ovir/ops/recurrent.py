@@ -386,6 +386,8 @@ class SequenceBase(RecurrentBase):
     last states, which are zero for a row without steps.
     """
 
+    copies = 5
+
     domains = by_input(sequence_lengths=Length("x", axis=1))
     direction: str = attribute(default="forward", choices=("forward", "reverse", "bidirectional"), specified=True)
 

@@ -131,6 +131,8 @@ class ScatterElementsUpdate3(ScatterBase):
     negative indices; devices count them from the end.
     """
 
+    copies = 4
+
     domains = by_input(indices=Index("data", axis="axis", negative="unspecified"), axis=Axis("data"))
     use_init_val: bool = True
 

@@ -165,6 +165,8 @@ class Unique(Operator):
     [1 1 2]
     """
 
+    copies = 60
+
     domains = by_input(axis=Axis("data"))
     forwards_values = (0,)
     sorted: bool = attribute(default=True)

@@ -447,6 +447,45 @@ def test_tensors_of_a_body_are_held_beside_those_around_it(tmp_path: Path) -> No
     assert codes_of(ovir.Model([made.outputs[0]], [state, fixed]), tmp_path) == {"OVIR015": "error"}
 
 
+def sampled_regions(ratio: int) -> ovir.Model:
+    x, rois = ops.parameter([1, 64, 32, 32], "f32", name="x"), ops.parameter([1000, 4], "f32", name="rois")
+    return ovir.Model(
+        [ops.roi_align(x, rois, np.zeros(1000, np.int32), 7, 7, ratio, 1.0, "avg", "asymmetric")], [x, rois]
+    )
+
+
+def sorted_numbers(count: int) -> ovir.Model:
+    x = ops.parameter([1], "f32", name="x")
+    return ovir.Model([ops.topk(ops.broadcast(x, [count]), np.int64(5), 0, "max", "value", "i64").outputs[0]], [x])
+
+
+def sampled_pixels(count: int) -> ovir.Model:
+    x = ops.parameter([1, 1, 4, 4], "f32", name="x")
+    grid = ops.broadcast(ops.reduce_max(x, [0, 1, 2, 3], keep_dims=True), [1, count, 1000, 2])
+    return ovir.Model([ops.grid_sample(x, grid, {"mode": "bicubic"})], [x])
+
+
+def looked_up_rows(count: int) -> ovir.Model:
+    indices = ops.parameter([1, count], "i32", name="indices")
+    return ovir.Model([ops.embedding_bag_packed_sum(np.ones((2, 100_000), np.float32), indices)], [indices])
+
+
+@pytest.mark.parametrize(
+    ("make", "modest", "excessive"),
+    [
+        (sampled_regions, 2, 100_000),
+        (sorted_numbers, 10**8, 10**9),
+        (sampled_pixels, 1000, 100_000),
+        (looked_up_rows, 1000, 10**7),
+    ],
+)
+def test_work_and_temporaries_inside_of_a_layer(
+    make: Callable[[int], ovir.Model], modest: int, excessive: int, tmp_path: Path
+) -> None:
+    assert codes_of(make(modest), tmp_path) == {}
+    assert codes_of(make(excessive), tmp_path) == {"OVIR015": "error"}
+
+
 # --------------------------------------------------------------------------- the memory of the check
 
 

@@ -46,6 +46,11 @@ def test_roll(shift: Any, axes: Any, expected: Any) -> None:
     assert ran(Roll(), GRID[:0], shift, axes).shape == (0, 3)
 
 
+def test_reverse_sequence_of_more_elements_than_the_type_of_lengths_holds() -> None:
+    data = np.arange(200).reshape(1, 200)
+    assert ran(ReverseSequence(), data, np.array([3], np.int8))[0, :4].tolist() == [2, 1, 0, 3]
+
+
 def test_reverse_sequence() -> None:
     data = np.arange(1, 9).reshape(2, 4)
     assert ran(ReverseSequence(), data, [2, 4]).tolist() == [[2, 1, 3, 4], [8, 7, 6, 5]]

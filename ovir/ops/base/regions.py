@@ -21,7 +21,7 @@ _MAX_SAMPLES = 1 << 24
 class RegionBase(Operator):
     """Base of operations on regions, given as rows of numbers, of feature maps [images, channels, rows, columns]."""
 
-    copies = 6
+    copies = 14
 
     bounded = False
 

@@ -77,7 +77,7 @@ _STEP = 3e4
 class BoxSelectionBase(Operator):
     """Base of operations that select boxes by their scores."""
 
-    copies = 14
+    copies = 40
 
     suppression = Suppression()
     """The steps that these operations share, which their fast form replaces."""

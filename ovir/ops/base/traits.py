@@ -76,7 +76,7 @@ class Traits:
     """The inputs that a fast form may write the output over."""
     copies: ClassVar[float] = 0
     """The temporary arrays of the kernel or fast form at one time, each of the elements of the largest input or output,
-    if they are more than about three."""
+    if they are more than about five."""
 
     within: ClassVar[tuple[float, float]] = (-inf, inf)
     """The least and the greatest number that the outputs can hold, NaN aside. Integers computed from integers of the
@@ -160,7 +160,8 @@ class Traits:
         this type. Operations that take more override it.
         """
         bits = [tensor.element_type.bits for tensor in (*inputs, *outputs)]
-        largest = max((t.shape.least_size * max(t.element_type.bits // 8, 4) for t in (*inputs, *outputs)), default=0)
+        sizes = [t.shape.least_size * max(t.element_type.bits // 8, 4) for t in (*inputs, *outputs)]
+        largest = max(sizes, default=0)
         copies = self.copies
         if not self.moves_elements:
             copies += 2 if any(0 < width < 32 for width in bits) else 6 * (bool(self.inplace) and 64 in bits)
