@@ -29,16 +29,6 @@ from ovir.ops.infrastructure import Const, Parameter
 ALWAYS_KNOWN = {"PrimitivesPriority", "alt_width", "execution_order", "originalLayersNames"}
 """Attributes that any operation may have. They control how it is executed, not what it computes."""
 
-_LEFTOVERS = {
-    "PriorBoxClustered": {"flip", "img_h", "img_size", "img_w"},
-    "PriorBox": {"img_h", "img_size", "img_w", "step_h", "step_w"},
-    "Convolution": {"output_padding"},
-    "GroupConvolution": {"output_padding"},
-    "BinaryConvolution": {"output_padding"},
-    "Pad": {"pad_value"},
-}
-"""Attributes that the Model Optimizer wrote although the operations, by type, have none of these names."""
-
 
 def misspelled_attributes(cls: type[Operator], given: Mapping[str, object]) -> list[tuple[Attribute, str]]:
     """Return attributes that the specification requires, each with the unknown attribute that may be a misspelling
@@ -46,7 +36,7 @@ def misspelled_attributes(cls: type[Operator], given: Mapping[str, object]) -> l
     missing = [spec for spec in cls.attributes.values() if spec.is_lacking(given)]
     if not missing:
         return []
-    known = {*cls.attributes, *ALWAYS_KNOWN, *_LEFTOVERS.get(cls.type, ())}
+    known = {*cls.attributes, *ALWAYS_KNOWN, *cls.leftovers}
     unknown = [name for name in given if name not in known]
     found = []
     for spec in missing:
@@ -365,7 +355,7 @@ class LayerReader(ElementReader):
     def _unknown_attribute(self, name: str, cls: type[Operator], layer: Layer) -> None:
         version = f"opset{cls.opset}" if cls.opset else layer.version
         message = f"{cls.type} of {version} has no attribute '{name}'; it is ignored"
-        if name in _LEFTOVERS.get(cls.type, ()):
+        if name in cls.leftovers:
             hint: str | None = "the Model Optimizer wrote it into old files; it has no effect"
         else:
             absent = [known for known in cls.attributes if known not in layer.attributes]  # what is given was not meant

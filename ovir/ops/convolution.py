@@ -113,6 +113,8 @@ class ConvolutionBase(SlidingWindowBase):
 class ForwardConvolutionBase(ConvolutionBase):
     """Base of convolutions whose filters are [groups, outputs, inputs, *kernel] after ``grouped``."""
 
+    leftovers = frozenset(("output_padding",))
+
     arguments = "data filters strides pads_begin pads_end dilations auto_pad="
 
     def infer(self, data: TensorType, filters: TensorType) -> TensorType:

@@ -201,6 +201,8 @@ class Pad1(Operator):
     other.
     """
 
+    leftovers = frozenset(("pad_value",))
+
     arguments = "arg:data pads_begin pads_end pad_mode arg_pad_value:pad_value="
     domains = by_input(pads_begin=Between(0, 1), pads_end=Between(0, 1))
     pad_mode: str = attribute(default="constant", choices=("constant", "edge", "reflect", "symmetric"), specified=True)

@@ -29,6 +29,8 @@ class NonMaxSuppressionBase(SuppressionBase):
     ``box_encoding`` corner: y, x, y, x of any two opposite corners; center: x and y of the center, width, height.
     """
 
+    is_filled = True  # NonZero was tried as well: 2021.4 refuses it
+
     domains = by_input(max_output_boxes_per_class=SMALL)
     fillers = (("max_output_boxes_per_class", 0, "i64"), ("iou_threshold", 0, "f32"), ("score_threshold", 0, "f32"))
     box_encoding: str = attribute(default="corner", choices=("corner", "center"))

@@ -114,6 +114,8 @@ class PriorBox1(PriorBoxBase):
     points), and the other ratios apply to the first size only.
     """
 
+    leftovers = frozenset(("img_h", "img_size", "img_w", "step_h", "step_w"))
+
     arguments = "layer_shape:output_size image_shape:image_size attrs:**"
     min_size: tuple[float, ...] = attribute(default=())
     max_size: tuple[float, ...] = attribute(default=())
@@ -269,6 +271,8 @@ class PriorBoxClustered(PriorBoxBase):
     >>> ops.prior_box_clustered([1, 1], [8, 8], settings)
     [[0.25 0.375 0.75 0.625] [0.1 0.1 0.1 0.1 ]]
     """
+
+    leftovers = frozenset(("flip", "img_h", "img_size", "img_w"))
 
     arguments = "output_size image_size attrs:**"
     step: float = attribute(default=0.0)

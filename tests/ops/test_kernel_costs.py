@@ -61,6 +61,8 @@ def test_work_grows_with_the_attributes_that_the_kernel_takes_longer_for(index: 
                 after = larger.run()
             except (ovir.OvirError, OperatorError, TooLargeError):
                 continue
+            if after.seconds / before.seconds > 40:  # or something else ran meanwhile
+                after = min(after, larger.run(), key=lambda run: run.seconds)
             longer = after.seconds > 0.03 and after.seconds / before.seconds > 40
             work = after.op.work(after.inputs, after.outputs) / max(before.op.work(before.inputs, before.outputs), 1)
             assert not longer or work > 10 or (VERSIONS[index][0], field) in NO_MORE_WORK, (field, work)

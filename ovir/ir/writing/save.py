@@ -91,7 +91,9 @@ def _require_version_10(model: LayerGraph) -> None:
             hint = f"give it exact sizes: --shape {port.any_name}=..., or Model.reshape"
             found.add(diagnose(INFERENCE, message, port.layer.place, hint=hint))
     for layer in model.walk():
-        is_filled = any(port.shape.is_dynamic for port in layer.inputs) or layer.type in _FILLED
+        is_filled = any(port.shape.is_dynamic for port in layer.inputs) or (
+            layer.operator is not None and layer.operator.is_filled
+        )
         unknown = [
             port.shape for port in layer.outputs if not (_is_bounded(port.shape) if is_filled else port.shape.is_static)
         ]
@@ -102,11 +104,6 @@ def _require_version_10(model: LayerGraph) -> None:
     check_names(model, found)
     if errors := found.fatal:
         raise ModelError(*errors)
-
-
-_FILLED = frozenset(("NonMaxSuppression",))
-"""The operations whose outputs OpenVINO 2021.4 fills with -1 up to the upper bounds of their sizes. It refuses NonZero
-in the same form, "has dynamic output shape"; other operations of sizes which only a run shows were not tried."""
 
 
 def _is_bounded(shape: PartialShape) -> bool:

@@ -82,6 +82,11 @@ class Traits:
     """The least and the greatest number that the outputs can hold, NaN aside. Integers computed from integers of the
     same type may lie outside, as they wrap around."""
 
+    leftovers: ClassVar[frozenset[str]] = frozenset()
+    """Attributes without effect that the Model Optimizer wrote into old files."""
+    is_filled: ClassVar[bool] = False
+    """Whether OpenVINO 2021.4 fills the outputs with -1 up to the upper bounds of sizes that only a run shows."""
+
     unmatched: ClassVar[str] = ""
     """What older operations do not do, such as "pool rotated regions": the reason for having no decomposition. Without
     an exporter, ONNX does not do it either."""
