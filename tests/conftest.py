@@ -22,6 +22,10 @@ import ovir.tokenizers  # noqa: F401 - so that no test registers its operations 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as nohup starts programs; the processes of tests inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Processes that tests start, in any folder, import the ovir of this checkout, not one that is installed.
+_ROOT = str(Path(__file__).parents[1])
+os.environ["PYTHONPATH"] = os.pathsep.join([_ROOT, *filter(None, [os.environ.get("PYTHONPATH")])])
+
 np.where = strict_numpy.where
 
 OF_OTHER_PROGRAMS = ("oracle", "browser", "cluster", "documents", "releases")

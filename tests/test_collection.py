@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import ovir
+
 pytestmark = pytest.mark.slow
 
 TESTS = Path(__file__).parent
@@ -37,6 +39,31 @@ def test_every_file_of_tests_is_collected() -> None:
     )
     found = {line.removeprefix("found ") for line in done.stdout.splitlines() if line.startswith("found ")}
     assert found == {str(path) for path in TESTS.rglob("test_*.py")}
+
+
+def test_ovir_is_that_of_the_checkout(tmp_path: Path) -> None:
+    """So it is in this process, and in those that tests start in other folders, whatever is installed."""
+    code = "import importlib.util as u; print(u.find_spec('ovir').origin)"
+    # -S leaves out the packages that are installed, among which may be an ovir that refers to the checkout.
+    done = subprocess.run([sys.executable, "-S", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert {done.stdout.strip(), ovir.__file__} == {str(TESTS.parent / "ovir" / "__init__.py")}
+
+
+@pytest.mark.parametrize("options", [("-q",), ("-q", "--collect-only")])
+def test_a_run_ends_with_a_total(options: tuple[str, ...]) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "no:cacheprovider",
+        "-n",
+        "0",
+        *options,
+        "tests/core/test_reading.py",
+    ]
+    done = subprocess.run(command, cwd=TESTS.parent, capture_output=True, text=True, check=True)
+    assert re.search(r"^(=+ )?\d+ (passed|tests? collected)\b", done.stdout.splitlines()[-1]), done.stdout
 
 
 def test_every_function_named_as_a_test_is_one() -> None:

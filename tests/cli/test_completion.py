@@ -38,7 +38,7 @@ def folder(tmp_path: Path) -> Path:
 
 def environment(folder: Path) -> dict[str, str]:
     path = f"{folder / 'bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}"
-    return {"PATH": path, "PYTHONPATH": str(ROOT), "TERM": "xterm", "HOME": str(folder)}
+    return {"PATH": path, "TERM": "xterm", "HOME": str(folder)}
 
 
 def completed(line: str, folder: Path, **more: str) -> list[str]:

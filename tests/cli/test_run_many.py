@@ -21,7 +21,6 @@ from ovir.system.processes import ChildProcess
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("shared_workers")]
 
-ROOT = Path(__file__).parent.parent.parent
 COUNT = 50
 LAYERS = 4
 
@@ -105,9 +104,8 @@ def _require_all(model: Path, inputs: Path, folder: Path, *, once: bool = True) 
 
 def _start(*arguments: object) -> AbstractContextManager[ChildProcess]:
     command = [sys.executable, "-m", "ovir", "run", *map(str, arguments), "--workers", "2"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return started(command, env=environment, **pipes)
+    return started(command, **pipes)
 
 
 def _wait_for_rows(folder: Path, count: int) -> None:

@@ -1,6 +1,5 @@
 """Reduction of models: the search for the smallest one, and the commands that check candidates."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -330,9 +329,8 @@ def test_an_interrupt_saves_the_best_model_and_ends_the_command(net: Path, tmp_p
     )
     (tmp_path / "runs").mkdir()
     command = [PYTHON, "-m", "ovir", "reduce", net, "--check", script(tmp_path, code), "-o", "small.xml"]
-    environment = {**os.environ, "PYTHONPATH": str(Path(ovir.__file__).parents[1])}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with started(command, cwd=tmp_path, env=environment, **pipes) as process:
+    with started(command, cwd=tmp_path, **pipes) as process:
         wait_for(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip() != "")
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=PATIENCE)

@@ -58,7 +58,7 @@ def start_in_terminal(arguments: Sequence[object], programs: int, **environment:
         stdin=programs,
         stdout=programs,
         stderr=programs,
-        env={**os.environ, "TERM": "xterm", "PYTHONPATH": str(ROOT), **environment},
+        env={**os.environ, "TERM": "xterm", **environment},
         preexec_fn=take_terminal,
     )
 
