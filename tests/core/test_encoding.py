@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ovir.core.element_types import ElementType
-from ovir.core.encoding import decode
+from ovir.core.encoding import UNPACK, decode, encode
 from ovir.diagnostics.errors import OperatorError
 
 
@@ -33,6 +33,19 @@ def test_layouts(element_type: str, raw: str, values: list[float]) -> None:
     assert array.dtype == kind.to_dtype()
     assert array.astype(np.float64).tolist() == values
     assert not array.flags.writeable
+
+
+@pytest.mark.parametrize("kind", UNPACK, ids=str)
+def test_packed_values_of_any_number_are_written_as_they_are_read(kind: ElementType) -> None:
+    """Values that fill their bytes have one form; others end with bits that are ignored and written as zeros."""
+    rng = np.random.default_rng(5)
+    for count in range(33):
+        raw = rng.integers(0, 256, -(-count * kind.bits // 24) * 3, np.uint8)
+        values = decode(raw, kind, [count])
+        written = encode(values, kind)
+        assert decode(written, kind, [count]).tobytes() == values.tobytes()
+        if count * kind.bits % 24 == 0:
+            assert written.tobytes() == raw.tobytes()
 
 
 def _strings(*items: str) -> bytes:

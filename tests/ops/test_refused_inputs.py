@@ -84,6 +84,8 @@ CASES = [
     ("CTCGreedyDecoderSeqLen-6", "2,5,4 i64[3]", "number sequences"),
     ("CTCGreedyDecoderSeqLen-6", "2,5,4 i64[2] i64[2]", "blank_index [2]"),
     ("CTCGreedyDecoderSeqLen-6 classes_index_type=f32", "2,5,4 i64[2]", "classes_index_type i32 i64 f32"),
+    ("CTCGreedyDecoderSeqLen-6 classes_index_type=dynamic", "2,5,4 i64[2]", "classes_index_type i32 i64 dynamic"),
+    ("CTCGreedyDecoderSeqLen-6 sequence_length_type=dynamic", "2,5,4 i64[2]", "sequence_length_type i32 i64 dynamic"),
     ("CTCLoss-4", "2,5,4 i64[2] i64[2,4] i64[2]", "number steps"),
     ("CTCLoss-4", "2,5,4 i64[2] i64[2,5] i64[3]", "logits [2,5,4] label_length [3]"),
     ("CTCLoss-4", "2,5,4 2 i64[2,5] i64[2]", "logit_length i32 i64 f32"),
