@@ -84,6 +84,18 @@ def test_notebooks_show_a_table(kind: str) -> None:
     assert any("f32[1,4]" in cell or "within" in cell for cell in found.cells)
 
 
+def test_the_table_of_a_layer_names_the_source_of_each_input() -> None:
+    x = ops.parameter([1, 4], "f32", name="x")
+    model = ovir.Model([ops.add(ops.relu(x, name="act"), x, name="sum")], [x])
+    for layer in model.layers:
+        cells = Cells(layer._repr_html_()).cells
+        for port in layer.inputs:
+            assert port.source is not None
+            assert cells[cells.index(f"input {port.index}") + 1] == f"{port.type} from {port.source.layer.key}"
+        for port in layer.outputs:
+            assert cells[cells.index(f"output {port.index}") + 1] == str(port.type)
+
+
 def test_the_table_of_a_comparison_states_the_verdict() -> None:
     x = ops.parameter([1, 4], "f32", name="x")
     other = ovir.Model([ops.softmax(x * 2.0, 1, name="softmax")], [x], "other")

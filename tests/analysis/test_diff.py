@@ -122,6 +122,19 @@ def test_a_layer_that_changes(edit: Callable[[Graph], object], status: str, chan
     assert whats(found) == changes
 
 
+def test_a_layer_that_gets_another_input() -> None:
+    """The inputs that both have lead on to what they read, without names too."""
+    graph = Graph()
+    x = graph.parameter("x")
+    read = [graph.add(kind, x, name=kind.lower()) for kind in ("Tanh", "Sigmoid")]
+    graph.result(graph.add("Concat", *read, name="join", axis=0))
+    after = graph.copy()
+    after.find("join").sources.append((after.find("x"), 0))
+    for one, other in ((graph, after), (after, graph)):
+        found = ovir.diff(one.model(), other.model())
+        assert {name for names in statuses(found).values() for name in names} == {"join"}
+
+
 def test_version() -> None:
     graph = Graph()
     graph.result(graph.add("SoftMax", graph.parameter("x"), name="s", axis=1))

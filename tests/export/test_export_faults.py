@@ -1,6 +1,7 @@
 """Exports that once failed, or that computed something else than ovir: rare attributes, empty tensors, odd shapes."""
 
 from itertools import product
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,13 +15,14 @@ for package in ("onnx", "onnx_ir", "onnxruntime"):
     pytest.importorskip(package, reason=f"the comparison of exported models needs {package}")
 
 import onnx  # noqa: E402
+import onnx_ir as ir  # noqa: E402
 from onnx.reference import ReferenceEvaluator  # noqa: E402
 from support.export_comparison import check_exported  # noqa: E402  (it imports these packages)
 
 from ovir.core.element_types import ElementType  # noqa: E402
 from ovir.export.model_exporter import export_model  # noqa: E402
 from ovir.export.onnx_graph import Graph  # noqa: E402
-from ovir.export.session import OnnxRuntimeSession  # noqa: E402
+from ovir.export.session import OnnxRuntimeSession, _large_weights  # noqa: E402
 from ovir.export.support import default_opset  # noqa: E402
 
 RANDOM = np.random.default_rng(5)
@@ -266,3 +268,42 @@ def test_a_result_without_elements_is_a_constant(shape: str, do_softmax: str, op
     net.result(net.op("RegionYolo", net.parameter("x", shape), do_softmax=do_softmax, **attributes))
     feeds = [np.zeros(tuple(map(int, shape.split(","))), np.float32)]
     assert check_exported(net.model(), feeds, opset) is None
+
+
+@pytest.mark.parametrize("count", [0, 1, 64, 65])
+def test_equal_constants_of_few_numbers_are_stored_once(count: int) -> None:
+    graph = Graph(18)
+    ones = np.ones(count, np.float32)
+    made = [graph.constant(ones) for _ in range(2)]
+    assert (made[0] is made[1]) == (count <= 64)
+    others = [ones.astype(np.int32), ones.view(np.int32), ones[:, None], ones + 1]
+    for other in others if count else others[:3]:
+        assert graph.constant(other) is not made[0]
+    for tensor, array in zip(made + [graph.constant(x) for x in others], [ones, ones, *others], strict=True):
+        assert tensor.value.const_value is not None
+        np.testing.assert_array_equal(tensor.value.const_value.numpy(), array, strict=True)
+
+
+def test_texts_are_no_shared_constants() -> None:
+    graph = Graph(18)
+    texts = [["one"], ["two"], ["one"]]
+    found = [graph.constant(np.array(text, np.dtypes.StringDType())) for text in texts]
+    assert [x.value.const_value.string_data()[0] for x in found] == [b"one", b"two", b"one"]  # type: ignore[union-attr]
+
+
+def test_weights_of_4_kib_are_not_copied_into_the_model() -> None:
+    """But text and elements of less than a byte are: onnxruntime takes them from the message only."""
+    graph = Graph(21)
+    kinds = {"f32": 4, "i64": 8, "bf16": 2, "u8": 1, "boolean": 1, "u4": 0.5, "i4": 0.5, "string": 16}
+    weights = {}
+    for name, size in kinds.items():
+        kind = ElementType.parse(name)
+        for count in (int(4096 / size) - 1, int(4096 / size), 9000):
+            tensor = graph.constant(np.zeros(count, kind.to_dtype()), kind)
+            weights[tensor.value] = size >= 1 and name != "string" and count * size >= 4096
+    for number, value in enumerate(weights):
+        value.name = f"weights{number}"
+    onnx = ir.Model(ir.Graph([], [], nodes=[], initializers=list(weights)), ir_version=10)
+    found = _large_weights(SimpleNamespace(onnx=onnx))  # type: ignore[arg-type]
+    assert {value.name for value in found} == {value.name for value, is_large in weights.items() if is_large}
+    assert all(tensor is value.const_value for value, tensor in found.items())

@@ -7,13 +7,14 @@ import pytest
 from support.special_values import special_values
 
 import ovir
-from ovir import opset11, opset13, opset15
+from ovir import opset3, opset11, opset13, opset15
 
 for package in ("onnx", "onnx_ir", "onnxruntime"):
     pytest.importorskip(package, reason=f"the comparison of exported models needs {package}")
 
 from support.export_comparison import check_exported  # noqa: E402  (it imports these packages)
 
+from ovir.export.model_exporter import export_model  # noqa: E402
 from ovir.export.support import default_opset  # noqa: E402
 
 
@@ -89,3 +90,85 @@ def test_integer_weights_without_elements(shape: tuple[int, int], element_type: 
     weights = opset13.multiply(codes, np.ones((shape[0], 1), np.float32))
     model = ovir.Model([opset13.matmul(x, weights, False, transposed)], [x])
     assert check_exported(model, [np.ones(model.inputs[0].shape.to_tuple(), np.float32)], default_opset()) is None
+
+
+@pytest.mark.parametrize("reduce", ["sum", "prod", "mean", "max", "min", "l1", "l2", "logical_and", "logical_or"])
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0), (2, 0, 3), (2, 3)])
+@pytest.mark.parametrize("is_static", [True, False])
+def test_reductions_of_data_without_elements(reduce: str, shape: tuple[int, ...], is_static: bool) -> None:
+    element_type = np.bool_ if reduce.startswith("logical") else np.float32
+    for axes in ([0], [1], [0, 1]):
+        # The size of an axis that stays is unknown, or none.
+        declared = [size if is_static or axis in axes else -1 for axis, size in enumerate(shape)]
+        x = opset13.parameter(declared, element_type, name="x")
+        model = ovir.Model([getattr(opset13, f"reduce_{reduce}")(x, axes, False)], [x])
+        kept = [size for axis, size in enumerate(shape) if axis not in axes]
+        if 0 in shape and 0 not in kept and (reduce in ("max", "min", "mean") or not is_static):
+            continue  # the result has no defined value, or onnxruntime has to find it in a run
+        assert check_exported(model, [np.ones(shape, element_type)], default_opset()) is None, (axes, declared)
+
+
+_NORM = {"one": 1.0, "exponent": 2.0, "axes": -1, "element_type": np.float32, "sizes": (2, 3, 4), "other": False}
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize(
+    ("changed", "is_merged"),
+    [
+        ({}, True),
+        ({"axes": 2}, True),
+        ({"axes": 1}, False),
+        ({"axes": -2}, False),
+        ({"axes": (1, 2)}, False),
+        ({"one": 2.0}, False),
+        ({"exponent": 3.0}, False),
+        ({"exponent": (2.0, 1.0, 2.0, 3.0)}, False),
+        ({"one": (1.0, 2.0, 3.0, 4.0)}, False),
+        ({"element_type": np.float64}, False),
+        ({"other": True}, False),
+        ({"sizes": (-1, -1, 4)}, True),
+        ({"sizes": (2, 3, -1)}, False),
+    ],
+)
+def test_only_a_root_mean_square_is_exported_as_one(changed: dict[str, object], is_merged: bool, swapped: bool) -> None:
+    """Other products with 1 / sqrt(mean(x^n) + eps) have another number, axis, type or factor."""
+    given = _NORM | changed
+    sizes, kind = given["sizes"], given["element_type"]
+    x, y = (opset13.parameter(sizes, kind, name=name) for name in "xy")
+    axes = np.atleast_1d(given["axes"])
+    number = {name: opset13.constant(np.array(given[name]), kind) for name in ("one", "exponent")}
+    mean = opset13.reduce_mean(opset13.power(x, number["exponent"]), axes, True)
+    root = opset13.sqrt(opset13.add(mean, opset13.constant(np.array(0.25), kind)))
+    factors = [y if given["other"] else x, opset13.divide(number["one"], root)]
+    model = ovir.Model([opset13.multiply(*reversed(factors) if swapped else factors)], [x, y])
+    operators = [node.op_type for node in export_model(model, 23).onnx.graph]
+    assert ("RMSNormalization" in operators) == is_merged
+    feeds = [np.random.default_rng(seed).random((2, 3, 4)).astype(kind) + 0.5 for seed in (1, 2)]
+    assert check_exported(model, feeds, 23) is None
+
+
+def test_a_root_mean_square_of_an_unknown_rank_is_exported_as_its_parts() -> None:
+    data = opset13.parameter([-1], np.float32, name="data")
+    sizes = opset13.parameter([-1], np.int64, name="sizes")
+    x = opset13.reshape(data, sizes, False)
+    root = opset13.sqrt(opset13.add(opset13.reduce_mean(opset13.power(x, np.float32(2)), [-1], True), np.float32(1)))
+    product = opset13.multiply(x, opset13.divide(np.float32(1), root))
+    model = ovir.Model([opset13.reshape(product, [-1], False)], [data, sizes])
+    feeds = [np.arange(6, dtype=np.float32), np.array([3, 2])]
+    assert check_exported(model, feeds, 23) is None
+
+
+@pytest.mark.parametrize("default", [-1, 0, 2])
+@pytest.mark.parametrize("is_constant", [True, False])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("row", [(), (2,)])
+def test_empty_bags_have_the_default_row(default: int, is_constant: bool, weighted: bool, row: tuple[int, ...]) -> None:
+    table = np.arange(1, 1 + 3 * int(np.prod(row)), dtype=np.float32).reshape(3, *row)
+    inputs = [opset3.parameter(list(table.shape), np.float32, name="table")]
+    indices, offsets, number = np.array([0, 2, 2]), np.array([0, 0, 2, 3]), np.array(default)
+    if not is_constant:
+        inputs.append(opset3.parameter([], np.int64, name="default"))
+    given = number if is_constant else inputs[1]
+    weights = [np.array([2, 3, 4], np.float32)] if weighted else []
+    bags = opset3.embedding_bag_offsets_sum(inputs[0], indices, offsets, given, *weights)
+    assert check_exported(ovir.Model([bags], inputs), [table, number][: len(inputs)], default_opset()) is None

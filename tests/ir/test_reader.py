@@ -467,6 +467,12 @@ def test_default_namespaces_say_nothing(where: str, encoding: str) -> None:
     assert not ovir.check(named.encode(encoding), bytes(net.blob))
 
 
+def test_a_second_layer_of_an_id_is_left_out_if_edges_name_no_other() -> None:
+    layer = '<layer id="0" name="again" type="Parameter" version="opset1"><data shape="1" element_type="f32"/></layer>'
+    (found,) = [x for x in ovir.check(replaced("</layers>", f"{layer}</layers>")) if x.code == "OVIR204"]
+    assert (found.layer, found.hint) == ("layer 0 'again' (Parameter, opset1)", None)
+
+
 def test_elements_with_a_prefix_are_others() -> None:
     text = replaced("<net ", '<net xmlns:a="urn:a" ').replace(b"layers>", b"a:layers>")
     assert {found.code for found in ovir.check(text)} == {"OVIR109"}

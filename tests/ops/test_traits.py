@@ -1,6 +1,7 @@
 """What operations declare for code outside of them."""
 
 import ast
+import itertools
 import re
 from pathlib import Path
 
@@ -159,6 +160,39 @@ def test_constants_are_held_against_the_axis_that_they_index() -> None:
     ((values, size),) = rule.parts(CLASSES[0](), inputs, np.array([0, -1, 4]))
     assert (values.tolist(), size) == ([0, 4], 3)
     assert list(Index("table", checked=False).parts(CLASSES[0](), inputs, np.array([9]))) == []
+
+
+def test_domains_meet_in_the_numbers_of_both() -> None:
+    """Domains that have no number in common leave the lower end of the first, or of the second if it has none."""
+    domains = [Domain(low, high) for low in (None, 0, 1, 3) for high in (None, 0, 1, 3) if low is None or high is None or low <= high]  # fmt: skip
+
+    def numbers(domain: Domain) -> set[int]:
+        low, high = (end if x is None else int(x) for x, end in ((domain.low, -9), (domain.high, 9)))
+        return set(range(low, high + 1))
+
+    for one, other in itertools.product(domains, domains):
+        common = numbers(one) & numbers(other)
+        left = one.low if one.low is not None else other.low
+        assert numbers(one.meet(other)) == (common or {left}), (one, other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "order", "why"),
+    [
+        (Domain(0, 2, "sorted", "a"), Domain(0, 2, "offsets", "b"), "sorted", "a"),
+        (Domain(0, 2, "any", "a"), Domain(0, 2, "offsets", "b"), "offsets", "a"),
+        (Domain(0, 2, "sorted"), Domain(0, 2, "any", "b"), "sorted", "b"),
+    ],
+)
+def test_the_order_and_reason_of_domains_that_meet(one: Domain, other: Domain, order: str, why: str) -> None:
+    assert one.meet(other) == Domain(0, 2, order, why)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "text"), [(0, 6, "0..6"), (3, 3, "3"), (None, 3, "..3"), (-1, None, "-1.."), (0.5, 1, "0.5..1")]
+)
+def test_a_domain_as_text(low: float | None, high: float | None, text: str) -> None:
+    assert str(Domain(low, high)) == text
 
 
 def test_a_long_chain_of_layers_that_move_values() -> None:

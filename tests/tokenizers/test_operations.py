@@ -253,6 +253,17 @@ def test_splits_at_classes_of_characters(pattern: str, attributes: dict[str, str
 
 
 @pytest.mark.parametrize("pattern", CLASSES)
+def test_strings_are_searched_one_by_one_only_if_a_character_is_of_several_classes(
+    pattern: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[bytes] = []
+    original = splitting.searched
+    monkeypatch.setattr(splitting, "searched", lambda word: seen.append(word) or original(word))
+    matched("RegexSplit", *rows([long_text(1)]), text(pattern), outputs=5, behaviour="isolate")
+    assert bool(seen) == (pattern == r"\w+|[a-z]+")
+
+
+@pytest.mark.parametrize("pattern", CLASSES)
 @pytest.mark.parametrize("replacement", ["", " $1 ", "[${1}$1]", "x"])
 @pytest.mark.parametrize("ending", [b"", b"\xff\xe2"])
 def test_characters_of_classes_are_replaced(pattern: str, replacement: str, ending: bytes) -> None:
