@@ -93,7 +93,7 @@ def test_integer_weights_without_elements(shape: tuple[int, int], element_type: 
 
 
 @pytest.mark.parametrize("reduce", ["sum", "prod", "mean", "max", "min", "l1", "l2", "logical_and", "logical_or"])
-@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0), (2, 0, 3), (2, 3)])
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0), (2, 0, 3), (2, 3), (1, 3), (1, 0)])
 @pytest.mark.parametrize("is_static", [True, False])
 def test_reductions_of_data_without_elements(reduce: str, shape: tuple[int, ...], is_static: bool) -> None:
     element_type = np.bool_ if reduce.startswith("logical") else np.float32
@@ -103,8 +103,8 @@ def test_reductions_of_data_without_elements(reduce: str, shape: tuple[int, ...]
         x = opset13.parameter(declared, element_type, name="x")
         model = ovir.Model([getattr(opset13, f"reduce_{reduce}")(x, axes, False)], [x])
         kept = [size for axis, size in enumerate(shape) if axis not in axes]
-        if 0 in shape and 0 not in kept and (reduce in ("max", "min", "mean") or not is_static):
-            continue  # the result has no defined value, or onnxruntime has to find it in a run
+        if 0 in shape and 0 not in kept and not is_static:
+            continue  # onnxruntime refuses to find the result in a run, or finds another one
         assert check_exported(model, [np.ones(shape, element_type)], default_opset()) is None, (axes, declared)
 
 

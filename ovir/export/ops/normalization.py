@@ -219,7 +219,7 @@ def root_mean_square(graph: Graph, a: Tensor, b: Tensor) -> Tensor | None:
         numbers = [_number(value) for value in (one, eps, axes, exponent)]
         if base is not x.value or None in numbers or x.element_type != f32 or x.rank is None:
             continue
-        if numbers[0] == 1 and numbers[3] == 2 and numbers[2] in (-1, x.rank - 1) and x.shape[-1].is_static:
+        if numbers[0] == 1 and numbers[3] == 2 and numbers[2] == x.rank - 1 and x.shape[-1].is_static:
             ones = np.ones(x.shape[-1].length, np.float32)
             return graph.RMSNormalization(x, ones, axis=-1, epsilon=numbers[1])
     return None

@@ -86,9 +86,8 @@ def _axes(graph: Graph, op: ops.ReductionBase, data: Tensor, axes: Tensor) -> Ax
 
 
 def _reduces_nothing(op: ops.ReductionBase, data: Tensor) -> bool:
-    """Return whether the data is known to have no elements, and the result to have some."""
-    result = op.output_shapes[0]
-    return result.is_static and data.shape.is_static and 0 in data.shape.to_tuple() and 0 not in result.to_tuple()
+    """Return whether the data is known to have no elements, and the shape of the result is known."""
+    return op.output_shapes[0].is_static and data.shape.is_static and 0 in data.shape.to_tuple()
 
 
 def _filled(graph: Graph, op: ops.ReductionBase, number: float) -> Tensor:
