@@ -172,3 +172,49 @@ def test_empty_bags_have_the_default_row(default: int, is_constant: bool, weight
     weights = [np.array([2, 3, 4], np.float32)] if weighted else []
     bags = opset3.embedding_bag_offsets_sum(inputs[0], indices, offsets, given, *weights)
     assert check_exported(ovir.Model([bags], inputs), [table, number][: len(inputs)], default_opset()) is None
+
+
+@pytest.mark.parametrize("kind", ["tensor_iterator", "loop"])
+@pytest.mark.parametrize("is_dynamic", [False, True])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize(
+    ("parts", "slicing"),
+    [
+        (6, {}),
+        (6, {"start": -1, "end": 0, "stride": -1}),
+        (4, {"start": 1, "end": 4}),
+        (2, {"start": -3, "end": -2}),
+        (3, {"stride": 2, "part_size": 2}),
+        (3, {"start": -1, "end": 0, "stride": -2, "part_size": 2}),
+    ],
+)
+def test_loops_slice_and_join_alike(
+    kind: str, is_dynamic: bool, axis: int, parts: int, slicing: dict[str, int]
+) -> None:
+    """Each iteration reads a part and a state; parts are joined forwards and backwards, and the last state is kept."""
+    given = {"start": 0, "end": -1, "stride": 1, "part_size": 1, "axis": axis} | slicing
+    back = {"start": -1, "end": 0, "stride": -given["part_size"], "part_size": given["part_size"], "axis": axis}
+    forth = {"start": 0, "end": -1, "stride": given["part_size"], "part_size": given["part_size"], "axis": axis}
+    shape = [2, 3, 2]
+    shape[axis] = 6
+    part = [-1 if is_dynamic else size for size in shape]
+    part[axis] = given["part_size"]
+    x = opset13.parameter([-1] * 3 if is_dynamic else shape, np.float32, name="x")
+    inner, state = opset13.parameter(part, np.float32, name="inner"), opset13.parameter([1], np.float32, name="state")
+    added = opset13.add(state, np.ones(1, np.float32))
+    joined = opset13.multiply(inner, added)
+    if kind == "loop":
+        body = ovir.Model([joined, added, opset13.constant(True)], [inner, state], "body")
+        made = opset13.loop(parts, True)
+        made.set_function(body)
+        made.set_special_body_ports([-1, 2])
+    else:
+        body = ovir.Model([joined, added], [inner, state], "body")
+        made = opset13.tensor_iterator()
+        made.set_body(body)
+    made.set_sliced_input(inner, x, **given)
+    made.set_merged_input(state, np.zeros(1, np.float32), added)
+    outputs = [made.get_concatenated_slices(joined, **way) for way in (forth, back)]
+    model = ovir.Model([*outputs, made.get_iter_value(added, -1)], [x])
+    feeds = [np.arange(np.prod(shape), dtype=np.float32).reshape(shape)]
+    assert check_exported(model, feeds, default_opset()) is None
