@@ -50,7 +50,7 @@ def _exact(graph: Graph, op: ops.ReductionBase, data: Tensor, axes: Axes) -> Ten
     ops.ReduceMax,
     ops.ReduceMin,
     to="{}, without NaN",
-    limits="the result is infinite where all elements are NaN; " + _DYNAMIC_NOTHING,
+    limits="the result is infinite where all elements are NaN, and where an axis of dynamic size has none",
 )
 def extremum(graph: Graph, op: ops.ReduceMax | ops.ReduceMin, data: Tensor, axes: Tensor) -> Tensor:
     """Export as ReduceMax or ReduceMin; NaN is replaced by the infinity that does not count."""
