@@ -86,7 +86,7 @@ def grouped_matmul(graph: Graph, op: GroupedMatMul, a: Tensor, b: Tensor, offset
     return graph.Concat(*products, axis=0)
 
 
-@exports(Einsum, to="Einsum")
+@exports(Einsum, to="Einsum; Pad before it for summed axes that may be empty")
 def einsum(graph: Graph, op: Einsum, *inputs: Tensor) -> Tensor:
     """Export as Einsum, with an explicit output, and with equally many dimensions in each ``...``."""
     subscripts, output = op.subscripts(len(inputs))
