@@ -1,6 +1,8 @@
 """Values and sizes for which exports computed something else than the operations."""
 
 import random
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -162,13 +164,13 @@ def test_sums_of_products_without_elements(
 def test_functions_of_small_and_special_numbers(name: str, element_type: str) -> None:
     if element_type == "f64" and name in ("acos", "asin", "atan"):
         pytest.skip("onnxruntime has no kernel for f64")
+    made_type = ElementType.parse(element_type).to_dtype()
     x = opset13.parameter([-1], element_type, name="x")
-    made = {
+    made: dict[str, Callable[[], Any]] = {
         "elu": lambda: opset13.elu(x, 1.0),
         "gelu": lambda: opset13.gelu(x, "erf"),
         "selu": lambda: opset13.selu(x, np.ones(1, made_type), np.ones(1, made_type)),
     }
-    made_type = ElementType.parse(element_type).to_dtype()
     model = ovir.Model([made.get(name, lambda: getattr(opset13, name)(x))()], [x])
     sizes = np.array([0, 1e-30, 1e-20, 1e-10, 1e-7, 1e-5, 1e-3, 0.1, 0.9, 1, 2, 9, 1e4, np.inf, np.nan])
     numbers = np.concatenate([sizes, -sizes, 1 + sizes, 1 - sizes]).astype(made_type)
