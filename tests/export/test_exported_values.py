@@ -185,3 +185,13 @@ def test_functions_of_small_and_special_numbers(name: str, element_type: str) ->
         close = np.abs(a - b) <= digits * np.maximum(np.abs(a), least)
     wrong = ~((a == b) | (np.isnan(a) & np.isnan(b)) | close)
     assert not wrong.any(), f"{theirs[wrong]} for {ours[wrong]} of {numbers[wrong]}"
+
+
+@pytest.mark.parametrize("shape", [(2, 0), (2, 3), (0, 2)])
+def test_disjunction_of_nothing(shape: tuple[int, int]) -> None:
+    x = opset13.parameter([-1, -1], "boolean", name="x")
+    model = ovir.Model([opset13.reduce_logical_or(x, np.array([1]))], [x])
+    assert check_exported(model, [np.zeros(shape, np.bool_)], default_opset()) is None
+    exported = export_model(model, default_opset())
+    (found,) = OnnxRuntimeSession(exported).run({"x": np.zeros(shape, np.bool_)}, exported.outputs)
+    assert not found.any()
