@@ -9,7 +9,7 @@ import numpy as np
 from ovir.core.element_types import f32, f64, i64
 from ovir.export.exporters import exports
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.ops.unary import erf
+from ovir.export.ops.unary import erf, logarithm_above_one
 from ovir.kernels.precision import integer_range
 from ovir.ops import activation as ops
 
@@ -116,7 +116,7 @@ def soft_plus(graph: Graph, op: ops.SoftPlus | ops.Mish, x: Tensor) -> Tensor:
     if x.element_type == f32:
         return graph.Softplus(x)
     small = graph.Exp(graph.Neg(graph.Abs(x)))
-    return graph.Add(graph.Max(x, 0), graph.Log(graph.Add(small, 1)))
+    return graph.Add(graph.Max(x, 0), logarithm_above_one(graph, small))
 
 
 @exports(ops.SoftSign, to="Softsign; f64: Abs, Add and Div", of_reals=True)

@@ -7,6 +7,7 @@ from functools import partial
 from math import prod
 
 from ovir.core.element_types import f32, i32, i64
+from ovir.core.shapes import PartialShape
 from ovir.export.block_quantized import in_blocks, product
 from ovir.export.exporters import exports
 from ovir.export.loops import LoopStep, loop
@@ -85,7 +86,7 @@ def grouped_matmul(graph: Graph, op: GroupedMatMul, a: Tensor, b: Tensor, offset
     return graph.Concat(*products, axis=0)
 
 
-@exports(Einsum, to="Einsum")
+@exports(Einsum, to="Einsum; Pad before it for summed axes that may be empty")
 def einsum(graph: Graph, op: Einsum, *inputs: Tensor) -> Tensor:
     """Export as Einsum, with an explicit output, and with equally many dimensions in each ``...``."""
     subscripts, output = op.subscripts(len(inputs))
@@ -93,15 +94,42 @@ def einsum(graph: Graph, op: Einsum, *inputs: Tensor) -> Tensor:
         hidden = [graph.rank(x) - len(s) + 1 for x, s in zip(inputs, subscripts, strict=True) if "." in s]
         arguments = zip(inputs, subscripts, strict=True)
         inputs = tuple(_filled_up(graph, x, subscript, max(hidden)) for x, subscript in arguments)
+    if len(inputs) > 1:
+        inputs = _with_elements(graph, inputs, subscripts, output)
     equation = f"{','.join(subscripts)}->{output}".replace(".", "...")
     return graph.Einsum(*inputs, equation=equation)
+
+
+def _with_elements(
+    graph: Graph, inputs: tuple[Tensor, ...], subscripts: Sequence[str], output: str
+) -> tuple[Tensor, ...]:
+    """Return inputs with a zero at the end of each summed axis that may be empty: such an axis ends the process in
+    onnxruntime."""
+    ranks = [graph.rank(x) if "." in s else len(s) for x, s in zip(inputs, subscripts, strict=True)]
+    # As many labels as dimensions: each "..." stands for one dimension or more, or for none.
+    labels = [s.replace(".", "." * (rank - len(s) + 1)) for s, rank in zip(subscripts, ranks, strict=True)]
+    solid = {
+        label
+        for x, given in zip(inputs, labels, strict=True)
+        for axis, label in enumerate(given)
+        if x.rank is not None and not x.shape[axis].contains(0)
+    }
+    kept = {*solid, *output, "."}
+    padded = []
+    for x, given in zip(inputs, labels, strict=True):
+        ends = [int(label not in kept) for label in given]
+        padded.append(graph.Pad(x, [0] * len(ends) + ends) if any(ends) else x)
+    return tuple(padded)
 
 
 def _filled_up(graph: Graph, x: Tensor, subscript: str, hidden: int) -> Tensor:
     """Return an input whose ``...`` has a number of dimensions; those it lacks are added in front, with size 1."""
     start = subscript.find(".")
     missing = 0 if start < 0 else hidden - (graph.rank(x) - len(subscript) + 1)
-    return graph.Unsqueeze(x, list(range(start, start + missing))) if missing else x
+    if not missing:
+        return x
+    wider = graph.Unsqueeze(x, list(range(start, start + missing)))
+    return graph.shaped(wider, x.shape.slice(0, start) + PartialShape([1] * missing) + x.shape.slice(start))
 
 
 @exports(Inverse, to="Loop of elimination steps", limits="the result for a singular matrix is infinite or NaN")

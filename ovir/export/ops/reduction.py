@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ovir.core.element_types import f64, i64, u64
+from ovir.core.element_types import f64, i64, u8, u64
 from ovir.export.exporters import exports
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.kernels.precision import integer_range, lowest_finite
@@ -50,7 +50,7 @@ def _exact(graph: Graph, op: ops.ReductionBase, data: Tensor, axes: Axes) -> Ten
     ops.ReduceMax,
     ops.ReduceMin,
     to="{}, without NaN",
-    limits="the result is infinite where all elements are NaN; " + _DYNAMIC_NOTHING,
+    limits="the result is infinite where all elements are NaN, and where an axis of dynamic size has none",
 )
 def extremum(graph: Graph, op: ops.ReduceMax | ops.ReduceMin, data: Tensor, axes: Tensor) -> Tensor:
     """Export as ReduceMax or ReduceMin; NaN is replaced by the infinity that does not count."""
@@ -71,11 +71,14 @@ def extremum(graph: Graph, op: ops.ReduceMax | ops.ReduceMin, data: Tensor, axes
 
 
 @exports(ops.ReduceLogicalAnd, to="ReduceMin", limits=_DYNAMIC_NOTHING)
-@exports(ops.ReduceLogicalOr, to="ReduceMax", limits=_DYNAMIC_NOTHING)
+@exports(ops.ReduceLogicalOr, to="ReduceMax")
 def logical(graph: Graph, op: ops.ReductionBase, data: Tensor, axes: Tensor) -> Tensor:
     if _reduces_nothing(op, data):
         return _filled(graph, op, isinstance(op, ops.ReduceLogicalAnd))
-    return _reduced(graph, op, data, _axes(graph, op, data, axes))
+    along = _axes(graph, op, data, axes)
+    if data.rank is None or any(dim.contains(0) for dim in data.shape):
+        data = graph.cast(data, u8)  # onnxruntime refuses the maximum of no boolean
+    return graph.cast(_reduced(graph, op, data, along), op.output_types[0])
 
 
 def _axes(graph: Graph, op: ops.ReductionBase, data: Tensor, axes: Tensor) -> Axes:

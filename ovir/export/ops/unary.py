@@ -38,7 +38,8 @@ def _above_least(graph: Graph, data: Tensor) -> Tensor:
 
 @exports(ops.Sign, to="Sign")
 def sign(graph: Graph, op: ops.Sign, data: Tensor) -> Tensor:
-    return graph.Sign(data)
+    """Export as Sign; that of onnxruntime makes 0 of a NaN of 16 bits."""
+    return graph.Sign(graph.cast(data, data.real_type) if data.element_type.is_real else data)
 
 
 @exports(ops.Floor, to="Floor; integers: Identity")
@@ -66,7 +67,7 @@ def _tangent(graph: Graph, x: Tensor) -> Tensor:
 
 
 def _hyperbolic_sine(graph: Graph, x: Tensor) -> Tensor:
-    return graph.Mul(graph.Sub(graph.Exp(x), graph.Exp(graph.Neg(x))), 0.5)
+    return graph.Mul(graph.Tanh(x), _hyperbolic_cosine(graph, x))  # a difference of exponentials loses small numbers
 
 
 def _hyperbolic_cosine(graph: Graph, x: Tensor) -> Tensor:
@@ -76,14 +77,15 @@ def _hyperbolic_cosine(graph: Graph, x: Tensor) -> Tensor:
 def _inverse_hyperbolic_sine(graph: Graph, x: Tensor) -> Tensor:
     size = graph.Abs(x)
     near = graph.Min(size, _FAR)
-    root = graph.Sqrt(graph.Add(graph.Mul(near, near), 1))
-    return graph.Mul(graph.Sign(x), _logarithm(graph, graph.Add(near, root), size))
+    square = graph.Mul(near, near)
+    excess = graph.Div(square, graph.Add(graph.Sqrt(graph.Add(square, 1)), 1))  # the root of 1 + square, minus 1
+    return graph.Mul(graph.Sign(x), _logarithm(graph, graph.Add(near, excess), size))
 
 
 def _inverse_hyperbolic_cosine(graph: Graph, x: Tensor) -> Tensor:
-    near = graph.Min(x, _FAR)
-    root = graph.Mul(graph.Sqrt(graph.Sub(near, 1)), graph.Sqrt(graph.Add(near, 1)))
-    return _logarithm(graph, graph.Add(near, root), x)
+    above = graph.Sub(graph.Min(x, _FAR), 1)
+    root = graph.Mul(graph.Sqrt(above), graph.Sqrt(graph.Add(above, 2)))
+    return _logarithm(graph, graph.Add(above, root), x)
 
 
 _FAR = 2.0**30
@@ -91,12 +93,25 @@ _FAR = 2.0**30
 
 
 def _logarithm(graph: Graph, near: Tensor, x: Tensor) -> Tensor:
-    """Return the logarithm of a sum near 0, and of the factor by which x is larger than ``_FAR``."""
-    return graph.Add(graph.Log(near), graph.Log(graph.Max(graph.Mul(x, 1 / _FAR), 1)))
+    """Return the logarithm of 1 + near, and of the factor by which x is larger than ``_FAR``."""
+    return graph.Add(logarithm_above_one(graph, near), graph.Log(graph.Max(graph.Mul(x, 1 / _FAR), 1)))
 
 
 def _inverse_hyperbolic_tangent(graph: Graph, x: Tensor) -> Tensor:
-    return graph.Mul(graph.Log(graph.Div(graph.Add(x, 1), graph.Add(graph.Neg(x), 1))), 0.5)
+    size = graph.Abs(x)
+    quotient = graph.Div(graph.Mul(size, 2), graph.Sub(1, size))
+    return graph.Mul(graph.Sign(x), graph.Mul(logarithm_above_one(graph, quotient), 0.5))
+
+
+def logarithm_above_one(graph: Graph, x: Tensor) -> Tensor:
+    """Return the logarithm of 1 + x, also of small x, of which the sum keeps few digits.
+
+    Its logarithm is multiplied by the quotient of x and what the sum keeps of it.
+    """
+    total = graph.Add(x, 1)
+    kept = graph.Sub(total, 1)
+    correction = graph.Where(graph.Less(x, 1), graph.Div(x, kept), 1)
+    return graph.Where(graph.Equal(kept, 0), x, graph.Mul(graph.Log(total), correction))
 
 
 # ----- the error function in f64, for which onnxruntime has no kernel
