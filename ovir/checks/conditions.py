@@ -252,9 +252,9 @@ def _by_kind(layer: Layer, inputs: Sequence[Fact], counters: Mapping[int, _Count
     if kind in _LOGICAL:
         return replace(_decided(kind, inputs), varies=varies)
     if kind in _SIGNED:
-        x = inputs[0]
-        return replace(nothing, low=0.0 if x.low >= 0 else -inf, high=0.0 if x.high <= 0 else inf)
-    if kind in _ARITHMETIC and len(inputs) == 2:
+        return replace(_summed(layer, inputs[0]), varies=varies)
+    is_square_of_integers = kind == "SquaredDifference" and not layer.inputs[0].element_type.is_real  # it may wrap
+    if kind in _ARITHMETIC and len(inputs) == 2 and not is_square_of_integers:
         return replace(_computed(kind, *inputs), varies=varies)
     if kind == "Select" and len(inputs) == 3:
         return replace(_chosen(*inputs), varies=varies)
@@ -277,11 +277,25 @@ def _by_kind(layer: Layer, inputs: Sequence[Fact], counters: Mapping[int, _Count
 
 
 _SIGNED = ("ReduceSum", "ReduceMean", "CumSum", "AvgPool")
-"""Operations whose results have no other sign than all their inputs."""
+"""Operations that add up their inputs."""
 _RESHAPING = ("Reshape", "Squeeze", "Unsqueeze", "Identity", "Broadcast", "Tile")
 """Operations that keep facts about the only element of a tensor."""
 _FILLING = ("Pad", "OneHot", "EmbeddingBagOffsetsSum", "Interpolate", "ReverseSequence", "GatherTree")
 """Operations that may add other elements than those that they move."""
+
+
+def _summed(layer: Layer, x: Fact) -> Fact:
+    """Return the results of a sum, a mean or running sums of numbers in an interval."""
+    if layer.type == "ReduceMean":
+        return Fact(x.low, x.high)
+    if layer.type == "AvgPool":  # the padding may count
+        return Fact(min(x.low, 0.0), max(x.high, 0.0))
+    most, each = (port.type.shape.size().upper for port in (layer.inputs[0], layer.outputs[0]))
+    if most is None or not each:
+        return Fact(0.0 if x.low >= 0 else -inf, 0.0 if x.high <= 0 else inf)
+    if layer.type == "ReduceSum":
+        return Fact(_or(x.low * (most // each), -inf), _or(x.high * (most // each), inf))
+    return Fact(_or(min(x.low * most, x.low), -inf), _or(max(x.high * most, x.high), inf))
 
 
 def _at_ends(layer: Layer, x: Fact) -> Fact:
@@ -328,6 +342,13 @@ def _computed(kind: str, a: Fact, b: Fact) -> Fact:
         elif kind == "Multiply":
             corners = [_or(x * y, 0.0) for x in (a.low, a.high) for y in (b.low, b.high)]
             found = Fact(max(min(corners), 0.0) if is_same else min(corners), max(corners))
+        elif kind == "SquaredDifference":
+            ends = [_or(a.low - b.high, -inf), _or(a.high - b.low, inf)]
+            least = 0.0 if ends[0] <= 0 <= ends[1] else min(map(abs, ends))
+            found = Fact(least * least, max(map(abs, ends)) ** 2)
+        elif kind == "Divide":
+            corners = [_or(x / y, 0.0) for x in (a.low, a.high) for y in (b.low, b.high)] if b.low > 0 else [-inf, inf]
+            found = Fact(min(corners), max(corners))
         elif kind == "Maximum":
             found = Fact(max(a.low, b.low), max(a.high, b.high))
         elif kind == "Minimum":
@@ -354,7 +375,10 @@ def _moved(a: Fact, b: Fact, sign: int) -> tuple[int, float] | None:
     return None
 
 
-_ARITHMETIC = ("Add", "Subtract", "Multiply", "Maximum", "Minimum", "FloorMod", "Mod", "Power")
+_ARITHMETIC = (
+    *("Add", "Subtract", "Multiply", "Divide", "Maximum", "Minimum"),
+    *("FloorMod", "Mod", "Power", "SquaredDifference"),
+)
 
 # --------------------------------------------------------------------------- conditions
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from ovir.checks.conditions import Ending, Fact, ending, fact_of_layer, is_followed
 from ovir.core.arrays import Array, join_strings
-from ovir.core.element_types import boolean, string, u8
+from ovir.core.element_types import ElementType, boolean, plain_numbers, string, u8, value_range
 from ovir.core.encoding import longest_string
 from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
@@ -52,6 +52,8 @@ class Owner(IntEnum):
     CALLER = 2
     LOOP = 3
     """A loop of the file, whose iterations were too many to follow."""
+    LARGE = 4
+    """Large numbers of the file, in a computation that no interval follows."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,13 @@ class Owned:
     @property
     def is_open(self) -> bool:
         """Return whether nothing bounds the elements from above."""
-        return self.fact.high >= _OPEN
+        return self.fact.high >= _UNBOUNDED
+
+    @property
+    def is_large(self) -> bool:
+        """Return whether the elements may be large, by numbers of the file that do not stand for an open end."""
+        ends = (self.fact.low, self.fact.high)
+        return any(_LARGE <= end < _LARGEST and not means_open(int(end)) for end in ends)
 
     @property
     def varies(self) -> bool:
@@ -72,8 +80,10 @@ class Owned:
         return self.fact.low < self.fact.high
 
 
-_OPEN = 2.0**62
+_UNBOUNDED = 2.0**62
 """A bound from which on an integer of 64 bits counts as unbounded."""
+_LARGE, _LARGEST = 2.0**16, 1e37
+"""Numbers between these are large for a size; greater ones stand for infinity, as in masks."""
 _MOST_INFERRED = 5_000
 """The layers that are inferred once more for iterations of loops."""
 _MOST_TIME = 1e9
@@ -187,7 +197,9 @@ class OwningEngine(Engine):
                 for item in op.wiring[name].outputs
                 if item.external == index
             ]
-            self._fed[port] = max((self.owner(result) for result in results if result is not None), default=Owner.FILE)
+            self._fed[port] = max(
+                (self._decider(result) for result in results if result is not None), default=Owner.FILE
+            )
         return outputs
 
     def _iterated(
@@ -222,7 +234,7 @@ class OwningEngine(Engine):
             for port, edge in carried:
                 following[edge.parameter] = results[edge.result]
                 if (source := sources[edge.result]) is not None:
-                    self._fed[port] = max(self._fed[port], self.owner(source))
+                    self._fed[port] = max(self._fed[port], self._decider(source))
             if all(_is_same(*pair) for pair in zip(given, following, strict=True)):
                 break
             given = following
@@ -250,7 +262,7 @@ class OwningEngine(Engine):
 
     def owner(self, port: Port) -> Owner:
         """Return who decides the elements of an output, whatever their bounds are."""
-        return self._followed(port, self._owners, self._sources, self._owner_of)
+        return self._cached_walk(port, self._owners, self._sources, self._owner_of)
 
     def _sources(self, port: Port) -> list[Port]:
         layer, op = port.layer, port.layer.operator
@@ -269,10 +281,16 @@ class OwningEngine(Engine):
 
     def owned(self, port: Port) -> Owned:
         """Return the facts about the elements of an output, and who decides them."""
-        return self._followed(port, self._owned, self._facts_needed, self._owned_of)
+        return self._cached_walk(port, self._owned, self._facts_needed, self._owned_of)
+
+    def _decider(self, port: Port) -> Owner:
+        """Return who decides the elements of an output; if nothing bounds them, who is to blame."""
+        owned = self.owned(port)
+        return max(self.owner(port), owned.owner) if owned.is_open else self.owner(port)
 
     def _facts_needed(self, port: Port) -> list[Port]:
-        return self._sources(port) if is_followed(port.layer) else []
+        op = port.layer.operator
+        return [] if op is None or max(map(abs, op.within)) < inf else self._sources(port)
 
     def _owned_of(self, port: Port, sources: Sequence[Port]) -> Owned:
         layer, op, tensor = port.layer, port.layer.operator, port.type
@@ -281,23 +299,27 @@ class OwningEngine(Engine):
         value = tensor.value if is_small(tensor.shape) else None
         if value is not None and value.size and (value.constant is None or value.constant.dtype.kind in "biuf"):
             low, high = max(low, float(value.lower.min())), min(high, float(value.upper.max()))
+        is_short = isinstance(op, Const) or is_small(tensor.shape)
         if value is not None and value.constant is not None:
             owner = Owner.FILE
-        elif owner is Owner.FILE and (array := self.computed(port)) is not None:
-            if array.size and array.dtype.kind in "biuf":
-                low, high = float(array.min()), float(array.max())
-        elif op is not None and is_followed(layer):
-            owned = [self._owned[source] for source in sources]
-            fact = fact_of_layer(layer, [item.fact for item in owned], {})
-            if op.converts and fact == Fact():  # numbers that wrap around are not what a caller chooses
-                fact = owned[0].fact
-            low, high = max(low, fact.low), min(high, fact.high)
-            if owned:  # a fixed number decides nothing, whoever computes it
-                owner = max((item.owner for item in owned if item.varies), default=Owner.FILE)
-                owner = owner if op.pure else max(owner, Owner.RUN)
+        elif owner is Owner.FILE and is_short and (array := self.computed(port)) is not None:
+            low, high = _ends(array, low, high)
+        elif op is not None and (owned := [self._owned[source] for source in sources]):
+            fact = fact_of_layer(layer, [item.fact for item in owned], {}) if is_followed(layer) else Fact()
+            if op.converts and fact == Fact() and owned[0].is_open:
+                fact = owned[0].fact  # numbers that wrap around are not what a caller chooses
+            varying = [item.owner for item in owned if item.varies]  # a fixed number decides nothing
+            owner = max(varying, default=Owner.FILE if is_followed(layer) else owner)
+            owner = owner if op.pure else max(owner, Owner.RUN)
+            if not (wraps := _wraps(tensor.element_type, fact)):
+                low, high = max(low, fact.low), min(high, fact.high)
+            if wraps or (high >= _UNBOUNDED and any(item.is_large for item in owned)):
+                owner = Owner.LARGE
+        elif op is not None and max(map(abs, op.within)) < inf:
+            low, high = max(low, op.within[0]), min(high, op.within[1])
         return Owned(Fact(low, high), owner)
 
-    def _followed(
+    def _cached_walk(
         self,
         port: Port,
         known: dict[Port, T],
@@ -321,12 +343,12 @@ class OwningEngine(Engine):
 
     def computed(self, port: Port) -> Array | None:
         """Return the elements of an output that the file alone decides, if they can be computed in a short time."""
-        return self._followed(port, self._arrays, self._sources_alone, self._array_of)
+        return self._cached_walk(port, self._arrays, self._sources_of_file, self._array_of)
 
-    def _sources_alone(self, port: Port) -> list[Port]:
-        return self._sources(port) if self._is_alone(port) else []
+    def _sources_of_file(self, port: Port) -> list[Port]:
+        return self._sources(port) if self._is_of_file(port) else []
 
-    def _is_alone(self, port: Port) -> bool:
+    def _is_of_file(self, port: Port) -> bool:
         """Return whether a kernel computes an output from constants."""
         op = port.layer.operator
         if op is None or not op.pure or op.wiring or op.shape_inputs or not port.layer.inputs:
@@ -337,7 +359,7 @@ class OwningEngine(Engine):
         layer, op = port.layer, port.layer.operator
         if isinstance(op, Const) or (is_small(port.type.shape) and port.type.constant is not None):
             return port.type.constant
-        if op is None or not self._is_alone(port):
+        if op is None or not self._is_of_file(port):
             return None
         inputs = []
         for source in sources:
@@ -373,20 +395,20 @@ class OwningEngine(Engine):
         text = op.stored() if isinstance(op, Const) else None
         if text is not None:
             return tensor.shape.least_size * _STRING + text.size
-        return greatest(tensor.shape).least_size * (_STRING + self.longest(port))
+        return counted_sizes(tensor.shape).least_size * (_STRING + self.longest(port))
 
     def _bytes_made(self, layer: Layer, outputs: Sequence[TensorType]) -> int:
         """Return the bytes of outputs that a kernel is about to compute, at most; ``work`` limits new strings."""
         lengths = [self.longest(port.source) for port in layer.inputs if port.source and port.element_type == string]
         string_bytes = _STRING + max(lengths, default=0)
         return sum(
-            greatest(tensor.shape).least_size * string_bytes if tensor.element_type == string else size_of(tensor)
+            counted_sizes(tensor.shape).least_size * string_bytes if tensor.element_type == string else size_of(tensor)
             for tensor in outputs
         )
 
     def longest(self, port: Port) -> int:
         """Return the bytes of the longest string of an output, at most; strings of inputs count as empty."""
-        return self._followed(port, self._lengths, self._strings_read, self._length_of)
+        return self._cached_walk(port, self._lengths, self._strings_read, self._length_of)
 
     def _strings_read(self, port: Port) -> list[Port]:
         layer = self._around.get(port, port.layer)
@@ -430,7 +452,25 @@ _OWNERS = {
     Owner.FILE: "the file",
     Owner.RUN: "a random number",
     Owner.LOOP: "a loop of the file, of more iterations than can be followed,",
+    Owner.LARGE: "a computation with large numbers of the file, which no interval follows,",
 }
+
+
+def _wraps(element_type: ElementType, fact: Fact) -> bool:
+    """Return whether integers of a type cannot hold a bound."""
+    if not element_type.is_integral:
+        return False
+    least, most = value_range(element_type)
+    return most < fact.high < inf or -inf < fact.low < least
+
+
+def _ends(array: Array, low: float, high: float) -> tuple[float, float]:
+    """Return the least and the greatest of real numbers; the given bounds in place of NaN, and for anything else."""
+    if not array.size or array.dtype.kind in "OSTU":
+        return low, high
+    numbers = plain_numbers(array)
+    least, most = float(numbers.min()), float(numbers.max())
+    return (least if least == least else low), (most if most == most else high)
 
 
 def _is_bounded(*shapes: PartialShape) -> bool:
@@ -449,25 +489,25 @@ def means_open(bound: int) -> bool:
     return bound >= 1 << 62 or any(abs(bound - (1 << bits)) <= 1 for bits in (31, 32))
 
 
-def greatest(shape: PartialShape, *, is_declared: bool = False) -> PartialShape:
+def counted_sizes(shape: PartialShape, *, is_declared: bool = False) -> PartialShape:
     """Return the upper bounds of the sizes, in place of open ones 1 or their lower bounds; an unknown rank stays so.
 
     A size that is ``is_declared`` for an input is open as well if its bound is too large for a tensor.
     """
     if (dims := shape.dims if shape.rank is not None else None) is None:
         return shape
-    limit = _OPEN_SIZE if is_declared else inf
+    limit = _NO_SIZE if is_declared else inf
     sizes = [max(dim.lower, 1) if dim.upper is None or dim.upper >= limit else dim.upper for dim in dims]
     return PartialShape([Dimension(size, size) for size in sizes])
 
 
-_OPEN_SIZE = 1 << 30
+_NO_SIZE = 1 << 30
 """A declared bound from which on a size counts as open: exporters write the largest integer, of 32 or 64 bits."""
 
 
 def size_of(tensor: TensorType) -> int:
     """Return the bytes of a tensor of numbers; sizes that are not known count as their upper bounds."""
-    shape = tensor.shape if tensor.shape.is_static else greatest(tensor.shape)
+    shape = tensor.shape if tensor.shape.is_static else counted_sizes(tensor.shape)
     return -(-shape.least_size * max(tensor.element_type.bits, 1) // 8)
 
 
@@ -501,11 +541,11 @@ def _within(tensor: TensorType, fact: Fact) -> TensorType:
     """Return a small tensor with the elements in an interval; any other one as it is."""
     if not is_small(tensor.shape) or not tensor.shape.is_static or tensor.element_type == string:
         return tensor
-    least, greatest = limits(tensor.element_type)
+    least, most = limits(tensor.element_type)
     value = tensor.value
     if value is not None and value.constant is not None:
         return tensor
-    if (fact.low <= least and fact.high >= greatest) or fact.low > fact.high:
+    if (fact.low <= least and fact.high >= most) or fact.low > fact.high:
         return tensor
     dtype, shape = bounds_dtype(tensor.element_type), tensor.shape.to_tuple()
     lower, upper = np.full(shape, fact.low, dtype), np.full(shape, fact.high, dtype)

@@ -15,7 +15,7 @@ import numpy as np
 
 from ovir.checks.conditions import Ending, ending
 from ovir.checks.options import CheckOptions
-from ovir.checks.owners import OwningEngine, greatest
+from ovir.checks.owners import OwningEngine, counted_sizes
 from ovir.core.arrays import Array
 from ovir.core.element_types import boolean, string, u3, u6
 from ovir.core.shapes import PartialShape
@@ -90,14 +90,14 @@ class Context(Document[Model]):
         """Infer the model for the sizes that a caller may choose: of each size of an input or a variable that is not
         known, the upper bound, or where it is open, 1 or the lower bound. Large tensors are due to the file then."""
         shapes: dict[Any, PartialShape] = {
-            index: greatest(port.layer.operator.shape, is_declared=True)
+            index: counted_sizes(port.layer.operator.shape, is_declared=True)
             for index, port in enumerate(self.model.inputs)
             if isinstance(port.layer.operator, Parameter) and port.layer.operator.shape.is_dynamic
         }
         chosen: dict[Layer, Operator] = {**reshaped_parameters(self.model, shapes)}
         for layer in self.model.layers:
             if isinstance(op := layer.operator, ReadValueBase) and layer.outputs and layer.outputs[0].shape.rank:
-                held = greatest(layer.outputs[0].shape, is_declared=True).to_tuple()
+                held = counted_sizes(layer.outputs[0].shape, is_declared=True).to_tuple()
                 chosen[layer] = op.at_state(held, layer.outputs[0].type, has_initial=bool(layer.inputs))
         for layer, operator in chosen.items():
             layer.operator = operator

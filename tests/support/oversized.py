@@ -181,6 +181,30 @@ COMPUTED_OF_INPUT: dict[str, Callable[[ovir.Layer], ovir.Layer]] = {
     "an_exponential": lambda x: integer(ops.exp(ops.multiply(ops.add(ops.tanh(x), np.float32(2)), np.float32(30)))),
     "a_scaled_byte": lambda x: ops.multiply(integer(ops.convert(x, "u8")), np.int64([1 << 34])),
     "a_scaled_boolean": lambda x: ops.multiply(integer(ops.convert(x, "boolean")), np.int64([HUGE])),
+    "a_quotient": lambda x: integer(ops.divide(ops.clamp(x, 1e12, 2e12), np.float32(1.5))),
+    "a_sum_of_clamped_numbers": lambda x: total(ops.clamp(ops.broadcast(x, [4]), 1e12, 2e12)),
+    "a_mean_of_clamped_numbers": lambda x: integer(ops.reduce_mean(ops.clamp(x, 1e12, 2e12), [0], keep_dims=True)),
+    "a_product_of_clamped_numbers": lambda x: integer(ops.reduce_prod(ops.clamp(x, 1e12, 2e12), [0], keep_dims=True)),
+    "a_matrix_product_of_clamped_numbers": lambda x: ops.reshape(
+        integer(ops.matmul(ops.clamp(ops.reshape(x, [1, 1], False), 1e12, 2e12), [[ONE]], False, False)), [1], False
+    ),
+    "a_squared_difference": lambda x: integer(ops.squared_difference(ops.sigmoid(x), np.float32(1e6))),
+    "a_quantized_number": lambda x: integer(
+        ops.fake_quantize(x, np.float32(0), ONE, np.float32(1e12), np.float32(2e12), 256)
+    ),
+    "a_value_of_one_hot": lambda x: ops.reduce_max(
+        ops.one_hot(integer(x), np.int64(4), np.int64(HUGE), np.int64(HUGE), -1), [1], keep_dims=False
+    ),
+    "bits_that_are_set": lambda x: ops.bitwise_or(integer(ops.sigmoid(x)), np.int64([HUGE])),
+    "a_scaled_sum_of_shares": lambda x: integer(
+        ops.multiply(ops.reduce_sum(ops.softmax(ops.broadcast(x, [8]), 0), [0], keep_dims=True), np.float32(1e12))
+    ),
+    "a_product_that_wraps_around": lambda x: ops.convert(
+        ops.multiply(ops.clamp(ops.convert(x, "i32"), 70_000, 70_001), np.int32([70_000])), "i64"
+    ),
+    "a_conversion_that_wraps_around": lambda x: ops.convert(
+        ops.convert(ops.clamp(integer(x), 5e9, 5.1e9), "i32"), "i64"
+    ),
     "a_number_that_a_loop_doubles_beside_an_input": lambda x: loop(
         50, lambda n, y: [ops.add(n, n), ops.add(y, y)], ops.constant(np.int64([1])), x
     ).outputs[0],
@@ -260,6 +284,9 @@ GROWN: dict[str, Callable[[], ovir.Model]] = {
     ),
     "as many iterations as a random number": lambda: of_input(
         lambda x: loop(scalar(uniform(np.int64(10**12))), lambda v: [ops.add(v, v)], x).outputs[0]
+    ),
+    "as many iterations as a quotient": lambda: of_input(
+        lambda x: loop(scalar(COMPUTED_OF_INPUT["a_quotient"](x)), lambda v: [ops.add(v, v)], x).outputs[0]
     ),
     "an inner trip count that doubles": lambda: of_input(inner_trips(lambda n: ops.add(n, n), 50)),
     "an inner trip count that grows": lambda: of_input(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ovir.analysis.random_inputs import arranged
-from ovir.checks.owners import greatest
+from ovir.checks.owners import counted_sizes
 from ovir.checks.rule import Context, Found, rule
 from ovir.core.arrays import Array
 from ovir.core.element_types import string
@@ -34,8 +34,8 @@ def refused_constants(context: Context) -> Iterator[Found]:
     for layer, op in context.usable:
         if not (constants := _restricted(context, layer, op)):
             continue
-        outputs = [TensorType(port.element_type, greatest(port.type.shape)) for port in layer.outputs]
-        inputs = [TensorType(port.element_type, greatest(port.type.shape)) for port in layer.inputs]
+        outputs = [TensorType(port.element_type, counted_sizes(port.type.shape)) for port in layer.outputs]
+        inputs = [TensorType(port.element_type, counted_sizes(port.type.shape)) for port in layer.inputs]
         if not all(tensor.shape.is_static and tensor.shape.rank is not None for tensor in (*inputs, *outputs)):
             continue
         time += (work := op.work(inputs, outputs))

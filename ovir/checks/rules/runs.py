@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import isfinite
 
 from ovir.checks.conditions import MOST_ITERATIONS
-from ovir.checks.owners import greatest
+from ovir.checks.owners import counted_sizes
 from ovir.checks.rule import Context, Found, rule
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import LONG_LOOP, Code, Severity
@@ -65,7 +65,7 @@ def _limit_text(context: Context, times: int = 1) -> str:
 
 def _greatest(tensor: TensorType) -> TensorType:
     shape = tensor.shape
-    return tensor if shape.is_static else TensorType(tensor.element_type, greatest(shape))
+    return tensor if shape.is_static else TensorType(tensor.element_type, counted_sizes(shape))
 
 
 _LARGE = 1 << 32
