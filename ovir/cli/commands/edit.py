@@ -478,7 +478,8 @@ def run(arguments: argparse.Namespace) -> int:
 def _opened(arguments: argparse.Namespace) -> tuple[Model, dict[Layer, PartialShape]]:
     """Return the model, and the shapes that its inputs have in the file where the first edits give them others.
 
-    If the file does not fit its own shapes, it is inferred in those that the first edits give.
+    If the file does not fit its own shapes, it is inferred in those that the first edits give, and errors are about
+    these.
     """
     texts = [text for option, text in takewhile(lambda edit: edit[0] == "--shape", arguments.edits)]
     own: dict[Layer, PartialShape] = {}
@@ -491,13 +492,10 @@ def _opened(arguments: argparse.Namespace) -> tuple[Model, dict[Layer, PartialSh
     read = partial(read_model_or_topology, arguments.model, arguments.weights, no_weights=arguments.no_weights)
     try:
         return read(), own
-    except ModelError as error:
+    except ModelError:
         if not texts:
             raise
-        try:
-            return read(shapes=shapes), own
-        except ModelError:
-            raise error from None
+    return read(shapes=shapes), own
 
 
 def _ir_version(edits: Sequence[tuple[str, str]]) -> int:
