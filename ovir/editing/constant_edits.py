@@ -8,9 +8,9 @@ from typing import NoReturn
 from numpy.typing import ArrayLike
 
 from ovir.building.creation import constant_attributes, new_constant
-from ovir.building.values import as_array_like
+from ovir.building.values import as_array, as_array_like, is_plain
 from ovir.core.arrays import Array
-from ovir.core.element_types import boolean
+from ovir.core.element_types import boolean, string
 from ovir.diagnostics.diagnostic import in_place_of
 from ovir.diagnostics.wording import plural
 from ovir.editing.keys import LayerKey, find_layer, refuse
@@ -23,6 +23,9 @@ from ovir.graph.names import take_name
 from ovir.ops.infrastructure import Const
 from ovir.runtime.inputs import fitted
 from ovir.runtime.planning import known_tensors
+
+_UNFIT = ValueError, TypeError, OverflowError
+"""What the conversion of an argument raises for values that the element type lacks."""
 
 
 def set_constant(model: LayerGraph, layer: LayerKey, array: ArrayLike) -> Layer:
@@ -41,8 +44,18 @@ def set_constant(model: LayerGraph, layer: LayerKey, array: ArrayLike) -> Layer:
 def _constant_of(layer: Layer, value: ArrayLike) -> Const:
     try:
         return Const.of(*as_array_like(value, layer.outputs[0].element_type if layer.outputs else None))
-    except (ValueError, TypeError, OverflowError) as error:
-        refuse(f"the constant cannot be set: {error}", layer, "an array of NumPy sets another element type")
+    except _UNFIT as error:
+        hint = "an array of NumPy sets another element type" if is_plain(value) and _has_type(value) else None
+        refuse(f"the constant cannot be set: {error}", layer, hint)
+
+
+def _has_type(value: ArrayLike) -> bool:
+    """Return whether there is an element type for the values."""
+    try:
+        as_array(value)
+    except _UNFIT:
+        return False
+    return True
 
 
 def fix_input(model: LayerGraph, key: str | int | Port, value: ArrayLike, verify: bool) -> ProvenEdit:
@@ -51,6 +64,11 @@ def fix_input(model: LayerGraph, key: str | int | Port, value: ArrayLike, verify
     if model.holder is not None:
         refuse("an input of a body cannot be fixed: the layer around it feeds it", port.layer)
     name, kind = port.any_name, port.element_type
+    if not kind.is_dynamic and kind != string and (is_plain(value) or isinstance(value, float)):
+        try:
+            value = as_array(value, kind)[0]
+        except _UNFIT as error:
+            refuse(f"input '{name}' cannot be fixed: {error}", port.layer)
     array = fitted(f"input '{name}'", value, port.type, port.layer)
     with proven(model, verify) as edit:
         edit.relation["given"] = {name: array}

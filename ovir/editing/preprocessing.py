@@ -3,7 +3,7 @@ them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from ovir.building.creation import create_layer
 from ovir.core.arrays import Array
-from ovir.core.element_types import ElementType, converted_values, not_a_value, value_range
+from ovir.core.element_types import ElementType, converted_values, f32, not_a_value, value_range
 from ovir.core.shapes import UNKNOWN, Dimension, PartialShape, as_shape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.diagnostic import in_place_of
@@ -81,6 +81,7 @@ class _Steps:
         if (wanted.mean is not None or wanted.scale is not None) and not self._target.element_type.is_real:
             self._refuse(f"the model takes {self._target.element_type} here, so that nothing can be normalized")
         self._element_type = self._given_type()
+        self._computed_in = self._type_of_steps()
 
     # ----- what the input becomes
 
@@ -111,6 +112,15 @@ class _Steps:
             raise InputError.usage(f"invalid element type for input '{self._port.any_name}': {error}") from None
         return found
 
+    def _type_of_steps(self) -> ElementType:
+        """Return the type in which the new layers compute: the one that the model takes, or f32 if that is wider and
+        the other lacks values of the fed type, such as 65535 in f16."""
+        target, wanted = self._target.element_type, self._wanted
+        computes = any(step is not None for step in (wanted.mean, wanted.scale, wanted.resize))
+        if not computes or not target.is_real or target.bits >= f32.bits or _holds_all(target, self._element_type):
+            return target
+        return f32
+
     def _size(self) -> tuple[Dimension, Dimension]:
         try:
             height, width = as_shape(self._wanted.size).dims if self._wanted.size is not None else (UNKNOWN, UNKNOWN)
@@ -132,8 +142,8 @@ class _Steps:
     def _operations(self) -> Iterator[tuple[str, str, str, list[Array], dict[str, Any]]]:
         """Yield for each step its name, its operation with the opset, the other inputs, and the attributes."""
         wanted, target = self._wanted, self._target
-        if self._element_type != target.element_type:
-            yield "convert", "Convert", "opset1", [], {"destination_type": target.element_type}
+        if self._element_type != self._computed_in:
+            yield "convert", "Convert", "opset1", [], {"destination_type": self._computed_in}
         if self._layout != self._own_layout:
             order = [self._layout.index(letter) for letter in self._own_layout]
             yield "transpose", "Transpose", "opset1", [np.array(order)], {}
@@ -150,10 +160,12 @@ class _Steps:
             yield "reverse_channels", "Gather", "opset8", [np.array(order), np.array(axis)], {}
         steps = ("mean", "Subtract", wanted.mean), ("scale", "Divide", wanted.scale)
         factors = {step: self._factors(given, step) for step, _, given in steps if given is not None}
-        self._require_finite(factors.get("mean", np.zeros(())), factors.get("scale", np.ones(())))
+        self._require_finite(factors)
         for step, kind, _ in steps:
             if step in factors:
                 yield step, kind, "opset1", [factors[step]], {}
+        if self._computed_in != target.element_type:
+            yield "convert_result", "Convert", "opset1", [], {"destination_type": target.element_type}
 
     def _factors(self, given: Factors, name: str) -> Array:
         """Return one number, or one for each channel, as an array that broadcasts with the input."""
@@ -177,10 +189,10 @@ class _Steps:
         return held.reshape(shape)
 
     def _held(self, numbers: Array, name: str) -> Array:
-        """Return numbers in the type that the model takes, in which the layers compute; refuse those that become
-        infinite, and divisors so small that the type lacks digits or makes 0 of them."""
-        kind = self._target.element_type
-        hint = f"the model takes {kind} here, in which the new layers compute: normalize the values before a run"
+        """Return numbers in the type in which the layers compute; refuse those that become infinite, and divisors so
+        small that the type lacks digits or makes 0 of them."""
+        kind = self._computed_in
+        hint = f"the new layers compute in {kind} here: normalize the values before a run"
         held, lost = converted_values(numbers, kind)
         if lost.any():
             self._refuse(f"{name}: {not_a_value(numbers[lost].flat[0], kind)}", hint)
@@ -190,17 +202,31 @@ class _Steps:
             self._refuse(f"scale: {number} is too small a divisor for {kind}, whose digits end at {least:.3g}", hint)
         return held
 
-    def _require_finite(self, mean: Array, scale: Array) -> None:
-        """Refuse numbers with which the least or greatest value of images of 8 bits becomes infinite."""
-        given, kind = self._element_type, self._target.element_type
-        if not given.is_integral or given.bits > 8:
+    def _require_finite(self, factors: Mapping[str, Array]) -> None:
+        """Refuse numbers with which the least or greatest value of images becomes infinite.
+
+        Types of up to 16 bits are images with all of their values. Wider ones may hold anything, but mean and scale
+        normalize images of at least 16 bits.
+        """
+        given, target = self._element_type, self._target.element_type
+        if not given.is_integral or not target.is_real or (given.bits > 16 and not factors):
             return
-        for value in value_range(given):
-            results = (value - mean.astype(np.float64)) / scale.astype(np.float64)
-            _, lost = converted_values(results, kind)
-            if lost.any():
-                wrong = not_a_value(f"{results[lost].flat[0]:g}", kind)
-                self._refuse(f"with this mean and scale, {value} becomes a number that is too large: {wrong}")
+        mean, scale = (
+            factors.get(step, np.float64(one)).astype(np.float64) for step, one in (("mean", 0), ("scale", 1))
+        )
+        least, greatest = value_range(given)
+        for value in max(least, -(1 << 15)), min(greatest, (1 << 16) - 1):
+            difference = np.asarray(value - mean)
+            for results, kind in (difference, self._computed_in), (np.asarray(difference / scale), target):
+                _, lost = converted_values(results, kind)
+                if lost.any():
+                    self._refuse_too_large(value, not_a_value(f"{results[lost].flat[0]:g}", kind), bool(factors))
+
+    def _refuse_too_large(self, value: float, wrong: str, is_normalized: bool) -> NoReturn:
+        if is_normalized:
+            self._refuse(f"with this mean and scale, {value} becomes a number that is too large: {wrong}")
+        hint = f"give a scale, such as {value}, or a type with smaller values"
+        self._refuse(f"{self._element_type} has numbers that are too large: {wrong}", hint)
 
     # ----- layouts
 
@@ -242,6 +268,21 @@ class _Steps:
 
     def _refuse(self, message: str, hint: str | None = None) -> NoReturn:
         refuse(f"input '{self._port.any_name}' cannot be preprocessed: {message}", self._port.layer, hint)
+
+
+def _holds_all(real: ElementType, other: ElementType) -> bool:
+    """Return whether a floating-point type has all values of another type."""
+    limits: Any = ml_dtypes.finfo(real.to_dtype())  # type: ignore[no-untyped-call]
+    if other.is_integral:
+        return bool(max(map(abs, value_range(other))) <= min(float(limits.max), 2.0 ** (limits.nmant + 1)))
+    if not other.is_real:
+        return True
+    others: Any = ml_dtypes.finfo(other.to_dtype())  # type: ignore[no-untyped-call]
+    return bool(
+        others.nmant <= limits.nmant
+        and float(others.max) <= float(limits.max)
+        and float(others.smallest_subnormal) >= float(limits.smallest_subnormal)
+    )
 
 
 def _is_list(*factors: Factors | None) -> bool:

@@ -217,3 +217,14 @@ def test_strings(text: str | list[str]) -> None:
     model.set_constant("text", text)
     assert str(model.outputs[1].element_type) == "string"
     assert run(model)[1].tolist() == text
+
+
+@pytest.mark.parametrize("value", [np.complex64(1), np.array([1j]), np.array([None]), None, [[1], [1, 2]], 1j])
+def test_values_without_an_element_type_get_no_hint_at_one(value: Any) -> None:
+    x = ops.parameter([1], "i32", name="x")
+    model = ovir.Model([ops.add(x, ops.constant([1], "i32", name="c"))], [x])
+    with pytest.raises(ovir.InputError, match="the constant cannot be set: ") as caught:
+        model.set_constant("c", value)
+    assert "hint" not in str(caught.value)
+    with pytest.raises(ovir.InputError, match="hint: an array of NumPy sets another element type"):
+        model.set_constant("c", 1.5)

@@ -85,6 +85,51 @@ def test_numbers_that_the_type_of_the_model_lacks(kind: str, arguments: dict[str
         detector(kind).preprocess(element_type="u8", **arguments)
 
 
+@pytest.mark.parametrize(
+    ("given", "target", "arguments", "value", "expected"),
+    [
+        ("u16", "f16", {"scale": 65535}, 65535, 1),
+        ("u16", "f16", {"mean": 32768}, 32769, 1),  # f16 has 32768 and 32800, but no number between them
+        ("u16", "bf16", {"mean": 65535}, 65534, -1),
+        ("u16", "f16", {"resize": "nearest", "scale": 65535}, 65535, 1),
+        ("i16", "f16", {"mean": -32768, "scale": 65535}, 32767, 1),
+        ("i32", "f16", {"scale": 255}, 255, 1),
+        ("u32", "f16", {"scale": 1e6}, 10**6, 1),
+        ("f32", "f16", {"scale": 1e5}, 1e5, 1),
+        ("f16", "bf16", {"mean": 1024}, 1025, 1),
+    ],
+)
+def test_values_that_the_type_of_the_model_lacks_are_normalized_in_f32(
+    tmp_path: Path, given: str, target: str, arguments: dict[str, Any], value: float, expected: float
+) -> None:
+    x = ops.parameter([1, 3, 2, 2], target, name="image")
+    model = ovir.Model([ops.abs(x) if expected < 0 else ops.relu(x)], [x])
+    model.preprocess(element_type=given, **arguments)
+    ovir.save_model(model, tmp_path / "model.xml")
+    again = ovir.read_model(tmp_path / "model.xml")
+    pixels = np.full((1, 3, 2, 2), value, again.inputs[0].element_type.to_dtype())
+    found = ovir.compile_model(again)([pixels])[0]
+    assert str(again.outputs[0].element_type) == target
+    np.testing.assert_array_equal(found.astype(np.float32), np.full((1, 3, 2, 2), abs(expected), np.float32))
+
+
+@pytest.mark.parametrize(
+    ("given", "arguments", "message"),
+    [
+        ("u16", {"scale": 0.001}, "65535 becomes a number that is too large: 6.5535e+07 is not a value of f16"),
+        ("u16", {"mean": 0}, "65535 becomes a number that is too large: 65535 is not a value of f16"),
+        ("i16", {"scale": 0.25}, "-32768 becomes a number that is too large: -131072 is not a value of f16"),
+        ("i32", {"mean": 1}, "65535 becomes a number that is too large: 65534 is not a value of f16"),
+        ("u8", {"mean": -65504, "scale": 100}, "255 becomes a number that is too large: 65759 is not a value of f16"),
+        ("u16", {}, "u16 has numbers that are too large: 65535 is not a value of f16"),
+        ("u16", {"resize": "linear"}, "u16 has numbers that are too large: 65535 is not a value of f16"),
+    ],
+)
+def test_images_whose_values_become_infinite_are_refused(given: str, arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ovir.InputError, match=re.escape(message)):
+        detector("f16").preprocess(element_type=given, **arguments)
+
+
 def test_small_numbers_of_a_wide_type_are_divisors() -> None:
     model = detector("f32")
     model.preprocess(scale=1e-8, mean=1e-9)

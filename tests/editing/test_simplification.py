@@ -290,6 +290,24 @@ def test_inputs_that_cannot_be_fixed(key: str, value: Any, message: str) -> None
     assert len(model.inputs) == 1
 
 
+@pytest.mark.parametrize("kind", ["u64", "i32", "u4", "boolean", "nf4"])
+@pytest.mark.parametrize(
+    "value", [-0.0, 1.0, True, np.float64(1), 1.5, float("nan"), -(2**70), 1j, "text", None, [[1], []]]
+)
+def test_an_input_takes_the_numbers_that_a_constant_of_its_type_takes(kind: str, value: Any) -> None:
+    x = ops.parameter([], kind, name="x")
+    model = ovir.Model([ops.shape_of(x), ops.unsqueeze(x, 0)], [x])
+    try:
+        expected = ops.constant(value, kind)
+    except ovir.InputError:
+        with pytest.raises(ovir.InputError, match="input 'x' cannot be fixed: "):
+            model.fix_input("x", value)
+    else:
+        (constant,) = model.fix_input("x", value).layers
+        assert constant.outputs[0].type == expected.outputs[0].type
+        assert constant.operator.data == expected.operator.data
+
+
 def test_set_constant_names_fix_input() -> None:
     with pytest.raises(ovir.InputError, match="is an input of the model") as error:
         around(lambda t: t).set_constant("x", np.zeros((2, 3, 4), np.float32))

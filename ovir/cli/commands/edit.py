@@ -479,7 +479,8 @@ def run(arguments: argparse.Namespace) -> int:
 def _opened(arguments: argparse.Namespace) -> tuple[Model, dict[Layer, PartialShape]]:
     """Return the model, and the shapes that its inputs have in the file where the first edits give them others.
 
-    If the file does not fit its own shapes, it is inferred in those that the first edits give.
+    If the file does not fit its own shapes, it is inferred in those that the first edits give, and errors are about
+    these.
     """
     texts = [text for option, text in takewhile(lambda edit: edit[0] == "--shape", arguments.edits)]
     own: dict[Layer, PartialShape] = {}
@@ -492,15 +493,12 @@ def _opened(arguments: argparse.Namespace) -> tuple[Model, dict[Layer, PartialSh
     read = partial(read_model_or_topology, arguments.model, arguments.weights, no_weights=arguments.no_weights)
     try:
         return read(), own
-    except ModelError as error:
+    except ModelError:
         if not texts:
             if any(option == "--batch" for option, _ in arguments.edits):
                 raise ModelError(*(replace(d, hint=d.hint or _OWN_SHAPES) for d in error.diagnostics)) from None
             raise
-        try:
-            return read(shapes=shapes), own
-        except ModelError:
-            raise error from None
+    return read(shapes=shapes), own
 
 
 _OWN_SHAPES = "--batch starts from shapes that fit the model: give them before it, with --shape"
