@@ -493,7 +493,7 @@ def _opened(arguments: argparse.Namespace) -> tuple[Model, dict[Layer, PartialSh
     read = partial(read_model_or_topology, arguments.model, arguments.weights, no_weights=arguments.no_weights)
     try:
         return read(), own
-    except ModelError:
+    except ModelError as error:
         if not texts:
             if any(option == "--batch" for option, _ in arguments.edits):
                 raise ModelError(*(replace(d, hint=d.hint or _OWN_SHAPES) for d in error.diagnostics)) from None
