@@ -86,9 +86,19 @@ class Context(Document[Model]):
                     found.append((port, count))
         return found
 
+    @cached_property
+    def shapes_before_choice(self) -> dict[Layer, list[PartialShape]]:
+        """Return the shapes that the inputs of layers have by the file, for operations that restrict values."""
+        return {
+            layer: [port.type.shape for port in layer.inputs]
+            for layer in self.layers
+            if layer.operator is not None and layer.operator.domains
+        }
+
     def choose_sizes(self) -> None:
         """Infer the model for the sizes that a caller may choose: of each size of an input or a variable that is not
         known, the upper bound, or where it is open, 1 or the lower bound. Large tensors are due to the file then."""
+        assert self.shapes_before_choice is not None  # they are read now
         shapes: dict[Any, PartialShape] = {
             index: counted_sizes(port.layer.operator.shape, is_declared=True)
             for index, port in enumerate(self.model.inputs)

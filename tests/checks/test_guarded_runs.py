@@ -43,7 +43,7 @@ def test_outputs_are_shown_and_saved(folder: Path, tmp_path: Path, capfd: pytest
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("large", ["--memory", "100"], "out of memory: its output f32[67108864] takes 268.4 MB"),
+        ("large", ["--memory", "100"], "error[OVIR001] the run takes more than 100.0 MB of memory"),
         ("long", ["--timeout", "2"], "error[OVIR001] the run takes more than 2 s"),
         ("small", ["--output", "no/such/folder/out.npz"], "no/such/folder"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -77,6 +78,80 @@ def test_constants_that_a_kernel_refuses_are_reported(index: int, kind: str, ops
 
 NEVER_REFUSED = {"EmbeddingSegmentsSum", "OneHot"}
 """Operations of which the kernel accepts all values: those that name no row of the output have no effect."""
+
+
+def built(build: Callable[..., ovir.Layer], *inputs: ovir.Layer) -> ovir.Model:
+    return ovir.Model([build(*inputs)], list(inputs))
+
+
+def parents(value: int) -> list[list[list[int]]]:
+    return [[[0, 0]], [[0, 0]], [[0, 0]], [[value, value]]]
+
+
+OPEN: dict[str, tuple[Callable[[], ovir.Model], bool]] = {
+    "lengths of an axis that the caller chooses": (
+        lambda: built(lambda x: ops.reverse_sequence(x, np.int32([5, 9]), 0, 1), ops.parameter([2, -1], "f32")),
+        False,
+    ),
+    "negative lengths": (
+        lambda: built(lambda x: ops.reverse_sequence(x, np.int32([5, -9]), 0, 1), ops.parameter([2, -1], "f32")),
+        True,
+    ),
+    "lengths beyond the largest axis": (
+        lambda: built(lambda x: ops.reverse_sequence(x, np.int32([5, 9]), 0, 1), ops.parameter([2, (1, 8)], "f32")),
+        True,
+    ),
+    "lengths of a batch that the caller chooses": (
+        lambda: built(lambda x: ops.reverse_sequence(x, np.int32([5, 9]), 0, 1), ops.parameter([-1, 5], "f32")),
+        True,
+    ),
+    "lengths of strings": (
+        lambda: built(lambda x: ops.reverse_sequence(x, np.int32([5, 9]), 0, 1), ops.parameter([2, 5], "string")),
+        True,
+    ),
+    "lengths of large data": (
+        lambda: built(
+            lambda x: ops.reverse_sequence(x, np.int32([5, 9]), 0, 1), ops.parameter([2, 8, 30_000_000], "f32")
+        ),
+        True,
+    ),
+    "offsets of as many indices as the caller gives": (
+        lambda: built(
+            lambda x: ops.embedding_bag_offsets_sum(np.ones((5, 2), np.float32), x, np.int64([0, 3])),
+            ops.parameter([-1], "i64"),
+        ),
+        False,
+    ),
+    "decreasing offsets": (
+        lambda: built(
+            lambda x: ops.embedding_bag_offsets_sum(np.ones((5, 2), np.float32), x, np.int64([0, 3, 2])),
+            ops.parameter([-1], "i64"),
+        ),
+        True,
+    ),
+    "parents after as many steps as the caller says": (
+        lambda: built(
+            lambda x, steps: ops.gather_tree(x, np.int32(parents(9)), steps, np.int32(0)),
+            ops.parameter([4, 1, 2], "i32"),
+            ops.parameter([1], "i32"),
+        ),
+        True,
+    ),
+    "labels of as many as the caller says": (
+        lambda: built(
+            lambda x, count: ops.ctc_loss(x, np.int32([5]), np.int32([[0, 1, 99, 0, 0]]), count, np.int32(3)),
+            ops.parameter([1, 5, 4], "f32"),
+            ops.parameter([1], "i32"),
+        ),
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_the_caller_chooses_sizes_and_lengths(name: str, tmp_path: Path) -> None:
+    build, is_refused = OPEN[name]
+    assert codes_of(build(), tmp_path) == ({"OVIR018"} if is_refused else set())
 
 
 @pytest.mark.parametrize("kind", ["Divide", "Mod", "FloorMod"])

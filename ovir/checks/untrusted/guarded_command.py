@@ -23,20 +23,20 @@ def run_guarded(
 ) -> tuple[int, str] | Diagnostic:
     """Run a command of ovir, such as ``["run", "model.xml"]``, on the model at a path.
 
-    Return its exit status and its messages, or the reason why its process was ended. The process has the standard
-    streams of this one, unless it ``is_quiet``. Its time and memory are limited; the size of each file that it writes
-    is limited to that of the memory.
+    Return its exit status and its messages, or the reason why its process was ended or had too little memory. The
+    process has the standard output of this one, unless it ``is_quiet``. Its time and memory are limited, and the size
+    of each file that it writes is limited to that of the memory.
     """
     seconds = budget.seconds_for(weights_beside(path) if weights is None else weights)
     limits = {"seconds": seconds, "memory": budget.memory, "file": budget.memory}
     arguments = [sys.executable, "-P", "-c", _PROGRAM, ROOT, json.dumps(limits), *command]
-    streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE} if is_quiet else {}
+    output = subprocess.DEVNULL if is_quiet else None
     sys.stdout.flush()
     with uninterrupted():
-        process = ChildProcess(arguments, stdin=subprocess.DEVNULL, **streams)
+        process = ChildProcess(arguments, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.PIPE)
     try:
         with process.killed_after(seconds) as expired:
-            _, messages = process.communicate()
+            _, errors = process.communicate()
     finally:
         process.end()
     status = process.returncode
@@ -46,7 +46,10 @@ def run_guarded(
         memory = size_text(budget.memory)
         message = f"the process of the run ended with {ending_of(status)}, perhaps for lack of memory: it had {memory}"
     else:
-        return status, (messages or b"").decode(errors="replace")
+        messages = errors.decode(errors="replace")
+        if f"[{OUT_OF_MEMORY.id}]" not in messages and "out of memory" not in messages:
+            return status, messages
+        message = f"the run takes more than {size_text(budget.memory)} of memory"
     return diagnose(OVER_BUDGET, message, Place(path))
 
 
@@ -58,9 +61,7 @@ def trial_run(path: str, weights: str | None, budget: Budget) -> Iterator[Diagno
         yield found
         return
     status, messages = found
-    if f"[{OUT_OF_MEMORY.id}]" in messages or "out of memory" in messages:
-        yield diagnose(OVER_BUDGET, f"the run takes more than {size_text(budget.memory)} of memory", Place(path))
-    elif status:
+    if status:
         reasons = [line for line in messages.splitlines() if "error[" in line] or [f"it ends with status {status}"]
         message = f"a run on random inputs fails: {shortened(reasons[0], 300)}"
         yield diagnose(OVER_BUDGET, message, Place(path), severity=Severity.WARNING)

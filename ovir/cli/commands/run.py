@@ -401,7 +401,9 @@ def _run_guarded(arguments: argparse.Namespace, budget: Budget) -> int:
     if isinstance(found, Diagnostic):
         print_diagnostics([found])
         return WRONG
-    status, _ = found
+    status, messages = found
+    if messages:
+        print_message(messages.rstrip("\n"))
     return status
 
 
