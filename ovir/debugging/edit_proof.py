@@ -113,6 +113,8 @@ def prove_edit(
                 sets = _sets(before, after, count, seed, given or {}, least_sizes=samples is None)
             else:
                 sized, calls = _items(before, after, batch)
+                if not calls:
+                    return EditProof(reason="the original model takes 0 items, so that its calls have no results")
                 first, side = after, (items := ItemCalls(before, after, batch, calls, keeps_state=keeps_state))
                 sets = _sets(sized, None, count, seed, given or {})
             session = Session(first, side, Criterion(), None, keeps_state=keeps_state or in_a_row)
@@ -305,7 +307,7 @@ def _items(before: Model, after: Model, batch: Mapping[int, int]) -> tuple[Model
     sized.reshape({i: port.shape.with_dim(batch[i], items) for i, port in enumerate(after.inputs) if i in batch})
     own = before.inputs[before.input_index(after.inputs[index].any_name)].shape[axis]
     each = own.lower if own.is_static else 1
-    starts = range(0, items, each)
+    starts = range(0, items, each) if each else ()
     return sized, [{i: [(start + k) % items for k in range(each)] for i in batch} for start in starts]
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ovir import opset8 as ops
 from ovir.building.creation import create_layer, new_constant
 from ovir.core.shapes import MAX_SIZE, UNKNOWN, PartialShape
 from ovir.diagnostics.codes import CHANGED_RESULTS
@@ -263,7 +264,7 @@ class Fitting(ComparingEngine):
         op, port = layer.operator, layer.outputs[0]
         if layer.inputs or not isinstance(op, ReadValue6) or not port.shape.is_static:
             return layer
-        zeros = np.zeros(port.shape.to_tuple(), port.element_type.to_dtype())
+        zeros = ops.constant(np.zeros(port.shape.to_tuple(), port.element_type.to_dtype()), port.element_type)
         with in_place_of(layer.place):
             new = create_layer("ReadValue", [zeros], dict(layer.attributes), version="opset6")
         replace(self._model, layer, new)

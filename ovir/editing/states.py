@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ovir import opset8 as ops
 from ovir.building.creation import create_layer, new_operation, new_parameter, new_result
-from ovir.core.element_types import string
+from ovir.core.element_types import nf4, string
 from ovir.diagnostics.diagnostic import in_place_of
 from ovir.diagnostics.wording import plural
 from ovir.editing.constant_edits import remove_unread
@@ -24,6 +25,7 @@ from ovir.editing.transaction import editing
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
 from ovir.graph.names import take_name
+from ovir.ops.convert import NF4
 from ovir.ops.state import AssignBase, ReadValueBase
 
 NEXT = "/next"
@@ -245,5 +247,7 @@ def _zeros(past: Port, others: Sequence[Port]) -> Layer:
             shape = create_layer("ShapeOf", [batch], version="opset3")
             sizes[0] = create_layer("Gather", [shape, np.array([0]), np.array(0)], version="opset8")
     target = create_layer("Concat", sizes, {"axis": 0}, version="opset1") if sizes else np.zeros(0, np.int64)
-    zero = np.zeros((), past.element_type.to_dtype())
+    kind = past.element_type
+    code = NF4.tolist().index(0) if kind == nf4 else np.zeros((), kind.to_dtype())
+    zero = ops.constant(code, kind)
     return create_layer("Broadcast", [zero, target], version="opset3")

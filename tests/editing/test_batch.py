@@ -161,3 +161,24 @@ def test_a_layer_that_cuts_a_large_batch_is_found_though_few_items_pass() -> Non
         model.set_batch(1000)
     assert everything(model) == before
     assert model.set_batch(90).verdict.startswith("proven")
+
+
+@pytest.mark.parametrize("number", [3, -1])
+def test_a_model_of_no_items_gets_some(number: int) -> None:
+    x = ops.parameter([0, 3], "f32", name="x")
+    model = ovir.Model([ops.relu(x)], [x])
+    assert model.set_batch(number).verdict == (
+        "not proven: the original model takes 0 items, so that its calls have no results"
+    )
+    assert results(model, [np.ones((3, 3), np.float32)])[0].shape == (3, 3)
+
+
+@pytest.mark.parametrize("kind", ["u1", "u3", "u6", "nf4", "i4", "boolean", "bf16"])
+def test_states_of_every_type_follow_the_batch(kind: str) -> None:
+    x = ops.parameter([1, 2], kind, name="x")
+    state = ops.read_value("v", kind, ovir.PartialShape([1, 2]))
+    model = ovir.Model([ops.concat([state, x], 1)], [ops.assign(x, "v")], [x])
+    model.set_batch(2)
+    ones = np.ones((2, 2), x.element_type.to_dtype())
+    request = ovir.compile_model(model).create_infer_request()
+    assert [request.infer([ones])[0].astype(int).tolist() for _ in range(2)] == [[[0, 0, 1, 1]] * 2, [[1] * 4] * 2]

@@ -130,6 +130,30 @@ def test_images_whose_values_become_infinite_are_refused(given: str, arguments: 
         detector("f16").preprocess(element_type=given, **arguments)
 
 
+def narrow(element_type: str) -> ovir.Model:
+    x = ops.parameter([1, 3], element_type, name="image")
+    return ovir.Model([ops.unsqueeze(x, 0)], [x])
+
+
+@pytest.mark.parametrize(
+    ("target", "arguments", "message"),
+    [
+        ("nf4", {"mean": 1}, "the model takes nf4 here, so that nothing can be normalized"),
+        ("f32", {"element_type": "string"}, "the model takes f32 here, to which string cannot be converted"),
+        ("string", {"element_type": "u8"}, "the model takes string here, to which u8 cannot be converted"),
+    ],
+)
+def test_types_without_numbers(target: str, arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ovir.InputError, match=message):
+        narrow(target).preprocess(**arguments)
+
+
+def test_bytes_become_codes_of_nf4() -> None:
+    model = narrow("nf4")
+    model.preprocess(element_type="u8")
+    assert ovir.compile_model(model)([np.uint8([[0, 1, 255]])])[0].tolist() == [[[7, 15, 15]]]
+
+
 def test_small_numbers_of_a_wide_type_are_divisors() -> None:
     model = detector("f32")
     model.preprocess(scale=1e-8, mean=1e-9)

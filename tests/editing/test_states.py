@@ -239,3 +239,19 @@ def test_a_note_says_what_the_cpu_device_may_not_compile(batch: int, count: int)
     edit = model.inputs_to_states({"past": model.outputs[0].any_name})
     assert edit.verdict.startswith("proven")
     assert ["CPU device may not compile" in note for note in edit.notes] == [True] * count
+
+
+@pytest.mark.parametrize("kind", ["u1", "u3", "u6", "nf4", "i4", "boolean", "bf16", "f8e4m3"])
+@pytest.mark.parametrize("shape", [[], [0], [2], [-1]])
+def test_inputs_of_every_type_become_states_that_begin_with_zeros(kind: str, shape: list[int], tmp_path: Path) -> None:
+    past, new = (ops.parameter(shape, kind, name=name) for name in ("past", "new"))
+    seen, present = ops.unsqueeze(past, 0, name="seen"), ops.select(ops.constant(True), new, past, name="present")
+    model = ovir.Model([present, seen], [past, new])
+    assert model.inputs_to_states({"past": "present"}).verdict.startswith("proven")
+    ovir.save_model(model, tmp_path / "model.xml")
+    request = ovir.compile_model(tmp_path / "model.xml").create_infer_request()
+    ones = np.ones([2 if size < 0 else size for size in shape], past.element_type.to_dtype())
+    zero = 7 if kind == "nf4" else 0  # the code of 0
+    first, second = request.infer([ones])[0].copy(), request.infer([ones])[0]
+    assert (first.astype(int) == zero).all()
+    assert (second.astype(int) == 1).all()
