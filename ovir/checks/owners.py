@@ -45,7 +45,11 @@ T = TypeVar("T")
 
 
 class Owner(IntEnum):
-    """What decides a value or a size. Of several owners, the greatest one counts."""
+    """What decides a value or a size.
+
+    Of several owners, the greatest one counts: a size in which the caller takes part is the caller's, unless nothing
+    bounds it because of the file.
+    """
 
     FILE = 0
     RUN = 1
