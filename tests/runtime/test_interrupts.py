@@ -58,14 +58,6 @@ class Interrupts:
         return see
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _events_of_instructions() -> None:
-    """Python 3.12 sends them only after a frame has asked for them in an earlier trace."""
-    for _ in range(2):
-        with Interrupts(of_files=(__file__,)):
-            same([], [])
-
-
 def sums(shape: list[int], size: int) -> ovir.Model:
     """A model with two variables: a sum of all inputs, and a number of them that is always the first's count."""
     x = ops.parameter(shape, "f32", name="x")
