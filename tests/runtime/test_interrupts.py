@@ -14,6 +14,10 @@ import pytest
 import ovir
 from ovir import opset13 as ops
 
+pytestmark = pytest.mark.skipif(
+    sys.version_info >= (3, 12), reason="the traces of Python 3.12 and 3.13 leave out instructions"
+)
+
 CHECKED = {"CALL", "CALL_FUNCTION_EX", "CALL_KW", "RESUME", "JUMP_BACKWARD"}
 """The instructions after which the interpreter looks for signals."""
 EVERY_PLACE = ("compiled.py", "state.py", "executor.py", "executor_cache.py", "unbound_calls.py", "step_binder.py")
