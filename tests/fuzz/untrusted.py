@@ -28,7 +28,7 @@ from tests.support import mutants
 from tests.support.hostile import composed
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "xml"
-BUDGET = Budget(seconds=10.0, memory=1 << 29)
+BUDGET = Budget(seconds=10.0)
 Source = Callable[[int], tuple[str, bytes, bytes]]
 """Makes the name, the topology and the weights of the file of a number."""
 
