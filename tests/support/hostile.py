@@ -124,11 +124,15 @@ def trick(code: str, *variations: str) -> Callable[[Callable[[Package, str], Pac
 def composed(number: int) -> tuple[str, bytes, bytes]:
     """Return the names of two tricks that a number chooses, and the files of the honest package after both.
 
-    One in two tricks is a run that takes too much.
+    One in two tricks is a run that takes too much; long strings are left out, which the check itself holds in memory.
     """
     plays: list[dict[str, Trick]] = [
         {name: play for name, (_, play) in TRICKS.items()},
-        {name: lambda package, build=build: package.with_model(build()) for name, build in OVERSIZED.items()},
+        {
+            name: lambda package, build=build: package.with_model(build())
+            for name, build in OVERSIZED.items()
+            if "string" not in name
+        },
     ]
     rng = random.Random(number)
     package, names = HONEST, []
