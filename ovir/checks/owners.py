@@ -446,9 +446,7 @@ class OwningEngine(Engine):
             return None
         if any(not port.type.shape.is_static for port in layer.inputs) or deciding:
             return None
-        owner = max(
-            (self.owner(source) for port in layer.outputs for source in self._sources(port)), default=Owner.FILE
-        )
+        owner = max(map(self.owner, self._sources(layer.outputs[0])), default=Owner.FILE)
         return f"{_OWNERS[owner]} decides it" if owner is not Owner.CALLER else None
 
 
@@ -498,10 +496,10 @@ def counted_sizes(shape: PartialShape, *, is_declared: bool = False) -> PartialS
 
     A size that is ``is_declared`` for an input is open as well if its bound is too large for a tensor.
     """
-    if (dims := shape.dims if shape.rank is not None else None) is None:
+    if shape.rank is None or shape.is_static:
         return shape
     limit = _NO_SIZE if is_declared else inf
-    sizes = [max(dim.lower, 1) if dim.upper is None or dim.upper >= limit else dim.upper for dim in dims]
+    sizes = [max(dim.lower, 1) if dim.upper is None or dim.upper >= limit else dim.upper for dim in shape]
     return PartialShape([Dimension(size, size) for size in sizes])
 
 
@@ -511,8 +509,7 @@ _NO_SIZE = 1 << 30
 
 def size_of(tensor: TensorType) -> int:
     """Return the bytes of a tensor of numbers; sizes that are not known count as their upper bounds."""
-    shape = tensor.shape if tensor.shape.is_static else counted_sizes(tensor.shape)
-    return -(-shape.least_size * max(tensor.element_type.bits, 1) // 8)
+    return -(-counted_sizes(tensor.shape).least_size * max(tensor.element_type.bits, 1) // 8)
 
 
 def _made_strings(body: LayerGraph) -> Iterator[Port]:

@@ -98,7 +98,7 @@ class Context(Document[Model]):
     def choose_sizes(self) -> None:
         """Infer the model for the sizes that a caller may choose: of each size of an input or a variable that is not
         known, the upper bound, or where it is open, 1 or the lower bound. Large tensors are due to the file then."""
-        assert self.shapes_before_choice is not None  # they are read now
+        self.shapes_before_choice  # noqa: B018  (reads them before the sizes change)
         shapes: dict[Any, PartialShape] = {
             index: counted_sizes(port.layer.operator.shape, is_declared=True)
             for index, port in enumerate(self.model.inputs)

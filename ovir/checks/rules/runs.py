@@ -63,9 +63,9 @@ def _limit_text(context: Context, times: int = 1) -> str:
     return f"{size_text(limit)}, {why}"
 
 
-def _greatest(tensor: TensorType) -> TensorType:
-    shape = tensor.shape
-    return tensor if shape.is_static else TensorType(tensor.element_type, counted_sizes(shape))
+def _counted(tensor: TensorType) -> TensorType:
+    """Return the tensor at its counted sizes; a static one keeps its known value, which ``work`` may read."""
+    return tensor if tensor.shape.is_static else TensorType(tensor.element_type, counted_sizes(tensor.shape))
 
 
 _LARGE = 1 << 32
@@ -134,7 +134,7 @@ def _estimated(layer: Layer, estimate: Callable[[Operator], Estimate]) -> float 
     is_inferred = all(port.inferred is not None for port in layer.outputs)
     if layer.operator is None or not layer.outputs or not is_inferred or layer.bodies:
         return None
-    types = [[_greatest(port.type) for port in ports] for ports in (layer.inputs, layer.outputs)]
+    types = [[_counted(port.type) for port in ports] for ports in (layer.inputs, layer.outputs)]
     try:
         estimated = estimate(layer.operator)(*types)
     except OperatorError:  # the upper bounds do not fit together

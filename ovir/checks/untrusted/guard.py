@@ -60,7 +60,7 @@ class Guard:
             self.close()
         if found is not None and end is not None and end["status"] == 0:
             return Verdict(found, end.get("seconds", 0.0), end.get("memory", 0))
-        if expired.is_set() or (end is not None and end["status"] == -_SIGXCPU):
+        if expired.is_set() or (end is not None and end["status"] == -SIGXCPU):
             message = f"the check takes more than {seconds:.3g} s"
         elif end is not None and end["status"] == 0:
             message = "the answer of the process cannot be read, perhaps because an extension writes to its output"
@@ -135,7 +135,7 @@ def _restored(fields: dict[str, Any]) -> Diagnostic:
     return Diagnostic(**{**fields, "severity": Severity(fields["severity"])})
 
 
-_SIGXCPU = int(getattr(signal, "SIGXCPU", 0))
+SIGXCPU = int(getattr(signal, "SIGXCPU", 0))
 _LONGEST = 1 << 24
 """Bytes of an answer; the child writes less."""
 _START = 60.0

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 
 from ovir.checks.untrusted.budget import Budget
-from ovir.checks.untrusted.guard import ROOT
+from ovir.checks.untrusted.guard import ROOT, SIGXCPU
 from ovir.checks.untrusted.paths import weights_beside
 from ovir.diagnostics.codes import OUT_OF_MEMORY, OVER_BUDGET, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
@@ -40,7 +39,7 @@ def run_guarded(
     finally:
         process.end()
     status = process.returncode
-    if expired.is_set() or status == -_SIGXCPU:
+    if expired.is_set() or status == -SIGXCPU:
         message = f"the run takes more than {seconds:.3g} s"
     elif status < 0:
         memory = size_text(budget.memory)
@@ -67,13 +66,13 @@ def trial_run(path: str, weights: str | None, budget: Budget) -> Iterator[Diagno
         yield diagnose(OVER_BUDGET, message, Place(path), severity=Severity.WARNING)
 
 
-_SIGXCPU = int(getattr(signal, "SIGXCPU", 0))
 _PROGRAM = """
 import json, os, sys
 sys.path.append(sys.argv[1])
 import ovir.cli.commands.run, ovir.runtime.executor
 from ovir.checks.untrusted.child import limit
-limit(json.loads(sys.argv[2]))
+if hasattr(os, "fork"):  # other systems have no such limits
+    limit(json.loads(sys.argv[2]))
 from ovir.cli.main import main
 status = main(sys.argv[3:])
 sys.stdout.flush()

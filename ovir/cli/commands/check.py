@@ -121,12 +121,14 @@ _PATIENCE = 1.0
 """Seconds after which other processes join in; starting them takes about as long."""
 
 
-def _check_untrusted(names: Sequence[str], arguments: argparse.Namespace, options: CheckOptions) -> Generator[Checked]:
+def _check_untrusted(
+    names: Sequence[str], arguments: argparse.Namespace, options: CheckOptions, budget: Budget
+) -> Generator[Checked]:
     """Yield the diagnostics of each file in order, and the time that its check took."""
     from ovir.checks.untrusted.gate import check_each  # trusted files do not need it
 
     processes = arguments.workers or os.cpu_count() or 1
-    for verdict in check_each(names, arguments.weights, options, budget_of(arguments) or Budget(), processes):
+    for verdict in check_each(names, arguments.weights, options, budget, processes):
         yield verdict.diagnostics, {"inference": 0.0, "process": verdict.seconds}
 
 
@@ -291,6 +293,7 @@ def _add_choices(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     settings = _settings(arguments)
+    budget = budget_of(arguments)
     _refuse_contradictions(arguments)
     verdict = Verdict(arguments, settings)
     failing = list(Severity)[: list(Severity).index(settings.fail_on) + 1]
@@ -315,8 +318,8 @@ def run(arguments: argparse.Namespace) -> int:
     with (
         _workers(arguments) as workers,
         closing(
-            _check_untrusted(names, arguments, options)
-            if arguments.untrusted
+            _check_untrusted(names, arguments, options, budget)
+            if budget is not None
             else check_each(names, arguments.weights, options, workers)
         ) as results,
     ):
@@ -446,7 +449,6 @@ def _check_options(arguments: argparse.Namespace, settings: Settings) -> CheckOp
 
 
 def _refuse_contradictions(arguments: argparse.Namespace) -> None:
-    budget_of(arguments)
     for option in ("dask", "node_data", "html"):
         if arguments.untrusted and getattr(arguments, option) is not None:
             raise_usage_error(f"--{option.replace('_', '-')} and --untrusted exclude each other")

@@ -22,7 +22,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ovir.analysis.tensor_stats import as_numbers, likely_classes, stats
-from ovir.checks.untrusted.budget import Budget
 from ovir.cli.options.arguments import (
     OutputFile,
     add_model,
@@ -68,6 +67,7 @@ from ovir.system.progress import stage
 
 if TYPE_CHECKING:
     from ovir.analysis.profile import Profile, RunTimes, Timing
+    from ovir.checks.untrusted.budget import Budget
     from ovir.debugging.watch import Watch, WatchedConstant, WatchedInput, WatchEvent
 
 IN_FULL = 1024

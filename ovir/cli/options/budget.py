@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from functools import partial
 
 from ovir.checks.untrusted.budget import Budget
-from ovir.cli.options.arguments import options_of, raise_usage_error
+from ovir.cli.options.arguments import AddOption, add_option, options_of, raise_usage_error
 
 
 def add_budget(parser: argparse.ArgumentParser, meaning: str) -> None:
     """Add ``--untrusted``, which means ``meaning``, and its limits."""
-    option = options_of(parser, "checks")
+    _add(options_of(parser, "checks"), meaning)
+
+
+def _add(option: AddOption, meaning: str) -> None:
     option("--untrusted", meaning)
     option(
         "--timeout SECONDS",
@@ -27,7 +31,7 @@ def budget_of(arguments: argparse.Namespace) -> Budget | None:
         memory = Budget.memory if arguments.memory is None else arguments.memory * 10**6
         return Budget(arguments.timeout, memory, run=getattr(arguments, "with_run", False))
     for option, name in (("timeout", "timeout"), ("memory", "memory"), ("run", "with_run")):
-        if getattr(arguments, name, None):
+        if (value := getattr(arguments, name, None)) is not None and value is not False:
             raise_usage_error(f"--{option} belongs to --untrusted")
     return None
 
@@ -35,7 +39,5 @@ def budget_of(arguments: argparse.Namespace) -> Budget | None:
 def without_budget(command_line: Sequence[str]) -> list[str]:
     """Return the arguments of a command line, from the command on, without the options of ``add_budget``."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--untrusted", action="store_true")
-    parser.add_argument("--timeout")
-    parser.add_argument("--memory")
+    _add(partial(add_option, parser), "")
     return parser.parse_known_args(command_line[1:])[1]
