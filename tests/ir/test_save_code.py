@@ -1,30 +1,17 @@
 """The files that ``ovir.to_python`` writes: both or none, and what the code says of version 10."""
 
 import errno
-import os
 import runpy
 import zipfile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from support.builder import Net
+from support.saved import content, model_of
 
 import ovir
 from ovir import opset13 as ops
-
-
-def model_of(value: float, size: int = 100, name: str = "c") -> ovir.Model:
-    net = Net()
-    x = net.parameter("x", size)
-    data = np.arange(size, dtype=np.float32) + np.float32(value)
-    net.result(net.op("Add", x, net.const(data, name=name), name="y"))
-    return net.model()
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(errno.ENOSPC, "No space left on device")])
@@ -34,7 +21,7 @@ def test_a_failure_while_writing_changes_nothing(
 ) -> None:
     target = tmp_path / "b.py"
     if not is_new:
-        ovir.to_python(model_of(1), target)
+        ovir.to_python(model_of(1, 100), target)
     before = content(tmp_path)
 
     def fail(self: Any, *arguments: Any) -> Any:
@@ -42,7 +29,7 @@ def test_a_failure_while_writing_changes_nothing(
 
     monkeypatch.setattr(zipfile.ZipFile, "_write_end_record", fail)
     with pytest.raises(ovir.WriteError if isinstance(error, OSError) else KeyboardInterrupt) as caught:
-        ovir.to_python(model_of(2), target)
+        ovir.to_python(model_of(2, 100), target)
     assert content(tmp_path) == before
     if isinstance(caught.value, ovir.WriteError):
         assert str(caught.value) == f"{target}: error[OVIR903] cannot save the Python file: No space left on device"
@@ -51,51 +38,22 @@ def test_a_failure_while_writing_changes_nothing(
 def test_both_files_are_replaced(tmp_path: Path) -> None:
     target = tmp_path / "b.py"
     for value in (1, 2):
-        ovir.to_python(model_of(value), target)
+        ovir.to_python(model_of(value, 100), target)
         assert sorted(content(tmp_path)) == ["b.npz", "b.py"]
         assert runpy.run_path(str(target))["model"].layer("c").operator.data[0] == value
 
 
 def test_code_without_large_constants_leaves_the_other_file_alone(tmp_path: Path) -> None:
     (tmp_path / "b.npz").write_bytes(b"mine")
-    ovir.to_python(model_of(1, size=2), tmp_path / "b.py")
+    ovir.to_python(model_of(1, 2), tmp_path / "b.py")
     assert sorted(content(tmp_path)) == ["b.npz", "b.py"]
     assert (tmp_path / "b.npz").read_bytes() == b"mine"
 
 
 @pytest.mark.parametrize("name", ["file", "allow_pickle"])
 def test_constants_with_the_names_of_arguments(name: str, tmp_path: Path) -> None:
-    ovir.to_python(model_of(1, name=name), tmp_path / "b.py")
+    ovir.to_python(model_of(1, 100, name), tmp_path / "b.py")
     assert runpy.run_path(str(tmp_path / "b.py"))["model"].layer(name).operator.data[99] == 100
-
-
-def test_targets_that_cannot_be_written(tmp_path: Path) -> None:
-    (tmp_path / "folder.py").mkdir()
-    for path, message in {
-        tmp_path / "no" / "b.py": f"the folder {tmp_path / 'no'} does not exist",
-        tmp_path / "folder.py": "it is a folder",
-    }.items():
-        with pytest.raises(ovir.WriteError, match=f"cannot save the Python file: {message}"):
-            ovir.to_python(model_of(1), path)
-
-
-@pytest.mark.parametrize(
-    ("path", "message"),
-    [
-        ("b.txt", "the path of a saved Python file must end in .py, got 'b.txt'"),
-        ("b", "the path of a saved Python file must end in .py, got 'b'"),
-        ("a\0.py", r"the path of the saved Python file has a null character: 'a\\x00.py'"),
-    ],
-)
-def test_wrong_paths(path: str, message: str) -> None:
-    with pytest.raises(ovir.InputError, match=message):
-        ovir.to_python(model_of(1), path)
-    assert not os.path.exists(path)
-
-
-def test_a_null_character_in_the_path_of_a_saved_model() -> None:
-    with pytest.raises(ovir.InputError, match="the path of the saved model has a null character"):
-        ovir.save_model(model_of(1), "a\0.xml")
 
 
 # --------------------------------------------------------------------------- version 10

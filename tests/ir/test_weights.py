@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.builder import Net
+from support.saved import model_of, value_in
 
 import ovir
 from ovir.core.element_types import ElementType
@@ -33,17 +34,6 @@ def test_git_lfs_pointer(tmp_path: Path) -> None:
     path.write_bytes(b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n")
     with pytest.raises(ReadError, match="git-LFS pointer"):
         WeightBytes.open(path)
-
-
-def model_of(value: float, size: int = 3) -> ovir.Model:
-    net = Net()
-    x = net.parameter("x", str(size))
-    net.result(net.op("Add", x, net.const(np.full(size, value, np.float32), name="c"), name="y"))
-    return net.model()
-
-
-def value_in(path: Path) -> float:
-    return float(ovir.read_model(path).layer("c").operator.data[0])  # type: ignore[union-attr]
 
 
 def errors_of(path: Path) -> list[Diagnostic]:
