@@ -21,12 +21,19 @@ def test_indices_of_an_operation_that_cannot_be_read(opset: int, batch_dims: str
 
 @pytest.mark.parametrize(
     ("kind", "opset", "code"),
-    [("ScatterUpdate", 3, "OVIR511"), ("ScatterElementsUpdate", 3, "OVIR703"), ("ScatterElementsUpdate", 12, None)],
+    [
+        ("ScatterUpdate", 3, "OVIR511"),
+        ("ScatterElementsUpdate", 3, "OVIR703"),
+        ("ScatterElementsUpdate", 12, None),
+        ("GatherND", 5, "OVIR703"),
+        ("GatherND", 8, None),
+    ],
 )
 def test_negative_indices(kind: str, opset: int, code: str | None) -> None:
     net = Net()
-    data, updates = net.parameter("data", "4"), net.parameter("updates", "1")
-    net.result(net.op(kind, data, net.const(np.array([-1])), updates, net.const(np.int64(0)), opset=opset))
+    data, indices = net.parameter("data", "4"), net.const(np.array([-1] if "Scatter" in kind else [[-1]]))
+    more = (net.parameter("updates", "1"), net.const(np.int64(0))) if "Scatter" in kind else ()
+    net.result(net.op(kind, data, indices, *more, opset=opset))
     assert codes(net).keys() == ({code} if code else set())
 
 
@@ -42,13 +49,6 @@ def test_zeros_of_a_product_that_cannot_be_computed(rows: int, expected: set[str
     net = Net()
     net.result(net.op("MatMul", net.parameter("data", "2,4"), net.const(np.zeros((rows, 3), np.float32))))
     assert codes(net).keys() == expected
-
-
-def test_negative_indices_of_gather_nd() -> None:
-    for opset, expected in (5, {"OVIR703"}), (8, set()):
-        net = Net()
-        net.result(net.op("GatherND", net.parameter("data", "4"), net.const(np.array([[-1]])), opset=opset))
-        assert codes(net).keys() == expected
 
 
 @pytest.mark.parametrize(
@@ -383,6 +383,43 @@ def test_an_edge_from_another_layer() -> None:
     )
 
 
+# --------------------------------------------------------------------------- places in the weights
+
+
+@pytest.mark.parametrize(("size", "expected"), [(0, []), (1, []), (2, ["OVIR504"])])
+def test_one_byte_of_a_constant_without_elements_is_not_too_much(size: int, expected: list[str]) -> None:
+    net = Net()
+    net.blob += bytes(size)
+    net.result(net.op("Const", element_type="u8", shape="0", offset="0", size=str(size)))
+    assert [code for code in codes(net) if code == "OVIR504"] == expected
+
+
+MESSAGE = "offset 2 is not a multiple of 4, the size of f32; ovir copies 21.0 MB that it would map otherwise"
+
+
+@pytest.mark.parametrize(
+    ("offset", "mebibytes", "count", "expected"),
+    [
+        (0, 20, 1, None),
+        (2, 1, 1, None),
+        (2, 20, 1, MESSAGE),
+        (4, 20, 1, None),
+        (2, 4, 4, MESSAGE.replace("21.0", "16.8") + "; the same applies to 3 more constants"),
+    ],
+)
+def test_only_large_copies_of_constants_that_are_not_aligned_are_reported(
+    offset: int, mebibytes: int, count: int, expected: str | None
+) -> None:
+    net = Net()
+    net.blob += bytes(offset)
+    tensor = net.parameter("x", "1")
+    for number in range(count):
+        weights = net.const(np.tile(np.float32([1, 2, 3, 5 + number]), mebibytes << 16))
+        tensor = net.op("Add", tensor, weights, auto_broadcast="numpy")
+    net.result(tensor)
+    assert codes(net).get("OVIR509") == expected
+
+
 # --------------------------------------------------------------------------- files that nearly violate a rule
 
 
@@ -427,7 +464,9 @@ _LEAST, _GREATEST = -(2**31), 2**31 - 1
         ([_LEAST, _LEAST - 1, 0], _LEAST - 1),
         ([_GREATEST, _GREATEST + 1], _GREATEST + 1),
         ([_LEAST, 5, _GREATEST + 2], _GREATEST + 2),
-        ([2**63 - 1, -(2**63), 2**63 - 2**33], None),  # an open end
+        ([2**63 - 1, -(2**63), 2**63 - 2**33, -(2**63) + 2**33], None),  # an open end
+        ([2**63 - 2**33 - 2**11], 2**63 - 2**33 - 2**11),
+        ([1, -(2**62)], -(2**62)),
         ([2**63 - 1, _LEAST, _LEAST - 2], _LEAST - 2),
     ],
 )
