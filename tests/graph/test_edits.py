@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support import edited
 from support.derived import chain, derived_of
 from support.edited import everything, sample, with_body
 
@@ -19,10 +20,9 @@ from ovir.ops.arithmetic import Add
 
 
 def new_layer(model: Model, kind: str = "ReLU", inputs: int = 1, number: int | None = None) -> Layer:
-    layer = Layer(model.next_id if number is None else number, f"new {kind} {model.next_id}", kind, "opset1")
-    layer.operator = Add() if kind == "Add" else ReLU()
-    layer.inputs = [Port(layer, i, i, False) for i in range(inputs)]
-    layer.outputs = [Port(layer, 0, inputs, True)]
+    operator = Add() if kind == "Add" else ReLU()
+    layer = edited.layer(f"new {kind} {model.next_id}", operator, inputs, model.next_id if number is None else number)
+    layer.type = kind
     return layer
 
 
