@@ -94,23 +94,14 @@ def _ones(net: Net, *shape: int, dtype: Any = np.float32) -> tuple[int, int]:
     return net.const(np.ones(shape, dtype))
 
 
-def _interpolate(net: Net, dtype: Any = np.float32, size: int = 2, **attributes: Any) -> tuple[int, int]:
+def _interpolate(net: Net, size: int = 2, **attributes: Any) -> tuple[int, int]:
     inputs = (
-        _ones(net, 1, 1, 2, 2, dtype=dtype),
+        _ones(net, 1, 1, 2, 2),
         _ints(net, size, size),
         net.const(np.float32([1, 1])),
         _ints(net, 2, 3),
     )
     return net.op("Interpolate", *inputs, opset=4, shape_calculation_mode="sizes", **attributes)
-
-
-def _suppression(net: Net, kind: str, opset: int, boxes: int, classes: int = 1, *rest: Any) -> tuple[int, int]:
-    width = 5 if kind == "NMSRotated" else 4
-    places = _rng.random((1, boxes, width), np.float32)
-    places[..., 2:] += 1
-    scores = _rng.random((1, classes, boxes), np.float32)
-    inputs = [net.const(array) for array in (places, scores, *rest)]
-    return net.op(kind, *inputs, opset=opset, outputs=3, **({} if rest else {"background_class": -1}))
 
 
 def _broadcast(net: Net, *shape: int) -> tuple[int, int]:
@@ -137,12 +128,10 @@ def _unknown_range(net: Net) -> tuple[int, int]:
 
 WINDOW = {"strides": "9000,9000", "pads_begin": "9000,9000", "pads_end": "9000,9000", "dilations": "1,1"}
 PADDED = {"pads_begin": "0,0,5000,0", "pads_end": "0,0,0,5000", "antialias": "true"}
-FIVE = np.int64(16000), np.float32(0.99), np.float32(0)
 
 MODELS: dict[str, Build] = {
     "Interpolate to 100 MB": lambda net: _interpolate(net, size=5000, mode="linear_onnx"),
-    "Interpolate of padded f32": lambda net: _interpolate(net, mode="cubic", **PADDED),
-    "Interpolate of padded i32": lambda net: _interpolate(net, np.int32, mode="linear", **PADDED),
+    "Interpolate of padded data": lambda net: _interpolate(net, mode="cubic", **PADDED),
     "SparseFillEmptyRows": lambda net: net.op(
         "SparseFillEmptyRows",
         _ones(net, 2),
@@ -164,51 +153,17 @@ MODELS: dict[str, Build] = {
     "Convolution": lambda net: net.op(
         "Convolution", _ones(net, 1, 1, 2, 2, dtype=np.int32), _ones(net, 1, 1, 1, 1, dtype=np.int32), **WINDOW
     ),
-    "ExtractImagePatches": lambda net: net.op(
-        "ExtractImagePatches",
-        _ones(net, 1, 1, 100, 100),
-        opset=3,
-        sizes="50,50",
-        strides="1,1",
-        rates="1,1",
-        auto_pad="valid",
+    "NonMaxSuppression": lambda net: net.op(
+        "NonMaxSuppression",
+        *(net.const(array) for array in (_rng.random((1, 16000, 4), np.float32) + np.float32([0, 0, 1, 1]), np.ones((1, 1, 16000), np.float32))),
+        *(net.const(array) for array in (np.int64(16000), np.float32(0.99), np.float32(0))),
+        opset=9,
+        outputs=3,
     ),
-    "ExperimentalDetectronROIFeatureExtractor": lambda net: net.op(
-        "ExperimentalDetectronROIFeatureExtractor",
-        _ones(net, 10, 4),
-        _ones(net, 1, 4, 16, 16),
-        opset=6,
-        outputs=2,
-        output_size=1000,
-        sampling_ratio=2,
-        pyramid_scales="4",
-        aligned="false",
-    ),
-    "NonMaxSuppression of many boxes": lambda net: _suppression(net, "NonMaxSuppression", 9, 16000, 1, *FIVE),
-    "NonMaxSuppression of many classes": lambda net: _suppression(
-        net, "NonMaxSuppression", 9, 256, 256, *FIVE, np.float32(0.5)
-    ),
-    "NMSRotated": lambda net: _suppression(net, "NMSRotated", 13, 4000, 1, *FIVE),
-    "MatrixNms": lambda net: _suppression(net, "MatrixNms", 8, 16000),
-    "MulticlassNms": lambda net: _suppression(net, "MulticlassNms", 9, 8000, 2),
-    "Range": lambda net: net.op("Range", *(net.const(np.int64(n)) for n in (0, 10**9, 1)), opset=4, output_type="i64"),
     "Range of unknown length": _unknown_range,
-    "Tile": lambda net: net.op("Tile", _ones(net, 10, 10), _ints(net, 10**4, 10**4)),
     "Broadcast": lambda net: _broadcast(net, 10**4, 10**5),
     "Concat of itself, ten times": _doubled,
     "many constants of 16 MB": _many,
-    "OneHot": lambda net: net.op(
-        "OneHot", _ints(net, 1, 2), net.const(np.int64(10**9)), *(net.const(np.float32(n)) for n in (1, 0)), axis=-1
-    ),
-    "Eye": lambda net: net.op(
-        "Eye", *(net.const(np.int64(n)) for n in (30000, 30000, 0)), opset=9, output_type="f32"
-    ),
-    "RandomUniform": lambda net: net.op(
-        "RandomUniform", _ints(net, 30000, 30000), *(net.const(np.float32(n)) for n in (0, 1)), opset=8, output_type="f32"
-    ),
-    "Pad": lambda net: net.op(
-        "Pad", _ones(net, 2, 2), _ints(net, 30000, 0), _ints(net, 0, 30000), net.const(np.float32(0)), pad_mode="constant"
-    ),
     "MatMul of f64": lambda net: net.op(
         "MatMul", _ones(net, 1000, 1000, dtype=np.float64), _ones(net, 1000, 1000, dtype=np.float64)
     ),
