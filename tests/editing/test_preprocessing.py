@@ -60,10 +60,12 @@ def test_two_inputs_and_two_calls(tmp_path: Path) -> None:
     assert found.tolist() == [[4.0] * 3] * 2
 
 
-def test_an_f16_model_is_normalized_in_f16() -> None:
-    model = detector("f16")
-    model.preprocess(element_type="u8", mean=[1, 2, 3])
-    assert {str(port.element_type) for layer in model.layers for port in layer.outputs} == {"u8", "f16"}
+@pytest.mark.parametrize(("target", "given"), [("f16", "u8"), ("f8e5m2", "i4")])
+def test_a_model_is_normalized_in_its_type_if_that_has_all_values(target: str, given: str) -> None:
+    """f8e5m2 has the integers up to 8."""
+    model = detector(target)
+    model.preprocess(element_type=given, mean=[1, 2, 3])
+    assert {str(port.element_type) for layer in model.layers for port in layer.outputs} == {given, target}
 
 
 @pytest.mark.parametrize(

@@ -224,6 +224,7 @@ def test_a_branch_that_passes_an_input_on_to_two_outputs(depth: int) -> None:
         (lambda: loop(None, again=False), None),
         (lambda: unassigned(), 1),
         (lambda: unassigned(initial=False), 1),
+        (lambda: unassigned(initial=False, shape="?,4"), None),
         (lambda: unassigned(assigned=True), None),
     ],
 )
