@@ -175,6 +175,17 @@ def test_the_hint_fixes_the_shapes(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert found(tmp_path / "fixed.xml", "NPU") == []
 
 
+@pytest.mark.parametrize(("count", "more"), [(1, ""), (4, ""), (5, " and 1 more"), (6, " and 2 more")])
+def test_some_of_many_inputs_are_named(count: int, more: str, tmp_path: Path) -> None:
+    net = Net()
+    for number in range(count):
+        net.result(net.op("Abs", net.parameter(f"x{number}", "?,3", "i32")))
+    (refusal,) = found(net.write(tmp_path), "NPU")
+    names = ", ".join(f"'x{number}' [?,3]" for number in range(min(count, 4)))
+    start = "the input" if count == 1 else "the inputs"
+    assert refusal.message == f"NPU: {start} {names}{more}: unknown sizes without an upper bound"
+
+
 def test_sizes_that_depend_on_values_stay(tmp_path: Path) -> None:
     """Only the first of several layers is reported, and not for what an option would fix."""
     net = Net()

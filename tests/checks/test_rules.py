@@ -383,6 +383,52 @@ def test_an_edge_from_another_layer() -> None:
     )
 
 
+# --------------------------------------------------------------------------- releases
+
+
+def converting(kind: str, count: int, *, is_constant: bool = False) -> Net:
+    net = Net()
+    for number in range(count):
+        source = net.const([1, 2], kind) if is_constant else net.parameter(f"x{number}", "2", kind)
+        net.result(net.op("Convert", source, destination_type="f32"))
+    return net
+
+
+def chain(kind: str, opset: int, count: int, **attributes: str) -> Net:
+    net = Net()
+    x = net.parameter("x", "2,3")
+    for _ in range(count):
+        x = net.op(kind, x, opset=opset, **attributes)
+    net.result(x)
+    return net
+
+
+LOWERS = "'ovir edit --runtime {}' rewrites {}"
+DECOMPRESSES = "; 'ovir edit --decompress --runtime 2023.3' replaces compressed weights by numbers"
+
+
+@pytest.mark.parametrize(
+    ("net", "runtime", "message", "hint"),
+    [
+        (converting("f8e4m3", 2, is_constant=True), "2023.3", "does not support the element type f8e4m3; the same applies to 1 more layer", f"OpenVINO supports f8e4m3 from release 2024.0{DECOMPRESSES}"),
+        (converting("f8e4m3", 2, is_constant=True), "2024.0", None, None),
+        (converting("u3", 1), "2024.4", "does not support the element type u3", "OpenVINO supports u3 from release 2024.5"),
+        (chain("IsNaN", 10, 1), "2022.3", None, None),
+        (chain("IsNaN", 10, 1), "2022.2", "supports opset1 to opset9", LOWERS.format("2022.2", "this layer")),
+        (chain("IsNaN", 10, 3), "2022.2", "supports opset1 to opset9; the same applies to 2 more layers", LOWERS.format("2022.2", "these layers")),
+        (chain("ReLU", 1, 1), "2021.4", "OpenVINO 2021.4 does not read IR version 11", "OpenVINO reads it from release 2022.1; 'ovir edit --runtime 2021.4' writes version 10"),
+        (chain("ReLU", 1, 1), "2022.1", None, None),
+        (chain("Mish", 4, 1), "2020.3", "Mish is declared in opset4; OpenVINO 2020.3 supports opset1 to opset2", "this layer cannot be rewritten: older operations do not compute the same"),
+    ],
+)  # fmt: skip
+def test_what_a_release_does_not_know(net: Net, runtime: str, message: str | None, hint: str | None) -> None:
+    found = [d for d in ovir.check(net.xml(), bytes(net.blob), runtime=runtime) if d.code == "OVIR701"]
+    assert bool(found) == (message is not None)
+    if message is not None:
+        assert found[-1].message.endswith(message)
+        assert found[-1].hint == hint
+
+
 # --------------------------------------------------------------------------- places in the weights
 
 

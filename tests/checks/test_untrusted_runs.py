@@ -310,6 +310,19 @@ def test_open_sizes_are_the_callers(shape: list[object], tmp_path: Path) -> None
     assert codes_of(ovir.Model([y], [x]), tmp_path) == {}
 
 
+def test_constants_that_an_iteration_reads_are_needed(tmp_path: Path) -> None:
+    x, state, part, same = (ops.parameter([1, 64], "f32", name=name) for name in ("x", "state", "part", "same"))
+    new = ops.add(ops.multiply(state, part), same)
+    layer = ops.tensor_iterator()
+    layer.set_body(ovir.Model([ops.result(new)], [part, state, same]))
+    numbers = np.random.default_rng(0).standard_normal((4, 64)).astype(np.float32)
+    layer.set_sliced_input(part, numbers[:3], 0, 1, 1, -1, 0)
+    layer.set_merged_input(state, x, layer.bodies["body"].outputs[0])
+    layer.set_invariant_input(same, numbers[3:])
+    model = ovir.Model([layer.get_iter_value(layer.bodies["body"].outputs[0])], [x])
+    assert found_in(model, tmp_path) == []
+
+
 # --------------------------------------------------------------------------- all of a run
 
 
