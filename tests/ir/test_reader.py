@@ -187,6 +187,7 @@ def read_often() -> Net:
     ("net", "old", "new", "code", "says"),
     [
         (with_constant(), ' size="12"', ' sze="12"', "OVIR301", "perhaps 'sze' is a misspelling of it"),
+        (with_constant(), ' size="12"', "", "OVIR301", "which is missing in <data>\nNone"),
         (with_constant(), ' shape="3" offset', ' shape="[3]" offset', "OVIR302", "a list is written without brackets"),
         (subtraction(), 'to-layer="2" to-port="1"', 'to-layer="2" to-port="0"', "OVIR209", "no edge leads to input port 1: perhaps to-port of one of them should be 1"),
         (read_often(), 'from-layer="1"', 'from-layer="9"', "OVIR206", "the edge leads from layer 9, which does not exist"),
