@@ -3,6 +3,7 @@
 import runpy
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 from fuzz.cases import VERSIONS, make_case
+from hypothesis import HealthCheck, given, settings
 from support.builder import Net, output
-from support.rebuilding import difference, rebuilt
+from support.random_models import models
+from support.rebuilding import described, difference, rebuilt
 
 import ovir
 from ovir import opset13 as ops
@@ -264,3 +267,23 @@ def test_the_name_of_a_model_is_never_code(name: str, tmp_path: Path) -> None:
     x = ops.parameter([2], name="x")
     again = rebuilt(ovir.Model([ops.relu(x)], [x], name), tmp_path)
     assert again.name == name
+
+
+# --------------------------------------------------------------------------- random models
+
+
+@given(models())
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+def test_random_models_are_rebuilt(model: ovir.Model) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        again = rebuilt(model, Path(folder))
+    assert difference(model, again, dict(ovir.random_inputs(model, seed=0))) == ""
+
+
+@given(models())
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+def test_layers_are_inferred_alike_alone_and_in_the_model(model: ovir.Model) -> None:
+    before = described(model)
+    model.infer_shapes()
+    assert described(model) == before
+    assert described(model.clone()) == before

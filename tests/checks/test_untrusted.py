@@ -164,10 +164,6 @@ def test_tricks(name: str, tmp_path: Path, guard: Guard) -> None:
     assert code in errors(verdict.diagnostics), verdict.diagnostics
 
 
-def test_the_package_without_tricks_passes(tmp_path: Path, guard: Guard) -> None:
-    assert guard.check(str(HONEST.write(tmp_path))).diagnostics == []
-
-
 @pytest.mark.parametrize(
     ("text", "is_error"),
     [
@@ -181,11 +177,6 @@ def test_the_package_without_tricks_passes(tmp_path: Path, guard: Guard) -> None
 def test_what_splits_a_text(text: str, is_error: bool, tmp_path: Path, guard: Guard) -> None:
     found = guard.check(str(written(tmp_path, with_rt_info(f"<note>{text}</note>")))).diagnostics
     assert errors(found) == ({"OVIR004"} if is_error else set())
-
-
-def test_links_of_runtime_information_pass(tmp_path: Path, guard: Guard) -> None:
-    links = '<docs value="https://docs.ultralytics.com"/><source>http://example.com:80/a?b=c#d</source>'
-    assert guard.check(str(written(tmp_path, with_rt_info(links)))).diagnostics == []
 
 
 @pytest.mark.parametrize("name", ["a.xml.lzma", "a.xml.Z", "a.XML.GZ", "a.xml.7z", "a.xml.tgz"])
@@ -227,8 +218,10 @@ def test_small_constants_of_a_branch_that_never_runs_are_left_over(
     assert found == ["error" if is_error else "warning"]
 
 
-def test_an_honest_model_passes(tmp_path: Path, guard: Guard) -> None:
-    assert guard.check(str(written(tmp_path))).diagnostics == []
+def test_honest_models_pass(tmp_path: Path, guard: Guard) -> None:
+    links = '<docs value="https://docs.ultralytics.com"/><source>http://example.com:80/a?b=c#d</source>'
+    for write in (written, lambda folder: written(folder, with_rt_info(links)), HONEST.write):
+        assert guard.check(str(write(tmp_path))).diagnostics == []
 
 
 def test_honest_examples_have_the_errors_of_an_ordinary_check_only(guard: Guard) -> None:

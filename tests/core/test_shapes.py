@@ -10,8 +10,9 @@ from ovir.core.element_types import ELEMENT_TYPES, ElementType, bf16, f32, i64, 
 from ovir.core.shapes import Dimension, PartialShape, as_dimension, as_shape
 
 
-@pytest.mark.parametrize("text", ["[]", "[1,?,2..5]", "[...]", "[3..,..4]"])
+@pytest.mark.parametrize("text", ["[]", "[1,?,2..5]", "[...]", "[3..,..4]", "[12]"])
 def test_shape_text_round_trip(text: str) -> None:
+    assert str(PartialShape(text)) == str(PartialShape(text.strip("[]") or text)) == text
     assert str(PartialShape.parse(text)) == text
 
 

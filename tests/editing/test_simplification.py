@@ -1,7 +1,6 @@
 """fix_input, fold_constants and simplify: what is rewritten, and what only looks as if it could be."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -299,17 +298,3 @@ def test_an_input_takes_the_numbers_that_a_constant_of_its_type_takes(kind: str,
         (constant,) = model.fix_input("x", value).layers
         assert constant.outputs[0].type == expected.outputs[0].type
         assert constant.operator.data == expected.operator.data
-
-
-SHARED = Path(__file__).parents[3] / "shared"
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not SHARED.exists(), reason="the folder of real models is missing")
-@pytest.mark.parametrize("name", ["silero_vad_op18_if", "lowlatency_lstm_stateful", "swin_micro", "llama_stateful"])
-def test_real_models(name: str) -> None:
-    model = ovir.read_model(SHARED / "models" / name / "model.xml")
-    before, count = interface(model), sum(1 for _ in model.walk())
-    assert model.simplify().verdict.startswith("proven")
-    assert interface(model) == before
-    assert sum(1 for _ in model.walk()) < count

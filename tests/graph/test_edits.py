@@ -253,9 +253,3 @@ def test_arguments_of_wrong_types(edit: Callable[[Model], Any], text: str) -> No
     model = ovir.read_model(XML)
     with pytest.raises(ovir.InputError, match=text):
         edit(model)
-
-
-def test_shapes_and_releases_of_other_types() -> None:
-    assert str(ovir.PartialShape("12")) == "[12]"
-    assert str(ovir.PartialShape("[1,?]")) == "[1,?]"
-    assert ovir.check(XML, runtime=2022.3) == []  # type: ignore[arg-type]

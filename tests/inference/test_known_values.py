@@ -323,14 +323,6 @@ def test_a_size_that_fits_is_folded() -> None:
     assert known.tolist() == [True]
 
 
-def test_the_magnitude_of_the_smallest_integer_is_not_known_to_be_positive() -> None:
-    net = Net()
-    net.result(net.op("GreaterEqual", net.op("Abs", net.parameter("x", "1", "i32")), number(net, 0, "i32")))
-    request = net.compiled().create_infer_request()
-    for value in (5, -(2**31), -5, -(2**31)):
-        assert request.infer([np.int32([value])])[0] == (value > -(2**31))
-
-
 HUGE, LARGEST = 2**62, 2**63 - 1
 RANK = "a shape has at most 64 dimensions, got"
 SIZE = "is larger than any memory"

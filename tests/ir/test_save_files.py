@@ -3,10 +3,12 @@
 import errno
 import json
 import os
+import runpy
 import stat
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from support.builder import Net
 from support.saved import content, model_of, value_in
 
 import ovir
+from ovir import opset13 as ops
 from ovir.core.element_types import ELEMENT_TYPES, ElementType
 from ovir.ir.weights import WeightsMark
 from ovir.ir.writing.blobs import CHUNK, BlobWriter, RawSource
@@ -60,26 +63,32 @@ def test_saving_over_own_files_in_parts_keeps_large_constants(tmp_path: Path) ->
 @pytest.mark.parametrize(
     "error", [KeyboardInterrupt(), OSError(errno.ENOSPC, "No space left on device"), MemoryError()]
 )
-@pytest.mark.parametrize("part", ["bin", "xml"])
+@pytest.mark.parametrize("part", ["bin", "xml", "npz"])
+@pytest.mark.parametrize("is_new", [True, False])
 def test_a_failure_while_writing_changes_nothing(
-    error: BaseException, part: str, target: Path, monkeypatch: pytest.MonkeyPatch
+    error: BaseException, part: str, is_new: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = content(target.parent)
+    write, what = (ovir.to_python, "Python file") if part == "npz" else (ovir.save_model, "model")
+    target = tmp_path / ("m.py" if part == "npz" else "m.xml")
+    if not is_new:
+        write(model_of(1, 100), target)
+    before = content(tmp_path)
 
     def fail(self: Any, *arguments: Any) -> Any:
         raise error
 
     original = NetWriter.write
-    if part == "bin":
-        monkeypatch.setattr(BlobWriter, "_write", fail)
-    else:
+    if part == "xml":
         monkeypatch.setattr(NetWriter, "write", lambda self, model: (original(self, model), fail(self)))
-    expected = ovir.WriteError if isinstance(error, OSError) else type(error)
-    with pytest.raises(expected) as caught:
-        ovir.save_model(model_of(2), target)
-    assert content(target.parent) == before
+    else:
+        monkeypatch.setattr(
+            *((zipfile.ZipFile, "_write_end_record") if part == "npz" else (BlobWriter, "_write")), fail
+        )
+    with pytest.raises(ovir.WriteError if isinstance(error, OSError) else type(error)) as caught:
+        write(model_of(2, 100), target)
+    assert content(tmp_path) == before
     if isinstance(caught.value, ovir.WriteError):
-        assert str(caught.value) == f"{target}: error[OVIR903] cannot save the model: No space left on device"
+        assert str(caught.value) == f"{target}: error[OVIR903] cannot save the {what}: No space left on device"
 
 
 @pytest.mark.parametrize("failing", [0, 1])
@@ -399,3 +408,57 @@ def test_changes_in_a_private_mapping_survive_saving(tmp_path: Path) -> None:
     ovir.save_model(model, tmp_path / "new.xml")
     np.testing.assert_array_equal(weights.view(np.float32), numbers + 7)
     np.testing.assert_array_equal(ovir.read_model(tmp_path / "new.xml").layer("c").operator.data, numbers + 7)  # type: ignore[union-attr]
+
+
+# --------------------------------------------------------------------------- Python code
+
+
+def test_both_files_are_replaced(tmp_path: Path) -> None:
+    target = tmp_path / "b.py"
+    for value in (1, 2):
+        ovir.to_python(model_of(value, 100), target)
+        assert sorted(content(tmp_path)) == ["b.npz", "b.py"]
+        assert runpy.run_path(str(target))["model"].layer("c").operator.data[0] == value
+
+
+def test_code_without_large_constants_leaves_the_other_file_alone(tmp_path: Path) -> None:
+    (tmp_path / "b.npz").write_bytes(b"mine")
+    ovir.to_python(model_of(1, 2), tmp_path / "b.py")
+    assert sorted(content(tmp_path)) == ["b.npz", "b.py"]
+    assert (tmp_path / "b.npz").read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize("name", ["file", "allow_pickle"])
+def test_constants_with_the_names_of_arguments(name: str, tmp_path: Path) -> None:
+    ovir.to_python(model_of(1, 100, name), tmp_path / "b.py")
+    assert runpy.run_path(str(tmp_path / "b.py"))["model"].layer(name).operator.data[99] == 100
+
+
+# --------------------------------------------------------------------------- version 10
+
+
+def legacy_net() -> Net:
+    net = Net(version=10)
+    x = net.op("Parameter", name="x", shape="2", element_type="f16", names=[])
+    net.result(net.op("Convert", x, name="y", destination_type="i64", names=[]))
+    return net
+
+
+def test_the_code_of_version_10_has_the_inputs_and_outputs_of_a_saved_model(tmp_path: Path) -> None:
+    model = legacy_net().model()
+    ovir.to_python(model, tmp_path / "b.py")
+    built = runpy.run_path(str(tmp_path / "b.py"))["model"]
+    ovir.save_model(model, tmp_path / "m.xml")
+    saved = ovir.read_model(tmp_path / "m.xml")
+    for one in (built, saved):
+        assert [(sorted(p.names), str(p.type)) for p in one.inputs] == [(["x"], "f32[2]")]
+        assert [(sorted(p.names), str(p.type)) for p in one.outputs] == [(["y"], "i32[2]")]
+    assert model.version == 10
+
+
+def test_code_of_an_edited_model_of_version_10(tmp_path: Path) -> None:
+    model = legacy_net().model()
+    model.replace("y", ops.floor(model.layer("x"), name="floor"))
+    ovir.to_python(model, tmp_path / "b.py")
+    built = runpy.run_path(str(tmp_path / "b.py"))["model"]
+    assert [str(port.type) for port in built.outputs] == ["f32[2]"]
