@@ -97,6 +97,7 @@ CASES: list[tuple[str, str, str | None, Callable[[], Net]]] = [
     ("NPU", "f32 and f64 are computed in f16", None, lambda: unary("2,3", "f32")),
     ("GPU", "an unknown rank", None, lambda: unary("...")),
     ("GPU", "unknown dimensions other than a bounded batch", "2022.3", lambda: unary("1..8,?")),
+    ("GPU", "unknown dimensions other than a bounded batch", "2022.3", lambda: unary("3,1..8")),
     ("GPU", "more than 8 dimensions", None, lambda: unary("1,1,1,1,1,1,1,1,2")),
     ("GPU", "more than 6 dimensions", "2022.3", lambda: unary("1,1,1,1,1,1,2")),
     ("GPU", "strings", None, strings),

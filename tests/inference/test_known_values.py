@@ -171,25 +171,6 @@ MODELS: dict[str, Build] = {
         "Einsum", *(_ones(net, 200, dtype=np.int32) for _ in range(4)), opset=7, equation="a,b,c,d->"
     ),
     "DFT": lambda net: net.op("DFT", _ones(net, 2, 2), _ints(net, 0), _ints(net, 2 * 10**7), opset=7),
-    "GatherTree": lambda net: net.op(
-        "GatherTree",
-        *(net.const(np.zeros((20000, 1, 1), np.int32)) for _ in range(2)),
-        net.const(np.int32([20000])),
-        net.const(np.int32(1)),
-    ),
-    "GRUSequence": lambda net: net.op(
-        "GRUSequence",
-        _ones(net, 1, 20000, 1),
-        _ones(net, 1, 1, 2),
-        net.const(np.int32([20000])),
-        _ones(net, 1, 6, 1),
-        _ones(net, 1, 6, 2),
-        _ones(net, 1, 6),
-        opset=5,
-        outputs=2,
-        hidden_size=2,
-        direction="forward",
-    ),
 }  # fmt: skip
 
 
