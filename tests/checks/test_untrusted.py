@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from fuzz import untrusted
 from support import mutants
-from support.builder import Net
+from support.builder import Net, add_net
 from support.hostile import HONEST, TRICKS
 
 import ovir
@@ -32,15 +32,8 @@ pytestmark = pytest.mark.slow
 EXAMPLES = Path(__file__).parent.parent.parent / "examples" / "xml"
 
 
-def small() -> Net:
-    net = Net()
-    data = net.parameter("data", "3")
-    net.result(net.op("Add", data, net.const(np.float32([1, 2, 3]), name="c"), name="sum"), name="out")
-    return net
-
-
-XML = small().xml()
-BLOB = bytes(small().blob)
+XML = add_net().xml()
+BLOB = bytes(add_net().blob)
 
 
 @pytest.fixture(scope="module")

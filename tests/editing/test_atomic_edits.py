@@ -39,7 +39,6 @@ REFUSED: dict[str, Refused] = {
     ),
     "rename: layer": (lambda m: m.rename({"add": "relu"}), ovir.InputError, "another layer has this name"),
     "rename: tensor": (lambda m: m.rename({"add": "b", "relu": "b"}), ovir.InputError, "another layer has this name"),
-    "rename: both": (lambda m: m.rename({"x": "x2", "y": "x2"}), ovir.InputError, "another layer has this name"),
     "rename: empty": (lambda m: m.rename({"add": ""}), ovir.InputError, "the new name of 'add' is empty"),
     "rename: no mapping": (lambda m: m.rename(["add"]), ovir.InputError, "expected a mapping of old to new names"),
     "add_outputs: no such tensor": (lambda m: m.add_outputs("ad"), ovir.InputError, r"did you mean 'add'\?"),

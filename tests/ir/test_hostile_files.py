@@ -11,20 +11,12 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from support.builder import Net
+from support.builder import Net, add_net
 
 import ovir
 
-
-def small() -> Net:
-    net = Net()
-    data = net.parameter("data", "3")
-    net.result(net.op("Add", data, net.const(np.float32([1, 2, 3]), name="c"), name="sum"), name="out")
-    return net
-
-
-XML = small().xml()
-BLOB = bytes(small().blob)
+XML = add_net().xml()
+BLOB = bytes(add_net().blob)
 X = np.float32([1, 1, 1])
 
 
@@ -56,7 +48,7 @@ def test_a_bare_doctype_is_read(declarations: str) -> None:
 
 @pytest.mark.parametrize("suffix", [".xml", ".bin"])
 def test_pipes_and_devices_are_not_read(suffix: str, tmp_path: Path) -> None:
-    path = small().write(tmp_path)
+    path = add_net().write(tmp_path)
     path.with_suffix(suffix).unlink()
     os.mkfifo(path.with_suffix(suffix))
     for given in (path, "/dev/zero"):
@@ -145,7 +137,7 @@ def test_no_weights(weights: Any, message: str) -> None:
 
 
 def test_paths_as_bytes(tmp_path: Path) -> None:
-    path = small().write(tmp_path)
+    path = add_net().write(tmp_path)
     with pytest.raises(ovir.InputError, match="got the path"):
         ovir.read_model(os.fsencode(path))
     with pytest.raises(ovir.InputError, match="got the path"):
@@ -154,11 +146,11 @@ def test_paths_as_bytes(tmp_path: Path) -> None:
 
 def test_check_takes_no_model() -> None:
     with pytest.raises(ovir.InputError, match="which was checked when it was read"):
-        ovir.check(small().model())  # type: ignore[arg-type]
+        ovir.check(add_net().model())  # type: ignore[arg-type]
 
 
 def test_layers_that_are_not_there() -> None:
-    model = small().model()
+    model = add_net().model()
     for key in ("sun", 999, None):
         with pytest.raises(KeyError) as caught:
             model.layer(key)  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from lxml import etree
-from support.builder import RELU, RESULT, Net, document, layer_text
+from support.builder import RELU, RESULT, Net, add_net, document, layer_text
 
 import ovir
 from ovir.cli.main import main
@@ -134,12 +134,6 @@ def test_not_a_model(content: bytes, message: str, tmp_path: Path) -> None:
             ovir.read_model(given)
 
 
-def with_constant() -> Net:
-    net = Net()
-    net.result(net.op("Add", net.parameter("x", "3"), net.const(np.float32([1, 2, 3])), name="sum"))
-    return net
-
-
 @pytest.mark.parametrize(
     ("size", "change", "message"),
     [
@@ -149,7 +143,7 @@ def with_constant() -> Net:
     ],
 )
 def test_weights_that_lack_bytes(size: int | None, change: tuple[str, str], message: str, tmp_path: Path) -> None:
-    path = with_constant().write(tmp_path)
+    path = add_net().write(tmp_path)
     path.write_text(path.read_text().replace(*change))
     path.with_suffix(".bin").unlink()
     if size is not None:
@@ -186,9 +180,9 @@ def read_often() -> Net:
 @pytest.mark.parametrize(
     ("net", "old", "new", "code", "says"),
     [
-        (with_constant(), ' size="12"', ' sze="12"', "OVIR301", "perhaps 'sze' is a misspelling of it"),
-        (with_constant(), ' size="12"', "", "OVIR301", "which is missing in <data>\nNone"),
-        (with_constant(), ' shape="3" offset', ' shape="[3]" offset', "OVIR302", "a list is written without brackets"),
+        (add_net(), ' size="12"', ' sze="12"', "OVIR301", "perhaps 'sze' is a misspelling of it"),
+        (add_net(), ' size="12"', "", "OVIR301", "which is missing in <data>\nNone"),
+        (add_net(), ' shape="3" offset', ' shape="[3]" offset', "OVIR302", "a list is written without brackets"),
         (subtraction(), 'to-layer="2" to-port="1"', 'to-layer="2" to-port="0"', "OVIR209", "no edge leads to input port 1: perhaps to-port of one of them should be 1"),
         (read_often(), 'from-layer="1"', 'from-layer="9"', "OVIR206", "the edge leads from layer 9, which does not exist"),
         (with_attributes("Gather", 1, batch_dims="0"), "", "", "OVIR304", "Gather of opset7 has it: perhaps the version of the layer is wrong"),
@@ -292,7 +286,7 @@ def test_texts_in_the_encoding_that_they_declare(encoding: str) -> None:
 
 
 def test_a_merge_conflict() -> None:
-    text = with_constant().xml().replace("<edges>", "<<<<<<< HEAD\n<edges>")
+    text = add_net().xml().replace("<edges>", "<<<<<<< HEAD\n<edges>")
     (found,) = ovir.check(text)
     assert (found.code, found.line) == ("OVIR102", text[: text.index("<<<<<<<")].count("\n") + 1)
     assert found.message == "the file contains a merge conflict of git"
