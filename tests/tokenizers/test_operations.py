@@ -438,9 +438,9 @@ def test_ids_become_words(is_input: bool) -> None:
     ],
 )
 def test_parts_of_a_vocabulary_that_do_not_fit(kind: str, model: tuple[Array, ...]) -> None:
-    with pytest.raises(ovir.RunError, match="longer|shorter"):
+    with pytest.raises(ovir.RunError, match=r"longer|shorter"):
         run(kind, *rows(["a"]), *model, outputs=3)
-    with pytest.raises(ovir.RunError, match="longer|shorter"):
+    with pytest.raises(ovir.RunError, match=r"longer|shorter"):
         run("VocabEncoder", *strings("a"), *strings("a", "b"), i32(1), i32(-1)[0])
 
 
