@@ -46,7 +46,12 @@ def test_every_layer_of_a_run_has_a_time() -> None:
 def test_times_are_shown_with_their_spread() -> None:
     assert str(RunTimes((0.002, 0.0011, 0.5))) == "2.00 ms (1.10 to 500.00 ms)"
     assert RunTimes(tuple(map(float, range(1, 102)))).to_dict() == {
-        "min": 1, "median": 51, "mean": 51, "p90": 91, "p99": 100, "max": 101,
+        "min": 1,
+        "median": 51,
+        "mean": 51,
+        "p90": 91,
+        "p99": 100,
+        "max": 101,
     }
 
 
