@@ -23,7 +23,6 @@ from ovir.runtime.emulation import Emulation
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("planted", [0, 2])
 @pytest.mark.parametrize("factor", [100, 1000])
 def test_an_overflow_of_attention_is_reported_first_and_the_layers_around_it_are_kept(
