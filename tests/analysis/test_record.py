@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.bodies import looped
 from support.builder import Net
 
 import ovir
@@ -21,24 +22,10 @@ def recorded(
     return written, recorder
 
 
-def loop_model() -> ovir.Model:
-    """x + 3 steps, each of which adds 1."""
-    x = ops.parameter([2], "f32", name="x")
-    state = ops.parameter([2], "f32", name="state")
-    raised = ops.add(state, ops.constant(np.float32(1)), name="raised")
-    body = ovir.Model([raised, ops.constant(np.array(True))], [state], "body")
-    loop = ops.loop(ops.constant(np.int64(3)), ops.constant(np.array(True)))
-    loop.set_function(body)
-    loop.set_special_body_ports([-1, 1])
-    loop.set_merged_input(state, x.output(0), raised.output(0))
-    out = loop.get_iter_value(raised.output(0), -1)
-    return ovir.Model([ops.relu(out, name="out")], [x], "loop")
-
-
 def test_the_last_result_of_a_layer_in_a_body_counts() -> None:
-    written, recorder = recorded(loop_model(), [np.float32([0, 5])])
-    inside = next(key for key in written if key.endswith("body/raised"))
-    assert written[inside] == written["out"] == [3, 8]
+    model = looped(lambda state: ops.add(state, np.float32(1), name="raised"))
+    written, recorder = recorded(model, [np.float32([0, 5])])
+    assert written["loop/body/raised"] == written["out"] == [3, 8]
     assert recorder.count == len(written)
 
 

@@ -35,7 +35,9 @@ def test_masks_grow_with_what_the_variables_hold() -> None:
     for number in range(4):
         named = calls.next()
         assert {name: array.shape for name, array in named.items()} == {
-            "x": (1, 8, 2), "attention_mask": (1, 8 * number + 8), "position": (1, 1),
+            "x": (1, 8, 2),
+            "attention_mask": (1, 8 * number + 8),
+            "position": (1, 1),
         }
         assert calls.values["v"].shape == (1, 8 * number, 2)
 
