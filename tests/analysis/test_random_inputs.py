@@ -164,6 +164,25 @@ def test_an_index_in_a_body_is_found_outside_of_it() -> None:
     assert found == {"x": (0, 6), "y": (0, 3)}
 
 
+@pytest.mark.parametrize(
+    ("element_type", "low", "high"),
+    [("u8", 0, 255), ("i8", -128, 127), ("u4", 0, 15), ("i4", -8, 7), ("u1", 0, 1), ("i16", 0, 9), ("u64", 0, 9)],
+)
+def test_small_integers_take_every_value(element_type: str, low: int, high: int) -> None:
+    net = Net()
+    net.result(net.parameter("x", "9999", element_type))
+    (made,) = generate_inputs(net.model())
+    assert sorted({int(value) for value in made.array}) == list(range(low, high + 1))
+
+
+@pytest.mark.parametrize("rank", [None, 0, 1, 2, 3, 4, 5])
+def test_a_rank_that_the_model_accepts_is_found(rank: int | None) -> None:
+    x = ops.parameter(ovir.PartialShape(None), "f32", name="x")
+    y = ops.relu(x) if rank is None else ops.transpose(x, np.arange(rank)[::-1].copy())
+    (found,) = fix_shapes(ovir.Model([y], [x])).shapes.values()
+    assert len(found) == (2 if rank is None else rank)
+
+
 def test_sizes() -> None:
     net = Net()
     for name, shape in (("a", "?,?"), ("b", "?,2..5,3"), ("c", "2,16..,..4"), ("d", "")):
