@@ -159,9 +159,10 @@ def test_strings_may_be_left_as_they_are() -> None:
     assert found[3].tolist() == [True, False]
 
 
-def test_a_map_that_is_truncated() -> None:
-    with pytest.raises(ovir.RunError, match="the compiled map of 6 bytes is truncated"):
-        run("CharsMapNormalization", *strings("a"), text("\x10\x00\x00\x00ab"), outputs=3)
+@pytest.mark.parametrize("data", ["a", "\x10\x00\x00\x00ab", "\x05\x00\x00\x00abcde", "\x04\x00\x00\x00abc"])
+def test_a_map_that_is_truncated(data: str) -> None:
+    with pytest.raises(ovir.RunError, match=f"the compiled map of {len(data)} bytes is truncated"):
+        run("CharsMapNormalization", *strings("a"), text(data), outputs=3)
 
 
 # --------------------------------------------------------------------------- splitting
