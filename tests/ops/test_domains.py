@@ -6,24 +6,28 @@ import numpy as np
 import pytest
 from fuzz.cases import VERSIONS
 from support.grown_cases import Applied, cases_of
+from support.tensors import operation, types
 
 from ovir.core.tensor_types import constant_type
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.inference.known_values import as_tuple
 from ovir.ops import find
-from ovir.ops.base.domains import Coordinates, Index
+from ovir.ops.base.domains import Axis, Coordinates, Index, Length
 from ovir.ops.base.traits import input_names
 
 pytestmark = pytest.mark.slow
 
-INDICES = [
-    (index, cls, name)
-    for index, version in enumerate(VERSIONS)
-    if (cls := find(*version))
-    for name, rule in cls.domains.items()
-    if isinstance(rule, (Index, Coordinates)) and getattr(rule, "checked", True)
-]
+
+def declared(*kinds: type[Any]) -> list[tuple[int, Any, str]]:
+    """Return all inputs with rules of these kinds: the number of an operation version, its class, the input's name."""
+    return [
+        (index, cls, name)
+        for index, version in enumerate(VERSIONS)
+        if (cls := find(*version))
+        for name, rule in cls.domains.items()
+        if isinstance(rule, kinds) and getattr(rule, "checked", True)
+    ]
 
 
 def outcome(case: Applied, position: int, values: Any) -> str:
@@ -39,7 +43,7 @@ def outcome(case: Applied, position: int, values: Any) -> str:
     return "reported" if reported else "accepted"
 
 
-@pytest.mark.parametrize(("index", "cls", "name"), INDICES, ids=[f"{VERSIONS[i]}-{name}" for i, _, name in INDICES])
+@pytest.mark.parametrize(("index", "cls", "name"), declared(Index, Coordinates))
 def test_kernels_accept_the_indices_that_are_inside_by_their_rule(index: int, cls: Any, name: str) -> None:
     rng = np.random.default_rng(index)
     position, rule, seen = input_names(cls).index(name), cls.domains[name], set()
@@ -65,3 +69,78 @@ def test_kernels_accept_the_indices_that_are_inside_by_their_rule(index: int, cl
             assert outcome(case, position, values) == expected, (case, values)
             seen.add(expected)
     assert len(seen) > 1
+
+
+UNBOUNDED = {
+    ("Unsqueeze", "axes"): "axes of the result",
+    ("Reverse", "axes"): "in the mode mask, whether to reverse",
+    ("Slice", "stop"): "cut",
+    ("SliceScatter", "stop"): "cut",
+    ("StridedSlice", "end"): "cut",
+    ("GatherTree", "max_seq_len"): "cut",
+    ("STFT", "frame_size"): "a frame is longer than its window",
+}
+"""Axes and lengths beyond their domain that an operation accepts, and what they are there."""
+
+
+def test_kernels_refuse_the_axes_and_lengths_beyond_their_domain() -> None:
+    tried = set()
+    for index, cls, name in declared(Axis, Length):
+        position = input_names(cls).index(name)
+        for case in cases_of(index, 4):
+            if position >= len(case.arrays) or outcome(case, position, given := case.arrays[position]) != "accepted":
+                continue
+            inputs = [constant_type(array, given) for array, given in zip(case.arrays, case.types, strict=True)]
+            domain = cls.domains[name](case.op, dict(zip(input_names(cls), inputs, strict=False)))
+            values = given.astype(np.int64)
+            values.reshape(-1)[-1:] = domain.high + 1
+            if domain.high < 3:  # which types of two bits hold
+                beyond = outcome(case, position, values)
+                assert (cls.type, name) in UNBOUNDED or beyond in ("refused", "reported"), (case, values)
+                tried.add((cls.type, name))
+    assert len(tried) >= 40
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "position", "domain"),
+    [
+        ("Broadcast-3", "4,2..7 i64[3] i64[2]", 1, "4"),
+        ("Broadcast-3 mode=bidirectional", "4,2..7 i64[3]", 1, "1"),
+        ("Broadcast-3 mode=explicit", "4,2 i64[3] i64[2]", 2, "0..2"),
+        ("Col2Im-15 strides=2,1 pads_begin=1,0", "2,4,12 i64[2] =[2,2]", 1, "5"),
+        ("Col2Im-15", "2,4,8 i64[2] =[2,2]", 1, "None"),
+        ("CTCLoss-4", "2,5,4 i64[2] i64[2,5] i64[2] i64[]", 1, "5"),
+        ("CTCLoss-4", "2,5,4 i64[2] i64[2,5] i64[2] i64[]", 2, "0..2"),
+        ("CTCLoss-4", "2,5,1 i64[2] i64[2,5] i64[2] i64[]", 2, "0"),
+        ("CTCLoss-4", "2,5,4 i64[2] i64[2,5] i64[2] i64[]", 3, "1..5"),
+        ("CTCLoss-4", "2,5,4 i64[2] i64[2,5] i64[2] i64[]", 4, "3"),
+        ("Divide-1", "i32[2] i32[2]", 1, "1..9"),
+        ("Divide-1", "2 2", 1, "None"),
+        ("Gather-8", "4,3..9 i64[2] =1", 1, "0..2"),
+        ("Gather-8", "4,3..9 i64[2] =-2", 1, "0..3"),
+        ("Gather-8", "4,3..9 i64[2] i64[]", 1, "0..2"),
+        ("Gather-8", "4,? i64[2] =1", 1, "0"),
+        ("Gather-8", "... i64[2] =1", 1, "0"),
+        ("Gather-8", "4,3 i64[2] i64[]", 2, "0..1"),
+        ("Gather-8", "... i64[2] i64[]", 2, "0"),
+        ("GatherElements-6 axis=2", "4,3 i64[2,3]", 1, "0"),
+        ("GatherElements-6 axis=-3", "4,3 i64[2,3]", 1, "0"),
+        ("GatherND-8 batch_dims=1", "5,4,3,2 i64[5,2]", 1, "0..2"),
+        ("GatherND-8", "5,4,..3 i64[5,3]", 1, "0"),
+        ("GatherND-8", "5,4,3 i64[...]", 1, "0..4"),
+        ("GatherND-8", "... i64[5,2]", 1, "0"),
+        ("ISTFT-16", "5,7,2 8 i64[] i64[]", 2, "8"),
+        ("ISTFT-16", "1,7,2 8 i64[] i64[]", 2, "1"),
+        ("MulticlassNms-9", "2,7,4 2,7 i64[3]", 2, "0..2"),
+        ("OneHot-1", "i64[2] =3 f32[] f32[]", 0, "0..2"),
+        ("OneHot-1", "i64[2] =0 f32[] f32[]", 0, "0"),
+        ("OneHot-1", "i64[2] i64[] f32[] f32[]", 0, "0..1"),
+        ("Slice-8", "4,3..9 i64[1] i64[1] i64[1]", 2, "1..3"),
+        ("Slice-8", "0,3 i64[1] i64[1] i64[1]", 2, "1"),
+        ("Squeeze-15", "2,1,?,1 i64[1]", 1, "1.."),
+        ("Squeeze-15", "2,3 i64[1]", 1, "0.."),
+        ("STFT-15", "30 5..8 i64[] i64[]", 2, "5"),
+    ],
+)
+def test_a_domain_follows_from_what_is_known_of_the_inputs(op: str, inputs: str, position: int, domain: str) -> None:
+    assert str(operation(op).domain_of(position, types(inputs))) == domain

@@ -419,6 +419,7 @@ CASES = [
     ("ReduceSum-1", "2,3,4 i64[1]", "f32[?,?]"),
     ("ReduceSum-1", "2,3,4 i64[]", "f32[?,?]"),
     ("ReduceSum-1 keep_dims=true", "2,3,4 i64[?]", "f32[?,?,?]"),
+    ("ReduceSum-1", "5 i64[1]", "f32[]"),
     ("ReduceSum-1", "f32[] =[]", "f32[]"),
     # roi align
     ("ROIAlign-3 pooled_h=2 pooled_w=5 sampling_ratio=2 spatial_scale=1", "1,2,8,8 3,4 i32[3]", "f32[3,2,2,5]"),
@@ -458,6 +459,7 @@ CASES = [
     ("SparseFillEmptyRows-16", "... i64[...] i64[...] f32[]", "i64[?,2] f32[?] boolean[?]"),
     ("SparseFillEmptyRows-16", "1 ~[2..5,3] i64[1,2] f32[]", "i64[2..6,2] f32[2..6] boolean[2..5]"),
     # shape
+    ("Reshape-1", "2..5,3 =[2,-1]", "f32[2,3..7]"),
     ("Reshape-1 special_zero=true", "2,3,4 =[6,-1]", "f32[6,4]"),
     ("Reshape-1 special_zero=true", "2,3,4 =[0,-1]", "f32[2,12]"),
     ("Reshape-1 special_zero=true", "2,5,5,24 =[0,-1,4]", "f32[2,150,4]"),
