@@ -146,7 +146,7 @@ def test_texts_that_are_read_alike(kind: Any, texts: list[str], value: Any) -> N
 )
 def test_texts_that_are_no_values(kind: Any, texts: list[str]) -> None:
     for text in texts:
-        with pytest.raises(ValueError, match="is neither true nor false|is not a number"):
+        with pytest.raises(ValueError, match=r"is neither true nor false|is not a number"):
             spec_of(kind).parse(text)
 
 
