@@ -150,6 +150,13 @@ def test_texts_that_are_no_values(kind: Any, texts: list[str]) -> None:
             spec_of(kind).parse(text)
 
 
+def test_a_list_is_limited() -> None:
+    most = 1 << 16
+    assert len(spec_of(tuple[int, ...]).parse(",".join("1" * most))) == most
+    with pytest.raises(ValueError, match=f"at most {most} items, got {most + 1}"):
+        spec_of(tuple[int, ...]).parse(",".join("1" * (most + 1)))
+
+
 @pytest.mark.parametrize("items", [("a,b",), (" a",), ("",)])
 def test_a_list_of_texts_that_no_text_stands_for(items: tuple[str, ...]) -> None:
     with pytest.raises(ValueError, match="no text stands for the list"):

@@ -1,16 +1,36 @@
 """Convert, ConvertLike, ConvertPromoteTypes: every pair of types, what does not fit, the common type, known content."""
 
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 
-from ovir.core.element_types import ELEMENT_TYPES, ElementType, f32, i64, nf4, u8
+from ovir.core.element_types import (
+    ELEMENT_TYPES,
+    ElementType,
+    bf16,
+    boolean,
+    f16,
+    f32,
+    f64,
+    i4,
+    i8,
+    i16,
+    i32,
+    i64,
+    nf4,
+    u4,
+    u8,
+    u16,
+    u32,
+    value_range,
+)  # fmt: skip
 from ovir.core.shapes import PartialShape, new_symbol
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.core.values import Value, from_bounds
 from ovir.diagnostics.errors import OperatorError
-from ovir.ops.convert import Convert, ConvertLike, ConvertPromoteTypes
+from ovir.ops.convert import Convert, ConvertLike, ConvertPromoteTypes, is_exact
 
 INF, NAN = np.inf, np.nan
 PLAIN = [t for t in ELEMENT_TYPES if t.name not in ("dynamic", "string")]
@@ -35,6 +55,40 @@ def test_one_is_one_in_every_type(source: ElementType, target: ElementType) -> N
     result = converted([codes.get(source, 1)], source.name, target.name)
     expected = -1 if target.name == "i1" else codes.get(target, 1)
     assert float(result[0]) == expected
+
+
+@pytest.mark.parametrize(
+    "source", [t for t in PLAIN if t.bits <= 16 and (t.is_integral or t in (f16, bf16, boolean))], ids=str
+)
+def test_a_conversion_is_exact_if_each_value_comes_back(source: ElementType) -> None:
+    dtype = source.to_dtype()
+    if source.is_integral:
+        low, high = map(int, value_range(source))
+        values = np.arange(low, high + 1).astype(dtype)
+    else:
+        values = (
+            np.array([0, 1]) > 0
+            if source == boolean
+            else np.arange(1 << source.bits, dtype=f"u{dtype.itemsize}").view(dtype)
+        )
+    for target in (u4, i4, u8, i8, u16, i16, f16, bf16, u32, i32, f32, i64, f64):
+        there = converted(values, source.name, target.name)
+        back = converted(there, target.name, source.name).astype(np.float64)
+        as_many = np.unique(there.astype(np.float64)).size == np.unique(values.astype(np.float64)).size
+        same = np.array_equal(there.astype(np.float64), values.astype(np.float64), equal_nan=True) and as_many
+        assert is_exact(source, target) == (same and np.array_equal(back, values.astype(np.float64), equal_nan=True)), (
+            target
+        )
+
+
+def test_a_conversion_is_left_out_if_another_has_kept_every_value() -> None:
+    kept = set()
+    for first, between, last in product((f16, f32, f64, i8, i16), repeat=3):
+        op, given = Convert(destination_type=last), TensorType(between, PartialShape([2]))
+        if op.is_same_for(TensorType(first, PartialShape([2])), [given], TensorType(last, PartialShape([2]))):
+            kept.add(f"{first} {between} {last}")
+    assert {"f16 f32 f16", "f16 f32 f64", "i8 f16 i8", "i8 i16 f32", "f32 f32 f64", "i16 i16 i16"} <= kept
+    assert kept.isdisjoint({"f32 f16 f32", "i16 f16 i16", "f16 f32 i8", "f64 f32 f16", "f32 f64 f16", "i16 f32 f16"})
 
 
 @pytest.mark.parametrize(

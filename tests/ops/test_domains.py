@@ -1,19 +1,21 @@
 """The domains that operations declare for indices, against what kernels accept."""
 
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 from fuzz.cases import VERSIONS
 from support.grown_cases import Applied, cases_of
-from support.tensors import operation, types
+from support.tensors import const, operation, tensor, types
 
+from ovir.core.element_types import i64
 from ovir.core.tensor_types import constant_type
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.inference.known_values import as_tuple
 from ovir.ops import find
-from ovir.ops.base.domains import Axis, Coordinates, Index, Length
+from ovir.ops.base.domains import Axis, Coordinates, Domain, Index, Length
 from ovir.ops.base.traits import input_names
 
 pytestmark = pytest.mark.slow
@@ -101,6 +103,32 @@ def test_kernels_refuse_the_axes_and_lengths_beyond_their_domain() -> None:
     assert len(tried) >= 40
 
 
+@pytest.mark.parametrize("op", ["Add-1", "Subtract-1", "Multiply-1"])
+@pytest.mark.parametrize("constant", [[2], [3, 1], [1, 5]])
+@pytest.mark.parametrize("position", [0, 1])
+def test_the_domain_before_arithmetic_holds_what_leads_to_the_wanted(
+    op: str, constant: list[int], position: int
+) -> None:
+    made, others, numbers = operation(op), const(constant), np.arange(-30, 31)
+    inputs = [tensor("1", i64), others] if position == 0 else [others, tensor("1", i64)]
+    columns = numbers[:, np.newaxis], np.array(constant)
+    results = made.run(*(columns if position == 0 else columns[::-1]))
+    assert isinstance(results, np.ndarray)
+    for low, high in product((None, -7, 0, 4), (None, 0, 9)):
+        domain = made.domain_before(position, inputs, Domain(low, high))
+        assert domain is not None
+        fitting, found = (
+            numbers[
+                ((n >= (-999 if a is None else a)) & (n <= (999 if b is None else b))).reshape(len(n), -1).all(axis=1)
+            ]
+            for n, a, b in ((results, low, high), (numbers, domain.low, domain.high))
+        )
+        assert found.tolist() == fitting.tolist() or not fitting.size, (low, high, domain)
+        both = made.domain_before(position, [tensor("1", i64)] * 2, Domain(low, high))
+        assert both is not None
+        assert (both.low, both.high) == (0, (high or 0) // 2 if op == "Add-1" else 0)
+
+
 @pytest.mark.parametrize(
     ("op", "inputs", "position", "domain"),
     [
@@ -118,6 +146,7 @@ def test_kernels_refuse_the_axes_and_lengths_beyond_their_domain() -> None:
         ("Divide-1", "2 2", 1, "None"),
         ("Gather-8", "4,3..9 i64[2] =1", 1, "0..2"),
         ("Gather-8", "4,3..9 i64[2] =-2", 1, "0..3"),
+        ("Gather-8", "4,3..9 i64[2] =[0,0]", 1, "0..2"),
         ("Gather-8", "4,3..9 i64[2] i64[]", 1, "0..2"),
         ("Gather-8", "4,? i64[2] =1", 1, "0"),
         ("Gather-8", "... i64[2] =1", 1, "0"),

@@ -140,3 +140,5 @@ def test_search_sorted(right: bool, expected: list[int]) -> None:
     assert op.run(row, values).tolist() == expected
     assert op.run(np.stack([row, row - 3]), np.stack([values, values - 3])).tolist() == [expected] * 2
     assert op.run(row, np.asarray(np.float32(9))).tolist() == 4
+    near = 1 + np.array([0, 1e-12, 2e-12])  # one number in f32
+    assert op.run(near, near).tolist() == [right, 1 + right, 2 + right]

@@ -189,6 +189,28 @@ def test_which_layers_pass_on_their_input(op: str, inputs: str, changed: str) ->
 
 
 @pytest.mark.parametrize(
+    ("op", "inputs", "sizes"),
+    [
+        ("Convolution-1 strides=3,1 dilations=2,1", "1,3,9,? 4,3,2,4", {2: 3, 3: 4}),
+        ("GroupConvolution-1 strides=3", "1,4,9 2,2,2,2", {2: 3}),
+        ("Convolution-1", "1,3,9 4,3,?", {}),
+        ("Convolution-1", "... 4,3,2", {}),
+        ("ConvolutionBackpropData-1", "1,3,9,9 3,4,5,6", {2: 2, 3: 2}),
+        ("MaxPool-1 kernel=3,2 strides=1,4", "1,3,9,9", {2: 3, 3: 4}),
+        ("AdaptiveAvgPool-8", "1,3,9,9 =[3,5]", {2: 4, 3: 6}),
+        ("AdaptiveAvgPool-8", "1,3,9,9 i64[2]", {}),
+        ("ExtractImagePatches-3 sizes=3,2 strides=1,4 rates=2,1 auto_pad=valid", "1,3,9,9", {2: 5, 3: 4}),
+        ("Interpolate-11", "1,3,9,9 =[3,5]", {2: 2, 3: 2}),
+        ("Interpolate-11", "1,3,9,9 =[3] =[3]", {3: 2}),
+        ("Interpolate-11", "1,3,9,9 =[3] i64[1]", {}),
+        ("ReLU-1", "1,3,9,9", {}),
+    ],
+)
+def test_the_least_sizes_for_which_windows_have_an_effect(op: str, inputs: str, sizes: dict[int, int]) -> None:
+    assert operation(op).least_sizes(types(inputs)) == sizes
+
+
+@pytest.mark.parametrize(
     ("op", "shapes"),
     [
         ("MatMul-1", "2,5,3 3,4"),
@@ -227,6 +249,7 @@ def test_multiply_accumulates_are_the_products_of_ones(op: str, shapes: str) -> 
         ("NonMaxSuppression-9", "1,9000,4 1,2,9000", "1,90000,4 1,2,90000", 100, 10),
         ("NonMaxSuppression-9", "1,900,4 1,2,900", "10,900,4 10,2,900", 10, 10),
         ("MulticlassNms-8", "1,900,4 1,2,900", "1,900,4 1,20,900", 10, None),
+        ("StringTensorPack-15", "=[0] =[300] u8[400]", "=[0] =[3000] u8[4000]", 10, None),
     ],
 )
 def test_work_and_memory_grow_as_the_loops_of_kernels(
