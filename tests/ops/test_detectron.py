@@ -84,7 +84,7 @@ def test_the_level_follows_the_area(side: float, level: int) -> None:
 
 
 def test_a_region_wide_and_low_as_its_area() -> None:
-    wide = array([0, 0, 248, 50], [0, 0, 256, 50])  # 111.4 and 113.1 on an even side
+    wide = array([10, 20, 258, 70], [10, 20, 266, 70])  # 111.4 and 113.1 on an even side
     assert extractor().run(wide, *[np.full((1, 1, 99, 99), i + 1, np.float32) for i in range(3)])[0][
         :, 0, 0, 0
     ].tolist() == [1, 2]

@@ -35,6 +35,7 @@ CASES = [
     ("ConvertPromoteTypes-14 promote_unsafe=true pytorch_scalar_promotion=true", "f32[] f16[3]", "f16[] f16[3]"),
     ("ConvertPromoteTypes-14 promote_unsafe=true pytorch_scalar_promotion=true", "f16[] i8[3]", "f16[] f16[3]"),
     ("ConvertPromoteTypes-14 promote_unsafe=true u64_integer_promotion_target=i64", "u64[2] i32[?,3]", "i64[2] i64[?,3]"),
+    ("ConvertPromoteTypes-14 promote_unsafe=false", "u8[2] i16[3]", "i16[2] i16[3]"),
     # convolution
     ("Convolution-1 pads_begin=5,5 auto_pad=valid", "1,3,?,7 8,3,3,3", "f32[1,8,1..,5]"),
     ("Convolution-1 strides=2,2 auto_pad=same_upper", "1,3,?,5..8 8,3,3,3", "f32[1,8,?,3..4]"),
