@@ -94,20 +94,16 @@ def test_a_conversion_is_left_out_if_another_has_kept_every_value() -> None:
 @pytest.mark.parametrize(
     ("source", "target", "values", "expected"),
     [
-        ("f32", "i32", [1.9, -1.9, 2.5, -0.5], [1, -1, 2, 0]),
         ("f32", "u8", [255.9, 300, -1], [255, 44, 255]),
         ("f64", "i64", [1e12, -1.9], [10**12, -1]),
-        ("f16", "i8", [127.6, -2.7], [127, -2]),
         ("i64", "i8", [200, -129, 256], [-56, 127, 0]),
         ("i32", "u64", [-1], [2**64 - 1]),
-        ("f32", "boolean", [0, -0.0, 0.3, NAN, INF], [0, 0, 1, 1, 1]),
         ("boolean", "f32", [True, False], [1, 0]),
         ("i64", "u1", [2, 3], [0, 1]),
         ("i64", "u2", [-1, 4], [3, 0]),
         ("f32", "u3", [7.9, 9], [7, 1]),
         ("i64", "u4", [16, -2], [0, 14]),
         ("i64", "u6", [63, 64, -1], [63, 0, 63]),
-        ("i64", "i4", [7, 8, -9], [7, -8, 7]),
         ("i4", "f32", [-8, 7], [-8, 7]),
         ("f32", "f16", [1e6, 1.0004], [INF, 1]),
         ("f32", "bf16", [1.00390625], [1]),
@@ -160,14 +156,12 @@ def common(a: str, b: str, shapes: tuple[str, str] = ("2", "?,3"), **attributes:
 @pytest.mark.parametrize(
     ("a", "b", "safe", "expected"),
     [
-        ("i8", "f32", True, "f32"),
         ("i32", "u8", True, "i32"),
         ("boolean", "u4", True, "u4"),
         ("f16", "f64", True, "f64"),
         ("u8", "u32", True, "u32"),
         ("dynamic", "f32", True, "dynamic"),
         ("f16", "i64", False, "f16"),
-        ("f64", "u64", False, "f64"),
         ("i8", "u8", False, "i16"),
         ("u1", "i4", True, "i4"),
         ("f16", "bf16", False, "f32"),
@@ -223,16 +217,13 @@ def test_sizes_keep_bounds_and_symbols() -> None:
 @pytest.mark.parametrize(
     ("target", "lower", "upper", "expected"),
     [
-        ("u8", 0, INF, None),
         ("u8", 3, 256, None),
         ("i8", 3, 128, None),
         ("u4", 3, 16, None),
         ("u32", -1, 7, None),
-        ("f32", 0, INF, (0, INF)),
         ("f32", 3, 2**24 + 2, (3, 2**24 + 2)),
         ("bf16", 3, 257, (3, 256)),
         ("f16", 3, 2050, (3, 2050)),
-        ("f16", 3, 70000, None),
         ("f8e4m3", 0, INF, None),
     ],
 )

@@ -19,7 +19,6 @@ from ovir.ops.convolution import (
     ConvolutionBackpropData,
     ForwardConvolutionBase,
     GroupConvolution,
-    GroupConvolutionBackpropData,
 )
 
 DATA = np.arange(1, 13, dtype=np.float32).reshape(1, 1, 3, 4)
@@ -196,23 +195,3 @@ def test_backprop_known_answers(attributes: dict[str, Any], sizes: int | None, e
     assert result.ravel().tolist() == expected
     inferred = op.infer(tensor("1,1,3"), tensor("1,1,3"), None if shape is None else constant_type(shape))
     assert result.shape == inferred.shape.to_tuple()
-
-
-@pytest.mark.parametrize("groups", [1, 3])
-@pytest.mark.parametrize("axes", [1, 2, 3])
-@pytest.mark.parametrize(("stride", "dilation", "pad"), [(1, 1, 1), (2, 1, 0), (3, 2, 1), (2, 3, 2)])
-def test_is_the_transpose_of_a_convolution(groups: int, axes: int, stride: int, dilation: int, pad: int) -> None:
-    rng = np.random.default_rng(0)
-    attributes: dict[str, Any] = {"strides": (stride,) * axes, "dilations": (dilation,) * axes}
-    attributes |= {"pads_begin": (pad,) * axes, "pads_end": (pad,) * axes}
-    filters = rng.integers(-4, 5, (groups, 2, 4, *(3,) * axes)).astype(np.float64)
-    image = rng.integers(-4, 5, (2, groups * 4, *(7,) * axes)).astype(np.float64)
-    forward = GroupConvolution(**attributes).run(image, filters)
-    assert isinstance(forward, np.ndarray)
-    data = rng.integers(-4, 5, forward.shape).astype(np.float64)
-    backward = GroupConvolutionBackpropData(**attributes).run(data, filters, np.full(axes, 7))
-    assert np.vdot(forward, data) == np.vdot(image, backward)
-    if groups == 1:
-        np.testing.assert_array_equal(Convolution(**attributes).run(image, filters[0]), forward)
-        again = ConvolutionBackpropData(**attributes).run(data, filters[0], np.full(axes, 7))
-        np.testing.assert_array_equal(again, backward)

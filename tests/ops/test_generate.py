@@ -35,11 +35,8 @@ def inferred(op: Operator, *inputs: TensorType) -> str:
 @pytest.mark.parametrize(
     ("element_type", "numbers", "result"),
     [
-        (i32, (2, 23, 3), [2, 5, 8, 11, 14, 17, 20]),
         (i32, (23, 2, -3), [23, 20, 17, 14, 11, 8, 5]),
         (f32, (1, 2.5, 0.5), [1.0, 1.5, 2.0]),
-        (i64, (5, 5, 1), []),
-        (i64, (5, 2, 1), []),
         (i64, (0.5, 5.9, 1.9), [0, 1, 2, 3, 4]),
         (i8, (-3, 3, 2), [-3, -1, 1]),
         (u8, (250, 255, 2), [250, 252, 254]),
@@ -105,11 +102,8 @@ def test_range_over_a_dimension_has_its_size() -> None:
     ("rows", "columns", "diagonal", "batch"),
     [
         (3, 4, 2, None),
-        (3, 4, -1, None),
-        (2, 4, 3, None),
         (4, 2, -3, [2]),
         (2, 2, 5, [1, 2]),
-        (0, 3, 0, []),
         (3, 3, 0, [0]),
     ],
 )

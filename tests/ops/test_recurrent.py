@@ -145,14 +145,10 @@ def test_cells(kind: str, attributes: dict[str, Any], batch: int, inputs: int, s
 @pytest.mark.parametrize(
     ("lengths", "time", "size"),
     [
-        ([4, 4], 4, 3),
-        ([2, 2], 4, 3),
-        ([1, 4, 0, 2, 4], 4, 2),
         ([1, 2], 3, 1),
         ([2, 2], 2, 1),
         ([0], 3, 2),
         ([0, 0], 0, 2),
-        ([], 3, 2),
     ],
 )
 def test_sequences(

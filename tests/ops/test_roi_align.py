@@ -136,16 +136,6 @@ def test_rotated_against_a_plain_computation(ratio: int) -> None:
         np.testing.assert_allclose(bins, plainly(data[0], region, (2, 3), ratio, False, angle), 1e-4, 1e-5)
 
 
-def test_many_regions_in_blocks() -> None:
-    data = rng.normal(size=(1, 70, 30, 40)).astype(np.float32)
-    rois = np.sort(rng.uniform(0, 40, (150, 2, 2)), axis=1).reshape(150, 4).astype(np.float32)
-    numbers = np.zeros(150, np.int64)
-    op = ROIAlign3(pooled_h=7, pooled_w=7, sampling_ratio=0, spatial_scale=1.0)
-    out = op.run(data, rois, numbers)
-    alone = [op.run(data[:, 3:4], rois[i : i + 1], numbers[:1]) for i in (0, 77, 149)]
-    np.testing.assert_allclose(out[[0, 77, 149], 3:4], np.concatenate(alone), 1e-5, 1e-6)
-
-
 @pytest.mark.parametrize(("shape", "count"), [((1, 2, 4, 4), 0), ((1, 0, 4, 4), 2), ((1, 2, 0, 4), 2)])
 def test_nothing_to_pool(shape: tuple[int, ...], count: int) -> None:
     found = align(np.ones((count, 4), np.float32), np.ones(shape, np.float32))

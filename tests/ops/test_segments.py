@@ -26,7 +26,6 @@ from ovir.ops.segments import (
         ("LOWEST", None, np.finfo(np.float32).min, [[1, 4], None, [2, -7]]),
         ("zero", 5, 0, [[1, 4], None, [2, -7], None, None]),
         ("lowest", 2, np.finfo(np.float32).min, [[1, 4], None]),
-        ("zero", 0, 0, []),
     ],
 )
 def test_maxima(fill_mode: str, segments: int | None, empty: float, expected: list[Any]) -> None:

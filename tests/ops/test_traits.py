@@ -50,14 +50,10 @@ def test_declarations_name_inputs_and_attributes() -> None:
 @pytest.mark.parametrize(
     ("operation", "opset", "negative"),
     [
-        ("Gather", 1, "unspecified"),
-        ("Gather", 7, "unspecified"),
         ("Gather", 8, "from the end"),
-        ("GatherND", 5, "unspecified"),
         ("GatherND", 8, "from the end"),
         ("ScatterUpdate", 3, "forbidden"),
         ("ScatterElementsUpdate", 3, "unspecified"),
-        ("ScatterElementsUpdate", 12, "from the end"),
         ("EmbeddingBagPacked", 15, "forbidden"),
     ],
 )
