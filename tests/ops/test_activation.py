@@ -6,7 +6,6 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from support.builder import Net
 
 from ovir.core.element_types import ElementType
 from ovir.core.shapes import PartialShape
@@ -125,13 +124,3 @@ def test_clamp_bounds_meet_unsigned_types() -> None:
 def test_hard_sigmoid_of_nan_is_1() -> None:
     result = act.HardSigmoid().run(np.float32([np.nan, np.inf, -np.inf]), np.float32(0.2), np.float32(0.5))
     assert result.tolist() == [1, 1, 0]
-
-
-@pytest.mark.parametrize(("data", "slope"), [("f16", "f32"), ("f32", "f16"), ("f32", "f64"), ("bf16", "f32")])
-def test_prelu_has_the_type_of_its_data(data: str, slope: str) -> None:
-    net = Net()
-    x = net.parameter("x", "2,3", data)
-    net.result(net.op("PReLU", x, net.const([0.5, 2, 0.25], slope)))
-    result = net.compiled()(np.float32([[-1, -1, -1], [2, -4, 8]]))[0]
-    assert result.dtype == ElementType.parse(data).to_dtype()
-    np.testing.assert_array_equal(result.astype(np.float32), [[-0.5, -2, -0.25], [2, -8, 8]])

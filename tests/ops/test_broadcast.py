@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from support.tensors import const, inferred, tensor
 
-from ovir.core.element_types import f32, i64
-from ovir.core.shapes import Dimension, PartialShape
-from ovir.core.tensor_types import TensorType, constant_type
-from ovir.core.values import from_dimensions
+from ovir.core.element_types import f32
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import constant_type
 from ovir.ops.broadcast import Broadcast1, Broadcast3, Tile
 
 
@@ -45,13 +44,6 @@ def test_first_version_aligns_from_an_axis() -> None:
     assert result[0, :, 0, 1].tolist() == [1, 2]
     ignored = tensor("", f32)
     assert inferred(Broadcast1(mode="numpy"), tensor("3,1"), const([2, 3, 4]), ignored) == "[2,3,4]"
-
-
-def test_broadcast_keeps_the_symbols_of_its_target() -> None:
-    shape = TensorType(i64, PartialShape([2]), from_dimensions(i64, [Dimension(2, 9, symbol=4), Dimension(3, 3)]))
-    result = Broadcast3().infer(tensor("1"), shape).shape
-    assert str(result) == "[2..9,3]"
-    assert result[0].symbol == 4
 
 
 # ----- Tile

@@ -127,14 +127,6 @@ def test_integers_are_exact_and_wrap_around() -> None:
     assert Convolution().run(np.full((1, 1, 2), 100, np.int8), np.ones((1, 1, 2), np.int8)).item() == 200 - 256
 
 
-def test_empty_and_strided_data() -> None:
-    assert Convolution().run(np.empty((0, 2, 5), np.float32), np.ones((3, 2, 2), np.float32)).shape == (0, 3, 4)
-    assert not Convolution().run(np.empty((1, 0, 5), np.float32), np.empty((3, 0, 2), np.float32)).any()
-    data = np.asfortranarray(np.arange(24, dtype=np.float32).reshape(2, 3, 4))[:, ::-1]
-    expected = Convolution().run(np.ascontiguousarray(data), np.ones((1, 3, 2), np.float32))
-    np.testing.assert_array_equal(Convolution().run(data, np.ones((1, 3, 2), np.float32)), expected)
-
-
 def test_binary_convolution_counts_equal_bits() -> None:
     # Of the bits of a byte of u1 filters, devices take the lowest for the first; the reader takes the highest.
     filters = np.array([1, 0, 0, 0, 0, 0, 0, 0], np.uint8).reshape(1, 1, 1, 8)

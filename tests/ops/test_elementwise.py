@@ -193,15 +193,6 @@ def test_shifts_by_all_the_bits_are_reported() -> None:
     assert found[0] == "a shift of u8 by less than 0 or more than 7 places is undefined"
 
 
-def test_select_broadcasts_else_and_cond_to_then_in_pdpd() -> None:
-    op = Select(auto_broadcast="pdpd", axis=0)
-    then = np.ones((2, 3), np.float32)
-    cond = np.array([[True], [False]])
-    assert applied(op, cond, then, np.array([5, 6], np.float32)).tolist() == [[1, 1, 1], [6, 6, 6]]
-    shape = inferred(Select(), tensor("?,3", boolean), tensor("1..4,1"), tensor("...")).shape
-    assert str(shape) == "[...]"
-
-
 # --------------------------------------------------------------------------- known content
 
 

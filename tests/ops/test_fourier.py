@@ -54,22 +54,6 @@ def test_transforms_follow_the_formula(axes: list[int]) -> None:
     np.testing.assert_allclose(back, data.real, atol=1e-5)
 
 
-def test_signals_are_cut_and_filled() -> None:
-    data = random_numbers(3, 4)
-    axes = np.array([1, 0])
-    for sizes in ([2, 5], [6, -1], [-1, 2], [7, 7], [1, 1]):
-        rows, columns = sizes[1] if sizes[1] > 0 else 3, sizes[0] if sizes[0] > 0 else 4
-        signal = np.zeros((rows, columns), np.complex128)
-        signal[:3, :4] = data[:rows, :columns]
-        expected = slow_dft(slow_dft(signal, 0), 1)
-        result = DFT().run(pairs(data), axes, np.array(sizes))
-        np.testing.assert_allclose(numbers(result), expected, rtol=1e-5, atol=1e-5)
-        # The last of the axes, of which RDFT keeps half, is here axis 0.
-        real = RDFT().run(data.real.astype(np.float32), axes, np.array(sizes))
-        expected = slow_dft(slow_dft(signal.real, 0), 1)[: rows // 2 + 1]
-        np.testing.assert_allclose(numbers(real), expected, rtol=1e-5, atol=1e-5)
-
-
 @pytest.mark.parametrize(
     ("size", "expected"),
     [

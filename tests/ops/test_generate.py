@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from support.builder import Net
 
-from ovir.core.element_types import ElementType, dynamic, f16, f32, i8, i32, i64, nf4, u8
+from ovir.core.element_types import ElementType, f16, f32, i8, i32, i64, u8
 from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.core.values import from_bounds
-from ovir.diagnostics.errors import OperatorError
 from ovir.ops.base.operator import Operator
 from ovir.ops.generate import Eye, OneHot1, OneHot16, Range4
 
@@ -72,15 +71,6 @@ def test_range_by_bounds() -> None:
     assert inferred(op, const(0), between(2, 9), between(-1, 1)) == "i64[?]"
     assert inferred(op, const(0), tensor(""), const(1)) == "i64[?]"
     assert op.infer(const(0), between(0, np.inf, symbol=6), const(1)).shape[0].symbol == 6
-
-
-def test_range_needs_a_type() -> None:
-    with pytest.raises(OperatorError, match="output_type must be of a numeric type, got dynamic"):
-        Range4(output_type=dynamic).infer(const(0), const(1), const(1))
-    with pytest.raises(OperatorError, match="output_type must be of a numeric type, got nf4") as error:
-        Range4(output_type=nf4).infer(const(0), const(1), const(1))
-    assert error.value.hint is not None
-    assert error.value.hint.startswith("numeric types are bf16, f16, f32, f64, i4, ")
 
 
 def test_range_over_a_dimension_has_its_size() -> None:

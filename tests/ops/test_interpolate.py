@@ -14,7 +14,6 @@ from ovir.core.element_types import bf16, f16, f32
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import from_bounds
-from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.fast.base import resamples
 from ovir.ops.interpolate import Interpolate1, Interpolate4, Interpolate11
@@ -197,13 +196,6 @@ def test_version_4_reads_one_of_its_inputs() -> None:
     by_scales = Interpolate4(mode="nearest", shape_calculation_mode="scales")
     assert by_scales.run(data, sizes, scales, axes).tolist() == [[1, 1, 1, 2, 2, 2]]
     assert by_scales.run(data, sizes, floats([2, 1])).tolist() == [[1, 2], [1, 2]]
-
-
-def test_empty_tensors() -> None:
-    assert resized(np.empty((0, 3), np.float32), [0, 5]).shape == (0, 5)
-    assert resized(np.ones((2, 3), np.float32), [0, 5], mode="cubic").shape == (0, 5)
-    with pytest.raises(OperatorError, match="cannot resize axis 0 of size 0 to 2"):
-        resized(np.empty((0, 3), np.float32), [2, 5])
 
 
 # --------------------------------------------------------------------------- version 1

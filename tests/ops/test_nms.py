@@ -114,14 +114,6 @@ def test_only_version_5_removes_boxes_in_soft_nms() -> None:
     assert selected(sigma=0.5, iou=0.7, cls=NonMaxSuppression5) == selected(sigma=0.5, iou=0.7)
 
 
-@pytest.mark.parametrize("shape", [(0, 2, 3), (2, 0, 3), (2, 3, 0)])
-def test_nothing_to_select_from(shape: tuple[int, int, int]) -> None:
-    boxes = np.zeros((shape[0], shape[2], 4))
-    assert selected(np.ones(shape), boxes) == ([], [])
-    inputs = boxes, np.ones(shape), np.array(2), np.array(0.5), np.array(0)
-    assert NonMaxSuppression4().run(*inputs).shape == (0, 3)
-
-
 def test_many_boxes_are_selected_as_one_by_one() -> None:
     rng = np.random.default_rng(1)
     corner = rng.uniform(0, 12, (1, 300, 2))

@@ -5,17 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ovir.core.element_types import ElementType, i64
-from ovir.core.shapes import PartialShape
-from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.ops.prior_box import PriorBox1, PriorBox8, PriorBoxClustered
 
 Size = tuple[int, int]
-
-
-def tensor(shape: str, element_type: ElementType = i64) -> TensorType:
-    return TensorType(element_type, PartialShape.parse(shape))
 
 
 def boxes(op: Any, grid: Size = (1, 1), image: Size = (100, 100)) -> Any:
@@ -155,14 +148,6 @@ def test_clustered_is_clipped_by_default() -> None:
 
 
 # ----- both
-
-
-@pytest.mark.parametrize("op", [PriorBox1(min_size=(3,)), PriorBoxClustered()])
-@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.uint8, np.uint64])
-def test_any_integers(op: Any, dtype: Any) -> None:
-    result = op.run(np.array([2, 3], dtype), np.array([30, 40], dtype))
-    assert result.shape == (2, 24)
-    assert result.dtype == np.float32
 
 
 @pytest.mark.parametrize("op", [PriorBox1(min_size=(3,)), PriorBoxClustered()])

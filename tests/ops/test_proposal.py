@@ -251,19 +251,6 @@ def test_images_one_after_the_other() -> None:
     assert (counts.tolist(), counts.dtype) == ([2, 2, 2], np.int32)
 
 
-def test_no_images_and_no_points() -> None:
-    empty = np.zeros((0, 4), np.float32), np.zeros((0, 3, 1, 4), np.float32)
-    boxes, scores, counts = proposals().run(
-        np.zeros((0, 3), np.float32),
-        np.zeros((1, 3, 1, 4), np.float32),
-        empty[1].reshape(0, 4, 1, 3),
-        empty[1][..., 0].reshape(0, 1, 1, 3),
-    )
-    assert (boxes.shape, scores.shape, counts.shape) == ((0, 4), (0,), (0,))
-    boxes, scores = run_single(single(), np.zeros((0, 4)), [])
-    assert not boxes.any()
-
-
 def test_size_of_the_image_and_exp() -> None:
     boxes, _ = run_single(single(), [[10, 10, 19, 19]], [0.9], [[0, 0, 1, 0]], image=[15, 25, 1])
     assert boxes[0].tolist() == pytest.approx([15 - 5 * exp(1), 10, 24, 14], abs=1e-4)

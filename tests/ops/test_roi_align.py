@@ -7,9 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ovir.core.element_types import dynamic, f16
-from ovir.core.shapes import Dimension, PartialShape
-from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
 from ovir.ops.roi_align import ROIAlign3, ROIAlign9, ROIAlignRotated
 
@@ -144,18 +141,6 @@ def test_nothing_to_pool(shape: tuple[int, ...], count: int) -> None:
 
 
 # ----- inference
-
-
-def test_symbols_and_unknown_types() -> None:
-    op = ROIAlignRotated(pooled_h=2, pooled_w=2, sampling_ratio=0, spatial_scale=1.0)
-    regions, channels = Dimension(0, None, 7), Dimension(1, 9, 8)
-    found = op.infer(
-        TensorType(dynamic, PartialShape([1, channels, 4, 4])),
-        TensorType(f16, PartialShape([regions, 5])),
-        TensorType(dynamic, PartialShape([regions])),
-    )
-    assert found.element_type == f16
-    assert [dim.symbol for dim in found.shape] == [7, 8, 0, 0]
 
 
 def test_what_a_run_refuses() -> None:

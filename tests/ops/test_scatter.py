@@ -21,7 +21,6 @@ from ovir.ops.scatter import (
 )
 
 
-
 def array(values: Any, dtype: Any = np.float32) -> Any:
     return np.array(values, dtype)
 
