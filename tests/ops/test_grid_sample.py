@@ -88,15 +88,6 @@ def test_batches_and_channels_in_blocks() -> None:
         np.testing.assert_array_equal(op.run(flipped, grid), whole)
 
 
-@pytest.mark.parametrize(
-    ("dtype", "expected"),
-    [(np.int32, [12, -13, 7]), (np.int64, [12, -13, 7]), (np.int16, [12, -13, 7]), (np.int8, [12, -14, 7])],
-)
-def test_integers(dtype: Any, expected: list[int]) -> None:
-    positions = np.array([0.5, 1.5, 6.3])
-    assert sampled([10, 15, -42, 15, 9, 1, 7, 7], ((positions + 0.5) / 4 - 1).tolist(), dtype) == expected
-
-
 def test_integers_saturate_and_booleans_are_rounded() -> None:
     assert sampled([0, 0, 255, 255, 0, 0], [0, 0.5 / 3], np.uint8, mode="bicubic") == [255, 255]
     assert sampled([0, 255, 0, 0, 255, 0], [0], np.uint8, mode="bicubic") == [0]
