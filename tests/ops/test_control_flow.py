@@ -13,6 +13,7 @@ import ovir
 from ovir.core.element_types import boolean, f32, i32, i64
 from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
+from ovir.core.values import from_bounds
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.graph.layers import Layer
@@ -212,6 +213,7 @@ TRUE, FALSE, UNKNOWN = constant_type(np.array(True)), constant_type(np.array(Fal
         (const(0), TRUE, FALSE, "[0,5]"),
         (tensor("", i64), TRUE, FALSE, "[..2,5]"),
         (const(-1), TRUE, UNKNOWN, "[2..,5]"),
+        (TensorType(i64, [], from_bounds(i64, np.array(-1.0), np.array(0.0))), TRUE, TRUE, "[?,5]"),
         (const(-1), TRUE, TRUE, "[2..,5]"),
         (const(-1), UNKNOWN, TRUE, "[?,5]"),
         (const(-1), UNKNOWN, UNKNOWN, "[?,5]"),

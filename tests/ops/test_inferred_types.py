@@ -405,6 +405,8 @@ CASES = [
     ("SearchSorted-15 output_type=i32", "2,?,7 ?,3,1..4", "i32[2,3,1..4]"),
     ("SearchSorted-15 output_type=i32", "2,7 ...", "i32[2,?]"),
     ("SearchSorted-15 output_type=i32", "7 ...", "i32[...]"),
+    # state
+    ("ReadValue-6 variable_id=v", "2,3", "f32[2,3]"),
     # yolo
     ("RegionYolo-1 axis=1 coords=4 classes=3 end_axis=3 num=2 mask=0,1,2", "f16[2,16,3,5]", "f16[2,240]"),
     ("RegionYolo-1 axis=1 coords=4 classes=3 end_axis=2 num=2 mask=0,1,2", "f16[?,16,2..3,5]", "f16[?,32..48,5]"),
