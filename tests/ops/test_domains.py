@@ -77,7 +77,6 @@ UNBOUNDED = {
     ("Unsqueeze", "axes"): "axes of the result",
     ("Reverse", "axes"): "in the mode mask, whether to reverse",
     ("Slice", "stop"): "cut",
-    ("SliceScatter", "stop"): "cut",
     ("StridedSlice", "end"): "cut",
     ("GatherTree", "max_seq_len"): "cut",
     ("STFT", "frame_size"): "a frame is longer than its window",

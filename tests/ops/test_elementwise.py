@@ -203,6 +203,7 @@ def test_shifts_by_all_the_bits_are_reported() -> None:
         (ar.Subtract(), (2, 5), (1, 3), -1, 4),
         (ar.Multiply(), (-2, 3), (-5, 4), -15, 12),
         (ar.Divide(), (4, 8), (0, 4), 0, 8),
+        (ar.Divide(), (4, 8), (-4, 0), -8, 0),
         (ar.FloorMod(), (6, 8), (5, 5), 1, 3),
         (ar.Mod(), (0, INF), (3, 6), 0, 5),
         (ar.Maximum(), (2, 5), (3, 4), 3, 5),
