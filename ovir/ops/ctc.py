@@ -237,9 +237,8 @@ class CTCLoss(CtcBase):
         sequence."""
         kept = np.arange(labels.shape[1]) < label_length[:, np.newaxis]
         if self.unique:
-            known = np.where(kept, labels, -1)
-            order = np.argsort(known, axis=1, kind="stable")
-            ordered = np.take_along_axis(known, order, axis=1)
+            order = np.argsort(labels, axis=1, kind="stable")  # what is not kept comes after what it equals
+            ordered = np.take_along_axis(labels, order, axis=1)
             is_first = np.ones(kept.shape, np.bool_)
             is_first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
             first = np.empty_like(kept)

@@ -38,7 +38,6 @@ def test_both_corners_belong_to_the_region_and_bins_overlap() -> None:
 @pytest.mark.parametrize(
     ("roi", "expected"),
     [
-        ([0, 0, 0, 1, 1], [[0, 1], [10, 11]]),
         ([0, 3, 3, 1, 1], [[33, 33], [33, 33]]),  # of negative length: one pixel
         ([0, 2.5, 1.5, 2.5, 1.5], [[23, 23], [23, 23]]),  # halves are rounded up
         ([0, -2, 4, 1, 9], [[0, 51], [0, 0]]),  # outside of data

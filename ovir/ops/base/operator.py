@@ -334,7 +334,7 @@ def _known_values(positions: Sequence[int], inputs: Sequence[TensorType]) -> lis
     constant."""
     values = []
     for i, tensor in enumerate(inputs):
-        value = tensor.bounds_or_unknown() if i in positions else tensor.value
+        value = tensor.bounds_or_unknown()
         if value is None or (i not in positions and value.constant is None):
             return None
         values.append(value)
