@@ -35,12 +35,8 @@ declare(
     "nms_threshold=0.5 max_delta_log_wh=4.1 post_nms_count=1|10 max_detections_per_image=1|5",
 )
 _PROPOSED = "A=1|3 H=1|4 W=1|3 min_size=0|1 nms_threshold=0.7 post_nms_count=1|10 pre_nms_count=5|100"
-declare(
-    "ExperimentalDetectronGenerateProposalsSingleImage",
-    "narrow 3 = image, narrow H*W*A 4, narrow 4*A H W, narrow A H W",
-    _PROPOSED,
-)
-declare("GenerateProposals", "narrow N 3 = image, narrow H W A 4, narrow N 4*A H W, narrow N A H W", _PROPOSED)
+_GENERATING = "ExperimentalDetectronGenerateProposalsSingleImage GenerateProposals"
+declare(_GENERATING, "T narrow, im_info = image", _PROPOSED)
 _GRID = "narrow P 4, narrow 1 C H W, narrow 1 D I J"
 declare("ExperimentalDetectronPriorGridGenerator", _GRID, "stride_x=0|4 stride_y=0|4")
 _PRIORS = "min_size=2|16 offset=0.5 variance=0.1|0.1,0.1,0.2,0.2 step=0|4 max_size=|20 aspect_ratio=|2"
@@ -52,10 +48,11 @@ declare("PriorBoxClustered", "index 2 = 1..12, index 2 = 1..12", _CLUSTERS)
 @recipe("Proposal")
 def proposal(m: Make) -> None:
     ratios, scales = [1, 2][: m.pick(1, 2)], [4, 8][: m.pick(1, 2)]
-    m.settle(f"N=1|2 H=1|4 W=1|3 A={len(ratios) * len(scales)}")
-    m.take("narrow N 2*A H W, narrow N 4*A H W, narrow 3 = image")
-    m.settle("base_size=8 pre_nms_topn=1|50 post_nms_topn=1|9 nms_thresh=0.7 feat_stride=8 min_size=1")
     m.has(ratio=ratios, scale=scales)
+    m.settle(
+        "N=1|2 H=1|4 W=1|3 base_size=8 pre_nms_topn=1|50 post_nms_topn=1|9 nms_thresh=0.7 feat_stride=8 min_size=1"
+    )
+    m.take_declared("T narrow, image_shape = image")
 
 
 @recipe("DetectionOutput")

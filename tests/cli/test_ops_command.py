@@ -124,7 +124,7 @@ def test_messages_name_inputs_as_the_page_does() -> None:
         assert entry.cls is not None
         inputs = inputs_of(entry.cls)
         unknown = [TensorType(dynamic, PartialShape(None))] * len(inputs)
-        if not hasattr(entry.cls, "infer") or not _is_inferred(entry.cls, unknown):
+        if not _is_inferred(entry.cls, unknown):
             continue
         for position, element_type in product(range(len(inputs)), (string, f32, i64)):
             given = [*unknown[:position], TensorType(element_type, PartialShape(None)), *unknown[position + 1 :]]
