@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, cached_property
 from math import prod
 from typing import Any, NamedTuple, NoReturn
@@ -53,6 +53,15 @@ def type_class(text: str) -> TypeClass:
     return TypeClass(" or ".join(filter(None, (", ".join(words[:-1]), words[-1]))), frozenset(allowed))
 
 
+@cache
+def _known_class(text: str) -> TypeClass | None:
+    """Return what ``type_class`` returns, or None if the text is the name of an attribute."""
+    try:
+        return type_class(text)
+    except ValueError:
+        return None
+
+
 # --------------------------------------------------------------------------- sizes
 
 
@@ -61,11 +70,6 @@ def word_value(op: Any, word: str) -> Any:
     unknown."""
     value = getattr(op, word)
     return len(value) if isinstance(value, tuple) else value
-
-
-def _unless_unbounded(bounds: list[int | None], function: Callable[[list[int]], int]) -> int | None:
-    known = [bound for bound in bounds if bound is not None]
-    return function(known) if len(known) == len(bounds) else None
 
 
 class Product(NamedTuple):
@@ -85,15 +89,17 @@ class Product(NamedTuple):
     def bounds(self, op: Any, sizes: dict[str, Dimension], without: str = "") -> tuple[int, int | None]:
         """Return the least and the greatest product, None if it has no bound; ``without`` is a size that counts as
         1."""
-        number: int | None = self.number
+        low: int = self.number
+        high: int | None = low
         for word in self.words:
             value = word_value(op, word)
-            number = None if value is None or number is None else number * value
-        if number is None:
-            return 0, None
-        known = [sizes.get(name, UNKNOWN) for name in self.sizes if name != without]
-        uppers = [number, *(size.upper for size in known)]
-        return number * prod(size.lower for size in known), 0 if 0 in uppers else _unless_unbounded(uppers, prod)
+            low, high = (0, None) if value is None else (low * value, high and high * value)
+        for name in self.sizes:
+            if name != without:
+                size = sizes.get(name, UNKNOWN)
+                low *= size.lower
+                high = 0 if size.upper == 0 else high and size.upper and high * size.upper
+        return low, high
 
 
 class Size(NamedTuple):
@@ -106,19 +112,28 @@ class Size(NamedTuple):
     is_limit: bool
     is_name: bool
     """Whether it is only a name."""
+    number: Dimension | None
+    """The number, if it is only one."""
 
     @classmethod
     def parse(cls, text: str) -> Size:
         terms = tuple(map(Product.parse, text.removeprefix("..").split("+")))
         names = tuple(name for term in terms for name in term.sizes)
-        return cls(text, terms, names, text.startswith(".."), names == (text,))
+        return cls(
+            text, terms, names, text.startswith(".."), names == (text,), sized(int(text)) if text.isdigit() else None
+        )
 
     def value(self, op: Any, sizes: dict[str, Dimension], terms: Iterable[Product] | None = None) -> Dimension:
         """Return what is known of the size, or of the sum of some of its terms."""
         if self.is_name:
             return sizes.get(self.text, UNKNOWN)
-        bounds = [term.bounds(op, sizes) for term in (self.terms if terms is None else terms)]
-        low, high = sum(least for least, _ in bounds), _unless_unbounded([most for _, most in bounds], sum)
+        if self.number is not None:
+            return self.number
+        low = 0
+        high: int | None = 0
+        for term in self.terms if terms is None else terms:
+            least, most = term.bounds(op, sizes)
+            low, high = low + least, None if high is None or most is None else high + most
         if self.is_limit:
             return Dimension(0, high)
         return sized(low) if low == high else Dimension(low, high)
@@ -154,6 +169,8 @@ class Layout:
     leading: tuple[Axis, ...]
     rest: str
     trailing: tuple[Axis, ...]
+    rank: int
+    """The rank, the least one if there is a ``rest``."""
 
     @classmethod
     def parse(cls, text: str) -> Layout:
@@ -163,15 +180,14 @@ class Layout:
         before = axes if place is None else axes[:place]
         after = [] if place is None else axes[place:]
         rest = "" if place is None else parts[place].removesuffix("...") or "..."
-        return cls(text, parts, sum(before, ()), rest, sum(after, ()))
+        return cls(text, parts, sum(before, ()), rest, sum(after, ()), len(parts) - bool(rest))
 
     def fits(self, rank: int) -> bool:
-        least = len(self.leading) + len(self.trailing)
-        return rank >= least if self.rest else rank == least
+        return rank == self.rank or (bool(self.rest) and rank > self.rank)
 
-    def shape(self, op: Any, solved: Solved) -> PartialShape:
+    def shape(self, solved: Solved) -> PartialShape:
         """Return the shape of solved sizes."""
-        sizes = solved.sizes
+        op, sizes = solved.op, solved.sizes
         leading = PartialShape([axis.choices[0].value(op, sizes) for axis in self.leading])
         if not self.rest:
             return leading
@@ -193,6 +209,13 @@ class Tensor(NamedTuple):
     layouts: tuple[Layout, ...]
     is_optional: bool = False
     is_repeated: bool = False
+
+    def layout_of(self, rank: int) -> Layout | None:
+        """Return the layout that shapes of a rank have, None if there is none."""
+        for layout in self.layouts:
+            if layout.fits(rank):
+                return layout
+        return None
 
     @property
     def layout(self) -> str:
@@ -274,13 +297,39 @@ def _declaration(text: str) -> Declaration:
 # --------------------------------------------------------------------------- solving
 
 
-@dataclass
-class Solved:
-    """The sizes, shapes and element types that inputs have in common."""
+class _Source(NamedTuple):
+    """An input that determines a size, with the layout that its rank chooses."""
 
-    sizes: dict[str, Dimension] = field(default_factory=dict)
-    shapes: dict[str, PartialShape] = field(default_factory=dict)
-    types: dict[str, ElementType] = field(default_factory=dict)
+    name: str
+    layout: str
+    shape: PartialShape
+
+
+class Solved:
+    """The sizes, shapes and element types that the inputs of an operation have in common, as far as they are known."""
+
+    def __init__(self, op: Any, inputs: Sequence[TensorType | None]) -> None:
+        """Solve what the operation takes; raise OperatorError if the inputs contradict it."""
+        self.op = op
+        self.sizes: dict[str, Dimension] = {}
+        self.shapes: dict[str, PartialShape] = {}
+        self.types: dict[str, ElementType] = {}
+        self._origins: dict[str, _Source | str] = {}
+        """The input or the text in terms of attributes that determines each size or shape."""
+        self._open: list[tuple[_Source, Size, Dimension]] = []
+        """The dimensions that stand for several unknown sizes."""
+        declaration = self._declaration(inputs)
+        named = declaration.named(inputs)
+        self._take_types(declaration, named)
+        for name, size in declaration.sizes:
+            value = size.value(op, {})
+            if value != UNKNOWN:
+                self.sizes[name], self._origins[name] = value, size.text
+        for name, declared, found in named:
+            if found.shape.rank is not None:
+                self._take_shape(name, declared, found.shape)
+        if self._open:
+            self._close()
 
     def __getitem__(self, name: str) -> Dimension:
         """Return what is known of a size."""
@@ -290,52 +339,21 @@ class Solved:
         """Return what is known of the dimensions that ``B...`` names."""
         return self.shapes.get(name, PartialShape(None))
 
-
-class _Source(NamedTuple):
-    """An input that determines a size, with the layout that its rank chooses."""
-
-    name: str
-    layout: str
-    shape: PartialShape
-
-
-class _Solver:
-    """Solves the declaration of an operation for the types of its inputs."""
-
-    def __init__(self, op: Any) -> None:
-        self.op = op
-        self.solved = Solved()
-        self._origins: dict[str, _Source | str] = {}
-        """The input or the text in terms of attributes that determines each size or shape."""
-        self._open: list[tuple[_Source, Size, Dimension]] = []
-        """The dimensions that stand for several sizes or a multiple."""
-
-    def solve(self, inputs: Sequence[TensorType | None]) -> Solved:
+    def _declaration(self, inputs: Sequence[TensorType | None]) -> Declaration:
         known = declarations(self.op.takes)
         count = len(inputs)
         while count and inputs[count - 1] is None:
             count -= 1
-        fitting = [declared for declared in known if declared.allows(count)]
-        if not fitting:
-            counts = " or ".join(str(declared.required) for declared in known)
-            self.op.fail("takes {} inputs, got {}", counts, count, code=INPUT_COUNT)
-        declaration = fitting[0]
-        named = declaration.named(inputs)
-        self._take_types(declaration, named)
-        for name, size in declaration.sizes:
-            value = size.value(self.op, {})
-            if value != UNKNOWN:
-                self.solved.sizes[name], self._origins[name] = value, size.text
-        for name, declared, found in named:
-            if found.shape.rank is not None:
-                self._take_shape(name, declared, found.shape)
-        self._close()
-        return self.solved
+        for declared in known:
+            if declared.allows(count):
+                return declared
+        counts = " or ".join(str(declared.required) for declared in known)
+        raise OperatorError(f"takes {counts} inputs, got {count}", INPUT_COUNT)
 
     # ----- element types
 
     def _take_types(self, declaration: Declaration, named: list[tuple[str, Tensor, TensorType]]) -> None:
-        types, origins = self.solved.types, dict[str, str]()
+        types, origins = self.types, dict[str, str]()
         for name, declared, found in named:
             key, element_type = declared.element_type, found.element_type
             if not declared.is_shared:
@@ -354,7 +372,7 @@ class _Solver:
                 self._require_type(key, getattr(self.op, key), text, is_known=True)
 
     def _require_type(self, name: str, element_type: ElementType, text: str, *, is_known: bool = False) -> None:
-        allowed = type_class(str(getattr(self.op, text, text)))
+        allowed = _known_class(text) or type_class(str(getattr(self.op, text)))
         if element_type not in allowed.types or (is_known and element_type.is_dynamic):
             self.op.fail("{} must be {}, got {}", name, allowed.words, element_type, code=ELEMENT_TYPE)
 
@@ -362,23 +380,27 @@ class _Solver:
 
     def _take_shape(self, name: str, declared: Tensor, shape: PartialShape) -> None:
         dims = shape.dims
-        layout = next((layout for layout in declared.layouts if layout.fits(len(dims))), None)
+        layout = declared.layout_of(len(dims))
         if layout is None:
             self._fail(_Source(name, declared.layout, shape), code=RANK)
         source = _Source(name, layout.text, shape)
+        sizes, origins = self.sizes, self._origins
         for axis, dim in zip(layout.leading, dims, strict=False):
-            self._take_axis(source, axis, dim)
+            if axis.name and axis.name not in sizes:
+                sizes[axis.name], origins[axis.name] = dim, source
+            elif dim.lower not in axis.numbers:
+                self._take_axis(source, axis, dim)
         if layout.rest:
             stop = len(dims) - len(layout.trailing)
             for axis, dim in zip(layout.trailing, dims[stop:], strict=True):
                 self._take_axis(source, axis, dim)
             if layout.rest != "...":
-                self._merge(self.solved.shapes, layout.rest, shape.slice(len(layout.leading), stop), source)
+                self._merge(self.shapes, layout.rest, shape.slice(len(layout.leading), stop), source)
 
     def _take_axis(self, source: _Source, axis: Axis, dim: Dimension) -> None:
         if axis.name:
-            self._merge(self.solved.sizes, axis.name, dim, source)
-        elif axis.choices and dim.lower not in axis.numbers and not any(map(dim.contains, axis.numbers)):
+            self._merge(self.sizes, axis.name, dim, source)
+        elif axis.choices and not any(map(dim.contains, axis.numbers)):
             if axis.size is None:
                 self._fail(source)
             if not self._use(source, axis.size, dim):
@@ -386,19 +408,15 @@ class _Solver:
 
     def _merge(self, known: dict[str, Any], name: str, found: Any, source: _Source) -> None:
         """Intersect a size or shape with what is known of it."""
-        before = known.get(name)
-        if before is None:
-            known[name], self._origins[name] = found, source
-            return
+        before = known.setdefault(name, found)
         merged = before.merged_with(found)
         if merged is None:
             origin = self._origins[name]
             other = "" if isinstance(origin, str) else f", but {before} in {origin.name}"
             self._fail(source, f"{name} is {found} in {source.name}{other}", [name])
-        if merged is not before:
-            known[name] = merged
-            if merged != before:
-                self._origins[name] = source
+        known[name] = merged
+        if name not in self._origins or (merged is not before and merged != before):
+            self._origins[name] = source
 
     def _close(self) -> None:
         """Use the dimensions that stand for several sizes, as far as all of these but one are known."""
@@ -412,7 +430,7 @@ class _Solver:
     def _use(self, source: _Source, size: Size, dim: Dimension) -> bool:
         """Check the size of a dimension, or solve for the one size in it that is not known; return whether there is
         no other."""
-        sizes = self.solved.sizes
+        sizes = self.sizes
         unknown = [name for name in size.names if not sizes.get(name, UNKNOWN).is_static]
         if not unknown:
             self._require(source, size, dim)
@@ -436,7 +454,7 @@ class _Solver:
         return True
 
     def _require(self, source: _Source, size: Size, dim: Dimension) -> None:
-        value = size.value(self.op, self.solved.sizes)
+        value = size.value(self.op, self.sizes)
         if not value.compatible(Dimension(dim.lower, None) if size.is_limit else dim):
             self._fail(source, f"{size.text} is {value}, got {dim}", size.names)
 
@@ -453,17 +471,11 @@ class _Solver:
         raise OperatorError(f"{layouts}{where}, {got}{': ' if detail else ''}{detail}", code)
 
 
-def solve(op: Any, inputs: Sequence[TensorType | None]) -> Solved:
-    """Return the sizes and types that inputs have in common; raise OperatorError if they contradict what the operation
-    takes."""
-    return _Solver(op).solve(inputs)
-
-
-def outputs(op: Any, gives: str, solved: Solved) -> TensorType | tuple[TensorType, ...]:
+def outputs(gives: str, solved: Solved) -> TensorType | tuple[TensorType, ...]:
     """Return the types of what an operation gives."""
     found = []
     for tensor in given(gives):
         key = tensor.element_type
-        element_type = solved.types.get(key, dynamic) if tensor.is_shared else getattr(op, key, key)
-        found.append(TensorType(element_type, tensor.layouts[0].shape(op, solved)))
+        element_type = solved.types.get(key, dynamic) if tensor.is_shared else getattr(solved.op, key, key)
+        found.append(TensorType(element_type, tensor.layouts[0].shape(solved)))
     return found[0] if len(found) == 1 else tuple(found)

@@ -23,7 +23,7 @@ from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.wording import filled, shown
 from ovir.ops.base.attributes import Attribute
 from ovir.ops.base.bodies import BodyMap
-from ovir.ops.base.layouts import Solved, outputs, solve
+from ovir.ops.base.layouts import Solved, outputs
 from ovir.ops.base.traits import ALL, Traits
 
 Kernel = Callable[..., "Array | tuple[Array, ...]"]
@@ -166,11 +166,11 @@ class Operator(Traits):
     def solved(self, *inputs: TensorType | None) -> Solved:
         """Return the sizes and types of the inputs that ``takes`` names; raise an error if they contradict each
         other."""
-        return solve(self, inputs)
+        return Solved(self, inputs)
 
     def outputs(self, gives: str, solved: Solved) -> TensorType | tuple[TensorType, ...]:
         """Return the types of the outputs that a text in the form of ``gives`` declares."""
-        return outputs(self, gives, solved)
+        return outputs(gives, solved)
 
     def require(self, condition: object, message: str, *values: object, code: Code | None = None) -> None:
         """Raise an error unless the condition holds. ``values`` fill the ``{}`` of the message."""
