@@ -9,13 +9,19 @@ from ovir.fuzzing.recipes import declare, recipe
 
 _PLANES = "N=1|2 H=1|3|8 W=1|2|8 spatial_scale=1|0.25"
 _ALIGNED = f"{_PLANES} pooled_h=1|2|3 pooled_w=1|2 sampling_ratio=0|1|2"
-declare("ROIAlign", "narrow N C H W, narrow R 4, index R", _ALIGNED)
-declare("ROIAlignRotated", "narrow N C H W, narrow R 5, index R", _ALIGNED)
-declare("ROIPooling", "narrow N C H W, narrow R 5 = rois", f"{_PLANES} output_size=|2,3 pooled_h=2 pooled_w=1")
-_BINS = "O=1|2|4 X=1|2|3 Y=1|2 output_dim=O group_size=X spatial_bins_x=X spatial_bins_y=Y"
-declare("PSROIPooling", "narrow N O*X*Y H W, narrow R 5 = rois", f"{_PLANES} {_BINS}")
-_PARTS = "H=3|8 W=2|8 O=1|2 G=1|2 P=1|2 output_dim=O group_size=G part_size=P spatial_bins_x=2 spatial_bins_y=1"
-declare("DeformablePSROIPooling", "narrow 1 O*G*G H W, narrow R 5 = rois, ?narrow R 2 P P", f"{_PARTS} trans_std=0|0.1")
+declare("RoiAlignBase", "T narrow", _ALIGNED)
+declare("ROIPooling", "T narrow, rois = rois", f"{_PLANES} output_size=|2,3 pooled_h=2 pooled_w=1")
+_BINS = "output_dim=1|2|4 group_size=1|2|3 spatial_bins_x=1|2|3 spatial_bins_y=1|2 mode=average|bilinear"
+declare("PSROIPooling", "T narrow, U narrow, rois = rois", f"{_PLANES} {_BINS}")
+
+
+@recipe("DeformablePSROIPooling")
+def deformable(m: Make) -> None:
+    m.settle("H=3|8 W=2|8 P=1|2 part_size=P output_dim=1|2 group_size=1|2 spatial_bins_x=2 spatial_bins_y=1")
+    m.settle("trans_std=0|0.1")
+    m.take_declared("T narrow, rois = rois")
+    for offsets in m.inputs[2:]:
+        offsets.shape = m.shape("R 2 P P")
 
 
 @recipe("ExperimentalDetectronROIFeatureExtractor")
@@ -27,18 +33,17 @@ def feature_extractor(m: Make) -> None:
     m.has(output_size=m.pick(1, 3), sampling_ratio=m.pick(0, 1, 2), pyramid_scales=[4, 8, 16][:levels])
 
 
-declare("ExperimentalDetectronTopKROIs", "narrow R 4, narrow R", "max_rois=0|1|3|100")
+declare("ExperimentalDetectronTopKROIs", "T narrow", "max_rois=0|1|3|100")
 declare(
     "ExperimentalDetectronDetectionOutput",
-    "narrow R 4, narrow R 4*K, narrow R K, narrow 1 3 = image",
-    "K=1|2|4 num_classes=K class_agnostic_box_regression=false|true deltas_weights=10,10,5,5 score_threshold=0.05 "
+    "T narrow, im_info = image",
+    "num_classes=1|2|4 class_agnostic_box_regression=false|true deltas_weights=10,10,5,5 score_threshold=0.05 "
     "nms_threshold=0.5 max_delta_log_wh=4.1 post_nms_count=1|10 max_detections_per_image=1|5",
 )
 _PROPOSED = "A=1|3 H=1|4 W=1|3 min_size=0|1 nms_threshold=0.7 post_nms_count=1|10 pre_nms_count=5|100"
 _GENERATING = "ExperimentalDetectronGenerateProposalsSingleImage GenerateProposals"
 declare(_GENERATING, "T narrow, im_info = image", _PROPOSED)
-_GRID = "narrow P 4, narrow 1 C H W, narrow 1 D I J"
-declare("ExperimentalDetectronPriorGridGenerator", _GRID, "stride_x=0|4 stride_y=0|4")
+declare("ExperimentalDetectronPriorGridGenerator", "T narrow", "stride_x=0|4 stride_y=0|4")
 _PRIORS = "min_size=2|16 offset=0.5 variance=0.1|0.1,0.1,0.2,0.2 step=0|4 max_size=|20 aspect_ratio=|2"
 declare("PriorBox", "index 2 = 1..12, index 2 = 1..12", _PRIORS)
 _CLUSTERS = "width=2,5 height=3,4 offset=0.5 variance=0.1 step=0|4"

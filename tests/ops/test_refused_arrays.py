@@ -95,8 +95,7 @@ SIZES = [
     ("EmbeddingSegmentsSum-3", "f32=[[-0.2,-0.6],[-0.1,-0.4],[-1.9,-1.8],[-1,1.5],[0.8,-0.7]] =[0] =[0] =-2", "num_segments must not be negative, got -2"),
     ("MulticlassNms-9", "2,2,4 2,3 =[1]", "boxes of shape [2,2,4] and scores of shape [2,3] must have the same number"),
     ("NonMaxSuppression-9", "1,2,4 1,1,3 =1", "boxes of shape [1,2,4] and scores of shape [1,1,3] must have the same number"),
-    ("PSROIPooling-1 output_dim=2 group_size=2 spatial_scale=1 mode=average", "1,6,4,4 3,5", "data must have output_dim"),
-    ("ROIAlign-3 pooled_h=2 pooled_w=2 sampling_ratio=2 spatial_scale=1 mode=max", "1,4,3,1 1,4 =[0,0,0]", "must have the same number of regions"),
+    ("PSROIPooling-1 output_dim=2 group_size=2 spatial_scale=1 mode=average", "1,6,4,4 3,5", "data must be [N, output_dim*parts, H, W], where output_dim is 2"),
     ("ScatterNDUpdate-4", "4,3 i64[2,1] 2,1", "updates [2,1] must have shape"),
 ]  # fmt: skip
 

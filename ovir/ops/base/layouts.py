@@ -103,13 +103,13 @@ class Product(NamedTuple):
 
 
 class Size(NamedTuple):
-    """A sum of products, such as ``4*A+1``; all sizes from 0 up to it, if ``is_limit``."""
+    """A sum of products, such as ``4*A+1``; the sizes up to it, as ``..4*A``, or from it on, as ``4*A..``."""
 
     text: str
     terms: tuple[Product, ...]
     names: tuple[str, ...]
     """The names of the sizes in it."""
-    is_limit: bool
+    is_range: bool
     is_name: bool
     """Whether it is only a name."""
     number: Dimension | None
@@ -117,11 +117,9 @@ class Size(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Size:
-        terms = tuple(map(Product.parse, text.removeprefix("..").split("+")))
+        terms = tuple(map(Product.parse, text.strip(".").split("+")))
         names = tuple(name for term in terms for name in term.sizes)
-        return cls(
-            text, terms, names, text.startswith(".."), names == (text,), sized(int(text)) if text.isdigit() else None
-        )
+        return cls(text, terms, names, ".." in text, names == (text,), sized(int(text)) if text.isdigit() else None)
 
     def value(self, op: Any, sizes: dict[str, Dimension], terms: Iterable[Product] | None = None) -> Dimension:
         """Return what is known of the size, or of the sum of some of its terms."""
@@ -134,8 +132,8 @@ class Size(NamedTuple):
         for term in self.terms if terms is None else terms:
             least, most = term.bounds(op, sizes)
             low, high = low + least, None if high is None or most is None else high + most
-        if self.is_limit:
-            return Dimension(0, high)
+        if self.is_range:
+            return Dimension(0 if self.text.startswith("..") else low, None if self.text.endswith("..") else high)
         return sized(low) if low == high else Dimension(low, high)
 
 
@@ -191,9 +189,8 @@ class Layout:
         leading = PartialShape([axis.choices[0].value(op, sizes) for axis in self.leading])
         if not self.rest:
             return leading
-        return (
-            leading + solved.shape(self.rest) + PartialShape(axis.choices[0].value(op, sizes) for axis in self.trailing)
-        )
+        rest = solved.shape(self.rest) if self.rest[0].isupper() else PartialShape(getattr(op, self.rest))
+        return leading + rest + PartialShape([axis.choices[0].value(op, sizes) for axis in self.trailing])
 
 
 # --------------------------------------------------------------------------- declarations
@@ -435,7 +432,7 @@ class Solved:
         if not unknown:
             self._require(source, size, dim)
             return True
-        if len(unknown) > 1 or size.is_limit:
+        if len(unknown) > 1 or size.is_range:
             return False
         (name,) = unknown
         term = next(term for term in size.terms if name in term.sizes)
@@ -455,7 +452,7 @@ class Solved:
 
     def _require(self, source: _Source, size: Size, dim: Dimension) -> None:
         value = size.value(self.op, self.sizes)
-        if not value.compatible(Dimension(dim.lower, None) if size.is_limit else dim):
+        if not value.compatible(dim):
             self._fail(source, f"{size.text} is {value}, got {dim}", size.names)
 
     def _fail(self, source: _Source, detail: str = "", names: Iterable[str] = (), code: Code | None = None) -> NoReturn:
