@@ -229,7 +229,7 @@ class Make:
             return "..."
         if text == "?":
             return str(self.size())
-        return re.sub(r"[a-z]\w*", lambda word: str(word_value(op, word[0])), self.pick(*text.split("|")))
+        return re.sub(r"\b[a-z]\w*", lambda word: str(word_value(op, word[0])), self.pick(*text.split("|")))
 
     def _values(self, text: str, shape: tuple[int, ...]) -> Any:
         if text in ("axis", "axes"):
@@ -253,10 +253,10 @@ class Make:
         """
         for name, _, choices in (setting.partition("=") for setting in settings.split()):
             value: Any = self.pick(*choices.split("|"))
-            if name.isupper():
+            if name[0].isupper():
                 self.set(**{name: int(value)})
                 continue
-            if value in ("axis", "axes") or (value.isupper() and len(value) == 1):
+            if value in ("axis", "axes") or value in self.sizes:
                 value = self._values(value, ())
             self.has(**{name: value or None if isinstance(value, str) else value})
 

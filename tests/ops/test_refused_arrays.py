@@ -88,8 +88,6 @@ SIZES = [
     ("Convolution-1 strides=1 pads_begin=0 pads_end=0 dilations=1", "1,2,3 1,3,2", "data of shape [1,2,3] and filters of shape [1,3,2] must have the same number of channels"),
     ("DFT-7", "4,2 =[0] =[3,3]", "axes of shape [1] and signal_size of shape [2] must have the same number"),
     ("FakeConvert-13 destination_type=f8e4m3", "3 2", "scale of shape [2] cannot be broadcast"),
-    ("GRUCell-3 hidden_size=4", "2,3 2,4 1,3 12,4 12", "W must be [3*hidden, input], got shape [1,3]"),
-    ("GRUCell-3 hidden_size=4", "2,3 2,4 12,3 12,4 1", "B must be [3*hidden], got shape [1]"),
     ("Interpolate-11", "f32=[[0,0,0,0],[0,0,0,0],[0,0,0,0]] =[1,2] i64[1]", "scales_or_sizes must have one element for each of the axes [1], got 2"),
     ("SegmentMax-16", "=[0,1] =[0,0] =-3", "num_segments must not be negative, got -3"),
     ("EmbeddingSegmentsSum-3", "f32=[[-0.2,-0.6],[-0.1,-0.4],[-1.9,-1.8],[-1,1.5],[0.8,-0.7]] =[0] =[0] =-2", "num_segments must not be negative, got -2"),

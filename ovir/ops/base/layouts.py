@@ -66,10 +66,14 @@ def _known_class(text: str) -> TypeClass | None:
 
 
 def word_value(op: Any, word: str) -> Any:
-    """Return the size that a word stands for: the number in an attribute, or the length of a list; None if it is
-    unknown."""
+    """Return the size that a word stands for: the number in an attribute or property, or the length of a list; None if
+    it is unknown, or below the minimum of the attribute, as the default of some is."""
     value = getattr(op, word)
-    return len(value) if isinstance(value, tuple) else value
+    if isinstance(value, tuple):
+        return len(value)
+    declared = op.attributes.get(word)
+    is_missing = declared is not None and declared.minimum is not None and value < declared.minimum
+    return None if is_missing else value
 
 
 class Product(NamedTuple):
@@ -463,7 +467,7 @@ class Solved:
         equations = {name: origin for name, origin in origins.items() if isinstance(origin, str)}
         words = re.findall(r"\b[a-z]\w*", " ".join((*(source.layout for source in involved), *equations.values())))
         values = equations | {word: word_value(self.op, word) for word in words}
-        where = ", where " + " and ".join(f"{name} is {value}" for name, value in values.items()) if values else ""
+        where = ", where " + ", ".join(f"{name} is {value}" for name, value in values.items()) if values else ""
         got = f"got shape{'s' if len(involved) > 1 else ''} {' and '.join(str(source.shape) for source in involved)}"
         raise OperatorError(f"{layouts}{where}, {got}{': ' if detail else ''}{detail}", code)
 
