@@ -45,9 +45,9 @@ _GENERATING = "ExperimentalDetectronGenerateProposalsSingleImage GenerateProposa
 declare(_GENERATING, "T narrow, im_info = image", _PROPOSED)
 declare("ExperimentalDetectronPriorGridGenerator", "T narrow", "stride_x=0|4 stride_y=0|4")
 _PRIORS = "min_size=2|16 offset=0.5 variance=0.1|0.1,0.1,0.2,0.2 step=0|4 max_size=|20 aspect_ratio=|2"
-declare("PriorBox", "index 2 = 1..12, index 2 = 1..12", _PRIORS)
+declare("PriorBox", "output_size = 1..12, image_size = 1..12", _PRIORS)
 _CLUSTERS = "width=2,5 height=3,4 offset=0.5 variance=0.1 step=0|4"
-declare("PriorBoxClustered", "index 2 = 1..12, index 2 = 1..12", _CLUSTERS)
+declare("PriorBoxClustered", "output_size = 1..12, image_size = 1..12", _CLUSTERS)
 
 
 @recipe("Proposal")
@@ -84,19 +84,8 @@ declare("MulticlassNms-9", "narrow N P 4, narrow N C P / narrow C P 4, narrow C 
 # --------------------------------------------------------------------------- images
 
 
-@recipe("NV12toBGR", "NV12toRGB", "I420toBGR", "I420toRGB")
-def planes(m: Make) -> None:
-    kind = m.type("pixel", "u8", "f32", "f16")
-    height, width = 2 * m.pick(0, 1, 2, 5), 2 * m.pick(1, 2, 3)
-    whole = m.flag()
-    m.add((*m.shape("N"), height * 3 // 2 if whole else height, width, 1), kind)
-    if not whole:
-        chroma = (*m.shape("N"), height // 2, width // 2)
-        for depth in (2,) if m.kind.startswith("NV12") else (1, 1):
-            m.add((*chroma, depth), kind)
-
-
-declare("BGRtoNV12 RGBtoNV12", "u8|f32 N 2*H 2*W 3", "H=0|1|3 W=1|2")
+declare("YuvToRgbBase", "T u8|f32|f16", "H=0|1|2|5 W=1|2|3")
+declare("BGRtoNV12 RGBtoNV12", "T u8|f32", "H=0|1|3 W=1|2")
 
 
 @recipe("RegionYolo")

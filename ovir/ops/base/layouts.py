@@ -136,9 +136,10 @@ class Size(NamedTuple):
         for term in self.terms if terms is None else terms:
             least, most = term.bounds(op, sizes)
             low, high = low + least, None if high is None or most is None else high + most
+        symbol = sizes.get(self.text, UNKNOWN).symbol
         if self.is_range:
             return Dimension(0 if self.text.startswith("..") else low, None if self.text.endswith("..") else high)
-        return sized(low) if low == high else Dimension(low, high)
+        return sized(low) if low == high else Dimension(low, high, symbol)
 
 
 @dataclass(frozen=True)
@@ -220,7 +221,7 @@ class Tensor(NamedTuple):
 
     @property
     def layout(self) -> str:
-        return " or ".join(layout.text for layout in self.layouts)
+        return "|".join(layout.text for layout in self.layouts)
 
     @property
     def text(self) -> str:
@@ -404,6 +405,8 @@ class Solved:
         elif axis.choices and not any(map(dim.contains, axis.numbers)):
             if axis.size is None:
                 self._fail(source)
+            if dim.symbol:
+                self.sizes.setdefault(axis.size.text, dim)
             if not self._use(source, axis.size, dim):
                 self._open.append((source, axis.size, dim))
 
