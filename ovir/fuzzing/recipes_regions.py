@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ovir.fuzzing.making import Make
 from ovir.fuzzing.recipes import declare, recipe
+from ovir.ops.base.suppression import NARROW
 
 # --------------------------------------------------------------------------- regions
 
@@ -72,14 +73,11 @@ def detection_output(m: Make) -> None:
     m.settle("confidence_threshold=|0.1 code_type=caffe.PriorBoxParameter.CORNER|caffe.PriorBoxParameter.CENTER_SIZE")
 
 
-_LIMITS = "index = 0..4, half = 0.5, half = 0.0"
-declare("NonMaxSuppression", f"half N P 4, half N C P, ?{_LIMITS}")
-declare("NonMaxSuppression-5 NonMaxSuppression-9", f"half N P 4, half N C P, ?{_LIMITS}, ?half = 0.5")
-declare("NMSRotated", f"half N P 5, half N C P, {_LIMITS}")
+_LIMITS = "max_output_boxes_per_class = 0..4, iou_threshold = 0.5, score_threshold = 0.0, soft_nms_sigma = 0.5"
+declare("SuppressionBase", f"real half, {NARROW} half, {_LIMITS}")
 _KEPT = "score_threshold=|0.1 nms_top_k=|-1|0|3 keep_top_k=|-1|0|2 background_class=|-1|0"
 _KEPT = f"P=1|4|7 {_KEPT} iou_threshold=|0.4 nms_eta=|1.0|0.8"
-declare("MatrixNms MulticlassNms", "narrow N P 4, narrow N C P", _KEPT)
-declare("MulticlassNms-9", "narrow N P 4, narrow N C P / narrow C P 4, narrow C P, index N", _KEPT)
+declare("ImageNmsBase", "T narrow", _KEPT)
 
 # --------------------------------------------------------------------------- images
 
