@@ -213,7 +213,8 @@ class Make:
         kinds = dict(declared.types) | dict(head.split(" ") for head, _, values in parts if head and not values)
         kinds = {name: self.pick(*text.split("|")) for name, text in kinds.items()}
         for name, size in declared.sizes:
-            self.set(**{name: size.value(op, {}).length})
+            if (value := size.value(op, {})).is_static:
+                self.set(**{name: value.length})
         for tensor in declared.inputs:
             if tensor.is_optional and not self.flag():
                 return

@@ -63,14 +63,12 @@ def proposal(m: Make) -> None:
 
 @recipe("DetectionOutput")
 def detection_output(m: Make) -> None:
-    classes, shared, encoded, normalized = m.pick(2, 3), m.flag(), m.flag(), m.flag()
-    m.settle(f"N=1|2 P=1|4 K={classes} L={1 if shared else classes} V={1 if encoded else 2}")
-    m.settle(f"W={4 if normalized else 5}")
-    m.take("half N 4*L*P, narrow N K*P, narrow 1 V W*P | N V W*P")
-    m.has(share_location=shared, variance_encoded_in_target=encoded, num_classes=classes)
-    m.has(normalized=normalized)
+    classes, shared = m.pick(2, 3), m.flag()
+    m.settle(f"N=1|2 P=1|4 K={classes} L={1 if shared else classes}")
+    m.has(share_location=shared, variance_encoded_in_target=m.flag(), num_classes=classes, normalized=m.flag())
     m.settle("keep_top_k=1|5 nms_threshold=0.5 top_k=|-1|2|10 background_label_id=|0")
     m.settle("confidence_threshold=|0.1 code_type=caffe.PriorBoxParameter.CORNER|caffe.PriorBoxParameter.CENTER_SIZE")
+    m.take_declared("T half, proposals half")
 
 
 _LIMITS = "max_output_boxes_per_class = 0..4, iou_threshold = 0.5, score_threshold = 0.0, soft_nms_sigma = 0.5"

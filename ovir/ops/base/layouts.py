@@ -405,10 +405,11 @@ class Solved:
         elif axis.choices and not any(map(dim.contains, axis.numbers)):
             if axis.size is None:
                 self._fail(source)
-            if dim.symbol:
-                self.sizes.setdefault(axis.size.text, dim)
-            if not self._use(source, axis.size, dim):
+            is_used = self._use(source, axis.size, dim)
+            if not is_used:
                 self._open.append((source, axis.size, dim))
+            if dim.symbol or not is_used:  # what is written in the same way has the same size
+                self._merge(self.sizes, axis.size.text, dim, source)
 
     def _merge(self, known: dict[str, Any], name: str, found: Any, source: _Source) -> None:
         """Intersect a size or shape with what is known of it."""
