@@ -5,10 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.tensors import tensor
 
 from ovir.core.element_types import i32
-from ovir.diagnostics.errors import OperatorError
 from ovir.ops.proposal import ExperimentalDetectronGenerateProposalsSingleImage, GenerateProposals, Proposal1, Proposal4
 
 ONE_ANCHOR = {
@@ -264,20 +262,3 @@ def test_a_count_of_0_proposes_nothing(left_out: str) -> None:
     images = [(IMAGE, [0.2, 0.9, 0.5], STILL)] * 2
     boxes, scores, counts = run_images(proposals(**{left_out: 0}), APART, *images)
     assert (boxes.shape, scores.shape, counts.tolist()) == ((0, 4), (0,), [0, 0])
-
-
-@pytest.mark.parametrize(
-    ("shapes", "message"),
-    [
-        (["[1,3]", "[12,4]", "[8,2,3]", "[2,2,3]"], r"im_info must have rank 1, got shape \[1,3\]"),
-        (["[4]", "[12,4]", "[8,2,3]", "[2,2,3]"], r"im_info must be 3 numbers, got shape \[4\]"),
-        (["[3]", "[12,4]", "[8,9,3]", "[2,2,3]"], "deltas .* and scores .* must have the same number of rows"),
-        (["[3]", "[12,4]", "[7,2,3]", "[2,2,3]"], "deltas must have 4 channels for each of 2 anchors, got 7"),
-        (["[3]", "[11,4]", "[8,2,3]", "[2,2,3]"], "there are 11 anchors, but scores of shape .* need 12"),
-    ],
-)
-def test_shapes_that_one_refuses(shapes: list[str], message: str) -> None:
-    with pytest.raises(OperatorError, match=message):
-        single().infer(*map(tensor, shapes))
-    with pytest.raises(OperatorError, match=message):
-        single().run(*(np.zeros([int(n) for n in shape[1:-1].split(",")], np.float32) for shape in shapes))
