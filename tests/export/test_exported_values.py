@@ -11,6 +11,7 @@ from support.special_values import special_values
 
 import ovir
 from ovir import opset3, opset11, opset13, opset15
+from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
 
 for package in ("onnx", "onnx_ir", "onnxruntime"):
@@ -286,19 +287,26 @@ def test_functions_of_small_and_special_numbers(name: str, element_type: str) ->
     assert not wrong.any(), f"{theirs[wrong]} for {ours[wrong]} of {numbers[wrong]}"
 
 
-@pytest.mark.parametrize("start", [-1, 0, 1])
+TUPLES = np.int64([[[1], [3], [0]], [[2], [2], [1]]])
+ATTRIBUTES: list[tuple[str, int, tuple[int, ...], list[Array], dict[str, Any]]] = [
+    *(
+        ("Broadcast", 1, shape, [np.array(target)], {"mode": "pdpd", "mode.auto_broadcast_axis": start})
+        for start, shape, target in ((-1, (2,), [3, 3, 2]), (0, (3,), [3, 2, 2]), (1, (3, 1), [3, 3, 2]))
+    ),
+    ("GatherND", 5, (2, 3, 4, 2), [TUPLES], {"batch_dims": 2}),
+]
+
+
 @pytest.mark.parametrize("is_dynamic", [False, True])
-def test_data_begins_at_the_axis_of_pdpd(start: int, is_dynamic: bool) -> None:
+@pytest.mark.parametrize(("kind", "opset", "shape", "constants", "attributes"), ATTRIBUTES)
+def test_dimensions_that_attributes_choose(
+    kind: str, opset: int, shape: tuple[int, ...], constants: list[Array], attributes: dict[str, Any], is_dynamic: bool
+) -> None:
     net = Net()
-    shape = {-1: (2,), 0: (3,), 1: (3, 1)}[start]
     data = net.parameter("x", ",".join("?" * len(shape) if is_dynamic else map(str, shape)))
-    target = [3, 3, 2] if start else [3, 2, 2]
-    attributes: dict[str, Any] = {"mode": "pdpd", "mode.auto_broadcast_axis": start}
-    net.result(net.op("Broadcast", data, net.const(target), opset=1, **attributes))
-    assert (
-        check_exported(net.model(), [np.arange(len(shape) * 3, dtype=np.float32)[: np.prod(shape)].reshape(shape)], 18)
-        is None
-    )
+    net.result(net.op(kind, data, *map(net.const, constants), opset=opset, **attributes))
+    feeds = [np.arange(np.prod(shape), dtype=np.float32).reshape(shape)]
+    assert check_exported(net.model(), feeds, default_opset()) is None
 
 
 def test_positions_of_the_lowest_number_are_the_first_of_each_plane() -> None:
@@ -313,20 +321,6 @@ def test_a_shape_of_the_run_copies_several_sizes() -> None:
     target = opset13.concat([opset13.gather(opset13.shape_of(x), np.array([0, 1]), np.array(0)), np.array([2, 2])], 0)
     model = ovir.Model([opset13.reshape(x, target, False)], [x])
     assert check_exported(model, [np.arange(24, dtype=np.float32).reshape(2, 3, 4)], default_opset()) is None
-
-
-def test_tuples_behind_two_batch_dimensions() -> None:
-    net = Net()
-    net.result(
-        net.op(
-            "GatherND",
-            net.parameter("x", "2,3,4,2"),
-            net.const(np.int64([[[1], [3], [0]], [[2], [2], [1]]])),
-            opset=5,
-            batch_dims=2,
-        )
-    )
-    assert check_exported(net.model(), [np.arange(48, dtype=np.float32).reshape(2, 3, 4, 2)], default_opset()) is None
 
 
 @pytest.mark.parametrize(
