@@ -83,9 +83,7 @@ def _interpolated(graph: Graph, op: ROIPooling, pixels: Pixels, regions: _Region
             continue
         step = graph.Div(graph.Mul(graph.Sub(ends[axis], starts[axis]), most), pixels.number(count - 1))
         numbers = positions_shaped(graph, count, pixels.element_type, _along(axis, 3, 1, 2))
-        is_last = graph.constant(
-            (np.arange(count) == count - 1).reshape([count if n < 0 else n for n in _along(axis, 3, 1, 2)])
-        )
+        is_last = graph.constant((np.arange(count) == count - 1).reshape(_along(axis, 3, 1, 2)))
         # Rounding must not move the last one outside.
         places.append(graph.Where(is_last, last, graph.Add(graph.Mul(numbers, step), first)))
     y, x = places
