@@ -155,7 +155,7 @@ class ModelCosts:
         return sum(row.parameters for row in self.layers)
 
 
-def together(name: str, rows: Sequence[LayerCost]) -> GroupCost:
+def together(name: str, rows: Sequence[Cost]) -> GroupCost:
     """Return the cost of several layers together."""
     amounts = Amounts()
     for row in rows:
@@ -175,46 +175,28 @@ def by_type(rows: Iterable[LayerCost]) -> list[GroupCost]:
 def by_prefix(rows: Sequence[LayerCost], measure: Callable[[Cost], float], most: int = 20) -> list[GroupCost]:
     """Return the costs summed by the beginnings of names, such as ``encoder.layer.0``.
 
-    The group of the largest measure is divided by the next part of its names until there are about ``most`` groups.
-    Parts end at ``/`` and ``.``.
+    Parts end at ``/`` and ``.``. The group of the largest measure is divided by the next part of its names until there
+    are ``most`` groups; the layers that have no further part are a group of their own, such as ``encoder.*``.
     """
-    groups = [_Prefix(0, list(rows))]
+    groups: dict[str, Sequence[LayerCost]] = {"": rows}
     while len(groups) < most:
-        divided = {group: parts for group in groups if len(parts := group.divided()) > 1}
-        if not divided:
+        parts = {prefix: _divided(prefix, group) for prefix, group in groups.items() if not prefix.endswith("*")}
+        divisible = [prefix for prefix, found in parts.items() if found.keys() != {prefix + "*"}]
+        if not divisible:
             break
-        largest = max(divided, key=lambda group: measure(together("", group.rows)))
-        groups = [part for group in groups for part in (divided[group] if group is largest else [group])]
-    return [together(group.text, group.rows) for group in groups]
+        largest = max(divisible, key=lambda prefix: measure(together("", groups[prefix])))
+        del groups[largest]
+        groups |= parts[largest]
+    return [together(prefix, group) for prefix, group in groups.items()]
 
 
-@dataclass(eq=False)
-class _Prefix:
-    """The layers whose names begin with the same parts."""
-
-    length: int
-    rows: list[LayerCost]
-
-    @property
-    def text(self) -> str:
-        return "".join(_parts(self.rows[0].name)[: self.length]).rstrip("/.") or "(all)"
-
-    def divided(self) -> list[_Prefix]:
-        """Return the groups by the first part in which names differ, or this one if there is none."""
-        length = self.length
-        while True:
-            length += 1
-            groups: dict[tuple[str, ...], list[LayerCost]] = defaultdict(list)
-            for row in self.rows:
-                groups[tuple(_parts(row.name)[:length])].append(row)
-            if len(groups) > 1:
-                return [_Prefix(length, rows) for rows in groups.values()]
-            if length >= len(_parts(self.rows[0].name)):
-                return [self]
-
-
-def _parts(name: str) -> list[str]:
-    return re.findall(r"[^/.]*[/.]+|[^/.]+", name)
+def _divided(prefix: str, rows: Sequence[LayerCost]) -> dict[str, list[LayerCost]]:
+    """Return layers whose names begin with a prefix by the next part of their names."""
+    groups: dict[str, list[LayerCost]] = defaultdict(list)
+    for row in rows:
+        part = re.match(r"[^/.]*[/.]+(?=.)", row.name[len(prefix) :])
+        groups[f"{prefix}{part[0] if part else '*'}"].append(row)
+    return groups
 
 
 def costs_of(model: LayerGraph, sized: LayerGraph | None = None) -> ModelCosts:
@@ -321,7 +303,7 @@ def sized_call(model: Model, state_length: int | None = None) -> Call:
     if not variables and all(port.shape.is_static for layer in model.walk() for port in layer.outputs):
         return Call(model, {}, [])
     sized = model.clone()
-    chosen = fix_shapes(sized)
+    fix_shapes(sized)
     shapes = {i: port.shape for i, port in enumerate(sized.inputs)}
     infer_for_call(sized, list(shapes.values()), dict.fromkeys(variables))
     states = _states(sized, variables)
@@ -329,8 +311,8 @@ def sized_call(model: Model, state_length: int | None = None) -> Call:
     if state_length is not None and growing:
         _lengthen(sized, model, {state.name: state.before for state in states}, growing, state_length)
         states = _states(sized, variables)
-    names = {model.inputs[i].any_name: str(PartialShape(shape)) for i, shape in chosen.shapes.items()}
-    return Call(sized, names, states)
+    pairs = zip(model.inputs, sized.inputs, strict=True)
+    return Call(sized, {own.any_name: str(port.shape) for own, port in pairs if own.shape != port.shape}, states)
 
 
 def _lengthen(

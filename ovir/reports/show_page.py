@@ -9,11 +9,11 @@ from ovir.analysis.costs import Cost, by_type
 from ovir.analysis.summary import Provenance, Summary
 from ovir.checks.recovering import Recovered
 from ovir.diagnostics.diagnostic import counts_text
-from ovir.diagnostics.wording import plural, size_text
+from ovir.diagnostics.wording import count_text, plural, size_text
 from ovir.graph.layers import Port
 from ovir.lowering.releases import Need
 from ovir.reports.charts import Chart, bars
-from ovir.reports.page import Column, Fact, Page, Table
+from ovir.reports.page import Cell, Column, Fact, Page, Table
 from ovir.reports.tables import add_diagnostics, add_layers, layers_by_title, worst_tone
 from ovir.runtime.memory import MemoryUse
 
@@ -66,9 +66,9 @@ def _facts(shown: Shown) -> list[Fact]:
     known = f"unknown for {plural(unknown, 'layer')}" if unknown else summary.sizes_text
     facts = [
         Fact("layers", f"{summary.layer_count:,}", plural(len(summary.operations), "operation")),
-        Fact("parameters", _short(summary.parameters), f"{summary.parameters:,} in {constants}"),
+        Fact("parameters", count_text(summary.parameters), f"{summary.parameters:,} in {constants}"),
         Fact("weights", size_text(summary.weights_bytes), _file_note(summary)),
-        Fact("multiply-accumulates", _short(summary.macs) if summary.macs or not unknown else "unknown", known),
+        Fact("multiply-accumulates", count_text(summary.macs) if summary.macs or not unknown else "unknown", known),
     ]
     if memory is not None:
         parts = {"weights": memory.weights, "inputs": memory.inputs, "between layers": memory.activations}
@@ -86,16 +86,6 @@ def _facts(shown: Shown) -> list[Fact]:
 
 def _file_note(summary: Summary) -> str:
     return "" if summary.file_bytes is None else f"of a file of {size_text(summary.file_bytes)}"
-
-
-def _short(amount: int) -> str:
-    """Return a number in short: ``3.87 G``."""
-    value = float(amount)
-    for unit in ("", " k", " M", " G", " T"):
-        if value < 1000 or unit == " T":
-            break
-        value /= 1000
-    return f"{amount:,}" if not unit else f"{value:.3g}{unit}" if value < 1000 else f"{value:,.0f}{unit}"
 
 
 def _ports(page: Page, kind: str, ports: Sequence[Port]) -> Table:

@@ -31,6 +31,7 @@ from ovir.cli.options.arguments import (
     natural,
     options_of,
     output_with,
+    pattern,
     positive,
     raise_usage_error,
     write_html,
@@ -285,7 +286,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     outputs(
         "--tap REGEX",
         "also show the outputs of layers whose name, or whose tensor's name, matches; with --record, save only these",
-        _pattern,
+        pattern,
         repeated=True,
     )
     outputs(
@@ -319,18 +320,6 @@ def _add_many(parser: argparse.ArgumentParser) -> None:
         "--resume",
         "with --inputs: keep the results of an interrupted run, and run what is missing, failed or out of date",
     )
-
-
-def _pattern(text: str) -> str:
-    import re
-    import warnings
-
-    try:
-        with warnings.catch_warnings(action="ignore"):  # warnings about syntax that a later Python may change
-            re.compile(text)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise argparse.ArgumentTypeError(readable(f"'{text}' is not a regular expression: {error}")) from None
-    return text
 
 
 def run(arguments: argparse.Namespace) -> int:
