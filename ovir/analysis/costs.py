@@ -11,9 +11,10 @@ from math import prod
 from typing import Any, NamedTuple
 
 from ovir.analysis.input_sizes import fix_shapes
-from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
+from ovir.core.shapes import UNKNOWN, Dimension, PartialShape, ShapeLike
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import Diagnostics, ModelError
+from ovir.diagnostics.wording import size_text
 from ovir.graph.constant_layers import all_constant_layers, constant_layers
 from ovir.graph.layer_graph import LayerGraph, state_ports
 from ovir.graph.layers import Layer, Port
@@ -154,6 +155,20 @@ class ModelCosts:
     def parameters(self) -> int:
         return sum(row.parameters for row in self.layers)
 
+    def to_dict(self) -> dict[str, int | None]:
+        """Return the sums that tell how large a model is."""
+        size = sum(row.weight_bytes for row in self.layers)
+        return {"parameters": self.parameters, "weight_bytes": size, "macs": self.total.macs.upper}
+
+
+def changes_of(before: ModelCosts, after: ModelCosts) -> str:
+    """Return the sums that differ, such as ``parameters 1,000 -> 800``; nothing if none does, or none is known."""
+    texts = {"parameters": lambda n: f"{n:,}", "weight_bytes": size_text, "macs": lambda n: f"{n:,}"}
+    names = {"parameters": "parameters", "weight_bytes": "weights", "macs": "MACs"}
+    old, new = before.to_dict(), after.to_dict()
+    changed = [key for key in names if old[key] != new[key] and None not in (old[key], new[key])]
+    return ", ".join(f"{names[key]} {texts[key](old[key])} -> {texts[key](new[key])}" for key in changed)
+
 
 def together(name: str, rows: Sequence[Cost]) -> GroupCost:
     """Return the cost of several layers together."""
@@ -232,7 +247,9 @@ def macs_of(layer: Layer) -> Dimension | None:
 def stored_bytes(layer: Layer) -> int:
     """Return the number of bytes that a Const takes in its files; 0 for any other layer."""
     const = layer.operator
-    return (const.size or len(const.value.encode())) if isinstance(const, Const) else 0
+    if not isinstance(const, Const):
+        return 0
+    return const.size or len(const.value.encode()) or -(-_elements(layer) * const.element_type.bits // 8)
 
 
 # --------------------------------------------------------------------------- the call that is counted
@@ -291,6 +308,15 @@ class Call(NamedTuple):
     sizes: dict[str, str]
     """The shapes that were chosen for inputs, by name."""
     states: list[StateCost]
+
+
+def call_with(model: Model, shapes: Sequence[ShapeLike]) -> ModelCosts:
+    """Return the costs of the first call with inputs of these shapes."""
+    if all(port.shape.is_static for layer in model.walk() for port in layer.outputs):
+        return costs_of(model)
+    sized = model.clone()
+    infer_for_call(sized, shapes, dict.fromkeys(state_ports(model.walk())))
+    return costs_of(model, sized)
 
 
 def sized_call(model: Model, state_length: int | None = None) -> Call:
@@ -407,9 +433,9 @@ def _bodies(layer: Layer) -> Iterator[tuple[LayerGraph, BodyMap]]:
 
 
 def _identity(const: Layer) -> object:
-    """Return what two Consts of the same bytes share."""
+    """Return what two Consts of the same bytes of one file share."""
     op = const.operator
-    return (op.offset, op.size) if isinstance(op, Const) and op.size else const
+    return (const.file, op.offset, op.size) if isinstance(op, Const) and op.size else const
 
 
 def _elements(const: Layer) -> int:

@@ -113,10 +113,8 @@ def _origin_as_json(made: Provenance, needs: Need) -> dict[str, Any]:
 
 
 def _print(summary: Summary, made: Provenance, needs: Need) -> None:
-    count = plural(summary.layer_count, "layer")
-    say(
-        f"{escaped(summary.name) or '(no name)'}: IR version {summary.ir_version}, {', '.join([count, *summary.opsets])}"
-    )
+    parts = f"IR version {summary.ir_version}", plural(summary.layer_count, "layer"), *summary.opsets
+    say(f"{escaped(summary.name) or '(no name)'}: {', '.join(parts)}")
     if text := str(made):
         say(f"made by {readable(text)}")
     say(f"needs {readable(str(needs))}")
