@@ -163,11 +163,15 @@ class ModelCosts:
 
 def changes_of(before: ModelCosts, after: ModelCosts) -> str:
     """Return the sums that differ, such as ``parameters 1,000 -> 800``; nothing if none does, or none is known."""
-    texts = {"parameters": lambda n: f"{n:,}", "weight_bytes": size_text, "macs": lambda n: f"{n:,}"}
-    names = {"parameters": "parameters", "weight_bytes": "weights", "macs": "MACs"}
-    old, new = before.to_dict(), after.to_dict()
-    changed = [key for key in names if old[key] != new[key] and None not in (old[key], new[key])]
-    return ", ".join(f"{names[key]} {texts[key](old[key])} -> {texts[key](new[key])}" for key in changed)
+    texts = []
+    for name, (old, new) in {key: (old, after.to_dict()[key]) for key, old in before.to_dict().items()}.items():
+        if old is not None and new is not None and old != new:
+            pair = map(size_text if name == "weight_bytes" else "{:,}".format, (old, new))
+            texts.append(f"{_NAMES[name]} {' -> '.join(pair)}")
+    return ", ".join(texts)
+
+
+_NAMES = {"parameters": "parameters", "weight_bytes": "weights", "macs": "MACs"}
 
 
 def together(name: str, rows: Sequence[Cost]) -> GroupCost:
