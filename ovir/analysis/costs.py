@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, combinations
+from itertools import combinations
 from math import prod
 from typing import Any, NamedTuple
 
@@ -334,43 +334,43 @@ def sized_call(model: Model, state_length: int | None = None) -> Call:
         return Call(model, {}, [])
     sized = model.clone()
     fix_shapes(sized)
-    shapes = {i: port.shape for i, port in enumerate(sized.inputs)}
-    infer_for_call(sized, list(shapes.values()), dict.fromkeys(variables))
+    open_axes = [(i, a) for i, port in enumerate(model.inputs) for a, dim in enumerate(port.shape) if dim.is_dynamic]
+    held: dict[str, tuple[int, ...] | None] = dict.fromkeys(variables)
+    _infer_call(sized, held, open_axes, 0)
     states = _states(sized, variables)
-    growing = {state.name: state.axis for state in states if state.axis is not None}
-    if state_length is not None and growing:
-        _lengthen(sized, model, {state.name: state.before for state in states}, growing, state_length)
+    if state_length is not None and any(state.axis is not None for state in states):
+        for state in states:
+            longer = state.before if state.axis is None else state.before.with_dim(state.axis, state_length)
+            held[state.name] = longer.to_tuple()
+        _infer_call(sized, held, open_axes, state_length)
         states = _states(sized, variables)
     pairs = zip(model.inputs, sized.inputs, strict=True)
     return Call(sized, {own.any_name: str(port.shape) for own, port in pairs if own.shape != port.shape}, states)
 
 
-def _lengthen(
-    sized: Model, model: Model, before: Mapping[str, PartialShape], axes: Mapping[str, int], length: int
+def _infer_call(
+    model: Model, held: Mapping[str, tuple[int, ...] | None], open_axes: Sequence[tuple[int, int]], length: int
 ) -> None:
-    """Infer a call in which variables have a length along their axes, and as many open axes of inputs as needed grow
-    with them; the inputs of ``model`` say which axes are open."""
-    held = {name: shape.to_tuple() for name, shape in before.items()}
-    held |= {name: before[name].with_dim(axis, length).to_tuple() for name, axis in axes.items()}
-    growth = max(length - before[name][axis].lower for name, axis in axes.items())
-    given = [port.shape for port in sized.inputs]
-    open_axes = [(i, a) for i, port in enumerate(model.inputs) for a, dim in enumerate(port.shape) if dim.is_dynamic]
-    open_axes.sort(key=lambda place: place[1] == 0)  # axes of batches come last
+    """Infer a call in which variables hold values of shapes.
+
+    If the inputs do not fit these, one or two of the open axes, as those of masks, become as long as the variables and
+    the axis of an input together.
+    """
+    given = [port.shape for port in model.inputs]
+    sizes = sorted({dim.lower for shape in given for dim in shape.slice(1)})
+    axes = sorted(open_axes, key=lambda place: place[1] == 0)  # those of batches come last
+    trials = [(longer, size) for count in (1, 2) for longer in combinations(axes, count) for size in sizes]
     failure = None
-    for longer in chain.from_iterable(combinations(open_axes, count) for count in range(_MOST_LONGER + 1)):
+    for longer, size in [((), 0), *trials]:
         shapes = list(given)
         for i, axis in longer:
-            shapes[i] = shapes[i].with_dim(axis, shapes[i][axis] + growth)
+            shapes[i] = shapes[i].with_dim(axis, size + length)
         try:
-            return infer_for_call(sized, shapes, held)
+            return infer_for_call(model, shapes, held)
         except ModelError as error:
             failure = failure or error
     assert failure is not None
     raise failure
-
-
-_MOST_LONGER = 2
-"""So many axes of inputs are taken to be as long as the variables: those of a mask or two."""
 
 
 def _states(model: LayerGraph, variables: Iterable[str]) -> list[StateCost]:
