@@ -330,12 +330,12 @@ def sized_call(model: Model, state_length: int | None = None) -> Call:
     to be as long as they are follow. The model itself does not change. Raises ModelError if no sizes are found.
     """
     variables = state_ports(model.walk())
-    if not variables and all(port.shape.is_static for layer in model.walk() for port in layer.outputs):
-        return Call(model, {}, [])
+    if state_length is None and all(port.shape.is_static for layer in model.walk() for port in layer.outputs):
+        return Call(model, {}, _states(model, variables))
     sized = model.clone()
     fix_shapes(sized)
     open_axes = [(i, a) for i, port in enumerate(model.inputs) for a, dim in enumerate(port.shape) if dim.is_dynamic]
-    held: dict[str, tuple[int, ...] | None] = dict.fromkeys(variables)
+    held = {name: port.shape.to_tuple() if port.shape.is_static else None for name, port in variables.items()}
     _infer_call(sized, held, open_axes, 0)
     states = _states(sized, variables)
     if state_length is not None and any(state.axis is not None for state in states):

@@ -165,13 +165,13 @@ def summarize(
     if shapes is not None:
         model = model.clone()
         model.reshape(shapes)
-    layers = list(model.walk())
-    try:
-        call = sized_call(model, state_length)
-    except ModelError:
-        if state_length is not None:
-            raise
-        call = Call(model, {}, [])
+    layers, call = list(model.walk()), Call(model, {}, [])
+    if not model.needs_inference:  # after an error of inference, no sizes fit
+        try:
+            call = sized_call(model, state_length)
+        except ModelError:
+            if state_length is not None:
+                raise
     return Summary(
         name=model.name,
         path=model.path,

@@ -81,7 +81,7 @@ def _facts(shown: Shown) -> list[Fact]:
     if summary.not_run:
         names = ", ".join(f"{name} ({count:,})" for name, count in summary.not_run.items())
         facts.append(Fact("cannot be run", plural(sum(summary.not_run.values()), "layer"), names, "warn"))
-    return [*facts, Fact("read by", f"IR {summary.ir_version}", str(shown.needs))]
+    return [*facts, Fact("needs", f"IR {summary.ir_version}", str(shown.needs))]
 
 
 def _file_note(summary: Summary) -> str:
