@@ -331,21 +331,26 @@ def sized_call(model: Model, state_length: int | None = None) -> Call:
     """
     variables = state_ports(model.walk())
     if state_length is None and all(port.shape.is_static for layer in model.walk() for port in layer.outputs):
-        return Call(model, {}, _states(model, variables))
+        return inferred_call(model)
     sized = model.clone()
     fix_shapes(sized)
     open_axes = [(i, a) for i, port in enumerate(model.inputs) for a, dim in enumerate(port.shape) if dim.is_dynamic]
     held = {name: port.shape.to_tuple() if port.shape.is_static else None for name, port in variables.items()}
     _infer_call(sized, held, open_axes, 0)
-    states = _states(sized, variables)
+    states = _states(sized)
     if state_length is not None and any(state.axis is not None for state in states):
         for state in states:
             longer = state.before if state.axis is None else state.before.with_dim(state.axis, state_length)
             held[state.name] = longer.to_tuple()
         _infer_call(sized, held, open_axes, state_length)
-        states = _states(sized, variables)
+        states = _states(sized)
     pairs = zip(model.inputs, sized.inputs, strict=True)
     return Call(sized, {own.any_name: str(port.shape) for own, port in pairs if own.shape != port.shape}, states)
+
+
+def inferred_call(model: LayerGraph) -> Call:
+    """Return a call of a model as it is inferred; numbers that depend on unknown sizes are not known then."""
+    return Call(model, {}, _states(model))
 
 
 def _infer_call(
@@ -373,7 +378,7 @@ def _infer_call(
     raise failure
 
 
-def _states(model: LayerGraph, variables: Iterable[str]) -> list[StateCost]:
+def _states(model: LayerGraph) -> list[StateCost]:
     read: dict[str, TensorType] = {}
     assigned: dict[str, TensorType] = {}
     for layer in model.walk():
@@ -382,7 +387,8 @@ def _states(model: LayerGraph, variables: Iterable[str]) -> list[StateCost]:
             read[name] = layer.outputs[0].type
         elif layer.type == "Assign":
             assigned[name] = layer.inputs[0].type
-    return [StateCost(name, read.get(name) or assigned[name], assigned.get(name) or read[name]) for name in variables]
+    names = {**read, **assigned}
+    return [StateCost(name, read.get(name) or assigned[name], assigned.get(name) or read[name]) for name in names]
 
 
 # --------------------------------------------------------------------------- constants

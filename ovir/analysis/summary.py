@@ -10,7 +10,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from ovir.analysis.costs import Call, LayerCost, ModelCosts, StateCost, costs_of, sized_call, stored_bytes
+from ovir.analysis.costs import LayerCost, ModelCosts, StateCost, costs_of, inferred_call, sized_call, stored_bytes
 from ovir.core.html import html_table
 from ovir.core.shapes import ShapeLike
 from ovir.diagnostics.errors import ModelError
@@ -165,7 +165,7 @@ def summarize(
     if shapes is not None:
         model = model.clone()
         model.reshape(shapes)
-    layers, call = list(model.walk()), Call(model, {}, [])
+    layers, call = list(model.walk()), inferred_call(model)
     if not model.needs_inference:  # after an error of inference, no sizes fit
         try:
             call = sized_call(model, state_length)

@@ -196,7 +196,7 @@ def test_chosen_layers_of_infer(cli: Any, tmp_path: Path) -> None:
 
 def test_a_reason_that_repeats_is_written_once(cli: Any, tmp_path: Path) -> None:
     lines = cli("infer", three_products(tmp_path), "--no-constants").out.splitlines()
-    assert [line.split("]  ", 1)[1] for line in lines[1:6]] == [
+    assert [line.split("]", 1)[1].strip() for line in lines[1:6]] == [
         "[0] left open by the model",
         "[0] is x[0]",
         *["as layer 2"] * 3,
