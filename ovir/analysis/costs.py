@@ -62,6 +62,7 @@ class Cost:
     """The cost of a layer, or of several, in one call of a model. A layer of a body counts as often as it runs."""
 
     amounts: Amounts
+    """What is computed and moved, as intervals."""
     parameters: int = 0
     """Elements of the constants that the layer reads, directly or through layers that are computed from constants, such
     as those of decompression. Constants that a layer before it reads as well are left out."""
@@ -116,6 +117,7 @@ class LayerCost(Cost):
     """The cost of one layer."""
 
     layer: Layer
+    """The layer."""
     shared: tuple[str, ...] = ()
     """The constants that count for a layer before this one, which reads them as well."""
 
@@ -153,6 +155,7 @@ class ModelCosts:
 
     @property
     def parameters(self) -> int:
+        """Return the number of elements of all constants; one that several layers read counts once."""
         return sum(row.parameters for row in self.layers)
 
     def to_dict(self) -> dict[str, int | None]:
@@ -264,6 +267,7 @@ class StateCost:
     """The value of a variable between two calls."""
 
     name: str
+    """The name of the variable."""
     read: TensorType
     """The type of the value that the counted call reads."""
     assigned: TensorType
@@ -271,10 +275,12 @@ class StateCost:
 
     @property
     def before(self) -> PartialShape:
+        """Return the shape that the counted call reads."""
         return self.read.shape
 
     @property
     def after(self) -> PartialShape:
+        """Return the shape that it leaves."""
         return self.assigned.shape
 
     @property

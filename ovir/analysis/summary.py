@@ -36,11 +36,17 @@ class Summary:
     """The numbers of a model; ``layers`` has the cost of each layer."""
 
     name: str
+    """The name of the model."""
     path: str | None
+    """The path of its file; None if it was not read from one."""
     ir_version: int
+    """The version of the format."""
     inputs: list[Port]
+    """Its inputs."""
     outputs: list[Port]
+    """Its outputs."""
     costs: ModelCosts
+    """The costs of its layers, and their sum."""
     sizes: dict[str, str]
     """The shapes that were chosen for dynamic inputs, by name, for the costs."""
     layer_count: int
@@ -48,6 +54,7 @@ class Summary:
     operations: dict[str, int]
     """Layers by type, the most frequent first."""
     opsets: list[str]
+    """The opsets of its layers."""
     constants: dict[str, ConstantTotals]
     """Constants by element type."""
     weights_bytes: int
@@ -55,6 +62,7 @@ class Summary:
     file_bytes: int | None
     """The size of the weights file, None if there is none."""
     states: list[StateCost] = field(default_factory=list)
+    """Its variables, with the bytes that they take."""
     not_run: dict[str, int] = field(default_factory=dict)
     """Layers by operation version (``Interpolate-11``) that ovir cannot execute, the most frequent first."""
     rt_info: dict[str, Any] = field(default_factory=dict)
@@ -159,6 +167,9 @@ def summarize(
     chosen as for a run with random inputs; where none fit, the numbers that depend on them are not known.
     ``state_length`` is the length of variables that grow from call to call, such as caches of keys and values; without
     it, they have their initial values. ``weights`` is the path of the weights if it is not the .bin next to the model.
+
+    Raises ReadError and ModelError for a file that cannot be read or is wrong, and ModelError for shapes that a layer
+    refuses.
     """
     if not isinstance(model, Model):
         model = read_model(model, weights)

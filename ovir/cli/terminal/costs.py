@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from ovir.analysis.costs import Cost, GroupCost, LayerCost, by_prefix, by_type, together
 from ovir.cli.terminal.output import say, say_table
 from ovir.core.shapes import Dimension
-from ovir.diagnostics.wording import count_text, escaped, plural, size_text
+from ovir.diagnostics.wording import count_text, escaped, plural
 from ovir.system.files import write_text
 
 Row = LayerCost | GroupCost
@@ -51,8 +51,8 @@ def say_costs(rows: Sequence[Row], layers: Sequence[LayerCost], limit: int) -> N
     cells = [[*_head(row), *_numbers(row, total)] for row in rows[:limit]]
     if len(rows) > limit:
         rest = together("", rows[limit:])
-        cells.append([f"{len(rows) - limit:,} more (--limit)", "", *_numbers(rest, total)])
-    cells.append([f"total of {plural(len(layers), 'layer')}", "", *_numbers(total, total)])
+        cells.append([f"{len(rows) - limit:,} more", "", *_numbers(rest, total)])
+    cells.append([plural(len(layers), "layer"), "", *_numbers(total, total)])
     say_table(heads, cells, least=("op/byte", "written", "share", "type"))
     shared = [row for row in rows[:limit] if isinstance(row, LayerCost) and row.shared]
     for row in shared:
@@ -72,10 +72,15 @@ def _numbers(cost: Cost, total: Cost) -> list[str]:
         interval_text(cost.amounts.macs),
         f"{share:.1%}" if share else "-",
         count_text(cost.parameters) if cost.parameters else "-",
-        size_text(cost.weight_bytes) if cost.weight_bytes else "-",
-        "?" if cost.amounts.written.upper is None else size_text(cost.amounts.written.upper),
+        _bytes(cost.weight_bytes),
+        "?" if cost.amounts.written.upper is None else _bytes(cost.amounts.written.upper),
         f"{intensity:.2g}" if intensity else "-",
     ]
+
+
+def _bytes(amount: int) -> str:
+    text = count_text(amount)
+    return "-" if not amount else f"{text} B" if amount < 1000 else f"{text}B"
 
 
 def interval_text(number: Dimension) -> str:
