@@ -48,7 +48,7 @@ def _largest(graph: Graph, op: ROIPooling, pixels: Pixels, regions: _Regions) ->
     starts, ends = regions.corners(5)
     far = 2.0**30
     axes, present = [], []
-    for axis, (count, size) in enumerate(zip(op.bins(), (pixels.height, pixels.width), strict=True)):
+    for axis, (count, size) in enumerate(zip(op.bins, (pixels.height, pixels.width), strict=True)):
         first, last = (
             graph.cast(graph.Clip(graph.rounded_away(graph.Mul(corner[axis], regions.scale)), -far, far), i64)
             for corner in (starts, ends)
@@ -75,7 +75,7 @@ def _largest(graph: Graph, op: ROIPooling, pixels: Pixels, regions: _Regions) ->
 def _interpolated(graph: Graph, op: ROIPooling, pixels: Pixels, regions: _Regions) -> Tensor:
     starts, ends = regions.corners(3)
     places = []
-    for axis, (count, size) in enumerate(zip(op.bins(), (pixels.height, pixels.width), strict=True)):
+    for axis, (count, size) in enumerate(zip(op.bins, (pixels.height, pixels.width), strict=True)):
         most = pixels.real(graph.Sub(size, 1))
         first, last = graph.Mul(starts[axis], most), graph.Mul(ends[axis], most)
         if count == 1:
