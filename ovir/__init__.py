@@ -16,6 +16,7 @@ _NAMES = {
     "ovir.analysis.changes": ("Change",),
     "ovir.analysis.diff": ("Affected", "Diff", "LayerDiff", "diff"),
     "ovir.analysis.random_inputs": ("random_inputs",),
+    "ovir.analysis.summary": ("Summary", "summarize"),
     "ovir.building.creation": ("create_layer",),
     "ovir.checks.checker": ("check",),
     "ovir.checks.untrusted.budget": ("Budget",),

@@ -133,7 +133,8 @@ def _version(entry: OperationEntry, here: Collection[str]) -> Iterator[str]:
     yield ""
     yield _text(page["documentation"], here)
     yield ""
-    yield from _table("input", ("types",), [(item["name"], _input(item)) for item in page["inputs"]])
+    inputs = [(item["name"], _input(item)) for item in page["inputs"]]
+    yield from _table("input", ("types",), [*inputs, *page["where"].items()])
     attributes = [(item["name"], item["type"], _allowed(item), _default(item)) for item in page["attributes"]]
     yield from _table("attribute", ("type", "allowed values", "default"), attributes)
     outputs = [(str(index), text) for index, text in enumerate(page["outputs"])]
@@ -162,7 +163,7 @@ def _table(head: str, columns: tuple[str, ...], rows: Sequence[tuple[str, ...]])
 
 
 def _input(item: dict[str, Any]) -> str:
-    types = item["type"] or "depend on the attributes or bodies"
+    types = f"`{item['declared']}`" if item["declared"] else item["type"] or "depend on the attributes or bodies"
     return types + (", any number of them" if item["repeated"] else ", optional" if item["optional"] else "")
 
 

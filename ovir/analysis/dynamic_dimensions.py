@@ -290,7 +290,7 @@ def name_of(port: Port) -> str:
 
 def is_only_declared(layer: Layer) -> bool:
     """Return whether ovir does not infer the operation, so that its shapes and types are only declared."""
-    return not hasattr(layer.operator, "infer")
+    return layer.operator is None
 
 
 class SizeOrigins:

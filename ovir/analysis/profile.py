@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ovir.analysis.costs import ModelCosts
 from ovir.core.arrays import Array
 from ovir.core.html import html_table
 from ovir.graph.layers import Layer
@@ -74,6 +75,18 @@ class Timing:
     type: str
     calls: int = 0
     seconds: float = 0.0
+    macs: int | None = None
+    """Multiply-accumulates; None if they are not known."""
+    bytes: int | None = None
+    """Bytes that the layer reads and writes."""
+
+    @property
+    def rates(self) -> tuple[float | None, float | None]:
+        """Return GMAC/s and GB/s; None for a number that is 0 or not known."""
+        macs, size = (
+            amount / self.seconds / 1e9 if amount and self.seconds else None for amount in (self.macs, self.bytes)
+        )
+        return macs, size
 
 
 class Profile:
@@ -104,6 +117,12 @@ class Profile:
         if self._open:
             outer_start, outer_inner = self._open[-1]
             self._open[-1] = outer_start, outer_inner + now - start
+
+    def add_costs(self, costs: ModelCosts) -> None:
+        """Set the multiply-accumulates and the bytes of the layers that ran."""
+        for row in costs.layers:
+            if row.layer in self._timings:
+                self._timings[row.layer] = replace(self._timings[row.layer], macs=row.macs, bytes=row.bytes)
 
     @property
     def seconds(self) -> float:

@@ -1,23 +1,24 @@
-"""A summary of a model: its operations, parameters, bytes, multiply-accumulates, variables and provenance."""
+"""A summary of a model: its operations, constants, costs, variables and provenance."""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
 from typing import Any
 
-from ovir.core.shapes import Dimension
-from ovir.graph.layer_graph import state_ports
+from ovir.analysis.costs import LayerCost, ModelCosts, StateCost, costs_of, inferred_call, sized_call, stored_bytes
+from ovir.core.html import html_table
+from ovir.core.shapes import ShapeLike
+from ovir.diagnostics.errors import ModelError
 from ovir.graph.layers import Layer, Port
 from ovir.graph.rt_info import RtInfo
-from ovir.model import Model
+from ovir.model import Model, read_model
 from ovir.ops.base import opsets
 from ovir.ops.infrastructure import Const
-from ovir.system.progress import counted
 
 
 @dataclass
@@ -30,47 +31,119 @@ class ConstantTotals:
     """Their size in the weights file, where types of less than a byte are packed."""
 
 
-@dataclass
-class VariableInfo:
-    """A variable, which ReadValue and Assign share."""
-
-    name: str
-    type: str
-    shape: str
-
-
-@dataclass
+@dataclass(frozen=True)
 class Summary:
+    """The numbers of a model; ``layers`` has the cost of each layer."""
+
     name: str
+    """The name of the model."""
     path: str | None
+    """The path of its file; None if it was not read from one."""
     ir_version: int
+    """The version of the format."""
     inputs: list[Port]
+    """Its inputs."""
     outputs: list[Port]
-    layers: int
+    """Its outputs."""
+    costs: ModelCosts
+    """The costs of its layers, and their sum."""
+    sizes: dict[str, str]
+    """The shapes that were chosen for dynamic inputs, by name, for the costs."""
+    layer_count: int
     """The number of layers, including those in bodies."""
     operations: dict[str, int]
     """Layers by type, the most frequent first."""
     opsets: list[str]
-    parameters: dict[str, ConstantTotals]
+    """The opsets of its layers."""
+    constants: dict[str, ConstantTotals]
     """Constants by element type."""
     weights_bytes: int
     """Bytes of the weights file that constants use; shared bytes count once."""
     file_bytes: int | None
     """The size of the weights file, None if there is none."""
-    macs: int
-    """Multiply-accumulates of the layers with static shapes; a body counts for one iteration."""
-    macs_unknown: list[str] = field(default_factory=list)
-    """Layers whose count is unknown because a shape is dynamic."""
-    states: list[VariableInfo] = field(default_factory=list)
+    states: list[StateCost] = field(default_factory=list)
+    """Its variables, with the bytes that they take."""
     not_run: dict[str, int] = field(default_factory=dict)
     """Layers by operation version (``Interpolate-11``) that ovir cannot execute, the most frequent first."""
     rt_info: dict[str, Any] = field(default_factory=dict)
     """The runtime information of the model."""
 
     @property
+    def layers(self) -> list[LayerCost]:
+        """Return the cost of each layer that computes something or reads constants, in the order of the model."""
+        return self.costs.layers
+
+    @property
+    def macs(self) -> int:
+        """Return the multiply-accumulates of a call, the most if they depend on values; layers of ``macs_unknown`` are
+        left out."""
+        return self.costs.total.macs.upper or sum(row.macs or 0 for row in self.layers)
+
+    @property
+    def macs_unknown(self) -> list[str]:
+        """Return the names of the layers whose multiply-accumulates have no bound, because of a shape or of a loop."""
+        return [row.name for row in self.layers if row.macs is None]
+
+    @property
+    def sizes_text(self) -> str:
+        """Return the shapes for which a dynamic model was counted, such as ``at x=[1,8]``; empty for static ones."""
+        return "".join(f"{' ' if i else 'at '}{name}={shape}" for i, (name, shape) in enumerate(self.sizes.items()))
+
+    @property
+    def parameters(self) -> int:
+        """Return the number of elements of all constants; one that several layers read counts once."""
+        return self.costs.parameters
+
+    @property
     def model_info(self) -> list[tuple[str, str]]:
         """Return the texts of the section ``model_info``, which applications read, with the path of each."""
         return list(_texts(self.rt_info.get("model_info")))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``ovir show --json`` prints."""
+        total = self.costs.total
+        return {
+            "name": self.name,
+            "path": self.path,
+            "ir_version": self.ir_version,
+            "inputs": [_port(port) for port in self.inputs],
+            "outputs": [_port(port) for port in self.outputs],
+            "layers": self.layer_count,
+            "operations": self.operations,
+            "opsets": self.opsets,
+            "parameters": {name: vars(totals) for name, totals in self.constants.items()},
+            "weights_bytes": self.weights_bytes,
+            "file_bytes": self.file_bytes,
+            "macs": self.macs,
+            "macs_least": total.macs.lower,
+            "macs_unknown": self.macs_unknown,
+            "counted_at": self.sizes,
+            "states": [state.to_dict() for state in self.states],
+            "not_run": self.not_run,
+            "rt_info": self.rt_info,
+            "costs": [row.to_dict() for row in self.layers],
+        }
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (row.layer.type, row.layer.key, row.macs, row.operations, row.parameters, row.weight_bytes, row.bytes)
+            for row in sorted(self.layers, key=lambda row: (-(row.macs or 0), -row.parameters))
+        ]
+        title = f"{self.name}: {self.macs:,} MACs, {self.parameters:,} parameters in {self.layer_count:,} layers"
+        heads = ("operation", "layer", "MACs", "operations", "parameters", "bytes of weights", "bytes moved")
+        cells = [["-" if cell is None else f"{cell:,}" if isinstance(cell, int) else cell for cell in r] for r in rows]
+        return html_table(title, heads, cells)
+
+
+def _port(port: Port) -> dict[str, Any]:
+    names, shape = sorted(port.names), str(port.shape)
+    return {
+        "name": port.any_name,
+        "names": names,
+        "layer": port.layer.name,
+        "shape": shape,
+        "type": str(port.element_type),
+    }
 
 
 def _texts(info: Any, before: str = "") -> Iterator[tuple[str, str]]:
@@ -81,28 +154,50 @@ def _texts(info: Any, before: str = "") -> Iterator[tuple[str, str]]:
             yield from _texts(value, f"{before}{key}/")
 
 
-def summarize(model: Model, weights: str | None = None) -> Summary:
-    """Return the numbers of a model. ``weights`` is the path of its weights if it is not the .bin next to the model."""
-    layers = list(model.walk())
-    macs = {layer: layer_macs(layer) for layer in counted("summing up", layers)}
-    known = {layer: count for layer, count in macs.items() if count is not None}
+def summarize(
+    model: Model | str | os.PathLike[str],
+    shapes: Mapping[Any, ShapeLike] | ShapeLike | None = None,
+    *,
+    weights: str | None = None,
+    state_length: int | None = None,
+) -> Summary:
+    """Return the numbers of a model, or of the file at a path, and the cost of each layer in a call of it.
+
+    ``shapes`` are shapes of inputs, as ``Model.reshape`` takes them. For inputs that are dynamic nonetheless, sizes are
+    chosen as for a run with random inputs; where none fit, the numbers that depend on them are not known.
+    ``state_length`` is the length of variables that grow from call to call, such as caches of keys and values; without
+    it, they have their initial values. ``weights`` is the path of the weights if it is not the .bin next to the model.
+
+    Raises ReadError and ModelError for a file that cannot be read or is wrong, and ModelError for shapes that a layer
+    refuses.
+    """
+    if not isinstance(model, Model):
+        model = read_model(model, weights)
+    if shapes is not None:
+        model = model.clone()
+        model.reshape(shapes)
+    layers, call = list(model.walk()), inferred_call(model)
+    if not model.needs_inference:  # after an error of inference, no sizes fit
+        try:
+            call = sized_call(model, state_length)
+        except ModelError:
+            if state_length is not None:
+                raise
     return Summary(
         name=model.name,
         path=model.path,
         ir_version=model.version,
         inputs=model.inputs,
         outputs=model.outputs,
-        layers=len(layers),
+        costs=costs_of(model, call.model),
+        sizes=call.sizes,
+        layer_count=len(layers),
         operations=dict(Counter(layer.type for layer in layers).most_common()),
         opsets=sorted({layer.version for layer in layers}, key=lambda v: (len(v), v)),
-        parameters=_parameters(layers),
+        constants=_constants_by_type(layers),
         weights_bytes=_covered_bytes(layers),
         file_bytes=_file_size(model.path, weights),
-        macs=sum(count.lower for count in known.values() if count.is_static),
-        macs_unknown=[layer.scope + layer.name for layer, count in known.items() if not count.is_static],
-        states=[
-            VariableInfo(name, str(port.element_type), str(port.shape)) for name, port in state_ports(layers).items()
-        ],
+        states=call.states,
         not_run=not_run(model),
         rt_info=model.rt_info.to_dict(),
     )
@@ -119,24 +214,22 @@ def _version(layer: Layer) -> str:
     return f"{layer.type} of {layer.version}" if known is None else f"{layer.type}-{known.opset}"
 
 
-def _constants(layers: Iterable[Layer]) -> Iterable[Const]:
-    return (layer.operator for layer in layers if isinstance(layer.operator, Const))
-
-
-def _parameters(layers: Iterable[Layer]) -> dict[str, ConstantTotals]:
+def _constants_by_type(layers: Iterable[Layer]) -> dict[str, ConstantTotals]:
     found: dict[str, ConstantTotals] = {}
-    for const in _constants(layers):
-        entry = found.setdefault(str(const.element_type), ConstantTotals())
-        entry.tensors += 1
-        entry.elements += prod(const.shape)
-        entry.bytes += _stored(const)
+    for layer in layers:
+        if isinstance(const := layer.operator, Const):
+            entry = found.setdefault(str(const.element_type), ConstantTotals())
+            entry.tensors += 1
+            entry.elements += prod(const.shape)
+            entry.bytes += stored_bytes(layer)
     return dict(sorted(found.items(), key=lambda item: -item[1].bytes))
 
 
 def _covered_bytes(layers: Iterable[Layer]) -> int:
     """Return the size of the union of all constants' byte ranges."""
+    consts = (layer.operator for layer in layers if isinstance(layer.operator, Const))
     covered, end = 0, 0
-    for start, stop in sorted((c.offset, c.offset + c.size) for c in _constants(layers)):
+    for start, stop in sorted((c.offset, c.offset + c.size) for c in consts):
         covered += max(stop - max(start, end), 0)
         end = max(end, stop)
     return covered
@@ -149,25 +242,7 @@ def _file_size(path: str | None, weights: str | None) -> int | None:
     return file.stat().st_size if file.is_file() else None
 
 
-def stored_bytes(layer: Layer) -> int | None:
-    """Return the number of bytes that a Const takes in its files; None for any other layer."""
-    return _stored(layer.operator) if isinstance(layer.operator, Const) else None
-
-
-def _stored(const: Const) -> int:
-    return const.size or len(const.value.encode())
-
-
-# --------------------------------------------------------------------------- multiply-accumulates
-
-
-def layer_macs(layer: Layer) -> Dimension | None:
-    """Return the multiply-accumulates of a layer as an interval; None for an operation that is not counted."""
-    if layer.operator is None or not layer.outputs or any(port.source is None for port in layer.inputs):
-        return None
-    inputs = layer.operator.named([port.type for port in layer.inputs])
-    shapes = {name: tensor.shape for name, tensor in inputs.items()}
-    return layer.operator.multiply_accumulates(shapes, layer.outputs[0].shape)
+# --------------------------------------------------------------------------- provenance
 
 
 _PARAMETERS = ("conversion_parameters", "cli_parameters")

@@ -26,7 +26,7 @@ from ovir.core.element_types import ElementType
 from ovir.core.shapes import PartialShape
 from ovir.ops.base.attributes import Attribute
 from ovir.ops.base.operator import Operator
-from ovir.ops.base.traits import method_signature
+from ovir.ops.base.traits import input_signature
 
 REQUIRED = inspect.Parameter.empty
 
@@ -64,13 +64,13 @@ class Argument:
 
 def inputs_of(cls: type[Operator]) -> tuple[tuple[str, ...], int, bool]:
     """Return the names of the inputs, how many are required, and whether any number may follow."""
-    names, required, variadic, _ = method_signature(cls.infer)
+    names, required, variadic, _ = input_signature(cls)
     return names, required, variadic
 
 
 def has_bodies(cls: type[Operator]) -> bool:
     """Return whether layers of an operation have bodies, whose inputs are added after the layer is created."""
-    return "bodies" in method_signature(cls.infer).keywords
+    return "bodies" in input_signature(cls).keywords
 
 
 def arguments_of(cls: type[Operator]) -> tuple[Argument, ...]:

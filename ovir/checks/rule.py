@@ -28,7 +28,7 @@ from ovir.ir.reader import Document
 from ovir.model import Model
 from ovir.ops.base.domains import DomainRule
 from ovir.ops.base.operator import Operator
-from ovir.ops.base.traits import input_names, method_signature
+from ovir.ops.base.traits import input_names, input_signature
 from ovir.ops.infrastructure import Blob, Const, Parameter
 from ovir.ops.state import ReadValueBase
 
@@ -59,7 +59,7 @@ class Context(Document[Model]):
             (layer, op)
             for layer in self.layers
             if (op := layer.operator) is not None
-            and len(layer.inputs) >= method_signature(type(op).infer).required
+            and len(layer.inputs) >= input_signature(type(op)).required
             and layer.title not in self.failing
         ]
 

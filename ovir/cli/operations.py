@@ -18,9 +18,10 @@ from ovir.lowering.registry import decomposition_of, why_without
 from ovir.lowering.releases import IR_VERSION_11, OPERATIONS_SINCE, Release, release_of_opset, release_text
 from ovir.ops import find, resolve
 from ovir.ops.base.attributes import Attribute
+from ovir.ops.base.layouts import Tensor, declarations, given, type_class
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.opsets import OPERATIONS, TOKENIZERS, canonical_type
-from ovir.ops.base.traits import input_names
+from ovir.ops.base.traits import input_signature
 from ovir.ops.infrastructure import Parameter
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class OperationEntry:
 
     @property
     def infers(self) -> bool:
-        return hasattr(self.cls, "infer")
+        return self.cls is not None
 
     @property
     def runs(self) -> bool:
@@ -112,6 +113,8 @@ class OperationInput:
     """Whether it represents any number of inputs."""
     types: tuple[ElementType, ...] | None = None
     """The element types that inference accepts; None if they could not be determined."""
+    declared: str = ""
+    """The element type and the layout that the operation declares, such as ``T[N, 3|4]``."""
 
     @property
     def shown_types(self) -> str:
@@ -142,9 +145,16 @@ def described(entry: OperationEntry) -> dict[str, Any]:
         "source": source(cls),
         "function": _function(entry),
         "inputs": [
-            {"name": i.name, "type": i.shown_types, "optional": i.optional, "repeated": i.repeated}
+            {
+                "name": i.name,
+                "type": i.shown_types,
+                "optional": i.optional,
+                "repeated": i.repeated,
+                "declared": i.declared,
+            }
             for i in inputs_of(cls)
         ],
+        "where": conditions_of(cls),
         "attributes": [
             {
                 "name": a.name,
@@ -326,26 +336,48 @@ def default_of(attribute: Attribute) -> str | None:
 
 
 def inputs_of(cls: type[Operator]) -> list[OperationInput]:
-    """Return the inputs of an operation, from the signature of ``infer``, with the element types that it accepts."""
-    if not hasattr(cls, "infer"):
-        return []
+    """Return the inputs of an operation, from what it ``takes`` or from the signature of ``infer``, with the element
+    types that it accepts."""
+    names, _, variadic, _ = input_signature(cls)
+    accepted = _accepted_types(cls, len(names), variadic)
+    if cls.takes:
+        known = [{tensor.name: tensor for tensor in declared.inputs} for declared in declarations(cls.takes)]
+        every = dict.fromkeys(name for inputs in known for name in inputs)
+        return [_declared_input(name, known, types) for name, types in zip(every, accepted, strict=True)]
     parameters = list(inspect.signature(cls.infer).parameters.values())[1:]
     taken = [p for p in parameters if p.name not in _KEYWORDS and p.kind is not p.KEYWORD_ONLY]
-    accepted = _accepted_types(cls, len(input_names(cls)), any(p.kind is p.VAR_POSITIONAL for p in taken))
     return [
         OperationInput(p.name, p.default is not p.empty, p.kind is p.VAR_POSITIONAL, types)
         for p, types in zip(taken, accepted, strict=False)
     ]
 
 
+def _declared_input(name: str, known: list[dict[str, Tensor]], types: tuple[ElementType, ...] | None) -> OperationInput:
+    """Return the input of this name, which some or all declarations of an operation have."""
+    found = [inputs[name] for inputs in known if name in inputs]
+    is_optional = found[0].is_optional or len(found) < len(known)
+    declared = " or ".join(dict.fromkeys(tensor.text for tensor in found))
+    return OperationInput(name, is_optional, found[0].is_repeated, types, declared)
+
+
+def conditions_of(cls: type[Operator]) -> dict[str, str]:
+    """Return what an operation says of the types and sizes in the declarations of its inputs."""
+    declared = declarations(cls.takes) if cls.takes else ()
+    types = {name: type_class(text).words for one in declared for name, text in one.types}
+    return types | {name: size.text for one in declared for name, size in one.sizes}
+
+
 def outputs_of(cls: type[Operator]) -> list[str]:
     """Return in words the element type of each output; nothing if the attributes or bodies decide how many there are.
 
-    Inference is asked with unknown types, then with one type for each input and each attribute that holds a type.
+    If they are not declared, inference is asked with unknown types, then with one type for each input and each
+    attribute that holds a type.
     """
+    if cls.gives:
+        return [f"{tensor.name} {tensor.text}".strip() for tensor in given(cls.gives)]
     inputs = inputs_of(cls)
     unknown = [TensorType(dynamic, PartialShape(None))] * len(inputs)
-    if not hasattr(cls, "infer") or not _is_inferred(cls, unknown) or cls.type in _ANY_NUMBER_OF_OUTPUTS:
+    if not _is_inferred(cls, unknown) or cls.type in _ANY_NUMBER_OF_OUTPUTS:
         return []
     first = _output_types(_infer(cls, unknown))
     followed: list[list[str]] = [[] for _ in first]

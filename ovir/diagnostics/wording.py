@@ -76,6 +76,16 @@ def size_text(amount: int) -> str:
     return plural(amount, "byte") if unit == "bytes" else f"{value:.1f} {unit}"
 
 
+def count_text(amount: int) -> str:
+    """Return a number in short, such as ``3.87 G``; units are powers of 1000."""
+    value = float(amount)
+    for unit in ("", " k", " M", " G", " T"):
+        if value < 1000 or unit == " T":
+            break
+        value /= 1000
+    return f"{amount:,}" if not unit else f"{value:.3g}{unit}" if value < 1000 else f"{value:,.0f}{unit}"
+
+
 def exact_size_text(amount: int) -> str:
     """Return a number of bytes in readable units and in full: ``7.5 GB (7,516,192,768 bytes)``."""
     return size_text(amount) if amount < 1000 else f"{size_text(amount)} ({amount:,} bytes)"

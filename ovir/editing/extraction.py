@@ -128,7 +128,7 @@ class _Part(Generic[G]):
         inputs = self._inputs(copies, tensors)
         for old, new in copies.items():
             for a, b in zip(old.inputs, new.inputs, strict=True):
-                if a.source is not None and b.source is not tensors[a.source]:
+                if a.source is not None:
                     separate(b)
                     join(tensors[a.source], b, a.edge_line)
         ends = self._results(wanted, results, copies, tensors)

@@ -102,12 +102,12 @@ def draw(made: Make, cls: type[Operator], values: np.random.Generator) -> bool:
     made.attributes = {
         name: text for name, text in made.attributes.items() if name in cls.attributes and text is not None
     }
-    op = _operation(cls, made)
+    op = operation_of(cls, made)
     _fill(made, op, values)
     if op is None or made.bodies or op.type in ("Const", "Parameter", "Assign", "ReadValue"):
         return True
     try:
-        made.outputs = len(as_tuple(op.infer(*map(_type_of, made.inputs))))
+        made.outputs = len(as_tuple(op.infer(*map(type_of, made.inputs))))
     except OperatorError:
         return False
     except Exception:  # the model shows it
@@ -119,7 +119,7 @@ _VALUES = {bool: ("true", "false"), ElementType: INDICES}
 """The possible values of attributes of a type, where their operation lists no choices."""
 
 
-def _operation(cls: type[Operator], made: Make) -> Operator | None:
+def operation_of(cls: type[Operator], made: Make) -> Operator | None:
     try:
         parsed = {
             cls.attributes[name].field: cls.attributes[name].parse(text) for name, text in made.attributes.items()
@@ -129,7 +129,7 @@ def _operation(cls: type[Operator], made: Make) -> Operator | None:
         return None
 
 
-def _type_of(given: Input) -> TensorType:
+def type_of(given: Input) -> TensorType:
     element_type = ElementType.parse(given.element_type)
     if given.values is None:
         return TensorType(element_type, PartialShape(given.shape))
@@ -141,7 +141,7 @@ def _type_of(given: Input) -> TensorType:
 
 def _fill(made: Make, op: Operator | None, rng: np.random.Generator) -> None:
     """Give the inputs values of their types; those that the operation restricts keep to their domain."""
-    types = [_type_of(given) for given in made.inputs]
+    types = [type_of(given) for given in made.inputs]
     for position, given in enumerate(made.inputs):
         element_type = ElementType.parse(given.element_type)
         if given.values is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -12,12 +13,18 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
+from ovir.ops import find
+from ovir.ops.base.layouts import declarations, word_value
+from ovir.ops.base.operator import Operator
 from ovir.ops.base.opsets import OPERATIONS
 
 REALS = ("f32", "f32", "f32", "f16", "bf16", "f64")
 INTEGERS = ("i32", "i64", "i64", "u8", "i8", "i16", "u16", "u32", "u64")
 INDICES = ("i32", "i64")
 NARROW = ("i4", "u4", "u1", "u2", "u3", "u6", "nf4", "f8e4m3", "f8e5m2", "f8e8m0", "f4e2m1", "string")
+
+_KINDS = {"integer": "index", "numeric": "number", "any": "anything"}
+"""The sets of types that are drawn for classes of types of another name."""
 
 VERSIONS: list[tuple[str, int]] = sorted((kind, opset) for kind, versions in OPERATIONS.items() for opset in versions)
 """Type and opset of each operation version.
@@ -190,6 +197,41 @@ class Make:
             else:
                 self.add(sizes, element_type)
 
+    def take_declared(self, given: str = "") -> None:
+        """Append the inputs that an operation takes, with a text such as ``T narrow, im_info = image``.
+
+        It names sets of types for letters or inputs, where not all types of the declaration are to be drawn, and values
+        of inputs after ``=``, both as in ``take``.
+        """
+        cls = find(self.kind, self.opset)
+        assert cls is not None
+        declared = self.pick(*declarations(cls.takes))
+        known = {name: a.parse(text) for name, a in cls.attributes.items() if (text := self.attributes.get(name))}
+        op = cls.from_parsed({cls.attributes[name].field: value for name, value in known.items()})
+        parts = [part.partition(" = ") for part in given.split(", ")]
+        values = {head: values for head, _, values in parts if values}
+        kinds = dict(declared.types) | dict(head.split(" ") for head, _, values in parts if head and not values)
+        kinds = {name: self.pick(*text.split("|")) for name, text in kinds.items()}
+        for name, size in declared.sizes:
+            if (value := size.value(op, {})).is_static:
+                self.set(**{name: value.length})
+        for tensor in declared.inputs:
+            if tensor.is_optional and not self.flag():
+                return
+            kind = kinds.get(tensor.name) or kinds.get(tensor.element_type, tensor.element_type)
+            for _ in range(self.pick(1, 2, 3) if tensor.is_repeated else 1):
+                shape = " ".join(self._axis(op, axis) for axis in self.pick(*tensor.layouts).texts)
+                value = f" = {values[tensor.name]}" if tensor.name in values else ""
+                self.take(f"{_KINDS.get(kind, kind)} {shape}{value}")
+
+    def _axis(self, op: Operator, text: str) -> str:
+        """Return a dimension of a layout in the form of ``shape``."""
+        if text.endswith("..."):
+            return "..."
+        if text == "?":
+            return str(self.size())
+        return re.sub(r"\b[a-z]\w*", lambda word: str(word_value(op, word[0])), self.pick(*text.split("|")))
+
     def _values(self, text: str, shape: tuple[int, ...]) -> Any:
         if text in ("axis", "axes"):
             rank = len(self.inputs[0].shape)
@@ -212,10 +254,10 @@ class Make:
         """
         for name, _, choices in (setting.partition("=") for setting in settings.split()):
             value: Any = self.pick(*choices.split("|"))
-            if name.isupper():
+            if name[0].isupper():
                 self.set(**{name: int(value)})
                 continue
-            if value in ("axis", "axes") or (value.isupper() and len(value) == 1):
+            if value in ("axis", "axes") or value in self.sizes:
                 value = self._values(value, ())
             self.has(**{name: value or None if isinstance(value, str) else value})
 
@@ -243,7 +285,7 @@ class Make:
 
 def _image(shape: tuple[int, ...]) -> Array:
     """Return the heights, widths and scales of images."""
-    return np.broadcast_to(np.array([32, 32, 1], np.float32), shape)
+    return np.broadcast_to(np.array([32, 32, 1, 1], np.float32)[: shape[-1]], shape)
 
 
 def text_of(value: Any) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ovir.fuzzing.making import INTEGERS, NARROW, REALS, Make
+from ovir.ops import find
 from ovir.ops.base.operator import Operator
 
 Recipe = Callable[[Make], None]
@@ -27,15 +28,22 @@ def recipe(*names: str) -> Callable[[Recipe], Recipe]:
 def declare(names: str, inputs: str, settings: str = "") -> None:
     """Register a recipe in words: ``Make.take`` explains the inputs, and ``Make.settle`` sizes and attributes.
 
-    `` / `` separates inputs to choose from.
+    `` / `` separates inputs to choose from. An operation that declares what it takes has types and values in place of
+    inputs, which ``Make.take_declared`` explains; its attributes come first, because layouts may depend on them.
     """
     sizes = " ".join(setting for setting in settings.split() if setting[0].isupper())
     attributes = " ".join(setting for setting in settings.split() if not setting[0].isupper())
 
     def make(m: Make) -> None:
+        cls = find(m.kind, m.opset)
+        assert cls is not None
         m.settle(sizes)
-        m.take(m.pick(*inputs.split(" / ")))
-        m.settle(attributes)
+        if cls.takes:
+            m.settle(attributes)
+            m.take_declared(inputs)
+        else:
+            m.take(m.pick(*inputs.split(" / ")))
+            m.settle(attributes)
 
     recipe(*names.split())(make)
 

@@ -8,27 +8,15 @@ from ovir.fuzzing.recipes import recipe
 
 # --------------------------------------------------------------------------- cells
 
-_GATES = {"RNN": (1, 1), "GRU": (3, 1), "LSTM": (4, 2)}
-"""The number of gates, and of states."""
 
-
-@recipe(*(f"{cell}{form}" for cell in _GATES for form in ("Cell", "Sequence")))
+@recipe("RecurrentBase")
 def cell(m: Make) -> None:
-    is_sequence = m.kind.endswith("Sequence")
-    gates, states = _GATES[m.kind.removesuffix("Sequence").removesuffix("Cell")]
-    direction = m.pick("forward", "reverse", "bidirectional")
-    reset = gates == 3 and m.flag()
-    kind, before = m.type("real", "f32", "f32", "f16", "f64"), "D " if is_sequence else ""
-    m.settle(f"H=1|2|5 I=1|3 B=1|2|3 T=1|2|4 D={1 + (direction == 'bidirectional')} hidden_size=H clip=|0.5")
-    m.has(direction=direction, linear_before_reset=reset)
-    m.take(", ".join([f"{kind} {'B T I' if is_sequence else 'B I'}", *[f"{kind} B {before}H"] * states]))
-    if is_sequence:
-        m.add("B", m.index)
-    m.take(f"{kind} {before}{gates}*H I, {kind} {before}{gates}*H H")
-    if is_sequence or gates == 1 or reset or m.flag():
-        m.add(f"{before}{gates + reset}*H", kind)
+    m.settle("Batch=1|2|3 Time=1|2|4 Input=1|3 Hidden=1|2|5 hidden_size=Hidden clip=|0.5")
+    m.settle("direction=forward|reverse|bidirectional linear_before_reset=false|true")
+    m.take_declared("T f32|f32|f16|f64")
     if m.chance(0.2):
-        m.has(activations=[m.pick("sigmoid", "tanh", "relu") for _ in range({1: 1, 3: 2, 4: 3}[gates])])
+        functions = {"R": 1, "G": 2, "L": 3}[m.kind[0]]
+        m.has(activations=[m.pick("sigmoid", "tanh", "relu") for _ in range(functions)])
 
 
 # --------------------------------------------------------------------------- bodies and state

@@ -83,11 +83,8 @@ declare("TopK", "number any1, index = 0..4", "axis=axis")
 declare("Unique", "number any1, ?index = axis")
 declare("Bucketize", "number ... A, number K")
 declare("SearchSorted", "number ... K, number ... V")
-declare("SegmentMax", "number S ..., index S, ?index = 0..12")
-_ROWS, _WEIGHTS = "E=1|3|7 reduction=sum|mean", "?index = -1..0, ?narrow I"
-declare("EmbeddingBagOffsets EmbeddingBagOffsetsSum", f"narrow E ..., index I, index B, {_WEIGHTS}", _ROWS)
-declare("EmbeddingBagPacked EmbeddingBagPackedSum", "narrow E ..., index B I, ?narrow B I", _ROWS)
-declare("EmbeddingSegmentsSum", f"narrow E ..., index I, index I, index = 2..5, {_WEIGHTS}", _ROWS)
+declare("SegmentMax", "num_segments = 0..12")
+declare("EmbeddingBagBase", "T narrow, num_segments = 2..5, default_index = -1..0", "Rows=1|3|7 reduction=sum|mean")
 
 # --------------------------------------------------------------------------- generation
 
@@ -192,6 +189,6 @@ def fourier(m: Make) -> None:
 declare("STFT", "narrow F+L | 1 F+L | 2 F+L, narrow W, index = F, index = 1..3", "F=1|4|8 W=1|3|4")
 _FRAMES = "narrow F+1 T 2 | 2 F+1 T 2, narrow W, index = 2*F, index = 1..2, ?index = 1..30"
 declare("ISTFT", _FRAMES, "F=1|2|4 T=1|3|5 W=1|2")
-declare("CTCGreedyDecoder", "narrow T N C, narrow T N", "C=1|2|5")
-declare("CTCGreedyDecoderSeqLen", "narrow N T C, index N, ?index = 0..0", "C=1|2|5")
-declare("CTCLoss", "narrow N T C, index N, index N T, index N, ?index = 0..0", "C=2|3|5 T=1|3|6")
+declare("CTCGreedyDecoder", "T narrow, sequence_mask narrow", "C=1|2|5")
+declare("CTCGreedyDecoderSeqLen", "data narrow, blank_index = 0..0", "C=1|2|5")
+declare("CTCLoss", "T narrow, blank_index = 0..0", "C=2|3|5 Time=1|3|6")

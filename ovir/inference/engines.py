@@ -22,7 +22,7 @@ from ovir.graph.layers import UNKNOWN_TENSOR, Layer, Port, agrees, declared_type
 from ovir.inference.differences import difference, input_differences
 from ovir.inference.known_values import InferenceCache, ValueLog, as_tuple, with_known_values
 from ovir.ops.base.operator import Operator
-from ovir.ops.base.traits import method_signature
+from ovir.ops.base.traits import input_signature
 from ovir.ops.infrastructure import Const, Parameter
 from ovir.ops.state import AssignBase, ReadValueBase
 from ovir.system.progress import counted
@@ -98,7 +98,7 @@ class Engine:
 
     def _infer_layer(self, layer: Layer, inputs: Sequence[TensorType]) -> Types:
         op = layer.operator
-        if op is None or not hasattr(op, "infer"):
+        if op is None:
             for body in layer.bodies.values():
                 self.infer(body)
             return tuple(declared_type(port) for port in layer.outputs)
@@ -359,7 +359,7 @@ def _with_declared_type(layer: Layer, given: TensorType) -> TensorType:
 
 def _check_arity(op: Operator, inputs: Sequence[TensorType]) -> frozenset[str]:
     """Raise OperatorError for too few or too many inputs; return the keywords that ``infer`` takes."""
-    names, required, variadic, keywords = method_signature(type(op).infer)
+    names, required, variadic, keywords = input_signature(type(op))
     if len(inputs) < required or (len(inputs) > len(names) and not variadic):
         most = "or more " if variadic else f"to {len(names)} " if required < len(names) else ""
         listed = f" ({', '.join(names)})" if names else ""

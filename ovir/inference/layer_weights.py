@@ -171,7 +171,7 @@ def _compression(port: Port, constant: Layer, chain: list[Layer]) -> str:
     if not parts and stored.element_type == port.element_type:
         return "none"
     text = f"{stored.element_type}{' with ' if parts else ''}{' and '.join(parts)}"
-    has_groups = _any(operators, "scales") and (stored.shape.rank or 0) > (port.shape.rank or 0)
+    has_groups = _any(operators, "scales") and len(stored.shape.dims) > len(port.shape.dims)
     return f"{text}, groups of {stored.shape[-1]}" if has_groups else text
 
 

@@ -143,8 +143,8 @@ class Need:
 
     def __str__(self) -> str:
         if self.release is None:
-            return f"a release that this ovir does not know, for {self.what}"
-        return f"OpenVINO {release_text(self.release)} or later, for {self.what}"
+            return f"a release that this ovir does not know, because of {self.what}"
+        return f"OpenVINO {release_text(self.release)} or newer, because of {self.what}"
 
 
 def with_inputs(layer: Layer) -> str:

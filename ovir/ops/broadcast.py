@@ -11,7 +11,7 @@ from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.domains import Axis, Between, Domain, Inputs, by_input, dims_of
+from ovir.ops.base.domains import Between, Domain, Inputs, by_input, dims_of, size_of
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
@@ -22,6 +22,11 @@ def _longest_axis(op: Operator, inputs: Inputs) -> Domain:
         return Domain(1, 1)
     longest = max((dim.lower for dim in dims_of(inputs, "data")), default=1)
     return Domain(longest, longest)
+
+
+def _axes_of_target(op: Operator, inputs: Inputs) -> Domain:
+    """Return the axes of a tensor whose shape is ``target_shape``."""
+    return Domain(0, size_of(op, inputs, "target_shape", 0) - 1, "counting")
 
 
 @operator("Broadcast", opset=3)
@@ -38,7 +43,7 @@ class Broadcast3(Operator):
     """
 
     arguments = "data target_shape axes_mapping= broadcast_spec:mode="
-    domains = by_input(target_shape=_longest_axis, axes_mapping=Axis("target_shape"))
+    domains = by_input(target_shape=_longest_axis, axes_mapping=_axes_of_target)
     mode: str = attribute(default="numpy", choices=("numpy", "explicit", "none", "bidirectional", "pdpd"))
     start_axis = 0
     """The dimension of the result that the first dimension of ``data`` becomes in mode pdpd; -1 aligns the last

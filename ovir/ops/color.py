@@ -11,8 +11,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import bf16, f16, f32, f64, nf4, u8
-from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.precision import compute_dtype
 from ovir.ops.base.attributes import attribute
@@ -29,16 +27,6 @@ class ColorBase(Operator):
     def channel(self, color: str) -> int:
         """Return the position of a color among the three channels."""
         return 1 if color == "green" else 0 if color == self.first else 2
-
-    def _even(self, name: str, dim: Dimension, shape: PartialShape) -> Dimension:
-        """Return the dimension restricted to even sizes; raise if it is odd."""
-        message = "the {} of an image must be even, got {} of {}"
-        half_sizes = self.require_known(dim.exact_div(2), message, name, dim, shape)
-        return dim.merged_with(half_sizes * 2) or dim
-
-    def _require_channels(self, name: str, shape: PartialShape, channels: int) -> None:
-        self.require_rank(name, shape, 4)
-        self.require(shape[-1].contains(channels), "{} must have {:channel}, got {}", name, channels, shape)
 
 
 def _computed(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -57,6 +45,9 @@ def _stored(values: Array, dtype: np.dtype[Any]) -> Array:
 # --------------------------------------------------------------------------- YUV to RGB
 
 
+_ALL_PLANES = "data T[N, 3*H, 2*W, 1]; T u8|real"
+
+
 class YuvToRgbBase(ColorBase):
     """Base of conversions from luma and chroma, where four pixels share U and V, to an image of three colors.
 
@@ -65,31 +56,7 @@ class YuvToRgbBase(ColorBase):
     output is [batch, height, width, 3].
     """
 
-    def infer_outputs(self, planes: list[TensorType], names: tuple[str, ...], channels: tuple[int, ...]) -> TensorType:
-        """Return the type of the image; ``names`` and ``channels`` describe the inputs, Y first."""
-        element_type = self.merge_types(*(plane.element_type for plane in planes), names=names)
-        allowed = "u8 or of a floating-point type"
-        self.require_type("data", element_type, lambda t: t == u8 or (t.is_real and t != nf4), allowed)
-        for plane, name, count in zip(planes, names, channels, strict=False):
-            self._require_channels(name, plane.shape, count)
-        luma = planes[0].shape
-        image = PartialShape([luma[0], self._image_height(luma), luma[2]]) if len(planes) == 1 else luma.slice(0, 3)
-        for plane, name in zip(planes[1:], names[1:], strict=False):
-            image = self._merged(image, name, plane.shape)
-        height, width = self._even("height", image[1], image), self._even("width", image[2], image)
-        return TensorType(element_type, PartialShape([image[0], height, width, 3]))
-
-    def _image_height(self, luma: PartialShape) -> Dimension:
-        message = "the height of all planes in one tensor must be a multiple of 3, got {} of {}"
-        thirds = self.require_known(luma[1].exact_div(3), message, luma[1], luma)
-        return thirds * 2
-
-    def _merged(self, image: PartialShape, name: str, chroma: PartialShape) -> PartialShape:
-        doubled = PartialShape(None)
-        if chroma.rank is not None:
-            doubled = PartialShape([chroma[0], chroma[1] * 2, chroma[2] * 2])
-        message = "{} {} does not match an image of {} (batch, height, width): expected half its height and width"
-        return self.require_known(image.merged_with(doubled), message, name, chroma, image)
+    gives = "T[N, 2*H, 2*W, 3]"
 
     def planes(self, *inputs: Array) -> tuple[Array, Array, Array]:
         """Return Y [batch, height, width], and U and V, which are half as high and wide."""
@@ -122,11 +89,8 @@ class Nv12ToRgbBase(YuvToRgbBase):
     2].
     """
 
+    takes = (_ALL_PLANES, "data T[N, 2*H, 2*W, 1]; uv T[N, H, W, 2]; T u8|real")
     arguments = "arg:data arg_uv:uv="
-
-    def infer(self, data: TensorType, uv: TensorType | None = None) -> TensorType:
-        planes = [data] if uv is None else [data, uv]
-        return self.infer_outputs(planes, ("Y", "UV"), (1, 2))
 
     def planes(self, *inputs: Array) -> tuple[Array, Array, Array]:
         y, uv = inputs if len(inputs) == 2 else _split(inputs[0], 1)
@@ -172,12 +136,8 @@ class I420ToRgbBase(YuvToRgbBase):
     width / 2, 1].
     """
 
+    takes = (_ALL_PLANES, "data T[N, 2*H, 2*W, 1]; u T[N, H, W, 1]; v T[N, H, W, 1]; T u8|real")
     arguments = "arg:data arg_u:u= arg_v:v="
-
-    def infer(self, data: TensorType, u: TensorType | None = None, v: TensorType | None = None) -> TensorType:
-        planes = [plane for plane in (data, u, v) if plane is not None]
-        self.require(len(planes) != 2, "expected 1 input with all planes or 3 with Y, U and V, got 2")
-        return self.infer_outputs(planes, ("Y", "U", "V"), (1, 1, 1))
 
     def planes(self, *inputs: Array) -> tuple[Array, Array, Array]:
         y, u, v = inputs if len(inputs) == 3 else _split(inputs[0], 2)
@@ -218,19 +178,12 @@ class RgbToNv12Base(ColorBase):
     and UV [batch, height / 2, width / 2, 2].
     """
 
+    takes = "data T[N, 2*H, 2*W, 3]; T u8|f16|bf16|f32|f64"
     single_plane: bool = attribute(default=True)
 
     def infer(self, data: TensorType) -> TensorType | tuple[TensorType, ...]:
-        allowed = (u8, f16, bf16, f32, f64)
-        self.require_type("data", data, lambda t: t in allowed, "u8, f16, bf16, f32 or f64")
-        self._require_channels("data", data.shape, 3)
-        batch, height, width = data.shape[0], data.shape[1], data.shape[2]
-        height, width = self._even("height", height, data.shape), self._even("width", width, data.shape)
-        halves = [dim.exact_div(2) or dim for dim in (height, width)]
-        luma, chroma = PartialShape([batch, height, width, 1]), PartialShape([batch, *halves, 2])
-        if self.single_plane:
-            return TensorType(data.element_type, luma.with_dim(1, halves[0] * 3))
-        return TensorType(data.element_type, luma), TensorType(data.element_type, chroma)
+        gives = "T[N, 3*H, 2*W, 1]" if self.single_plane else "y T[N, 2*H, 2*W, 1]; uv T[N, H, W, 2]"
+        return self.outputs(gives, self.solved(data))
 
     def run(self, data: Array) -> Array | tuple[Array, ...]:
         batch, height, width, _ = data.shape

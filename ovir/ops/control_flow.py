@@ -155,7 +155,7 @@ class IterationBase(BodyOperatorBase):
         self.require(
             item.part_size > 0, "the part_size of {} must be positive, got {}", name, item.part_size, code=BODY
         )
-        if shape.rank is not None and shape[axis].is_static and 0 < shape[axis].length < item.part_size:
+        if shape[axis].is_static and 0 < shape[axis].length < item.part_size:
             message = "the part_size {} of {} is larger than axis {} of its shape {}"
             self.fail(message, item.part_size, name, axis, shape, code=BODY)
         return TensorType(tensor.element_type, shape.with_dim(axis, item.part_size))

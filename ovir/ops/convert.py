@@ -33,6 +33,7 @@ from ovir.core.element_types import (
     u3,
     u4,
     u6,
+    u64,
     value_range,
 )
 from ovir.core.shapes import PartialShape
@@ -215,9 +216,9 @@ class ConvertPromoteTypes(ConversionBase):
         return other
 
     def _of_signed_and_unsigned(self, signed: ElementType, unsigned: ElementType) -> ElementType:
-        if unsigned.bits > 32 or 2 * unsigned.bits > signed.bits:
+        if 2 * unsigned.bits > signed.bits:
             self._require_unsafe(signed, unsigned)
-        if unsigned.bits > 32:
+        if unsigned == u64:
             return self.u64_integer_promotion_target
         bits = max(2 * unsigned.bits, signed.bits)
         return next(t for t in (i4, i8, i16, i32, i64) if t.bits >= bits)

@@ -9,7 +9,6 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, i32
-from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels.precision import compute_dtype
@@ -18,24 +17,16 @@ from ovir.ops.base.domains import ONE, Domain, Index, Inputs, Length, by_input, 
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
-
-class CtcBase(Operator):
-    """Base of the CTC operations: real data of three dimensions, which are batch, time and classes in some order."""
-
-    bounded = False
-
-    def require_data(self, name: str, data: TensorType) -> None:
-        self.require_real(name, data, 3)
-
-
 # --------------------------------------------------------------------------- greedy decoders
 
 
-class CtcGreedyDecoderBase(CtcBase):
+class CtcGreedyDecoderBase(Operator):
     """Base of decoders that take the most probable class of each step, merge repetitions if asked to, and drop blanks.
 
     The rest of the output is -1.
     """
+
+    bounded = False
 
     def decode(self, data: Array, lengths: Array, blank: int, merge: bool) -> tuple[Array, Array]:
         """Return the classes [batch, time] that data [batch, time, classes] decodes to, and their number in each
@@ -66,16 +57,11 @@ class CTCGreedyDecoder(CtcGreedyDecoderBase):
     [[[[ 0.]] [[ 1.]] [[-1.]] [[-1.]]]]
     """
 
+    takes = "data T[Time, N, C]; sequence_mask real[Time, N]; T real"
+    gives = "T[N, Time, 1, 1]"
     arguments = "data sequence_mask merge_repeated:ctc_merge_repeated="
     domains = by_input(sequence_mask=ONE)
     ctc_merge_repeated: bool = attribute(default=True)
-
-    def infer(self, data: TensorType, sequence_mask: TensorType) -> TensorType:
-        self.require_data("data", data)
-        self.require_real("sequence_mask", sequence_mask, 2)
-        time = self.merge_dims("steps", data=(data.shape, 0), sequence_mask=(sequence_mask.shape, 0))
-        batch = self.merge_dims("sequences", data=(data.shape, 1), sequence_mask=(sequence_mask.shape, 1))
-        return TensorType(data.element_type, PartialShape([batch, time, 1, 1]))
 
     def run(self, data: Array, sequence_mask: Array) -> Array:
         time, batch, classes = data.shape
@@ -98,24 +84,15 @@ class CTCGreedyDecoderSeqLen(CtcGreedyDecoderBase):
     [2]
     """
 
+    takes = (
+        "data real[N, Time, C]; sequence_length index[N]; ?blank_index index[]|[1]; classes_index_type index; "
+        "sequence_length_type index"
+    )
+    gives = "classes classes_index_type[N, Time]; counts sequence_length_type[N]"
     domains = by_input(sequence_length=Length("data", axis=1), blank_index=Index("data", axis=-1, checked=False))
     merge_repeated: bool = attribute(default=True)
     classes_index_type: ElementType = attribute(default=i32)
     sequence_length_type: ElementType = attribute(default=i32)
-
-    def infer(
-        self, data: TensorType, sequence_length: TensorType, blank_index: TensorType | None = None
-    ) -> tuple[TensorType, TensorType]:
-        self.require_data("data", data)
-        self.require_index_type("sequence_length", sequence_length, 1)
-        for name in ("classes_index_type", "sequence_length_type"):
-            self.require_index_type(name, getattr(self, name), known=True)
-        if blank_index is not None:
-            self.require_index_type("blank_index", blank_index)
-            self.require_one_element("blank_index", blank_index.shape)
-        batch = self.merge_dims("sequences", data=(data.shape, 0), sequence_length=(sequence_length.shape, 0))
-        classes = TensorType(self.classes_index_type, PartialShape([batch, data.shape[1]]))
-        return classes, TensorType(self.sequence_length_type, PartialShape([batch]))
 
     def run(self, data: Array, sequence_length: Array, blank_index: Array | None = None) -> tuple[Array, Array]:
         _, time, classes = data.shape
@@ -143,7 +120,7 @@ def _last_class(op: Operator, inputs: Inputs) -> Domain:
 
 
 @operator("CTCLoss", opset=4)
-class CTCLoss(CtcBase):
+class CTCLoss(Operator):
     """-ln of the probability that a sequence of logits, after SoftMax, decodes to a sequence of labels.
 
     The probability is the sum over all paths (one class per step) that decode to the labels. A path is decoded by
@@ -156,6 +133,12 @@ class CTCLoss(CtcBase):
     [0.28768206]
     """
 
+    takes = (
+        "logits T[N, Time, C]; logit_length index[N]; labels index[N, Time]; label_length index[N]; "
+        "?blank_index index[]; T real"
+    )
+    gives = "T[N]"
+    bounded = False
     unmatched = "compute the loss of CTC"
     domains = by_input(
         logit_length=Length("logits", axis=1, full=True),
@@ -166,30 +149,6 @@ class CTCLoss(CtcBase):
     preprocess_collapse_repeated: bool = attribute(default=False)
     ctc_merge_repeated: bool = attribute(default=True, misread="false")
     unique: bool = attribute(default=False)
-
-    def infer(
-        self,
-        logits: TensorType,
-        logit_length: TensorType,
-        labels: TensorType,
-        label_length: TensorType,
-        blank_index: TensorType | None = None,
-    ) -> TensorType:
-        self.require_data("logits", logits)
-        integers = {"logit_length": (logit_length, 1), "labels": (labels, 2), "label_length": (label_length, 1)}
-        if blank_index is not None:
-            integers["blank_index"] = blank_index, 0
-        for name, (tensor, rank) in integers.items():
-            self.require_index_type(name, tensor, rank)
-        batch = self.merge_dims(
-            "sequences",
-            logits=(logits.shape, 0),
-            logit_length=(logit_length.shape, 0),
-            labels=(labels.shape, 0),
-            label_length=(label_length.shape, 0),
-        )
-        self.merge_dims("steps", logits=(logits.shape, 1), labels=(labels.shape, 1))
-        return TensorType(logits.element_type, PartialShape([batch]))
 
     def work(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:
         """Count the labels, and the blanks between them, at each step of each sequence."""
@@ -237,9 +196,8 @@ class CTCLoss(CtcBase):
         sequence."""
         kept = np.arange(labels.shape[1]) < label_length[:, np.newaxis]
         if self.unique:
-            known = np.where(kept, labels, -1)
-            order = np.argsort(known, axis=1, kind="stable")
-            ordered = np.take_along_axis(known, order, axis=1)
+            order = np.argsort(labels, axis=1, kind="stable")  # what is not kept comes after what it equals
+            ordered = np.take_along_axis(labels, order, axis=1)
             is_first = np.ones(kept.shape, np.bool_)
             is_first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
             first = np.empty_like(kept)

@@ -7,17 +7,23 @@ from collections.abc import Sequence
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
+from ovir.core.shapes import Dimension, sized
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.boxes import clipped, decoded, upright_overlaps
 from ovir.kernels.precision import as_f32, stored
 from ovir.kernels.suppression import candidates, ranks
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.layouts import Solved
 from ovir.ops.base.registry import operator
 from ovir.ops.base.suppression import BoxSelectionBase, limited
 
 _CORNER, _CENTER_SIZE = "caffe.PriorBoxParameter.CORNER", "caffe.PriorBoxParameter.CENTER_SIZE"
 _ROW = 7
+# Proposals may have another type: PriorBox gives f32, whatever the predictions are.
+_PREDICTIONS = (
+    "box_logits T[N, 4*L*P]; class_preds T[N, K*P]; proposals real[1|N, depth, numbers*P]; T real; L = locations; "
+    "K = num_classes"
+)
 
 
 class DetectionOutputBase(BoxSelectionBase):
@@ -44,6 +50,8 @@ class DetectionOutputBase(BoxSelectionBase):
     ordered by prior. Everything is computed in f32.
     """
 
+    takes = (_PREDICTIONS, f"{_PREDICTIONS}; aux_class_preds T[N, 2*P]; aux_box_preds T[N, 4*L*P]")
+    gives = "T[1, 1, Rows, 7]"
     arguments = "box_logits class_preds proposals attrs:** aux_class_preds= aux_box_preds="
     bounded = False
 
@@ -63,32 +71,41 @@ class DetectionOutputBase(BoxSelectionBase):
     input_width: int = attribute(default=1)
     objectness_score: float = attribute(default=0.0)
 
-    def declared_classes(self) -> Dimension:
-        """Return the number of classes as far as the attributes determine it."""
-        return UNKNOWN
+    num_classes: int | None = None
+    """The number of classes, None if only the inputs tell it."""
+
+    @property
+    def depth(self) -> int:
+        """Return the number of rows of proposals: corners, and variances unless these are encoded."""
+        return 1 if self.variance_encoded_in_target else 2
+
+    @property
+    def numbers(self) -> int:
+        """Return the number of coordinates of a prior box in proposals."""
+        return 4 if self.normalized else 5
+
+    @property
+    def locations(self) -> int | None:
+        """Return the number of boxes that are predicted for each prior box, None if it is that of the classes."""
+        return 1 if self.share_location else None
 
     # ----- inference
 
-    def infer(
-        self,
-        box_logits: TensorType,
-        class_preds: TensorType,
-        proposals: TensorType,
-        aux_class_preds: TensorType | None = None,
-        aux_box_preds: TensorType | None = None,
-    ) -> TensorType:
+    def infer(self, *inputs: TensorType) -> TensorType | tuple[TensorType, ...]:
         self._check_attributes()
-        inputs = [box_logits, class_preds, proposals]
-        if aux_class_preds is not None:
-            inputs += [aux_class_preds, self.require_known(aux_box_preds, "expected 3 or 5 inputs, got 4")]
-        # Proposals may have a different type: PriorBox gives f32, whatever the predictions are.
-        element_type = self.shared_type(
-            box_logits=box_logits, class_preds=class_preds, aux_class_preds=aux_class_preds, aux_box_preds=aux_box_preds
-        )
-        self.require_real("box_logits", element_type)
-        self.require_real("proposals", proposals)
-        images, priors, classes = self._sizes(*(tensor.shape for tensor in inputs))
-        return TensorType(element_type, PartialShape([1, 1, self._rows(images, priors, classes), _ROW]))
+        found = self._sizes(inputs)
+        self.require(found["P"].upper != 0, "proposals {} contain no prior boxes", inputs[2].shape)
+        found.sizes["Rows"] = self._rows(found["N"], found["P"], found["K"])
+        return self.outputs(self.gives, found)
+
+    def _sizes(self, inputs: Sequence[TensorType]) -> Solved:
+        found = self.solved(*inputs)
+        if not self.share_location:
+            message = "box_logits {} have locations of {:class}, but class_preds {} have {}"
+            classes = found["K"].merged_with(found["L"])
+            shapes = inputs[0].shape, found["L"], inputs[1].shape, found["K"]
+            found.sizes["K"] = self.require_known(classes, message, *shapes)
+        return found
 
     def _check_attributes(self) -> None:
         known = self.code_type in (_CORNER, _CENTER_SIZE)
@@ -105,67 +122,15 @@ class DetectionOutputBase(BoxSelectionBase):
         return images * of_class * classes
 
     def groups(self, inputs: Sequence[TensorType]) -> tuple[Dimension, Dimension]:
-        images, priors, classes = self._sizes(*(tensor.shape for tensor in inputs))
-        return images * classes, limited(priors, self.top_k)
-
-    def _sizes(self, *shapes: PartialShape) -> tuple[Dimension, Dimension, Dimension]:
-        """Return the number of images, prior boxes and classes, on which the shapes of all inputs must agree."""
-        named = dict(zip(("box_logits", "class_preds", "proposals", "aux_class_preds"), shapes, strict=False))
-        for name, shape in named.items():
-            self.require_rank(name, shape, 3 if name == "proposals" else 2)
-        box_logits, class_preds, proposals, *aux = shapes
-        if aux:
-            message = "aux_box_preds {} and box_logits {} must have equal shapes"
-            box_logits = self.require_known(box_logits.merged_with(aux[1]), message, aux[1], box_logits)
-            named["box_logits"] = box_logits
-        places = {name: (shape, 0) for name, shape in named.items() if name != "proposals"}
-        images = self.merge_dims("images", **places)
-        if not proposals[0].contains(1):
-            message = "dimension 0 of proposals {} must be 1 or the number of images, {}"
-            images = self.require_known(images.merged_with(proposals[0]), message, proposals, images)
-        depth = 1 if self.variance_encoded_in_target else 2
-        message = "dimension 1 of proposals {} must be {}, because variance_encoded_in_target is {}"
-        fits = proposals[1].contains(depth)
-        self.require(fits, message, proposals, depth, str(self.variance_encoded_in_target).lower())
-
-        per_prior = {"proposals": (proposals, proposals[2], 4 if self.normalized else 5)}
-        if aux:
-            per_prior["aux_class_preds"] = aux[0], aux[0][1], 2
-        if self.share_location:
-            per_prior["box_logits"] = box_logits, box_logits[1], 4
-        priors = self._quotient("prior", per_prior, UNKNOWN)
-        self.require(priors.upper != 0, "proposals {} contain no prior boxes", proposals)
-
-        locations = {"class_preds": (class_preds, class_preds[1], 1)}
-        if not self.share_location:
-            locations["box_logits"] = box_logits, box_logits[1], 4
-        classes = self.declared_classes()
-        if priors.is_static:
-            each = {name: (shape, size, n * priors.length) for name, (shape, size, n) in locations.items()}
-            classes = self._quotient("class", each, classes)
-        elif classes.is_static:
-            each = {name: (shape, size, n * classes.length) for name, (shape, size, n) in locations.items()}
-            priors = self._quotient("prior", each, priors)
-        return images, priors, classes
-
-    def _quotient(
-        self, what: str, parts: dict[str, tuple[PartialShape, Dimension, int]], known: Dimension
-    ) -> Dimension:
-        """Return a partly known count: the given dimension of each input divided by its number of elements per item."""
-        for name, (shape, size, each) in parts.items():
-            divided = size.exact_div(each)
-            message = "the last dimension of {} {} must be a multiple of {}, the number of elements per {}"
-            count = self.require_known(divided, message, name, shape, each, what)
-            message = "{} {} with {:element} per {} gives a count of {}, but the other inputs give {}"
-            known = self.require_known(known.merged_with(count), message, name, shape, each, what, count, known)
-        return known
+        found = self._sizes(inputs)
+        return found["N"] * found["K"], limited(found["P"], self.top_k)
 
     # ----- kernel
 
     def run(self, *inputs: Array) -> Array:
-        sizes = self._sizes(*(PartialShape(a.shape) for a in inputs))
-        images, priors, classes = (size.length for size in sizes)
-        rows = self._rows(*sizes).length
+        images, priors = len(inputs[0]), inputs[2].shape[2] // self.numbers
+        classes = inputs[1].shape[1] // priors
+        rows = self._rows(*map(sized, (images, priors, classes))).length
 
         logits, confidences, proposals, *aux = map(as_f32, inputs)
         scores = np.ascontiguousarray(confidences.reshape(images, priors, classes).transpose(0, 2, 1))
@@ -277,6 +242,3 @@ class DetectionOutput1(DetectionOutputBase):
     """DetectionOutput-8 with the number of classes as an attribute, ``num_classes``."""
 
     num_classes: int = attribute(minimum=1)
-
-    def declared_classes(self) -> Dimension:
-        return Dimension(self.num_classes, self.num_classes)

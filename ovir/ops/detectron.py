@@ -11,8 +11,7 @@ from math import prod
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import i32
-from ovir.core.shapes import Dimension, PartialShape
+from ovir.core.shapes import Dimension
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.boxes import moved, upright_overlaps
 from ovir.kernels.precision import as_computed, as_f32, compute_dtype, stored
@@ -39,6 +38,7 @@ class ExperimentalDetectronPriorGridGenerator(Operator):
     [[ 0. 0. 8. 8.] [ 8. 0. 16. 8.]]
     """
 
+    takes = "priors T[P, 4]; feature_map T[N, ?, H, W]; im_data T[N, ?, ?, ?]; T real"
     unmatched = "compute the heads of Detectron"
     shape_inputs = (1, 2)
     flatten: bool = attribute(default=True, misread="false")
@@ -47,21 +47,12 @@ class ExperimentalDetectronPriorGridGenerator(Operator):
     stride_x: float = attribute(default=0.0)
     stride_y: float = attribute(default=0.0)
 
-    def infer(self, priors: TensorType, feature_map: TensorType, im_data: TensorType) -> TensorType:
-        element_type = self.shared_type(priors=priors, feature_map=feature_map, im_data=im_data)
-        self.require_real("priors", element_type)
-        self.require_rank("priors", priors.shape, 2)
-        self.require_rank("feature_map", feature_map.shape, 4)
-        self.require_rank("im_data", im_data.shape, 4)
-        self.require(priors.shape[1].contains(4), "priors must have 4 numbers each, got shape {}", priors.shape)
-        self.merge_dims("images", feature_map=(feature_map.shape, 0), im_data=(im_data.shape, 0))
-        rows, columns = feature_map.shape[2], feature_map.shape[3]
-        for name, cells, points in (("h", self.h, rows), ("w", self.w, columns)):
+    def infer(self, *inputs: TensorType) -> TensorType | tuple[TensorType, ...]:
+        found = self.solved(*inputs)
+        for name, cells, points in (("h", self.h, found["H"]), ("w", self.w, found["W"])):
             fits = points.upper is None or cells <= points.upper
-            self.require(fits, "{} {} exceeds the number of points of feature_map {}", name, cells, feature_map.shape)
-        count = priors.shape[0]
-        shape = [rows * columns * count] if self.flatten else [rows, columns, count]
-        return TensorType(element_type, PartialShape([*shape, 4]))
+            self.require(fits, "{} {} exceeds the number of points of feature_map {}", name, cells, inputs[1].shape)
+        return self.outputs("T[H*W*P, 4]" if self.flatten else "T[H, W, P, 4]", found)
 
     def run(self, priors: Array, feature_map: Array, im_data: Array) -> Array:
         points, count, dtype = feature_map.shape[2:], len(priors), compute_dtype(priors.dtype)
@@ -95,6 +86,8 @@ class ExperimentalDetectronROIFeatureExtractor(RegionBase):
     [[0. 0. 4. 4.]]
     """
 
+    takes = "rois T[R, 4]; *feature_maps T[1, C, ?, ?]; T real"
+    gives = "features T[R, C, output_size, output_size]; rois T[R, 4]"
     unmatched = "compute the heads of Detectron"
 
     output_size: int = attribute(default=0, minimum=0, specified=True)
@@ -102,21 +95,11 @@ class ExperimentalDetectronROIFeatureExtractor(RegionBase):
     pyramid_scales: tuple[int, ...] = attribute(default=(), minimum=1, specified=True)
     aligned: bool = attribute(default=False)
 
-    def infer(self, rois: TensorType, *features: TensorType) -> tuple[TensorType, TensorType]:
-        self.require(features, "there must be at least one feature map")
-        levels, scales = len(features), self.pyramid_scales
+    def infer(self, *inputs: TensorType) -> TensorType | tuple[TensorType, ...]:
+        levels, scales = len(inputs) - 1, self.pyramid_scales
         message = "pyramid_scales {} must have one item for each of the {} feature maps"
         self.require(levels <= len(scales), message, scales, levels)
-        maps = {f"feature map {i}": tensor for i, tensor in enumerate(features)}
-        element_type = self.shared_type(rois=rois, **maps)
-        self.require_real("rois", element_type)
-        self.require_numbers("rois", rois.shape, 4)
-        for name, tensor in maps.items():
-            self.require_rank(name, tensor.shape, 4)
-            self.require(tensor.shape[0].contains(1), "{} must hold one image, got shape {}", name, tensor.shape)
-        channels = self.merge_dims("channels", **{name: (tensor.shape, 1) for name, tensor in maps.items()})
-        pooled = PartialShape([rois.shape[0], channels, self.output_size, self.output_size])
-        return TensorType(element_type, pooled), TensorType(element_type, PartialShape([rois.shape[0], 4]))
+        return super().infer(*inputs)
 
     def positions(self) -> int | None:
         return self.sampling_ratio**2 or None
@@ -165,17 +148,11 @@ class ExperimentalDetectronTopKROIs(BoxSelectionBase, RegionBase):
     [[0. 0. 2. 2.] [0. 0. 3. 3.]]
     """
 
+    takes = "rois T[R, 4]; probabilities T[R]; T real"
+    gives = "T[max_rois, 4]"
     unmatched = "compute the heads of Detectron"
 
     max_rois: int = attribute(default=0, minimum=0)
-
-    def infer(self, rois: TensorType, probabilities: TensorType) -> TensorType:
-        element_type = self.shared_type(rois=rois, probabilities=probabilities)
-        self.require_real("rois", element_type)
-        self.require_numbers("rois", rois.shape, 4)
-        self.require_rank("probabilities", probabilities.shape, 1)
-        self.merge_dims("regions", rois=(rois.shape, 0), probabilities=(probabilities.shape, 0))
-        return TensorType(element_type, PartialShape([self.max_rois, 4]))
 
     def run(self, rois: Array, probabilities: Array) -> Array:
         best = self.suppression.descending(as_computed(probabilities))[: self.max_rois]
@@ -212,6 +189,11 @@ class ExperimentalDetectronDetectionOutput(BoxSelectionBase, RegionBase):
     [0.9 0.7]
     """
 
+    takes = (
+        "rois T[R, 4]; deltas T[R, 4*num_classes]; scores T[R, num_classes]; im_info T[1, 3]; T real; "
+        "M = max_detections_per_image"
+    )
+    gives = "boxes T[M, 4]; classes i32[M]; scores T[M]"
     unmatched = "compute the heads of Detectron"
     shape_inputs = (3,)
     score_threshold: float = attribute(default=0.0, specified=True)
@@ -223,24 +205,10 @@ class ExperimentalDetectronDetectionOutput(BoxSelectionBase, RegionBase):
     class_agnostic_box_regression: bool = attribute(default=False)
     deltas_weights: tuple[float, ...] = attribute(default=(), specified=True)
 
-    def infer(
-        self, rois: TensorType, deltas: TensorType, scores: TensorType, im_info: TensorType
-    ) -> tuple[TensorType, TensorType, TensorType]:
-        tensors = {"rois": rois, "deltas": deltas, "scores": scores, "im_info": im_info}
-        element_type = self.shared_type(**tensors)
-        self.require_real("rois", element_type)
-        weights, classes = self.deltas_weights, self.num_classes
+    def infer(self, *inputs: TensorType) -> TensorType | tuple[TensorType, ...]:
+        weights = self.deltas_weights
         self.require(len(weights) == 4, "deltas_weights must be 4 numbers, got {}", list(weights))
-        self.require_numbers("rois", rois.shape, 4)
-        self.require_numbers(f"deltas, for num_classes {classes},", deltas.shape, classes * 4)
-        self.require_numbers(f"scores, for num_classes {classes},", scores.shape, classes)
-        self.require_rank("im_info", im_info.shape, 2)
-        fits = im_info.shape[0].contains(1) and im_info.shape[1].contains(3)
-        self.require(fits, "im_info must have the shape [1,3], got {}", im_info.shape)
-        self.merge_dims("regions", rois=(rois.shape, 0), deltas=(deltas.shape, 0), scores=(scores.shape, 0))
-        shape = PartialShape([self.max_detections_per_image])
-        boxes = TensorType(element_type, shape + PartialShape([4]))
-        return boxes, TensorType(i32, shape), TensorType(element_type, shape)
+        return super().infer(*inputs)
 
     def groups(self, inputs: Sequence[TensorType]) -> tuple[Dimension, Dimension]:
         regions, classes = inputs[2].shape[0], inputs[2].shape[1]

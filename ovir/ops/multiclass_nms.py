@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, i64
-from ovir.core.shapes import Dimension, PartialShape
+from ovir.core.shapes import Dimension
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.boxes import upright_overlaps
 from ovir.kernels.precision import as_f32
@@ -16,12 +18,13 @@ from ovir.ops.base.domains import Domain, Inputs, by_input, size_of
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 from ovir.ops.base.suppression import (
+    NARROW,
     ClassNmsBase,
-    box_counts,
-    infer_exact_shapes,
     min_dimension,
-    require_narrow_real,
+    with_exact_shapes,
 )
+
+_SHARED_BOXES = f"boxes T[N, P, 4]; scores T[N, C, P]; T {NARROW}; output_type index"
 
 
 class ImageNmsBase(ClassNmsBase):
@@ -41,6 +44,8 @@ class ImageNmsBase(ClassNmsBase):
     unless the type is none. Everything is computed in f32.
     """
 
+    takes: ClassVar[str | tuple[str, ...]] = _SHARED_BOXES
+    gives = "rows T[..Most, 6]; indices output_type[..Most, 1]; counts output_type[N]"
     sort_result_type: str = attribute(default="none", choices=("classid", "score", "none"))
     sort_result_across_batch: bool = attribute(default=False)
     output_type: ElementType = attribute(default=i64)
@@ -66,21 +71,11 @@ class ImageNmsBase(ClassNmsBase):
 
     # ----- inference
 
-    def infer(self, boxes: TensorType, scores: TensorType) -> tuple[TensorType, ...]:
-        return self.infer_outputs(*box_counts(self, boxes.shape, scores.shape), boxes, scores)
-
-    def infer_outputs(
-        self, images: Dimension, classes: Dimension, count: Dimension, *inputs: TensorType
-    ) -> tuple[TensorType, ...]:
-        """Return the types of the outputs."""
-        self.require_index_type("output_type", self.output_type, known=True)
-        for name, tensor in zip(("boxes", "scores"), inputs, strict=False):
-            require_narrow_real(self, name, tensor)
-        row_type = self.shared_type(boxes=inputs[0], scores=inputs[1])
-        max_boxes = _at_most(_at_most(count, self.nms_top_k) * classes, self.keep_top_k) * images
-        rows = Dimension(0, max_boxes.upper)
-        shapes = PartialShape([rows, 6]), PartialShape([rows, 1]), PartialShape([images])
-        return infer_exact_shapes(self, (row_type, self.output_type, self.output_type), shapes, *inputs)
+    def infer(self, *inputs: TensorType | None) -> TensorType | tuple[TensorType, ...]:
+        found = self.solved(*inputs)
+        most = _at_most(_at_most(found["P"], self.nms_top_k) * found["C"], self.keep_top_k) * found["N"]
+        found.sizes["Most"] = most
+        return with_exact_shapes(self, self.outputs(self.gives, found), inputs)
 
     # ----- kernel
 
@@ -152,11 +147,9 @@ class MulticlassNms8(ImageNmsBase):
     iou_threshold: float = attribute(default=0.0)
     nms_eta: float = attribute(default=1.0, minimum=0.0)
 
-    def infer_outputs(
-        self, images: Dimension, classes: Dimension, count: Dimension, *inputs: TensorType
-    ) -> tuple[TensorType, ...]:
+    def infer(self, *inputs: TensorType | None) -> TensorType | tuple[TensorType, ...]:
         self.require(self.nms_eta <= 1, "nms_eta must be in [0, 1], got {}", self.nms_eta)
-        return super().infer_outputs(images, classes, count, *inputs)
+        return super().infer(*inputs)
 
     def passes_threshold(self, scores: Array) -> Array:
         return scores >= np.float32(self.score_threshold)
@@ -204,18 +197,8 @@ class MulticlassNms9(MulticlassNms8):
         "boxes scores roisnum= sort_result_type= sort_result_across_batch= output_type= iou_threshold= "
         "score_threshold= nms_top_k= keep_top_k= background_class= nms_eta= normalized="
     )
+    takes = (_SHARED_BOXES, f"boxes T[C, P, 4]; scores T[C, P]; roisnum index[N]; T {NARROW}; output_type index")
     domains = by_input(roisnum=_shares_of_boxes)
-
-    def infer(self, boxes: TensorType, scores: TensorType, roisnum: TensorType | None = None) -> tuple[TensorType, ...]:
-        if roisnum is None:
-            return super().infer(boxes, scores)
-        self.require_index_type("roisnum", roisnum, 1)
-        self.require_rank("boxes", boxes.shape, 3)
-        self.require_rank("scores, as there is roisnum,", scores.shape, 2)
-        self.require(boxes.shape[2].contains(4), "a box must have 4 coordinates, got boxes {}", boxes.shape)
-        classes = self.merge_dims("classes", boxes=(boxes.shape, 0), scores=(scores.shape, 0))
-        count = self.merge_dims("boxes", boxes=(boxes.shape, 1), scores=(scores.shape, 1))
-        return self.infer_outputs(roisnum.shape[0], classes, count, boxes, scores, roisnum)
 
     def run(self, boxes: Array, scores: Array, roisnum: Array | None = None) -> tuple[Array, ...]:
         if roisnum is None:

@@ -10,16 +10,15 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, i64
 from ovir.core.shapes import Dimension
-from ovir.core.tensor_types import TensorType
 from ovir.kernels.boxes import Overlaps, edges_of_centered, edges_of_corners, rotated_overlaps, upright_overlaps
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import SMALL, by_input
 from ovir.ops.base.registry import operator
 from ovir.ops.base.suppression import (
+    NARROW,
     SuppressionBase,
     class_limit,
     min_dimension,
-    require_narrow_real,
 )
 
 
@@ -47,25 +46,18 @@ class NonMaxSuppression1(NonMaxSuppressionBase):
     ones are -1.
     """
 
+    takes = (
+        "boxes real[N, P, 4]; scores real[N, C, P]; ?max_output_boxes_per_class integer[]; ?iou_threshold real[]; "
+        "?score_threshold real[]; output_type index"
+    )
+    gives = "output_type[Rows, 3]"
     arguments = (
         "boxes scores max_output_boxes_per_class= iou_threshold= score_threshold= box_encoding= sort_result_descending="
     )
     output_type: ElementType = i64
-    only_scalars = True
 
     def rows(self, batches: Dimension, classes: Dimension, boxes: Dimension, max_boxes: Dimension) -> Dimension:
         return min_dimension(boxes, max_boxes * classes)
-
-    def infer(
-        self,
-        boxes: TensorType,
-        scores: TensorType,
-        max_output_boxes_per_class: TensorType | None = None,
-        iou_threshold: TensorType | None = None,
-        score_threshold: TensorType | None = None,
-    ) -> TensorType:
-        thresholds = {"iou_threshold": iou_threshold, "score_threshold": score_threshold}
-        return TensorType(self.output_type, self.triplets(boxes, scores, max_output_boxes_per_class, **thresholds))
 
     def run(self, boxes: Array, scores: Array, *inputs: Array | None) -> Array:
         triplets, _ = self.select_boxes(boxes, scores, *inputs)
@@ -107,27 +99,16 @@ class NonMaxSuppression9(NonMaxSuppressionBase):
     [2]
     """
 
+    takes = (
+        f"boxes {NARROW}[N, P, 4]; scores {NARROW}[N, C, P]; ?max_output_boxes_per_class integer[]|[1]; "
+        f"?iou_threshold {NARROW}[]|[1]; ?score_threshold {NARROW}[]|[1]; ?soft_nms_sigma {NARROW}[]|[1]; "
+        "output_type index"
+    )
     arguments = (
         "boxes scores max_output_boxes_per_class= iou_threshold= score_threshold= soft_nms_sigma= "
         "box_encoding= sort_result_descending= output_type="
     )
     output_type: ElementType = attribute(default=i64)
-
-    def require_floats(self, name: str, tensor: TensorType) -> None:
-        require_narrow_real(self, name, tensor)
-
-    def infer(
-        self,
-        boxes: TensorType,
-        scores: TensorType,
-        max_output_boxes_per_class: TensorType | None = None,
-        iou_threshold: TensorType | None = None,
-        score_threshold: TensorType | None = None,
-        soft_nms_sigma: TensorType | None = None,
-    ) -> tuple[TensorType, ...]:
-        thresholds = {"iou_threshold": iou_threshold, "score_threshold": score_threshold}
-        thresholds["soft_nms_sigma"] = soft_nms_sigma
-        return self.infer_outputs(boxes, scores, max_output_boxes_per_class, **thresholds)
 
 
 @operator("NonMaxSuppression", opset=5)
@@ -152,24 +133,16 @@ class NMSRotated(SuppressionBase):
     [2]
     """
 
+    takes = (
+        "boxes real[N, P, 5]; scores real[N, C, P]; max_output_boxes_per_class integer[]|[1]; "
+        "iou_threshold real[]|[1]; score_threshold real[]|[1]; output_type index"
+    )
     unmatched = "compare rotated boxes"
     domains = by_input(max_output_boxes_per_class=SMALL)
     output_type: ElementType = attribute(default=i64)
     clockwise: bool = attribute(default=True)
 
-    coordinates = 5
     pair_time = 500
-
-    def infer(
-        self,
-        boxes: TensorType,
-        scores: TensorType,
-        max_output_boxes_per_class: TensorType,
-        iou_threshold: TensorType,
-        score_threshold: TensorType,
-    ) -> tuple[TensorType, ...]:
-        thresholds = {"iou_threshold": iou_threshold, "score_threshold": score_threshold}
-        return self.infer_outputs(boxes, scores, max_output_boxes_per_class, **thresholds)
 
     def overlaps(self, boxes: Array) -> Overlaps:
         return rotated_overlaps(boxes if self.clockwise else boxes * np.array([1, 1, 1, 1, -1], boxes.dtype))

@@ -18,7 +18,7 @@ from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import ONE, Domain, Inputs, by_input, size_of
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
-from ovir.ops.base.spatial import SAME, output_size, same_pads
+from ovir.ops.base.spatial import SAME, output_size, resolve_pads
 
 
 def _require_pairs(op: Operator, *names: str) -> None:
@@ -68,10 +68,9 @@ class ExtractImagePatches(Operator):
     def run(self, data: Array) -> Array:
         images, channels, *sizes = data.shape
         counts = [self._windows(size, axis) for axis, size in enumerate(sizes)]
-        windows = []
-        for size, kernel, stride, rate in zip(sizes, self.sizes, self.strides, self.rates, strict=True):
-            begin, end = (0, 0) if self.auto_pad == "valid" else same_pads(size, kernel, stride, rate, self.auto_pad)
-            windows.append(Window(kernel, stride, rate, begin, end))
+        geometry = self.sizes, self.strides, self.rates
+        pads = resolve_pads(self.auto_pad, (), (), sizes, *geometry)
+        windows = [Window(*axis) for axis in zip(*geometry, *pads, strict=True)]
         patches = np.zeros((images, *self.sizes, channels, *counts), data.dtype)
         for tap, chosen, positions in box_taps(windows, sizes, counts):
             patches[:, *tap][..., *chosen] = data[..., *positions]

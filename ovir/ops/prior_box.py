@@ -9,8 +9,7 @@ from math import inf
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import f32
-from ovir.core.shapes import UNKNOWN, PartialShape
+from ovir.core.shapes import UNKNOWN
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels.rounding import round_half_away
@@ -31,6 +30,8 @@ class PriorBoxBase(Operator):
     ``offset`` is the distance of the first point from the image's border, in steps.
     """
 
+    takes = "output_size integer[2]; image_size integer[2]"
+    gives = "f32[2, Numbers]"
     domains = by_input(output_size=SMALL, image_size=Between(32, 64))
     offset: float = attribute(default=0.0, specified=True)
     variance: tuple[float, ...] = attribute(default=())
@@ -46,16 +47,14 @@ class PriorBoxBase(Operator):
         """Return the lower and upper edges [points, boxes] on the y axis and on the x axis, relative to the image."""
         raise NotImplementedError
 
-    def infer(self, output_size: TensorType, image_size: TensorType) -> TensorType:
-        for name, tensor in (("output_size", output_size), ("image_size", image_size)):
-            self.require_integers(name, tensor, 1)
-            message = "{} must hold two numbers, height and width, got shape {}"
-            self.require(tensor.shape[0].contains(2), message, name, tensor.shape)
+    def infer(self, output_size: TensorType, image_size: TensorType) -> TensorType | tuple[TensorType, ...]:
+        found = self.solved(output_size, image_size)
         count = len(self.variance)
         self.require(count in (0, 1, 4), "variance must have 0, 1 or 4 numbers, got {}: {}", count, list(self.variance))
         known = output_size.value
         height, width = known.dimensions() if known is not None else (UNKNOWN, UNKNOWN)
-        return TensorType(f32, PartialShape([2, height * width * (4 * self.boxes_per_point())]))
+        found.sizes["Numbers"] = height * width * (4 * self.boxes_per_point())
+        return self.outputs(self.gives, found)
 
     def run(self, output_size: Array, image_size: Array) -> Array:
         height, width = (max(int(size), 0) for size in output_size)
@@ -129,7 +128,7 @@ class PriorBox1(PriorBoxBase):
     scale_all_sizes: bool = attribute(default=True)
     min_max_aspect_ratios_order = True
 
-    def infer(self, output_size: TensorType, image_size: TensorType) -> TensorType:
+    def infer(self, output_size: TensorType, image_size: TensorType) -> TensorType | tuple[TensorType, ...]:
         for name in ("aspect_ratio", "fixed_ratio", "fixed_size", "density"):
             numbers = getattr(self, name)
             fits = all(0 < n < inf for n in numbers)
@@ -282,7 +281,7 @@ class PriorBoxClustered(PriorBoxBase):
     height: tuple[float, ...] = attribute(default=(1.0,))
     clip: bool = attribute(default=True)
 
-    def infer(self, output_size: TensorType, image_size: TensorType) -> TensorType:
+    def infer(self, output_size: TensorType, image_size: TensorType) -> TensorType | tuple[TensorType, ...]:
         widths, heights = list(self.width), list(self.height)
         message = "width and height must have the same number of items, got {}: {} and {}: {}"
         self.require(len(widths) == len(heights), message, len(widths), widths, len(heights), heights)

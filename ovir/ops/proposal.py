@@ -11,7 +11,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, i64
-from ovir.core.shapes import Dimension, PartialShape
+from ovir.core.shapes import Dimension
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.boxes import clipped, decoded, moved, upright_overlaps
 from ovir.kernels.precision import as_f32, stored
@@ -42,6 +42,7 @@ class ProposalBase(BoxSelectionBase):
     Equal scores are ordered by point, then by anchor. Everything is computed in f32.
     """
 
+    takes = "class_probs T[N, 2*K, H, W]; bbox_deltas T[N, 4*K, H, W]; image_shape T[3|4]; T real; K = kinds"
     arguments = "class_probs bbox_deltas image_shape attrs:**"
     bounded = False
 
@@ -72,42 +73,17 @@ class ProposalBase(BoxSelectionBase):
         """Return the number that is added to the difference of two coordinates to get a length."""
         return 0.0 if self.is_tensorflow else 1.0
 
+    @property
+    def kinds(self) -> int | None:
+        """Return the number of anchors at each point; without any, nothing is proposed, whatever the inputs are."""
+        return len(self.ratio) * len(self.scale) or None
+
     # ----- inference
 
-    def infer(
-        self, class_probs: TensorType, bbox_deltas: TensorType, image_shape: TensorType
-    ) -> TensorType | tuple[TensorType, ...]:
-        """Return the types of the rows and of their scores."""
-        inputs = {"class_probs": class_probs, "bbox_deltas": bbox_deltas, "image_shape": image_shape}
-        element_type = self.shared_type(**inputs)
-        self.require_real("class_probs", element_type)
+    def infer(self, *inputs: TensorType) -> TensorType | tuple[TensorType, ...]:
         framework = self.framework
         self.require(framework in ("", "tensorflow"), "framework must be empty or 'tensorflow', got '{}'", framework)
-        rows = self._images(*(tensor.shape for tensor in inputs.values())) * self.post_nms_topn
-        boxes = TensorType(element_type, PartialShape([rows, 5]))
-        return (boxes, TensorType(element_type, PartialShape([rows]))) if self.has_scores else boxes
-
-    def _images(self, class_probs: PartialShape, bbox_deltas: PartialShape, image_shape: PartialShape) -> Dimension:
-        self.require_rank("class_probs", class_probs, 4)
-        self.require_rank("bbox_deltas", bbox_deltas, 4)
-        self.require_rank("image_shape", image_shape, 1)
-        numbers = image_shape[0]
-        self.require(
-            numbers.contains(3) or numbers.contains(4), "image_shape must hold 3 or 4 numbers, got {}", numbers
-        )
-        ratios, scales = len(self.ratio), len(self.scale)
-        if ratios and scales:  # without pixels nothing is proposed
-            message = "dimension 1 of {0} {1} must be {6}: {2} for each of {3} anchors ({4} ratios by {5} scales)"
-            for name, shape, each in (("class_probs", class_probs, 2), ("bbox_deltas", bbox_deltas, 4)):
-                channels = each * ratios * scales
-                fits = shape[1].contains(channels)
-                self.require(fits, message, name, shape, each, ratios * scales, ratios, scales, channels)
-        fits = bbox_deltas[1].compatible(class_probs[1] * 2)
-        message = "class_probs {} and bbox_deltas {} must have 2 and 4 channels for each anchor"
-        self.require(fits, message, class_probs, bbox_deltas)
-        for what, axis in (("rows", 2), ("columns", 3)):
-            self.merge_dims(what, class_probs=(class_probs, axis), bbox_deltas=(bbox_deltas, axis))
-        return self.merge_dims("images", class_probs=(class_probs, 0), bbox_deltas=(bbox_deltas, 0))
+        return super().infer(*inputs)
 
     def groups(self, inputs: Sequence[TensorType]) -> tuple[Dimension, Dimension]:
         scores = inputs[0].shape
@@ -117,9 +93,8 @@ class ProposalBase(BoxSelectionBase):
 
     def run(self, class_probs: Array, bbox_deltas: Array, image_shape: Array) -> Array | tuple[Array, ...]:
         """Return the rows and, if ``has_scores``, their scores."""
-        inputs = class_probs, bbox_deltas, image_shape
-        images = self._images(*(PartialShape(a.shape) for a in inputs)).length
-        scores, deltas, image = map(as_f32, inputs)
+        images = len(class_probs)
+        scores, deltas, image = map(as_f32, (class_probs, bbox_deltas, image_shape))
         height, width = self._image_size(image)
         rows = np.zeros((images, self.post_nms_topn + 1, 5), np.float32)  # and a last one, which is dropped
         row_scores = np.zeros((images, self.post_nms_topn), np.float32)
@@ -219,6 +194,8 @@ def anchors(
 class Proposal1(ProposalBase):
     """The regions in which a two-stage detector looks for objects, from predictions for anchors. See ProposalBase."""
 
+    gives = "rois T[N*post_nms_topn, 5]"
+
 
 @operator("Proposal", opset=4, is_extension=True)
 class Proposal4(ProposalBase):
@@ -234,6 +211,7 @@ class Proposal4(ProposalBase):
     [0.9 0. ]
     """
 
+    gives = "rois T[N*post_nms_topn, 5]; scores T[N*post_nms_topn]"
     has_scores = True
 
 
@@ -262,10 +240,6 @@ class GenerateProposalsBase(BoxSelectionBase):
 
     pre_nms_count: int
     post_nms_count: int
-
-    def require_deltas(self, deltas: Dimension, anchors: Dimension) -> None:
-        fits = deltas.compatible(anchors * 4)
-        self.require(fits, "deltas must have 4 channels for each of {} anchors, got {}", anchors, deltas)
 
     def boxes(
         self, image: Array, anchors: Array, deltas: Array, scores: Array, *, margin: float
@@ -306,6 +280,11 @@ class GenerateProposals(GenerateProposalsBase):
     [2]
     """
 
+    takes = (
+        "im_info T[N, 3|4]; anchors T[H, W, A, 4]; deltas T[N, 4*A, H, W]; scores T[N, A, H, W]; T real; "
+        "roi_num_type index"
+    )
+    gives = "rois T[..N*post_nms_count, 4]; scores T[..N*post_nms_count]; counts roi_num_type[N]"
     unmatched = "make proposals for several images"
     arguments = (
         "im_info anchors deltas scores min_size nms_threshold pre_nms_count post_nms_count normalized= "
@@ -317,43 +296,13 @@ class GenerateProposals(GenerateProposalsBase):
     nms_eta: float = attribute(default=1.0)
     roi_num_type: ElementType = attribute(default=i64)
 
-    def infer(
-        self, im_info: TensorType, anchors: TensorType, deltas: TensorType, scores: TensorType
-    ) -> tuple[TensorType, ...]:
+    def infer(self, *inputs: TensorType) -> TensorType | tuple[TensorType, ...]:
         self.require(self.nms_eta == 1, "nms_eta must be 1, got {}", self.nms_eta)
-        self.require_index_type("roi_num_type", self.roi_num_type, known=True)
-        inputs = {"im_info": im_info, "anchors": anchors, "deltas": deltas, "scores": scores}
-        element_type = self.shared_type(**inputs)
-        self.require_real("im_info", element_type)
-        images = self._images(*(tensor.shape for tensor in inputs.values()))
-        count = Dimension(0, (images * self.post_nms_count).upper)
-        return (
-            TensorType(element_type, PartialShape([count, 4])),
-            TensorType(element_type, PartialShape([count])),
-            TensorType(self.roi_num_type, PartialShape([images])),
-        )
-
-    def _images(
-        self, im_info: PartialShape, anchors: PartialShape, deltas: PartialShape, scores: PartialShape
-    ) -> Dimension:
-        """Check the shapes and return the number of images."""
-        named = {"im_info": im_info, "anchors": anchors, "deltas": deltas, "scores": scores}
-        for name, shape in named.items():
-            self.require_rank(name, shape, 2 if name == "im_info" else 4)
-        numbers = im_info[1]
-        fits = numbers.contains(3) or numbers.contains(4)
-        self.require(fits, "im_info must have 3 or 4 numbers for each image, got shape {}", im_info)
-        self.require(anchors[3].contains(4), "anchors must have 4 numbers each, got shape {}", anchors)
-        self.merge_dims("rows", anchors=(anchors, 0), deltas=(deltas, 2), scores=(scores, 2))
-        self.merge_dims("columns", anchors=(anchors, 1), deltas=(deltas, 3), scores=(scores, 3))
-        self.require_deltas(deltas[1], self.merge_dims("anchors", anchors=(anchors, 2), scores=(scores, 1)))
-        return self.merge_dims("images", im_info=(im_info, 0), deltas=(deltas, 0), scores=(scores, 0))
+        return super().infer(*inputs)
 
     def run(self, im_info: Array, anchors: Array, deltas: Array, scores: Array) -> tuple[Array, Array, Array]:
-        inputs = im_info, anchors, deltas, scores
-        self._images(*(PartialShape(array.shape) for array in inputs))
         dtype = im_info.dtype
-        im_info, anchors, deltas, scores = map(as_f32, inputs)
+        im_info, anchors, deltas, scores = map(as_f32, (im_info, anchors, deltas, scores))
         margin = 0.0 if self.normalized else 1.0
         best_boxes, best_scores = [np.empty((0, 4), np.float32)], [np.empty(0, np.float32)]
         for image, image_deltas, image_scores in zip(im_info, deltas, scores, strict=True):
@@ -386,42 +335,17 @@ class ExperimentalDetectronGenerateProposalsSingleImage(GenerateProposalsBase):
     [0.9 0.3]
     """
 
+    takes = "im_info T[3]; anchors T[H*W*A, 4]; deltas T[4*A, H, W]; scores T[A, H, W]; T real"
+    gives = "rois T[post_nms_count, 4]; scores T[post_nms_count]"
     unmatched = "compute the heads of Detectron"
 
     post_nms_count: int = attribute(default=0, minimum=0, specified=True)
     pre_nms_count: int = attribute(default=0, minimum=0, specified=True)
 
-    def infer(
-        self, im_info: TensorType, anchors: TensorType, deltas: TensorType, scores: TensorType
-    ) -> tuple[TensorType, TensorType]:
-        inputs = {"im_info": im_info, "anchors": anchors, "deltas": deltas, "scores": scores}
-        element_type = self.shared_type(**inputs)
-        self.require_real("im_info", element_type)
-        self._require_shapes(*(tensor.shape for tensor in inputs.values()))
-        boxes = PartialShape([self.post_nms_count, 4])
-        return TensorType(element_type, boxes), TensorType(element_type, boxes.slice(0, 1))
-
-    def _require_shapes(
-        self, im_info: PartialShape, anchors: PartialShape, deltas: PartialShape, scores: PartialShape
-    ) -> None:
-        named = {"im_info": (im_info, 1), "anchors": (anchors, 2), "deltas": (deltas, 3), "scores": (scores, 3)}
-        for name, (shape, rank) in named.items():
-            self.require_rank(name, shape, rank)
-        self.require(im_info[0].contains(3), "im_info must be 3 numbers, got shape {}", im_info)
-        self.require(anchors[1].contains(4), "anchors must have 4 numbers each, got shape {}", anchors)
-        rows = self.merge_dims("rows", deltas=(deltas, 1), scores=(scores, 1))
-        columns = self.merge_dims("columns", deltas=(deltas, 2), scores=(scores, 2))
-        self.require_deltas(deltas[0], scores[0])
-        count = scores[0] * rows * columns
-        fits = anchors[0].compatible(count)
-        self.require(fits, "there are {} anchors, but scores of shape {} need {}", anchors[0], scores, count)
-
     def run(self, im_info: Array, anchors: Array, deltas: Array, scores: Array) -> tuple[Array, Array]:
-        inputs = im_info, anchors, deltas, scores
-        self._require_shapes(*(PartialShape(array.shape) for array in inputs))
         rois = np.zeros((self.post_nms_count, 4), im_info.dtype)
         roi_scores = np.zeros(self.post_nms_count, im_info.dtype)
-        boxes, sides, box_scores = self.boxes(*map(as_f32, inputs), margin=1.0)
+        boxes, sides, box_scores = self.boxes(*map(as_f32, (im_info, anchors, deltas, scores)), margin=1.0)
         large = np.all(sides >= np.float32(self.min_size), axis=1).nonzero()[0]
         order = self.suppression.descending(box_scores[large])[: self.pre_nms_count]
         best = self.select_boxes(boxes, large[order], margin=0.0)

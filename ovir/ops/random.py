@@ -87,7 +87,7 @@ class RandomUniform(RandomBase):
         count = prod(sizes)
         # The bounds stay in their own type, in which the span is computed.
         low, high = minval.reshape(()), maxval.reshape(())
-        words_each = 1 if dtype.itemsize <= 4 else 2
+        words_each = 2 if dtype.itemsize == 8 else 1
         if self.alignment == "tensorflow":
             numbers = _tensorflow_numbers(self._generator.words(count * words_each), low, high, dtype)
         else:

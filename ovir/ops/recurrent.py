@@ -8,8 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import ElementType
-from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
+from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels.precision import as_computed
@@ -32,7 +31,7 @@ class RecurrentBase(Operator):
     """
 
     bounded = False
-    multiplied = ("w", "r")
+    multiplied = ("W", "R")
 
     hidden_size: int = attribute(default=0, minimum=1, specified=True)
     activations: tuple[str, ...] = ()
@@ -40,8 +39,6 @@ class RecurrentBase(Operator):
     activations_beta: tuple[float, ...] = attribute(default=())
     clip: float = attribute(default=0.0)
 
-    layouts: ClassVar[dict[str, str]]
-    """The sizes that make up the shape of each input."""
     gates: ClassVar[int]
     functions: ClassVar[int]
     """The number of activation functions."""
@@ -61,41 +58,9 @@ class RecurrentBase(Operator):
         """
         raise NotImplementedError
 
-    def agreed(self, known: dict[str, tuple[int, str]], **inputs: TensorType | None) -> dict[str, Dimension]:
-        """Return the sizes that make up the inputs' shapes; raise if the shapes contradict each other.
-
-        ``known`` holds sizes that an attribute determines, each with the attribute's text.
-        """
-        sizes = {name: (Dimension(size, size), origin) for name, (size, origin) in known.items()}
-        if self.hidden_size:
-            sizes["hidden"] = Dimension(self.hidden_size, self.hidden_size), "hidden_size"
-        for name, tensor in inputs.items():
-            if tensor is not None:
-                self._take_sizes(sizes, name, tensor.shape)
-        return {name: size for name, (size, _) in sizes.items()}
-
-    def _take_sizes(self, known: dict[str, tuple[Dimension, str]], name: str, shape: PartialShape) -> None:
-        gates, biases = (f"{n}*" if n > 1 else "" for n in (self.gates, self.biases))
-        layout = self.layouts[name].format(gates=gates, biases=biases)
-        parts = layout.split(", ")
-        fits = shape.rank in (None, len(parts))
-        self.require(fits, "{} must be [{}], got shape {}", name, layout, shape)
-        for axis, text in enumerate(parts):
-            factor, _, size = text.rpartition("*")
-            before, origin = known.get(size, (UNKNOWN, name))
-            message = "{} must be [{}], got shape {}: {} is not a multiple of {}"
-            part = shape[axis].exact_div(int(factor or 1))
-            part = self.require_known(part, message, name, layout, shape, shape[axis], factor)
-            message = "{} must be [{}], got shape {}: {} is {} here, but {} according to {}"
-            merged = before.merged_with(part)
-            merged = self.require_known(merged, message, name, layout, shape, size, part, before, origin)
-            known[size] = merged, origin if before != UNKNOWN else name
-
-    def real_type(self, **inputs: TensorType | None) -> ElementType:
-        """Return the one floating-point type of the inputs."""
-        merged = self.shared_type(**inputs)
-        self.require_real("X", merged)
-        return merged
+    def infer(self, *inputs: TensorType | None) -> TensorType | tuple[TensorType, ...]:
+        self.activation_functions()
+        return super().infer(*inputs)
 
     def activation_functions(self) -> list[Activation]:
         """Return f, g and h; ``clip`` applies to the first two."""
@@ -223,26 +188,8 @@ class CellBase(RecurrentBase):
 
     copies = 11
 
-    layouts: ClassVar[dict[str, str]] = {
-        "X": "batch, input",
-        "initial_hidden_state": "batch, hidden",
-        "initial_cell_state": "batch, hidden",
-        "W": "{gates}hidden, input",
-        "R": "{gates}hidden, hidden",
-        "B": "{biases}hidden",
-        "P": "3*hidden",
-    }
-
     def multiply_accumulates(self, inputs: Mapping[str, PartialShape], output: PartialShape) -> Dimension:
-        return (inputs["w"].size() + inputs["r"].size()) * inputs["x"][0]
-
-    def infer_outputs(self, **inputs: TensorType | None) -> tuple[TensorType, ...]:
-        """Return the types of the next states."""
-        self.activation_functions()
-        element_type = self.real_type(**inputs)
-        sizes = self.agreed({}, **inputs)
-        state = TensorType(element_type, PartialShape([sizes.get("batch", UNKNOWN), sizes.get("hidden", UNKNOWN)]))
-        return (state,) * self.states
+        return (inputs["W"].size() + inputs["R"].size()) * inputs["X"][0]
 
     def run(self, x: Array, *inputs: Array) -> Array | tuple[Array, ...]:
         """Return the next states; the inputs are X, the states, W, R and, if there are biases, B."""
@@ -266,12 +213,12 @@ class RNNCell(CellBase, RnnBase):
     Source: RNNCell-3
     """
 
-    arguments = "X:x initial_hidden_state W:w R:r B:b hidden_size activations activations_alpha activations_beta clip="
-
-    def infer(
-        self, x: TensorType, initial_hidden_state: TensorType, w: TensorType, r: TensorType, b: TensorType
-    ) -> tuple[TensorType, ...]:
-        return self.infer_outputs(X=x, initial_hidden_state=initial_hidden_state, W=w, R=r, B=b)
+    takes = (
+        "X T[Batch, Input]; initial_hidden_state T[Batch, Hidden]; "
+        "W T[Hidden, Input]; R T[Hidden, Hidden]; B T[Hidden]; T real; Hidden = hidden_size"
+    )
+    gives = "hidden T[Batch, Hidden]"
+    arguments = "X initial_hidden_state W R B hidden_size activations activations_alpha activations_beta clip="
 
 
 @operator("GRUCell", opset=3, is_extension=True)
@@ -287,20 +234,15 @@ class GRUCell(CellBase, GruBase):
     [[0.17446804]]
     """
 
+    takes = (
+        "X T[Batch, Input]; initial_hidden_state T[Batch, Hidden]; "
+        "W T[3*Hidden, Input]; R T[3*Hidden, Hidden]; ?B T[biases*Hidden]; T real; Hidden = hidden_size"
+    )
+    gives = "hidden T[Batch, Hidden]"
     arguments = (
-        "X:x initial_hidden_state W:w R:r B:b hidden_size activations= activations_alpha= activations_beta= "
+        "X initial_hidden_state W R B hidden_size activations= activations_alpha= activations_beta= "
         "clip= linear_before_reset="
     )
-
-    def infer(
-        self,
-        x: TensorType,
-        initial_hidden_state: TensorType,
-        w: TensorType,
-        r: TensorType,
-        b: TensorType | None = None,
-    ) -> tuple[TensorType, ...]:
-        return self.infer_outputs(X=x, initial_hidden_state=initial_hidden_state, W=w, R=r, B=b)
 
 
 @operator("LSTMCell", opset=4)
@@ -318,22 +260,15 @@ class LSTMCell4(CellBase, LstmBase):
     Source: LSTMCell-1
     """
 
+    takes = (
+        "X T[Batch, Input]; initial_hidden_state T[Batch, Hidden]; initial_cell_state T[Batch, Hidden]; "
+        "W T[4*Hidden, Input]; R T[4*Hidden, Hidden]; ?B T[4*Hidden]; T real; Hidden = hidden_size"
+    )
+    gives = "hidden T[Batch, Hidden]; cell T[Batch, Hidden]"
     arguments = (
-        "X:x initial_hidden_state initial_cell_state W:w R:r B:b hidden_size activations= activations_alpha= "
+        "X initial_hidden_state initial_cell_state W R B hidden_size activations= activations_alpha= "
         "activations_beta= clip="
     )
-
-    def infer(
-        self,
-        x: TensorType,
-        initial_hidden_state: TensorType,
-        initial_cell_state: TensorType,
-        w: TensorType,
-        r: TensorType,
-        b: TensorType | None = None,
-    ) -> tuple[TensorType, ...]:
-        states = {"initial_hidden_state": initial_hidden_state, "initial_cell_state": initial_cell_state}
-        return self.infer_outputs(X=x, **states, W=w, R=r, B=b)
 
 
 @operator("LSTMCell", opset=1)
@@ -345,22 +280,10 @@ class LSTMCell1(LSTMCell4):
     warning where they would make a difference.
     """
 
+    takes = f"{LSTMCell4.takes}; ?P T[3*Hidden]"
     hidden_size: int = attribute(minimum=1)
     input_forget: bool = attribute(default=False)
     weights_format: str = attribute(default="fico", choices=("fico", "icof", "ifco", "ifoc", "iofc"))
-
-    def infer(
-        self,
-        x: TensorType,
-        initial_hidden_state: TensorType,
-        initial_cell_state: TensorType,
-        w: TensorType,
-        r: TensorType,
-        b: TensorType | None = None,
-        p: TensorType | None = None,
-    ) -> tuple[TensorType, ...]:
-        states = {"initial_hidden_state": initial_hidden_state, "initial_cell_state": initial_cell_state}
-        return self.infer_outputs(X=x, **states, W=w, R=r, B=b, P=p)
 
     def run(self, x: Array, *inputs: Array) -> Array | tuple[Array, ...]:
         ignored = "{} is ignored, as in the specification and the CPU plugin; other devices may use it"
@@ -388,39 +311,16 @@ class SequenceBase(RecurrentBase):
 
     copies = 5
 
-    domains = by_input(sequence_lengths=Length("x", axis=1))
+    domains = by_input(sequence_lengths=Length("X", axis=1))
     direction: str = attribute(default="forward", choices=("forward", "reverse", "bidirectional"), specified=True)
 
-    layouts: ClassVar[dict[str, str]] = {
-        "X": "batch, time, input",
-        "initial_hidden_state": "batch, directions, hidden",
-        "initial_cell_state": "batch, directions, hidden",
-        "sequence_lengths": "batch",
-        "W": "directions, {gates}hidden, input",
-        "R": "directions, {gates}hidden, hidden",
-        "B": "directions, {biases}hidden",
-    }
-
     def multiply_accumulates(self, inputs: Mapping[str, PartialShape], output: PartialShape) -> Dimension:
-        x = inputs["x"]
-        return (inputs["w"].size() + inputs["r"].size()) * x[0] * x[1]
+        x = inputs["X"]
+        return (inputs["W"].size() + inputs["R"].size()) * x[0] * x[1]
 
     @property
     def directions(self) -> int:
         return 2 if self.direction == "bidirectional" else 1
-
-    def infer_outputs(self, sequence_lengths: TensorType, **inputs: TensorType) -> tuple[TensorType, ...]:
-        """Return the types of Y and of the last states."""
-        self.activation_functions()
-        element_type = self.real_type(**inputs)
-        self.require_integers("sequence_lengths", sequence_lengths)
-        known = {"directions": (self.directions, f"direction {self.direction}")}
-        sizes = self.agreed(known, **inputs, sequence_lengths=sequence_lengths)
-        batch, directions, time, hidden = (
-            sizes.get(name, UNKNOWN) for name in ("batch", "directions", "time", "hidden")
-        )
-        state = TensorType(element_type, PartialShape([batch, directions, hidden]))
-        return TensorType(element_type, PartialShape([batch, directions, time, hidden])), *[state] * self.states
 
     def run(self, x: Array, *inputs: Array) -> tuple[Array, ...]:
         """Return Y and the last states; the inputs are X, the states, sequence_lengths, W, R and B."""
@@ -460,23 +360,8 @@ class SequenceBase(RecurrentBase):
             report(message, "the last state is set to 0")
 
 
-class HiddenSequenceBase(SequenceBase):
-    """Base of the sequences of cells whose only state is the hidden one."""
-
-    def infer(
-        self,
-        x: TensorType,
-        initial_hidden_state: TensorType,
-        sequence_lengths: TensorType,
-        w: TensorType,
-        r: TensorType,
-        b: TensorType,
-    ) -> tuple[TensorType, ...]:
-        return self.infer_outputs(sequence_lengths, X=x, initial_hidden_state=initial_hidden_state, W=w, R=r, B=b)
-
-
 @operator("RNNSequence", opset=5)
-class RNNSequence(HiddenSequenceBase, RnnBase):
+class RNNSequence(SequenceBase, RnnBase):
     """The steps of RNNCell over a sequence. See SequenceBase and RecurrentBase.
 
     >>> ops.rnn_sequence([[[1.0], [2.0]]], [[[0.0]]], [2], [[[1.0]]], [[[1.0]]], [[0.0]], 1, "forward")
@@ -484,14 +369,20 @@ class RNNSequence(HiddenSequenceBase, RnnBase):
     [[[0.9920456]]]
     """
 
+    takes = (
+        "X T[Batch, Time, Input]; initial_hidden_state T[Batch, D, Hidden]; sequence_lengths integer[Batch]; "
+        "W T[D, Hidden, Input]; R T[D, Hidden, Hidden]; B T[D, Hidden]; T real; Hidden = hidden_size; "
+        "D = directions"
+    )
+    gives = "Y T[Batch, D, Time, Hidden]; hidden T[Batch, D, Hidden]"
     arguments = (
-        "X:x initial_hidden_state sequence_lengths W:w R:r B:b hidden_size direction activations= "
+        "X initial_hidden_state sequence_lengths W R B hidden_size direction activations= "
         "activations_alpha= activations_beta= clip="
     )
 
 
 @operator("GRUSequence", opset=5)
-class GRUSequence(HiddenSequenceBase, GruBase):
+class GRUSequence(SequenceBase, GruBase):
     """The steps of GRUCell over a sequence. See SequenceBase, GruBase and RecurrentBase.
 
     >>> weights = np.full((1, 3, 1), 0.5, np.float32)
@@ -501,8 +392,14 @@ class GRUSequence(HiddenSequenceBase, GruBase):
     [[[0.3290781]]]
     """
 
+    takes = (
+        "X T[Batch, Time, Input]; initial_hidden_state T[Batch, D, Hidden]; sequence_lengths integer[Batch]; "
+        "W T[D, 3*Hidden, Input]; R T[D, 3*Hidden, Hidden]; B T[D, biases*Hidden]; T real; "
+        "Hidden = hidden_size; D = directions"
+    )
+    gives = "Y T[Batch, D, Time, Hidden]; hidden T[Batch, D, Hidden]"
     arguments = (
-        "X:x initial_hidden_state sequence_lengths W:w R:r B:b hidden_size direction activations= "
+        "X initial_hidden_state sequence_lengths W R B hidden_size direction activations= "
         "activations_alpha= activations_beta= clip= linear_before_reset="
     )
 
@@ -521,20 +418,13 @@ class LSTMSequence(SequenceBase, LstmBase):
     [[[0.810271]]]
     """
 
+    takes = (
+        "X T[Batch, Time, Input]; initial_hidden_state T[Batch, D, Hidden]; "
+        "initial_cell_state T[Batch, D, Hidden]; sequence_lengths integer[Batch]; W T[D, 4*Hidden, Input]; "
+        "R T[D, 4*Hidden, Hidden]; B T[D, 4*Hidden]; T real; Hidden = hidden_size; D = directions"
+    )
+    gives = "Y T[Batch, D, Time, Hidden]; hidden T[Batch, D, Hidden]; cell T[Batch, D, Hidden]"
     arguments = (
-        "X:x initial_hidden_state initial_cell_state sequence_lengths W:w R:r B:b hidden_size direction "
+        "X initial_hidden_state initial_cell_state sequence_lengths W R B hidden_size direction "
         "activations= activations_alpha= activations_beta= clip="
     )
-
-    def infer(
-        self,
-        x: TensorType,
-        initial_hidden_state: TensorType,
-        initial_cell_state: TensorType,
-        sequence_lengths: TensorType,
-        w: TensorType,
-        r: TensorType,
-        b: TensorType,
-    ) -> tuple[TensorType, ...]:
-        states = {"initial_hidden_state": initial_hidden_state, "initial_cell_state": initial_cell_state}
-        return self.infer_outputs(sequence_lengths, X=x, **states, W=w, R=r, B=b)

@@ -57,7 +57,7 @@ class ReductionBase(Operator):
             if self.keep_dims:
                 return PartialShape([-1] * rank)
             # One axis cannot repeat; of several, the number of distinct ones is unknown.
-            one = axes.shape.is_static and axes.shape.size() == _ONE and rank > 0
+            one = axes.shape.is_static and axes.shape.size() == _ONE
             return PartialShape([-1] * (rank - 1)) if one else PartialShape(None)
         reduced = self.axes(axes.constant, rank)
         if self.keep_dims:

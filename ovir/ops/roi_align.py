@@ -7,8 +7,6 @@ from typing import ClassVar
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.shapes import PartialShape
-from ovir.core.tensor_types import TensorType
 from ovir.kernels.precision import stored
 from ovir.kernels.roi import SampledRegions, pixel_rows
 from ovir.ops.base.attributes import attribute
@@ -29,6 +27,8 @@ class RoiAlignBase(RegionBase):
     list of regions, and the rest is 0. The output is [regions, C, pooled_h, pooled_w].
     """
 
+    takes = "data T[N, C, H, W]; rois T[R, columns]; batch_indices integer[R]; T real"
+    gives = "T[R, C, pooled_h, pooled_w]"
     domains = by_input(batch_indices=Index("data", absent=-1))
     pooled_h: int = attribute(default=0, minimum=0, specified=True)
     pooled_w: int = attribute(default=0, minimum=0, specified=True)
@@ -38,15 +38,6 @@ class RoiAlignBase(RegionBase):
     mode: str = "avg"
     columns: ClassVar[int]
     """The count of numbers that describe a region."""
-
-    def infer(self, data: TensorType, rois: TensorType, batch_indices: TensorType) -> TensorType:
-        element_type = self.shared_type(data=data, rois=rois)
-        self.require_real("data", element_type)
-        self.require_integers("batch_indices", batch_indices, 1)
-        self.require_rank("data", data.shape, 4)
-        self.require_numbers("rois", rois.shape, self.columns)
-        count = self.merge_dims("regions", rois=(rois.shape, 0), batch_indices=(batch_indices.shape, 0))
-        return TensorType(element_type, PartialShape([count, data.shape[1], self.pooled_h, self.pooled_w]))
 
     def positions(self) -> int | None:
         return self.sampling_ratio**2 or None

@@ -28,11 +28,6 @@ class RoiPoolingBase(RegionBase):
 
     spatial_scale: float
 
-    def require_inputs(self, data: TensorType, rois: TensorType) -> None:
-        self.require_real("data", data, 4)
-        self.require_real("rois", rois)
-        self.require_numbers("rois", rois.shape, 5)
-
     def require_scale(self) -> None:
         scale = np.float32(self.spatial_scale)
         usable = np.isfinite(scale) and scale >= np.finfo(np.float32).tiny
@@ -84,6 +79,8 @@ class ROIPooling(RoiPoolingBase):
     Source: ROIPooling-1
     """
 
+    takes = "data T[N, C, H, W]; rois T[R, 5]; T real"
+    gives = "T[R, C, bins...]"
     arguments = "input:data coords:rois output_roi= spatial_scale=None method="
     output_size: tuple[int, ...] = attribute(default=(), minimum=1)
     output_roi: tuple[int, ...] = attribute(default=(), minimum=1)
@@ -92,12 +89,11 @@ class ROIPooling(RoiPoolingBase):
     spatial_scale: float = attribute()
     method: str = attribute(default="max", choices=("max", "bilinear"))
 
-    def infer(self, data: TensorType, rois: TensorType) -> TensorType:
-        self.require_inputs(data, rois)
-        element_type = self.shared_type(data=data, rois=rois)
+    def infer(self, *inputs: TensorType) -> TensorType | tuple[TensorType, ...]:
         self.require_scale()
-        return TensorType(element_type, PartialShape([rois.shape[0], data.shape[1], *self.bins()]))
+        return super().infer(*inputs)
 
+    @property
     def bins(self) -> tuple[int, int]:
         """Return the number of rows and columns of bins."""
         sizes = self.output_roi or self.output_size or (0, 0)
@@ -112,7 +108,7 @@ class ROIPooling(RoiPoolingBase):
     def run(self, data: Array, rois: Array) -> Array:
         images, start, end = self.regions(data, rois)
         pixels = pixel_rows(data)
-        pooled = np.zeros((len(rois), *self.bins(), data.shape[1]), pixels.dtype)
+        pooled = np.zeros((len(rois), *self.bins, data.shape[1]), pixels.dtype)
         if pixels.size:
             pool = self._pool_largest if self.method == "max" else self._pool_places
             pool(pixels, data.shape[2:], images, start, end, pooled[: len(images)])
@@ -124,7 +120,7 @@ class ROIPooling(RoiPoolingBase):
         first, last = (np.clip(as_index(round_half_away(self.scaled(corner))), -_FAR, _FAR) for corner in (start, end))
         sides = np.maximum(last - first + 1, 1)
         spans = []
-        for axis, count in enumerate(self.bins()):
+        for axis, count in enumerate(self.bins):
             bins, side = np.arange(count), sides[:, axis, np.newaxis]
             cuts = bins * side // count, -(-(bins + 1) * side // count)
             spans.append(Span.within(size[axis], *(first[:, axis, np.newaxis] + cut for cut in cuts)))
@@ -136,7 +132,7 @@ class ROIPooling(RoiPoolingBase):
         self, pixels: Array, size: tuple[int, ...], images: Array, start: Array, end: Array, pooled: Array
     ) -> None:
         number, axes = start.dtype.type, []
-        for axis, count in enumerate(self.bins()):
+        for axis, count in enumerate(self.bins):
             first, last, most = start[:, axis, np.newaxis], end[:, axis, np.newaxis], number(size[axis] - 1)
             if count == 1:
                 axes.append(number(0.5) * (first + last) * most)
@@ -169,6 +165,8 @@ class PSROIPooling(RoiPoolingBase):
     [[[[ 0. 5.] [10. 15.]]]]
     """
 
+    takes = "data T[N, output_dim*parts, H, W]; rois U[R, 5]; T real; U real"
+    gives = "T[R, output_dim, group_size, group_size]"
     arguments = "input:data coords:rois output_dim group_size spatial_scale spatial_bins_x spatial_bins_y mode"
     output_dim: int = attribute(minimum=1)
     group_size: int = attribute(minimum=1)
@@ -177,18 +175,16 @@ class PSROIPooling(RoiPoolingBase):
     spatial_bins_x: int = attribute(default=1, misread="0")
     spatial_bins_y: int = attribute(default=1, misread="0")
 
-    def infer(self, data: TensorType, rois: TensorType) -> TensorType:
-        self.require_inputs(data, rois)
+    @property
+    def parts(self) -> int:
+        """Return the number of parts of a region, each of which has channels of its own."""
+        return self.spatial_bins_x * self.spatial_bins_y if self.mode == "bilinear" else self.group_size**2
+
+    def infer(self, *inputs: TensorType) -> TensorType | tuple[TensorType, ...]:
         self.require_scale()
-        names, parts = ("group_size", "group_size"), (self.group_size, self.group_size)
-        if self.mode == "bilinear":
-            names, parts = ("spatial_bins_x", "spatial_bins_y"), (self.spatial_bins_x, self.spatial_bins_y)
-            self.require(min(parts) > 0, "{} and {} must be positive, got {} and {}", *names, *parts)
-        message = "data must have output_dim * {} * {} = {} * {} * {} channels, got shape {}"
-        fits = data.shape[1].contains(self.output_dim * parts[0] * parts[1])
-        self.require(fits, message, *names, self.output_dim, *parts, data.shape)
-        bins = [self.group_size] * 2
-        return TensorType(data.element_type, PartialShape([rois.shape[0], self.output_dim, *bins]))
+        for name in ("spatial_bins_x", "spatial_bins_y") if self.mode == "bilinear" else ():
+            self.require(getattr(self, name) > 0, "{} must be positive, got {}", name, getattr(self, name))
+        return super().infer(*inputs)
 
     def positions(self) -> int | None:
         return self.spatial_bins_x * self.spatial_bins_y if self.mode == "bilinear" else None
@@ -266,6 +262,8 @@ class DeformablePSROIPooling(RoiPoolingBase):
     [[[[ 0. 4.5] [ 9. 13.5]]]]
     """
 
+    takes = "data T[N, output_dim*group_size*group_size.., H, W]; rois T[R, 5]; ?offsets T[?, ?, ?, ?]; T real"
+    gives = "T[R, output_dim, group_size, group_size]"
     unmatched = "pool moved regions"
     arguments = (
         "feature_maps:data coords:rois output_dim spatial_scale group_size= mode= spatial_bins_x= "
@@ -279,20 +277,6 @@ class DeformablePSROIPooling(RoiPoolingBase):
     spatial_bins_y: int = attribute(default=1, minimum=1)
     trans_std: float = attribute(default=1.0)
     part_size: int = attribute(default=1, minimum=1)
-
-    def infer(self, data: TensorType, rois: TensorType, offsets: TensorType | None = None) -> TensorType:
-        self.require_inputs(data, rois)
-        inputs = {"data": data, "rois": rois}
-        if offsets is not None:
-            inputs["offsets"] = offsets
-            self.require_rank("offsets", offsets.shape, 4)
-        element_type = self.shared_type(**inputs)
-        most = data.shape[1].upper
-        message = "data must have output_dim * group_size * group_size = {} * {} * {} channels, got shape {}"
-        fits = most is None or most >= self.output_dim * self.group_size**2
-        self.require(fits, message, self.output_dim, self.group_size, self.group_size, data.shape)
-        bins = [self.group_size] * 2
-        return TensorType(element_type, PartialShape([rois.shape[0], self.output_dim, *bins]))
 
     def positions(self) -> int | None:
         return self.spatial_bins_x * self.spatial_bins_y

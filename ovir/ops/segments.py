@@ -9,8 +9,7 @@ from math import inf, prod
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import boolean
-from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
+from ovir.core.shapes import UNKNOWN, Dimension, sized
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels.precision import lowest_finite, native_dtype
@@ -34,26 +33,24 @@ class SegmentMax(Operator):
     [5 3]
     """
 
+    takes = "data T[N, Row...]; segment_ids index[N]; ?num_segments index[]; T numeric"
+    gives = "T[Segments, Row...]"
     domains = by_input(segment_ids=Below("num_segments", unknown=3, order="sorted"), num_segments=Between(3, 3))
     fill_mode: str = attribute(default="zero", choices=("zero", "lowest"), specified=True)
 
     value_inputs = (1, 2)
 
-    def infer(self, data: TensorType, segment_ids: TensorType, num_segments: TensorType | None = None) -> TensorType:
-        self.require_numeric("data", data)
-        self.require_rank_at_least("data", data.shape, 1)
-        self.require_index_type("segment_ids", segment_ids, 1)
-        self.merge_dims("rows", data=(data.shape, 0), segment_ids=(segment_ids.shape, 0))
+    def infer(
+        self, data: TensorType, segment_ids: TensorType, num_segments: TensorType | None = None
+    ) -> TensorType | tuple[TensorType, ...]:
+        found = self.solved(data, segment_ids, num_segments)
         if segment_ids.constant is not None:
             self._check_sorted(segment_ids.constant)
-        segments = UNKNOWN
         if num_segments is not None:
-            self.require_index_type("num_segments", num_segments, 0)
-            segments = self.count_of("num_segments", num_segments)
+            found.sizes["Segments"] = self.count_of("num_segments", num_segments)
         elif segment_ids.constant is not None:
-            needed = _needed(segment_ids.constant)
-            segments = Dimension(needed, needed)
-        return TensorType(data.element_type, data.shape.with_dim(0, segments))
+            found.sizes["Segments"] = sized(_needed(segment_ids.constant))
+        return self.outputs(self.gives, found)
 
     def run(self, data: Array, segment_ids: Array, num_segments: Array | None = None) -> Array:
         self._check_sorted(segment_ids)
@@ -95,28 +92,15 @@ class EmbeddingBagBase(Operator):
     f16 and bf16 are summed in f32 and rounded once; integers wrap around. An index outside [0, num_emb-1] is an error.
     """
 
+    gives = "T[Bags, Row...]"
     fillers = (("default_index", -1, "indices"),)
     reduction: str = "sum"
 
-    def check(
-        self, table: TensorType, indices: TensorType, rank: int, weights: TensorType | None, **others: TensorType | None
-    ) -> list[Dimension]:
-        """Check types and ranks and return the dimensions of ``indices``; ``others`` must have the type of the
-        indices."""
-        self.require_numeric("emb_table", table)
-        self.require_rank_at_least("emb_table", table.shape, 1)
-        for name, tensor in {"indices": indices, **others}.items():
-            if tensor is not None:
-                self.require_index_type(name, tensor)
-        self.shared_type(indices=indices, **others)
-        alike = {"indices": indices.shape}
-        if weights is not None:
-            self.require(self.reduction == "sum", "reduction {} does not allow per_sample_weights", self.reduction)
-            self.shared_type(emb_table=table, per_sample_weights=weights)
-            alike["per_sample_weights"] = weights.shape
-        for name, shape in alike.items():
-            self.require_rank(name, shape, rank)
-        return [self.merge_dims("elements", **{n: (s, axis) for n, s in alike.items()}) for axis in range(rank)]
+    def infer(self, *inputs: TensorType) -> TensorType | tuple[TensorType, ...]:
+        is_weighted = self.named(inputs).get("per_sample_weights") is not None
+        allowed = self.reduction == "sum" or not is_weighted
+        self.require(allowed, "reduction {} does not allow per_sample_weights", self.reduction)
+        return super().infer(*inputs)
 
     def bags(
         self,
@@ -177,25 +161,15 @@ class EmbeddingBagBase(Operator):
 class EmbeddingBagOffsetsBase(EmbeddingBagBase):
     """Base of operations whose ``offsets`` say where in the indices each bag begins."""
 
+    takes = (
+        "emb_table T[Rows, Row...]; indices I[N]; offsets I[Bags]; ?default_index I[]; ?per_sample_weights T[N]; "
+        "T numeric; I index"
+    )
     domains = by_input(
         indices=Index("emb_table"),
         offsets=Length("indices", axis=0, low=0, order="offsets"),
         default_index=Index("emb_table", absent=-1),
     )
-
-    def infer(
-        self,
-        emb_table: TensorType,
-        indices: TensorType,
-        offsets: TensorType,
-        default_index: TensorType | None = None,
-        per_sample_weights: TensorType | None = None,
-    ) -> TensorType:
-        self.check(emb_table, indices, 1, per_sample_weights, offsets=offsets, default_index=default_index)
-        self.require_rank("offsets", offsets.shape, 1)
-        if default_index is not None:
-            self.require_rank("default_index", default_index.shape, 0)
-        return TensorType(emb_table.element_type, emb_table.shape.with_dim(0, offsets.shape[0]))
 
     def run(
         self,
@@ -243,13 +217,8 @@ class EmbeddingBagOffsets(EmbeddingBagOffsetsBase):
 class EmbeddingBagPackedBase(EmbeddingBagBase):
     """Base of operations whose bags have equally many indices, one bag per row."""
 
+    takes = "emb_table T[Rows, Row...]; indices I[Bags, N]; ?per_sample_weights T[Bags, N]; T numeric; I index"
     domains = by_input(indices=Index("emb_table"))
-
-    def infer(
-        self, emb_table: TensorType, indices: TensorType, per_sample_weights: TensorType | None = None
-    ) -> TensorType:
-        bags, _ = self.check(emb_table, indices, 2, per_sample_weights)
-        return TensorType(emb_table.element_type, emb_table.shape.with_dim(0, bags))
 
     def run(self, emb_table: Array, indices: Array, per_sample_weights: Array | None = None) -> Array:
         sums = self.reduced(self.rows(emb_table, indices, per_sample_weights), 1)
@@ -289,6 +258,10 @@ class EmbeddingSegmentsSum(EmbeddingBagBase):
     [[101.] [ 10.]]
     """
 
+    takes = (
+        "emb_table T[Rows, Row...]; indices I[N]; segment_ids I[N]; num_segments I[]; ?default_index I[]; "
+        "?per_sample_weights T[N]; T numeric; I index"
+    )
     arguments = "emb_table indices segment_ids num_segments= default_index= per_sample_weights="
     domains = by_input(
         indices=Index("emb_table"),
@@ -298,24 +271,10 @@ class EmbeddingSegmentsSum(EmbeddingBagBase):
     )
     value_inputs = (3,)
 
-    def infer(
-        self,
-        emb_table: TensorType,
-        indices: TensorType,
-        segment_ids: TensorType,
-        num_segments: TensorType,
-        default_index: TensorType | None = None,
-        per_sample_weights: TensorType | None = None,
-    ) -> TensorType:
-        others = {"segment_ids": segment_ids, "num_segments": num_segments, "default_index": default_index}
-        self.check(emb_table, indices, 1, per_sample_weights, **others)
-        self.require_rank("segment_ids", segment_ids.shape, 1)
-        self.merge_dims("elements", indices=(indices.shape, 0), segment_ids=(segment_ids.shape, 0))
-        for name, tensor in (("num_segments", num_segments), ("default_index", default_index)):
-            if tensor is not None:
-                self.require_rank(name, tensor.shape, 0)
-        segments = self.count_of("num_segments", num_segments)
-        return TensorType(emb_table.element_type, emb_table.shape.with_dim(0, segments))
+    def infer(self, *inputs: TensorType) -> TensorType | tuple[TensorType, ...]:
+        found = self.solved(*inputs)
+        found.sizes["Bags"] = self.count_of("num_segments", inputs[3])
+        return self.outputs(self.gives, found)
 
     def run(
         self,
@@ -364,27 +323,17 @@ class SparseFillEmptyRows(Operator):
 
     copies = 3
 
+    takes = "values T[N]; dense_shape I[2]; indices I[N, 2]; default_value T[]; T numeric; I index"
+    gives = "indices I[Entries, 2]; values T[Entries]; is_empty boolean[Rows]"
     domains = by_input(dense_shape=Between(8, 8), indices=Between(0, 7, "counting"))
     bounded = False
     value_inputs = (1, 2)
 
     def infer(
         self, values: TensorType, dense_shape: TensorType, indices: TensorType, default_value: TensorType
-    ) -> tuple[TensorType, ...]:
-        self.require_index_type("dense_shape", dense_shape)
-        self.require_index_type("indices", indices)
-        index_type = self.shared_type(dense_shape=dense_shape, indices=indices)
-        element_type = self.shared_type(values=values, default_value=default_value)
-        self.require_numeric("values", element_type)
-        for name, tensor, rank in (("values", values, 1), ("indices", indices, 2), ("default_value", default_value, 0)):
-            self.require_rank(name, tensor.shape, rank)
-        pair = dense_shape.shape.compatible(PartialShape([2]))
-        self.require(
-            pair, "dense_shape must have shape [2], because only matrices are supported, got {}", dense_shape.shape
-        )
-        pairs = indices.shape[1].contains(2)
-        self.require(pairs, "indices must hold a pair for each value, got shape {}", indices.shape)
-        entries = self.merge_dims("entries", values=(values.shape, 0), indices=(indices.shape, 0))
+    ) -> TensorType | tuple[TensorType, ...]:
+        found = self.solved(values, dense_shape, indices, default_value)
+        entries = found["N"]
         rows = self._rows(dense_shape)
         if dense_shape.constant is not None and indices.constant is not None:
             self._check_indices(dense_shape.constant, indices.constant)
@@ -392,11 +341,8 @@ class SparseFillEmptyRows(Operator):
         else:  # afterwards each row has at least one entry
             most = None if entries.upper is None or rows.upper is None else entries.upper + rows.upper
             entries = Dimension(max(entries.lower, rows.lower), most)
-        return (
-            TensorType(index_type, PartialShape([entries, 2])),
-            TensorType(element_type, PartialShape([entries])),
-            TensorType(boolean, PartialShape([rows])),
-        )
+        found.sizes.update(Entries=entries, Rows=rows)
+        return self.outputs(self.gives, found)
 
     def run(
         self, values: Array, dense_shape: Array, indices: Array, default_value: Array

@@ -136,7 +136,7 @@ class NonZero(Operator):
         # NumPy finds true elements ten times faster than nonzero ones, and divides small integers four times faster.
         places = np.flatnonzero(data != 0 if data.dtype.kind in "iuf" else data)
         found = np.empty((data.ndim, places.size), self.output_type.to_dtype())
-        if places.size and data.size < 1 << 32:
+        if data.size < 1 << 32:
             places = places.astype(np.uint32)
         for axis in reversed(range(1, data.ndim)):
             rows = places // data.shape[axis] if places.size else places

@@ -97,30 +97,27 @@ class ReorgYolo(Operator):
     Source: ReorgYolo-1
     """
 
+    takes = "data T[N, C, step*H, step*W]; T any"
+    gives = "T[N, C*step*step, H, W]"
     arguments = "input:data stride"
     # The specification has one number; OpenVINO keeps one for each axis, writes both and reads the first.
     stride: tuple[int, ...] = attribute(minimum=1)
     moves_elements = (0,)
 
-    def infer(self, data: TensorType) -> TensorType:
+    @property
+    def step(self) -> int:
+        return self.stride[0]
+
+    def infer(self, data: TensorType) -> TensorType | tuple[TensorType, ...]:
         self.require(self.stride, "stride must be a number, got an empty list")
-        stride, shape = self.stride[0], data.shape
-        self.require_rank("data", shape, 4)
-        if shape.rank is None:
-            return TensorType(data.element_type, PartialShape([UNKNOWN] * 4))
-        channels = shape[1]
+        found = self.solved(data)
+        channels, needed = found["C"], self.step**2
         message = "data {} has {:channel}, but at least stride * stride = {} are needed"
-        fits = channels.upper is None or channels.upper >= stride * stride
-        self.require(fits, message, shape, channels, stride * stride)
-        dims = [shape[0], channels * (stride * stride)]
-        for axis in (2, 3):
-            message = "dimension {} of data {} is not divisible by the stride {}"
-            divided = self.require_known(shape[axis].exact_div(stride), message, axis, shape, stride)
-            dims.append(divided)
-        return TensorType(data.element_type, PartialShape(dims))
+        self.require(channels.upper is None or channels.upper >= needed, message, data.shape, channels, needed)
+        return self.outputs(self.gives, found)
 
     def run(self, data: Array) -> Array:
-        s = self.stride[0]
+        s = self.step
         n, c, h, w = data.shape
         shape = n, c * s * s, h // s, w // s
         if not data.size:

@@ -190,17 +190,18 @@ def _add_layer_times(page: Page, profile: Profile, whole: float) -> None:
     order = {layer: number for number, layer in enumerate(profile.timings, 1)}
     columns = [Column("order", "count"), Column("layer", "layer", width=2.4), Column("operation", "type")]
     columns += [Column("output type", "tensor", width=1.2), Column("calls", "count"), Column("ms", "ms")]
+    rates = [Column("MACs", "count"), Column("GMAC/s", "real"), Column("GB/s", "real")]
     timed = sorted(profile.timings.items(), key=lambda item: -item[1].seconds)
     rows = [
         (
             *(order[layer], page.layers.cell(layer), layer.type, ", ".join(page.layers.types(layer))),
-            *(timing.calls, timing.seconds * 1000, timing.seconds / whole),
+            *(timing.calls, timing.seconds * 1000, timing.seconds / whole, timing.macs or None, *timing.rates),
         )
         for layer, timing in timed
     ]
     page.add(
         "Layers",
-        Table([*columns, Column("share", "share")], rows),
+        Table([*columns, Column("share", "share"), *rates], rows),
         note="Layers that are computed when a model is compiled, as constants are, take no time in a run.",
     )
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ovir.analysis.summary import Provenance, Summary, layer_macs, stored_bytes
+from ovir.analysis.costs import Cost, by_type
+from ovir.analysis.summary import Provenance, Summary
 from ovir.checks.recovering import Recovered
 from ovir.diagnostics.diagnostic import counts_text
-from ovir.diagnostics.wording import plural, size_text
-from ovir.graph.layers import Layer, Port
+from ovir.diagnostics.wording import count_text, plural, size_text
+from ovir.graph.layers import Port
 from ovir.lowering.releases import Need
 from ovir.reports.charts import Chart, bars
-from ovir.reports.page import Column, Fact, Page, Table
+from ovir.reports.page import Cell, Column, Fact, Page, Table
 from ovir.reports.tables import add_diagnostics, add_layers, layers_by_title, worst_tone
 from ovir.runtime.memory import MemoryUse
 
@@ -35,7 +35,7 @@ def show_page(shown: Shown) -> Page:
     """Return the report on a model: its origin, inputs and outputs, operations, parameters and layers."""
     model, summary = shown.recovered.model, shown.summary
     diagnostics = [*shown.recovered.errors, *model.diagnostics]
-    verdict = f"{plural(summary.layers, 'layer')}, IR version {summary.ir_version}, {', '.join(summary.opsets)}"
+    verdict = f"{plural(summary.layer_count, 'layer')}, IR version {summary.ir_version}, {', '.join(summary.opsets)}"
     tone = "plain" if not diagnostics else worst_tone(diagnostics)
     page = Page("show", summary.path or summary.name, verdict, tone)
     page.facts += _facts(shown)
@@ -45,33 +45,30 @@ def show_page(shown: Shown) -> Page:
         page.facts.append(Fact("diagnostics", f"{len(diagnostics):,}", counts_text(diagnostics), tone))
         add_diagnostics(page, diagnostics, layers_by_title(layers))
     page.add("Inputs and outputs", _ports(page, "input", summary.inputs), _ports(page, "output", summary.outputs))
-    page.add("Operations", *_operation_charts(layers, summary), _operations(layers, summary))
+    page.add("Operations", *_operation_charts(summary), _operations(summary))
     page.add("Parameters", _parameters_chart(summary), _parameters(summary))
     if summary.states:
-        columns = [Column("state", "name"), Column("type"), Column("shape", "tensor")]
-        page.add("States", Table(columns, [(state.name, state.type, state.shape) for state in summary.states]))
+        columns = [Column("state", "name"), Column("tensor", "tensor"), Column("after a call", "tensor")]
+        columns += [Column("bytes", "bytes"), Column("bytes for each step", "bytes")]
+        rows = [(s.name, str(s.read), str(s.assigned), s.bytes, s.step_bytes) for s in summary.states]
+        page.add("States", Table(columns, rows))
     if summary.model_info:
         page.add("Model information", Table([Column("name", "name"), Column("value", width=3)], summary.model_info))
-    add_layers(
-        page,
-        layers,
-        [Column("MACs", "count"), Column("stored", "bytes")],
-        lambda layer: (_macs(layer), stored_bytes(layer)),
-    )
+    costs = {row.layer: _cells(row) for row in summary.layers}
+    add_layers(page, layers, COST_COLUMNS, lambda layer: costs.get(layer, (None,) * len(COST_COLUMNS)))
     return page
 
 
 def _facts(shown: Shown) -> list[Fact]:
     summary, memory = shown.summary, shown.memory
-    elements = sum(p.elements for p in summary.parameters.values())
-    constants = plural(sum(p.tensors for p in summary.parameters.values()), "constant")
+    constants = plural(sum(p.tensors for p in summary.constants.values()), "constant")
     unknown = len(summary.macs_unknown)
-    known = f"unknown for {plural(unknown, 'layer')} of dynamic shape" if unknown else ""
+    known = f"unknown for {plural(unknown, 'layer')}" if unknown else summary.sizes_text
     facts = [
-        Fact("layers", f"{summary.layers:,}", plural(len(summary.operations), "operation")),
-        Fact("parameters", _short(elements), f"{elements:,} in {constants}"),
+        Fact("layers", f"{summary.layer_count:,}", plural(len(summary.operations), "operation")),
+        Fact("parameters", count_text(summary.parameters), f"{summary.parameters:,} in {constants}"),
         Fact("weights", size_text(summary.weights_bytes), _file_note(summary)),
-        Fact("multiply-accumulates", _short(summary.macs) if summary.macs or not unknown else "unknown", known),
+        Fact("multiply-accumulates", count_text(summary.macs) if summary.macs or not unknown else "unknown", known),
     ]
     if memory is not None:
         parts = {"weights": memory.weights, "inputs": memory.inputs, "between layers": memory.activations}
@@ -84,21 +81,11 @@ def _facts(shown: Shown) -> list[Fact]:
     if summary.not_run:
         names = ", ".join(f"{name} ({count:,})" for name, count in summary.not_run.items())
         facts.append(Fact("cannot be run", plural(sum(summary.not_run.values()), "layer"), names, "warn"))
-    return [*facts, Fact("read by", f"IR {summary.ir_version}", str(shown.needs))]
+    return [*facts, Fact("needs", f"IR {summary.ir_version}", str(shown.needs))]
 
 
 def _file_note(summary: Summary) -> str:
     return "" if summary.file_bytes is None else f"of a file of {size_text(summary.file_bytes)}"
-
-
-def _short(amount: int) -> str:
-    """Return a number in short: ``3.87 G``."""
-    value = float(amount)
-    for unit in ("", " k", " M", " G", " T"):
-        if value < 1000 or unit == " T":
-            break
-        value /= 1000
-    return f"{amount:,}" if not unit else f"{value:.3g}{unit}" if value < 1000 else f"{value:,.0f}{unit}"
 
 
 def _ports(page: Page, kind: str, ports: Sequence[Port]) -> Table:
@@ -111,15 +98,13 @@ def _ports(page: Page, kind: str, ports: Sequence[Port]) -> Table:
     return Table([*columns, Column("other names", "name")], rows, empty=f"The model has no {kind}s.")
 
 
-def _operation_charts(layers: Sequence[Layer], summary: Summary) -> list[Chart]:
+def _operation_charts(summary: Summary) -> list[Chart]:
     charts = [_counted_chart("Layers by operation", summary.operations, "layers")]
     room = min(len(summary.operations), MOST_BARS)
-    macs = Counter[str]()
-    for layer in layers:
-        macs[layer.type] += _macs(layer) or 0
-    macs = +macs
+    macs = {group.name: group.macs for group in by_type(summary.layers) if group.macs}
     if macs:
-        charts.append(_counted_chart("Multiply-accumulates by operation", dict(macs.most_common()), "MACs", room))
+        largest = dict(sorted(macs.items(), key=lambda item: -item[1]))
+        charts.append(_counted_chart("Multiply-accumulates by operation", largest, "MACs", room))
     return charts
 
 
@@ -132,15 +117,11 @@ def _counted_chart(title: str, counts: dict[str, int], axis: str, room: int = 0)
     return bars(title, [name for name, _ in items], [count for _, count in items], axis=axis, room=room)
 
 
-def _operations(layers: Sequence[Layer], summary: Summary) -> Table:
-    macs, stored = Counter[str](), Counter[str]()
-    for layer in layers:
-        macs[layer.type] += _macs(layer) or 0
-        stored[layer.type] += stored_bytes(layer) or 0
-    columns = [Column("operation", "type"), Column("layers", "count"), Column("share", "share")]
-    columns += [Column("MACs", "count"), Column("stored", "bytes")]
+def _operations(summary: Summary) -> Table:
+    columns = [Column("operation", "type"), Column("layers", "count"), Column("share", "share"), *COST_COLUMNS]
+    costs = {group.name: _cells(group) for group in by_type(summary.layers)}
     rows = [
-        (name, count, count / summary.layers, macs[name] or None, stored[name] or None)
+        (name, count, count / summary.layer_count, *costs.get(name, (None,) * len(COST_COLUMNS)))
         for name, count in summary.operations.items()
     ]
     return Table(columns, rows)
@@ -153,18 +134,24 @@ def _parameters(summary: Summary) -> Table:
         Column("elements", "count"),
         Column("stored", "bytes"),
     ]
-    rows = [(name, p.tensors, p.elements, p.bytes) for name, p in summary.parameters.items()]
+    rows = [(name, p.tensors, p.elements, p.bytes) for name, p in summary.constants.items()]
     return Table(columns, rows, empty="The model has no constants.")
 
 
 def _parameters_chart(summary: Summary) -> Chart | None:
-    found = {name: total.bytes for name, total in summary.parameters.items() if total.bytes}
+    found = {name: total.bytes for name, total in summary.constants.items() if total.bytes}
     texts = [size_text(amount) for amount in found.values()]
     return (
         bars("Bytes by element type", list(found), list(found.values()), axis="bytes", texts=texts) if found else None
     )
 
 
-def _macs(layer: Layer) -> int | None:
-    count = layer_macs(layer)
-    return count.lower if count is not None and count.is_static else None
+COST_COLUMNS = (
+    *(Column("MACs", "count"), Column("operations", "count"), Column("parameters", "count")),
+    *(Column("weights", "bytes"), Column("moved", "bytes"), Column("operations for each byte", "real")),
+)
+
+
+def _cells(cost: Cost) -> Sequence[Cell]:
+    numbers = (cost.macs, cost.operations, cost.parameters, cost.weight_bytes, cost.bytes)
+    return (*(number or None for number in numbers), cost.intensity or None)

@@ -104,7 +104,7 @@ def explain_failure(layer: Layer, arrays: Sequence[Array]) -> OperatorError | No
 
 def inference_for(layer: Layer, arrays: Sequence[Array]) -> partial[TensorType | tuple[TensorType, ...]] | None:
     """Return the inference of a layer with the types of these inputs; None if it cannot be inferred for them."""
-    if layer.operator is None or not hasattr(layer.operator, "infer") or layer.bodies:
+    if layer.operator is None or layer.bodies:
         return None
     if len(arrays) != len(layer.inputs):
         return None

@@ -47,7 +47,7 @@ class TokenizerOperator(Operator):
 
     input_counts: ClassVar[tuple[int, ...]] = ()
     """The numbers of inputs that the operation may have."""
-    takes: ClassVar[tuple[tuple[str, ElementType], ...]] = ()
+    first_inputs: ClassVar[tuple[tuple[str, ElementType], ...]] = ()
     """The names and element types of the first inputs."""
 
     _latest: Mapping[Callable[..., Any], tuple[tuple[Array, ...], Any, list[tuple[Code, str, str]]]] = MappingProxyType(
@@ -60,7 +60,7 @@ class TokenizerOperator(Operator):
         """Raise unless the operation may have this number of inputs, and the first have types that it takes."""
         counts = " or ".join(map(str, self.input_counts))
         self.require(len(inputs) in self.input_counts, "{} has {} inputs, got {}", self.type, counts, len(inputs))
-        self.require_types(inputs, 0, *self.takes)
+        self.require_types(inputs, 0, *self.first_inputs)
 
     def require_types(self, inputs: Sequence[TensorType], first: int, *types: tuple[str, ElementType]) -> None:
         """Raise unless the inputs from ``first`` on, which have these names, may have these element types."""
@@ -105,7 +105,7 @@ class StringOperator(TokenizerOperator):
     """Base of operations that change each string. A fourth, boolean input says which strings are left as they are."""
 
     input_counts: ClassVar[tuple[int, ...]] = (3,)
-    takes = STRINGS
+    first_inputs = STRINGS
 
     def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
         self.require_inputs(inputs)

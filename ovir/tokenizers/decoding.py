@@ -69,7 +69,7 @@ class StringTensorPack(TokenizerOperator):
     """A tensor of strings made of begins, ends and bytes; U+FFFD stands for bytes that are not UTF-8."""
 
     input_counts = (3,)
-    takes = STRINGS
+    first_inputs = STRINGS
 
     mode: str = attribute(default="begins_ends", choices=("begins_ends",))
 
@@ -86,7 +86,7 @@ class EqualStr(TokenizerOperator):
     """1 where two strings have equal bytes, else 0; a tensor with fewer strings goes on with its first one."""
 
     input_counts = (6,)
-    takes = (*STRINGS, *STRINGS)
+    first_inputs = (*STRINGS, *STRINGS)
 
     def infer(self, *inputs: TensorType) -> TensorType:
         self.require_inputs(inputs)
@@ -123,7 +123,7 @@ class BytesToChars(TokenizerOperator):
     """Rows of strings, with the character that stands for each byte in its place."""
 
     input_counts = (5,)
-    takes = (*ROWS, *STRINGS)
+    first_inputs = (*ROWS, *STRINGS)
 
     def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
         self.require_inputs(inputs)
@@ -139,7 +139,7 @@ class CharsToBytes(TokenizerOperator):
     """The strings of each row joined, with the byte that each character stands for in its place."""
 
     input_counts = (5,)
-    takes = (*ROWS, *STRINGS)
+    first_inputs = (*ROWS, *STRINGS)
 
     def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
         self.require_inputs(inputs)
@@ -180,7 +180,7 @@ class FuzeRagged(TokenizerOperator):
     """The strings of each row joined to one, given that their bytes follow each other: begins and ends of the rows."""
 
     input_counts = (4,)
-    takes = (*ROWS, *ROWS)
+    first_inputs = (*ROWS, *ROWS)
 
     def infer(self, *inputs: TensorType) -> tuple[TensorType, TensorType]:
         self.require_inputs(inputs)

@@ -39,7 +39,7 @@ Ids = Sequence[int]
 class WordModel(TokenizerOperator):
     """Base of operations that make ids of each word of a ragged tensor of strings."""
 
-    takes = (*ROWS, *STRINGS, *STRINGS)
+    first_inputs = (*ROWS, *STRINGS, *STRINGS)
     cache_capacity: int = 1 << 15
 
     def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
@@ -391,7 +391,7 @@ class VocabEncoder(TokenizerOperator):
     """The id of each string in a vocabulary of strings and ids, or the last input if the string is not in it."""
 
     input_counts = (8,)
-    takes = (*STRINGS, *STRINGS)
+    first_inputs = (*STRINGS, *STRINGS)
 
     def infer(self, *inputs: TensorType) -> TensorType:
         self.require_inputs(inputs)

@@ -23,7 +23,7 @@ from ovir.tokenizers.decoding import byte_of
 class _SentencePiece(TokenizerOperator):
     """Base of operations whose first input is a serialized model."""
 
-    takes = (("model", u8),)
+    first_inputs = (("model", u8),)
 
     def processor(self, model: Array) -> Any:
         """Return the processor of a model."""

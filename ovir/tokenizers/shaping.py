@@ -120,7 +120,7 @@ class RaggedToDense(TokenizerOperator):
 
     value_inputs = (3,)
     input_counts = (5, 6)
-    takes = ROWS
+    first_inputs = ROWS
 
     pad_right: bool = attribute(default=True)
     m_pad_max_length: bool = attribute(default=False)

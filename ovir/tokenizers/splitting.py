@@ -42,7 +42,7 @@ _SHORT = 300
 class _Split(TokenizerOperator):
     """Base of operations that make several words of each string."""
 
-    takes = (*ROWS, *STRINGS)
+    first_inputs = (*ROWS, *STRINGS)
 
     def _infer(self, inputs: tuple[TensorType, ...], pattern: int) -> tuple[TensorType, ...]:
         self.require_inputs(inputs)

@@ -9,6 +9,7 @@ import pytest
 from support.builder import Net
 
 import ovir
+from ovir import opset13 as ops
 from ovir.analysis.dynamic_dimensions import Cause, SizeOrigins
 from ovir.graph.layers import Port
 
@@ -216,3 +217,34 @@ def test_many_layers_are_explained_in_good_time() -> None:
     origins = SizeOrigins(model)
     assert time.process_time() - started < 2
     assert origins.explain(model.outputs[0]) == "[0] is x[0]; [2] from x[2]; [3] from x[3]"
+
+
+def looped(*, grows: bool) -> ovir.Model:
+    """Return a model with a loop over the second axis of its input, in which a tensor may grow."""
+    x, start = ops.parameter([2, -1, -1], "f32", name="x"), ops.parameter([2, -1, -1], "f32", name="start")
+    part, state = ops.parameter([2, 1, -1], "f32", name="part"), ops.parameter([2, -1, -1], "f32", name="state")
+    following = ops.concat([state, part], 1, name="next") if grows else ops.add(state, part, name="next")
+    body = ovir.Model([following, ops.relu(part, name="same")], [state, part])
+    loop = ops.tensor_iterator(name="loop")
+    loop.set_body(body)
+    loop.set_sliced_input(part, x, 0, 1, 1, -1, 1)
+    loop.set_merged_input(state, start, body.outputs[0])
+    last = loop.get_iter_value(body.outputs[0], -1)
+    every = loop.get_concatenated_slices(body.outputs[1], 0, 1, 1, -1, 1)
+    return ovir.Model([ops.relu(last, name="last"), ops.relu(every, name="every")], [x, start])
+
+
+@pytest.mark.parametrize(
+    ("grows", "state", "last"),
+    [
+        (True, "[1] from start[1]; [2] is start[2]", "[1] is loop[1], from start[1]; [2] is start[2]"),
+        (False, "[1] is start[1]; [2] from start[2]", "[1] is start[1]; [2] is loop[2], from start[2], x[2]"),
+    ],
+)
+def test_sizes_in_loops(grows: bool, state: str, last: str) -> None:
+    model = looped(grows=grows)
+    origins = SizeOrigins(model)
+    found = {layer.key: origins.explain(layer.outputs[0]) for layer in model.walk() if layer.outputs}
+    assert (found["loop/body/state"], found["last"]) == (state, last)
+    assert found["loop/body/part"] == found["loop/body/same"] == "[2] is x[2]"
+    assert found["every"] == "[1,2] is x[1,2]"

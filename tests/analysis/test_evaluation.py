@@ -19,7 +19,7 @@ from ovir.analysis.evaluation import (
     t_quantile,
     wilson,
 )
-from ovir.analysis.metrics import Top
+from ovir.analysis.metrics import FunctionMetric, Top, top_scores
 from ovir.analysis.set_metrics import metric_of
 
 ROWS = np.float32([[0.1, 0.7, 0.2], [0.5, 0.2, 0.3], [0.2, 0.2, 0.6]])
@@ -134,6 +134,44 @@ def test_shapes_may_differ_in_axes_of_size_1() -> None:
 def test_unknown_metrics(name: str) -> None:
     with pytest.raises(ovir.InputError, match="there is no metric"):
         metric_of(name)
+
+
+def test_a_function_of_the_user() -> None:
+    def share(output: np.ndarray, label: object) -> object:
+        return output if label != "x" else 1 / 0
+
+    metric = FunctionMetric("mine", share)
+    assert (metric.higher_is_better, metric.is_share) == (True, False)
+    assert metric.scores(np.float32([[2], [3]]), np.array("a")).tolist() == [2, 3]
+    assert FunctionMetric("n", lambda _, label: len(label)).scores(ROWS, np.array(["a", "bc"])).tolist() == [2]
+    assert FunctionMetric("n", lambda _, label: label.ndim).scores(ROWS, np.array([5])).tolist() == [1]
+    with pytest.raises(
+        ovir.InputError, match=r"the metric 'mine' fails in .*test_evaluation\.py:\d+: ZeroDivisionError"
+    ):
+        metric.scores(ROWS, np.array(["x"]))
+    with pytest.raises(ovir.InputError, match="must return a number, or one for each sample, got 'a'"):
+        FunctionMetric("n", lambda *_: "a").scores(ROWS, ROWS)
+    share.is_share, share.higher_is_better = True, False  # type: ignore[attr-defined]
+    assert (metric.higher_is_better, metric.is_share) == (False, True)
+    assert metric.scores(np.array([0, 1]), np.array(1)).tolist() == [0, 1]
+    with pytest.raises(ovir.InputError, match="is a share, so that it must return 0 or 1"):
+        metric.scores(np.array([0, 2]), np.array(1))
+
+
+@pytest.mark.parametrize(
+    ("array", "count", "expected"),
+    [
+        (np.float32([1, 3, 2]), 2, [[(1, 3), (2, 2)]]),
+        (np.float32([[1, 1], [math.nan, -5]]).reshape(2, 2, 1), 5, [[(0, 1), (1, 1)], [(1, -5), (0, math.nan)]]),
+        (np.uint8([0, 255, 7]), 2, [[(1, 255), (2, 7)]]),
+        (np.int8([-128, 127, 5]), 3, [[(1, 127), (2, 5), (0, -128)]]),
+        (ROWS.astype(ml_dtypes.bfloat16)[:1], 1, [[(1, 0.69921875)]]),
+        *((array, 1, None) for array in (np.float32([[1], [2]])[:1], np.array([True, False]), np.array(["a", "b"]))),
+        *((array, 1, None) for array in (np.zeros((0, 2)), np.zeros(2, complex))),
+    ],
+)
+def test_the_highest_scores(array: np.ndarray, count: int, expected: object) -> None:
+    np.testing.assert_equal(top_scores(array, count), expected)
 
 
 # --------------------------------------------------------------------------- evaluations

@@ -1,13 +1,14 @@
 """The profile: seconds by layer, those in bodies not counted twice."""
 
 from dataclasses import replace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 from support.builder import Net
 
 from ovir.analysis import profile as module
-from ovir.analysis.profile import Profile, RunTimes, profile_runs
+from ovir.analysis.profile import Profile, RunTimes, profile_runs, time_runs
 from ovir.graph.layers import Layer
 
 
@@ -44,3 +45,19 @@ def test_every_layer_of_a_run_has_a_time() -> None:
 
 def test_times_are_shown_with_their_spread() -> None:
     assert str(RunTimes((0.002, 0.0011, 0.5))) == "2.00 ms (1.10 to 500.00 ms)"
+    assert RunTimes(tuple(map(float, range(1, 102)))).to_dict() == {
+        "min": 1,
+        "median": 51,
+        "mean": 51,
+        "p90": 91,
+        "p99": 100,
+        "max": 101,
+    }
+
+
+def test_runs_that_prepare_kernels_are_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([0, 0, 0, 1, 3, 5, 8])
+    monkeypatch.setattr(module, "perf_counter", lambda: next(clock))
+    compiled = Mock()
+    assert time_runs(compiled, {}, 2).seconds == (2, 3)  # after three runs to warm up
+    compiled.create_infer_request().infer.assert_called_with({}, share_outputs=True)

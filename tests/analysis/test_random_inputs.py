@@ -7,8 +7,9 @@ import pytest
 from support.builder import Net
 
 import ovir
+from ovir import opset13 as ops
 from ovir.analysis.input_sizes import fix_shapes
-from ovir.analysis.random_inputs import generate_inputs, input_domains
+from ovir.analysis.random_inputs import arranged, generate_inputs, input_domains
 from ovir.ops.base.domains import Domain
 
 
@@ -122,6 +123,64 @@ def test_every_element_type(element_type: str) -> None:
     assert made.array.dtype == model.inputs[0].element_type.to_dtype()
     assert made.array.shape == (4, 5)
     ovir.compile_model(model)([made.array])
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        ("any", [[5, 1, 3], [2, 9, 0]]),
+        ("sorted", [[1, 3, 5], [0, 2, 9]]),
+        ("offsets", [[0, 3, 5], [0, 2, 9]]),
+        ("counting", [[4, 5, 6], [7, 8, 9]]),
+        ("whole", [[-1, 1, 1], [-1, 1, 1]]),
+    ],
+)
+def test_orders_of_values(order: Any, expected: list[list[int]]) -> None:
+    domain = Domain(4, 9, order=order, why="a test")
+    assert arranged(np.array([[5, 1, 3], [2, 9, 0]]), domain).tolist() == expected
+    assert arranged(np.array(7), domain) == 7
+    assert arranged(np.array([3, 1]), None).tolist() == [3, 1]
+
+
+def test_an_index_in_a_body_is_found_outside_of_it() -> None:
+    data = ops.constant(np.zeros((7, 2), np.float32))
+    inside, other = (ops.parameter([3], "i64", name=name) for name in ("inside", "other"))
+    picked = ops.gather(data, inside, ops.constant(np.int64(0)), name="pick")
+    body = ovir.Model([picked, other], [inside, other])
+    unused = ops.parameter([3], "i64", name="unused")
+    x, y, chosen = ops.parameter([3], "i64", name="x"), ops.parameter([3], "i64", name="y"), ops.constant(True)
+    branch = ops.if_op(chosen)
+    rest = ovir.Model([ops.constant(np.zeros((3, 2), np.float32)), unused], [unused])
+    branch.set_then_body(body)
+    branch.set_else_body(rest)
+    branch.set_input(x, inside, None)
+    branch.set_input(y, other, unused)
+    first = branch.set_output(body.outputs[0], rest.outputs[0])
+    second = branch.set_output(body.outputs[1], rest.outputs[1])
+    model = ovir.Model(
+        [first, ops.gather(ops.constant(np.zeros((4, 2), np.float32)), second, ops.constant(np.int64(0)))], [x, y]
+    )
+    found = {port.any_name: (domain.low, domain.high) for port, domain in input_domains(model).items()}
+    assert found == {"x": (0, 6), "y": (0, 3)}
+
+
+@pytest.mark.parametrize(
+    ("element_type", "low", "high"),
+    [("u8", 0, 255), ("i8", -128, 127), ("u4", 0, 15), ("i4", -8, 7), ("u1", 0, 1), ("i16", 0, 9), ("u64", 0, 9)],
+)
+def test_small_integers_take_every_value(element_type: str, low: int, high: int) -> None:
+    net = Net()
+    net.result(net.parameter("x", "9999", element_type))
+    (made,) = generate_inputs(net.model())
+    assert sorted({int(value) for value in made.array}) == list(range(low, high + 1))
+
+
+@pytest.mark.parametrize("rank", [None, 1, 2, 3, 4, 5])
+def test_a_rank_that_the_model_accepts_is_found(rank: int | None) -> None:
+    x = ops.parameter(ovir.PartialShape(None), "f32", name="x")
+    y = ops.relu(x) if rank is None else ops.transpose(x, np.arange(rank)[::-1].copy())
+    (found,) = fix_shapes(ovir.Model([y], [x])).shapes.values()
+    assert len(found) == (2 if rank is None else rank)
 
 
 def test_sizes() -> None:

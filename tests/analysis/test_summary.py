@@ -1,12 +1,15 @@
 """The numbers of a model."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from support.builder import Net
 
-from ovir.analysis.summary import layer_macs, summarize
+import ovir
+from ovir.analysis.costs import macs_of, stored_bytes
+from ovir.analysis.summary import provenance, summarize
 
 WINDOW = {"strides": "1,1", "dilations": "1,1", "pads_begin": "1,1", "pads_end": "1,1"}
 
@@ -29,20 +32,20 @@ def zeros(*shape: int) -> Any:
 def test_multiply_accumulates(operation: str, shape: str, weights: Any, attributes: Any, expected: int) -> None:
     net = Net()
     net.result(net.op(operation, net.parameter("x", shape), net.const(weights), name="counted", **attributes))
-    count = layer_macs(net.model().layer("counted"))
+    count = macs_of(net.model().layer("counted"))
     assert count is not None
     assert count.is_static
     assert count.lower == expected
 
 
-def test_others_are_not_counted_and_dynamic_ones_are_unknown() -> None:
+def test_others_are_not_counted() -> None:
     net = Net()
     x = net.parameter("x", "?,3")
     net.result(net.op("MatMul", net.op("ReLU", x, name="relu"), net.const(zeros(3, 4)), name="matmul"))
     model = net.model()
-    assert layer_macs(model.layer("relu")) is None
+    assert macs_of(model.layer("relu")) is None
     summary = summarize(model)
-    assert (summary.macs, summary.macs_unknown) == (0, ["matmul"])
+    assert (summary.macs, summary.macs_unknown, summary.sizes) == (12, [], {"x": "[1,3]"})
     assert summary.operations == {"Parameter": 1, "ReLU": 1, "Const": 1, "MatMul": 1, "Result": 1}
 
 
@@ -51,7 +54,56 @@ def test_shared_weights_count_once_in_the_file() -> None:
     net.result(net.const(zeros(4)))
     net.op("Const", element_type="f32", shape="3", offset="4", size="12")
     summary = summarize(net.model())
-    assert summary.parameters["f32"].elements == 7
-    assert summary.parameters["f32"].bytes == 28
+    assert summary.constants["f32"].elements == 7
+    assert summary.constants["f32"].bytes == 28
     assert summary.weights_bytes == 16
     assert summary.file_bytes is None
+
+
+def test_the_file_of_the_weights_and_what_applications_read(tmp_path: Path) -> None:
+    net = Net()
+    net.result(net.op("Add", net.parameter("x", "2"), net.const(zeros(2), name="zeros"), name="sum"))
+    net.result(net.op("Unknown", net.parameter("y", "2"), opset=1))
+    path = net.write(tmp_path)
+    rt_info = '<rt_info><model_info><labels value="cat dog"/><size><width value="3"/></size></model_info></rt_info>'
+    path.write_text(path.read_text().replace("<rt_info/>", rt_info))
+    (tmp_path / "other").write_bytes(bytes(99))
+    model = ovir.read_model(path)
+    summary = summarize(model)
+    assert (summary.file_bytes, summarize(model, weights=str(tmp_path / "other")).file_bytes) == (8, 99)
+    assert summarize(model, weights=str(tmp_path / "missing")).file_bytes is None
+    assert summary.model_info == [("labels", "cat dog"), ("size/width", "3")]
+    assert summary.not_run == {"Unknown of opset1": 1}
+    assert [stored_bytes(model.layer(name)) for name in ("zeros", "sum")] == [8, 0]
+
+
+CONVERTER = '<MO_version value="2022.1.0-7019-cdb9"/>'
+
+
+@pytest.mark.parametrize(
+    ("inside", "expected"),
+    [
+        ("", ""),
+        ('<Runtime_version value=" "/>', ""),
+        ('<OpenVINO_Runtime value="x"/><Runtime_version value="2024.6.0-1-a"/>', "OpenVINO 2024.6.0"),
+        (CONVERTER, "OpenVINO 2022.1.0"),
+        (CONVERTER + '<Runtime_version value="2022.1.0-9-b"/>', "OpenVINO 2022.1.0"),
+        (CONVERTER + '<Runtime_version value="2023.0-b"/>', "OpenVINO 2023.0, converter 2022.1.0"),
+        ('<Runtime_version value="custom-a_b"/>', "OpenVINO custom-a_b"),
+        ('<cli_parameters><input_model value="C:\\m\\a.onnx"/></cli_parameters>', "from a.onnx"),
+        (
+            '<conversion_parameters><framework value="tf"/><input_model value="a.pb"/></conversion_parameters>',
+            "from tf",
+        ),
+        (
+            '<nncf><version value="2.7.0"/><torch_version value="2.0-x"/><n value="1"/></nncf>',
+            "nncf 2.7.0, torch 2.0",
+        ),
+        ('<conversion_parameters><version value="1"/></conversion_parameters><note value="1"/>', ""),
+    ],
+)
+def test_who_made_a_model(inside: str, expected: str) -> None:
+    net = Net()
+    net.result(net.parameter("x", "2"))
+    text = net.xml().replace("<rt_info/>", f"<rt_info>{inside}</rt_info>")
+    assert str(provenance(ovir.read_model(text.encode()).rt_info)) == expected

@@ -6,8 +6,19 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import ovir
 from ovir.analysis import tensor_comparison
-from ovir.analysis.tensor_comparison import EXACT, Tolerance, compare_tensors, default_tolerance
+from ovir.analysis.tensor_comparison import (
+    EXACT,
+    Criterion,
+    Depth,
+    Tolerance,
+    compare_tensors,
+    default_tolerance,
+    noise,
+    output_error,
+    tensor_error,
+)  # fmt: skip
 from ovir.core.element_types import bf16, f16, f32, i32
 
 
@@ -108,3 +119,75 @@ def test_default_tolerances():
 def test_large_numbers_do_not_make_everything_agree():
     reference = np.array([1e200, 1.0])
     assert not compare_tensors(reference * 2, reference, Tolerance(rtol=1e-3)).within
+
+
+@pytest.mark.parametrize(
+    ("metric", "agrees"),
+    [
+        ("max_abs=0.5", True), ("max_abs=0.49", False), ("max_abs=0", False),
+        ("cosine=0.994", True), ("cosine=0.995", False), ("cosine=-1", True), ("cosine=1", False),
+        ("sqnr_db=19", True), ("sqnr_db=20", False), ("sqnr_db=-1", True),
+    ],
+)  # fmt: skip
+def test_a_metric_takes_the_place_of_the_tolerance(metric, agrees):
+    criterion = Criterion.of(None, None, metric)
+    reference = np.float32([1, 2, -4])
+    tolerance = criterion.tolerance(f32, Depth())
+    assert tolerance == EXACT
+    assert criterion.compare(np.float32([1.5, 2, -4]), reference, tolerance).within is agrees
+    assert not criterion.compare(np.float32([np.nan, 2, -4]), reference, tolerance).within
+    assert not criterion.compare(np.zeros(2), reference, tolerance).within
+    assert not criterion.compare(np.array(["a"]), np.array(["b"]), tolerance).within
+    name, _, limit = metric.partition("=")
+    assert criterion.to_dict() == {"metric": name, "limit": float(limit)}
+
+
+@pytest.mark.parametrize("value", [-1, True, "1", math.nan])
+def test_tolerances_are_numbers_that_are_not_negative(value):
+    with pytest.raises(ovir.InputError, match="atol must be a number that is not negative"):
+        Criterion.of(None, value, None)
+
+
+@pytest.mark.parametrize("metric", ["cosine", "size=1", "max_abs=-0.1", "cosine=1.1", "cosine=-1.1", "rmse=nan"])
+def test_metrics_have_a_limit_that_they_can_reach(metric):
+    with pytest.raises(ovir.InputError, match=r"metric (must be NAME=LIMIT|\w+ is never)"):
+        Criterion.of(None, None, metric)
+
+
+@pytest.mark.parametrize("numbers", [(0.0, None), (None, 1.0)])
+def test_a_metric_and_a_tolerance_exclude_each_other(numbers):
+    with pytest.raises(ovir.InputError, match="a metric takes the place of rtol and atol"):
+        Criterion.of(*numbers, "cosine=1")
+
+
+def test_the_coarser_type_counts():
+    given = Criterion(rtol=0.1)
+    assert (given.tolerance(f32, Depth()), given.tolerance(i32, Depth())) == (Tolerance(0.1), EXACT)
+    assert given.to_dict() == {"rtol": 0.1, "atol": None}
+    own = Criterion()
+    assert own.tolerance(f32, Depth(1, 1, bf16)) == Tolerance(default_tolerance(bf16).rtol, rounded_to="bf16")
+    assert own.tolerance(bf16, Depth(1, 1, f16)) == own.tolerance(bf16, Depth(1, 1, bf16)) == default_tolerance(bf16)
+    assert own.tolerance(i32, Depth(1, 1, bf16)) == EXACT
+    assert own.between(f32, np.zeros(1, np.float16), None, Depth(1, 1)) == default_tolerance(f16)
+    assert own.between(f32, np.zeros(1, np.float32), "bf16", Depth(1, 1)) == default_tolerance(bf16)
+    assert own.between(i32, np.zeros(1, np.int32), "bf16", Depth(1, 1)) == EXACT
+
+
+@pytest.mark.parametrize(
+    ("array", "reference", "error"),
+    [
+        ([1.0, 3.0], [1.0, 2.0], math.sqrt(1 / 5)),
+        ([1, 3], [1, 2], 0.5), ([], [], 0), (["a", "b", "c"], ["a", "b", "x"], 1 / 3), ([True], [False], 1),
+        ([1.0], [1.0, 2.0], math.inf), ([1], [1, 2], math.inf), ([1.0, math.nan], [1.0, 2.0], math.inf),
+        ([math.nan], [math.nan], 0), ([0.0, 1e308], [1e-308, 0.0], math.inf),
+    ],
+)  # fmt: skip
+def test_errors_as_shares_of_the_reference(array, reference, error):
+    assert tensor_error(np.array(array), np.array(reference)) == pytest.approx(error)
+    assert output_error([np.ones(1), np.array(array)], [np.ones(1), np.array(reference)]) == pytest.approx(error)
+
+
+def test_texts_that_differ_are_no_small_noise():
+    texts = np.array(["a"]), np.array(["b"])
+    assert [noise(compare_tensors(one, texts[0], EXACT)) for one in texts] == [0, math.inf]
+    assert output_error([], []) == 0

@@ -275,12 +275,7 @@ def test_numbers_take_the_type_of_the_other_operand(create: Any, element_type: s
         (lambda: ops.transpose(x(2), object()), "argument 'input_order': .* is neither numbers nor strings"),
         (lambda: ops.parameter([1, "a"]), "opset13.parameter.*'a' is not a dimension"),
         (lambda: ops.parameter([1], "f31"), "'f31' is not an element type"),
-        (lambda: ops.constant([300], "u8"), "300 is not a value of u8"),
-        (lambda: ops.constant([1.5], "i32"), "1.5 is not a value of i32"),
-        (lambda: ops.constant([2], "u1"), "2 is not a value of u1"),
-        (lambda: ops.constant([2**64 - 1, -1], "u64"), "-1 is not a value of u64"),
         (lambda: ops.constant([-1, 2**63]), "no integer type has both -1 and 9223372036854775808"),
-        (lambda: ops.constant([-1, 2**63], "i8"), "9223372036854775808 is not a value of i8"),
         (lambda: ops.constant(2**64), "18446744073709551616 exceeds the 64 bits of integers"),
         (lambda: ops.constant(-(2**63) - 1), "-9223372036854775809 exceeds the 64 bits of integers"),
         (lambda: ops.constant(10**9999), r"2\^33215 or more exceeds the 64 bits of integers"),
@@ -306,7 +301,6 @@ def test_errors_name_the_call_and_its_line(create: Any, message: str) -> None:
     ("create", "message"),
     [
         (lambda: x(2, dtype="f16") * 1e6, "1000000.0 is not a value of f16"),
-        (lambda: x(2, dtype="f16") * [1, 10**6], "1000000 is not a value of f16"),
         (lambda: ops.constant(1e39), r"1e\+39 is not a value of f32"),
         (lambda: ops.constant([0, -1e39], "f32"), r"-1e\+39 is not a value of f32"),
         (lambda: ops.constant(np.float64([[1e39]]), "bf16"), r"1e\+39 is not a value of bf16"),
@@ -316,7 +310,6 @@ def test_errors_name_the_call_and_its_line(create: Any, message: str) -> None:
         (lambda: ops.constant(7.5, "f4e2m1"), "7.5 is not a value of f4e2m1"),
         (lambda: ops.constant(2**70, "f16"), r"1.18\d*e\+21 is not a value of f16"),
         (lambda: ops.constant([0.5, 2**1000], "f32"), r"1.07\d*e\+301 is not a value of f32"),
-        (lambda: ops.constant(float("nan"), "i32"), "nan is not a value of i32"),
         (lambda: x(2) + 1j, "1j is not a value of f32"),
         (lambda: ops.constant(1 + 2j, "f32"), r"\(1\+2j\) is not a value of f32"),
         (lambda: ops.constant(np.complex64([2, 3]), "f64"), r"\(2\+0j\) is not a value of f64"),
@@ -325,12 +318,6 @@ def test_errors_name_the_call_and_its_line(create: Any, message: str) -> None:
         (lambda: ops.constant(np.array(["2020-01-01"], "M8[D]"), "i64"), "datetime64.* are not real numbers"),
         (lambda: ops.constant(10**400, "f32"), "an integer is beyond the numbers of f64"),
         (lambda: ops.constant(np.longdouble("1e4000"), "f64"), "is not a value of f64"),
-        (lambda: x(2, dtype="u8") + 300, "300 is not a value of u8, which holds integers from 0 to 255"),
-        (
-            lambda: x(2, dtype="u64") * -1,
-            "-1 is not a value of u64, which holds integers from 0 to 18446744073709551615",
-        ),
-        (lambda: ops.constant(np.uint8([2]), "boolean"), "2 is not a value of boolean, which holds False and True"),
         (lambda: ops.elu(x(2), 10**9999), "argument 'alpha': an integer is beyond the numbers of f64"),
         (lambda: ops.elu(x(2), 1j), "argument 'alpha': expected a number, got 1j"),
         (lambda: ops.elu(x(2), np.complex64(1)), "argument 'alpha': expected a number, got "),
@@ -428,6 +415,13 @@ _SOURCES = [np.dtype(kind) for kind in "?bBhHiIqQefdg"] + [
 _INTEGRAL = [kind for kind in ELEMENT_TYPES if kind.is_integral or kind in (boolean, nf4)]
 
 
+_HELD = {
+    **{str(t): "integers from {} to {}".format(*value_range(t)) for t in _INTEGRAL if t not in (boolean, nf4)},
+    "boolean": "False and True",
+    "nf4": "codes from 0 to 15",
+}
+
+
 def _exact(value: Any) -> Any:
     """Return a number as an integer of Python where it is one, otherwise as a float."""
     if isinstance(value, (int, np.integer, np.bool_)):
@@ -452,7 +446,7 @@ def test_integers_of_arrays_are_exact_or_refused(source: np.dtype[Any], target: 
         if _held_exactly(value, target):
             assert _exact(ops.constant(array, target).operator.data[0]) == value
         else:
-            with pytest.raises(ovir.InputError, match=f"is not a value of {target}, which holds "):
+            with pytest.raises(ovir.InputError, match=f"is not a value of {target}, which holds {_HELD[str(target)]}"):
                 ops.constant(array, target)
 
 

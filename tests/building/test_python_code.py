@@ -3,6 +3,7 @@
 import runpy
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 from fuzz.cases import VERSIONS, make_case
+from hypothesis import HealthCheck, given, settings
 from support.builder import Net, output
-from support.rebuilding import difference, rebuilt
+from support.random_models import models
+from support.rebuilding import described, difference, rebuilt
 
 import ovir
 from ovir import opset13 as ops
@@ -157,17 +160,12 @@ def test_large_constants_go_to_a_file(dtype: str, tmp_path: Path) -> None:
     assert (first == second).all()
 
 
-def test_decompression_is_kept(tmp_path: Path) -> None:
-    weights = ops.constant(np.float16([1, 2]), name="w")
-    model = ovir.Model([ops.convert(weights, "f32", name="y", rt_info={"decompression": ""})], [], "m")
-    assert 'rt_info={"decompression": ""}' in code(model)
-    assert list(run(code(model), tmp_path).layer("y").rt_info) == ["decompression"]
-
-
-def test_layouts_are_kept(tmp_path: Path) -> None:
+def test_layouts_and_decompression_are_kept(tmp_path: Path) -> None:
     x = ops.parameter([1, 2], name="x", layout="NC")
-    again = run(code(ovir.Model([ops.relu(x)], [x], "m")), tmp_path)
+    weights = ops.convert(ops.constant(np.float16([1, 2])), "f32", name="w", rt_info={"decompression": ""})
+    again = run(code(ovir.Model([ops.add(x, weights)], [x], "m")), tmp_path)
     assert again.inputs[0].rt_info == x.output().rt_info
+    assert list(again.layer("w").rt_info) == ["decompression"]
 
 
 def test_layers_of_unknown_operations_keep_their_declared_types(tmp_path: Path) -> None:
@@ -244,29 +242,16 @@ def command(*arguments: object) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-@pytest.fixture
-def small(tmp_path: Path) -> Path:
+def test_the_command(tmp_path: Path) -> None:
     net = Net()
     net.result(net.op("ReLU", net.parameter("x", "2"), name="y"))
-    return net.write(tmp_path, "small")
-
-
-def test_the_command_prints_the_code_of_a_small_model(small: Path, tmp_path: Path) -> None:
+    small, digits = net.write(tmp_path, "small"), next(path for path in EXAMPLES if path.stem == "digits")
     status, out, err = command(small)
     assert (status, err) == (0, "")
     assert difference(ovir.read_model(small), run(out, tmp_path)) == ""
-
-
-def test_the_command_writes_files(tmp_path: Path) -> None:
-    digits = next(path for path in EXAMPLES if path.stem == "digits")
     assert command(digits, "-o", tmp_path / "digits.py") == (0, "", "")
     assert (tmp_path / "digits.npz").is_file()
-    model = runpy.run_path(str(tmp_path / "digits.py"))["model"]
-    assert difference(ovir.read_model(digits), model) == ""
-
-
-def test_the_command_refuses_what_it_cannot_do(small: Path, tmp_path: Path) -> None:
-    digits = next(path for path in EXAMPLES if path.stem == "digits")
+    assert difference(ovir.read_model(digits), runpy.run_path(str(tmp_path / "digits.py"))["model"]) == ""
     status, out, err = command(digits)
     assert (status, out) == (2, "")
     assert "the code needs a file for" in err
@@ -282,3 +267,23 @@ def test_the_name_of_a_model_is_never_code(name: str, tmp_path: Path) -> None:
     x = ops.parameter([2], name="x")
     again = rebuilt(ovir.Model([ops.relu(x)], [x], name), tmp_path)
     assert again.name == name
+
+
+# --------------------------------------------------------------------------- random models
+
+
+@given(models())
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+def test_random_models_are_rebuilt(model: ovir.Model) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        again = rebuilt(model, Path(folder))
+    assert difference(model, again, dict(ovir.random_inputs(model, seed=0))) == ""
+
+
+@given(models())
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+def test_layers_are_inferred_alike_alone_and_in_the_model(model: ovir.Model) -> None:
+    before = described(model)
+    model.infer_shapes()
+    assert described(model) == before
+    assert described(model.clone()) == before

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import ovir
+from ovir.checks.baseline import Baseline, write_baseline
 from ovir.checks.recovering import read_recovering
 from ovir.checks.rules import CODES
 from ovir.inference.engines import Engine
@@ -101,6 +102,19 @@ def test_a_file_is_inferred_at_most_with_declared_types_and_without_them(monkeyp
             if len(inferences) > 2:
                 often[path.stem, call.__name__] = len(inferences)
     assert not often
+
+
+def test_a_baseline_takes_what_it_was_written_from(tmp_path: Path) -> None:
+    """Each diagnostic as often as it was found, with and without a layer and a port."""
+    found = [d for path in FILES for d in ovir.check(path)] + ovir.check(FILES[0])
+    path = str(tmp_path / "baseline.json")
+    write_baseline(path, found)
+    known = Baseline.read(path)
+    files = {d.file for d in found if d.file is not None}
+    assert known.count_missing(files, lambda file, code: True) == len(found)
+    assert all(known.takes(d) for d in found)
+    assert not any(known.takes(d) for d in found)
+    assert known.count_missing(files, lambda file, code: True) == 0
 
 
 def test_every_code_has_a_file() -> None:

@@ -8,6 +8,7 @@ from support.random_models import models
 
 import ovir
 from ovir.checks.owners import OwningEngine, counted_sizes
+from ovir.core.shapes import PartialShape
 from ovir.diagnostics.errors import Diagnostics
 from ovir.fuzzing.models import Choice
 from ovir.inference.models import infer_into, reshaped_parameters, set_parameters
@@ -26,6 +27,14 @@ def assert_equal_shapes(model: ovir.Model) -> None:
     for layer, other in zip(model.layers, whole.layers, strict=True):
         for port, expected in zip(layer.outputs, other.outputs, strict=True):
             assert port.shape.merged_with(expected.shape) == port.shape, (layer.title, expected.shape)
+
+
+def test_sizes_that_are_not_known_count_as_their_upper_bounds() -> None:
+    shape = PartialShape([-1, (3, -1), (0, 5), 7])
+    assert counted_sizes(shape).to_tuple() == (1, 3, 5, 7)
+    large = PartialShape([(0, 1 << 30), (0, (1 << 30) - 1)])
+    assert counted_sizes(large).to_tuple() == (1 << 30, (1 << 30) - 1)
+    assert counted_sizes(large, is_declared=True).to_tuple() == (1, (1 << 30) - 1)
 
 
 @given(models())

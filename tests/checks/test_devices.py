@@ -97,6 +97,7 @@ CASES: list[tuple[str, str, str | None, Callable[[], Net]]] = [
     ("NPU", "f32 and f64 are computed in f16", None, lambda: unary("2,3", "f32")),
     ("GPU", "an unknown rank", None, lambda: unary("...")),
     ("GPU", "unknown dimensions other than a bounded batch", "2022.3", lambda: unary("1..8,?")),
+    ("GPU", "unknown dimensions other than a bounded batch", "2022.3", lambda: unary("3,1..8")),
     ("GPU", "more than 8 dimensions", None, lambda: unary("1,1,1,1,1,1,1,1,2")),
     ("GPU", "more than 6 dimensions", "2022.3", lambda: unary("1,1,1,1,1,1,2")),
     ("GPU", "strings", None, strings),
@@ -136,25 +137,21 @@ def test_a_model_breaks_its_limit(
     assert all(d.line for d in reported)
 
 
-@pytest.mark.parametrize("device", DEVICES)
-def test_a_plain_model_breaks_none(device: str, tmp_path: Path) -> None:
-    path = unary("2,3,4", "i32").write(tmp_path)
-    for runtime in (None, "2022.1", "2023.2", "2026.4"):
-        assert found(path, device, runtime) == []
-    assert found(path, "cpu") == []
-
-
 @pytest.mark.parametrize(
-    "make",
+    ("device", "runtime", "make"),
     [
-        *(partial(quantized, 64), partial(quantized, -64), partial(quantized, 127, of_data=False)),
-        *(partial(fake_quantized, 0.5), partial(fake_quantized, 0.5, 255), partial(fake_quantized, 1, 16)),
-        partial(fake_quantized, 1, of_data=False),
+        *((device, release, lambda: unary("2,3,4")) for device in (*DEVICES, "cpu") for release in (None, "2022.1", "2023.2", "2026.4")),
+        *(("GPU", release, lambda: unary("1,1,1,1,1,1,2")) for release in ("2023.0", None)),
+        ("GPU", "2022.3", lambda: unary("1..8,3")),
+        # weights of half of the range, and those that are only compressed, which are multiplied as real numbers
+        *(("CPU", None, partial(quantized, largest)) for largest in (64, -64)),
+        ("CPU", None, partial(quantized, 127, of_data=False)),
+        *(("CPU", None, partial(fake_quantized, *codes)) for codes in ((0.5,), (0.5, 255), (1, 16))),
+        ("CPU", None, partial(fake_quantized, 1, of_data=False)),
     ],
-)
-def test_sums_of_16_bits_hold_half_of_the_range_of_weights(make: Callable[[], Net], tmp_path: Path) -> None:
-    """Weights that are only compressed are multiplied as real numbers."""
-    assert found(make().write(tmp_path), "CPU") == []
+)  # fmt: skip
+def test_a_model_breaks_none(device: str, runtime: str | None, make: Callable[[], Net], tmp_path: Path) -> None:
+    assert found(make().write(tmp_path), device, runtime) == []
 
 
 @pytest.mark.parametrize("levels", [255, 256])
@@ -162,16 +159,6 @@ def test_sums_of_16_bits_hold_half_of_the_range_of_weights(make: Callable[[], Ne
 def test_weights_that_are_quantized_in_a_run_saturate_as_well(levels: int, reshaped: bool, tmp_path: Path) -> None:
     (info,) = found(fake_quantized(1.0, levels, reshaped=reshaped).write(tmp_path), "CPU")
     assert (info.code, "weights of the full range saturate" in info.message) == ("OVIR710", True)
-
-
-def test_limits_of_old_releases_end(tmp_path: Path) -> None:
-    path = unary("1,1,1,1,1,1,2").write(tmp_path)
-    assert [d.code for d in found(path, "GPU", "2022.3")] == ["OVIR708"]
-    assert found(path, "GPU", "2023.0") == found(path, "GPU") == []
-
-
-def test_a_batch_with_a_bound_is_enough_for_old_gpus(tmp_path: Path) -> None:
-    assert found(unary("1..8,3").write(tmp_path), "GPU", "2022.3") == []
 
 
 def test_the_hint_fixes_the_shapes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,6 +174,17 @@ def test_the_hint_fixes_the_shapes(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert command[0] == "ovir"
     assert main(command[1:]) == 0
     assert found(tmp_path / "fixed.xml", "NPU") == []
+
+
+@pytest.mark.parametrize(("count", "more"), [(1, ""), (4, ""), (5, " and 1 more"), (6, " and 2 more")])
+def test_some_of_many_inputs_are_named(count: int, more: str, tmp_path: Path) -> None:
+    net = Net()
+    for number in range(count):
+        net.result(net.op("Abs", net.parameter(f"x{number}", "?,3", "i32")))
+    (refusal,) = found(net.write(tmp_path), "NPU")
+    names = ", ".join(f"'x{number}' [?,3]" for number in range(min(count, 4)))
+    start = "the input" if count == 1 else "the inputs"
+    assert refusal.message == f"NPU: {start} {names}{more}: unknown sizes without an upper bound"
 
 
 def test_sizes_that_depend_on_values_stay(tmp_path: Path) -> None:

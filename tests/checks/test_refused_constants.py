@@ -84,54 +84,33 @@ def built(build: Callable[..., ovir.Layer], *inputs: ovir.Layer) -> ovir.Model:
     return ovir.Model([build(*inputs)], list(inputs))
 
 
-def parents(value: int) -> list[list[list[int]]]:
-    return [[[0, 0]], [[0, 0]], [[0, 0]], [[value, value]]]
+def reversed_(lengths: list[int], *shape: object, kind: str = "f32") -> Callable[[], ovir.Model]:
+    return lambda: built(
+        lambda x: ops.reverse_sequence(x, np.int32(lengths), 0, 1),
+        ops.parameter(shape, kind),  # type: ignore[arg-type]
+    )
+
+
+def bags(offsets: list[int]) -> Callable[[], ovir.Model]:
+    table = np.ones((5, 2), np.float32)
+    return lambda: built(
+        lambda x: ops.embedding_bag_offsets_sum(table, x, np.int64(offsets)), ops.parameter([-1], "i64")
+    )
 
 
 OPEN: dict[str, tuple[Callable[[], ovir.Model], bool]] = {
-    "lengths of an axis that the caller chooses": (
-        lambda: built(lambda x: ops.reverse_sequence(x, np.int32([5, 9]), 0, 1), ops.parameter([2, -1], "f32")),
-        False,
-    ),
-    "negative lengths": (
-        lambda: built(lambda x: ops.reverse_sequence(x, np.int32([5, -9]), 0, 1), ops.parameter([2, -1], "f32")),
-        True,
-    ),
-    "lengths beyond the largest axis": (
-        lambda: built(lambda x: ops.reverse_sequence(x, np.int32([5, 9]), 0, 1), ops.parameter([2, (1, 8)], "f32")),
-        True,
-    ),
-    "lengths of a batch that the caller chooses": (
-        lambda: built(lambda x: ops.reverse_sequence(x, np.int32([5, 9]), 0, 1), ops.parameter([-1, 5], "f32")),
-        True,
-    ),
-    "lengths of strings": (
-        lambda: built(lambda x: ops.reverse_sequence(x, np.int32([5, 9]), 0, 1), ops.parameter([2, 5], "string")),
-        True,
-    ),
-    "lengths of large data": (
-        lambda: built(
-            lambda x: ops.reverse_sequence(x, np.int32([5, 9]), 0, 1), ops.parameter([2, 8, 30_000_000], "f32")
-        ),
-        True,
-    ),
-    "offsets of as many indices as the caller gives": (
-        lambda: built(
-            lambda x: ops.embedding_bag_offsets_sum(np.ones((5, 2), np.float32), x, np.int64([0, 3])),
-            ops.parameter([-1], "i64"),
-        ),
-        False,
-    ),
-    "decreasing offsets": (
-        lambda: built(
-            lambda x: ops.embedding_bag_offsets_sum(np.ones((5, 2), np.float32), x, np.int64([0, 3, 2])),
-            ops.parameter([-1], "i64"),
-        ),
-        True,
-    ),
+    "lengths of an axis that the caller chooses": (reversed_([5, 9], 2, -1), False),
+    "negative lengths": (reversed_([5, -9], 2, -1), True),
+    "lengths up to the largest axis": (reversed_([5, 8], 2, (1, 8)), False),
+    "lengths beyond the largest axis": (reversed_([5, 9], 2, (1, 8)), True),
+    "lengths of a batch that the caller chooses": (reversed_([5, 9], -1, 5), True),
+    "lengths of strings": (reversed_([5, 9], 2, 5, kind="string"), True),
+    "lengths of large data": (reversed_([5, 9], 2, 8, 30_000_000), True),
+    "offsets of as many indices as the caller gives": (bags([0, 3]), False),
+    "decreasing offsets": (bags([0, 3, 2]), True),
     "parents after as many steps as the caller says": (
         lambda: built(
-            lambda x, steps: ops.gather_tree(x, np.int32(parents(9)), steps, np.int32(0)),
+            lambda x, steps: ops.gather_tree(x, np.int32([[[0, 0]]] * 3 + [[[9, 9]]]), steps, np.int32(0)),
             ops.parameter([4, 1, 2], "i32"),
             ops.parameter([1], "i32"),
         ),

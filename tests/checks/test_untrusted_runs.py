@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+from support.oversized import CODES, MODEST, OVERSIZED
 
 import ovir
 from ovir import opset13 as ops
@@ -20,13 +22,31 @@ Body = Callable[[ovir.Layer, ovir.Layer, ovir.Layer], ovir.Layer]
 """A condition of the state f32[1,2], the counter i64[] and an input f32[1,2] that stays the same."""
 
 
+def found_in(model: ovir.Model, folder: Path) -> list[ovir.Diagnostic]:
+    ovir.save_model(model, folder / "model.xml")
+    found = check_here(folder / "model.xml", None, CheckOptions(untrusted=True))
+    assert not [d for d in found if d.code == "OVIR999"], found
+    return found
+
+
 def codes_of(model: ovir.Model, folder: Path) -> dict[str, str]:
     """Return the codes of a model that the rules for runs report, with their severities."""
-    path = folder / "model.xml"
-    ovir.save_model(model, path)
-    found = check_here(path, None, CheckOptions(untrusted=True))
-    assert not [d for d in found if d.code == "OVIR999"], found
-    return {d.code: d.severity.value for d in found if d.code in ("OVIR007", "OVIR008", "OVIR015", "OVIR016")}
+    codes = ("OVIR007", "OVIR008", "OVIR015", "OVIR016")
+    return {d.code: d.severity.value for d in found_in(model, folder) if d.code in codes}
+
+
+def errors_of(model: ovir.Model, folder: Path) -> set[str]:
+    return {d.code for d in found_in(model, folder) if d.severity is ovir.Severity.ERROR}
+
+
+@pytest.mark.parametrize("name", OVERSIZED)
+def test_a_size_that_the_file_or_the_run_decides_is_refused(name: str, tmp_path: Path) -> None:
+    assert errors_of(OVERSIZED[name](), tmp_path) & CODES
+
+
+@pytest.mark.parametrize("name", MODEST)
+def test_a_size_that_the_caller_decides_passes(name: str, tmp_path: Path) -> None:
+    assert errors_of(MODEST[name](), tmp_path) == set()
 
 
 def loop(
@@ -56,24 +76,36 @@ def plus_one(x: ovir.Layer) -> ovir.Layer:
     return ops.add(x, np.float32([[1, 1]]))
 
 
+def looped(
+    trips: int, condition: Body = always, inside: Callable[[ovir.Layer], ovir.Layer] = plus_one, count: int = 1
+) -> ovir.Model:
+    """Return a model of one Loop, or of several one after the other."""
+    state, fixed = ops.parameter([1, 2], "f32", name="state"), ops.parameter([1, 2], "f32", name="fixed")
+    y: ovir.Port | ovir.Layer = state
+    for _ in range(count):
+        y = loop(np.int64(trips), condition, y, fixed, inside).outputs[0]  # type: ignore[arg-type]
+    return ovir.Model([y, ops.relu(fixed)], [state, fixed])
+
+
 def nested(trips: Sequence[int]) -> ovir.Model:
     """Return a model of Loops within each other, from the outside in."""
-    state, fixed = ops.parameter([1, 2], "f32", name="state"), ops.parameter([1, 2], "f32", name="fixed")
 
     def inside(position: int) -> Callable[[ovir.Layer], ovir.Layer]:
         if position == len(trips):
             return plus_one
         return lambda x: loop(np.int64(trips[position]), always, x, x, inside(position + 1)).outputs[0]
 
-    return ovir.Model([inside(0)(state), fixed], [state, fixed])
+    return looped(trips[0], inside=inside(1))
 
 
 @pytest.mark.parametrize(
     ("trips", "is_error"),
     [
+        ([10], False),
         ([1_000_000], False),
+        ([1_000_001], True),
+        ([-1], True),
         ([1_000_000, 2**62], True),
-        ([1_000_000] * 3, True),
         ([1000] * 4, True),
         ([1000, 1000], False),
         ([1_000_000, 2], True),
@@ -139,21 +171,13 @@ ENDLESS: dict[str, Body] = {
 @pytest.mark.parametrize("trips", [-1, 2**63 - 1])
 @pytest.mark.parametrize("name", ENDLESS)
 def test_conditions_that_never_end(name: str, trips: int, tmp_path: Path) -> None:
-    state, fixed = ops.parameter([1, 2], "f32", name="state"), ops.parameter([1, 2], "f32", name="fixed")
-    made = loop(np.int64(trips), ENDLESS[name], state, fixed, plus_one)
-    assert codes_of(ovir.Model([made.outputs[0]], [state, fixed]), tmp_path) == {"OVIR008": "error"}
+    assert codes_of(looped(trips, ENDLESS[name]), tmp_path) == {"OVIR008": "error"}
 
 
 @pytest.mark.parametrize("is_nested", [False, True])
 def test_other_files_and_runs_warn_of_them(is_nested: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    state, fixed = ops.parameter([1, 2], "f32", name="state"), ops.parameter([1, 2], "f32", name="fixed")
-
-    def endless(x: ovir.Layer) -> ovir.Layer:
-        return loop(np.int64(-1), always, x, x, plus_one)
-
-    made = loop(np.int64(0), always, state, fixed, endless) if is_nested else endless(state)
     path = tmp_path / "model.xml"
-    ovir.save_model(ovir.Model([made.outputs[0], ops.relu(fixed)], [state, fixed]), path)
+    ovir.save_model(nested([0, -1] if is_nested else [-1]), path)
     assert [d.severity.value for d in ovir.check(path) if d.code == "OVIR008"] == ["warning"]
     if is_nested:  # the outer loop runs zero times
         assert main(["run", str(path)]) == 0
@@ -187,11 +211,7 @@ ENDING: dict[str, tuple[Body, bool]] = {
 @pytest.mark.parametrize("name", ENDING)
 def test_conditions_that_may_end_are_no_error(name: str, tmp_path: Path) -> None:
     condition, is_limited = ENDING[name]
-    state, fixed = ops.parameter([1, 2], "f32", name="state"), ops.parameter([1, 2], "f32", name="fixed")
-    made = loop(np.int64(-1), condition, state, fixed, plus_one)
-    assert codes_of(ovir.Model([made.outputs[0]], [state, fixed]), tmp_path) == (
-        {} if is_limited else {"OVIR016": "warning"}
-    )
+    assert codes_of(looped(-1, condition), tmp_path) == ({} if is_limited else {"OVIR016": "warning"})
 
 
 @pytest.mark.parametrize(
@@ -204,10 +224,8 @@ def test_conditions_that_may_end_are_no_error(name: str, tmp_path: Path) -> None
     ],
 )
 def test_conditions_that_are_at_fault_themselves(old: str, new: str, tmp_path: Path) -> None:
-    state, fixed = ops.parameter([1, 2], "f32", name="state"), ops.parameter([1, 2], "f32", name="fixed")
-    made = loop(np.int64(-1), ENDING["an If"][0], state, fixed, plus_one)
     path = tmp_path / "model.xml"
-    ovir.save_model(ovir.Model([made.outputs[0]], [state, fixed]), path)
+    ovir.save_model(looped(-1, ENDING["an If"][0]), path)
     before, start, after = path.read_text(encoding="utf-8").partition('type="If"')
     path.write_text(before + start + after.replace(old, new), encoding="utf-8")
     found = ovir.check(path)
@@ -216,13 +234,11 @@ def test_conditions_that_are_at_fault_themselves(old: str, new: str, tmp_path: P
 
 
 def test_the_count_of_a_counter_is_multiplied(tmp_path: Path) -> None:
-    state, fixed = ops.parameter([1, 2], "f32", name="state"), ops.parameter([1, 2], "f32", name="fixed")
-
     def many(x: ovir.Layer) -> ovir.Layer:
         return loop(np.int64(2000), always, x, x, plus_one).outputs[0]
 
-    made = loop(np.int64(-1), lambda x, i, same: ops.less(i, np.int64(1000)), state, fixed, many)
-    assert codes_of(ovir.Model([made.outputs[0]], [state, fixed]), tmp_path).get("OVIR008") == "error"
+    model = looped(-1, lambda x, i, same: ops.less(i, np.int64(1000)), many)
+    assert codes_of(model, tmp_path).get("OVIR008") == "error"
 
 
 # --------------------------------------------------------------------------- sizes
@@ -294,33 +310,40 @@ def test_open_sizes_are_the_callers(shape: list[object], tmp_path: Path) -> None
     assert codes_of(ovir.Model([y], [x]), tmp_path) == {}
 
 
+def test_constants_that_an_iteration_reads_are_needed(tmp_path: Path) -> None:
+    x, state, part, same = (ops.parameter([1, 64], "f32", name=name) for name in ("x", "state", "part", "same"))
+    new = ops.add(ops.multiply(state, part), same)
+    layer = ops.tensor_iterator()
+    layer.set_body(ovir.Model([ops.result(new)], [part, state, same]))
+    numbers = np.random.default_rng(0).standard_normal((4, 64)).astype(np.float32)
+    layer.set_sliced_input(part, numbers[:3], 0, 1, 1, -1, 0)
+    layer.set_merged_input(state, x, layer.bodies["body"].outputs[0])
+    layer.set_invariant_input(same, numbers[3:])
+    model = ovir.Model([layer.get_iter_value(layer.bodies["body"].outputs[0])], [x])
+    assert found_in(model, tmp_path) == []
+
+
 # --------------------------------------------------------------------------- all of a run
 
 
-def products(count: int, size: int) -> ovir.Model:
+def repeated(apply: Callable[[ovir.Layer, ovir.Layer], ovir.Layer], count: int, size: int) -> ovir.Model:
     x = ops.parameter([size, size], "f16", name="x")
     y: ovir.Layer = x
     for _ in range(count):
-        y = ops.matmul(y, x, False, False)
+        y = apply(y, x)
     return ovir.Model([y], [x])
 
 
-def einsums(count: int, size: int) -> ovir.Model:
-    x = ops.parameter([size, size], "f16", name="x")
-    y: ovir.Layer = x
-    for _ in range(count):
-        y = ops.einsum([y, x], "ij,jk->ik")
-    return ovir.Model([y], [x])
+products = partial(repeated, lambda y, x: ops.matmul(y, x, False, False))
+einsums = partial(repeated, lambda y, x: ops.einsum([y, x], "ij,jk->ik"))
 
 
 def products_in_a_loop(count: int, size: int) -> ovir.Model:
-    state, fixed = ops.parameter([1, 2], "f32", name="state"), ops.parameter([1, 2], "f32", name="fixed")
-
     def inside(x: ovir.Layer) -> ovir.Layer:
         wide = ops.broadcast(ops.reduce_sum(x, [0, 1], keep_dims=True), np.int64([size, size]))
         return ops.add(x, ops.reduce_max(ops.matmul(wide, wide, False, False), [0, 1], keep_dims=True))
 
-    return ovir.Model([loop(np.int64(count), always, state, fixed, inside).outputs[0]], [state, fixed])
+    return looped(count, inside=inside)
 
 
 def convolutions(count: int, size: int) -> ovir.Model:
@@ -336,15 +359,6 @@ def forty_steps(x: ovir.Layer) -> ovir.Layer:
     for _ in range(40):
         x = plus_one(x)
     return x
-
-
-def cheap_layers_in_loops(count: int, trips: int) -> ovir.Model:
-    """Return loops one after the other, each of which runs no longer than allowed."""
-    state, fixed = ops.parameter([1, 2], "f32", name="state"), ops.parameter([1, 2], "f32", name="fixed")
-    y: ovir.Port | ovir.Layer = state
-    for _ in range(count):
-        y = loop(np.int64(trips), always, y, fixed, forty_steps).outputs[0]  # type: ignore[arg-type]
-    return ovir.Model([y], [state, fixed])  # type: ignore[list-item]
 
 
 @pytest.mark.parametrize(
@@ -372,7 +386,9 @@ def test_cheap_layers_in_loops_add_up(
     limit: float, is_error: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ovir.checks.rules.runs._MOST_WORK", limit)
-    assert codes_of(cheap_layers_in_loops(3, 1_000_000), tmp_path) == ({"OVIR015": "error"} if is_error else {})
+    assert codes_of(looped(1_000_000, inside=forty_steps, count=3), tmp_path) == (
+        {"OVIR015": "error"} if is_error else {}
+    )
 
 
 def live(count: int, wide: Callable[[ovir.Layer, int], ovir.Layer]) -> ovir.Model:
@@ -436,15 +452,12 @@ def test_states_are_held_to_the_end(tmp_path: Path) -> None:
 
 
 def test_tensors_of_a_body_are_held_beside_those_around_it(tmp_path: Path) -> None:
-    state, fixed = ops.parameter([1, 2], "f32", name="state"), ops.parameter([1, 2], "f32", name="fixed")
-
     def inside(x: ovir.Layer) -> ovir.Layer:
         total = ops.reduce_sum(x, [0, 1], keep_dims=False)
         made = [ops.broadcast(ops.add(total, np.float32(i)), np.int64([10**9])) for i in range(3)]
         return ops.add(x, ops.add(ops.add(*[ops.reduce_max(y, [0]) for y in made[:2]]), ops.reduce_max(made[2], [0])))
 
-    made = loop(np.int64(3), always, state, fixed, inside)
-    assert codes_of(ovir.Model([made.outputs[0]], [state, fixed]), tmp_path) == {"OVIR015": "error"}
+    assert codes_of(looped(3, inside=inside), tmp_path) == {"OVIR015": "error"}
 
 
 def sampled_regions(ratio: int) -> ovir.Model:

@@ -33,6 +33,7 @@ def test_different(cli: Any, before: Path, tmp_path: Path) -> None:
     assert result.status == 1
     assert result.out.splitlines() == [
         "the models differ: 2 layers added, 1 layer replaced, 3 layers changed",
+        "note: in all, parameters 9 -> 12, weights 36 bytes -> 48 bytes",
         "",
         "changed  Const 'bias0': constant: 1 of 3 values differ, by at most 0.25",
         "changed  Const 'bias1': constant: 1 of 3 values differ, by at most 0.25",
@@ -137,7 +138,8 @@ def test_json(cli: Any, before: Path, tmp_path: Path) -> None:
     result = cli("diff", before, after, "--json")
     document = json.loads(result.out)
     assert result.status == 1
-    assert list(document) == ["equal", "a", "b", "counts", "model", "layers", "affected", "notes"]
+    assert list(document) == ["equal", "a", "b", "counts", "model", "layers", "affected", "notes", "costs"]
+    assert document["costs"]["a"] == document["costs"]["b"] == {"parameters": 9, "weight_bytes": 36, "macs": 0}
     assert document["b"] == {"path": str(after), "name": "test"}
     assert document["layers"][0]["changes"] == [
         {"what": "constant", "name": "", "old": None, "new": None, "elements": 3, "different": 1, "largest": 0.25}

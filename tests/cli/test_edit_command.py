@@ -255,6 +255,7 @@ def test_states_become_inputs_and_back(cli: Cli, tmp_path: Path) -> None:
         f"state '{variable}' -> {ports}",
         "feed for the first call: zeros [?,0,4] to past_key_values.0.key",
         f"{proof}, with random inputs",
+        "parameters 4 -> 1, weights 28 bytes -> 8 bytes",
     ]
     for option in (["--inputs-to-states"], ["--inputs-to-states", "past_key_values.0.key=present.0.key"]):
         found = cli("edit", opened, *option, "-o", back)

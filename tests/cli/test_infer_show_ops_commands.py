@@ -105,14 +105,102 @@ def test_show_as_json(cli: Any, tmp_path: Path) -> None:
     net.result(y)
     path = net.write(tmp_path)
     document = json.loads(cli("show", path, "--json").out)
-    assert document["macs"] == 0
-    assert document["macs_unknown"] == ["conv"]
+    assert (document["macs"], document["counted_at"]) == (4 * 64 * 27, {"x": "[1,3,8,8]"})
     assert document["parameters"] == {"f16": {"tensors": 1, "elements": 108, "bytes": 216}}
     assert document["inputs"][0]["shape"] == "[?,3,8,8]"
     assert document["operations"]["Convolution"] == 1
+    assert document["costs"] == [
+        {
+            "id": 3,
+            "name": "conv",
+            "type": "Convolution",
+            "runs": 1,
+            "macs": 6912,
+            "macs_least": 6912,
+            "operations": 0,
+            "parameters": 108,
+            "weight_bytes": 216,
+            "bits_per_parameter": 16.0,
+            "bytes_read": 768 + 216,
+            "bytes_written": 1024,
+            "shared": [],
+            "intensity": 2 * 6912 / (768 + 216 + 1024),
+        }
+    ]
     document = json.loads(cli("show", path, "--json", "--shape", "2,3,8,8").out)
-    assert document["macs"] == 2 * 4 * 64 * 27
-    assert document["macs_unknown"] == []
+    assert (document["macs"], document["macs_unknown"], document["counted_at"]) == (2 * 4 * 64 * 27, [], {})
+
+
+def three_products(folder: Path) -> Path:
+    net, width = Net(), 64
+    x = net.parameter("x", "?,64")
+    for name, count in (("block.0/small", 8), ("block.1/large", 512), ("head", 4)):
+        x = net.op("MatMul", x, net.const(np.zeros((width, count), np.float32)), name=name)
+        width = count
+    net.result(net.op("ReLU", x, name="last"))
+    return net.write(folder)
+
+
+@pytest.mark.parametrize(
+    ("options", "rows"),
+    [
+        (
+            "--layers",
+            [
+                "block.1/large MatMul 4.1 k 61.5%",
+                "head MatMul 2.05 k",
+                "block.0/small MatMul 512",
+                "last ReLU - ",
+                "4 layers 6.66 k 100.0%",
+            ],
+        ),
+        ("--layers --sort name", ["block.0/small", "block.1/large", "head", "last", "4 layers"]),
+        ("--layers --sort activations --limit 1", ["block.1/large", "3 more", "4 layers"]),
+        ("--filter block", ["block.1/large", "block.0/small", "4 layers"]),
+        ("--by type", ["MatMul 3", "ReLU 1 -", "4 layers"]),
+        ("--by prefix", ["block.1/ 1", "* 2 2.05", "block.0/ 1", "4 layers"]),
+    ],
+)
+def test_costs(cli: Any, tmp_path: Path, options: str, rows: list[str]) -> None:
+    head, *shown = cli("show", three_products(tmp_path), "--shape", "1,64", *options.split()).out.splitlines()
+    assert max(map(len, (head, *shown))) <= 80
+    assert len(shown) == len(rows)
+    for line, row in zip(shown, rows, strict=True):
+        assert " ".join(line.split()).startswith(row)
+
+
+def test_costs_of_a_dynamic_model_name_the_sizes(cli: Any, tmp_path: Path) -> None:
+    shown = cli("show", three_products(tmp_path), "--layers").out
+    assert shown.startswith("counted at x=[1,64]; --shape gives other sizes\n")
+
+
+def test_costs_as_csv(cli: Any, tmp_path: Path) -> None:
+    path = tmp_path / "costs.csv"
+    cli("show", three_products(tmp_path), "--csv", path, "--sort", "params", "--limit", "1")
+    head, *rows = path.read_text().splitlines()
+    assert head.startswith("id,name,type,runs,macs,")
+    assert [row.split(",")[1] for row in rows] == ["block.1/large", "head", "block.0/small", "last"]
+
+
+def test_chosen_layers_of_infer(cli: Any, tmp_path: Path) -> None:
+    def chosen(*options: str) -> list[str]:
+        document = json.loads(cli("infer", path, "--no-constants", "--json", *options).out)
+        return [layer["name"] for layer in document["layers"]]
+
+    path = three_products(tmp_path)
+    assert chosen() == ["x", "block.0/small", "block.1/large", "head", "last", "result8"]
+    assert chosen("--filter", "block") == ["block.0/small", "block.1/large"]
+    assert chosen("--dynamic") == chosen()
+    assert chosen("--dynamic", "--shape", "1,64") == []
+
+
+def test_a_reason_that_repeats_is_written_once(cli: Any, tmp_path: Path) -> None:
+    lines = cli("infer", three_products(tmp_path), "--no-constants").out.splitlines()
+    assert [line.split("]", 1)[1].strip() for line in lines[1:6]] == [
+        "[0] left open by the model",
+        "[0] is x[0]",
+        *["as layer 2"] * 3,
+    ]
 
 
 def test_ops(cli: Any) -> None:

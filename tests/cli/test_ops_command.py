@@ -112,24 +112,24 @@ def test_types_are_those_that_inference_accepts() -> None:
     assert [(i.name, i.repeated, i.shown_types) for i in inputs_of(concat)] == [("inputs", True, "any type")]
     assert inputs_of(cell)[0].shown_types == "floating-point"
     assert inputs_of(loop)[0].types is None
-    weights = "`x`, `initial_hidden_state`, `initial_cell_state`, `w`, `r` and `b`"
-    assert outputs_of(cell) == [f"the type of {weights}"] * 2
+    assert outputs_of(cell) == ["hidden T[Batch, Hidden]", "cell T[Batch, Hidden]"]
+    assert outputs_of(concat) == ["the type of `inputs`"]
     assert outputs_of(loop) == []
 
 
 @pytest.mark.slow
 def test_messages_name_inputs_as_the_page_does() -> None:
-    others = {"the", "input", "promotion"}  # messages about all inputs
+    others = {"the", "The", "Input", "input", "promotion"}  # messages about all inputs
     for entry in entries():
         assert entry.cls is not None
         inputs = inputs_of(entry.cls)
         unknown = [TensorType(dynamic, PartialShape(None))] * len(inputs)
-        if not hasattr(entry.cls, "infer") or not _is_inferred(entry.cls, unknown):
+        if not _is_inferred(entry.cls, unknown):
             continue
         for position, element_type in product(range(len(inputs)), (string, f32, i64)):
             given = [*unknown[:position], TensorType(element_type, PartialShape(None)), *unknown[position + 1 :]]
             message = _refusal(entry.cls, given)
-            subject = message.split()[0].lower() if message else "the"
+            subject = message.split()[0] if message else "the"
             assert subject in others | {item.name for item in inputs}, (entry.title, message)
 
 

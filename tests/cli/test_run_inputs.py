@@ -4,14 +4,12 @@ import json
 import sys
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
 import numpy as np
 import pytest
 from support.builder import Net, output
 
 import ovir
-from ovir.analysis.profile import time_runs
 
 ROWS = np.array([[0.1, 3.0, -2.0], [5.0, 1.0, 5.0]], np.float32)
 
@@ -295,10 +293,3 @@ def test_without_pillow_there_is_a_hint(cli: Any, tmp_path: Path, monkeypatch: p
     assert result.status == 2
     assert "images are read with Pillow, which is not installed" in result.err
     assert 'pip install "ovir[image]"' in result.err
-
-
-def test_runs_that_prepare_kernels_are_not_timed() -> None:
-    compiled = Mock()
-    times = time_runs(compiled, {}, 5)
-    assert compiled.create_infer_request().infer.call_count == 8  # three of them to warm up
-    assert len(times.seconds) == 5

@@ -6,11 +6,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from support.builder import Net
 
 import ovir
 from ovir import opset13 as ops
-from ovir.analysis.record import Recorder, record_keys
 from ovir.io.tensor_files import load_npz
 
 
@@ -66,41 +64,6 @@ def test_layers_that_are_folded_are_recorded(cli: Any, tmp_path: Path) -> None:
     recorded = load_npz(tmp_path / "all.npz")
     assert recorded["size"].tolist() == [2, 3]
     assert recorded["doubled"].tolist() == [2, 4, 6]
-
-
-def loop_model() -> ovir.Model:
-    """x + 3 steps, each of which adds 1."""
-    x = ops.parameter([2], "f32", name="x")
-    state = ops.parameter([2], "f32", name="state")
-    raised = ops.add(state, ops.constant(np.float32(1)), name="raised")
-    body = ovir.Model([raised, ops.constant(np.array(True))], [state], "body")
-    loop = ops.loop(ops.constant(np.int64(3)), ops.constant(np.array(True)))
-    loop.set_function(body)
-    loop.set_special_body_ports([-1, 1])
-    loop.set_merged_input(state, x.output(0), raised.output(0))
-    out = loop.get_iter_value(raised.output(0), -1)
-    return ovir.Model([ops.relu(out, name="out")], [x], "loop")
-
-
-def test_the_last_result_of_a_layer_in_a_body_counts() -> None:
-    model = loop_model()
-    written: dict[str, np.ndarray[Any, Any]] = {}
-    recorder = Recorder(model, lambda key, array: written.update({key: array.copy()}))
-    ovir.compile_model(model)([np.float32([0, 5])], listeners=[recorder])
-    inside = next(key for key in written if key.endswith("body/raised"))
-    assert written[inside].tolist() == [3, 8]
-    assert written["out"].tolist() == [3, 8]
-    assert recorder.count == len(written)
-
-
-def test_tensors_of_the_same_name_have_keys_of_their_own() -> None:
-    net = Net()
-    x = net.parameter("x", "2")
-    one = net.op("Relu", x, name="same", names=["tensor"])
-    two = net.op("Relu", one, name="other", names=["tensor"])
-    net.result(net.op("Split", two, net.const(np.int64(0)), name="parts", outputs=2, names=["", "x"], num_splits=2))
-    model = net.model()
-    assert list(record_keys(model)) == ["x", "tensor", "other", "parts", "parts:1"]
 
 
 def test_what_has_run_before_an_error_is_kept(cli: Any, tmp_path: Path) -> None:

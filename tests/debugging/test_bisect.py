@@ -38,7 +38,6 @@ def _tanh(x: LayerOrPort) -> LayerOrPort:
 # --------------------------------------------------------------------------- devices
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("maker", MAKERS)
 def test_a_wrong_kernel(maker: str, device: pytest.MonkeyPatch) -> None:
     device.setenv("OVIR_TEST_FAULT", "wrong:Tanh")
@@ -60,7 +59,6 @@ def test_a_device_that_computes_the_same(device: pytest.MonkeyPatch, tmp_path: P
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "problem"), [("die", "the process ended with signal SIGKILL"), ("refuse", "Tanh is not supported")]
 )
@@ -75,7 +73,6 @@ def test_a_device_that_fails(fault: str, problem: str, device: pytest.MonkeyPatc
     assert not (tmp_path / "part_actual.npz").exists()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("second", "fault", "failing", "wrong"),
     [
@@ -138,7 +135,6 @@ def test_a_missing_engine(device: pytest.MonkeyPatch) -> None:
         ovir.bisect(chain(30, {}))
 
 
-@pytest.mark.slow
 def test_the_part_reproduces_the_difference(device: pytest.MonkeyPatch, tmp_path: Path) -> None:
     device.setenv("OVIR_TEST_FAULT", "wrong:Tanh")
     model = branches(60, {37: _tanh})
@@ -181,7 +177,6 @@ class _NarrowDevice(OvirDevice):
         return list(ovir.compile_model(model, emulate="bf16")(list(inputs)).values())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("maker", MAKERS)
 def test_a_correct_device_that_computes_in_bf16_is_not_blamed(maker: str) -> None:
     whole = Candidate(MAKERS[maker](60, {}))
@@ -406,7 +401,6 @@ def test_a_second_model_that_fails_at_a_layer_of_its_own(tmp_path: Path) -> None
     assert "relu4" in {suspect.name for suspect in found.suspects}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("maker", "share"), [("chain", 0.1), ("branches", 0.3), ("transformer", 0.1), ("transformer", 0.7)]
 )
@@ -421,7 +415,6 @@ def test_the_layer_at_fault_is_a_suspect_whatever_was_recorded(maker: str, share
         assert bisect_problem(fault, model, feeds) is None, fault.what
 
 
-@pytest.mark.slow
 def test_a_second_model_on_a_device(device: pytest.MonkeyPatch, tmp_path: Path) -> None:
     model = branches(40, {27: _tanh})
     other = model.clone()
@@ -474,7 +467,6 @@ class _Planted(OvirDevice):
         return super().run(part, inputs)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("maker", MAKERS)
 def test_planted_faults_are_named(maker: str) -> None:
     model = MAKERS[maker](40, {})

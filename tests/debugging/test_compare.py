@@ -20,7 +20,6 @@ pytestmark = pytest.mark.slow
 # --------------------------------------------------------------------------- devices
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("mode", [None, "isolated", "cumulative"])
 def test_a_device_that_computes_the_same(mode: str | None, device: pytest.MonkeyPatch) -> None:
     found = ovir.compare(small_net(), inputs={"x": X}, mode=mode)
@@ -56,7 +55,6 @@ def test_errors_add_up_in_cumulative_mode(device: pytest.MonkeyPatch) -> None:
     assert found.first.contribution > 0
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["isolated", "cumulative"])
 def test_bounded_memory_gives_the_same(mode: str, device: pytest.MonkeyPatch) -> None:
     device.setenv("OVIR_TEST_FAULT", "wrong:Tanh")
@@ -66,7 +64,6 @@ def test_bounded_memory_gives_the_same(mode: str, device: pytest.MonkeyPatch) ->
     assert parts.to_dict() == whole.to_dict()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("mode", [None, "isolated", "cumulative"])
 def test_the_layer_that_kills_the_device_is_found(mode: str | None, device: pytest.MonkeyPatch) -> None:
     device.setenv("OVIR_TEST_FAULT", "die:Tanh")
@@ -94,7 +91,6 @@ def test_a_layer_that_the_device_refuses(device: pytest.MonkeyPatch) -> None:
     assert found.first.tensor.worst.problem == "OpenVINO 1.2.3 on CPU: cannot compile the model: Tanh is not supported"
 
 
-@pytest.mark.slow
 def test_a_device_that_hangs(device: pytest.MonkeyPatch) -> None:
     device.setenv("OVIR_TEST_FAULT", "hang:Tanh")
     x = ops.parameter([2], "f32", name="x")
@@ -110,7 +106,6 @@ def test_a_missing_engine_is_an_error_with_a_hint(device: pytest.MonkeyPatch) ->
         ovir.compare(small_net(), inputs=[X])
 
 
-@pytest.mark.slow
 def test_states_bodies_and_odd_types_in_all_modes(device: pytest.MonkeyPatch) -> None:
     x = ops.parameter([2, 3], "f32", name="x")
     state = ops.read_value(ops.constant(np.ones((2, 3), np.float32)), "v", "f32", [2, 3], name="state")
@@ -161,7 +156,6 @@ def test_strings_are_compared(device: pytest.MonkeyPatch) -> None:
     assert {layer.name for layer in found.layers} == {"unpack", "pack"}
 
 
-@pytest.mark.slow
 def test_the_tolerance_follows_from_the_precision_of_the_device(device: pytest.MonkeyPatch) -> None:
     changed = small_net(scale=1.002)
     options = {"inputs": [X], "device": "openvino:CPU"}

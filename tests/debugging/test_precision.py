@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.bodies import looped
 from support.small_transformers import data, encoder
 
 import ovir
@@ -23,7 +24,6 @@ from ovir.runtime.emulation import Emulation
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("planted", [0, 2])
 @pytest.mark.parametrize("factor", [100, 1000])
 def test_an_overflow_of_attention_is_reported_first_and_the_layers_around_it_are_kept(
@@ -167,18 +167,9 @@ def test_axes_of_scales_of_products() -> None:
 
 
 def test_layers_in_bodies_are_kept_together() -> None:
-    x = ops.parameter([1], "f32", name="x")
-    state = ops.parameter([1], "f32", name="state")
-    grown = ops.multiply(state, ops.constant(np.float32(100)), name="grown")
-    body = ovir.Model([grown, ops.constant(np.array(True))], [state], "body")
-    loop = ops.loop(ops.constant(np.int64(3)), ops.constant(np.array(True)), name="loop")
-    loop.set_function(body)
-    loop.set_special_body_ports([-1, 1])
-    loop.set_merged_input(state, x.output(0), grown.output(0))
-    out = loop.get_iter_value(grown.output(0), -1)
-    model = ovir.Model([ops.multiply(out, ops.constant(np.float32(1e-3)), name="small")], [x], "loop")
+    model = looped(lambda state: ops.multiply(state, np.float32(100), name="grown"), 1)
     found = ovir.precision(model, "f16", [np.float32([1])])
-    assert found.keep == ("loop/body/grown", "small")
+    assert found.keep == ("loop/body/grown", "out")
     assert found.within
 
 

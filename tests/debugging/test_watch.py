@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.bodies import looped
 
 import ovir
 from ovir import opset13 as ops
@@ -84,16 +85,7 @@ def test_denormal_values() -> None:
 
 
 def loop_model() -> ovir.Model:
-    """Multiply by 100 three times in a loop."""
-    x = ops.parameter([2], "f32", name="x")
-    state = ops.parameter([2], "f32", name="state")
-    grown = ops.multiply(state, ops.constant(np.float32(100)), name="grown")
-    body = ovir.Model([grown, ops.constant(np.array(True))], [state], "body")
-    loop = ops.loop(ops.constant(np.int64(3)), ops.constant(np.array(True)), name="loop")
-    loop.set_function(body)
-    loop.set_special_body_ports([-1, 1])
-    loop.set_merged_input(state, x.output(0), grown.output(0))
-    return ovir.Model([ops.relu(loop.get_iter_value(grown.output(0), -1), name="out")], [x], "loop")
+    return looped(lambda state: ops.multiply(state, np.float32(100), name="grown"))
 
 
 def attention(factor: float, causal: bool = False) -> ovir.Model:

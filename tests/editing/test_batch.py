@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.batches import MIXING, PINNED, weights
+from support.batches import MIXING, PINNED, moved, weights, windows
 from support.edited import everything
 
 import ovir
@@ -36,6 +36,16 @@ def test_one_call_equals_single_calls(make: Callable[[int], ovir.Model], old: in
         assert not model.inputs[0].shape.is_static
         one = list(ovir.random_inputs(make(5), 6).values())
         assert [array.shape for array in results(model, one)] == [array.shape for array in results(make(5), one)]
+
+
+@pytest.mark.parametrize(("make", "is_open"), [(moved, False), (moved, True), (windows, False)])
+def test_reshapes_that_move_the_items(make: Callable[[int], ovir.Model], is_open: bool) -> None:
+    model, built = make(2), make(3)
+    if is_open:
+        model.reshape([-1, *model.inputs[0].shape.dims[1:]])
+    model.set_batch(-1)
+    feeds = list(ovir.random_inputs(built, 5).values())
+    np.testing.assert_allclose(results(model, feeds)[0], results(built, feeds)[0], rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("make", MIXING, ids=lambda make: make.__name__)

@@ -45,6 +45,9 @@ def test_a_parameter_stands_for_what_is_connected() -> None:
     assert scores(model) == {0}
     new = model.replace("product", ops.subtract(ops.parameter([2, 3]), ops.parameter([2, 3])))
     assert (new.name, scores(model)) == ("product", {-1})
+    model = sample()
+    model.insert_after("add", ops.subtract(ops.parameter([2, 3]), ops.parameter([2, 3])), [model.inputs[0]])
+    assert scores(model) == {1}
 
 
 def test_a_replacement_with_inputs_of_its_own() -> None:
@@ -88,13 +91,6 @@ def test_the_replaced_layer_cannot_be_read() -> None:
     model = sample()
     with pytest.raises(ovir.InputError, match=r"the new layer reads the one that it replaces\n  hint: .* insert_after"):
         model.replace("relu", ops.abs(ops.negative(model.layer("relu"))))
-
-
-def test_a_second_new_parameter_stands_for_the_second_source() -> None:
-    model = sample()
-    x = model.inputs[0]
-    model.insert_after("add", ops.subtract(ops.parameter([2, 3]), ops.parameter([2, 3])), [x])
-    assert scores(model) == {1}
 
 
 def test_outputs_and_inputs_are_not_replaced_by_other_layers() -> None:

@@ -2,6 +2,7 @@
 
 import runpy
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -38,9 +39,16 @@ def test_equal_unknown_sizes_have_equal_names(tmp_path: Path) -> None:
     assert given.shape[1] == 4
 
 
-@pytest.mark.parametrize("opset", [16, 99])
-def test_opset_that_cannot_be_exported_to(tmp_path: Path, opset: int) -> None:
-    with pytest.raises(ovir.InputError, match=rf"opset {opset} of ONNX is outside \[17, "):
+@pytest.mark.parametrize(
+    ("opset", "reason"),
+    [
+        (16, r"opset 16 of ONNX is outside \[17, "),
+        (99, "opset 99 of ONNX is outside"),
+        ("21", "must be an integer, got '21'"),
+    ],
+)
+def test_opset_that_cannot_be_exported_to(tmp_path: Path, opset: Any, reason: str) -> None:
+    with pytest.raises(ovir.InputError, match=reason):
         ovir.export_onnx(softmax_net().model(), tmp_path / "model.onnx", opset)
 
 
@@ -87,11 +95,6 @@ def test_other_endings_are_refused_so_that_no_ir_is_overwritten(tmp_path: Path, 
     with pytest.raises(ovir.InputError, match=r"must end in \.onnx"):
         ovir.export_onnx(path, tmp_path / name)
     assert path.read_bytes() == before
-
-
-def test_opset_that_is_no_integer(tmp_path: Path) -> None:
-    with pytest.raises(ovir.InputError, match="opset must be an integer, got '21'"):
-        ovir.export_onnx(softmax_net().model(), tmp_path / "model.onnx", "21")  # type: ignore[arg-type]
 
 
 def test_the_example_exports_a_model_that_onnxruntime_runs(tmp_path: Path) -> None:

@@ -80,6 +80,8 @@ NOT_RUN = {
 def _differences(index: int, style: str) -> Iterator[str]:
     """Yield what differs between a model and its export, with the feeds for which it differs."""
     special = special_case(index, style)
+    if special is None:
+        return
     case = special.case
     try:
         model = ovir.read_model(case.text, case.weights)

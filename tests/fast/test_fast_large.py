@@ -164,7 +164,7 @@ def test_attention(mask: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("rows", [1, 40])
-@pytest.mark.parametrize("mask", [(), (1, 290), (2, 1, 1, 290), (1, 6, 40, 290)], ids=str)
+@pytest.mark.parametrize("mask", [(), (1, 290), (6, 40, 290), (2, 1, 1, 290), (1, 6, 40, 290)], ids=str)
 def test_attention_of_heads_that_share_keys(rows: int, mask: tuple[int, ...], causal: bool) -> None:
     query, whole = sample(2, rows, 6, 20).swapaxes(1, 2), ScaledDotProductAttention(causal=causal)
     key, value = sample(2, 2, 1, 290, 20), sample(1, 2, 1, 290, 18)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support import edited
 from support.derived import chain, derived_of
 from support.edited import everything, sample, with_body
 
@@ -19,10 +20,9 @@ from ovir.ops.arithmetic import Add
 
 
 def new_layer(model: Model, kind: str = "ReLU", inputs: int = 1, number: int | None = None) -> Layer:
-    layer = Layer(model.next_id if number is None else number, f"new {kind} {model.next_id}", kind, "opset1")
-    layer.operator = Add() if kind == "Add" else ReLU()
-    layer.inputs = [Port(layer, i, i, False) for i in range(inputs)]
-    layer.outputs = [Port(layer, 0, inputs, True)]
+    operator = Add() if kind == "Add" else ReLU()
+    layer = edited.layer(f"new {kind} {model.next_id}", operator, inputs, model.next_id if number is None else number)
+    layer.type = kind
     return layer
 
 
@@ -253,9 +253,3 @@ def test_arguments_of_wrong_types(edit: Callable[[Model], Any], text: str) -> No
     model = ovir.read_model(XML)
     with pytest.raises(ovir.InputError, match=text):
         edit(model)
-
-
-def test_shapes_and_releases_of_other_types() -> None:
-    assert str(ovir.PartialShape("12")) == "[12]"
-    assert str(ovir.PartialShape("[1,?]")) == "[1,?]"
-    assert ovir.check(XML, runtime=2022.3) == []  # type: ignore[arg-type]

@@ -6,6 +6,7 @@ from support.builder import ITERATOR, Net
 
 import ovir
 from ovir.graph.layers import Layer
+from ovir.graph.names import input_named
 
 X = np.arange(8, dtype="f4").reshape(2, 4) - 2
 
@@ -77,3 +78,12 @@ def test_ids_may_be_integers_of_numpy() -> None:
     assert model.layer(np.int64(3)) is model.layer(3)
     with pytest.raises(KeyError, match="no layer has the id 99"):
         model.layer(np.int32(99))
+
+
+def test_inputs_are_named_before_they_are_counted() -> None:
+    net = Net()
+    for name in ("a", "0"):
+        net.result(net.parameter(name, "2"))
+    assert [input_named(net.model(), name) for name in ("a", "0", "1")] == [0, 1, 1]
+    with pytest.raises(KeyError, match="no input 'b'"):
+        input_named(net.model(), "b")

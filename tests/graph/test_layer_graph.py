@@ -39,14 +39,7 @@ def test_what_is_made_of_a_graph_has_its_class(kind: type[LayerGraph], tmp_path:
 
 def test_a_graph_has_no_methods_that_infer() -> None:
     own = {name for name in vars(ovir.Model) if not name.startswith("_")}
-    assert own == {
-        *(
-            *("infer_shapes", "reshape", "weights", "editing", "extract", "rename", "add_outputs"),
-            *("set_constant", "replace"),
-        ),
-        *("insert_after", "insert_before", "remove", "fold_constants", "decompress", "prune", "strip_rt_info"),
-        *("lower", "preprocess", "set_batch", "fix_input", "simplify", "states_to_inputs", "inputs_to_states"),
-    }
+    assert own >= {"infer_shapes", "reshape", "editing", "set_constant", "insert_after", "simplify"}
     assert not own & set(dir(LayerGraph))
 
 

@@ -30,7 +30,12 @@ def info_of(text: str) -> RtInfo:
     return read_rt_info(etree.fromstring(text))
 
 
-def test_entries_are_found_by_name() -> None:
+def small() -> ovir.Model:
+    x = ops.parameter([1], "f32", name="x")
+    return ovir.Model([ops.relu(x)], [x], "m")
+
+
+def test_entries_are_found_by_name_and_written_as_they_were_read() -> None:
     info = info_of(TEXT)
     assert info["framework"] == "onnx"
     assert info["conversion_parameters", "input_model"] == "a.onnx"
@@ -48,17 +53,10 @@ def test_entries_are_found_by_name() -> None:
         "fused_names": "conv,relu",
         "layout": {"layout": "[N,C]"},
     }
-
-
-def test_it_is_written_as_it_was_read() -> None:
-    assert etree.tostring(write_rt_info(info_of(TEXT)), method="c14n") == etree.tostring(
-        etree.fromstring(TEXT), method="c14n"
-    )
-
-
-def test_it_is_equal_by_value_and_can_be_a_key() -> None:
-    assert info_of(TEXT) == info_of(TEXT)
-    assert len({info_of(TEXT), info_of(TEXT), info_of("<rt_info/>")}) == 2
+    written, read = (etree.tostring(root, method="c14n") for root in (write_rt_info(info), etree.fromstring(TEXT)))
+    assert written == read
+    assert len({info, info_of(TEXT), info_of("<rt_info/>")}) == 2
+    assert info.get(("conversion_parameters", "framework"), "unknown") == "unknown"
 
 
 def test_it_may_be_nested_deeply() -> None:
@@ -103,14 +101,6 @@ def test_what_has_no_rt_info_has_an_empty_one() -> None:
     assert etree.tostring(write_rt_info(NO_RT_INFO)) == b"<rt_info/>"
 
 
-def test_entries_of_a_model() -> None:
-    net = Net()
-    net.result(net.parameter("x", "2"))
-    model = ovir.read_model(net.xml().replace("<rt_info/>", TEXT).encode(), b"")
-    assert model.rt_info["conversion_parameters", "input_model"] == "a.onnx"
-    assert model.rt_info.get(("conversion_parameters", "framework"), "unknown") == "unknown"
-
-
 @pytest.mark.parametrize(
     ("keys", "value", "expected"),
     [
@@ -125,8 +115,7 @@ def test_entries_of_a_model() -> None:
 )
 def test_entries_can_be_set(keys: str | tuple[str, ...], value: object, expected: dict[str, object]) -> None:
     """Every other entry remains, and a file holds what was set."""
-    x = ops.parameter([1], "f32", name="x")
-    model = ovir.Model([ops.relu(x)], [x], "m")
+    model = small()
     model.rt_info = info_of(TEXT)
     before = model.rt_info.to_dict()
     model.rt_info[keys] = value
@@ -142,8 +131,7 @@ def test_entries_can_be_set(keys: str | tuple[str, ...], value: object, expected
 
 
 def test_an_entry_that_ends_a_group_takes_it_along() -> None:
-    x = ops.parameter([1], "f32", name="x")
-    model = ovir.Model([ops.relu(x)], [x], "m")
+    model = small()
     model.set_rt_info("1", ["a", "b", "c"])
     model.set_rt_info("2", ["a", "d"])
     del model.rt_info["a", "b", "c"]
@@ -162,17 +150,15 @@ def test_an_entry_that_ends_a_group_takes_it_along() -> None:
         del model.rt_info["a", "b"]
 
 
+def _set_and_fail(model: ovir.Model) -> None:
+    model.rt_info["a"] = "1"
+    model.rename({"none": "new"})
+
+
 def test_an_edit_that_fails_restores_it() -> None:
-    x = ops.parameter([1], "f32", name="x")
-    model = ovir.Model([ops.relu(x)], [x], "m")
+    model = small()
     info = model.rt_info
     with pytest.raises(ovir.InputError), model.editing():
         _set_and_fail(model)
     assert "a" not in info
     assert model.clone().rt_info == info
-
-
-def _set_and_fail(model: ovir.Model) -> None:
-    model.rt_info["a"] = "1"
-    assert model.rt_info["a"] == "1"
-    model.rename({"none": "new"})

@@ -182,25 +182,6 @@ def test_bounds_hold_for_all_results(block: int) -> None:
     assert known > 1000
 
 
-@pytest.mark.parametrize("element_type", ["i32", "u32", "i64", "u64"])
-def test_data_that_wraps_around_is_compared_as_it_is(element_type: str) -> None:
-    dtype = ElementType.parse(element_type).to_dtype()
-    ends = np.array([np.iinfo(dtype).min, 0, np.iinfo(dtype).max], dtype)
-    net = Net()
-    x, one, zero = net.parameter("x", "3", element_type), *(net.const(np.array([n], dtype)) for n in (1, 0))
-    above = net.op("Add", net.op("Maximum", x, zero), one)
-    narrow = net.op("Convert", net.op("Maximum", x, zero), destination_type="i16")
-    for number in (net.op("Add", x, one), above, net.op("ReduceL1", x, net.const(np.int64([0])), opset=4)):
-        net.result(net.op("LessEqual", number, zero))
-    net.result(net.op("Less", narrow, net.const(np.array([0], np.int16))))
-    with np.errstate(all="ignore"):
-        highest = np.maximum(ends, 0)
-        results = [ends + dtype.type(1) <= 0, highest + dtype.type(1) <= 0, np.abs(ends).sum(dtype=dtype) <= 0]
-        results.append(highest.astype(np.int16) < 0)
-    for got, wanted in zip(net.compiled()([ends]).values(), results, strict=True):
-        np.testing.assert_array_equal(got, wanted)
-
-
 def test_a_size_below_zero_that_passes_through_an_unsigned_type() -> None:
     net = Net()
     size = net.op("ShapeOf", net.parameter("x", "?"), opset=3)

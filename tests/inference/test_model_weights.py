@@ -1,5 +1,6 @@
 """`model.weights()`: which inputs are weights, what compresses them, and the arrays they stand for."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -40,37 +41,30 @@ def only(net: Net) -> Any:
     return found
 
 
-def test_plain_weights() -> None:
+def plain() -> tuple[Net, Array]:
+    net, values = Net(), np.linspace(0, 1, 24, dtype="f4").reshape(6, 4)
+    return product(net, net.const(values, name="codes")), values
+
+
+def halves() -> tuple[Net, Array]:
     net = Net()
-    values = np.linspace(0, 1, 24, dtype="f4").reshape(6, 4)
-    found = only(product(net, net.const(values, name="w")))
-    assert (found.layer.name, found.input.index, found.constant.name) == ("product", 1, "w")
-    assert (str(found.shape), str(found.element_type), str(found.stored_type)) == ("[6,4]", "f32", "f32")
-    assert found.compression == "none"
-    np.testing.assert_array_equal(found.array, values)
+    stored = net.const(CODES / 3, "f16", "codes")
+    return product(net, converted(net, stored, "f32")), (CODES / 3).astype("f2").astype("f4")
 
 
-def test_weights_in_half_precision() -> None:
-    net = Net()
-    found = only(product(net, converted(net, net.const(CODES / 3, "f16"), "f32")))
-    assert found.compression == "f16"
-    np.testing.assert_array_equal(found.array, (CODES / 3).astype("f2").astype("f4"))
-
-
-def test_weights_behind_convert_subtract_multiply_and_reshape() -> None:
-    net, expected = grouped()
+@pytest.mark.parametrize(
+    ("make", "stored", "compression"),
+    [(plain, "f32", "none"), (halves, "f16", "f16"), (grouped, "u8", "u8 with scale and zero point, groups of 2")],
+)
+def test_weights_of_a_product(make: Callable[[], tuple[Net, Array]], stored: str, compression: str) -> None:
+    """The arrays are those of a run."""
+    net, expected = make()
     found = only(net)
-    assert found.constant.name == "codes"
-    assert found.compression == "u8 with scale and zero point, groups of 2"
-    assert found.array.dtype == np.float32
+    assert (found.layer.name, found.input.index, found.constant.name) == ("product", 1, "codes")
+    assert (str(found.shape), str(found.element_type), str(found.stored_type)) == ("[6,4]", "f32", stored)
+    assert found.compression == compression
     np.testing.assert_array_equal(found.array, expected)
-
-
-def test_arrays_are_those_of_a_run() -> None:
-    net, _ = grouped()
-    found = only(net)
-    run = net.compiled()([np.eye(6, dtype="f4")])[0]
-    np.testing.assert_array_equal(run, found.array)
+    np.testing.assert_array_equal(net.compiled()([np.eye(6, dtype="f4")])[0], expected)
 
 
 def test_fake_quantized_weights_of_a_convolution() -> None:
@@ -92,15 +86,10 @@ def test_the_table_of_a_gather_counts_and_its_constant_indices_do_not() -> None:
     axis = net.const(np.int64(0))
     net.result(net.op("Gather", table, net.parameter("ids", "3", "i64"), axis, name="embedding", opset=8))
     net.result(net.op("Gather", net.parameter("y", "3,4"), net.const([0], "i64"), axis, opset=8))
+    net.result(net.op("MatMul", net.parameter("a", "2,3"), net.op("ReLU", net.parameter("b", "3,2"))))
     net.result(net.op("ScatterUpdate", table, net.const([0], "i64"), net.parameter("z", "1,4"), axis, opset=3))
     found = only(net)
     assert (found.layer.name, found.input.index, found.constant.name) == ("embedding", 0, "table")
-
-
-def test_what_depends_on_inputs_is_no_weight() -> None:
-    net = Net()
-    net.result(net.op("MatMul", net.parameter("x", "2,3"), net.op("ReLU", net.parameter("y", "3,2"))))
-    assert net.model().weights() == []
 
 
 def test_weights_of_an_example() -> None:

@@ -39,6 +39,9 @@ def executions(model: ovir.Model, executed: ExecutedGraph) -> dict[str, str]:
     return {key.name: f"{item.by.name}: {item}" for key, item in executed.of(model).items()}
 
 
+MANY = [f"layer{number}" for number in range(20_000)]
+
+
 @pytest.mark.parametrize(
     ("text", "known", "names"),
     [
@@ -49,6 +52,7 @@ def executions(model: ovir.Model, executed: ExecutedGraph) -> dict[str, str]:
         ("a,,b", {"a,", "b"}, ["a,", "b"]),
         ("unknown,too", {"a"}, ["unknown", "too"]),
         ("", {"a"}, []),
+        (",".join(MANY), set(MANY), MANY),
     ],
 )
 def test_names_with_commas(text: str, known: set[str], names: list[str]) -> None:
@@ -82,22 +86,15 @@ def test_a_layer_that_is_not_named_belongs_to_its_only_reader() -> None:
     found = executions(chain("a", "b", "c"), parse_executed(graph(layer(0, "c", "c", "f16")), "exec.xml"))
     part = "c: computed in f16, as part of 'c'"
     assert found == {"c": "c: computed in f16", "b": part, "a": part}
-
-
-def test_a_layer_with_readers_in_two_places_is_not_guessed() -> None:
     x: Any = ops.parameter([4], "f32", name="x")
     both = ops.relu(x, name="both")
     one, two = ops.sqrt(both, name="one"), ops.exp(both, name="two")
-    model = ovir.Model([one.outputs[0], two.outputs[0]], [x])
-    found = executions(model, parse_executed(graph(layer(0, "one", "one"), layer(1, "two", "two")), "exec.xml"))
-    assert set(found) == {"one", "two"}
-
-
-def test_a_result_that_the_device_names_says_nothing_of_the_layers_before_it() -> None:
-    x: Any = ops.parameter([4], "f32", name="x")
-    model = ovir.Model([ops.result(ops.relu(x, name="a"), name="out")], [x])
-    found = parse_executed(graph(layer(0, "x", "x"), layer(1, "out", "out")), "exec.xml")
-    assert set(executions(model, found)) == {"x", "out"}
+    read_twice = ovir.Model([one.outputs[0], two.outputs[0]], [x])
+    x = ops.parameter([4], "f32", name="x")
+    before_result = ovir.Model([ops.result(ops.relu(x, name="a"), name="out")], [x])
+    for model, names in (read_twice, ("one", "two")), (before_result, ("x", "out")):
+        named = graph(*(layer(order, name, name) for order, name in enumerate(names)))
+        assert set(executions(model, parse_executed(named, "exec.xml"))) == set(names)
 
 
 def test_the_graph_of_another_model_is_refused() -> None:
@@ -105,11 +102,6 @@ def test_the_graph_of_another_model_is_refused() -> None:
     with pytest.raises(ovir.ReadError, match="another model: it names none of the 2 layers"):
         found.require_made_from(chain("a", "b"), "exec.xml")
     found.require_made_from(chain("a", "c"), "exec.xml")
-
-
-def test_a_layer_of_many_names_is_split_at_once() -> None:
-    names = [f"layer{number}" for number in range(20_000)]
-    assert split_names(",".join(names), set(names)) == names
 
 
 def test_runtime_information_and_older_names_of_types() -> None:

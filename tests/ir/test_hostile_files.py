@@ -11,20 +11,12 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from support.builder import Net
+from support.builder import Net, add_net
 
 import ovir
 
-
-def small() -> Net:
-    net = Net()
-    data = net.parameter("data", "3")
-    net.result(net.op("Add", data, net.const(np.float32([1, 2, 3]), name="c"), name="sum"), name="out")
-    return net
-
-
-XML = small().xml()
-BLOB = bytes(small().blob)
+XML = add_net().xml()
+BLOB = bytes(add_net().blob)
 X = np.float32([1, 1, 1])
 
 
@@ -35,7 +27,12 @@ def with_doctype(declarations: str, name: str) -> str:
 
 @pytest.mark.parametrize(
     "declarations",
-    [' [<!ENTITY y "lol">]', ' [<!ENTITY y SYSTEM "file:///etc/passwd">]', ' [<!ENTITY % y "lol">]'],
+    [
+        ' [<!ENTITY y "&a;&a;"><!ENTITY a "lol">]',
+        ' [<!ENTITY y "lol">]',
+        ' [<!ENTITY y SYSTEM "file:///etc/passwd">]',
+        ' [<!ENTITY % y "lol">]',
+    ],
 )
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 def test_declared_entities_are_refused(declarations: str, encoding: str) -> None:
@@ -44,29 +41,19 @@ def test_declared_entities_are_refused(declarations: str, encoding: str) -> None
         ovir.read_model(text, BLOB)
 
 
-def test_entities_of_entities_are_refused_before_they_grow() -> None:
-    tenfold = "".join(f'<!ENTITY a{i} "{f"&a{i - 1};" * 10}">' for i in range(1, 12))
-    with pytest.raises(ovir.ReadError, match="declares the entity 'a0'"):
-        ovir.read_model(with_doctype(f' [<!ENTITY a0 "lol">{tenfold}]', "&a11;"), BLOB)
-
-
 @pytest.mark.parametrize("declarations", ["", ' SYSTEM "http://127.0.0.1:9/x.dtd"', " [<!ELEMENT net ANY>]"])
 def test_a_bare_doctype_is_read(declarations: str) -> None:
     assert ovir.read_model(with_doctype(declarations, "data"), BLOB).inputs[0].any_name == "data"
 
 
 @pytest.mark.parametrize("suffix", [".xml", ".bin"])
-def test_pipes_are_not_read(suffix: str, tmp_path: Path) -> None:
-    path = small().write(tmp_path)
+def test_pipes_and_devices_are_not_read(suffix: str, tmp_path: Path) -> None:
+    path = add_net().write(tmp_path)
     path.with_suffix(suffix).unlink()
     os.mkfifo(path.with_suffix(suffix))
-    with pytest.raises(ovir.ReadError, match="a pipe or device, not a regular file"):
-        ovir.read_model(path)
-
-
-def test_devices_are_not_read() -> None:
-    with pytest.raises(ovir.ReadError, match="a pipe or device"):
-        ovir.read_model("/dev/zero")
+    for given in (path, "/dev/zero"):
+        with pytest.raises(ovir.ReadError, match="a pipe or device, not a regular file"):
+            ovir.read_model(given)
 
 
 @pytest.mark.parametrize(
@@ -89,36 +76,15 @@ def test_constants(attributes: str, message: str) -> None:
     assert caught.value.diagnostic.code in ("OVIR302", "OVIR411", "OVIR502", "OVIR503")
 
 
-@pytest.mark.parametrize("share", [0.3, 0.5, 0.9])
-def test_a_file_cut_short(share: float) -> None:
-    with pytest.raises(ovir.ReadError, match="seems to be truncated"):
-        ovir.read_model(XML[: int(len(XML) * share)])
-
-
-def test_junk_after_the_model() -> None:
+def test_a_file_cut_short_and_one_with_junk_behind_the_model() -> None:
+    for share in (0.3, 0.5, 0.9):
+        with pytest.raises(ovir.ReadError, match="seems to be truncated"):
+            ovir.read_model(XML[: int(len(XML) * share)])
     with pytest.raises(ovir.ReadError, match="nothing may follow the root element") as caught:
         ovir.read_model(XML + "junk")
     assert "truncated" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ('<layer id="2" name="sum"', '<layer name="sum"'),
-        ('<layer id="2" name="sum"', '<layer id="two" name="sum"'),
-        ('<layer id="2" name="sum"', '<layer id="0" name="sum"'),
-        ('<layer id="2" name="sum" type="Add"', '<layer id="2" name="sum"'),
-        ('from-layer="0"', 'from-layer="8"'),
-        ('to-port="1"', 'to-port="x"'),
-        ('to-port="1"', 'to-port="7"'),
-        ("<layers>", "<strata>"),
-    ],
-)
-def test_a_fault_is_told_once(old: str, new: str) -> None:
-    text = XML.replace(old, new)
-    assert text != XML
-    text = text.replace("</layers>", "</strata>") if new == "<strata>" else text
-    assert len(ovir.check(text, BLOB)) == 1
+    with pytest.raises(ovir.ReadError, match="the file is empty"):
+        ovir.read_model(io.BytesIO())
 
 
 class Tensor:
@@ -171,7 +137,7 @@ def test_no_weights(weights: Any, message: str) -> None:
 
 
 def test_paths_as_bytes(tmp_path: Path) -> None:
-    path = small().write(tmp_path)
+    path = add_net().write(tmp_path)
     with pytest.raises(ovir.InputError, match="got the path"):
         ovir.read_model(os.fsencode(path))
     with pytest.raises(ovir.InputError, match="got the path"):
@@ -180,11 +146,11 @@ def test_paths_as_bytes(tmp_path: Path) -> None:
 
 def test_check_takes_no_model() -> None:
     with pytest.raises(ovir.InputError, match="which was checked when it was read"):
-        ovir.check(small().model())  # type: ignore[arg-type]
+        ovir.check(add_net().model())  # type: ignore[arg-type]
 
 
 def test_layers_that_are_not_there() -> None:
-    model = small().model()
+    model = add_net().model()
     for key in ("sun", 999, None):
         with pytest.raises(KeyError) as caught:
             model.layer(key)  # type: ignore[arg-type]
@@ -220,23 +186,22 @@ def require_plus_five(model: ovir.Model) -> None:
 
 
 @pytest.mark.parametrize("mode", ["rb", "r"])
-def test_the_weights_beside_an_open_file_are_found(path: Path, mode: str) -> None:
+def test_weights_of_an_open_file(path: Path, mode: str) -> None:
+    """Given weights, which may be an open file as well, go before those beside the file; one without a name has none."""
     with open(path, mode) as file:
         model = ovir.read_model(file)
     assert model.path == str(path)
     require_plus_five(model)
-
-
-def test_given_weights_go_before_those_beside_the_file(path: Path) -> None:
+    with path.open("rb") as file, path.with_suffix(".bin").open("rb") as weights:
+        require_plus_five(ovir.read_model(file, weights))
     with path.open("rb") as file:
-        model = ovir.read_model(file, np.float32(7).tobytes())
+        model = ovir.read_model(file, io.BytesIO(np.float32(7).tobytes()))
     np.testing.assert_array_equal(ovir.compile_model(model)([[1.0, 2.0]])[0], [8, 9])
-
-
-def test_weights_may_be_an_open_file(path: Path) -> None:
-    with path.open("rb") as xml, path.with_suffix(".bin").open("rb") as weights:
-        require_plus_five(ovir.read_model(xml, weights))
-    require_plus_five(ovir.read_model(path, io.BytesIO(path.with_suffix(".bin").read_bytes())))
+    with tempfile.TemporaryFile() as file:
+        file.write(path.read_bytes())
+        file.seek(0)
+        with pytest.raises(ovir.OvirError, match="there is no file of weights"):
+            ovir.read_model(file)
 
 
 def test_a_file_that_has_been_read_is_at_its_end(path: Path) -> None:
@@ -250,11 +215,6 @@ def test_a_file_that_has_been_read_is_at_its_end(path: Path) -> None:
         require_plus_five(ovir.read_model(file))
 
 
-def test_an_empty_file_is_empty(path: Path) -> None:
-    with pytest.raises(ovir.ReadError, match="the file is empty"):
-        ovir.read_model(io.BytesIO())
-
-
 def test_a_member_of_an_archive_does_not_take_the_weights_of_another_file(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -266,14 +226,6 @@ def test_a_member_of_an_archive_does_not_take_the_weights_of_another_file(
         assert os.path.exists(member.name)
         with pytest.raises(ovir.OvirError, match="there is no file of weights"):
             ovir.read_model(member)
-
-
-def test_a_file_without_a_name_has_no_weights_beside_it(path: Path) -> None:
-    with tempfile.TemporaryFile() as file:
-        file.write(path.read_bytes())
-        file.seek(0)
-        with pytest.raises(ovir.OvirError, match="there is no file of weights"):
-            ovir.read_model(file)
 
 
 @pytest.mark.parametrize(

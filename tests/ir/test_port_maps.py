@@ -1,15 +1,9 @@
 """Port maps and back edges: what is reported for names, numbers and parts that cannot be, or that mean nothing."""
 
-from pathlib import Path
-
 import pytest
+from support.port_maps import BIN, LOOP, PAIRS
 
 import ovir
-
-BAD = Path(__file__).parent.parent / "data" / "bad"
-BIN = (BAD / "OVIR610_output_purpose.bin").read_bytes()
-LOOP = (BAD / "OVIR610_output_purpose.xml").read_text().replace("execution_conditon", "execution_condition")
-PAIRS = (BAD / "OVIR304_in_port_map.xml").read_text().replace("strid=", "stride=")
 
 CONDITION = '<output external_port_id="-1" internal_layer_id="5" purpose="execution_condition" />'
 NUMBER = '<input external_port_id="-1" internal_layer_id="1" purpose="current_iteration" />'

@@ -3,39 +3,27 @@
 import errno
 import json
 import os
+import runpy
 import stat
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from support.builder import Net
+from support.saved import content, model_of, value_in
 
 import ovir
-from ovir.core.element_types import ELEMENT_TYPES, ElementType, string
-from ovir.core.encoding import decode, encode
+from ovir import opset13 as ops
+from ovir.core.element_types import ELEMENT_TYPES, ElementType
 from ovir.ir.weights import WeightsMark
 from ovir.ir.writing.blobs import CHUNK, BlobWriter, RawSource
 from ovir.ir.writing.net import NetWriter
 from ovir.ops.infrastructure import Const
-
-
-def model_of(value: float, size: int = 3) -> ovir.Model:
-    net = Net()
-    x = net.parameter("x", str(size))
-    net.result(net.op("Add", x, net.const(np.full(size, value, np.float32), name="c"), name="y"))
-    return net.model()
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
-
-
-def value_in(path: Path) -> float:
-    return float(ovir.read_model(path).layer("c").operator.data[0])  # type: ignore[union-attr]
 
 
 @pytest.fixture
@@ -54,7 +42,7 @@ def test_a_model_can_be_saved_over_its_own_files(target: Path) -> None:
     assert ovir.read_model(target).layer("z").type == "Add"
     assert value_in(target) == 1
     assert sorted(content(target.parent)) == ["m.bin", "m.xml"]
-    assert ovir.compile_model(model)([np.zeros(3, np.float32)])[0].tolist() == [1, 1, 1]  # from the old file
+    assert ovir.compile_model(model)([np.zeros(3, np.float32)])[0].tolist() == [1, 2, 3]  # from the old file
 
 
 def test_saving_over_own_files_in_parts_keeps_large_constants(tmp_path: Path) -> None:
@@ -75,26 +63,32 @@ def test_saving_over_own_files_in_parts_keeps_large_constants(tmp_path: Path) ->
 @pytest.mark.parametrize(
     "error", [KeyboardInterrupt(), OSError(errno.ENOSPC, "No space left on device"), MemoryError()]
 )
-@pytest.mark.parametrize("part", ["bin", "xml"])
+@pytest.mark.parametrize("part", ["bin", "xml", "npz"])
+@pytest.mark.parametrize("is_new", [True, False])
 def test_a_failure_while_writing_changes_nothing(
-    error: BaseException, part: str, target: Path, monkeypatch: pytest.MonkeyPatch
+    error: BaseException, part: str, is_new: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = content(target.parent)
+    write, what = (ovir.to_python, "Python file") if part == "npz" else (ovir.save_model, "model")
+    target = tmp_path / ("m.py" if part == "npz" else "m.xml")
+    if not is_new:
+        write(model_of(1, 100), target)
+    before = content(tmp_path)
 
     def fail(self: Any, *arguments: Any) -> Any:
         raise error
 
     original = NetWriter.write
-    if part == "bin":
-        monkeypatch.setattr(BlobWriter, "_write", fail)
-    else:
+    if part == "xml":
         monkeypatch.setattr(NetWriter, "write", lambda self, model: (original(self, model), fail(self)))
-    expected = ovir.WriteError if isinstance(error, OSError) else type(error)
-    with pytest.raises(expected) as caught:
-        ovir.save_model(model_of(2), target)
-    assert content(target.parent) == before
+    else:
+        monkeypatch.setattr(
+            *((zipfile.ZipFile, "_write_end_record") if part == "npz" else (BlobWriter, "_write")), fail
+        )
+    with pytest.raises(ovir.WriteError if isinstance(error, OSError) else type(error)) as caught:
+        write(model_of(2, 100), target)
+    assert content(tmp_path) == before
     if isinstance(caught.value, ovir.WriteError):
-        assert str(caught.value) == f"{target}: error[OVIR903] cannot save the model: No space left on device"
+        assert str(caught.value) == f"{target}: error[OVIR903] cannot save the {what}: No space left on device"
 
 
 @pytest.mark.parametrize("failing", [0, 1])
@@ -214,12 +208,37 @@ def test_files_are_the_same_wherever_the_weights_come_from(
         assert (tmp_path / f"mapped{end}").read_bytes() == (tmp_path / f"given{end}").read_bytes()
 
 
-def test_a_missing_folder(tmp_path: Path) -> None:
-    with pytest.raises(ovir.WriteError, match=r"nowhere/m.xml: .*the folder .*nowhere does not exist"):
-        ovir.save_model(model_of(1), tmp_path / "nowhere" / "m.xml")
+WRITERS = ((ovir.save_model, "model", "xml"), (ovir.to_python, "Python file", "py"))
+written = pytest.mark.parametrize(("write", "what", "end"), WRITERS, ids=["model", "Python"])
+
+
+@written
+def test_targets_that_cannot_be_written(write: Any, what: str, end: str, tmp_path: Path) -> None:
+    (tmp_path / f"folder.{end}").mkdir()
     (tmp_path / "file").touch()
-    with pytest.raises(ovir.WriteError, match=r"the folder .*file is not a folder"):
-        ovir.save_model(model_of(1), tmp_path / "file" / "m.xml")
+    for name, message in {
+        f"nowhere/m.{end}": f"the folder {tmp_path}/nowhere does not exist",
+        f"file/m.{end}": f"the folder {tmp_path}/file is not a folder",
+        f"folder.{end}": "it is a folder",
+    }.items():
+        with pytest.raises(ovir.WriteError) as caught:
+            write(model_of(1), tmp_path / name)
+        assert f"{name}: error[OVIR903] cannot save the {what}: {message}" in str(caught.value)
+
+
+@written
+def test_paths_of_other_files(write: Any, what: str, end: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("model", "model.bin", "model.onnx", "model.txt", end, f"model.{end}.gz"):
+        with pytest.raises(ovir.InputError, match=rf"the path of a saved {what} must end in \.{end}, got '{name}'"):
+            write(model_of(1), name)
+    with pytest.raises(ovir.InputError, match=rf"the path of the saved {what} has a null character: 'a\\x00\.{end}'"):
+        write(model_of(1), f"a\0.{end}")
+    with pytest.raises(ovir.InputError, match="must be a string or a path, got int"):
+        write(model_of(1), 3)
+    assert content(tmp_path) == {}
+    write(model_of(1, 100), f"m.{end}")
+    assert sorted(content(tmp_path)) == [f"m.{'bin' if end == 'xml' else 'npz'}", f"m.{end}"]
 
 
 @pytest.mark.parametrize("end", ["xml", "bin"])
@@ -239,30 +258,6 @@ def test_a_read_only_folder(tmp_path: Path) -> None:
             ovir.save_model(model_of(2), tmp_path / "m.xml")
     finally:
         tmp_path.chmod(0o755)
-
-
-def test_a_target_that_is_a_folder(tmp_path: Path) -> None:
-    (tmp_path / "m.xml").mkdir()
-    with pytest.raises(ovir.WriteError, match="it is a folder"):
-        ovir.save_model(model_of(1), tmp_path / "m.xml")
-
-
-@pytest.mark.parametrize("name", ["model", "model.bin", "model.onnx", "xml", "model.xml.gz"])
-def test_a_target_that_does_not_end_in_xml(name: str, tmp_path: Path) -> None:
-    with pytest.raises(ovir.InputError, match=r"the path of a saved model must end in \.xml"):
-        ovir.save_model(model_of(1), tmp_path / name)
-    assert content(tmp_path) == {}
-
-
-def test_a_target_that_is_no_path() -> None:
-    with pytest.raises(ovir.InputError, match="must be a string or a path, got int"):
-        ovir.save_model(model_of(1), 3)  # type: ignore[arg-type]
-
-
-def test_a_target_in_the_present_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    ovir.save_model(model_of(1), "m.xml")
-    assert sorted(content(tmp_path)) == ["m.bin", "m.xml"]
 
 
 def test_permissions_of_replaced_files_are_kept(target: Path) -> None:
@@ -312,39 +307,9 @@ def test_bytes_are_written_as_they_were_read(element_type: ElementType, tmp_path
     assert places(tmp_path / "a.xml") == [(0, size)]
 
 
-STRINGS = bytes.fromhex("03000000 00000000 02000000 09000000 09000000") + "hiżółw".encode()
-
-
 def test_strings_are_written_as_they_were_read(tmp_path: Path) -> None:
-    assert save(with_constants((STRINGS, "string", "3")), tmp_path) == STRINGS
-    assert ovir.read_model(tmp_path / "a.xml").layer("c0").operator.data.tolist() == ["hi", "żółw", ""]  # type: ignore[union-attr]
-
-
-@pytest.mark.parametrize("element_type", PLAIN, ids=str)
-@pytest.mark.parametrize("count", [0, 1, 7, 8, 24])
-def test_encoding_is_the_inverse_of_decoding(element_type: ElementType, count: int) -> None:
-    size = -(-count * element_type.bits // 8) + 8
-    raw = np.arange(11, 11 + size) % (2 if str(element_type) == "boolean" else 256)
-    values = decode(raw.astype(np.uint8), element_type, (count,))
-    encoded = encode(values, element_type)
-    assert decode(encoded, element_type, (count,)).tobytes() == values.tobytes()
-    if str(element_type) not in ("u3", "u6") or count % 8 == 0:  # these fill whole blocks
-        assert encoded.size == -(-count * element_type.bits // 8)
-
-
-def test_the_bytes_of_packed_types() -> None:
-    def packed(kind: str, *values: float) -> str:
-        element_type = ElementType.parse(kind)
-        return encode(np.array(values).astype(element_type.to_dtype()), element_type).tobytes().hex()
-
-    assert packed("u1", 1, 0, 1, 1, 0, 0, 0, 1, 1, 0) == "b180"
-    assert packed("u2", 0, 1, 2, 3, 1) == "e401"
-    assert packed("u4", 1, 2, 3) == "2103"
-    assert packed("i4", -1, 2, -8) == "2f08"
-    assert packed("f4e2m1", 0.5, 1, 6) == "2107"
-    assert packed("u3", *range(8), 1) == "1b1b0f400000"
-    assert packed("u6", 1, 2, 33, 63, 5) == "121f0b500000"
-    assert encode(np.array(["hi", "żółw", ""], string.to_dtype()), string).tobytes() == STRINGS
+    strings = bytes.fromhex("02000000 00000000 02000000 09000000") + "hiżółw".encode()
+    assert save(with_constants((strings, "string", "2")), tmp_path) == strings
 
 
 def test_a_constant_of_an_array_is_written(tmp_path: Path) -> None:
@@ -443,3 +408,57 @@ def test_changes_in_a_private_mapping_survive_saving(tmp_path: Path) -> None:
     ovir.save_model(model, tmp_path / "new.xml")
     np.testing.assert_array_equal(weights.view(np.float32), numbers + 7)
     np.testing.assert_array_equal(ovir.read_model(tmp_path / "new.xml").layer("c").operator.data, numbers + 7)  # type: ignore[union-attr]
+
+
+# --------------------------------------------------------------------------- Python code
+
+
+def test_both_files_are_replaced(tmp_path: Path) -> None:
+    target = tmp_path / "b.py"
+    for value in (1, 2):
+        ovir.to_python(model_of(value, 100), target)
+        assert sorted(content(tmp_path)) == ["b.npz", "b.py"]
+        assert runpy.run_path(str(target))["model"].layer("c").operator.data[0] == value
+
+
+def test_code_without_large_constants_leaves_the_other_file_alone(tmp_path: Path) -> None:
+    (tmp_path / "b.npz").write_bytes(b"mine")
+    ovir.to_python(model_of(1, 2), tmp_path / "b.py")
+    assert sorted(content(tmp_path)) == ["b.npz", "b.py"]
+    assert (tmp_path / "b.npz").read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize("name", ["file", "allow_pickle"])
+def test_constants_with_the_names_of_arguments(name: str, tmp_path: Path) -> None:
+    ovir.to_python(model_of(1, 100, name), tmp_path / "b.py")
+    assert runpy.run_path(str(tmp_path / "b.py"))["model"].layer(name).operator.data[99] == 100
+
+
+# --------------------------------------------------------------------------- version 10
+
+
+def legacy_net() -> Net:
+    net = Net(version=10)
+    x = net.op("Parameter", name="x", shape="2", element_type="f16", names=[])
+    net.result(net.op("Convert", x, name="y", destination_type="i64", names=[]))
+    return net
+
+
+def test_the_code_of_version_10_has_the_inputs_and_outputs_of_a_saved_model(tmp_path: Path) -> None:
+    model = legacy_net().model()
+    ovir.to_python(model, tmp_path / "b.py")
+    built = runpy.run_path(str(tmp_path / "b.py"))["model"]
+    ovir.save_model(model, tmp_path / "m.xml")
+    saved = ovir.read_model(tmp_path / "m.xml")
+    for one in (built, saved):
+        assert [(sorted(p.names), str(p.type)) for p in one.inputs] == [(["x"], "f32[2]")]
+        assert [(sorted(p.names), str(p.type)) for p in one.outputs] == [(["y"], "i32[2]")]
+    assert model.version == 10
+
+
+def test_code_of_an_edited_model_of_version_10(tmp_path: Path) -> None:
+    model = legacy_net().model()
+    model.replace("y", ops.floor(model.layer("x"), name="floor"))
+    ovir.to_python(model, tmp_path / "b.py")
+    built = runpy.run_path(str(tmp_path / "b.py"))["model"]
+    assert [str(port.type) for port in built.outputs] == ["f32[2]"]

@@ -84,7 +84,7 @@ def test_results_agree(index: int, kind: str, birth: int) -> None:
                     ovir.compile_model(lowered.clone())(feeds)  # may break what inference promises of dynamic sizes
                     lowered.lower(opset)
                 except (ovir.RunError, ovir.ExportError) as error:
-                    if "do not fit together" in str(error):
+                    if "do not fit together" in str(error) or "OVIR999" in str(error):
                         raise
                     continue
                 found = list(ovir.compile_model(lowered)(feeds).values())

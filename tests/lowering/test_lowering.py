@@ -30,7 +30,7 @@ def versions(model: ovir.Model) -> set[str]:
     return {f"{layer.operator.type}-{layer.operator.opset}" for layer in model.walk() if layer.operator is not None}
 
 
-def test_the_last_layer_takes_the_names() -> None:
+def test_the_last_layer_takes_the_names_and_all_say_what_they_were() -> None:
     model = attention()
     (last,) = model.lower("2022.3")
     assert (last.name, last.type, last.outputs[0].names) == ("attn", "MatMul", frozenset({"context"}))
@@ -38,11 +38,7 @@ def test_the_last_layer_takes_the_names() -> None:
     parts = [layer.name for layer in model.layers if layer.name.startswith("attn/")]
     assert {"attn/MatMul", "attn/SoftMax", "attn/Add"} <= set(parts)
     assert len(parts) == len(set(parts))
-
-
-def test_new_layers_say_what_they_were() -> None:
-    model = attention()
-    model.lower("2022.3")
+    assert str(model.layer("relu").shape) == "[?,4,8]"
     assert model.layer("attn").rt_info[LOWERED_FROM] == "ScaledDotProductAttention-13"
     assert model.layer("attn/SoftMax").rt_info[LOWERED_FROM] == "ScaledDotProductAttention-13"
     assert LOWERED_FROM not in model.layer("relu").rt_info
@@ -75,12 +71,6 @@ def test_images_are_resized_as_by_pillow(kind: str, pads: list[int], size: int) 
         model.lower("2022.3")
         atol = 1e-4 if kind in ("f32", "f64") else 1  # sums near a half
         np.testing.assert_allclose(ovir.compile_model(model)(feeds)[0].astype(float), before.astype(float), atol=atol)
-
-
-def test_shapes_stay_dynamic() -> None:
-    model = attention()
-    model.lower("2022.3")
-    assert str(model.layer("relu").shape) == "[?,4,8]"
 
 
 def test_runtime_information_is_kept() -> None:

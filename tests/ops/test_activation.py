@@ -6,8 +6,6 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from support.builder import Net
-from support.tensors import tensor
 
 from ovir.core.element_types import ElementType
 from ovir.core.shapes import PartialShape
@@ -93,7 +91,6 @@ def test_prelu_slope_is_one_a_channel_where_it_can_be() -> None:
     ("op", "y"),
     [
         (act.ReLU(), [0, 0, 0, 2]),
-        (act.Clamp(min=-2.5, max=1.5), [-2, -1, 0, 1]),
         (act.Clamp(min=-1e20, max=1e20), [-3, -1, 0, 2]),
         (act.Tanh(), [-1, -1, 0, 1]),
         (act.Sigmoid(), [0, 0, 0, 1]),
@@ -124,24 +121,6 @@ def test_clamp_bounds_meet_unsigned_types() -> None:
     np.testing.assert_array_equal(applied(act.Clamp(min=-1.5, max=300), [0, 7, 255], dtype=np.uint8), [0, 7, 255])
 
 
-def test_shapes_and_symbols_pass() -> None:
-    data = tensor("?,2..5,3")
-    for op in (act.ReLU(), Gelu7(), act.Swish()):
-        assert op.infer(data).shape.dims[0] is data.shape.dims[0]
-        assert str(op.infer(data)) == "f32[?,2..5,3]"
-        assert str(op.infer(tensor("..."))) == "f32[...]"
-
-
 def test_hard_sigmoid_of_nan_is_1() -> None:
     result = act.HardSigmoid().run(np.float32([np.nan, np.inf, -np.inf]), np.float32(0.2), np.float32(0.5))
     assert result.tolist() == [1, 1, 0]
-
-
-@pytest.mark.parametrize(("data", "slope"), [("f16", "f32"), ("f32", "f16"), ("f32", "f64"), ("bf16", "f32")])
-def test_prelu_has_the_type_of_its_data(data: str, slope: str) -> None:
-    net = Net()
-    x = net.parameter("x", "2,3", data)
-    net.result(net.op("PReLU", x, net.const([0.5, 2, 0.25], slope)))
-    result = net.compiled()(np.float32([[-1, -1, -1], [2, -4, 8]]))[0]
-    assert result.dtype == ElementType.parse(data).to_dtype()
-    np.testing.assert_array_equal(result.astype(np.float32), [[-0.5, -2, -0.25], [2, -8, 8]])

@@ -126,6 +126,37 @@ def test_texts_are_those_of_openvino(kind: Any, value: Any, text: str) -> None:
     assert spec_of(kind).format(value) == text
 
 
+@pytest.mark.parametrize(
+    ("kind", "texts", "value"),
+    [
+        (bool, ["true", "TRUE", " True\n", "1", "yes", "YES"], True),
+        (bool, ["false", "False", "0", "no", ""], False),
+        (float, [".5", "5e-1", "+0.5", " 0.5\n", "0.5E0"], 0.5),
+        (float, ["-inf", "-Infinity"], -np.inf),
+        (tuple[float, ...], ["1.,2", " 1 , 2e0 "], (1.0, 2.0)),
+        (tuple[int, ...], ["", "  "], ()),
+    ],
+)
+def test_texts_that_are_read_alike(kind: Any, texts: list[str], value: Any) -> None:
+    assert [spec_of(kind).parse(text) for text in texts] == [value] * len(texts)
+
+
+@pytest.mark.parametrize(
+    ("kind", "texts"), [(bool, ["2", "on", "truee"]), (float, ["1_0", "0x1", "\u0663", "1.e", ".", "1 2", ""])]
+)
+def test_texts_that_are_no_values(kind: Any, texts: list[str]) -> None:
+    for text in texts:
+        with pytest.raises(ValueError, match=r"is neither true nor false|is not a number"):
+            spec_of(kind).parse(text)
+
+
+def test_a_list_is_limited() -> None:
+    most = 1 << 16
+    assert len(spec_of(tuple[int, ...]).parse(",".join("1" * most))) == most
+    with pytest.raises(ValueError, match=f"at most {most} items, got {most + 1}"):
+        spec_of(tuple[int, ...]).parse(",".join("1" * (most + 1)))
+
+
 @pytest.mark.parametrize("items", [("a,b",), (" a",), ("",)])
 def test_a_list_of_texts_that_no_text_stands_for(items: tuple[str, ...]) -> None:
     with pytest.raises(ValueError, match="no text stands for the list"):

@@ -13,6 +13,7 @@ import ovir
 from ovir.core.element_types import boolean, f32, i32, i64
 from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
+from ovir.core.values import from_bounds
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.graph.layers import Layer
@@ -212,6 +213,7 @@ TRUE, FALSE, UNKNOWN = constant_type(np.array(True)), constant_type(np.array(Fal
         (const(0), TRUE, FALSE, "[0,5]"),
         (tensor("", i64), TRUE, FALSE, "[..2,5]"),
         (const(-1), TRUE, UNKNOWN, "[2..,5]"),
+        (TensorType(i64, [], from_bounds(i64, np.array(-1.0), np.array(0.0))), TRUE, TRUE, "[?,5]"),
         (const(-1), TRUE, TRUE, "[2..,5]"),
         (const(-1), UNKNOWN, TRUE, "[?,5]"),
         (const(-1), UNKNOWN, UNKNOWN, "[?,5]"),
@@ -410,39 +412,10 @@ def test_every_run_of_a_loop_that_may_not_run(shape: str, trip_count: int | None
         np.testing.assert_allclose(doubled, 2 * (x + runs) if runs else np.zeros_like(x), rtol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("trip_count", "condition", "expected"),
-    [(3, None, "[..6,3]"), (3, False, "[0,3]"), (0, True, "[0,3]"), (3, True, "[6,3]"), (None, None, "[?,3]")],
-)
-def test_the_size_of_what_a_loop_joins(trip_count: int | None, condition: bool | None, expected: str) -> None:
-    model = counting_loop("2,3", trip_count, condition).model()
-    assert [str(port.shape) for port in model.outputs] == ["[2,3]", expected, "[2,3]"]
-
-
 def test_the_last_value_may_be_the_first() -> None:
     body = Body([tensor("", i64), tensor("...")], lambda number, carried: [TRUE, tensor("5,5")])
     for condition, expected in ((TRUE, "[5,5]"), (UNKNOWN, "[2..5,5]"), (FALSE, "[2,5]")):
         assert shapes(loop().infer(const(4), condition, tensor("2,5"), bodies={"body": body}))[0] == expected
-
-
-def test_an_iterator_over_nothing() -> None:
-    net = Net()
-    body = Net(blob=net.blob)
-    doubled = body.op("Multiply", body.parameter("part", "..."), body.const(np.float32(2)))
-    result = body.result(doubled)[0]
-    handle = net.op("TensorIterator", net.parameter("x", "?,?"), outputs=2)
-    ports = f"""<port_map><input external_port_id="0" internal_layer_id="0" axis="0"/>
-        <output external_port_id="1" internal_layer_id="{result}" axis="0"/>
-        <output external_port_id="2" internal_layer_id="{result}"/></port_map>"""
-    add_with_bodies(net, handle, ports, inside("body", body))
-    for index in range(2):
-        net.result(output(handle, index))
-    request = net.compiled().create_infer_request()
-    for rows in (0, 0, 0, 2, 2, 2, 0, 1, 0):
-        x = np.random.default_rng(rows).random((rows, 4), np.float32)
-        joined, last = request.infer([x]).values()
-        np.testing.assert_array_equal(joined, 2 * x)
-        np.testing.assert_array_equal(last, 2 * x[-1:] if rows else np.zeros((1, 4)))
 
 
 # --------------------------------------------------------------------------- If

@@ -1,16 +1,17 @@
 """Convert, ConvertLike, ConvertPromoteTypes: every pair of types, what does not fit, the common type, known content."""
 
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 
-from ovir.core.element_types import ELEMENT_TYPES, ElementType, f32, i64, nf4, u8
+from ovir.core.element_types import ELEMENT_TYPES, ElementType, boolean, f32, i64, nf4, value_range
 from ovir.core.shapes import PartialShape, new_symbol
-from ovir.core.tensor_types import TensorType, constant_type
+from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value, from_bounds
 from ovir.diagnostics.errors import OperatorError
-from ovir.ops.convert import Convert, ConvertLike, ConvertPromoteTypes
+from ovir.ops.convert import Convert, ConvertLike, ConvertPromoteTypes, is_exact
 
 INF, NAN = np.inf, np.nan
 PLAIN = [t for t in ELEMENT_TYPES if t.name not in ("dynamic", "string")]
@@ -38,22 +39,54 @@ def test_one_is_one_in_every_type(source: ElementType, target: ElementType) -> N
 
 
 @pytest.mark.parametrize(
+    "source", [t for t in PLAIN if t.bits <= 16 and (t.is_integral or t.name in ("f16", "bf16", "boolean"))], ids=str
+)
+def test_a_conversion_is_exact_if_each_value_comes_back(source: ElementType) -> None:
+    dtype = source.to_dtype()
+    if source.is_integral:
+        low, high = map(int, value_range(source))
+        values = np.arange(low, high + 1).astype(dtype)
+    else:
+        values = (
+            np.array([0, 1]) > 0
+            if source == boolean
+            else np.arange(1 << source.bits, dtype=f"u{dtype.itemsize}").view(dtype)
+        )
+    for target in map(
+        ElementType.parse, ["u4", "i4", "u8", "i8", "u16", "i16", "f16", "bf16", "u32", "i32", "f32", "i64", "f64"]
+    ):
+        there = converted(values, source.name, target.name)
+        back = converted(there, target.name, source.name).astype(np.float64)
+        as_many = np.unique(there.astype(np.float64)).size == np.unique(values.astype(np.float64)).size
+        same = np.array_equal(there.astype(np.float64), values.astype(np.float64), equal_nan=True) and as_many
+        assert is_exact(source, target) == (same and np.array_equal(back, values.astype(np.float64), equal_nan=True)), (
+            target
+        )
+
+
+def test_a_conversion_is_left_out_if_another_has_kept_every_value() -> None:
+    kept = set()
+    for first, between, last in product(map(ElementType.parse, ("f16", "f32", "f64", "i8", "i16")), repeat=3):
+        op, given = Convert(destination_type=last), TensorType(between, PartialShape([2]))
+        if op.is_same_for(TensorType(first, PartialShape([2])), [given], TensorType(last, PartialShape([2]))):
+            kept.add(f"{first} {between} {last}")
+    assert {"f16 f32 f16", "f16 f32 f64", "i8 f16 i8", "i8 i16 f32", "f32 f32 f64", "i16 i16 i16"} <= kept
+    assert kept.isdisjoint({"f32 f16 f32", "i16 f16 i16", "f16 f32 i8", "f64 f32 f16", "f32 f64 f16", "i16 f32 f16"})
+
+
+@pytest.mark.parametrize(
     ("source", "target", "values", "expected"),
     [
-        ("f32", "i32", [1.9, -1.9, 2.5, -0.5], [1, -1, 2, 0]),
         ("f32", "u8", [255.9, 300, -1], [255, 44, 255]),
         ("f64", "i64", [1e12, -1.9], [10**12, -1]),
-        ("f16", "i8", [127.6, -2.7], [127, -2]),
         ("i64", "i8", [200, -129, 256], [-56, 127, 0]),
         ("i32", "u64", [-1], [2**64 - 1]),
-        ("f32", "boolean", [0, -0.0, 0.3, NAN, INF], [0, 0, 1, 1, 1]),
         ("boolean", "f32", [True, False], [1, 0]),
         ("i64", "u1", [2, 3], [0, 1]),
         ("i64", "u2", [-1, 4], [3, 0]),
         ("f32", "u3", [7.9, 9], [7, 1]),
         ("i64", "u4", [16, -2], [0, 14]),
         ("i64", "u6", [63, 64, -1], [63, 0, 63]),
-        ("i64", "i4", [7, 8, -9], [7, -8, 7]),
         ("i4", "f32", [-8, 7], [-8, 7]),
         ("f32", "f16", [1e6, 1.0004], [INF, 1]),
         ("f32", "bf16", [1.00390625], [1]),
@@ -106,14 +139,12 @@ def common(a: str, b: str, shapes: tuple[str, str] = ("2", "?,3"), **attributes:
 @pytest.mark.parametrize(
     ("a", "b", "safe", "expected"),
     [
-        ("i8", "f32", True, "f32"),
         ("i32", "u8", True, "i32"),
         ("boolean", "u4", True, "u4"),
         ("f16", "f64", True, "f64"),
         ("u8", "u32", True, "u32"),
         ("dynamic", "f32", True, "dynamic"),
         ("f16", "i64", False, "f16"),
-        ("f64", "u64", False, "f64"),
         ("i8", "u8", False, "i16"),
         ("u1", "i4", True, "i4"),
         ("f16", "bf16", False, "f32"),
@@ -169,16 +200,13 @@ def test_sizes_keep_bounds_and_symbols() -> None:
 @pytest.mark.parametrize(
     ("target", "lower", "upper", "expected"),
     [
-        ("u8", 0, INF, None),
         ("u8", 3, 256, None),
         ("i8", 3, 128, None),
         ("u4", 3, 16, None),
         ("u32", -1, 7, None),
-        ("f32", 0, INF, (0, INF)),
         ("f32", 3, 2**24 + 2, (3, 2**24 + 2)),
         ("bf16", 3, 257, (3, 256)),
         ("f16", 3, 2050, (3, 2050)),
-        ("f16", 3, 70000, None),
         ("f8e4m3", 0, INF, None),
     ],
 )
@@ -186,15 +214,3 @@ def test_a_size_that_may_not_fit_loses_its_symbol(
     target: str, lower: float, upper: float, expected: tuple[float, float] | None
 ) -> None:
     assert known(target, lower, upper) == (None if expected is None else (*expected, False))
-
-
-def test_constants_beside_an_unknown_tensor_are_converted() -> None:
-    op = ConvertLike()
-    data = constant_type(np.array([0.8, -2], np.float32))
-    for target, expected in ((nf4, [14, 0]), (u8, [0, 254])):
-        like = TensorType(target, PartialShape(None))
-        op.input_types, op.output_types = (f32, target), (target,)
-        found = op.infer_value(data, like)
-        assert isinstance(found, Value)
-        assert found.constant is not None
-        assert found.constant.tolist() == expected

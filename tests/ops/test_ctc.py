@@ -130,5 +130,6 @@ def test_loss_of_no_steps_is_0() -> None:
 def test_a_blank_among_the_labels_is_reported() -> None:
     found: list[str] = []
     with reporting_to(lambda code, message, effect: found.append(message)):
-        CTCLoss().run(np.zeros((1, 3, 3), np.float32), np.array([3]), np.array([[0, 2, 1]]), np.array([2]))
+        for labels in ([0, 1, 2], [0, 2, 1]):  # of which two count
+            CTCLoss().run(np.zeros((1, 3, 3), np.float32), np.array([3]), np.array([labels]), np.array([2]))
     assert found == ["labels contain the blank, 2, to which no path decodes"]

@@ -52,21 +52,10 @@ def test_rows_end_mark_and_zeros() -> None:
 @pytest.mark.parametrize(
     ("attributes", "expected"),
     [
-        ({}, [(0, 1, 0.6), (0, 1, 0.3), (0, 2, 0.8), (0, 2, 0.2)]),
         ({"nms_threshold": 0.8}, [(0, 1, 0.6), (0, 1, 0.5), (0, 1, 0.3), (0, 2, 0.8), (0, 2, 0.2), (0, 2, 0.1)]),
-        ({"confidence_threshold": 0.6}, [(0, 2, 0.8)]),
-        ({"confidence_threshold": 0.95}, []),
-        ({"top_k": 2}, [(0, 1, 0.6), (0, 2, 0.8), (0, 2, 0.2)]),
         ({"top_k": 0}, []),
-        ({"keep_top_k": (2,)}, [(0, 1, 0.6), (0, 2, 0.8)]),
-        ({"keep_top_k": (3, 9)}, [(0, 1, 0.6), (0, 1, 0.3), (0, 2, 0.8)]),
-        ({"keep_top_k": (0,)}, []),
-        ({"background_label_id": 1}, [(0, 0, 0.9), (0, 0, 0.9), (0, 2, 0.8), (0, 2, 0.2)]),
         ({"background_label_id": -1, "keep_top_k": (3,)}, [(0, 0, 0.9), (0, 0, 0.9), (0, 2, 0.8)]),
-        ({"decrease_label_id": True}, [(0, 0, 0.6), (0, 0, 0.3), (0, 1, 0.8)]),
         ({"decrease_label_id": True, "confidence_threshold": 0.6}, [(0, 0, 0.6), (0, 1, 0.8)]),
-        ({"decrease_label_id": True, "top_k": 1}, [(0, 1, 0.8)]),
-        ({"decrease_label_id": True, "background_label_id": 2}, [(0, 0, 0.6), (0, 0, 0.3)]),
     ],
 )
 def test_what_is_found(attributes: dict[str, Any], expected: list[tuple[int, int, float]]) -> None:

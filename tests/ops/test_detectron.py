@@ -50,24 +50,12 @@ def test_a_smaller_grid_fills_the_beginning(flatten: bool) -> None:
     assert found.tolist() == [[15, 10, 15, 10], [45, 10, 45, 10]] + [[0, 0, 0, 0]] * 4
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float64])
-def test_grid_types_and_nothing(dtype: Any) -> None:
-    found = grid([[0.1, 0, 0, 0]], dtype=dtype)
-    assert found.dtype == dtype
-    assert found[0, 0] == dtype(dtype(0.1) + 10)
-    assert grid(np.zeros((0, 4)), dtype=dtype).shape == (0, 4)
-    assert grid([[0, 0, 0, 0]], points=(0, 3)).shape == (0, 4)
-
-
 # ----- ROIFeatureExtractor
 
 
 def extractor(**attributes: Any) -> ExperimentalDetectronROIFeatureExtractor:
     given = {"output_size": 2, "sampling_ratio": 2, "pyramid_scales": (4, 8, 16), **attributes}
     return ExperimentalDetectronROIFeatureExtractor(**given)
-
-
-LEVELS = [np.full((1, 1, size, size), level + 1, np.float32) for level, size in enumerate((64, 32, 16))]
 
 
 @pytest.mark.parametrize(
@@ -84,7 +72,7 @@ def test_the_level_follows_the_area(side: float, level: int) -> None:
 
 
 def test_a_region_wide_and_low_as_its_area() -> None:
-    wide = array([0, 0, 248, 50], [0, 0, 256, 50])  # 111.4 and 113.1 on an even side
+    wide = array([10, 20, 258, 70], [10, 20, 266, 70])  # 111.4 and 113.1 on an even side
     assert extractor().run(wide, *[np.full((1, 1, 99, 99), i + 1, np.float32) for i in range(3)])[0][
         :, 0, 0, 0
     ].tolist() == [1, 2]
@@ -112,17 +100,6 @@ def test_aligned_regions_are_at_least_a_pixel_long() -> None:
     ramp = np.broadcast_to(np.arange(8, dtype=np.float32), (1, 1, 8, 8)).copy()
     op = extractor(output_size=1, pyramid_scales=(4,), aligned=True)
     assert op.run(array([8, 8, 9, 9]), ramp)[0].item() == 2  # from 1.5 to 2.5
-
-
-def test_extractor_types_and_nothing() -> None:
-    rois = np.zeros((0, 4), np.float16)
-    data = [level.astype(np.float16) for level in LEVELS]
-    features, same = extractor().run(rois, *data)
-    assert (features.shape, same.shape) == ((0, 1, 2, 2), (0, 4))
-    assert features.dtype == np.float16
-    out = extractor().run(array([0, 0, 20, 20]), *LEVELS)
-    assert out[0].tolist() == [[[[1, 1], [1, 1]]]]
-    assert out[1].tolist() == [[0, 0, 20, 20]]
 
 
 def test_extractor_shapes() -> None:
@@ -232,12 +209,3 @@ def test_most_detections_of_a_class(most: int, found: int) -> None:
 def test_a_region_without_area_is_not_detected() -> None:
     rois = array([5, 5, 5, 9], [9, 9, 5, 12], [0, 0, 4, 4])
     assert detect(detector(), [[0, 0.9]] * 3, rois)[0].tolist() == [[0, 0, 4, 4], [0, 0, 0, 0], [0, 0, 0, 0]]
-
-
-@pytest.mark.parametrize("dtype", [np.float16, np.float64])
-def test_detector_types_and_nothing(dtype: Any) -> None:
-    boxes, classes, scores = detect(detector(), [[0, 0.5]] * 3, dtype=dtype)
-    assert (boxes.dtype, classes.dtype, scores.dtype) == (dtype, np.int32, dtype)
-    boxes, classes, scores = detect(detector(), np.zeros((0, 2)), np.zeros((0, 4)), dtype=dtype)
-    assert (boxes.shape, classes.tolist(), scores.tolist()) == ((3, 4), [0, 0, 0], [0, 0, 0])
-    assert detect(detector(max_detections_per_image=0), [[0, 0.5]] * 3, dtype=dtype)[0].shape == (0, 4)

@@ -61,19 +61,13 @@ def sizes(lower: Any, upper: Any, symbols: Any = None, element_type: ElementType
         (ar.Add(), [7, 65000, 65535], [3, 1000, 2], np.uint16, [10, 464, 1]),
         (ar.Subtract(), [5, 0], [7, 1], np.uint8, [254, 255]),
         (ar.Multiply(), [127, -128, 3], [-5, 3, 4], np.int8, [-128, -128, 12]),
-        (ar.Multiply(), [200, 3], [2, 4], np.uint8, [255, 12]),
-        (ar.Multiply(), [65536, 7], [65536, 8], np.int32, [0, 56]),
-        (ar.Divide(), [7, -7, 7, -7, -6], [3, 3, -3, -3, 3], np.int32, [2, -3, -3, 2, -2]),
         (ar.Divide(m_pythondiv=False), [7, -7, 7, -7, -6], [3, 3, -3, -3, 3], np.int32, [2, -2, -2, 2, -2]),
-        (ar.Divide(), [5.5, 1, -1, 0], [-2, 0, 0, 0], np.float32, [-2.75, INF, -INF, NAN]),
-        (ar.FloorMod(), [7, -7, 7, -7], [3, 3, -3, -3], np.int64, [1, 2, -2, -1]),
         (ar.FloorMod(), [5.5, -5.5, 5.5, -5.5], [2, 2, -2, -2], np.float32, [1.5, 0.5, -0.5, -1.5]),
         (ar.Mod(), [7, -7, 7, -7], [3, 3, -3, -3], np.int64, [1, -1, 1, -1]),
         (ar.Mod(), [5.5, -5.5, 5.5, -5.5], [2, 2, -2, -2], np.float64, [1.5, -1.5, 1.5, -1.5]),
         (ar.Maximum(), [NAN, 1, INF, -1], [1, NAN, 2, 3], np.float32, [NAN, 1, INF, 3]),
         (ar.Minimum(), [NAN, 1, INF, -1], [1, NAN, 2, 3], np.float32, [NAN, 1, 2, -1]),
         (Power(), [2, 2, -3, 0], [10, -1, 3, 0], np.int32, [1024, 0, -27, 1]),
-        (Power(), [2, -2, 4], [0.5, 0.5, -0.5], np.float32, [2**0.5, NAN, 0.5]),
         (ar.SquaredDifference(), [7, -7], [3, 3], np.int16, [16, 100]),
     ],
     ids=lambda value: type(value).__name__,
@@ -199,25 +193,6 @@ def test_shifts_by_all_the_bits_are_reported() -> None:
     assert found[0] == "a shift of u8 by less than 0 or more than 7 places is undefined"
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8, np.float16, ml_dtypes.bfloat16, np.bool_])
-def test_select(dtype: Any) -> None:
-    cond = np.array([[False, False], [True, False], [True, True]])
-    then, other = np.array([[1, 0], [1, 0], [1, 1]], dtype), np.array([[0, 1], [0, 1], [0, 0]], dtype)
-    expected = np.where(cond, then, other)
-    np.testing.assert_array_equal(applied(Select(), cond, then, other), expected)
-    result = applied(Select(), cond, then[:1], other[0, 0])
-    np.testing.assert_array_equal(result, np.where(cond, then[:1], other[0, 0]))
-
-
-def test_select_broadcasts_else_and_cond_to_then_in_pdpd() -> None:
-    op = Select(auto_broadcast="pdpd", axis=0)
-    then = np.ones((2, 3), np.float32)
-    cond = np.array([[True], [False]])
-    assert applied(op, cond, then, np.array([5, 6], np.float32)).tolist() == [[1, 1, 1], [6, 6, 6]]
-    shape = inferred(Select(), tensor("?,3", boolean), tensor("1..4,1"), tensor("...")).shape
-    assert str(shape) == "[...]"
-
-
 # --------------------------------------------------------------------------- known content
 
 
@@ -226,16 +201,11 @@ def test_select_broadcasts_else_and_cond_to_then_in_pdpd() -> None:
     [
         (ar.Add(), (2, 5), (1, INF), 3, INF),
         (ar.Subtract(), (2, 5), (1, 3), -1, 4),
-        (ar.Multiply(), (0, INF), (0, INF), 0, INF),
         (ar.Multiply(), (-2, 3), (-5, 4), -15, 12),
-        (ar.Divide(), (10, 21), (2, 4), 2, 10),
-        (ar.Divide(), (-7, 7), (2, 2), -4, 3),
         (ar.Divide(), (4, 8), (0, 4), 0, 8),
-        (ar.Divide(), (1, INF), (1, INF), 0, INF),
-        (ar.FloorMod(), (8, 16), (5, 5), 0, 4),
+        (ar.Divide(), (4, 8), (-4, 0), -8, 0),
         (ar.FloorMod(), (6, 8), (5, 5), 1, 3),
         (ar.Mod(), (0, INF), (3, 6), 0, 5),
-        (ar.Mod(), (-9, 4), (5, 5), -5, 4),
         (ar.Maximum(), (2, 5), (3, 4), 3, 5),
         (ar.Minimum(), (2, INF), (3, 4), 2, 4),
         (Power(), (2, 3), (0, 2), 1, 9),
@@ -284,11 +254,8 @@ def test_symbols_survive_where_nothing_changes() -> None:
     ("op", "a", "b", "lower", "upper"),
     [
         (cp.Equal(), (2, 2), (2, 2), 1, 1),
-        (cp.Equal(), (2, 5), (6, 9), 0, 0),
-        (cp.Equal(), (2, 5), (5, 9), 0, 1),
         (cp.NotEqual(), (2, 5), (6, 9), 1, 1),
         (cp.Greater(), (3, INF), (1, 2), 1, 1),
-        (cp.Greater(), (1, 2), (2, 9), 0, 0),
         (cp.GreaterEqual(), (2, INF), (1, 2), 1, 1),
         (cp.Less(), (0, INF), (0, INF), 0, 1),
         (cp.LessEqual(), (-INF, 2), (2, 5), 1, 1),

@@ -2,14 +2,9 @@
 
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
-from support.tensors import const, tensor
 
-from ovir.core.element_types import i64
-from ovir.core.shapes import Dimension
-from ovir.core.values import from_dimensions
 from ovir.diagnostics.errors import OperatorError
 from ovir.ops.fourier import DFT, IDFT, IRDFT, ISTFT, RDFT, STFT
 
@@ -59,27 +54,10 @@ def test_transforms_follow_the_formula(axes: list[int]) -> None:
     np.testing.assert_allclose(back, data.real, atol=1e-5)
 
 
-def test_signals_are_cut_and_filled() -> None:
-    data = random_numbers(3, 4)
-    axes = np.array([1, 0])
-    for sizes in ([2, 5], [6, -1], [-1, 2], [7, 7], [1, 1]):
-        rows, columns = sizes[1] if sizes[1] > 0 else 3, sizes[0] if sizes[0] > 0 else 4
-        signal = np.zeros((rows, columns), np.complex128)
-        signal[:3, :4] = data[:rows, :columns]
-        expected = slow_dft(slow_dft(signal, 0), 1)
-        result = DFT().run(pairs(data), axes, np.array(sizes))
-        np.testing.assert_allclose(numbers(result), expected, rtol=1e-5, atol=1e-5)
-        # The last of the axes, of which RDFT keeps half, is here axis 0.
-        real = RDFT().run(data.real.astype(np.float32), axes, np.array(sizes))
-        expected = slow_dft(slow_dft(signal.real, 0), 1)[: rows // 2 + 1]
-        np.testing.assert_allclose(numbers(real), expected, rtol=1e-5, atol=1e-5)
-
-
 @pytest.mark.parametrize(
     ("size", "expected"),
     [
         (None, [1.5, 0.5, 0.5, 0.5]),  # 2 * (3 - 1)
-        (4, [1.5, 0.5, 0.5, 0.5]),
         (2, [2, 1]),  # of three numbers the first two
         (3, [5 / 3, 2 / 3, 2 / 3]),
         (6, [7 / 6, 1 / 2, 1 / 6, 1 / 2, 1 / 6, 1 / 2]),  # the fourth is missing and counts as 0
@@ -89,18 +67,6 @@ def test_irdft_has_the_conjugates_that_are_not_there(size: int | None, expected:
     data = pairs([3, 1, 1])
     result = IRDFT().run(data, np.array([0]), None if size is None else np.array([size]))
     np.testing.assert_allclose(result, expected, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("dtype", "tolerance"), [(np.float64, 1e-13), (np.float16, 2e-3), (ml_dtypes.bfloat16, 1e-2), (np.float32, 1e-6)]
-)
-def test_types(dtype: Any, tolerance: float) -> None:
-    data = np.arange(12).reshape(2, 6).astype(dtype)
-    half = RDFT().run(data, np.array([1]))
-    assert half.dtype == dtype
-    np.testing.assert_allclose(numbers(half), np.fft.rfft(data.astype(np.float64)), rtol=tolerance, atol=tolerance)
-    out = IRDFT().run(half, np.array([1]))
-    np.testing.assert_allclose(out.astype(np.float64), data.astype(np.float64), rtol=tolerance, atol=10 * tolerance)
 
 
 def test_large_data_in_blocks() -> None:
@@ -122,16 +88,6 @@ def test_empty_and_trivial_signals() -> None:
         IRDFT().run(np.ones((2, 0, 2), np.float32), np.array([0, 1]), np.array([3, 4])), np.zeros((3, 4))
     )
     assert IRDFT().run(np.ones((1, 2), np.float32), np.array([0])).shape == (0,)
-
-
-def test_sizes_that_are_known_in_part() -> None:
-    value = from_dimensions(i64, [Dimension(3, 5, 7), Dimension()])
-    sizes = tensor("2", i64).with_value(value)
-    result = DFT().infer(tensor("4,6,2"), const([0, 1]), sizes).shape
-    assert str(result) == "[3..5,?,2]"
-    assert result[0].symbol == 7
-    assert str(DFT().infer(tensor("4,6,2"), const([0, 1]), tensor("2", i64)).shape) == "[?,?,2]"
-    assert str(RDFT().infer(tensor("4,6"), const([0, 1]), sizes).shape) == "[3..5,?,2]"
 
 
 # --------------------------------------------------------------------------- short frames
@@ -166,18 +122,6 @@ def test_a_short_window_stands_in_the_middle() -> None:
     result = stft(signal, np.array([10, 1], np.float32), 5, 1)
     framed = np.fft.rfft([0, 20, 3, 0, 0])
     np.testing.assert_allclose(result[0], np.stack([framed.real, framed.imag], -1), rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("batch", [(), (3,)])
-@pytest.mark.parametrize(("size", "step", "taps"), [(8, 3, 8), (7, 9, 4), (5, 1, 5), (1, 1, 1)])
-def test_transpose(batch: tuple[int, ...], size: int, step: int, taps: int) -> None:
-    signal = RNG.standard_normal((*batch, 40)).astype(np.float32)
-    window = np.hanning(taps + 2)[1:-1].astype(np.float32)
-    plain = stft(signal, window, size, step)
-    frames = (40 - size) // step + 1
-    assert plain.shape == (*batch, frames, size // 2 + 1, 2)
-    result = STFT(transpose_frames=True).run(signal, window, np.array(size), np.array(step))
-    np.testing.assert_allclose(result, plain.swapaxes(-2, -3), atol=1e-6)
 
 
 def test_long_signals_in_blocks() -> None:

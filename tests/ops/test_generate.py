@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from support.builder import Net
 
-from ovir.core.element_types import ElementType, dynamic, f16, f32, i8, i32, i64, nf4, u8
+from ovir.core.element_types import ElementType, f16, f32, i8, i32, i64, u8
 from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.core.values import from_bounds
-from ovir.diagnostics.errors import OperatorError
 from ovir.ops.base.operator import Operator
 from ovir.ops.generate import Eye, OneHot1, OneHot16, Range4
 
@@ -35,11 +34,8 @@ def inferred(op: Operator, *inputs: TensorType) -> str:
 @pytest.mark.parametrize(
     ("element_type", "numbers", "result"),
     [
-        (i32, (2, 23, 3), [2, 5, 8, 11, 14, 17, 20]),
         (i32, (23, 2, -3), [23, 20, 17, 14, 11, 8, 5]),
         (f32, (1, 2.5, 0.5), [1.0, 1.5, 2.0]),
-        (i64, (5, 5, 1), []),
-        (i64, (5, 2, 1), []),
         (i64, (0.5, 5.9, 1.9), [0, 1, 2, 3, 4]),
         (i8, (-3, 3, 2), [-3, -1, 1]),
         (u8, (250, 255, 2), [250, 252, 254]),
@@ -77,15 +73,6 @@ def test_range_by_bounds() -> None:
     assert op.infer(const(0), between(0, np.inf, symbol=6), const(1)).shape[0].symbol == 6
 
 
-def test_range_needs_a_type() -> None:
-    with pytest.raises(OperatorError, match="output_type must be of a numeric type, got dynamic"):
-        Range4(output_type=dynamic).infer(const(0), const(1), const(1))
-    with pytest.raises(OperatorError, match="output_type must be of a numeric type, got nf4") as error:
-        Range4(output_type=nf4).infer(const(0), const(1), const(1))
-    assert error.value.hint is not None
-    assert error.value.hint.startswith("numeric types are bf16, f16, f32, f64, i4, ")
-
-
 def test_range_over_a_dimension_has_its_size() -> None:
     net = Net()
     data = net.parameter("data", "?,8")
@@ -105,11 +92,8 @@ def test_range_over_a_dimension_has_its_size() -> None:
     ("rows", "columns", "diagonal", "batch"),
     [
         (3, 4, 2, None),
-        (3, 4, -1, None),
-        (2, 4, 3, None),
         (4, 2, -3, [2]),
         (2, 2, 5, [1, 2]),
-        (0, 3, 0, []),
         (3, 3, 0, [0]),
     ],
 )

@@ -88,28 +88,6 @@ def test_batches_and_channels_in_blocks() -> None:
         np.testing.assert_array_equal(op.run(flipped, grid), whole)
 
 
-def test_places_that_are_none() -> None:
-    xs = [np.nan, np.inf, -np.inf, 1e30, -1e30]
-    assert sampled(ROW, xs, mode="nearest") == [0] * 5
-    assert sampled(ROW, xs, mode="nearest", padding_mode="border") == [10, 80, 10, 80, 10]
-    for mode in ("bilinear", "bicubic"):
-        result = np.array(sampled(ROW, xs, mode=mode, padding_mode="border"))
-        assert np.isnan(result[:3]).all()
-        assert result[3:].tolist() == [80, 10]
-    # What lies outside is zero whatever the pixel next to it is.
-    assert sampled([np.inf, 1, 2, 3], [1.5], mode="bilinear") == [0]
-    assert sampled([1, 2, 3, np.nan], [3]) == [0]
-
-
-@pytest.mark.parametrize(
-    ("dtype", "expected"),
-    [(np.int32, [12, -13, 7]), (np.int64, [12, -13, 7]), (np.int16, [12, -13, 7]), (np.int8, [12, -14, 7])],
-)
-def test_integers(dtype: Any, expected: list[int]) -> None:
-    positions = np.array([0.5, 1.5, 6.3])
-    assert sampled([10, 15, -42, 15, 9, 1, 7, 7], ((positions + 0.5) / 4 - 1).tolist(), dtype) == expected
-
-
 def test_integers_saturate_and_booleans_are_rounded() -> None:
     assert sampled([0, 0, 255, 255, 0, 0], [0, 0.5 / 3], np.uint8, mode="bicubic") == [255, 255]
     assert sampled([0, 255, 0, 0, 255, 0], [0], np.uint8, mode="bicubic") == [0]

@@ -14,10 +14,8 @@ from ovir.core.element_types import bf16, f16, f32
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import from_bounds
-from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.fast.base import resamples
-from ovir.kernels.resample import COORDINATES, NEAREST, Method, taps
 from ovir.ops.interpolate import Interpolate1, Interpolate4, Interpolate11
 
 
@@ -176,14 +174,6 @@ def test_blocks_and_axes_do_not_show(mode: str, dtype: Any, axes: list[int], mon
         np.testing.assert_allclose(moved, whole.transpose(order), rtol=1e-5, atol=1e-4)
 
 
-def test_bilinear_is_the_product_of_both_axes() -> None:
-    x, y = np.arange(5, dtype=np.float32), 10 * np.arange(4, dtype=np.float32)
-    across, down = (resized(line, [size], mode="linear_onnx") for line, size in ((x, 7), (y, 9)))
-    for axes, sizes in ([0, 1], [9, 7]), ([1, 0], [7, 9]):
-        plane = resized(y[:, np.newaxis] + x, sizes, axes, mode="linear_onnx")
-        np.testing.assert_allclose(plane, down[:, np.newaxis] + across, rtol=1e-6)
-
-
 def test_pads_are_zeros_around_the_data() -> None:
     how: dict[str, Any] = {"pads_begin": (1,), "pads_end": (0, 1, 9), "nearest_mode": "floor"}
     result = resized(np.array([[1, 2]], np.int32), [4, 3], coordinate_transformation_mode="asymmetric", **how)
@@ -206,30 +196,6 @@ def test_version_4_reads_one_of_its_inputs() -> None:
     by_scales = Interpolate4(mode="nearest", shape_calculation_mode="scales")
     assert by_scales.run(data, sizes, scales, axes).tolist() == [[1, 1, 1, 2, 2, 2]]
     assert by_scales.run(data, sizes, floats([2, 1])).tolist() == [[1, 2], [1, 2]]
-
-
-def test_empty_tensors() -> None:
-    assert resized(np.empty((0, 3), np.float32), [0, 5]).shape == (0, 5)
-    assert resized(np.ones((2, 3), np.float32), [0, 5], mode="cubic").shape == (0, 5)
-    with pytest.raises(OperatorError, match="cannot resize axis 0 of size 0 to 2"):
-        resized(np.empty((0, 3), np.float32), [2, 5])
-
-
-@pytest.mark.parametrize("mode", ["linear", "linear_onnx", "cubic", "bilinear_pillow", "bicubic_pillow"])
-@pytest.mark.parametrize(("size", "length"), [(1, 5), (5, 1), (3, 7), (7, 3), (64, 65)])
-def test_weights_sum_to_one(mode: str, size: int, length: int) -> None:
-    for coordinates in COORDINATES[:3]:
-        found = taps(Method(mode, coordinates), size, length, length / size)
-        np.testing.assert_allclose(found.unit.sum(axis=0), 1, atol=1e-5)
-        assert 0 <= found.index.min() <= found.index.max() < size
-
-
-@pytest.mark.parametrize("nearest", NEAREST)
-def test_nearest_stays_inside(nearest: str) -> None:
-    for coordinates in COORDINATES:
-        index = taps(Method("nearest", coordinates, nearest), 3, 10, 10 / 3).index[0]
-        assert 0 <= index.min() <= index.max() == 2
-        assert np.all(np.diff(index) >= 0)
 
 
 # --------------------------------------------------------------------------- version 1

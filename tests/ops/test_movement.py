@@ -4,10 +4,7 @@ import numpy as np
 import pytest
 from support.tensors import const, tensor
 
-from ovir.core.element_types import i64
-from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.core.values import from_dimensions
 from ovir.diagnostics.errors import OperatorError
 from ovir.ops.base.operator import Operator
 from ovir.ops.movement import Concat, Pad12, Split, VariadicSplit
@@ -38,15 +35,6 @@ def test_parts_are_views() -> None:
     assert [p.shape for p in parts] == [(2, 1), (2, 3), (2, 2)]
     with pytest.raises(OperatorError, match="dimension 6 of axis 1 cannot be split into 4 equal parts"):
         Split(num_splits=4).run(data, np.array(1))
-
-
-def test_variadic_split_by_partly_known_lengths() -> None:
-    sizes = [Dimension(2, 2), Dimension(1, 3, symbol=5)]
-    lengths = TensorType(i64, PartialShape([2]), from_dimensions(i64, sizes))
-    first, second = VariadicSplit().infer(tensor("?,4"), const(0), lengths)
-    assert (str(first.shape), str(second.shape), second.shape[0].symbol) == ("[2,4]", "[1..3,4]", 5)
-    assert inferred(VariadicSplit(), tensor("6,4"), const(0), tensor("2", i64)) == ["[?,4]", "[?,4]"]
-    assert inferred(VariadicSplit(), tensor("6,4"), const(0), tensor("?", i64)) == []
 
 
 # ----- Pad

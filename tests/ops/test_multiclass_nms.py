@@ -192,14 +192,6 @@ ALL = [MulticlassNms8, MulticlassNms9, MatrixNms]
 
 
 @pytest.mark.parametrize("cls", ALL)
-@pytest.mark.parametrize("shape", [(0, 2, 3), (2, 0, 3), (2, 3, 0)])
-def test_nothing_to_select_from(cls: Any, shape: tuple[int, int, int]) -> None:
-    boxes = np.zeros((shape[0], shape[2], 4), np.float32)
-    rows, index, counts = cls().run(boxes, np.ones(shape, np.float32))
-    assert (rows.shape, index.shape, counts.tolist()) == ((0, 6), (0, 1), [0] * shape[0])
-
-
-@pytest.mark.parametrize("cls", ALL)
 def test_of_constants_the_number_of_rows_is_known(cls: Any) -> None:
     found = cls().infer(constant_type(BOXES), constant_type(np.zeros_like(SCORES) - 1))
     assert [str(t.shape) for t in found] == ["[0,6]", "[0,1]", "[1]"]

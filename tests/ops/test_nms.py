@@ -58,12 +58,6 @@ def selected(
 @pytest.mark.parametrize(
     ("inputs", "boxes", "scores"),
     [
-        ({}, [1, 2], [0.9, 0.8]),
-        ({"iou": 0.7}, [1, 2, 0], [0.9, 0.8, 0.7]),
-        ({"iou": 0.1}, [1], [0.9]),
-        ({"most": 1}, [1], [0.9]),
-        ({"most": -1}, [1, 2], [0.9, 0.8]),
-        ({"most": 0}, [], []),
         ({"most": None, "iou": None, "score": None}, [], []),
         ({"score": 0.85}, [1], [0.9]),
         ({"score": 0.9}, [], []),  # the score must be above the threshold
@@ -120,14 +114,6 @@ def test_only_version_5_removes_boxes_in_soft_nms() -> None:
     assert selected(sigma=0.5, iou=0.7, cls=NonMaxSuppression5) == selected(sigma=0.5, iou=0.7)
 
 
-@pytest.mark.parametrize("shape", [(0, 2, 3), (2, 0, 3), (2, 3, 0)])
-def test_nothing_to_select_from(shape: tuple[int, int, int]) -> None:
-    boxes = np.zeros((shape[0], shape[2], 4))
-    assert selected(np.ones(shape), boxes) == ([], [])
-    inputs = boxes, np.ones(shape), np.array(2), np.array(0.5), np.array(0)
-    assert NonMaxSuppression4().run(*inputs).shape == (0, 3)
-
-
 def test_many_boxes_are_selected_as_one_by_one() -> None:
     rng = np.random.default_rng(1)
     corner = rng.uniform(0, 12, (1, 300, 2))
@@ -154,11 +140,8 @@ WIDE_SCORES = np.array([[[0.9, 0.1, 0.8], [0.2, 0.6, 0.3]], [[0.4, 0.5, 0.1], [0
     [
         (NonMaxSuppression1, 1, [[0, 0, 0], [1, 1, 0]]),
         (NonMaxSuppression3, 1, [[0, 0, 0], [1, 1, 0]]),
-        (NonMaxSuppression3, 2, [[0, 0, 0], [1, 1, 0], [0, 0, 2]]),
-        (NonMaxSuppression3, -1, [[0, 0, 0], [1, 1, 0], [0, 0, 2]]),
         (NonMaxSuppression4, 1, [[0, 0, 0], [1, 1, 0], [0, 1, 1], [1, 0, 1]]),
         (NonMaxSuppression3, 0, []),
-        (NonMaxSuppression4, 0, []),
     ],
 )
 def test_the_first_versions_have_a_fixed_number_of_rows(cls: Any, most: int, rows: list[list[int]]) -> None:
@@ -216,18 +199,9 @@ HALF = constant(0.5, np.float32)
     ("boxes", "scores", "most", "versions"),
     [
         ("[2,6,4]", "[2,3,6]", 1, ("[3,3]", "[6,3]", "[..6,3]")),
-        ("[2,6,4]", "[2,3,6]", 9, ("[6,3]", "[36,3]", "[..36,3]")),
         ("[2,6,4]", "[2,3,6]", 0, ("[0,3]", "[0,3]", "[0,3]")),
-        ("[2,6,4]", "[2,3,6]", -1, ("[6,3]", "[36,3]", "[..36,3]")),
-        ("[2,6,4]", "[2,3,6]", 2**63 - 1, ("[6,3]", "[36,3]", "[..36,3]")),
         ("[?,6,4]", "[?,3,6]", 2, ("[6,3]", "[?,3]", "[?,3]")),
-        ("[?,?,4]", "[2,3,?]", 2, ("[..6,3]", "[..12,3]", "[..12,3]")),
-        ("[?,?,4]", "[2,3,?]", 2**63 - 1, ("[?,3]", "[?,3]", "[?,3]")),
-        ("[..3,5..8,3..6]", "[..3,..2,5..8]", 3, ("[..6,3]", "[..18,3]", "[..18,3]")),
         ("[2,2..4,4]", "[2..3,1,?]", 3, ("[2..3,3]", "[4..6,3]", "[..6,3]")),
-        ("[...]", "[1,2,6]", 3, ("[6,3]", "[6,3]", "[..6,3]")),
-        ("[1,6,4]", "[...]", 3, ("[..6,3]", "[?,3]", "[?,3]")),
-        ("[...]", "[...]", 3, ("[?,3]", "[?,3]", "[?,3]")),
     ],
 )
 def test_shapes(boxes: str, scores: str, most: int, versions: tuple[str, str, str]) -> None:

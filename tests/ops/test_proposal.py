@@ -5,10 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.tensors import tensor
 
 from ovir.core.element_types import i32
-from ovir.diagnostics.errors import OperatorError
 from ovir.ops.proposal import ExperimentalDetectronGenerateProposalsSingleImage, GenerateProposals, Proposal1, Proposal4
 
 ONE_ANCHOR = {
@@ -65,7 +63,6 @@ def test_deltas_move_and_stretch() -> None:
 @pytest.mark.parametrize(
     ("attributes", "expected"),
     [
-        ({}, [0, 0, 4, 5]),
         ({"clip_before_nms": False}, [-5, -5, 15, 15]),
         ({"clip_before_nms": False, "clip_after_nms": True}, [0, 0, 5, 6]),
         ({"normalize": True}, [0, 0, 4 / 5, 5 / 6]),
@@ -199,19 +196,6 @@ def test_the_last_pixel_counts_unless_normalized() -> None:
     assert run_images(proposals(), [[0, 0, 99, 99]], clipped)[0][0].tolist() == [0, 0, 200, 100]
 
 
-def test_order_of_points_and_anchors() -> None:
-    anchors = np.arange(2 * 2 * 2, dtype=np.float32)[:, np.newaxis] * 20 + np.array([0, 0, 9, 9], np.float32)
-    scores = np.full((2, 2, 2), 0.5, np.float32)  # anchors, rows, columns
-    scores[1, 0, 1] = 0.9
-    op = single(post_nms_count=8)
-    boxes, _ = op.run(np.array([999, 999, 1], np.float32), anchors, np.zeros((8, 2, 2), np.float32), scores)
-    assert (boxes[:, 0] / 20).tolist() == [3, 0, 1, 2, 4, 5, 6, 7]
-    deltas = np.zeros((8, 2, 2), np.float32)
-    deltas[4, 1, 0] = 0.5  # dx of the second anchor in the second row
-    boxes, _ = op.run(np.array([999, 999, 1], np.float32), anchors, deltas, scores)
-    assert boxes[5, 0] == 5 * 20 + 5
-
-
 OVERLAPPING = [[0, 0, 9, 9], [0, 1, 9, 9], [0, 4, 9, 9], [0, 9, 9, 19]]
 
 
@@ -265,19 +249,6 @@ def test_images_one_after_the_other() -> None:
     assert (counts.tolist(), counts.dtype) == ([2, 2, 2], np.int32)
 
 
-def test_no_images_and_no_points() -> None:
-    empty = np.zeros((0, 4), np.float32), np.zeros((0, 3, 1, 4), np.float32)
-    boxes, scores, counts = proposals().run(
-        np.zeros((0, 3), np.float32),
-        np.zeros((1, 3, 1, 4), np.float32),
-        empty[1].reshape(0, 4, 1, 3),
-        empty[1][..., 0].reshape(0, 1, 1, 3),
-    )
-    assert (boxes.shape, scores.shape, counts.shape) == ((0, 4), (0,), (0,))
-    boxes, scores = run_single(single(), np.zeros((0, 4)), [])
-    assert not boxes.any()
-
-
 def test_size_of_the_image_and_exp() -> None:
     boxes, _ = run_single(single(), [[10, 10, 19, 19]], [0.9], [[0, 0, 1, 0]], image=[15, 25, 1])
     assert boxes[0].tolist() == pytest.approx([15 - 5 * exp(1), 10, 24, 14], abs=1e-4)
@@ -291,21 +262,3 @@ def test_a_count_of_0_proposes_nothing(left_out: str) -> None:
     images = [(IMAGE, [0.2, 0.9, 0.5], STILL)] * 2
     boxes, scores, counts = run_images(proposals(**{left_out: 0}), APART, *images)
     assert (boxes.shape, scores.shape, counts.tolist()) == ((0, 4), (0,), [0, 0])
-
-
-@pytest.mark.parametrize(
-    ("shapes", "message"),
-    [
-        (["[1,3]", "[12,4]", "[8,2,3]", "[2,2,3]"], r"im_info must have rank 1, got shape \[1,3\]"),
-        (["[4]", "[12,4]", "[8,2,3]", "[2,2,3]"], r"im_info must be 3 numbers, got shape \[4\]"),
-        (["[3]", "[12,5]", "[8,2,3]", "[2,2,3]"], r"anchors must have 4 numbers each, got shape \[12,5\]"),
-        (["[3]", "[12,4]", "[8,9,3]", "[2,2,3]"], "deltas .* and scores .* must have the same number of rows"),
-        (["[3]", "[12,4]", "[7,2,3]", "[2,2,3]"], "deltas must have 4 channels for each of 2 anchors, got 7"),
-        (["[3]", "[11,4]", "[8,2,3]", "[2,2,3]"], "there are 11 anchors, but scores of shape .* need 12"),
-    ],
-)
-def test_shapes_that_one_refuses(shapes: list[str], message: str) -> None:
-    with pytest.raises(OperatorError, match=message):
-        single().infer(*map(tensor, shapes))
-    with pytest.raises(OperatorError, match=message):
-        single().run(*(np.zeros([int(n) for n in shape[1:-1].split(",")], np.float32) for shape in shapes))

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from support.tensors import tensor
 
-from ovir.core.element_types import f32, i64
-from ovir.core.shapes import Dimension, PartialShape, new_symbol
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.kernel_warnings import reporting_to
@@ -145,14 +143,10 @@ def test_cells(kind: str, attributes: dict[str, Any], batch: int, inputs: int, s
 @pytest.mark.parametrize(
     ("lengths", "time", "size"),
     [
-        ([4, 4], 4, 3),
-        ([2, 2], 4, 3),
-        ([1, 4, 0, 2, 4], 4, 2),
         ([1, 2], 3, 1),
         ([2, 2], 2, 1),
         ([0], 3, 2),
         ([0, 0], 0, 2),
-        ([], 3, 2),
     ],
 )
 def test_sequences(
@@ -220,11 +214,3 @@ def test_lengths_outside(length: int) -> None:
 
 
 # --------------------------------------------------------------------------- inference
-
-
-def test_batch_and_time_keep_their_symbols() -> None:
-    batch, time = (Dimension(0, None, new_symbol()) for _ in range(2))
-    x = TensorType(f32, PartialShape([batch, time, 3]))
-    y, last = RNNSequence().infer(x, tensor("?,1,4"), tensor("?", i64), *tensors("1,4,3", "1,4,4", "1,4"))
-    assert [d.symbol for d in y.shape.dims] == [batch.symbol, 0, time.symbol, 0]
-    assert last.shape.dims[0].symbol == batch.symbol

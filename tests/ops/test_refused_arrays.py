@@ -88,15 +88,11 @@ SIZES = [
     ("Convolution-1 strides=1 pads_begin=0 pads_end=0 dilations=1", "1,2,3 1,3,2", "data of shape [1,2,3] and filters of shape [1,3,2] must have the same number of channels"),
     ("DFT-7", "4,2 =[0] =[3,3]", "axes of shape [1] and signal_size of shape [2] must have the same number"),
     ("FakeConvert-13 destination_type=f8e4m3", "3 2", "scale of shape [2] cannot be broadcast"),
-    ("GRUCell-3 hidden_size=4", "2,3 2,4 1,3 12,4 12", "W must be [3*hidden, input], got shape [1,3]"),
-    ("GRUCell-3 hidden_size=4", "2,3 2,4 12,3 12,4 1", "B must be [3*hidden], got shape [1]"),
     ("Interpolate-11", "f32=[[0,0,0,0],[0,0,0,0],[0,0,0,0]] =[1,2] i64[1]", "scales_or_sizes must have one element for each of the axes [1], got 2"),
     ("SegmentMax-16", "=[0,1] =[0,0] =-3", "num_segments must not be negative, got -3"),
     ("EmbeddingSegmentsSum-3", "f32=[[-0.2,-0.6],[-0.1,-0.4],[-1.9,-1.8],[-1,1.5],[0.8,-0.7]] =[0] =[0] =-2", "num_segments must not be negative, got -2"),
-    ("MulticlassNms-9", "2,2,4 2,3 =[1]", "boxes of shape [2,2,4] and scores of shape [2,3] must have the same number"),
-    ("NonMaxSuppression-9", "1,2,4 1,1,3 =1", "boxes of shape [1,2,4] and scores of shape [1,1,3] must have the same number"),
-    ("PSROIPooling-1 output_dim=2 group_size=2 spatial_scale=1 mode=average", "1,6,4,4 3,5", "data must have output_dim"),
-    ("ROIAlign-3 pooled_h=2 pooled_w=2 sampling_ratio=2 spatial_scale=1 mode=max", "1,4,3,1 1,4 =[0,0,0]", "must have the same number of regions"),
+    ("NonMaxSuppression-9", "1,2,4 1,1,3 =1", "got shapes [1,1,3] and [1,2,4]: P is 3 in scores, but 2 in boxes"),
+    ("PSROIPooling-1 output_dim=2 group_size=2 spatial_scale=1 mode=average", "1,6,4,4 3,5", "data must be [N, output_dim*parts, H, W], where output_dim is 2"),
     ("ScatterNDUpdate-4", "4,3 i64[2,1] 2,1", "updates [2,1] must have shape"),
 ]  # fmt: skip
 

@@ -7,9 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ovir.core.element_types import dynamic, f16
-from ovir.core.shapes import Dimension, PartialShape
-from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
 from ovir.ops.roi_align import ROIAlign3, ROIAlign9, ROIAlignRotated
 
@@ -136,16 +133,6 @@ def test_rotated_against_a_plain_computation(ratio: int) -> None:
         np.testing.assert_allclose(bins, plainly(data[0], region, (2, 3), ratio, False, angle), 1e-4, 1e-5)
 
 
-def test_many_regions_in_blocks() -> None:
-    data = rng.normal(size=(1, 70, 30, 40)).astype(np.float32)
-    rois = np.sort(rng.uniform(0, 40, (150, 2, 2)), axis=1).reshape(150, 4).astype(np.float32)
-    numbers = np.zeros(150, np.int64)
-    op = ROIAlign3(pooled_h=7, pooled_w=7, sampling_ratio=0, spatial_scale=1.0)
-    out = op.run(data, rois, numbers)
-    alone = [op.run(data[:, 3:4], rois[i : i + 1], numbers[:1]) for i in (0, 77, 149)]
-    np.testing.assert_allclose(out[[0, 77, 149], 3:4], np.concatenate(alone), 1e-5, 1e-6)
-
-
 @pytest.mark.parametrize(("shape", "count"), [((1, 2, 4, 4), 0), ((1, 0, 4, 4), 2), ((1, 2, 0, 4), 2)])
 def test_nothing_to_pool(shape: tuple[int, ...], count: int) -> None:
     found = align(np.ones((count, 4), np.float32), np.ones(shape, np.float32))
@@ -154,18 +141,6 @@ def test_nothing_to_pool(shape: tuple[int, ...], count: int) -> None:
 
 
 # ----- inference
-
-
-def test_symbols_and_unknown_types() -> None:
-    op = ROIAlignRotated(pooled_h=2, pooled_w=2, sampling_ratio=0, spatial_scale=1.0)
-    regions, channels = Dimension(0, None, 7), Dimension(1, 9, 8)
-    found = op.infer(
-        TensorType(dynamic, PartialShape([1, channels, 4, 4])),
-        TensorType(f16, PartialShape([regions, 5])),
-        TensorType(dynamic, PartialShape([regions])),
-    )
-    assert found.element_type == f16
-    assert [dim.symbol for dim in found.shape] == [7, 8, 0, 0]
 
 
 def test_what_a_run_refuses() -> None:

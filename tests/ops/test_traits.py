@@ -4,15 +4,20 @@ import ast
 import itertools
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from fuzz.cases import VERSIONS, make_case
 from support.builder import Net
+from support.grown_cases import cases_of
+from support.tensors import arrays, operation, types
 
 import ovir
 from ovir.analysis.random_inputs import generate_inputs, input_domains
 from ovir.core.tensor_types import constant_type
+from ovir.diagnostics.errors import OperatorError
+from ovir.inference.known_values import as_tuple
 from ovir.ops import find
 from ovir.ops.base.domains import Domain, Index, by_input
 from ovir.ops.base.opsets import OPERATIONS
@@ -45,14 +50,10 @@ def test_declarations_name_inputs_and_attributes() -> None:
 @pytest.mark.parametrize(
     ("operation", "opset", "negative"),
     [
-        ("Gather", 1, "unspecified"),
-        ("Gather", 7, "unspecified"),
         ("Gather", 8, "from the end"),
-        ("GatherND", 5, "unspecified"),
         ("GatherND", 8, "from the end"),
         ("ScatterUpdate", 3, "forbidden"),
         ("ScatterElementsUpdate", 3, "unspecified"),
-        ("ScatterElementsUpdate", 12, "from the end"),
         ("EmbeddingBagPacked", 15, "forbidden"),
     ],
 )
@@ -129,6 +130,133 @@ def test_no_element_lies_outside_of_what_an_operation_declares(index: int, cls: 
                 )
                 compared += found.size
     assert compared
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("index", range(len(VERSIONS)), ids=lambda index: "-".join(map(str, VERSIONS[index])))
+def test_what_operations_say_of_their_outputs_is_so(index: int) -> None:
+    for case in cases_of(index, 2):
+        inputs = [constant_type(array, given) for array, given in zip(case.arrays, case.types, strict=True)]
+        try:
+            inferred = as_tuple(case.op.infer(*inputs))
+            if not inferred or inferred[0].shape.least_size > 1 << 20:
+                continue
+            op = case.op.applied(inputs, inferred)
+            result = op.run(*case.arrays)
+        except (ovir.OvirError, OperatorError):
+            continue
+        result = result[0] if isinstance(result, tuple) else result
+        if op.why_unchanged(inputs, inferred[0]) is not None:
+            np.testing.assert_array_equal(result, case.arrays[0])
+        if (axes := op.permutation(inputs)) is not None:
+            np.testing.assert_array_equal(result, case.arrays[0].transpose(axes))
+        counts = op.rows_from(inputs, inferred[0].shape) if result.ndim and len(result) > 1 else None
+        for row in range(len(result)) if counts is not None else ():
+            rows = [a[row * n : (row + 1) * n] if n else a for a, n in zip(case.arrays, counts or (), strict=True)]
+            np.testing.assert_array_equal(op.run_rows((1, *result.shape[1:]), *rows), result[row : row + 1])
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "changed"),
+    [
+        ("Broadcast-3", "2,3 =[2,3]", "1,3 =[2,3]"),
+        ("Concat-1 axis=0", "2,3", "2,3 0,3"),
+        ("ConvertLike-1", "2 f32[4]", "2 f16[4]"),
+        ("Identity-16", "2,3", ""),
+        ("Pad-1", "2,3 =[0,0] =[0,0]", "2,3 =[0,1] =[0,-1]"),
+        ("Pad-1", "2 =[0] =[0]", "2 =[0] i64[1]"),
+        ("Reshape-1", "2,3 =[-1,3]", "2,3 =[3,2]"),
+        ("Slice-8", "4,5 =[0] =[9] =[1]", "4,5 =[0] =[9] =[-1]"),
+        ("Slice-8", "4,5 =[0] =[9] =[1]", "4,5 =[1] =[9] =[1]"),
+        ("Split-1 num_splits=1", "2,3 =0", "?,3 i64[]"),
+        ("StridedSlice-1 begin_mask=1 end_mask=1", "4 =[0] =[0] =[1]", "4 =[0] =[0] =[-1]"),
+        ("StridedSlice-1 begin_mask=1 end_mask=1", "4 =[0] =[0]", "4 =[0] =[3] i64[1]"),
+        ("StridedSlice-1 begin_mask=1 end_mask=1 new_axis_mask=0", "4 =[0] =[0]", ""),
+        ("StridedSlice-1 begin_mask=1 end_mask=1 new_axis_mask=1", "", "1 =[0] =[0]"),
+        ("Tile-1", "2,3 =[1,1]", "2,3 =[1,2]"),
+        ("Transpose-1", "2,3 =[0,1]", "2,2 =[1,0]"),
+    ],
+)
+def test_which_layers_pass_on_their_input(op: str, inputs: str, changed: str) -> None:
+    for text, is_same in ((inputs, True), (changed, False)):
+        given = types(text)
+        result = as_tuple(operation(op).infer(*given))[0] if text else None
+        assert result is None or (operation(op).why_unchanged(given, result) is not None) == is_same, text
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "sizes"),
+    [
+        ("Convolution-1 strides=3,1 dilations=2,1", "1,3,9,? 4,3,2,4", {2: 3, 3: 4}),
+        ("GroupConvolution-1 strides=3", "1,4,9 2,2,2,2", {2: 3}),
+        ("Convolution-1", "1,3,9 4,3,?", {}),
+        ("Convolution-1", "... 4,3,2", {}),
+        ("ConvolutionBackpropData-1", "1,3,9,9 3,4,5,6", {2: 2, 3: 2}),
+        ("MaxPool-1 kernel=3,2 strides=1,4", "1,3,9,9", {2: 3, 3: 4}),
+        ("AdaptiveAvgPool-8", "1,3,9,9 =[3,5]", {2: 4, 3: 6}),
+        ("AdaptiveAvgPool-8", "1,3,9,9 i64[2]", {}),
+        ("ExtractImagePatches-3 sizes=3,2 strides=1,4 rates=2,1 auto_pad=valid", "1,3,9,9", {2: 5, 3: 4}),
+        ("Interpolate-11", "1,3,9,9 =[3,5]", {2: 2, 3: 2}),
+        ("Interpolate-11", "1,3,9,9 =[3] =[3]", {3: 2}),
+        ("Interpolate-11", "1,3,9,9 =[3] i64[1]", {}),
+        ("ReLU-1", "1,3,9,9", {}),
+    ],
+)
+def test_the_least_sizes_for_which_windows_have_an_effect(op: str, inputs: str, sizes: dict[int, int]) -> None:
+    assert operation(op).least_sizes(types(inputs)) == sizes
+
+
+@pytest.mark.parametrize(
+    ("op", "shapes"),
+    [
+        ("MatMul-1", "2,5,3 3,4"),
+        ("MatMul-1 transpose_a=true transpose_b=true", "2,3,5 4,3"),
+        ("MatMul-1", "3 3"),
+        ("GroupedMatMul-17", "2,6,3 2,4,3"),
+        ("Convolution-1 strides=2,1", "2,3,9,8 4,3,3,2"),
+        ("GroupConvolution-1", "2,4,8 2,3,2,3"),
+        ("ConvolutionBackpropData-1 strides=2,1", "2,3,9,8 3,4,3,2"),
+        ("GroupConvolutionBackpropData-1", "2,4,8 2,2,3,3"),
+        ("DeformableConvolution-8 group=1 deformable_group=1", "1,4,5,5 1,18,3,3 2,4,3,3"),
+    ],
+)
+def test_multiply_accumulates_are_the_products_of_ones(op: str, shapes: str) -> None:
+    """Of ones, each product is 1, and the sum of the results is the number of products."""
+    made, given = operation(op), arrays(shapes)
+    if "Deformable" in op:
+        given[1] *= 0  # offsets
+    result = as_tuple(made.infer(*types(shapes)))[0]
+    named = {name: tensor.shape for name, tensor in made.named(types(shapes)).items()}
+    assert made.multiply_accumulates(named, result.shape) == int(made.run(*given).sum())
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "larger", "work", "memory"),
+    [
+        ("CTCLoss-4", "9,50,4 i64[9] i64[9,50] i64[9]", "90,50,4 i64[90] i64[90,50] i64[90]", 10, None),
+        ("CTCLoss-4", "9,50,4 i64[9] i64[9,50] i64[9]", "9,500,4 i64[9] i64[9,500] i64[9]", 100, None),
+        ("Einsum-7 equation=ij,jk->ik", "50,9 9,60", "50,90 90,60", 10, None),
+        ("Einsum-7 equation=ij,jk->ik", "50,9 9,60", "500,9 9,60", 10, None),
+        ("EmbeddingBagPackedSum-3", "9,50 i64[40,30]", "9,50 i64[400,30]", 10, 10),
+        ("EmbeddingBagPackedSum-3", "9,50 i64[40,30]", "9,500 i64[40,30]", 10, 10),
+        ("EmbeddingBagPackedSum-3", "9,5,10 i64[40,30]", "9,5,100 i64[40,30]", 10, 10),
+        ("Inverse-14", "9,20,20", "9,200,200", 1000, None),
+        ("Inverse-14", "9,20,20", "90,20,20", 10, None),
+        ("NonMaxSuppression-9", "1,9000,4 1,2,9000", "1,90000,4 1,2,90000", 100, 10),
+        ("NonMaxSuppression-9", "1,900,4 1,2,900", "10,900,4 10,2,900", 10, 10),
+        ("MulticlassNms-8", "1,900,4 1,2,900", "1,900,4 1,20,900", 10, None),
+        ("StringTensorPack-15", "=[0] =[300] u8[400]", "=[0] =[3000] u8[4000]", 10, None),
+    ],
+)
+def test_work_and_memory_grow_as_the_loops_of_kernels(
+    op: str, inputs: str, larger: str, work: int, memory: Any
+) -> None:
+    made = [(operation(op), types(text)) for text in (inputs, larger)]
+    both = [(one, given, as_tuple(one.infer(*given))) for one, given in made]
+    few, many = (one.work(given, outputs) for one, given, outputs in both)
+    assert few * work / 1.6 < many < few * work * 1.6, (few, many)
+    few, many = (one.temporary_bytes(given, outputs) for one, given, outputs in both)
+    assert memory is None or few * memory / 1.6 < many < few * memory * 1.6, (few, many)
 
 
 def test_an_operation_of_the_user_declares_domains() -> None:

@@ -121,7 +121,8 @@ def test_openvino_reads_what_every_function_makes_with_its_defaults(tmp_path: Pa
         if kind in _APART:
             continue
         for number, made in enumerate(islice(made_cases(kind, opset), 6)):
-            for chosen in [set(), *({name} for name in made.attributes), set(made.attributes)]:
+            alone = [{name} for name in made.attributes] if number < 2 else []
+            for chosen in [set(), *alone, set(made.attributes)]:
                 model = built(made, cls, chosen, optional=False) or built(made, cls, chosen, optional=True)
                 if model is not None:
                     called.add((kind, opset))

@@ -147,10 +147,10 @@ def shown(path: Path) -> Page:
 def test_show() -> None:
     page = shown(DIGITS)
     summary = summarize(ovir.read_model(DIGITS))
-    assert facts(page)["layers"] == str(summary.layers)
-    assert sum(map(int, map(str, column(table(page, "Operations"), "layers")))) == summary.layers
+    assert facts(page)["layers"] == str(summary.layer_count)
+    assert sum(map(int, map(str, column(table(page, "Operations"), "layers")))) == summary.layer_count
     assert charts(page, "Parameters") == ["Bytes by element type"]
-    assert len(table(page, "Layers").rows) == summary.layers
+    assert len(table(page, "Layers").rows) == summary.layer_count
     to_data(page)
 
 

@@ -158,6 +158,21 @@ def resized(batch: int = 1) -> ovir.Model:
     )
 
 
+def moved(batch: int = 1) -> ovir.Model:
+    """A Reshape puts an axis before that of the items, which one item does not show."""
+    x = ops.parameter([batch, 4], "f32", name="x")
+    behind = ops.reshape(ops.relu(x), [1, batch, 4], False)
+    return ovir.Model([ops.transpose(ops.tanh(behind), [1, 0, 2])], [x], "moved")
+
+
+def windows(batch: int = 1) -> ovir.Model:
+    """The items are the inner part of an axis, and become an axis of their own again."""
+    x = ops.parameter([batch, 6, 4], "f32", name="x")
+    flat = ops.reshape(ops.transpose(x, [1, 0, 2]), [-1, 4], False)
+    made = ops.matmul(ops.tanh(flat), weights(4, 2), False, False)
+    return ovir.Model([ops.transpose(ops.reshape(made, [6, batch, 2], False), [1, 0, 2])], [x], "windows")
+
+
 PINNED: Sequence[Callable[[int], ovir.Model]] = (
     yolo, detr, ssd, decoder, early_state, bare_state, lstm, iterator, conditional, resized
 )  # fmt: skip

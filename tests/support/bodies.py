@@ -1,7 +1,12 @@
-"""A small model with bodies."""
+"""Small models with bodies."""
+
+from collections.abc import Callable
+
+import numpy as np
 
 import ovir
 from ovir import opset13 as ops
+from ovir.graph.layers import Layer
 
 
 def conditional() -> ovir.Model:
@@ -16,3 +21,14 @@ def conditional() -> ovir.Model:
     layer.set_else_body(bodies[1])
     layer.set_input(x, bodies[0].inputs[0], bodies[1].inputs[0])
     return ovir.Model([layer.set_output(bodies[0].outputs[0], bodies[1].outputs[0])], [x, chosen])
+
+
+def looped(step: Callable[[Layer], Layer], size: int = 2) -> ovir.Model:
+    """Return a model with three iterations of a step, whose layers are those of the body of ``loop``."""
+    x, state = (ops.parameter([size], "f32", name=name) for name in ("x", "state"))
+    last = step(state)
+    loop = ops.loop(ops.constant(np.int64(3)), ops.constant(np.array(True)), name="loop")
+    loop.set_function(ovir.Model([last, ops.constant(np.array(True))], [state], "body"))
+    loop.set_special_body_ports([-1, 1])
+    loop.set_merged_input(state, x.output(0), last.output(0))
+    return ovir.Model([ops.relu(loop.get_iter_value(last.output(0), -1), name="out")], [x], "loop")

@@ -76,6 +76,14 @@ ITERATOR = f"""{RELU}<port_map><input external_port_id="0" internal_layer_id="0"
 <edge from-layer="1" from-port="1" to-layer="2" to-port="0"/></edges></body>"""
 
 
+def add_net() -> Net:
+    """out = data + [1, 2, 3], with names of all layers."""
+    net = Net()
+    data = net.parameter("data", "3")
+    net.result(net.op("Add", data, net.const(np.float32([1, 2, 3]), name="c"), name="sum"), name="out")
+    return net
+
+
 def gather_net() -> Net:
     """out = data[indices], data [?,3] and indices i64[4]; then a MatMul with a constant, and SoftMax."""
     net = Net()

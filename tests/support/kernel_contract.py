@@ -242,7 +242,7 @@ def _bound_faults(call: _Call) -> Iterator[str]:
 
 def _has_types(call: _Call) -> bool:
     """Whether the operation can be inferred from the inputs of a call."""
-    if not call.op.opset or call.op.wiring or not hasattr(call.op, "infer"):
+    if not call.op.opset or call.op.wiring:
         return False
     return all(isinstance(a, np.ndarray) and a.dtype != np.dtypes.StringDType() for a in call.inputs)
 

@@ -65,9 +65,9 @@ def loop(trips: int | None, again: bool = True, start: bool = True) -> ovir.Mode
     return ovir.Model(results, [x, count] if trips is None else [x], "loop")
 
 
-def unassigned(*, assigned: bool = False, initial: bool = True) -> ovir.Model:
+def unassigned(*, assigned: bool = False, initial: bool = True, shape: str = "1,4") -> ovir.Model:
     x = ops.parameter([1, 4], "f32", name="x", tensor_names={"x"})
-    attributes = {"variable_id": "v", "variable_type": "f32", "variable_shape": "1,4"}
+    attributes = {"variable_id": "v", "variable_type": "f32", "variable_shape": shape}
     inputs = [np.full((1, 4), 2, np.float32)] if initial else []
     total = ops.add(ovir.create_layer("ReadValue", inputs, attributes, version="opset6", name="state"), x)
     return ovir.Model([total], [ops.assign(total, "v")] if assigned else [], [x], "unassigned")

@@ -14,8 +14,9 @@ from ovir.fuzzing.making import VERSIONS, Input, Make, random_array
 from ovir.ops import find
 from support.special_values import special_values, spread
 
-STYLES = ("usual", "parameters", "small", "empty", "scalar")
-"""What is special about a model: nothing but what is fed to it, its constants and attributes, or its sizes."""
+STYLES = ("usual", "computed", "parameters", "small", "empty", "scalar")
+"""What is special about a model: nothing but what is fed to it, that no input is a constant, its constants and
+attributes, or its sizes."""
 _SIZES = {"small": (1, 1, 2), "empty": (0, 1, 2)}
 
 
@@ -26,11 +27,15 @@ class _Special(Make):
         super().__init__(kind, rng, opset)
         self.style = style
         self.free: set[int] = set()
+        self.is_special = style in ("usual", "computed")
+        """Whether the style has changed something."""
 
     def size(self) -> int:
+        self.is_special |= self.style in _SIZES
         return self.rng.choice(_SIZES.get(self.style, (2, 3, 4)))
 
     def any_shape(self, least: int = 0, most: int = 4) -> tuple[int, ...]:
+        self.is_special |= self.style == "scalar"
         return super().any_shape(least, least if self.style == "scalar" else most)
 
     def fill(self, position: int, given: Input, values: np.random.Generator) -> None:
@@ -52,19 +57,24 @@ class SpecialCase:
     case: Case
     types: list[ElementType]
     free: set[int]
+    style: str
 
     def feeds(self, inputs: Sequence[str], rng: np.random.Generator) -> Iterator[tuple[str, list[Array]]]:
         """Yield arrays for inputs of these names, each time with special values in one of them, with a title."""
         yield "usual numbers", self.case.feeds
+        if self.style == "computed":
+            return
         for place, name in enumerate(inputs):
             index = int(name.removeprefix("x"))
             if index in self.free:
-                for title, changed in spread(self.case.feeds[place], self.types[index], rng):
+                for title, changed in spread(
+                    self.case.feeds[place], self.types[index], rng, each=self.style == "usual"
+                ):
                     yield f"{title} in {name}", [*self.case.feeds[:place], changed, *self.case.feeds[place + 1 :]]
 
 
-def special_case(index: int, style: str) -> SpecialCase:
-    """Return a model of an operation version."""
+def special_case(index: int, style: str) -> SpecialCase | None:
+    """Return a model of an operation version, None where nothing about it can be special in this way."""
     kind, opset = VERSIONS[index]
     rng = random.Random(f"{kind}-{opset}, {style}")
     values = np.random.default_rng(rng.getrandbits(64))
@@ -80,7 +90,12 @@ def special_case(index: int, style: str) -> SpecialCase:
             found, given = special_values(types[position]), made.inputs[position]
             drawn = found[values.integers(0, len(found), given.shape)]
             given.values, given.is_constant = np.asarray(drawn), True
+            made.is_special = True
         numbers = [attribute.name for attribute in cls.attributes.values() if attribute.type is float]
         if numbers:
             made.attributes[rng.choice(numbers)] = repr(float(rng.choice(list(special_values(f32)))))
-    return SpecialCase(cases.written(made), types, made.free)
+            made.is_special = True
+    if style == "computed":
+        for given in made.inputs:
+            given.is_constant = False
+    return SpecialCase(cases.written(made), types, made.free, style) if made.is_special else None

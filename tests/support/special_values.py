@@ -50,17 +50,19 @@ def infinite_values(element_type: ElementType) -> Array:
     return np.asarray(values[~np.isfinite(values.astype(np.float64))])
 
 
-def spread(array: Array, element_type: ElementType, rng: np.random.Generator) -> Iterator[tuple[str, Array]]:
+def spread(
+    array: Array, element_type: ElementType, rng: np.random.Generator, *, each: bool = True
+) -> Iterator[tuple[str, Array]]:
     """Yield copies of an array with special values in random places, each with a title.
 
-    First each special value alone in one place, so that a NaN or an infinity shows which results depend on it; then all
-    of them in random places, in one copy without infinities and NaN and in one with them. An array without elements has
-    no copies.
+    First each special value alone in one place, or without ``each`` only infinities and NaN, which show which results
+    depend on them; then all of them in random places, in one copy without infinities and NaN and in one with them. An
+    array without elements has no copies.
     """
     values, infinite = special_values(element_type), infinite_values(element_type)
     if not array.size:
         return
-    for value in values:
+    for value in values if each else infinite:
         changed = array.copy()
         changed.reshape(-1)[rng.integers(array.size)] = value
         yield f"one {value}", changed

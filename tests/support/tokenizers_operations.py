@@ -14,10 +14,8 @@ def strings(*texts: str | bytes) -> tuple[Array, Array, Array]:
     return packed(items, (len(items),))
 
 
-def run(
-    kind: str, *inputs: Array, outputs: int = 1, warnings: list[str] | None = None, **attributes: Any
-) -> list[Array]:
-    """Return the outputs of one layer of the extension; ``warnings`` gets the messages of its run."""
+def model_of(kind: str, *inputs: Array, outputs: int = 1, **attributes: Any) -> ovir.Model:
+    """Return a model with one layer of the extension, which takes such inputs."""
     net = Net()
     types = [str(ElementType.from_dtype(array.dtype)) for array in inputs]
     sources = [
@@ -28,7 +26,12 @@ def run(
     for index in range(outputs):
         net.result(output(layer, index))
     xml = net.xml().replace(f'type="{kind}" version="opset1"', f'type="{kind}" version="extension"')
-    results = ovir.compile_model(ovir.read_model(xml.encode()))(list(inputs))
+    return ovir.read_model(xml.encode())
+
+
+def run(kind: str, *inputs: Array, warnings: list[str] | None = None, **options: Any) -> list[Array]:
+    """Return the outputs of one layer of the extension; ``warnings`` gets the messages of its run."""
+    results = ovir.compile_model(model_of(kind, *inputs, **options))(list(inputs))
     if warnings is not None:
         warnings += [diagnostic.message for diagnostic in results.diagnostics]
     return list(results.values())

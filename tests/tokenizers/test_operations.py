@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.tokenizers_operations import run, strings
+from support.tokenizers_operations import model_of, run, strings
 
 import ovir
 from ovir.core.arrays import Array
@@ -61,8 +61,11 @@ def test_packed_strings_of_older_files() -> None:
     data = np.int32([2, 0, 2, 5]).tobytes() + b"hiabc"
     begins, ends, symbols = run("StringTensorUnpack", np.frombuffer(data, np.uint8), outputs=3)
     assert unpacked(begins, ends, symbols) == [b"hi", b"abc"]
-    with pytest.raises(ovir.RunError, match="16 bytes cannot hold 9 packed strings"):
-        run("StringTensorUnpack", np.frombuffer(np.int32([9, 0, 2, 5]).tobytes(), np.uint8), outputs=3)
+    for count in (9, 3, -1):
+        with pytest.raises(ovir.RunError, match=f"16 bytes cannot hold {count} packed strings"):
+            run("StringTensorUnpack", np.frombuffer(np.int32([count, 0, 2, 5]).tobytes(), np.uint8), outputs=3)
+    types = [str(port.type) for port in model_of("StringTensorUnpack", np.zeros(21, np.uint8), outputs=3).outputs]
+    assert types == ["i32[..3]", "i32[..3]", "u8[..21]"]
 
 
 def test_bytes_that_are_not_utf_8() -> None:
@@ -103,7 +106,7 @@ NFC, NFD, NFKC, NFKD = ({"normalization_form": form, "remove_extra_whitespaces":
         ("UTF8Validate", b"\xff\xf8", {}, ""),
         ("CaseFold", "AÄ", {}, "aÄ"),
         ("CaseFold", "AÄ", {"encoding": "utf-8"}, "aä"),
-        ("NormalizeUnicode", " é  x", {"normalization_form": "NFD"}, b" e\xcc\x81  x"),
+        ("NormalizeUnicode", " É  x", {"normalization_form": "NFD"}, b" E\xcc\x81  x"),
         ("CharsMapNormalization", "é", NFD, "e\u0301"),
         ("CharsMapNormalization", "e\u0301 q\u0323\u0307", NFC, "é q\u0323\u0307"),
         ("CharsMapNormalization", "ﬁ①ｶﾞ", NFKC, "fi1ガ"),
@@ -120,8 +123,9 @@ def test_strings_are_changed(kind: str, source: str | bytes, attributes: dict[st
 
 
 def test_rows_are_fused() -> None:
-    begins, ends = run("FuzeRagged", *rows(["a", "bc"], ["d"])[:4], outputs=2)
-    assert (begins.tolist(), ends.tolist()) == ([0, 3], [3, 4])
+    """As in openvino_tokenizers, a row without strings has the next string."""
+    begins, ends = run("FuzeRagged", *rows(["a", "bc"], [], ["d"])[:4], outputs=2)
+    assert (begins.tolist(), ends.tolist()) == ([0, 3, 3], [3, 4, 4])
 
 
 # --------------------------------------------------------------------------- normalization
@@ -155,9 +159,10 @@ def test_strings_may_be_left_as_they_are() -> None:
     assert found[3].tolist() == [True, False]
 
 
-def test_a_map_that_is_truncated() -> None:
-    with pytest.raises(ovir.RunError, match="the compiled map of 6 bytes is truncated"):
-        run("CharsMapNormalization", *strings("a"), text("\x10\x00\x00\x00ab"), outputs=3)
+@pytest.mark.parametrize("data", ["a", "\x10\x00\x00\x00ab", "\x05\x00\x00\x00abcde", "\x04\x00\x00\x00abc"])
+def test_a_map_that_is_truncated(data: str) -> None:
+    with pytest.raises(ovir.RunError, match=f"the compiled map of {len(data)} bytes is truncated"):
+        run("CharsMapNormalization", *strings("a"), text(data), outputs=3)
 
 
 # --------------------------------------------------------------------------- splitting
@@ -170,6 +175,13 @@ def test_a_map_that_is_truncated() -> None:
         ("a, b", {"behaviour": "isolate"}, ["a", ",", " ", "b"]),
         ("a, b", {"behaviour": "contiguous"}, ["a", ", ", "b"]),
         ("a, b", {"behaviour": "mergedwithnext"}, ["a", " b"]),
+        # As OpenVINO splits them.
+        ("a, b", {"behaviour": "mergedwithprevious"}, ["a,", "a, ", "b"]),
+        (",ab", {"behaviour": "mergedwithprevious"}, [",", "ab"]),
+        ("a,", {"behaviour": "mergedwithprevious"}, ["a,"]),
+        ("a, b", {"behaviour": "mergedwithprevious", "invert": "true"}, ["a", " b"]),
+        (",a", {"behaviour": "mergedwithnext"}, [",a"]),
+        ("a,", {"behaviour": "mergedwithnext", "invert": "true"}, ["a,"]),
         ("a, b", {"behaviour": "isolate", "max_splits": 1}, ["a", ", b", " ", "b"]),
         ("a, b", {"behaviour": "remove", "invert": "true"}, [",", " "]),
         ("é,ü", {"behaviour": "remove"}, ["é", "ü"]),
@@ -193,6 +205,8 @@ def test_special_tokens_are_left_as_they_are() -> None:
     assert found[5].tolist() == [False, True, False, True] * 2
     again = matched("RegexSplit", *found, text("."), outputs=6, behaviour="isolate")
     assert words(again)[0] == words(found)[0]
+    more = matched("SpecialTokensSplit", *found, text("s|c"), outputs=6)
+    assert (words(more), more[5].tolist()) == (words(found), [False, True, False, True, False, True, True, True])
 
 
 @pytest.mark.parametrize("count", [1, 5, 16, 40, 200, 5000])
@@ -412,6 +426,23 @@ def test_ids_become_words(is_input: bool) -> None:
     assert words(found) == [[b"a", b""], [b"b", b""]]
     empty = run("VocabDecoder", np.zeros((2, 0), np.int32), *strings("a"), *skipped[0], outputs=5, **skipped[1])
     assert words(empty) == [[b""], [b""]]
+
+
+@pytest.mark.parametrize(
+    ("kind", "model"),
+    [
+        ("TrieTokenizer", (*strings("a", "b"), i32(1))),
+        ("TrieTokenizer", (*strings("a"), i32(1, 2))),
+        ("UnigramTokenizer", (*strings("a", "b"), np.float32([1]))),
+        ("BPETokenizer", (*strings("a", "b", "ab"), *strings("a"), *strings("b", "a"))),
+        ("BPETokenizer", (*strings("a"), *strings(), *strings("b", "c"), i32(1))),
+    ],
+)
+def test_parts_of_a_vocabulary_that_do_not_fit(kind: str, model: tuple[Array, ...]) -> None:
+    with pytest.raises(ovir.RunError, match=r"longer|shorter"):
+        run(kind, *rows(["a"]), *model, outputs=3)
+    with pytest.raises(ovir.RunError, match=r"longer|shorter"):
+        run("VocabEncoder", *strings("a"), *strings("a", "b"), i32(1), i32(-1)[0])
 
 
 # --------------------------------------------------------------------------- shaping

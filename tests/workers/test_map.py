@@ -58,13 +58,11 @@ def executor(request: pytest.FixtureRequest, pool: Executor) -> Iterator[Executo
         yield {"own pool": None, "threads": threads, "processes": pool}[request.param]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("ordered", [True, False])
 def test_every_input_has_one_result(executor: Executor | None, ordered: bool, expected: np.ndarray) -> None:
     assert_all(ovir.map(DIGITS, digits(30), executor, ordered=ordered), expected, 30)
 
 
-@pytest.mark.slow
 def test_inputs_can_be_sent_together(expected: np.ndarray, pool: Executor) -> None:
     assert_all(ovir.map(DIGITS, digits(23), pool, chunksize=5), expected, 23)
 
@@ -119,7 +117,6 @@ def test_taps_are_returned(pool: Executor) -> None:
     np.testing.assert_allclose(result.taps["relu1"][0], expected.taps["relu1"][0], atol=1e-5)
 
 
-@pytest.mark.slow
 def test_a_failing_input_is_named_and_the_others_are_not_lost(expected: np.ndarray, pool: Executor) -> None:
     inputs: list[Any] = digits(5)
     inputs[1] = {"image": np.zeros((1, 2), np.float32)}
@@ -163,7 +160,6 @@ def test_an_endless_iterable_is_read_a_few_inputs_ahead(pool: Executor) -> None:
         assert taken <= 20 + 12
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("chunksize", [1, 4])
 def test_an_exception_of_the_iterable_loses_no_input(chunksize: int, pool: Executor) -> None:
     def broken() -> Iterator[Any]:
@@ -177,7 +173,6 @@ def test_an_exception_of_the_iterable_loses_no_input(chunksize: int, pool: Execu
     assert list(results) == []
 
 
-@pytest.mark.slow
 def test_a_script_on_standard_input_can_start_workers() -> None:
     script = f"""
 import numpy as np
@@ -190,7 +185,6 @@ print([int(result[0].argmax()) for result in ovir.map({str(DIGITS)!r}, [images[:
     assert done.stdout == "[0, 1]\n", done.stderr
 
 
-@pytest.mark.slow
 def test_the_memory_of_the_caller_stays_the_same(pool: Executor) -> None:
     inputs = digits(10)
     with ovir.map(DIGITS, (inputs[i % 10] for i in range(1000)), pool, ordered=False) as results:
@@ -203,14 +197,12 @@ def test_the_memory_of_the_caller_stays_the_same(pool: Executor) -> None:
     assert sizes[1] < sizes[0] + 200_000
 
 
-@pytest.mark.slow
 def test_an_input_that_kills_its_worker_once_is_run_again(tmp_path: Path, expected: np.ndarray) -> None:
     inputs: list[Any] = digits(20)
     inputs[7] = Killer(str(tmp_path), 1, 7)
     assert_all(ovir.map(DIGITS, inputs, workers=2), expected, 20)
 
 
-@pytest.mark.slow
 def test_an_input_that_always_kills_its_worker_is_named(tmp_path: Path) -> None:
     inputs: list[Any] = digits(20)
     inputs[7] = Killer(str(tmp_path), 99)
@@ -221,7 +213,6 @@ def test_an_input_that_always_kills_its_worker_is_named(tmp_path: Path) -> None:
     assert len(os.listdir(tmp_path)) == 2
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("ordered", [True, False])
 def test_workers_killed_in_the_middle_lose_nothing(ordered: bool, expected: np.ndarray) -> None:
     others = set(multiprocessing.active_children())
@@ -234,7 +225,6 @@ def test_workers_killed_in_the_middle_lose_nothing(ordered: bool, expected: np.n
     assert_all(iter(found), expected, 300)
 
 
-@pytest.mark.slow
 def test_inputs_that_all_kill_their_workers_are_all_named(tmp_path: Path) -> None:
     inputs = [Killer(str(tmp_path), 99) for _ in range(2)]
     results = list(ovir.map(DIGITS, inputs, workers=1, on_error="return"))
@@ -384,7 +374,6 @@ def test_wrong_arguments_are_refused(arguments: Any, options: dict[str, Any], me
     assert message in str(caught.value)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("session", "message"),
     [
@@ -422,7 +411,6 @@ list(ovir.map({str(DIGITS)!r}, [{{}}], workers=1))
 """
 
 
-@pytest.mark.slow
 def test_a_script_without_a_guard_gets_one_message(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(GUARDLESS)
     command = [sys.executable, str(tmp_path / "script.py")]

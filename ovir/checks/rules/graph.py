@@ -92,7 +92,7 @@ def output_count(context: Context) -> Iterator[Found]:
     """
     for layer in context.layers:
         has = sum(port.inferred is not None for port in layer.outputs)
-        if layer.operator is None or not (has or layer.type == "Result"):
+        if not (has or layer.type == "Result"):
             continue
         # Inference reports ports that are read.
         if len(layer.outputs) > has and not any(port.readers for port in layer.outputs[has:]):

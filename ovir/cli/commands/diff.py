@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
+from ovir.analysis.costs import changes_of, costs_of
 from ovir.analysis.diff import Diff, LayerDiff, diff
 from ovir.cli.options.arguments import (
     FileName,
@@ -59,8 +60,11 @@ def run(arguments: argparse.Namespace) -> int:
     found = diff(a, b, ignore_names=arguments.ignore_names, rtol=arguments.rtol, atol=arguments.atol)
     if arguments.no_weights:
         found.notes.append("constants are not compared, only their types and shapes (--no-weights)")
+    costs = costs_of(a), costs_of(b)
+    if changes := changes_of(*costs):
+        found.notes.append(f"in all, {changes}")
     if arguments.json:
-        say_json(found.to_dict())
+        say_json({**found.to_dict(), "costs": dict(zip("ab", (each.to_dict() for each in costs), strict=True))})
     else:
         for line in _lines(found, None if arguments.all else arguments.limit):
             say(line)

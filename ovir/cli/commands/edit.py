@@ -24,6 +24,7 @@ from functools import partial
 from itertools import takewhile
 from typing import Any, NamedTuple
 
+from ovir.analysis.costs import changes_of, costs_of
 from ovir.building.values import as_array
 from ovir.cli.options.arguments import (
     OutputFile,
@@ -451,7 +452,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.no_weights and not arguments.dry_run:
         raise_usage_error("without weights, the result cannot be saved", "--dry-run says what the edits do")
     model, own = _opened(arguments)
-    keys = [layer.key for layer in model.walk()] if arguments.json else []
+    keys, before = [layer.key for layer in model.walk()] if arguments.json else [], costs_of(model)
     with stage("editing"):
         done = _apply(model, arguments, own)
     path = None if arguments.dry_run else arguments.output
@@ -463,11 +464,15 @@ def run(arguments: argparse.Namespace) -> int:
         written, warnings = write_model(model, path, compress_to, Model, version)
     if any(option == "--shape" for option, _ in arguments.edits):
         warnings = [*warnings, *pinned_sizes(model)]
-    if say_saved(arguments.json, written, path, keys, warnings, edits=[edit._asdict() for edit in done]):
+    after = costs_of(written)
+    costs = {"before": before.to_dict(), "after": after.to_dict()}
+    if say_saved(arguments.json, written, path, keys, warnings, edits=[edit._asdict() for edit in done], costs=costs):
         return DONE
     for edit in done:
         for line in edit.result.splitlines():
             say_filled(readable(line))
+    if changes := changes_of(before, after):
+        say_filled(changes)
     layers, all_layers = len(written.layers), _count(written)
     inside = f" and {all_layers - layers:,} in bodies" if all_layers > layers else ""
     ports = f"{plural(len(written.inputs), 'input')}, {plural(len(written.outputs), 'output')}"

@@ -4,6 +4,7 @@ Examples:
   ovir infer model.xml
   ovir infer model.xml --shape data=1,?,224 --json
   ovir infer model.xml --no-weights
+  ovir infer model.xml --dynamic --filter encoder
 
 If a layer is at fault, the types that the file declares are shown, marked as (only declared).
 """
@@ -11,20 +12,27 @@ If a layer is at fault, the types that the file declares are shown, marked as (o
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection, Iterator
+import re
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from ovir.analysis.dynamic_dimensions import SizeOrigins, is_only_declared, name_of
 from ovir.checks.recovering import Recovered
-from ovir.cli.options.arguments import add_model, add_shared
+from ovir.cli.options.arguments import add_model, add_shared, options_of, pattern
 from ovir.cli.options.opening import open_recovering
 from ovir.cli.terminal.output import say, say_filled, say_json, say_table, status_of
 from ovir.diagnostics.wording import plural
+from ovir.graph.constant_layers import all_constant_layers
 from ovir.graph.layers import Layer, Port
+from ovir.model import Model
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
     add_model(parser, "no-weights", "shape", "legacy-io")
+    option = options_of(parser)
+    option("--filter REGEX", "show the layers whose names match", pattern)
+    option("--no-constants", "leave out constants, and what is computed from constants alone")
+    option("--dynamic", "show only layers with outputs of dynamic shapes")
     add_shared(parser, "json")
 
 
@@ -32,16 +40,37 @@ def run(arguments: argparse.Namespace) -> int:
     recovered = open_recovering(arguments)
     model = recovered.model
     origins = SizeOrigins(model)
+    layers = list(_chosen(model, arguments.filter, arguments.no_constants, arguments.dynamic))
     if arguments.json:
-        say_json(_as_json(recovered, origins))
+        say_json(_as_json(recovered, origins, layers))
     else:
-        rows = (row for layer in model.walk() for row in _rows(layer, origins, recovered.declared))
-        say_table((">id", "~layer", "~type", "output", "¶why it is dynamic"), rows)
+        rows = [row for layer in layers for row in _rows(layer, origins, recovered.declared)]
+        say_table((">id", "~layer", "~type", "output", "¶why it is dynamic"), _without_repetition(rows))
         say()
         say_filled(_summary(recovered))
         if example := next(filter(None, map(_open_ended, model.walk())), None):
             say(f"{example} is a size of {example.removesuffix('..')} or more")
     return status_of(recovered.errors)
+
+
+def _chosen(model: Model, regex: str | None, no_constants: bool, dynamic: bool) -> Iterator[Layer]:
+    constant = {layer for graph in model.graphs() for layer in all_constant_layers(graph)} if no_constants else ()
+    for layer in model.walk():
+        ports = layer.inputs if layer.type == "Result" else layer.outputs
+        matches = regex is None or re.search(regex, layer.scope + layer.name)
+        if matches and layer not in constant and not (dynamic and all(port.shape.is_static for port in ports)):
+            yield layer
+
+
+def _without_repetition(rows: Iterable[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
+    """Yield the rows; a reason that an earlier row has in full is replaced by the id of its layer."""
+    first: dict[str, str] = {}
+    number = ""
+    for *cells, reason in rows:
+        number = cells[0] or number
+        seen = first.setdefault(reason, number)
+        reference = f"as layer {seen}"
+        yield *cells, reference if seen != number and len(reference) < len(reason) else reason
 
 
 def _rows(layer: Layer, origins: SizeOrigins, declared: Collection[Port]) -> Iterator[tuple[str, ...]]:
@@ -78,14 +107,14 @@ def _summary(recovered: Recovered) -> str:
     return text
 
 
-def _as_json(recovered: Recovered, origins: SizeOrigins) -> dict[str, Any]:
+def _as_json(recovered: Recovered, origins: SizeOrigins, layers: Iterable[Layer]) -> dict[str, Any]:
     model = recovered.model
     return {
         "name": model.name,
         "version": model.version,
         "inputs": [_port(port, origins) for port in model.inputs],
         "outputs": [_port(port, origins) for port in model.outputs],
-        "layers": [_layer(layer, origins, recovered.declared) for layer in model.walk()],
+        "layers": [_layer(layer, origins, recovered.declared) for layer in layers],
         "diagnostics": [found.to_dict() for found in (*recovered.errors, *model.diagnostics)],
     }
 

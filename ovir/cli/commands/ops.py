@@ -101,7 +101,7 @@ def _lines(entry: OperationEntry) -> Iterator[str]:
     yield ""
     yield from (f"  {line}".rstrip() for line in page["documentation"].splitlines())
     for head, lines in (
-        ("inputs", [_input_cells(item) for item in page["inputs"]]),
+        ("inputs", [*map(_input_cells, page["inputs"]), *page["where"].items()]),
         ("attributes", [_attribute_cells(item) for item in page["attributes"]]),
         ("outputs", [(str(index), text) for index, text in enumerate(page["outputs"])]),
     ):
@@ -125,7 +125,7 @@ def _lines(entry: OperationEntry) -> Iterator[str]:
 
 
 def _input_cells(item: dict[str, Any]) -> tuple[str, str]:
-    types = item["type"] or "types depend on the attributes or bodies"
+    types = item["declared"] or item["type"] or "types depend on the attributes or bodies"
     kind = ", any number of them" if item["repeated"] else ", optional" if item["optional"] else ""
     return item["name"], types + kind
 

@@ -31,6 +31,7 @@ from ovir.cli.options.arguments import (
     natural,
     options_of,
     output_with,
+    pattern,
     positive,
     raise_usage_error,
     write_html,
@@ -54,7 +55,7 @@ from ovir.cli.terminal.output import (
 from ovir.core.arrays import Array
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import ReadError, RunError
-from ovir.diagnostics.wording import escaped, plural, readable
+from ovir.diagnostics.wording import count_text, escaped, plural, readable
 from ovir.graph.layers import Layer, Port
 from ovir.model import Model
 from ovir.reports.ran import Ran, element_type_text, tensor_cells
@@ -114,9 +115,9 @@ def _print_profile(profile: Profile, profiled: RunTimes | None) -> None:
     say_table(("~operation", *head), ((t.type, *_timing_cells(t, profile)) for t in types))
     say()
     say_table(
-        ("~layer", "~operation", *head),
-        ((t.name, t.type, *_timing_cells(t, profile)) for t in layers[:SLOWEST]),
-        least=("calls",),
+        ("~layer", "~operation", *head, ">MACs", ">GMAC/s", ">GB/s"),
+        ((t.name, t.type, *_timing_cells(t, profile), *_cost_cells(t)) for t in layers[:SLOWEST]),
+        least=("calls", "GB/s", "MACs", "GMAC/s"),
     )
     if len(layers) > SLOWEST:
         say(f"and {plural(len(layers) - SLOWEST, 'faster layer')}")
@@ -189,6 +190,11 @@ def _row(name: str, array: Array, element_type: str, _: Layer | None) -> list[st
 def _timing_cells(timing: Timing, profile: Profile) -> tuple[str, str, str]:
     share = timing.seconds / profile.seconds if profile.seconds else 0.0
     return str(timing.calls), f"{timing.seconds * 1000:.3f}", f"{share:.1%}"
+
+
+def _cost_cells(timing: Timing) -> tuple[str, ...]:
+    macs = "?" if timing.macs is None else count_text(timing.macs) if timing.macs else "-"
+    return macs, *("-" if rate is None else f"{rate:.3g}" for rate in timing.rates)
 
 
 def _tensor(array: Array, port: Port) -> dict[str, Any]:
@@ -285,7 +291,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     outputs(
         "--tap REGEX",
         "also show the outputs of layers whose name, or whose tensor's name, matches; with --record, save only these",
-        _pattern,
+        pattern,
         repeated=True,
     )
     outputs(
@@ -321,18 +327,6 @@ def _add_many(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _pattern(text: str) -> str:
-    import re
-    import warnings
-
-    try:
-        with warnings.catch_warnings(action="ignore"):  # warnings about syntax that a later Python may change
-            re.compile(text)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise argparse.ArgumentTypeError(readable(f"'{text}' is not a regular expression: {error}")) from None
-    return text
-
-
 def run(arguments: argparse.Namespace) -> int:
     if (budget := budget_of(arguments)) is not None:
         return _run_guarded(arguments, budget)
@@ -357,9 +351,12 @@ def run(arguments: argparse.Namespace) -> int:
             results, seconds = _run_compiled(compiled, inputs.feeds, taps, listeners)
         profile = profiled = times = None
         if arguments.profile or arguments.repeat:
+            from ovir.analysis.costs import call_with
             from ovir.analysis.profile import profile_runs, time_runs
 
             profile, profiled = profile_runs(compiled, inputs.feeds) if arguments.profile else (None, None)
+            if profile is not None:
+                profile.add_costs(call_with(model, [inputs.feeds[i].shape for i in range(len(model.inputs))]))
             times = time_runs(compiled, inputs.feeds, arguments.repeat) if arguments.repeat else None
     except RunError as error:
         inputs.hint_at_choices(model, error)

@@ -1,8 +1,11 @@
-"""``ovir show``: summarize a model: inputs, outputs, operations, parameters, multiply-accumulates, states.
+"""``ovir show``: summarize a model: inputs, outputs, operations, parameters, the cost of each layer, states.
 
 Examples:
   ovir show model.xml
   ovir show model.xml --shape 1,3,224,224 --json
+  ovir show model.xml --layers --sort params --limit 10
+  ovir show model.xml --by prefix --csv blocks.csv
+  ovir show llm.xml --shape input_ids=1,1 --state-length 4096 --memory
 """
 
 from __future__ import annotations
@@ -12,14 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 from ovir.analysis.summary import Provenance, Summary, provenance, summarize
 from ovir.checks.recovering import Recovered
-from ovir.cli.options.arguments import add_model, add_shared, options_of, write_html
+from ovir.cli.options.arguments import add_model, add_shared, options_of, output_with, pattern, positive, write_html
 from ovir.cli.options.opening import open_recovering
+from ovir.cli.terminal.costs import LIMIT, MEASURES, cost_rows, say_costs, write_csv
 from ovir.cli.terminal.output import (
     format_count,
     listed_layers,
-    port_as_json,
     print_message,
     say,
+    say_filled,
     say_json,
     say_table,
     status_of,
@@ -37,17 +41,34 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     option = options_of(parser)
     add_model(parser, "no-weights", "shape", "legacy-io")
     option("--memory", "also plan a run, and show how much memory it takes")
+    option("--layers", "show the cost of each layer: MACs, parameters, bytes of weights and of results")
+    option("--by type|prefix", "show costs by operation, or by the beginnings of names", choices=("type", "prefix"))
+    option(
+        "--sort KEY", "sort costs by macs (default), params, bytes, activations or name", choices=(*MEASURES, "name")
+    )
+    option("--filter REGEX", "show costs of the layers whose names match", pattern)
+    option("--limit N", f"show so many rows of costs (default {LIMIT})", positive, default=LIMIT)
+    option("--csv FILE.csv", "write all rows of costs to a file", output_with(".csv"))
+    option("--state-length N", "count a call in which growing states, such as caches, have this length", positive)
     add_shared(parser, "json", "html")
 
 
 def run(arguments: argparse.Namespace) -> int:
     recovered = open_recovering(arguments)
     model = recovered.model
-    summary = summarize(model, arguments.weights)
+    summary = summarize(model, weights=arguments.weights, state_length=arguments.state_length)
+    rows = cost_rows(summary.layers, arguments.filter, arguments.by, arguments.sort)
+    if arguments.csv is not None:
+        write_csv(rows, arguments.csv)
+        print_message(f"{escaped(arguments.csv)}: {plural(len(rows), 'row')} written")
     made, needs = provenance(model.rt_info), oldest_release(model)
     memory = _memory(recovered) if arguments.memory else None
     if arguments.json:
-        say_json({**_as_json(summary), **_origin_as_json(made, needs), **({"memory": vars(memory)} if memory else {})})
+        say_json({**summary.to_dict(), **_origin_as_json(made, needs), **({"memory": vars(memory)} if memory else {})})
+    elif arguments.layers or arguments.by or arguments.filter:
+        if summary.sizes:
+            say_filled(f"counted {readable(summary.sizes_text)}; --shape gives other sizes")
+        say_costs(rows, summary.layers, arguments.limit)
     else:
         _print(summary, made, needs)
         if memory is not None:
@@ -92,12 +113,12 @@ def _origin_as_json(made: Provenance, needs: Need) -> dict[str, Any]:
 
 
 def _print(summary: Summary, made: Provenance, needs: Need) -> None:
-    say(f"{escaped(summary.name) or '(no name)'}: IR version {summary.ir_version}, {plural(summary.layers, 'layer')}"
-        f"{''.join(f', {opset}' for opset in summary.opsets)}")  # fmt: skip
+    parts = f"IR version {summary.ir_version}", plural(summary.layer_count, "layer"), *summary.opsets
+    say(f"{escaped(summary.name) or '(no name)'}: {', '.join(parts)}")
     if text := str(made):
         say(f"made by {readable(text)}")
-    say(f"read by {readable(str(needs))}")
-    if not summary.layers:
+    say(f"needs {readable(str(needs))}")
+    if not summary.layer_count:
         return
     for title, ports in (("inputs", summary.inputs), ("outputs", summary.outputs)):
         say()
@@ -105,12 +126,12 @@ def _print(summary: Summary, made: Provenance, needs: Need) -> None:
     say()
     say_table(("~operation", ">layers"), summary.operations.items())
     say()
-    parameters = summary.parameters.items()
+    parameters = summary.constants.items()
     rows = [(name, format_count(p.tensors), format_count(p.elements), size_text(p.bytes)) for name, p in parameters]
-    elements = sum(p.elements for _, p in parameters)
     say_table(("~parameters", ">tensors", ">elements", ">stored as"), rows)
     say()
-    say(f"parameters  {format_count(elements)} elements in {plural(sum(p.tensors for _, p in parameters), 'constant')}")
+    constants = plural(sum(p.tensors for _, p in parameters), "constant")
+    say(f"parameters  {format_count(summary.parameters)} elements in {constants}")
     size = summary.file_bytes
     file = f" of a file of {size_text(size)}" if size is not None else ", but there is no file"
     say(f"weights     {size_text(summary.weights_bytes)}{file if summary.weights_bytes or size else ''}")
@@ -119,30 +140,33 @@ def _print(summary: Summary, made: Provenance, needs: Need) -> None:
         say(f"cannot be run yet: {readable(listed_layers(summary.not_run))}")
     if summary.states:
         say()
-        say_table(("~state", "type", "shape"), ((s.name, s.type, s.shape) for s in summary.states))
+        states = summary.states
+        cells = [(s.name, str(s.read), str(s.assigned), _bytes(s.bytes), _bytes(s.step_bytes)) for s in states]
+        say_table(("~state", "type", "after a call", ">bytes", ">per step"), cells)
+        whole, step = (
+            sum(amounts) for amounts in zip(*((s.bytes or 0, s.step_bytes or 0) for s in states), strict=True)
+        )
+        grow = f"; each step, such as a token, adds {size_text(step)}" if step else ""
+        say(f"states      {size_text(whole)} after the call{grow}")
     if summary.model_info:
         say()
         say_table(("~model_info", "…value"), summary.model_info)
 
 
 def _macs(summary: Summary) -> str:
-    unknown = len(summary.macs_unknown)
-    if not unknown:
-        return format_count(summary.macs)
-    rest = f"unknown for {plural(unknown, 'layer')} of dynamic shape (fix the inputs with --shape)"
-    return f"{format_count(summary.macs)}, and {rest}" if summary.macs else rest
+    total, unknown = summary.costs.total.macs, len(summary.macs_unknown)
+    text = format_count(summary.macs)
+    if not unknown and not total.is_static:
+        text = f"{format_count(total.lower)} to {text}, which depends on values"
+    if summary.sizes:
+        text += f" {readable(summary.sizes_text)}"
+    return f"{text}, and unknown for {plural(unknown, 'layer')}" if unknown else text
+
+
+def _bytes(amount: int | None) -> str:
+    return "?" if amount is None else size_text(amount) if amount else "-"
 
 
 def _port_row(port: Port) -> tuple[str, ...]:
     others = sorted(port.names - {port.any_name})
     return port.any_name, str(port.element_type), str(port.shape), ", ".join(others)
-
-
-def _as_json(summary: Summary) -> dict[str, Any]:
-    return {
-        **vars(summary),
-        "inputs": [port_as_json(port) for port in summary.inputs],
-        "outputs": [port_as_json(port) for port in summary.outputs],
-        "parameters": {name: vars(p) for name, p in summary.parameters.items()},
-        "states": [vars(state) for state in summary.states],
-    }

@@ -267,6 +267,18 @@ share = _number("a number above 0 and at most 1", lambda value: 0 < value <= 1)
 seconds = _number("a number of seconds above 0", lambda value: 0 < value < math.inf)
 
 
+def pattern(text: str) -> str:
+    """Convert the text of an argument that is a regular expression."""
+    import warnings
+
+    try:
+        with warnings.catch_warnings(action="ignore"):  # warnings about syntax that a later Python may change
+            re.compile(text)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise argparse.ArgumentTypeError(readable(f"'{text}' is not a regular expression: {error}")) from None
+    return text
+
+
 def check_target(option: str, text: str, ending: str = "") -> None:
     """Raise an error for an output file that cannot be written, before the work that produces it.
 

@@ -53,9 +53,7 @@ def detection_output(
     scores = graph.swapped(table)
     if aux_class_preds is not None:
         scores = _with_background(graph, op, scores, graph.cast(aux_class_preds, f32), sizes)
-    anchors = graph.reshaped(
-        graph.part(proposals, 0, 1, axis=1), [graph.size_of(proposals, 0), 1, priors, _numbers(op)]
-    )
+    anchors = graph.reshaped(graph.part(proposals, 0, 1, axis=1), [graph.size_of(proposals, 0), 1, priors, op.numbers])
     if not op.normalized:
         ended = graph.Equal(graph.Gather(anchors, graph.constant(0, i64), axis=3), -1.0)
         ended = graph.Greater(graph.CumSum(graph.cast(ended, i64), graph.constant(2, i64)), 0)
@@ -68,18 +66,13 @@ def detection_output(
     return _finished(graph, op, rows, sizes)
 
 
-def _numbers(op: DetectionOutputBase) -> int:
-    return 4 if op.normalized else 5
-
-
 def _sizes(
     graph: Graph, op: DetectionOutputBase, class_preds: Tensor, proposals: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the numbers of images, classes and priors."""
-    priors = graph.Div(graph.size_of(proposals, 2), _numbers(op))
-    declared = op.declared_classes()
-    if declared.is_static:
-        classes = graph.constant([declared.length])
+    priors = graph.Div(graph.size_of(proposals, 2), op.numbers)
+    if op.num_classes is not None:
+        classes = graph.constant([op.num_classes])
     else:
         classes = graph.Div(graph.size_of(class_preds, 1), priors)
     return graph.size_of(class_preds, 0), classes, priors

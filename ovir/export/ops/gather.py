@@ -94,13 +94,12 @@ def _outside(data: Tensor, indices: Tensor, axis: int) -> Array | None:
 def _gathered_in_batches(graph: Graph, data: Tensor, indices: Tensor, axis: int, batch_dims: int) -> Tensor:
     """Return the slices that GatherND picks after the batch dimensions, moved to the gathered axis."""
     rank, count = graph.rank(data), graph.rank(indices) - batch_dims
-    if axis > batch_dims:
-        order = [i for i in range(rank) if i != axis]
-        order.insert(batch_dims, axis)
-        data = graph.Transpose(data, perm=order)
-    found = graph.GatherND(data, graph.Unsqueeze(indices, [-1]), batch_dims=batch_dims)
+    slices = graph.Unsqueeze(indices, [-1])
     if axis == batch_dims:
-        return found
+        return graph.GatherND(data, slices, batch_dims=batch_dims)
+    order = [i for i in range(rank) if i != axis]
+    order.insert(batch_dims, axis)
+    found = graph.GatherND(graph.Transpose(data, perm=order), slices, batch_dims=batch_dims)
     picked = range(axis, axis + count)  # what indices put in place of the axis
     order = [*range(batch_dims), *picked, *range(batch_dims, axis), *range(axis + count, rank + count - 1)]
     return graph.Transpose(found, perm=np.argsort(order).tolist())

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ovir.core.element_types import f64, i32, i64
-from ovir.core.shapes import UNKNOWN, Dimension
+from ovir.core.shapes import UNKNOWN
 from ovir.export.exporters import exports
 from ovir.export.loops import LoopStep, loop
 from ovir.export.onnx_graph import FIRST, LAST, Graph, Tensor
@@ -51,8 +51,7 @@ def _placed(graph: Graph, weights: Tensor) -> Tensor:
 def sequence(graph: Graph, op: ops.SequenceBase, x: Tensor, *inputs: Tensor) -> list[Tensor]:
     """Export as LSTM, GRU or RNN, which have time before the batch."""
     *states, lengths, w, r, b = inputs
-    time: Dimension | None = x.shape[1] if x.rank is not None else None
-    is_even = lengths.constant is not None and time is not None and bool((lengths.constant == time).all())
+    is_even = lengths.constant is not None and all(length == x.shape[1] for length in lengths.constant.tolist())
     counted = None if is_even else graph.cast(lengths, i32)
     placed = []
     for weight, rank in ((w, 3), (r, 3), (b, 2)):
@@ -115,8 +114,6 @@ def _steps(
     kind = "LSTM" if isinstance(op, ops.LstmBase) else "GRU" if isinstance(op, ops.GruBase) else "RNN"
     if x.element_type == f64 or (kind == "RNN" and 0 < op.clip < np.inf):  # onnxruntime has no f64, and ignores clip
         return _stepwise(graph, op, x, states, lengths, weights, direction)
-    is_empty = kind != "RNN" and x.rank is not None and x.shape[1] == 0
-    graph.require(not is_empty, "the batch is empty, which ends onnxruntime")
     if b is not None:
         b = _both_biases(graph, op, b, hidden)
     inputs = x, *(_in_order(graph, op, t, hidden) for t in (w, r)), b, lengths, *states

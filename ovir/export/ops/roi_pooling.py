@@ -48,7 +48,7 @@ def _largest(graph: Graph, op: ROIPooling, pixels: Pixels, regions: _Regions) ->
     starts, ends = regions.corners(5)
     far = 2.0**30
     axes, present = [], []
-    for axis, (count, size) in enumerate(zip(op.bins(), (pixels.height, pixels.width), strict=True)):
+    for axis, (count, size) in enumerate(zip(op.bins, (pixels.height, pixels.width), strict=True)):
         first, last = (
             graph.cast(graph.Clip(graph.rounded_away(graph.Mul(corner[axis], regions.scale)), -far, far), i64)
             for corner in (starts, ends)
@@ -75,7 +75,7 @@ def _largest(graph: Graph, op: ROIPooling, pixels: Pixels, regions: _Regions) ->
 def _interpolated(graph: Graph, op: ROIPooling, pixels: Pixels, regions: _Regions) -> Tensor:
     starts, ends = regions.corners(3)
     places = []
-    for axis, (count, size) in enumerate(zip(op.bins(), (pixels.height, pixels.width), strict=True)):
+    for axis, (count, size) in enumerate(zip(op.bins, (pixels.height, pixels.width), strict=True)):
         most = pixels.real(graph.Sub(size, 1))
         first, last = graph.Mul(starts[axis], most), graph.Mul(ends[axis], most)
         if count == 1:
@@ -83,9 +83,7 @@ def _interpolated(graph: Graph, op: ROIPooling, pixels: Pixels, regions: _Region
             continue
         step = graph.Div(graph.Mul(graph.Sub(ends[axis], starts[axis]), most), pixels.number(count - 1))
         numbers = positions_shaped(graph, count, pixels.element_type, _along(axis, 3, 1, 2))
-        is_last = graph.constant(
-            (np.arange(count) == count - 1).reshape([count if n < 0 else n for n in _along(axis, 3, 1, 2)])
-        )
+        is_last = graph.constant((np.arange(count) == count - 1).reshape(_along(axis, 3, 1, 2)))
         # Rounding must not move the last one outside.
         places.append(graph.Where(is_last, last, graph.Add(graph.Mul(numbers, step), first)))
     y, x = places

@@ -23,6 +23,7 @@ from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.wording import filled, shown
 from ovir.ops.base.attributes import Attribute
 from ovir.ops.base.bodies import BodyMap
+from ovir.ops.base.layouts import Solved, outputs
 from ovir.ops.base.traits import ALL, Traits
 
 Kernel = Callable[..., "Array | tuple[Array, ...]"]
@@ -143,8 +144,10 @@ class Operator(Traits):
 
     # ----- to be defined by each operation
 
-    infer: Callable[..., TensorType | tuple[TensorType, ...]]
-    """The function from the types of the inputs to the types of the outputs."""
+    def infer(self, *inputs: Any, **others: Any) -> TensorType | tuple[TensorType, ...]:
+        """Return the types of the outputs for the types of the inputs; the default follows ``takes`` and ``gives``."""
+        return self.outputs(self.gives, self.solved(*inputs))
+
     run: Kernel
     """The kernel: the function from the arrays of the inputs to the arrays of the outputs."""
 
@@ -159,6 +162,15 @@ class Operator(Traits):
         return self._value_from_corners(inputs) if self.monotone else None
 
     # ----- for the use of operations
+
+    def solved(self, *inputs: TensorType | None) -> Solved:
+        """Return the sizes and types of the inputs that ``takes`` names; raise an error if they contradict each
+        other."""
+        return Solved(self, inputs)
+
+    def outputs(self, gives: str, solved: Solved) -> TensorType | tuple[TensorType, ...]:
+        """Return the types of the outputs that a text in the form of ``gives`` declares."""
+        return outputs(gives, solved)
 
     def require(self, condition: object, message: str, *values: object, code: Code | None = None) -> None:
         """Raise an error unless the condition holds. ``values`` fill the ``{}`` of the message."""
@@ -334,7 +346,7 @@ def _known_values(positions: Sequence[int], inputs: Sequence[TensorType]) -> lis
     constant."""
     values = []
     for i, tensor in enumerate(inputs):
-        value = tensor.bounds_or_unknown() if i in positions else tensor.value
+        value = tensor.bounds_or_unknown()
         if value is None or (i not in positions and value.constant is None):
             return None
         values.append(value)

@@ -37,12 +37,6 @@ class RegionBase(Operator):
         """Return the number of positions that a bin is combined of, or None if it follows the region's size."""
         return None
 
-    def require_numbers(self, name: str, shape: PartialShape, count: int) -> None:
-        """Raise unless a tensor has, or may have, ``count`` numbers for each region."""
-        self.require_rank(name, shape, 2)
-        message = "{} must have {} numbers for each region, got shape {}"
-        self.require(shape[1].contains(count), message, name, count, shape)
-
     def images(self, numbers: Array, count: int) -> Array:
         """Return the image of each region up to the first -1, with which Proposal marks the end of its list."""
         numbers = to_integers(numbers, np.dtype(np.int64))

@@ -117,7 +117,7 @@ def register(type_name: str, *, version: str) -> Callable[[T], T]:
     def add(cls: T) -> T:
         if not (isinstance(cls, type) and issubclass(cls, Operator)):
             raise InputError.usage(f"an operation must be a class derived from ovir.Operator, got {cls!r}")
-        if not hasattr(cls, "infer"):
+        if cls.infer is Operator.infer and not cls.takes:
             message = f"{cls.__name__} has no method 'infer', which gives the types and shapes of the outputs"
             raise InputError.usage(message)
         if not any("value_inputs" in vars(base) for base in cls.__mro__ if base is not Operator):

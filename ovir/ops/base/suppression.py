@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import ElementType, bf16, f16, f32
-from ovir.core.shapes import MAX_SIZE, UNKNOWN, Dimension, PartialShape
+from ovir.core.element_types import ElementType
+from ovir.core.shapes import MAX_SIZE, UNKNOWN, Dimension
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.boxes import Overlaps
 from ovir.kernels.precision import as_f32
@@ -22,18 +22,8 @@ from ovir.ops.base.traits import ALL
 # --------------------------------------------------------------------------- sizes and types
 
 
-def box_counts(
-    op: Operator, boxes: PartialShape, scores: PartialShape, coordinates: int = 4
-) -> tuple[Dimension, Dimension, Dimension]:
-    """Return the number of batches, classes and boxes.
-
-    boxes are [batches, boxes, coordinates], scores [batches, classes, boxes].
-    """
-    op.require_rank("boxes", boxes, 3)
-    op.require_rank("scores", scores, 3)
-    op.require(boxes[2].contains(coordinates), "a box must have {:coordinate}, got boxes {}", coordinates, boxes)
-    batches = op.merge_dims("batches", boxes=(boxes, 0), scores=(scores, 0))
-    return batches, scores[1], op.merge_dims("boxes", boxes=(boxes, 1), scores=(scores, 2))
+NARROW = "f32|f16|bf16"
+"""The types of boxes and scores; the specification allows all floating-point types, OpenVINO only these."""
 
 
 def min_dimension(a: Dimension, b: Dimension) -> Dimension:
@@ -47,24 +37,16 @@ def limited(boxes: Dimension, most: int) -> Dimension:
     return min_dimension(boxes, Dimension(most, most)) if most > 0 else boxes
 
 
-def require_narrow_real(op: Operator, name: str, tensor: TensorType) -> None:
-    """Raise unless the type is f32, f16 or bf16: the specification allows all floating-point types, OpenVINO only
-    these."""
-    op.require_type(name, tensor, lambda t: t in (f32, f16, bf16), "f32, f16 or bf16")
-
-
-def infer_exact_shapes(
-    op: Operator, types: tuple[ElementType, ...], shapes: tuple[PartialShape, ...], *inputs: TensorType | None
-) -> tuple[TensorType, ...]:
-    """Return outputs of these types and shapes; if all inputs are small constants, the kernel determines the exact
-    shapes."""
-    given = [tensor for tensor in inputs if tensor is not None]
-    outputs = tuple(TensorType(t, shape) for t, shape in zip(types, shapes, strict=True))
-    if not can_fold(op, given, outputs):
+def with_exact_shapes(
+    op: Operator, outputs: TensorType | tuple[TensorType, ...], inputs: Sequence[TensorType | None]
+) -> TensorType | tuple[TensorType, ...]:
+    """Return the outputs; if all inputs are small constants, with the exact shapes, which the kernel determines."""
+    known = [tensor for tensor in inputs if tensor is not None]
+    if not isinstance(outputs, tuple) or not can_fold(op, known, outputs):
         return outputs
     with np.errstate(all="ignore"):
         arrays = op.run(*(None if tensor is None else tensor.constant for tensor in inputs))
-    return tuple(TensorType(t, PartialShape(array.shape)) for t, array in zip(types, arrays, strict=True))
+    return tuple(TensorType(t.element_type, a.shape) for t, a in zip(outputs, arrays, strict=True))
 
 
 _STEP = 3e4
@@ -125,11 +107,10 @@ class SuppressionBase(ClassNmsBase):
     sort_result_descending: bool = attribute(default=True)
     output_type: ElementType
 
-    coordinates: ClassVar[int] = 4
-    only_scalars: ClassVar[bool] = False
-    """Whether inputs of one number must be scalars; otherwise they may also be 1-D."""
     removes_when_soft: ClassVar[bool] = False
     """Whether iou_threshold applies to Soft-NMS too."""
+
+    gives = "triplets output_type[Rows, 3]; scores f32[Rows, 3]; count output_type[1]"
 
     # ----- inference
 
@@ -137,43 +118,14 @@ class SuppressionBase(ClassNmsBase):
         """Return the number of triplets; ``max_boxes`` is the limit per class."""
         return Dimension(0, (min_dimension(boxes, max_boxes) * batches * classes).upper)
 
-    def triplets(
-        self, boxes: TensorType, scores: TensorType, max_boxes: TensorType | None, **thresholds: TensorType | None
-    ) -> PartialShape:
-        """Check all inputs and return the shape of the triplets."""
-        self.require_index_type("output_type", self.output_type, known=True)
-        self.require_floats("boxes", boxes)
-        self.require_floats("scores", scores)
-        batches, classes, count = box_counts(self, boxes.shape, scores.shape, self.coordinates)
-        if max_boxes is not None:
-            self.require_integers("max_output_boxes_per_class", max_boxes)
-            self._require_number("max_output_boxes_per_class", max_boxes.shape)
-        for name, tensor in thresholds.items():
-            if tensor is not None:
-                self.require_floats(name, tensor)
-                self._require_number(name, tensor.shape)
-        rows = self.rows(batches, classes, count, _known_limit(max_boxes, count))
+    def infer(self, *inputs: TensorType | None) -> TensorType | tuple[TensorType, ...]:
+        found = self.solved(*inputs)
+        limit = _known_limit(inputs[2] if len(inputs) > 2 else None, found["P"])
+        rows = self.rows(found["N"], found["C"], found["P"], limit)
         # The largest integer may be used to express that there is no limit.
-        return PartialShape([rows if rows.upper is None or rows.upper < MAX_SIZE else Dimension(rows.lower, None), 3])
-
-    def infer_outputs(
-        self, boxes: TensorType, scores: TensorType, max_boxes: TensorType | None, **thresholds: TensorType | None
-    ) -> tuple[TensorType, ...]:
-        """Return the types of the triplets, of triplets of batch, class and score, and of their number."""
-        shape = self.triplets(boxes, scores, max_boxes, **thresholds)
-        types = self.output_type, f32, self.output_type
-        return infer_exact_shapes(
-            self, types, (shape, shape, PartialShape([1])), boxes, scores, max_boxes, *thresholds.values()
-        )
-
-    def require_floats(self, name: str, tensor: TensorType) -> None:
-        """Raise unless boxes, scores or thresholds may have the element type of a tensor."""
-        self.require_real(name, tensor)
-
-    def _require_number(self, name: str, shape: PartialShape) -> None:
-        if self.only_scalars:
-            self.require_rank(name, shape, 0)
-        self.require_one_element(name, shape)
+        unlimited = rows.upper is None or rows.upper >= MAX_SIZE
+        found.sizes["Rows"] = Dimension(rows.lower, None) if unlimited else rows
+        return with_exact_shapes(self, self.outputs(self.gives, found), inputs)
 
     # ----- kernel
 

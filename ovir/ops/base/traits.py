@@ -19,6 +19,7 @@ from ovir.core.arrays import Array
 from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.ops.base.domains import Domain, DomainRule
+from ovir.ops.base.layouts import declarations
 
 ALL: tuple[int, ...] = (-1,)
 """Stands for every input in traits that list inputs by position."""
@@ -30,6 +31,12 @@ InnerStep = Callable[[str, tuple[int, ...], Array], Array]
 
 class Traits:
     """Base of Operator: the traits of an operation with their defaults."""
+
+    takes: ClassVar[str | tuple[str, ...]] = ""
+    """The names, element types and layouts of the inputs, for an operation whose inputs have fixed ranks; several texts
+    if the number of inputs decides. See ``ovir.ops.base.layouts``."""
+    gives: ClassVar[str] = ""
+    """The names, element types and layouts of the outputs, unless the operation overrides ``infer``."""
 
     moves_elements: ClassVar[tuple[int, ...]] = ()
     """The inputs whose elements are only moved, not changed: bounds and symbols follow ``run``."""
@@ -251,6 +258,19 @@ def method_signature(method: Callable[..., Any]) -> Signature:
     return whole._replace(names=whole.names[1:], required=whole.required - 1)
 
 
+def input_signature(cls: type[Traits]) -> Signature:
+    """Return the inputs of an operation, from what it ``takes`` or else from the signature of ``infer``."""
+    return _taken(cls.takes) if cls.takes else method_signature(cls.infer)
+
+
+@cache
+def _taken(takes: str | tuple[str, ...]) -> Signature:
+    known = declarations(takes)
+    inputs = max((declared.inputs for declared in known), key=len)
+    names = tuple(tensor.name for tensor in inputs if not tensor.is_repeated)
+    return Signature(names, min(d.required for d in known), len(names) < len(inputs), frozenset())
+
+
 def input_names(cls: type[Traits]) -> tuple[str, ...]:
-    """Return the names of the inputs of an operation, from the signature of ``infer``."""
-    return method_signature(cls.infer).names if hasattr(cls, "infer") else ()
+    """Return the names of the inputs of an operation; those of which there may be any number have none."""
+    return input_signature(cls).names

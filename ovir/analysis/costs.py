@@ -1,0 +1,572 @@
+"""The cost of each layer in one call of a model: multiply-accumulates, parameters, and bytes read and written."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import prod
+from typing import Any, NamedTuple
+
+from ovir.analysis.input_sizes import fix_shapes
+from ovir.core.shapes import UNKNOWN, Dimension, PartialShape, ShapeLike
+from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.errors import Diagnostics, ModelError
+from ovir.diagnostics.wording import size_text
+from ovir.graph.constant_layers import all_constant_layers, constant_layers
+from ovir.graph.layer_graph import LayerGraph, state_ports
+from ovir.graph.layers import Layer, Port
+from ovir.inference.engines import BodyInference, ComparingEngine
+from ovir.inference.models import infer_for_call
+from ovir.model import Model
+from ovir.ops.base.bodies import BodyMap
+from ovir.ops.control_flow import IterationBase, known_truth
+from ovir.ops.infrastructure import Const
+
+NONE, ONE = Dimension(0), Dimension(1)
+MOST_INFERRED = 20_000
+"""Layers of bodies that are inferred for single iterations, to count loops whose shapes change from one to the next."""
+
+
+class Amounts(NamedTuple):
+    """What a layer, or a part of a model, computes and moves. Each number is an interval, as sizes are."""
+
+    macs: Dimension = NONE
+    """Multiply-accumulates."""
+    operations: Dimension = NONE
+    """Elements that are computed by layers without multiply-accumulates, such as activations."""
+    read: Dimension = NONE
+    """Bytes of the tensors that are read; weights as the file stores them."""
+    written: Dimension = NONE
+    """Bytes of the tensors that are written."""
+    runs: Dimension = NONE
+    """How often the layer runs."""
+
+    def plus(self, other: Amounts) -> Amounts:
+        """Return the amounts of two parts that both run."""
+        return Amounts(*map(Dimension.__add__, self, other))
+
+    def times(self, count: Dimension) -> Amounts:
+        """Return the amounts of a part that runs several times."""
+        return Amounts(*(number * count for number in self))
+
+    def either(self, other: Amounts) -> Amounts:
+        """Return the amounts of two parts of which one runs."""
+        return Amounts(*map(Dimension.union, self, other))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """The cost of a layer, or of several, in one call of a model. A layer of a body counts as often as it runs."""
+
+    amounts: Amounts
+    """What is computed and moved, as intervals."""
+    parameters: int = 0
+    """Elements of the constants that the layer reads, directly or through layers that are computed from constants, such
+    as those of decompression. Constants that a layer before it reads as well are left out."""
+    weight_bytes: int = 0
+    """Bytes of these constants in the weights file."""
+
+    @property
+    def macs(self) -> int | None:
+        """Return the multiply-accumulates; the most if they depend on values, None if they have no bound."""
+        return self.amounts.macs.upper
+
+    @property
+    def operations(self) -> int | None:
+        """Return the operations of layers without multiply-accumulates."""
+        return self.amounts.operations.upper
+
+    @property
+    def bytes(self) -> int | None:
+        """Return the bytes that are read and written."""
+        return (self.amounts.read + self.amounts.written).upper
+
+    @property
+    def bits(self) -> float | None:
+        """Return the bits that the file holds for each parameter; None if there are no parameters."""
+        return 8 * self.weight_bytes / self.parameters if self.parameters else None
+
+    @property
+    def intensity(self) -> float | None:
+        """Return the arithmetic intensity, in operations for each byte; a multiply-accumulate is two operations."""
+        if self.bytes and self.macs is not None and self.operations is not None:
+            return (2 * self.macs + self.operations) / self.bytes
+        return None
+
+    def numbers(self) -> dict[str, Any]:
+        """Return the numbers for JSON and CSV; those that are not known are None."""
+        return {
+            "runs": self.amounts.runs.upper,
+            "macs": self.macs,
+            "macs_least": self.amounts.macs.lower,
+            "operations": self.operations,
+            "parameters": self.parameters,
+            "weight_bytes": self.weight_bytes,
+            "bits_per_parameter": self.bits,
+            "bytes_read": self.amounts.read.upper,
+            "bytes_written": self.amounts.written.upper,
+            "intensity": self.intensity,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerCost(Cost):
+    """The cost of one layer."""
+
+    layer: Layer
+    """The layer."""
+    shared: tuple[str, ...] = ()
+    """The constants that count for a layer before this one, which reads them as well."""
+
+    @property
+    def name(self) -> str:
+        """Return the name of the layer, after the names of the layers around it."""
+        return self.layer.scope + self.layer.name
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the row for JSON and CSV."""
+        row = {"id": self.layer.id, "name": self.name, "type": self.layer.type}
+        return {**row, **self.numbers(), "shared": list(self.shared)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupCost(Cost):
+    """The cost of several layers together."""
+
+    name: str
+    layers: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the row for JSON and CSV."""
+        return {"name": self.name, "layers": self.layers, **self.numbers()}
+
+
+@dataclass(frozen=True)
+class ModelCosts:
+    """The costs of the layers of a model, bodies included, in their order, and their sum."""
+
+    layers: list[LayerCost]
+    """Layers that compute something or read constants; those that are computed from constants alone are left out."""
+    total: Amounts
+    """The sum. Of an If, one branch counts: the numbers are intervals unless a constant decides which."""
+
+    @property
+    def parameters(self) -> int:
+        """Return the number of elements of all constants; one that several layers read counts once."""
+        return sum(row.parameters for row in self.layers)
+
+    def to_dict(self) -> dict[str, int | None]:
+        """Return the sums that tell how large a model is."""
+        size = sum(row.weight_bytes for row in self.layers)
+        return {"parameters": self.parameters, "weight_bytes": size, "macs": self.total.macs.upper}
+
+
+def changes_of(before: ModelCosts, after: ModelCosts) -> str:
+    """Return the sums that differ, such as ``parameters 1,000 -> 800``; nothing if none does, or none is known."""
+    texts = []
+    for name, (old, new) in {key: (old, after.to_dict()[key]) for key, old in before.to_dict().items()}.items():
+        if old is not None and new is not None and old != new:
+            pair = map(size_text if name == "weight_bytes" else "{:,}".format, (old, new))
+            texts.append(f"{_NAMES[name]} {' -> '.join(pair)}")
+    return ", ".join(texts)
+
+
+_NAMES = {"parameters": "parameters", "weight_bytes": "weights", "macs": "MACs"}
+
+
+def together(name: str, rows: Sequence[Cost]) -> GroupCost:
+    """Return the cost of several layers together."""
+    amounts = Amounts()
+    for row in rows:
+        amounts = amounts.plus(row.amounts)
+    parameters, size = sum(row.parameters for row in rows), sum(row.weight_bytes for row in rows)
+    return GroupCost(name=name, layers=len(rows), amounts=amounts, parameters=parameters, weight_bytes=size)
+
+
+def by_type(rows: Iterable[LayerCost]) -> list[GroupCost]:
+    """Return the costs summed by operation, in the order in which the operations come first."""
+    groups: dict[str, list[LayerCost]] = defaultdict(list)
+    for row in rows:
+        groups[row.layer.type].append(row)
+    return [together(name, group) for name, group in groups.items()]
+
+
+def by_prefix(rows: Sequence[LayerCost], measure: Callable[[Cost], float], most: int = 20) -> list[GroupCost]:
+    """Return the costs summed by the beginnings of names, such as ``encoder.layer.0``.
+
+    Parts end at ``/`` and ``.``. The group of the largest measure is divided by the next part of its names until there
+    are ``most`` groups; the layers that have no further part are a group of their own, such as ``encoder.*``.
+    """
+    groups: dict[str, Sequence[LayerCost]] = {"": rows}
+    while len(groups) < most:
+        parts = {prefix: _divided(prefix, group) for prefix, group in groups.items() if not prefix.endswith("*")}
+        divisible = [prefix for prefix, found in parts.items() if found.keys() != {prefix + "*"}]
+        if not divisible:
+            break
+        largest = max(divisible, key=lambda prefix: measure(together("", groups[prefix])))
+        del groups[largest]
+        groups |= parts[largest]
+    return [together(prefix, group) for prefix, group in groups.items()]
+
+
+def _divided(prefix: str, rows: Sequence[LayerCost]) -> dict[str, list[LayerCost]]:
+    """Return layers whose names begin with a prefix by the next part of their names."""
+    groups: dict[str, list[LayerCost]] = defaultdict(list)
+    for row in rows:
+        part = re.match(r"[^/.]*[/.]+(?=.)", row.name[len(prefix) :])
+        groups[f"{prefix}{part[0] if part else '*'}"].append(row)
+    return groups
+
+
+def costs_of(model: LayerGraph, sized: LayerGraph | None = None) -> ModelCosts:
+    """Return the costs of an inferred model, or of its copy ``sized`` of which ``sized_call`` has fixed the sizes."""
+    amounts, total = _Counting().graph(sized or model)
+    if sized is not None:
+        pairs = zip(sized.walk(), model.walk(), strict=True)
+        amounts = {own: amounts[layer] for layer, own in pairs if layer in amounts}
+    read = _constants_read(model)
+    rows, counted = [], set[object]()
+    for layer in model.walk():
+        constants = {_identity(const): const for const in read.get(layer, ())}
+        if layer not in amounts and not constants:
+            continue
+        own = [const for identity, const in constants.items() if identity not in counted]
+        shared = tuple(const.scope + const.name for identity, const in constants.items() if identity in counted)
+        counted.update(constants)
+        elements, size = sum(map(_elements, own)), sum(stored_bytes(const) for const in own)
+        cost = amounts.get(layer, Amounts())
+        rows.append(LayerCost(layer=layer, amounts=cost, parameters=elements, weight_bytes=size, shared=shared))
+    return ModelCosts(rows, total)
+
+
+def macs_of(layer: Layer) -> Dimension | None:
+    """Return the multiply-accumulates of one run of a layer; None for an operation that is not counted in them."""
+    if layer.operator is None or not layer.outputs or any(port.source is None for port in layer.inputs):
+        return None
+    inputs = layer.operator.named([port.type for port in layer.inputs])
+    shapes = {name: tensor.shape for name, tensor in inputs.items()}
+    return layer.operator.multiply_accumulates(shapes, layer.outputs[0].shape)
+
+
+def stored_bytes(layer: Layer) -> int:
+    """Return the number of bytes that a Const takes in its files; 0 for any other layer."""
+    const = layer.operator
+    if not isinstance(const, Const):
+        return 0
+    return const.size or len(const.value.encode()) or -(-_elements(layer) * const.element_type.bits // 8)
+
+
+# --------------------------------------------------------------------------- the call that is counted
+
+
+@dataclass(frozen=True)
+class StateCost:
+    """The value of a variable between two calls."""
+
+    name: str
+    """The name of the variable."""
+    read: TensorType
+    """The type of the value that the counted call reads."""
+    assigned: TensorType
+    """The type of the value that it leaves."""
+
+    @property
+    def before(self) -> PartialShape:
+        """Return the shape that the counted call reads."""
+        return self.read.shape
+
+    @property
+    def after(self) -> PartialShape:
+        """Return the shape that it leaves."""
+        return self.assigned.shape
+
+    @property
+    def axis(self) -> int | None:
+        """Return the axis along which the value grows from call to call; None if it does not grow."""
+        if self.before.rank is None or self.before.rank != self.after.rank:
+            return None
+        pairs = zip(self.before, self.after, strict=True)
+        return next((axis for axis, (old, new) in enumerate(pairs) if old.lower < new.lower), None)
+
+    @property
+    def bytes(self) -> int | None:
+        """Return the bytes of the value after the call."""
+        return tensor_bytes(self.assigned).upper
+
+    @property
+    def step_bytes(self) -> int | None:
+        """Return the bytes that each position along the axis adds, such as a token in a cache of keys; 0 if the value
+        does not grow."""
+        if self.axis is None:
+            return 0
+        return tensor_bytes(self.assigned.refined(self.assigned.element_type, self.after.with_dim(self.axis, 1))).upper
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the row for JSON."""
+        shapes = {"shape": str(self.before), "shape_after": str(self.after)}
+        sizes = {"axis": self.axis, "bytes": self.bytes, "bytes_per_step": self.step_bytes}
+        return {"name": self.name, "type": str(self.read.element_type), **shapes, **sizes}
+
+
+class Call(NamedTuple):
+    """One call of a model, with the sizes for which it is inferred."""
+
+    model: LayerGraph
+    sizes: dict[str, str]
+    """The shapes that were chosen for inputs, by name."""
+    states: list[StateCost]
+
+
+def call_with(model: Model, shapes: Sequence[ShapeLike]) -> ModelCosts:
+    """Return the costs of the first call with inputs of these shapes."""
+    if all(port.shape.is_static for layer in model.walk() for port in layer.outputs):
+        return costs_of(model)
+    sized = model.clone()
+    infer_for_call(sized, shapes, dict.fromkeys(state_ports(model.walk())))
+    return costs_of(model, sized)
+
+
+def sized_call(model: Model, state_length: int | None = None) -> Call:
+    """Return a call of a model at the sizes that a run without given inputs has, variables at their initial values.
+
+    With ``state_length``, the variables that grow from call to call have this length along their axis; masks that have
+    to be as long as they are follow. The model itself does not change. Raises ModelError if no sizes are found.
+    """
+    variables = state_ports(model.walk())
+    if state_length is None and all(port.shape.is_static for layer in model.walk() for port in layer.outputs):
+        return inferred_call(model)
+    sized = model.clone()
+    fix_shapes(sized)
+    open_axes = [(i, a) for i, port in enumerate(model.inputs) for a, dim in enumerate(port.shape) if dim.is_dynamic]
+    held = {name: port.shape.to_tuple() if port.shape.is_static else None for name, port in variables.items()}
+    _infer_call(sized, held, open_axes, 0)
+    states = _states(sized)
+    if state_length is not None and any(state.axis is not None for state in states):
+        for state in states:
+            longer = state.before if state.axis is None else state.before.with_dim(state.axis, state_length)
+            held[state.name] = longer.to_tuple()
+        _infer_call(sized, held, open_axes, state_length)
+        states = _states(sized)
+    pairs = zip(model.inputs, sized.inputs, strict=True)
+    return Call(sized, {own.any_name: str(port.shape) for own, port in pairs if own.shape != port.shape}, states)
+
+
+def inferred_call(model: LayerGraph) -> Call:
+    """Return a call of a model as it is inferred; numbers that depend on unknown sizes are not known then."""
+    return Call(model, {}, _states(model))
+
+
+def _infer_call(
+    model: Model, held: Mapping[str, tuple[int, ...] | None], open_axes: Sequence[tuple[int, int]], length: int
+) -> None:
+    """Infer a call in which variables hold values of shapes.
+
+    If the inputs do not fit these, one or two of the open axes, as those of masks, become as long as the variables and
+    the axis of an input together.
+    """
+    given = [port.shape for port in model.inputs]
+    sizes = sorted({dim.lower for shape in given for dim in shape.slice(1)})
+    axes = sorted(open_axes, key=lambda place: place[1] == 0)  # those of batches come last
+    trials = [(longer, size) for count in (1, 2) for longer in combinations(axes, count) for size in sizes]
+    failure = None
+    for longer, size in [((), 0), *trials]:
+        shapes = list(given)
+        for i, axis in longer:
+            shapes[i] = shapes[i].with_dim(axis, size + length)
+        try:
+            return infer_for_call(model, shapes, held)
+        except ModelError as error:
+            failure = failure or error
+    assert failure is not None
+    raise failure
+
+
+def _states(model: LayerGraph) -> list[StateCost]:
+    read: dict[str, TensorType] = {}
+    assigned: dict[str, TensorType] = {}
+    for layer in model.walk():
+        name = str(layer.attributes.get("variable_id", ""))
+        if layer.type == "ReadValue":
+            read[name] = layer.outputs[0].type
+        elif layer.type == "Assign":
+            assigned[name] = layer.inputs[0].type
+    names = {**read, **assigned}
+    return [StateCost(name, read.get(name) or assigned[name], assigned.get(name) or read[name]) for name in names]
+
+
+# --------------------------------------------------------------------------- constants
+
+
+def _constants_read(model: LayerGraph) -> dict[Layer, list[Layer]]:
+    """Return for each layer that is not computed from constants alone the Consts that it reads through such layers; a
+    Const that no layer reads stands for itself."""
+    read: dict[Layer, list[Layer]] = defaultdict(list)
+    for graph in model.graphs():
+        constant = all_constant_layers(graph)
+        unread = {layer: None for layer in constant if layer.type == "Const"}
+        for layer in graph.layers:
+            for port in () if layer in constant else layer.inputs:
+                if port.source is not None and port.source.layer in constant:
+                    consts = _consts(port.source.layer)
+                    for const in consts:
+                        unread.pop(const, None)
+                    for reader in _readers(port):
+                        read[reader] += consts
+        read.update({layer: [layer] for layer in unread})
+    return read
+
+
+def _consts(layer: Layer) -> list[Layer]:
+    """Return the Consts that a layer, which has no other sources, is computed from."""
+    return [layer for layer in constant_layers(layer) or () if layer.type == "Const"]
+
+
+def _readers(port: Port) -> Iterator[Layer]:
+    """Yield the layers that read an input: of a layer with bodies, the ones in them that get it in each iteration."""
+    inner = [item for body, wiring in _bodies(port.layer) for item in _inside(body, wiring, port.index)]
+    if inner:
+        for reader in inner:
+            yield from _readers(reader)
+    else:
+        yield port.layer
+
+
+def _inside(body: LayerGraph, wiring: BodyMap, index: int) -> Iterator[Port]:
+    """Yield the inputs of layers of a body that get input ``index`` of the layer around it in each iteration."""
+    carried = {edge.parameter for edge in wiring.back_edges}
+    for item in wiring.inputs:
+        if item.external == index and item.axis is None and item.parameter not in carried:
+            yield from body.inputs[item.parameter].readers
+
+
+def _bodies(layer: Layer) -> Iterator[tuple[LayerGraph, BodyMap]]:
+    if layer.operator is not None:
+        for name, body in layer.bodies.items():
+            yield body, layer.operator.wiring[name]
+
+
+def _identity(const: Layer) -> object:
+    """Return what two Consts of the same bytes of one file share."""
+    op = const.operator
+    return (const.file, op.offset, op.size) if isinstance(op, Const) and op.size else const
+
+
+def _elements(const: Layer) -> int:
+    return prod(const.operator.shape) if isinstance(const.operator, Const) else 0
+
+
+# --------------------------------------------------------------------------- what layers compute and move
+
+
+class _Counting:
+    """Counts the layers of a model as often as they run."""
+
+    def __init__(self) -> None:
+        self._left = MOST_INFERRED
+
+    def graph(self, model: LayerGraph) -> tuple[dict[Layer, Amounts], Amounts]:
+        """Return the amounts of one run of a model or body, by layer and in total."""
+        found: dict[Layer, Amounts] = {}
+        total, constant = Amounts(), all_constant_layers(model)
+        for layer in model.layers:
+            if layer in constant or layer.type in _ENDS:
+                continue
+            if layer.bodies and layer.operator is not None:
+                inner, amounts = self._bodies(layer)
+                found.update(inner)
+            else:
+                found[layer] = amounts = _amounts(layer, constant)
+            total = total.plus(amounts)
+        return found, total
+
+    def _bodies(self, layer: Layer) -> tuple[dict[Layer, Amounts], Amounts]:
+        op = layer.operator
+        if isinstance(op, IterationBase):
+            return self._loop(layer, op)
+        truth = known_truth(layer.inputs[0].type) if layer.inputs else None
+        inner: dict[Layer, Amounts] = {}
+        totals = []
+        for name, body in layer.bodies.items():
+            found, total = self.graph(body)
+            taken = Dimension(0, 1) if truth is None else Dimension(int(truth == (name == "then")))
+            inner.update({layer: amounts.times(taken) for layer, amounts in found.items()})
+            if taken.upper:
+                totals.append(total)
+        return inner, totals[0] if len(totals) == 1 else totals[0].either(totals[1])
+
+    def _loop(self, layer: Layer, op: IterationBase) -> tuple[dict[Layer, Amounts], Amounts]:
+        body = layer.bodies["body"]
+        inputs = [port.type for port in layer.inputs]
+        count = op.iterations(inputs, [port.type for port in body.outputs])
+        found, total = self.graph(body)
+        changes = not all(number.is_static for number in total)
+        if not (changes and count.is_static and count.length * len(body.layers) <= self._left):
+            return {inner: amounts.times(count) for inner, amounts in found.items()}, total.times(count)
+        self._left -= count.length * len(body.layers)
+        infer = BodyInference(body, ComparingEngine(Diagnostics(), body.version))
+        given = op.first_types(infer, inputs)
+        sums, total = dict.fromkeys(found, Amounts()), Amounts()
+        for _ in range(count.length):
+            results = infer(given)
+            found, once = self.graph(body)
+            sums = {inner: amounts.plus(found[inner]) for inner, amounts in sums.items()}
+            total = total.plus(once)
+            for edge in op.wiring["body"].back_edges:
+                given[edge.parameter] = results[edge.result]
+        op.infer_body(infer, inputs)  # the ports keep types that hold in every iteration
+        return sums, total
+
+
+_ENDS = ("Parameter", "Result")
+
+
+def _amounts(layer: Layer, constant: Collection[Layer]) -> Amounts:
+    """Return the amounts of one run of a layer without bodies."""
+    op, macs = layer.operator, macs_of(layer)
+    if op is None:
+        return Amounts(UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, ONE)
+    if op.views:
+        return Amounts(runs=ONE)
+    read, written = NONE, sum_of(tensor_bytes(port.type) for port in layer.outputs)
+    for port in layer.inputs:
+        if port.source is not None and port.source.layer in constant:
+            read = read + sum(stored_bytes(const) for const in _consts(port.source.layer))
+        else:
+            read = read + tensor_bytes(port.type)
+    if op.moves_elements:
+        read = _least(read, written)  # of a table, only the elements that are picked
+    operations = NONE if macs is not None or op.moves_elements else _operations(layer)
+    return Amounts(macs or NONE, operations, read, written, ONE)
+
+
+def _operations(layer: Layer) -> Dimension:
+    """Return the elements that a layer combines: those of its result, each of as many as a window reads, or those of
+    its largest input if these are more."""
+    sizes = [port.shape.size() for port in (*layer.inputs, *layer.outputs) if port.shape.rank is not None]
+    most = max(sizes, key=lambda size: (size.upper is None, size.upper, size.lower), default=UNKNOWN)
+    if layer.operator is None or not layer.outputs or layer.outputs[0].shape.rank is None:
+        return most
+    taps = layer.operator.reads([port.type for port in layer.inputs], layer.outputs[0].shape)
+    return most if taps <= 1 or taps == float("inf") else layer.outputs[0].shape.size() * int(taps)
+
+
+def tensor_bytes(tensor: TensorType) -> Dimension:
+    """Return the bytes of a tensor, with elements of less than a byte packed; strings have no known size."""
+    if tensor.shape.rank is None or tensor.element_type.is_dynamic or tensor.element_type.kind == "string":
+        return UNKNOWN
+    return (tensor.shape.size() * tensor.element_type.bits).ceil_div(8)
+
+
+def sum_of(numbers: Iterable[Dimension]) -> Dimension:
+    total = NONE
+    for number in numbers:
+        total = total + number
+    return total
+
+
+def _least(one: Dimension, other: Dimension) -> Dimension:
+    uppers = [number.upper for number in (one, other) if number.upper is not None]
+    return Dimension(min(one.lower, other.lower), min(uppers, default=None))

@@ -1,0 +1,104 @@
+"""The costs of layers as a table in a terminal, and as a CSV file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from ovir.analysis.costs import Cost, GroupCost, LayerCost, by_prefix, by_type, together
+from ovir.cli.terminal.output import say, say_table
+from ovir.core.shapes import Dimension
+from ovir.diagnostics.wording import count_text, escaped, plural
+from ovir.system.files import write_text
+
+Row = LayerCost | GroupCost
+
+MEASURES: dict[str, Callable[[Cost], float]] = {
+    "macs": lambda cost: _order(cost.macs),
+    "params": lambda cost: cost.parameters,
+    "bytes": lambda cost: cost.weight_bytes,
+    "activations": lambda cost: _order(cost.amounts.written.upper),
+}
+"""The numbers by which the table is sorted, by the name of the option's value."""
+LIMIT = 20
+"""The number of rows that are shown unless the options say otherwise."""
+
+
+def _order(number: int | None) -> float:
+    return float("inf") if number is None else number
+
+
+def cost_rows(layers: Sequence[LayerCost], pattern: str | None, by: str | None, sort: str | None) -> list[Row]:
+    """Return the rows of the layers whose names match a regular expression, each or in groups, the largest first.
+
+    Without ``sort``, rows are sorted by multiply-accumulates, and then by parameters; ``name`` sorts by name.
+    """
+    chosen = [row for row in layers if pattern is None or re.search(pattern, row.name)]
+    measure = MEASURES.get(sort or "macs", MEASURES["macs"])
+    rows: Sequence[Row] = chosen
+    if chosen and by is not None:
+        rows = by_type(chosen) if by == "type" else by_prefix(chosen, measure)
+    if sort == "name":
+        return sorted(rows, key=lambda row: row.name)
+    return sorted(rows, key=lambda row: (-measure(row), -row.parameters, -_order(row.operations)))
+
+
+def say_costs(rows: Sequence[Row], layers: Sequence[LayerCost], limit: int) -> None:
+    """Print the first rows; the others, and all layers of the model, are summed in a line each."""
+    total = together("total", layers)
+    heads = ["~layer", "type"] if rows and isinstance(rows[0], LayerCost) else ["~layers", ">number"]
+    heads += [">MACs", ">share", ">params", ">stored", ">written", ">op/byte"]
+    cells = [[*_head(row), *_numbers(row, total)] for row in rows[:limit]]
+    if len(rows) > limit:
+        rest = together("", rows[limit:])
+        cells.append([f"{len(rows) - limit:,} more", "", *_numbers(rest, total)])
+    cells.append([plural(len(layers), "layer"), "", *_numbers(total, total)])
+    say_table(heads, cells, least=("op/byte", "written", "share", "type"))
+    shared = [row for row in rows[:limit] if isinstance(row, LayerCost) and row.shared]
+    for row in shared:
+        say(f"{escaped(row.name)} also reads {', '.join(map(escaped, row.shared))}, counted for a layer before it")
+
+
+def _head(row: Row) -> tuple[str, str]:
+    if isinstance(row, LayerCost):
+        return escaped(row.name), row.layer.type
+    return escaped(row.name), f"{row.layers:,}"
+
+
+def _numbers(cost: Cost, total: Cost) -> list[str]:
+    share = cost.macs / total.macs if cost.macs is not None and total.macs else 0
+    intensity = cost.intensity
+    return [
+        interval_text(cost.amounts.macs),
+        f"{share:.1%}" if share else "-",
+        count_text(cost.parameters) if cost.parameters else "-",
+        _bytes(cost.weight_bytes),
+        "?" if cost.amounts.written.upper is None else _bytes(cost.amounts.written.upper),
+        f"{intensity:.2g}" if intensity else "-",
+    ]
+
+
+def _bytes(amount: int) -> str:
+    text = count_text(amount)
+    return "-" if not amount else f"{text} B" if amount < 1000 else f"{text}B"
+
+
+def interval_text(number: Dimension) -> str:
+    """Return a count in short, the most of one that is not certain: ``≤ 1.2 G``."""
+    if number.upper is None:
+        return "?"
+    return "-" if not number.upper else f"{'' if number.is_static else '≤ '}{count_text(number.upper)}"
+
+
+def write_csv(rows: Sequence[Row], path: str) -> None:
+    """Write all rows, with the keys of ``costs`` in the JSON as heads; lists are joined by semicolons."""
+    import csv  # which most commands do not need
+    from io import StringIO
+
+    documents = [row.to_dict() for row in rows]
+    text = StringIO()
+    writer = csv.DictWriter(text, list(documents[0]) if documents else ["name"], lineterminator="\n")
+    writer.writeheader()
+    for document in documents:
+        writer.writerow({key: ";".join(v) if isinstance(v, list) else v for key, v in document.items()})
+    write_text(path, text.getvalue(), "write the costs")

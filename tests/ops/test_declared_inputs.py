@@ -1,0 +1,141 @@
+"""What operations declare of their inputs: each rank, size and type of every declaration is spoiled."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pytest
+
+from ovir.core.element_types import boolean, dynamic, f16, f32, f64, i32, i64, nf4, u8
+from ovir.core.shapes import Dimension, PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.errors import OperatorError
+from ovir.fuzzing.cases import draw, operation_of, type_of
+from ovir.fuzzing.making import VERSIONS, Make
+from ovir.ops import find
+from ovir.ops.base.layouts import Declaration, declarations, type_class
+from ovir.ops.base.operator import Operator
+
+DECLARING = [version for version in VERSIONS if (cls := find(*version)) is not None and cls.takes]
+Shapes = Sequence[tuple[int, ...]]
+
+
+def legal(kind: str, opset: int, seed: int) -> tuple[Operator, list[TensorType]]:
+    """Return a random operation, and types of inputs that it accepts."""
+    cls = find(kind, opset)
+    assert cls is not None
+    for attempt in itertools.count():
+        made = Make(kind, random.Random(f"{seed} {attempt}"), opset)
+        if draw(made, cls, np.random.default_rng(seed)) and (op := operation_of(cls, made)) is not None:
+            return op, [TensorType(t.element_type, t.shape) for t in map(type_of, made.inputs)]
+    raise AssertionError
+
+
+# ----- which shapes fit together, by trying all sizes
+
+
+def fitting(op: Operator, inputs: Sequence[TensorType]) -> bool:
+    """Return whether sizes exist for which the declaration gives these shapes."""
+    return any(
+        declared.allows(len(inputs)) and _fits(op, declared, [tensor.shape.to_tuple() for tensor in inputs])
+        for declared in declarations(type(op).takes)
+    )
+
+
+def _fits(op: Operator, declared: Declaration, shapes: Shapes) -> bool:
+    tensors = [declared.inputs[min(i, len(declared.inputs) - 1)] for i in range(len(shapes))]
+    layouts = [[x for x in t.layouts if x.fits(len(s))] for t, s in zip(tensors, shapes, strict=True)]
+    if not all(layouts):
+        return False
+    axes, rests = [], {}
+    for (layout, *_), shape in zip(layouts, shapes, strict=True):
+        stop = len(shape) - len(layout.trailing)
+        axes += zip(layout.leading, shape, strict=False)
+        axes += zip(layout.trailing, shape[stop:], strict=True)
+        rest = shape[len(layout.leading) : stop]
+        if layout.rest not in ("", "...") and rests.setdefault(layout.rest, rest) != rest:
+            return False
+    names = sorted({name for axis, _ in axes for size in axis.choices for name in size.names})
+    sizes: dict[str, int] = {}
+    for axis, number in axes:
+        if axis.name and sizes.setdefault(axis.name, number) != number:
+            return False
+    equations = dict(declared.sizes)
+    free = [name for name in names if name not in sizes]
+    for numbers in itertools.product(range(max((n for _, n in axes), default=0) + 1), repeat=len(free)):
+        trial = {name: Dimension(n) for name, n in {**sizes, **dict(zip(free, numbers, strict=True))}.items()}
+        if all(
+            not axis.choices or any(size.value(op, trial).contains(number) for size in axis.choices)
+            for axis, number in axes
+        ) and all(size.value(op, {}).contains(trial[name].length) for name, size in equations.items() if name in trial):
+            return True
+    return False
+
+
+def spoiled(inputs: Sequence[TensorType]) -> Iterator[tuple[int, list[TensorType]]]:
+    """Yield the inputs with another rank or size of one of them, and its position."""
+    for position, tensor in enumerate(inputs):
+        shape = tensor.shape.to_tuple()
+        others = [(*shape, 1), (*shape, 4), shape[1:], shape[:-1]]
+        others += [(*shape[:i], size, *shape[i + 1 :]) for i, n in enumerate(shape) for size in (n + 1, n + 12, 0)]
+        for other in dict.fromkeys(others):
+            if other != shape:
+                changed = TensorType(tensor.element_type, PartialShape(other))
+                yield position, [*inputs[:position], changed, *inputs[position + 1 :]]
+
+
+def names_of(op: Operator, inputs: Sequence[TensorType]) -> list[str]:
+    (declared, *_) = [one for one in declarations(type(op).takes) if one.allows(len(inputs))]
+    return [name for name, _, _ in declared.named(inputs)]
+
+
+def message_for(op: Operator, inputs: Sequence[TensorType]) -> str | None:
+    try:
+        op.solved(*inputs)
+    except OperatorError as error:
+        return error.message
+    return None
+
+
+def assert_named(op: Operator, inputs: Sequence[TensorType], position: int, message: str, shown: list[str]) -> None:
+    """Check that a message names the input at a position, and another one unless that input is refused whatever the
+    others are; ``shown`` is what the message says of each input."""
+    names = names_of(op, inputs)
+    found = [f"{name} " in message and text in message for name, text in zip(names, shown, strict=True)]
+    unknown = [TensorType(dynamic, PartialShape(None))] * len(inputs)
+    alone = message_for(op, [*unknown[:position], inputs[position], *unknown[position + 1 :]])
+    assert found[position], message
+    assert sum(found) > 1 or alone is not None, message
+
+
+@pytest.mark.parametrize(("kind", "opset"), DECLARING)
+@pytest.mark.parametrize("seed", range(4))
+def test_a_wrong_rank_or_size(kind: str, opset: int, seed: int) -> None:
+    op, inputs = legal(kind, opset, seed)
+    assert fitting(op, inputs)
+    for position, changed in spoiled(inputs):
+        message = message_for(op, changed)
+        assert (message is None) == fitting(op, changed), changed
+        if message is not None:
+            assert_named(op, changed, position, message, [str(tensor.shape) for tensor in changed])
+
+
+@pytest.mark.parametrize(("kind", "opset"), DECLARING)
+def test_a_wrong_type(kind: str, opset: int) -> None:
+    op, inputs = legal(kind, opset, 0)
+    (declared, *_) = [one for one in declarations(type(op).takes) if one.allows(len(inputs))]
+    keys, classes = [tensor.element_type for _, tensor, _ in declared.named(inputs)], dict(declared.types)
+    for position, tensor in enumerate(inputs):
+        for other in (f32, f16, f64, nf4, i32, i64, u8, boolean, dynamic):
+            changed = [*inputs[:position], TensorType(other, tensor.shape), *inputs[position + 1 :]]
+            key = keys[position]
+            alike = {t.element_type for t, k in zip(changed, keys, strict=True) if k == key} - {dynamic}
+            allowed = classes.get(key, key)
+            is_legal = other in type_class(str(getattr(op, allowed, allowed))).types
+            message = message_for(op, changed)
+            assert (message is None) == (is_legal and (key[0].islower() or len(alike) <= 1)), changed
+            if message is not None:
+                assert_named(op, changed, position, message, [str(tensor.element_type) for tensor in changed])
