@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ovir import opset7 as ops
 from ovir.core.element_types import ElementType, f16, i64, value_range
 from ovir.graph.layers import Layer, LayerOrPort, Port
@@ -54,7 +52,7 @@ def embedding_bag_offsets(
 
 @lowers("SegmentMax", 16)
 def segment_max(op: SegmentMax, data: Port, segment_ids: Port, num_segments: Port | None = None) -> LayerOrPort:
-    """Gather the rows of each segment, filled up to the longest one with a row of the lowest number."""
+    """Gather the rows of each segment, filled up to the longest one with its first row."""
     element_type, one = data.element_type, scalar(1, i64)
     ids = ops.convert(segment_ids, i64)
     if num_segments is None:
@@ -68,10 +66,10 @@ def segment_max(op: SegmentMax, data: Port, segment_ids: Port, num_segments: Por
     counts = ops.subtract(part(limits, 0, 1), starts)
     steps = below(ops.reduce_max(ops.concat([counts, [1]], axis=0), [0], keep_dims=False))
     exist = ops.less(steps, ops.unsqueeze(counts, [1]))
-    places = ops.select(exist, ops.add(steps, ops.unsqueeze(starts, [1])), size(ids, 0))
-    neutral = -np.inf if element_type.is_real else np.iinfo(element_type.to_dtype()).min
+    places = ops.add(ops.select(exist, steps, scalar(0, i64)), ops.unsqueeze(starts, [1]))
     trailing = range(1, rank(data))
-    row = ops.broadcast(scalar(neutral, element_type), joined([1], *(size(data, axis) for axis in trailing)))
+    row = ops.broadcast(scalar(0, element_type), joined([1], *(size(data, axis) for axis in trailing)))
+    # An empty segment at the end reads the row behind the data.
     largest = ops.reduce_max(ops.gather(ops.concat([data, row], axis=0), places, 0), [1], keep_dims=False)
     empty: LayerOrPort = ops.equal(counts, scalar(0, i64))
     if trailing:
