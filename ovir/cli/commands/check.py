@@ -241,43 +241,43 @@ def write_sarif(target: str, diagnostics: Sequence[Diagnostic], untrusted: bool)
     write_text(target, json.dumps(log, indent=1) + "\n", "write the SARIF log")
 
 
-def add_to(parser: argparse.ArgumentParser) -> None:
+def add_to(command: Command) -> None:
     parser.add_argument(
         "models", nargs="+", type=FileName, metavar="MODEL.xml", help="the files to check, or folders of such files"
     )
-    model = options_of(parser, "model")
+    model = command.under("model")
     model("--weights FILE", "the weights of the model; for one model only", FileName)
     model("--no-weights", "read only the topology; no .bin is needed", default=None)
     _add_forms(parser)
     _add_choices(parser)
-    option = options_of(parser, "checks")
+    option = command.under("checks")
     option("--runtime 2022.3", "also report what this OpenVINO release cannot read", _release)
     meaning = "for untrusted files: report everything that could harm a reader as an error; check each in a process"
-    add_budget(parser, meaning)
+    command.add(BudgetOptions(meaning))
     option(
         "--run",
         "with --untrusted: also run files without errors on random inputs, within the same limits",
         dest="with_run",
     )
-    add_device(parser)
-    add_workers(parser, default="one for each core, if it takes long")
-    options_of(parser, "outputs")("--profile", "show how long reading, inference and rules took")
-    add_shared(parser, "extension", "shape", "html")
+    command.add(DeviceOptions())
+    command.add(WorkerOptions(default="one for each core, if it takes long"))
+    command.under("outputs")("--profile", "show how long reading, inference and rules took")
+    command.shared("extension", "shape", "html")
 
 
 def _add_forms(parser: argparse.ArgumentParser) -> None:
-    option = options_of(parser, "outputs")
-    form = options_of(parser, "outputs", exclusive=True)
+    option = command.under("outputs")
+    form = command.under("outputs", exclusive=True)
     form("--format", "how diagnostics are printed (default: text)", choices=("text", "json", "github"), default="text")
     form("--json", "the same as --format json", action="store_const", const="json", dest="format")
     form("--summary", "print counts by code and by file only", action="store_const", const="summary", dest="format")
     option("--sarif FILE", "also write the diagnostics as SARIF 2.1.0 (- for stdout)", output_with())
-    add_node_data(parser, "the severity of the diagnostics of each layer (of one model)")
+    command.add(NodeDataOptions("the severity of the diagnostics of each layer (of one model))")
     option("--quiet, -q", "print only diagnostics that make the exit status 1 or 2, and no closing line")
 
 
 def _add_choices(parser: argparse.ArgumentParser) -> None:
-    option = options_of(parser, "checks")
+    option = command.under("checks")
     option("--select CODES", "report only these diagnostics: OVIR402,OVIR1 (all of 1xx)", action="append")
     option("--ignore CODES", "do not report these diagnostics", action="append")
     option(
@@ -285,13 +285,13 @@ def _add_choices(parser: argparse.ArgumentParser) -> None:
         "diagnostics of at least this severity make the exit status 1 (default: error)",
         choices=[severity.value for severity in Severity],
     )
-    baseline = options_of(parser, "checks", exclusive=True)
+    baseline = command.under("checks", exclusive=True)
     baseline("--baseline FILE.json", "do not report the diagnostics recorded in this file", FileName)
     baseline("--write-baseline FILE.json", "record the diagnostics in this file", output_with())
     option("--no-config", "do not look for ovir.toml or pyproject.toml")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     settings = _settings(arguments)
     budget = budget_of(arguments)
     _refuse_contradictions(arguments)

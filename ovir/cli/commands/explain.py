@@ -9,7 +9,6 @@ Examples:
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 
@@ -20,17 +19,13 @@ from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.wording import did_you_mean
 
 
-def add_to(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "codes",
-        nargs="*",
-        metavar="CODE",
-        help="a code, or the beginning of several; without any, all codes are listed",
-    )
+def add_to(command: Command) -> None:
+    text = "a code, or the beginning of several; without any, all codes are listed"
+    command.argument("codes", "CODE", text, nargs="*")
 
 
-def run(arguments: argparse.Namespace) -> int:
-    found = {text: _matching(text) for text in arguments.codes or [""]}
+def run(options: Options) -> int:
+    found = {text: _matching(text) for text in options.codes or [""]}
     for position, codes in enumerate(dict.fromkeys(filter(None, found.values()))):  # each once
         if position:
             say()

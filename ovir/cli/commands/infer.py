@@ -10,7 +10,6 @@ If a layer is at fault, the types that the file declares are shown, marked as (o
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Collection, Iterator
 from typing import Any
 
@@ -23,16 +22,16 @@ from ovir.diagnostics.wording import plural
 from ovir.graph.layers import Layer, Port
 
 
-def add_to(parser: argparse.ArgumentParser) -> None:
-    add_model(parser, "no-weights", "shape", "legacy-io")
-    add_shared(parser, "json")
+def add_to(command: Command) -> None:
+    command.add(ModelOptions("no-weights", "shape", "legacy-io"))
+    command.shared("json")
 
 
-def run(arguments: argparse.Namespace) -> int:
-    recovered = open_recovering(arguments)
+def run(options: Options) -> int:
+    recovered = options[ModelOptions].recover()
     model = recovered.model
     origins = SizeOrigins(model)
-    if arguments.json:
+    if options.json:
         say_json(_as_json(recovered, origins))
     else:
         rows = (row for layer in model.walk() for row in _rows(layer, origins, recovered.declared))

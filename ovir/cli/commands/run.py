@@ -271,12 +271,12 @@ def _print_margins(watch: Watch) -> None:
             say(f"{plural(beyond, 'layer')} beyond {name} (margin below 1)")
 
 
-def add_to(parser: argparse.ArgumentParser) -> None:
-    add_model(parser, "shape")
+def add_to(command: Command) -> None:
+    command.add(ModelOptions("shape"))
     add_inputs(parser)
     _add_many(parser)
-    options_of(parser, "inputs")("--seed N", "seed of the random inputs (default: 0)", natural)
-    outputs = options_of(parser, "outputs")
+    command.under("inputs")("--seed N", "seed of the random inputs (default: 0)", natural)
+    outputs = command.under("outputs")
     outputs(
         "--output FILE.npz",
         "save the outputs, and taps as tap:NAME; with --inputs, the folder for a file of each input",
@@ -294,26 +294,26 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         output_with(".npz"),
     )
     outputs("--top N", "show the N highest scores of each row of the outputs", positive)
-    options_of(parser, "checks")(
+    command.under("checks")(
         "--watch WHAT",
         "report the layers that make such values first: nan, inf, overflow:TYPE, denormal:TYPE, as in "
         "nan,inf,overflow:f16; the exit status is then 1 if there are any",
         repeated=True,
     )
-    add_compiling(parser)
-    engine = options_of(parser, "engine")
+    command.add(EngineOptions())
+    engine = command.under("engine")
     engine("--repeat N", "run N more times, and show how long the runs take (median, percentiles)", positive)
     engine("--profile", "show the time that each layer and each type of operation takes")
-    add_node_data(parser, "the largest absolute value of each layer, or with --profile its time,")
-    add_budget(parser, "run the model in a process with limited time, memory and size of files")
-    add_shared(parser, "json", "html")
+    command.add(NodeDataOptions("the largest absolute value of each layer, or with --profile its time,"))
+    command.add(BudgetOptions("run the model in a process with limited time, memory and size of files"))
+    command.shared("json", "html")
 
 
 def _add_many(parser: argparse.ArgumentParser) -> None:
     """Add the options that apply to many inputs alone."""
-    option = options_of(parser, "many inputs")
-    add_shared(parser, "inputs")
-    add_workers(parser)
+    option = command.under("many inputs")
+    command.shared("inputs")
+    command.add(WorkerOptions())
     option("--batch N", "with --inputs: run N inputs at once, stacked along a dynamic axis", positive)
     option(
         "--resume",
@@ -333,7 +333,7 @@ def _pattern(text: str) -> str:
     return text
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     if (budget := budget_of(arguments)) is not None:
         return _run_guarded(arguments, budget)
     if arguments.inputs is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence

@@ -7,7 +7,6 @@ Examples:
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING, Any
 
 from ovir.analysis.summary import Provenance, Summary, provenance, summarize
@@ -33,30 +32,31 @@ if TYPE_CHECKING:
     from ovir.runtime.memory import MemoryUse
 
 
-def add_to(parser: argparse.ArgumentParser) -> None:
-    option = options_of(parser)
-    add_model(parser, "no-weights", "shape", "legacy-io")
-    option("--memory", "also plan a run, and show how much memory it takes")
-    add_shared(parser, "json", "html")
+def add_to(command: Command) -> None:
+    command.add(ModelOptions("no-weights", "shape", "legacy-io"))
+    command.option("--memory", "also plan a run, and show how much memory it takes")
+    command.shared("json", "html")
 
 
-def run(arguments: argparse.Namespace) -> int:
-    recovered = open_recovering(arguments)
+def run(options: Options) -> int:
+    recovered = options[ModelOptions].recover()
     model = recovered.model
-    summary = summarize(model, arguments.weights)
+    summary = summarize(model, options[ModelOptions].weights)
     made, needs = provenance(model.rt_info), oldest_release(model)
-    memory = _memory(recovered) if arguments.memory else None
-    if arguments.json:
+    memory = _memory(recovered) if options.memory else None
+    if options.json:
         say_json({**_as_json(summary), **_origin_as_json(made, needs), **({"memory": vars(memory)} if memory else {})})
     else:
         _print(summary, made, needs)
         if memory is not None:
             say()
             say(f"memory      {_memory_text(memory)}")
-    if arguments.html is not None:
+    if options.html is not None:
+        from ovir.cli.options.report import write_html
         from ovir.reports.show_page import Shown, show_page
 
-        write_html(arguments, lambda: show_page(Shown(recovered, summary, made, needs, memory)))
+        shown = Shown(recovered, summary, made, needs, memory)
+        write_html(options.html, lambda: show_page(shown), options.command_line)
     return status_of(recovered.errors)
 
 
