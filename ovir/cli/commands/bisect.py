@@ -15,9 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ovir.cli.options.arguments import OutputFile, add_model, add_shared, options_of
-from ovir.cli.options.inputs import add_input_sets
-from ovir.cli.options.other_side import add_other_side, open_sides
+from ovir.cli.commands.sides import open_sides
+from ovir.cli.options.command import Command, Options
+from ovir.cli.options.comparison import OtherSideOptions
+from ovir.cli.options.inputs import InputSetOptions
+from ovir.cli.options.model import ModelOptions
+from ovir.cli.options.values import OutputFile
 from ovir.cli.terminal.output import (
     DONE,
     UNUSABLE,

@@ -18,20 +18,14 @@ from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 from ovir.analysis.tensor_comparison import nonfinite_text
-from ovir.cli.options.arguments import (
-    FileName,
-    add_model,
-    add_shared,
-    add_workers,
-    opened_workers,
-    options_of,
-    positive,
-    raise_usage_error,
-    write_html,
-)
-from ovir.cli.options.inputs import add_input_sets
-from ovir.cli.options.node_data import add_node_data, write_node_data
-from ovir.cli.options.other_side import add_other_side, config_of, is_recorded, open_sides
+from ovir.cli.commands.sides import is_recorded, open_sides
+from ovir.cli.options.command import Command, Options
+from ovir.cli.options.comparison import OtherSideOptions
+from ovir.cli.options.inputs import InputSetOptions
+from ovir.cli.options.model import ModelOptions
+from ovir.cli.options.node_data import NodeDataOptions
+from ovir.cli.options.values import FileName, positive
+from ovir.cli.options.workers import WorkerOptions
 from ovir.cli.terminal.output import (
     DONE,
     UNUSABLE,

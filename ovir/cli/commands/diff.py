@@ -13,18 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ovir.analysis.diff import Diff, LayerDiff, diff
-from ovir.cli.options.arguments import (
-    FileName,
-    add_shared,
-    amount,
-    options_of,
-    positive,
-    write_html,
-)
-from ovir.cli.options.opening import read_model_or_topology
+from ovir.cli.options.command import Command, Options
+from ovir.cli.options.model import read_topology
+from ovir.cli.options.values import FileName, amount, positive
 from ovir.cli.terminal.output import DONE, UNUSABLE, WRONG, print_message, say, say_json
 from ovir.diagnostics.errors import ModelError, ReadError
 from ovir.diagnostics.wording import plural, readable
+from ovir.model import read_model
 
 LIMIT = 20
 """The number of layers and affected outputs that are shown unless the options say otherwise."""

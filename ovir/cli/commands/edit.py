@@ -25,22 +25,11 @@ from itertools import takewhile
 from typing import Any, NamedTuple
 
 from ovir.building.values import as_array
-from ovir.cli.options.arguments import (
-    OutputFile,
-    add_model,
-    add_shared,
-    options_of,
-    parse_shapes,
-    raise_usage_error,
-    split_input,
-    split_known,
-    type_in_file,
-)
-from ovir.cli.options.opening import (
-    constants_of_sizes,
-    read_model_or_topology,
-)
-from ovir.cli.options.preprocessing import add_options, preprocess_inputs
+from ovir.cli.options.command import Command, Options
+from ovir.cli.options.faulty_constants import constants_of_sizes
+from ovir.cli.options.model import ModelOptions, parse_shapes, split_input, type_in_file
+from ovir.cli.options.preprocessing import PreprocessingOptions
+from ovir.cli.options.values import OutputFile, raise_usage_error, split_known
 from ovir.cli.terminal.output import DONE, say, say_filled, say_saved
 from ovir.core.arrays import Array
 from ovir.core.shapes import PartialShape

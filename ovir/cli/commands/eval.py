@@ -20,21 +20,15 @@ from typing import TYPE_CHECKING, Any
 from ovir.analysis.evaluation import CONFIDENCE, Interval, ModelEvaluation, ScoreDifference
 from ovir.analysis.metrics import FunctionMetric, MetricBase
 from ovir.analysis.set_metrics import NAMES, AveragePrecision, SetMetric, metric_of, parse_columns
-from ovir.cli.options.arguments import (
-    FileName,
-    add_model,
-    add_shared,
-    add_workers,
-    amount,
-    opened_workers,
-    options_of,
-    positive,
-    raise_usage_error,
-)
-from ovir.cli.options.compiling import add_compiling, compiled_as, open_runnable
-from ovir.cli.options.inputs import add_images, input_files
+from ovir.cli.commands.sides import is_recorded, open_other
+from ovir.cli.options.command import Command, Group, Options
+from ovir.cli.options.comparison import DeviceOptions
+from ovir.cli.options.engine import EngineOptions
+from ovir.cli.options.inputs import FileOptions
+from ovir.cli.options.model import ModelOptions
 from ovir.cli.options.opening import load_user_module
-from ovir.cli.options.other_side import config_of, is_recorded, open_other
+from ovir.cli.options.values import FileName, amount, positive, raise_usage_error
+from ovir.cli.options.workers import WorkerOptions
 from ovir.cli.terminal.output import DONE, WRONG, say, say_filled, say_json, say_table
 from ovir.cli.terminal.progress import advance
 from ovir.core.arrays import Array

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 import sys
 
+from ovir.cli.options.command import Command, Options
 from ovir.cli.terminal.display import has_colors, lines_for_terminal, terminal_width
 from ovir.cli.terminal.output import DONE, UNUSABLE, print_message, say, say_table
 from ovir.diagnostics.codes import CODES, USAGE, Code, section

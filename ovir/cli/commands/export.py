@@ -12,22 +12,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ovir.cli.options.arguments import (
-    OutputFile,
-    add_model,
-    add_shared,
-    natural,
-    open_model,
-    options_of,
-    raise_usage_error,
-)
-from ovir.cli.options.inputs import add_inputs, collect
+from ovir.cli.options.command import Command, Options
+from ovir.cli.options.inputs import InputOptions
+from ovir.cli.options.model import ModelOptions
+from ovir.cli.options.values import OutputFile
 from ovir.cli.terminal.output import (
     DONE,
     WRONG,
     format_count,
     format_number,
-    print_diagnostics,
     print_message,
     say,
     say_json,
@@ -49,7 +42,9 @@ def add_to(command: Command) -> None:
         "--opset N", "the version of ONNX's operators, from 17 on (default: the newest that ovir was tested with)", int
     )
     command.option("--external-data", "write the weights to MODEL.onnx.data (always above 2 GB)")
-    command.option("--contrib", "read weights of 4 and 8 bits with operators that onnxruntime contributes, and others may lack")
+    command.option(
+        "--contrib", "read weights of 4 and 8 bits with operators that onnxruntime contributes, and others may lack"
+    )
     command.option(
         "--verify",
         "run the model and its export on the same inputs; the status is 1 if they differ by more than rounding",

@@ -13,11 +13,9 @@ import argparse
 from collections.abc import Iterator, Sequence
 
 from ovir.cli.commands.edit import is_layer, tensor_key
-from ovir.cli.options.arguments import OutputFile, add_model, add_shared, options_of
-from ovir.cli.options.opening import (
-    absent_weights,
-    read_model_or_topology,
-)
+from ovir.cli.options.command import Command, Options
+from ovir.cli.options.model import ModelOptions
+from ovir.cli.options.values import OutputFile
 from ovir.cli.terminal.output import (
     DONE,
     print_message,

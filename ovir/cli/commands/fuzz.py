@@ -20,16 +20,10 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ovir.cli.options.arguments import (
-    FileName,
-    add_shared,
-    check_target,
-    natural,
-    options_of,
-    positive,
-    write_html,
-)
-from ovir.cli.options.other_side import config_of
+from ovir.cli.options.command import Command, Options
+from ovir.cli.options.comparison import DeviceOptions
+from ovir.cli.options.targets import check_target
+from ovir.cli.options.values import FileName, natural, positive
 from ovir.cli.terminal.output import DONE, UNUSABLE, WRONG, format_count, print_message, say, say_json, say_table
 from ovir.cli.terminal.progress import reported
 from ovir.diagnostics.errors import InputError

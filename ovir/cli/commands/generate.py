@@ -17,17 +17,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from ovir.cli.options.arguments import (
-    FileName,
-    add_shared,
-    amount,
-    natural,
-    options_of,
-    positive,
-    raise_usage_error,
-    share,
-)
-from ovir.cli.options.other_side import config_of
+from ovir.cli.options.command import Command, Options
+from ovir.cli.options.values import FileName, amount, natural, positive, raise_usage_error, share
 from ovir.cli.terminal.display import last_line
 from ovir.cli.terminal.output import (
     DONE,

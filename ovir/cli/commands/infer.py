@@ -15,8 +15,8 @@ from typing import Any
 
 from ovir.analysis.dynamic_dimensions import SizeOrigins, is_only_declared, name_of
 from ovir.checks.recovering import Recovered
-from ovir.cli.options.arguments import add_model, add_shared
-from ovir.cli.options.opening import open_recovering
+from ovir.cli.options.command import Command, Options
+from ovir.cli.options.model import ModelOptions
 from ovir.cli.terminal.output import say, say_filled, say_json, say_table, status_of
 from ovir.diagnostics.wording import plural
 from ovir.graph.layers import Layer, Port

@@ -12,7 +12,8 @@ from __future__ import annotations
 from typing import NoReturn
 
 from ovir.cli.commands.edit import is_layer, tensor_key
-from ovir.cli.options.arguments import FileName, OutputFile, add_shared, options_of, raise_usage_error, split_known
+from ovir.cli.options.command import Command, Options
+from ovir.cli.options.values import FileName, OutputFile, raise_usage_error, split_known
 from ovir.cli.terminal.output import DONE, say, say_ports, say_saved
 from ovir.diagnostics.wording import plural, readable
 from ovir.graph.names import input_named, tensor_names

@@ -21,7 +21,8 @@ from ovir.cli.operations import (
     versions_of,
     yes_or_no,
 )
-from ovir.cli.options.arguments import options_of, raise_usage_error
+from ovir.cli.options.command import Command, Options
+from ovir.cli.options.values import raise_usage_error
 from ovir.cli.terminal.output import say, say_json, say_table
 from ovir.ops.base import opsets
 

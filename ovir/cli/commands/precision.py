@@ -14,16 +14,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ovir.cli.options.arguments import (
-    OutputFile,
-    add_model,
-    add_shared,
-    amount,
-    open_model,
-    options_of,
-    raise_usage_error,
-)
-from ovir.cli.options.inputs import add_input_sets, inputs_of, random_note
+from ovir.cli.options.command import Command, Options
+from ovir.cli.options.inputs import InputSetOptions
+from ovir.cli.options.model import ModelOptions
+from ovir.cli.options.values import OutputFile, amount, raise_usage_error
 from ovir.cli.terminal.output import (
     DONE,
     UNUSABLE,
@@ -59,7 +53,9 @@ def add_to(command: Command) -> None:
         "(default: 0.01 for f16, 0.05 for bf16, 0.1 for int8)",
         amount,
     )
-    command.option("--seconds N", "stop measuring single layers after about N seconds (default: 300)", amount, default=300.0)
+    command.option(
+        "--seconds N", "stop measuring single layers after about N seconds (default: 300)", amount, default=300.0
+    )
     command.option(
         "-o, --output OUT.xml", "save the model with marks that make OpenVINO compute these layers in f32", OutputFile
     )

@@ -7,12 +7,9 @@ Examples:
 
 from __future__ import annotations
 
-
-from ovir.cli.options.arguments import add_model, options_of, output_with, raise_usage_error
-from ovir.cli.options.opening import (
-    absent_weights,
-    read_model_or_topology,
-)
+from ovir.cli.options.command import Command, Options
+from ovir.cli.options.model import ModelOptions
+from ovir.cli.options.values import output_with, raise_usage_error
 from ovir.cli.terminal.output import print_message, say
 from ovir.diagnostics.wording import plural, readable, size_text
 from ovir.ir.writing.save import program_of, to_python

@@ -15,18 +15,10 @@ exit status: 0 done, 1 the model is at fault, 2 wrong usage, or a check that can
 
 from __future__ import annotations
 
-
-from ovir.cli.options.arguments import (
-    FileName,
-    OutputFile,
-    add_model,
-    add_shared,
-    natural,
-    open_model,
-    options_of,
-    seconds,
-)
-from ovir.cli.options.inputs import add_inputs, collect
+from ovir.cli.options.command import Command, Options
+from ovir.cli.options.inputs import InputOptions
+from ovir.cli.options.model import ModelOptions
+from ovir.cli.options.values import FileName, OutputFile, natural, seconds
 from ovir.cli.terminal.output import DONE, print_message, say, say_filled, say_json, say_table
 from ovir.cli.terminal.progress import reported
 from ovir.core.arrays import Array
@@ -44,7 +36,9 @@ def add_to(command: Command) -> None:
         required=True,
     )
     command.option("-o, --output SMALL.xml", "where to save the smallest model", OutputFile, required=True)
-    command.option("--status N", "the status to look for (default: the one of the whole model, which must not be 0)", int)
+    command.option(
+        "--status N", "the status to look for (default: the one of the whole model, which must not be 0)", int
+    )
     command.option("--timeout SECONDS", "stop the command after this time; its status is 124 then", seconds)
     command.option(
         "--work DIR",

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from ovir.analysis.summary import Provenance, Summary, provenance, summarize
 from ovir.checks.recovering import Recovered
-from ovir.cli.options.arguments import add_model, add_shared, options_of, write_html
-from ovir.cli.options.opening import open_recovering
+from ovir.cli.options.command import Command, Options
+from ovir.cli.options.model import ModelOptions
 from ovir.cli.terminal.output import (
     format_count,
     listed_layers,

@@ -21,8 +21,9 @@ from ovir.analysis.diff import diff
 from ovir.checks.checker import check
 from ovir.checks.recovering import Recovered, read_recovering
 from ovir.checks.rules import CODES
-from ovir.cli.options.arguments import FileName, add_model, natural, options_of
-from ovir.cli.options.opening import open_recovering
+from ovir.cli.options.command import Command, Options
+from ovir.cli.options.model import ModelOptions
+from ovir.cli.options.values import FileName, natural
 from ovir.cli.terminal.display import last_line
 from ovir.cli.terminal.output import DONE, print_diagnostics, print_message, say
 from ovir.cli.terminal.signals import Terminated
@@ -106,9 +107,7 @@ def run(options: Options) -> int:
     return DONE
 
 
-def _checked(
-    source: ModelOptions, recovered: Recovered, *, is_wanted: bool
-) -> tuple[list[Overlay], list[Diagnostic]]:
+def _checked(source: ModelOptions, recovered: Recovered, *, is_wanted: bool) -> tuple[list[Overlay], list[Diagnostic]]:
     """Return the severities of layers, and the diagnostics that they show: a check finds them if one is requested or
     the model has faults."""
     if not is_wanted and not recovered.errors:

@@ -14,7 +14,6 @@ from ovir.cli.options.values import FileName, amount, device_property, output_wi
 from ovir.cli.terminal.display import terminal_width
 from ovir.diagnostics.errors import InputError
 
-
 GROUPS = ("model", "inputs", "many inputs", "comparison", "engine", "checks", "outputs")
 """The titles under which help lists the options that many commands have, in this order."""
 
@@ -140,13 +139,15 @@ class Command:
         """Return the options, which own the values of a command line from now on."""
         options, values = self._options, {name: getattr(arguments, name) for name in self._owners}
         changed = {name for name in self._owners if values[name] != self.parser.get_default(name)}
-        given = {option for action in self.parser._actions if action.dest in changed for option in action.option_strings}
+        given = {
+            option for action in self.parser._actions if action.dest in changed for option in action.option_strings
+        }
         for name, owner in self._owners.items():
             setattr(owner, name, values[name])
         for group in (options, *options.groups.values()):
             group.given = given
         options.command_line = command_line
-        replaceable = values.get(self.may_replace)
+        replaceable = None if self.may_replace is None else values[self.may_replace]
         options.refuse_overwriting = partial(
             refuse_overwriting, values, saved_beside=self.saved_beside, replaceable=replaceable
         )

@@ -69,7 +69,9 @@ class EngineOptions(Group):
         require_engine(self.engine, **self._of_engines)
         model = options.open()
         if not model.outputs:
-            message = "the model has no Result: there is nothing to compute" if model.layers else "the model has no layers"
+            message = (
+                "the model has no Result: there is nothing to compute" if model.layers else "the model has no layers"
+            )
             raise ModelError(diagnose(NO_RESULT, message, Place(model.path), severity=Severity.ERROR))
         _warn_of_endless_loops(model)
         return model

@@ -258,7 +258,7 @@ class InputSetOptions(InputOptions):
             arrays = random_inputs(model, self.seed or 0)
             save_npz(self.save_inputs, arrays, "write the inputs")
             return arrays
-        return random_inputs(model, self.seed) if is_recorded and self.samples is None else None
+        return random_inputs(model, self.seed or 0) if is_recorded and self.samples is None else None
 
     def note(self, *, is_recorded: bool = False) -> str | None:
         """Return a line about the inputs that are drawn; None if none are, or ``collect`` prints them one by one."""

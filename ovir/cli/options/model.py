@@ -40,7 +40,9 @@ class ModelOptions(Group):
         self.names = names
 
     def add_to(self, command: Command) -> None:
-        command.argument("path", "MODEL.xml", "the .xml of the model; its weights are read from the .bin next to it", FileName)
+        command.argument(
+            "path", "MODEL.xml", "the .xml of the model; its weights are read from the .bin next to it", FileName
+        )
         command.shared("weights", "extension", *self.names)
 
     def open(self) -> Model:
@@ -79,9 +81,7 @@ class ModelOptions(Group):
 
         if self.no_weights:
             self.refuse("and --no-weights exclude each other", "--weights")
-        recovered = read_recovering(
-            self.path, self.weights, need_weights=not self.no_weights, legacy_io=self.legacy_io
-        )
+        recovered = read_recovering(self.path, self.weights, need_weights=not self.no_weights, legacy_io=self.legacy_io)
         states, texts = _state_shapes(recovered, self.shape)
         shapes = parse_shapes(recovered.model, texts)
         hints = []
