@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from support.builder import Net
 
-from ovir.cli.options.engine import EngineOptions
 from ovir.cli.main import main
+from ovir.cli.options.engine import EngineOptions
 
 pytestmark = pytest.mark.slow
 

@@ -257,12 +257,8 @@ def add_to(command: Command) -> None:
 
 
 def run(options: Options) -> int:
-    choices, form, budgets, workers_given = (
-        options[ChoiceOptions],
-        options[FormOptions],
-        options[BudgetOptions],
-        options[WorkerOptions],
-    )
+    choices, form = options[ChoiceOptions], options[FormOptions]
+    budgets, pool = options[BudgetOptions], options[WorkerOptions]
     settings = choices.settings(
         untrusted=budgets.untrusted,
         no_weights=False if options.weights is not None else options.no_weights,
@@ -293,9 +289,9 @@ def run(options: Options) -> int:
     known = 0
     names = [name for name, _ in files]
     with (
-        workers_given.opened() if workers_given.are_given and budget is None else nullcontext() as workers,
+        pool.opened() if pool.are_given and budget is None else nullcontext() as workers,
         closing(
-            _check_untrusted(names, options.weights, how, budget, workers_given.workers)
+            _check_untrusted(names, options.weights, how, budget, pool.workers)
             if budget is not None
             else check_each(names, options.weights, how, workers)
         ) as results,

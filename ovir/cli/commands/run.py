@@ -311,12 +311,8 @@ def add_to(command: Command) -> None:
 
 
 def run(options: Options) -> int:
-    source, given, engine, node_data = (
-        options[ModelOptions],
-        options[InputOptions],
-        options[EngineOptions],
-        options[NodeDataOptions],
-    )
+    source, given = options[ModelOptions], options[InputOptions]
+    engine, node_data = options[EngineOptions], options[NodeDataOptions]
     if (budget := options[BudgetOptions].budget()) is not None:
         options.refuse("and --untrusted exclude each other: it limits one process", "--workers", "--dask")
         return _run_guarded(options[BudgetOptions].without(options.command_line), source, budget)
