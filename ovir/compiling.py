@@ -84,7 +84,7 @@ def require_engine(name: str, **options: object) -> Engine:
         raise InputError.usage(f"unknown engine {name!r}: expected {' or '.join(map(repr, ENGINES))}")
     for other, engine in ENGINES.items():
         if other != name and (given := next((option for option in engine.options if options.get(option)), None)):
-            raise InputError.usage(f"{given} needs the engine {other!r}, got {name!r}")
+            raise InputError.usage(f"needs the engine {other!r}, got {name!r}", option=given)
     if ENGINES[name].packages:
         require_packages(f"the engine {name!r}", *ENGINES[name].packages)
     return ENGINES[name]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from textwrap import dedent
 
 from ovir.cli.main import JOBS, parser
-from ovir.cli.options.arguments import GROUPS
+from ovir.cli.options.command import GROUPS
 
 _HEAD = """\
 ---

@@ -369,18 +369,20 @@ class Criterion:
         """
         for name, value in (("rtol", rtol), ("atol", atol)):
             if value is not None and (isinstance(value, bool) or not isinstance(value, Real) or not value >= 0):
-                raise InputError.usage(f"{name} must be a number that is not negative, got {value!r}")
+                raise InputError.usage(f"must be a number that is not negative, got {value!r}", option=name)
         if metric is None:
             return cls(rtol, atol)
         if rtol is not None or atol is not None:
-            raise InputError.usage("a metric takes the place of rtol and atol: give one or the other")
+            raise InputError.usage("takes the place of tolerances: give one or the other", option="metric")
         name, _, text = str(metric).partition("=")
         try:
             limit = float(text)
         except ValueError:
             limit = math.nan
         if name not in LIMITS or math.isnan(limit):
-            raise InputError.usage(f"metric must be NAME=LIMIT with one of {', '.join(LIMITS)}, got {metric!r}")
+            raise InputError.usage(
+                f"must be NAME=LIMIT with one of {', '.join(LIMITS)}, got {metric!r}", option="metric"
+            )
         if (name == "cosine" and not -1 <= limit <= 1) or (LIMITS[name] == "most" and limit < 0):
             raise InputError.usage(
                 f"metric {name} is never {'above 1 or below -1' if name == 'cosine' else 'negative'}, got {metric!r}"

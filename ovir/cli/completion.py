@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ovir.cli.main import COMMANDS, parser
-from ovir.cli.options.arguments import FileName
+from ovir.cli.options.values import FileName
 from ovir.ops.base.opsets import OPERATIONS, TOKENIZERS
 
 Completer = Callable[..., Iterable[str]]

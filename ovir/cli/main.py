@@ -12,7 +12,7 @@ import sys
 from collections.abc import Generator, Iterable, Sequence
 from typing import NoReturn, TextIO
 
-from ovir.cli.options.arguments import HelpFormatter, Parser, add_command, check_html, refuse_overwriting
+from ovir.cli.options.command import Command, HelpFormatter, Parser, add_command
 from ovir.cli.terminal.output import BROKEN_PIPE, INTERRUPTED, UNUSABLE, WRONG, print_message, status_of
 from ovir.cli.terminal.progress import showing_progress
 from ovir.cli.terminal.signals import Terminated, requests
@@ -129,7 +129,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         _refuse_command(command)
     arguments, unknown = parser([command] if command in COMMANDS else COMMANDS).parse_known_args(argv)
     if unknown:  # argparse would name ovir, which has none of the command's options
-        _refuse(arguments.parser, unknown)
+        _refuse(arguments.declared.parser, unknown)
     return arguments
 
 
@@ -192,29 +192,33 @@ def _run(argv: Sequence[str] | None) -> int:
     except SystemExit as stop:  # argparse has printed its help
         return stop.code if isinstance(stop.code, int) else UNUSABLE
     except InputError as error:
-        return _failed(error, argparse.Namespace())
+        return _failed(error)
     if arguments.command not in _WITHOUT_MODEL:
         import ovir.model  # noqa: F401  # an exception while NumPy is imported would print a traceback
     requests.are_raised = True
     if not gc.isenabled():  # as ovir.__main__ leaves it
         gc.freeze()
         gc.enable()
+    command: Command = arguments.declared
     try:
-        arguments.command_line = ["ovir", *(sys.argv[1:] if argv is None else map(str, argv))]
-        refuse_overwriting(arguments)
-        check_html(arguments)
+        options = command.options(arguments, ["ovir", *(sys.argv[1:] if argv is None else map(str, argv))])
+        options.refuse_overwriting()
+        if getattr(arguments, "html", None) is not None:
+            from ovir.reports.writing import require_report  # most calls write no report
+
+            require_report(arguments.html)
         with showing_progress():
             if getattr(arguments, "extension", None):
                 from ovir.cli.options.opening import load_extensions  # most calls need none
 
                 load_extensions(arguments.extension)
-            status: int = arguments.run(arguments)
+            status: int = arguments.run(options)
     except BrokenPipeError:
         raise
     except Exception as error:
         if requests.received is not None:
             raise requests.received from None  # the exception follows from it
-        return _failed(error, arguments)
+        return _failed(error, command)
     return status
 
 
@@ -222,13 +226,14 @@ _WITHOUT_MODEL = ("explain",)
 """Commands that need no module of models."""
 
 
-def _failed(error: Exception, arguments: argparse.Namespace) -> int:
+def _failed(error: Exception, command: Command | None = None) -> int:
     """Print the error, and return the exit status."""
     _print_trace(error)
-    status = getattr(arguments, "error_status", None)
+    status = None if command is None else command.error_status
     if isinstance(error, OvirError):
-        text = "\n".join([str(error), *getattr(error, "__notes__", ())])
-        print_message(text if error.diagnostic.line else _with_options(text, arguments))  # a line of a file is its own
+        if command is not None and isinstance(error, InputError) and error.option is not None:
+            error = error.spelled(command.spelled(error.option))
+        print_message("\n".join([str(error), *getattr(error, "__notes__", ())]))
         return status or status_of(error.diagnostics)
     if isinstance(error, OSError):
         if error.filename is None:
@@ -243,14 +248,6 @@ def _failed(error: Exception, arguments: argparse.Namespace) -> int:
     hint = f"{OWN_FAULT}, with what OVIR_DEBUG=1 shows"
     print_message(str(diagnose(INTERNAL, f"{type(error).__name__}: {error}", hint=hint)))
     return status or WRONG
-
-
-def _with_options(text: str, arguments: argparse.Namespace) -> str:
-    """Return a message with options in place of the arguments of Python, such as ``max_tokens``."""
-    for action in arguments.parser._actions if "parser" in arguments else ():
-        if "_" in action.dest and action.option_strings:
-            text = re.sub(rf"(?<![\w./']){action.dest}(?![\w=./'])", action.option_strings[-1], text)
-    return text
 
 
 _MEMORY_HINT = "`ovir show --memory` shows what a run takes; smaller inputs (--shape) or --keep-compressed take less"

@@ -75,7 +75,7 @@ def input_sets(model: Model, inputs: GivenInputs, samples: int | None, seed: int
 
         return [InputSet(f"seed {number}", partial(drawn, number), sized) for number in seeds]
     if samples is not None:
-        raise InputError.usage("samples are random inputs: give either samples or inputs")
+        raise InputError.usage("draws random inputs, but inputs are given", option="samples")
     given: Any = inputs
     if isinstance(inputs, (str, os.PathLike)):
         given, _ = find_inputs(inputs, are_texts=takes_text(model))
@@ -145,7 +145,7 @@ class ComparisonOptions:
         if timeout is not None and (
             isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0
         ):
-            raise InputError.usage(f"timeout must be a number of seconds above 0, got {timeout!r}")
+            raise InputError.usage(f"must be a number of seconds above 0, got {timeout!r}", option="timeout")
         if self.device is not None and kind != "model":
             raise InputError.usage("device= says where a second model runs, but against= names none")
         if kind == "engine":
@@ -172,7 +172,7 @@ class ComparisonOptions:
     def sets(self, model: Model, side: Side) -> list[InputSet]:
         """Return the sets of inputs with which a model is compared: by default recorded ones, or random ones."""
         if side.is_recorded and self.samples is not None:
-            raise InputError.usage("samples are random inputs, which a recording was not made with")
+            raise InputError.usage("draws random inputs, which a recording was not made with", option="samples")
         inputs = side.recorded_inputs() if side.is_recorded and self.inputs is None else self.inputs
         return input_sets(model, inputs, self.samples, self.seed)
 
@@ -183,9 +183,8 @@ class ComparisonOptions:
 
     def _refuse_config(self) -> None:
         if self.config or self.timeout is not None:
-            raise InputError.usage(
-                "config and timeout (--config, --timeout) need openvino:DEVICE or onnx:FILE to compare with"
-            )
+            reason = "needs openvino:DEVICE or onnx:FILE to compare with"
+            raise InputError.usage(reason, option="config" if self.config else "timeout")
 
 
 def _kind(against: object) -> tuple[str, str]:

@@ -114,9 +114,8 @@ def reduce(
     the same status twice, or has the same status for a model without layers. This takes 3 runs.
     """
     if max_runs is not None and max_runs < _FIRST_RUNS:
-        raise InputError.usage(
-            f"max_runs must be at least {_FIRST_RUNS}, which are needed to test the check, got {max_runs}"
-        )
+        reason = f"must be at least {_FIRST_RUNS}, which are needed to test the check, got {max_runs}"
+        raise InputError.usage(reason, option="max_runs")
     whole = model if isinstance(model, Model) else read_model(model)
     given = {whole.input_index(key): array for key, array in (inputs or {}).items()}
     function = Command(check, timeout) if isinstance(check, str) else check

@@ -72,10 +72,28 @@ class InputError(OvirError, ValueError):
     It is a ValueError, too. A name or position that does not exist is also a KeyError and an IndexError.
     """
 
+    option: str | None = None
+    """The argument with whose name the message begins; a shell spells it in another way."""
+
     @classmethod
-    def usage(cls, message: str, place: Place | None = None, *, hint: str | None = None) -> Self:
-        """Return the error for a wrong argument or option, which the message names with its value."""
-        return cls(diagnose(USAGE, message, place, hint=hint))
+    def usage(
+        cls, message: str, place: Place | None = None, *, hint: str | None = None, option: str | None = None
+    ) -> Self:
+        """Return the error for a wrong argument or option, which the message names with its value.
+
+        With ``option``, the name of the argument, the message goes on after it.
+        """
+        error = cls(diagnose(USAGE, message if option is None else f"{option} {message}", place, hint=hint))
+        error.option = option
+        return error
+
+    def spelled(self, option: str) -> Self:
+        """Return the error with another name of its option."""
+        first, *rest = self.diagnostics
+        error = type(self)(replace(first, message=option + first.message.removeprefix(str(self.option))), *rest)
+        for note in getattr(self, "__notes__", ()):
+            error.add_note(note)
+        return error
 
 
 class NotFoundError(InputError, KeyError, IndexError):
@@ -86,7 +104,7 @@ def require_counts(least: int = 1, **given: object) -> None:
     """Raise InputError for an argument that is neither None nor an integer of at least ``least``."""
     for name, value in given.items():
         if value is not None and (type(value) is not int or value < least):
-            raise InputError.usage(f"{name} must be an integer of at least {least}, got {value!r}")
+            raise InputError.usage(f"must be an integer of at least {least}, got {value!r}", option=name)
 
 
 class OperatorError(Exception):

@@ -47,7 +47,7 @@ def export_onnx(
 
         model = read_model(model)
     if opset is not None and type(opset) is not int:
-        raise InputError.usage(f"opset must be an integer, got {opset!r}")
+        raise InputError.usage(f"must be an integer, got {opset!r}", option="opset")
     target_paths(path, ONNX)  # refuses other endings, so that an IR is never overwritten
     exported = export_model(model, default_opset() if opset is None else opset, contrib=contrib)
     write(exported, path, external_data=external_data)

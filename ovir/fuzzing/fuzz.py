@@ -142,7 +142,7 @@ def fuzz(
     require_counts(models=models, workers=workers)
     require_counts(0, seed=seed)
     if time is not None and not time > 0:
-        raise InputError.usage(f"time must be a number of seconds above 0, got {time!r}")
+        raise InputError.usage(f"must be a number of seconds above 0, got {time!r}", option="time")
     choice = Choice(ops, [types] if isinstance(types, str) else types)
     session = _Session(against, config, choice, timeout, None if output is None else Path(output), known)
     session.start(seed, resume=resume)

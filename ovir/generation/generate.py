@@ -128,7 +128,7 @@ class TextGenerator:
         require_counts(max_tokens=max_tokens)
         if config and not _is_device(against):
             raise InputError.usage(
-                "config has properties of a device (--config): give it with against='openvino:DEVICE' (--against)"
+                "has properties of a device, and there is none to compare with: openvino:DEVICE", option="config"
             )
         if chat:
             require_chat()
@@ -270,9 +270,9 @@ def _most_tokens(wanted: int | None, prompt: int, context: int | None, path: Pat
         return wanted or MAX_TOKENS
     left = context - prompt
     if left < (wanted or 1):
-        message = f"the context of the model is {plural(context, 'token')}: the prompt has {prompt:,}"
-        more = (
-            f", so there is room for {max(left, 0):,}, not for max_tokens {wanted:,}" if wanted else ", which fills it"
-        )
-        raise InputError.usage(message + more, Place(os.fspath(path)))
+        place, has = Place(os.fspath(path)), f"the context of the model is {plural(context, 'token')}: the prompt has"
+        if wanted is None:
+            raise InputError.usage(f"{has} {prompt:,}, which fills it", place)
+        reason = f"is {wanted:,}, but {has} {prompt:,}, so there is room for {max(left, 0):,}"
+        raise InputError.usage(reason, place, option="max_tokens")
     return min(wanted or MAX_TOKENS, left)

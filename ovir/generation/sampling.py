@@ -38,18 +38,20 @@ class Sampling:
         """Raise InputError for arguments that cannot be used."""
         t, penalty = self.temperature, self.repetition_penalty
         if t is not None and not (_is_number(t) and 0 <= t < math.inf):
-            raise InputError.usage(f"temperature must be a number of 0 or more, got {t!r}")
+            raise InputError.usage(f"must be a number of 0 or more, got {t!r}", option="temperature")
         require_counts(top_k=self.top_k)
         for name, p in (("top_p", self.top_p), ("min_p", self.min_p)):
             if p is not None and not (_is_number(p) and 0 < p <= 1):
-                raise InputError.usage(f"{name} must be a number above 0 and at most 1, got {p!r}")
+                raise InputError.usage(f"must be a number above 0 and at most 1, got {p!r}", option=name)
         if penalty is not None and not (_is_number(penalty) and 0 < penalty < math.inf):
-            raise InputError.usage(f"repetition_penalty must be a number above 0, got {penalty!r}")
+            raise InputError.usage(f"must be a number above 0, got {penalty!r}", option="repetition_penalty")
         require_counts(0, seed=self.seed)
-        if t == 0 and self.draws:
-            raise InputError.usage("top_k, top_p and min_p have no effect with temperature 0: it takes the best token")
+        limits = {"top_k": self.top_k, "top_p": self.top_p, "min_p": self.min_p}
+        if t == 0 and (given := next((name for name, limit in limits.items() if limit is not None), None)):
+            raise InputError.usage("has no effect with a temperature of 0, which takes the best token", option=given)
         if self.seed is not None and not self.draws:
-            raise InputError.usage("seed has no effect: tokens are drawn only with temperature, top_k, top_p or min_p")
+            reason = "has no effect: tokens are drawn only with a temperature, or a limit such as top-k or top-p"
+            raise InputError.usage(reason, option="seed")
 
     @property
     def draws(self) -> bool:

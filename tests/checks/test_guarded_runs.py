@@ -71,7 +71,7 @@ def test_files_without_errors_are_also_run(folder: Path, capfd: pytest.CaptureFi
         (["run", "--memory", "5"], "--memory belongs to --untrusted"),
         (["run", "--timeout", "0"], "--timeout belongs to --untrusted"),
         (["check", "--run"], "--run belongs to --untrusted"),
-        (["run", "--untrusted", "--workers", "2"], "leave out --workers and --dask"),
+        (["run", "--untrusted", "--workers", "2"], "--workers and --untrusted exclude each other"),
     ],
 )
 def test_options_that_do_not_go_together(

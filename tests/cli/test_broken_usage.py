@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from support.builder import Net
 
-from ovir.cli.commands import run as run_command
 from ovir.cli.main import main
+from ovir.cli.options.engine import EngineOptions
 
 pytestmark = pytest.mark.slow
 
@@ -106,7 +106,7 @@ def test_what_is_not_expected(
     def fail(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(run_command, "open_runnable", fail)
+    monkeypatch.setattr(EngineOptions, "open", fail)
     result = cli("run", model)
     assert result.status == status
     assert message in result.err

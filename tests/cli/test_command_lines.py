@@ -129,7 +129,7 @@ run model.xml --seed abc => argument --seed: 'abc' is not an integer
 run model.xml --seed -1 => argument --seed: must be at least 0, got -1
 run model.xml --seed => hint: --seed N: seed of the random inputs
 run model.xml --repeat 0 => argument --repeat: must be at least 1, got 0\n  hint: `ovir run --help`
-run model.xml --emulate f16 --engine onnxruntime => emulate needs the engine 'numpy'
+run model.xml --emulate f16 --engine onnxruntime => --emulate needs the engine 'numpy'
 run model.xml --emulate f16 --keep-compressed => emulate
 run model.xml --emulate f8 => argument --emulate: invalid choice: 'f8'
 run model.xml --watch overflw:f16 => did you mean 'overflow'?
@@ -237,12 +237,12 @@ bisect digits.xml => there is nothing to compare with
 bisect digits.xml digits.xml --against onnx:model.onnx => a second model runs in ovir, or on openvino:DEVICE
 bisect digits.xml --against somewhere => cannot compare with 'somewhere'
 bisect digits.xml --against gpu.1 => hint: the device is openvino:GPU.1
-bisect digits.xml --against openvino:CPU --config x => --config x: expected KEY=VALUE
+bisect digits.xml --against openvino:CPU --config x => argument --config: expected KEY=VALUE
 bisect digits.xml digits.xml -o part.txt => must end in .xml
 bisect digits.xml digits.xml --input image=[1,2] => input 'image'
 compare digits.xml --against CPU => hint: the device is openvino:CPU
-compare digits.xml digits.xml --workers 2 => --workers and --dask divide many sets of inputs
-compare digits.xml --against recorded.npz --inputs in --workers 2 => --workers and --dask divide many sets of inputs
+compare digits.xml digits.xml --workers 2 => --workers divides many sets of inputs
+compare digits.xml --against recorded.npz --inputs in --workers 2 => --workers divides many sets of inputs
 compare digits.xml digits.xml --inputs in --input image=d.npy => --input is for one set of inputs
 compare digits.xml digits.xml --samples 3 --input image=d.npy => --samples draws random inputs: give either it or --input
 compare digits.xml --against recorded.npz --save-inputs saved.npz => the recording has its own
@@ -312,12 +312,12 @@ eval digits.xml --labels labels.csv => --inputs is missing
 eval digits.xml --inputs in => --labels
 eval digits.xml --inputs in --labels nowhere.csv => cannot read the labels
 eval digits.xml --inputs in --labels labels.csv --metric tpo1 => there is no metric 'tpo1'
-eval digits.xml --inputs in --labels labels.csv --metric mae --columns x1,y1,x2,y2,score => --columns and --box-size are for the metrics map and map50
+eval digits.xml --inputs in --labels labels.csv --metric mae --columns x1,y1,x2,y2,score => --columns is for the metrics map and map50
 eval digits.xml --inputs in --labels labels.csv --metric mine.py:frist => mine.py has no function 'frist'\n  hint: did you mean 'first'?
 eval digits.xml --inputs in --labels labels.csv --metric yours.py:first => --metric yours.py: there is no such file
 eval digits.xml --inputs in --labels labels.csv --output none => --output none: there is no such output
 eval digits.xml --inputs in --labels labels.csv --against x.npz => expected other.xml, openvino:DEVICE or onnx:FILE
-eval digits.xml --inputs in --labels labels.csv --timeout 3 => --config and --timeout need openvino:DEVICE
+eval digits.xml --inputs in --labels labels.csv --timeout 3 => --timeout needs openvino:DEVICE
 explain OVIR444 => there is no code 'OVIR444'\n  hint: did you mean OVIR4
 explain shape => `ovir explain` lists the codes
 ops Gahter => no opset has an operation 'Gahter'\n  hint: did you mean Gather?

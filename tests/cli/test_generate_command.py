@@ -84,9 +84,9 @@ def test_a_comparison_with_another_decoder(folder: str, tmp_path: Path, capsys: 
 RESULTS = """
 generate missing --prompt a => 2 => missing: error[OVIR101] there is no such folder
 generate . => 2 => --prompt is missing
-generate . --prompt a --max-tokens 256 => 2 => not for --max-tokens 256
-generate . --prompt a --seed 1 => 2 => seed has no effect
-generate . --prompt a --temperature 0 --top-k 3 => 2 => --top-k, --top-p and --min-p have no effect
+generate . --prompt a --max-tokens 256 => 2 => --max-tokens is 256, but the context
+generate . --prompt a --seed 1 => 2 => --seed has no effect
+generate . --prompt a --temperature 0 --top-k 3 => 2 => --top-k has no effect with a temperature of 0
 generate . --prompt a --min-p -1 => 2 => argument --min-p: '-1' is not a number above 0 and at most 1
 generate . --prompt a --top-p 0 => 2 => argument --top-p: '0' is not a number above 0 and at most 1
 generate . --prompt a --against openvino:NOTHING => 2 => openvino:NOTHING

@@ -7,7 +7,7 @@ import pytest
 from support.command import Cli
 
 from ovir.cli.main import COMMANDS, JOBS, parser
-from ovir.cli.options.arguments import GROUPS
+from ovir.cli.options.command import GROUPS
 
 
 @pytest.fixture(autouse=True)

@@ -191,7 +191,7 @@ def test_a_request_that_python_drops_is_repeated() -> None:
 
 FAILING = """
 import signal, sys
-import ovir.cli.commands.show
+from ovir.cli.options.model import ModelOptions
 from ovir.cli.main import main
 from ovir.cli.terminal.signals import requests
 
@@ -203,7 +203,7 @@ def fail(*_):
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 requests.handle_signals()
-ovir.cli.commands.show.open_recovering = fail
+ModelOptions.recover = fail
 sys.exit(main(["show", "model.xml"]))
 """
 

@@ -367,7 +367,7 @@ def test_a_recording_in_which_there_is_nothing_to_compare(tensors: dict[str, np.
 def test_a_recording_without_an_input_needs_inputs() -> None:
     with pytest.raises(ovir.InputError, match="the recording has no input 'x'"):
         ovir.compare(small_net(), recorded())
-    with pytest.raises(ovir.InputError, match="samples are random inputs, which a recording was not made with"):
+    with pytest.raises(ovir.InputError, match="samples draws random inputs, which a recording was not made with"):
         ovir.compare(small_net(), recorded(), samples=2)
 
 
@@ -484,7 +484,7 @@ def test_integers_must_be_equal_unless_atol_is_given() -> None:
             {"metric": "cos=1"},
             "metric must be NAME=LIMIT with one of max_abs, max_rel, mean_abs, rmse, cosine, sqnr_db",
         ),
-        ({"metric": "cosine=1", "atol": 1.0}, "a metric takes the place of rtol and atol"),
+        ({"metric": "cosine=1", "atol": 1.0}, "metric takes the place of tolerances"),
         ({"against": small_net(), "inputs": []}, "inputs is empty: expected arrays, or None for random ones"),
         ({"metric": "cosine=2"}, "metric cosine is never above 1 or below -1, got 'cosine=2'"),
         ({"metric": "rmse=-1"}, "metric rmse is never negative, got 'rmse=-1'"),
@@ -499,11 +499,11 @@ def test_integers_must_be_equal_unless_atol_is_given() -> None:
         ({"device": "openvino:CPU"}, "device= says where a second model runs, but against= names none"),
         (
             {"against": small_net(), "config": {"A": "B"}},
-            r"config and timeout \(--config, --timeout\) need openvino:DEVICE or onnx:FILE",
+            r"(config|timeout) needs openvino:DEVICE or onnx:FILE",
         ),
         (
             {"against": small_net(), "samples": 2, "inputs": [X]},
-            "samples are random inputs: give either samples or inputs",
+            "samples draws random inputs, but inputs are given",
         ),
         ({"against": small_net(), "samples": 0}, "samples must be an integer of at least 1, got 0"),
         ({"against": small_net(), "inputs": [X[:, :3]]}, r"input 'x' takes shape \[\?,4\], got \[2,3\]"),

@@ -403,7 +403,7 @@ def test_folders_that_cannot_be_used(prepare: Callable[[Path], object], message:
         (["a", "b"], {}, "the prompt must be a text, got list"),
         ("\udcff", {}, "the prompt is not UTF-8"),
         (PROMPT, {"max_tokens": 0}, "max_tokens must be an integer of at least 1, got 0"),
-        (PROMPT, {"max_tokens": 241}, "context of the .* has 16, so there is room for 240, not for max_tokens 241"),
+        (PROMPT, {"max_tokens": 241}, "max_tokens is 241, but the context of the .* has 16, so there is room for 240"),
         (PROMPT, {"engine": "torch"}, "unknown engine 'torch'"),
         (PROMPT, {"config": {"A": "b"}}, "config has properties of a device"),
         (PROMPT, {"against": "nowhere"}, "nowhere: error.*: there is no .* folder|nowhere: .*there is no such folder"),

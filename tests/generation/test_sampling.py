@@ -84,12 +84,12 @@ def test_tokens_that_were_there_are_less_probable(penalty: float, seen: list[int
         ({"top_p": 0}, "top_p must be a number above 0 and at most 1, got 0"),
         ({"top_p": 1.01}, "top_p must be"),
         ({"min_p": 0}, "min_p must be a number above 0 and at most 1, got 0"),
-        ({"temperature": 0, "min_p": 0.5}, "no effect with temperature 0"),
+        ({"temperature": 0, "min_p": 0.5}, "no effect with a temperature of 0"),
         ({"repetition_penalty": 0}, "repetition_penalty must be a number above 0, got 0"),
         ({"repetition_penalty": float("inf")}, "repetition_penalty must be"),
         ({"temperature": 1, "seed": -1}, "seed must be an integer of at least 0, got -1"),
         ({"seed": 1}, "seed has no effect"),
-        ({"temperature": 0, "top_k": 5}, "no effect with temperature 0"),
+        ({"temperature": 0, "top_k": 5}, "no effect with a temperature of 0"),
     ],
 )
 def test_errors(arguments: dict[str, Any], message: str) -> None:

@@ -13,12 +13,14 @@ exit status: 0 no difference, 1 a diverging layer was found, 2 nothing could be 
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Sequence
 
-from ovir.cli.options.arguments import OutputFile, add_model, add_shared, options_of
-from ovir.cli.options.inputs import add_input_sets
-from ovir.cli.options.other_side import add_other_side, open_sides
+from ovir.cli.commands.sides import open_sides
+from ovir.cli.options.command import Command, Options
+from ovir.cli.options.comparison import OtherSideOptions
+from ovir.cli.options.inputs import InputSetOptions
+from ovir.cli.options.model import ModelOptions
+from ovir.cli.options.values import OutputFile
 from ovir.cli.terminal.output import (
     DONE,
     UNUSABLE,
@@ -38,27 +40,26 @@ from ovir.debugging.bisect import PART_ENDINGS, Bisection, Probe, Suspect, bisec
 from ovir.diagnostics.wording import plural, readable
 
 
-def add_to(parser: argparse.ArgumentParser) -> None:
-    option = options_of(parser)
-    parser.set_defaults(saved_beside=PART_ENDINGS)
-    parser.set_defaults(error_status=UNUSABLE)  # status 1 would say that a layer was found
-    add_model(parser, "shape", "legacy-io")
-    add_other_side(parser)
-    option(
+def add_to(command: Command) -> None:
+    command.saved_beside = PART_ENDINGS
+    command.error_status = UNUSABLE  # status 1 would say that a layer was found
+    command.add(ModelOptions("shape", "legacy-io"))
+    command.add(OtherSideOptions())
+    command.option(
         "-o, --output PART.xml",
         "save the smallest part found to differ, and beside it its inputs and outputs as .npz",
         OutputFile,
     )
-    add_input_sets(parser)
-    add_shared(parser, "rtol", "atol", "metric", "json")
+    command.add(InputSetOptions())
+    command.shared("json")
 
 
-def run(arguments: argparse.Namespace) -> int:
-    sides = open_sides(arguments)
+def run(options: Options) -> int:
+    sides = open_sides(options[ModelOptions], options[OtherSideOptions], options[InputSetOptions])
     with reported("excluding layers", sides.note) as update:
-        found = bisect_as(sides.options, sides.model, arguments.output, update)
+        found = bisect_as(sides.options, sides.model, options.output, update)
     print_diagnostics(found.diagnostics)
-    if arguments.json:
+    if options.json:
         say_json(found.to_dict())
     else:
         for line in (*_head(found), *about_quantization(found, sides.model, sides.options.against)):
@@ -67,9 +68,9 @@ def run(arguments: argparse.Namespace) -> int:
         _print_probes(found)
         for line in _tail(found):
             say_filled(readable(line))
-    if arguments.output is not None and found.part is None:
+    if options.output is not None and found.part is None:
         reason = "nothing differs" if found.within else "ovir cannot run any part of the model that differs alone"
-        print_message(readable(f"note: {arguments.output} is not written, because {reason}"))
+        print_message(readable(f"note: {options.output} is not written, because {reason}"))
     return DONE if found.within else WRONG
 
 

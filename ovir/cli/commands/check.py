@@ -24,7 +24,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
@@ -36,23 +36,15 @@ from ovir.checks.options import CheckOptions
 from ovir.checks.rules import CODES
 from ovir.checks.untrusted.budget import Budget
 from ovir.checks.untrusted.paths import is_no_model, nothing_checked
-from ovir.cli.options.arguments import (
-    FileName,
-    add_shared,
-    add_workers,
-    opened_workers,
-    options_of,
-    output_with,
-    parse_shape,
-    raise_usage_error,
-    refuse_overwriting,
-    write_html,
-)
-from ovir.cli.options.budget import add_budget, budget_of
+from ovir.cli.options.budget import BudgetOptions
 from ovir.cli.options.check_config import Settings, find_settings, parse_codes
-from ovir.cli.options.device import Verdict, add_device
-from ovir.cli.options.node_data import add_node_data, write_node_data
+from ovir.cli.options.command import Command, Group, Options
+from ovir.cli.options.device import DeviceOptions, Verdict
+from ovir.cli.options.model import parse_shape
+from ovir.cli.options.node_data import NodeDataOptions
 from ovir.cli.options.opening import load_extensions
+from ovir.cli.options.values import FileName, output_with, raise_usage_error
+from ovir.cli.options.workers import WorkerOptions
 from ovir.cli.terminal.display import has_colors
 from ovir.cli.terminal.output import DONE, UNUSABLE, print_message, say, say_json, say_table, status_of
 from ovir.core.shapes import PartialShape
@@ -122,13 +114,13 @@ _PATIENCE = 1.0
 
 
 def _check_untrusted(
-    names: Sequence[str], arguments: argparse.Namespace, options: CheckOptions, budget: Budget
+    names: Sequence[str], weights: str | None, options: CheckOptions, budget: Budget, workers: int | None
 ) -> Generator[Checked]:
     """Yield the diagnostics of each file in order, and the time that its check took."""
     from ovir.checks.untrusted.gate import check_each  # trusted files do not need it
 
-    processes = arguments.workers or os.cpu_count() or 1
-    for verdict in check_each(names, arguments.weights, options, budget, processes):
+    processes = workers or os.cpu_count() or 1
+    for verdict in check_each(names, weights, options, budget, processes):
         yield verdict.diagnostics, {"inference": 0.0, "process": verdict.seconds}
 
 
@@ -241,90 +233,71 @@ def write_sarif(target: str, diagnostics: Sequence[Diagnostic], untrusted: bool)
     write_text(target, json.dumps(log, indent=1) + "\n", "write the SARIF log")
 
 
-def add_to(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "models", nargs="+", type=FileName, metavar="MODEL.xml", help="the files to check, or folders of such files"
-    )
-    model = options_of(parser, "model")
+def add_to(command: Command) -> None:
+    command.argument("models", "MODEL.xml", "the files to check, or folders of such files", FileName, nargs="+")
+    model = command.under("model")
     model("--weights FILE", "the weights of the model; for one model only", FileName)
     model("--no-weights", "read only the topology; no .bin is needed", default=None)
-    _add_forms(parser)
-    _add_choices(parser)
-    option = options_of(parser, "checks")
+    command.add(FormOptions())
+    command.add(ChoiceOptions())
+    option = command.under("checks")
     option("--runtime 2022.3", "also report what this OpenVINO release cannot read", _release)
     meaning = "for untrusted files: report everything that could harm a reader as an error; check each in a process"
-    add_budget(parser, meaning)
+    command.add(BudgetOptions(meaning))
     option(
         "--run",
         "with --untrusted: also run files without errors on random inputs, within the same limits",
         dest="with_run",
     )
-    add_device(parser)
-    add_workers(parser, default="one for each core, if it takes long")
-    options_of(parser, "outputs")("--profile", "show how long reading, inference and rules took")
-    add_shared(parser, "extension", "shape", "html")
+    command.add(NodeDataOptions("the severity of the diagnostics of each layer (of one model)"))
+    command.add(DeviceOptions())
+    command.add(WorkerOptions(default="one for each core, if it takes long"))
+    command.under("outputs")("--profile", "show how long reading, inference and rules took")
+    command.shared("extension", "shape", "html")
 
 
-def _add_forms(parser: argparse.ArgumentParser) -> None:
-    option = options_of(parser, "outputs")
-    form = options_of(parser, "outputs", exclusive=True)
-    form("--format", "how diagnostics are printed (default: text)", choices=("text", "json", "github"), default="text")
-    form("--json", "the same as --format json", action="store_const", const="json", dest="format")
-    form("--summary", "print counts by code and by file only", action="store_const", const="summary", dest="format")
-    option("--sarif FILE", "also write the diagnostics as SARIF 2.1.0 (- for stdout)", output_with())
-    add_node_data(parser, "the severity of the diagnostics of each layer (of one model)")
-    option("--quiet, -q", "print only diagnostics that make the exit status 1 or 2, and no closing line")
-
-
-def _add_choices(parser: argparse.ArgumentParser) -> None:
-    option = options_of(parser, "checks")
-    option("--select CODES", "report only these diagnostics: OVIR402,OVIR1 (all of 1xx)", action="append")
-    option("--ignore CODES", "do not report these diagnostics", action="append")
-    option(
-        "--fail-on",
-        "diagnostics of at least this severity make the exit status 1 (default: error)",
-        choices=[severity.value for severity in Severity],
+def run(options: Options) -> int:
+    choices, form = options[ChoiceOptions], options[FormOptions]
+    budgets, pool = options[BudgetOptions], options[WorkerOptions]
+    settings = choices.settings(
+        untrusted=budgets.untrusted,
+        no_weights=False if options.weights is not None else options.no_weights,
+        runtime=options.runtime,
+        device=options[DeviceOptions].device,
     )
-    baseline = options_of(parser, "checks", exclusive=True)
-    baseline("--baseline FILE.json", "do not report the diagnostics recorded in this file", FileName)
-    baseline("--write-baseline FILE.json", "record the diagnostics in this file", output_with())
-    option("--no-config", "do not look for ovir.toml or pyproject.toml")
-
-
-def run(arguments: argparse.Namespace) -> int:
-    settings = _settings(arguments)
-    budget = budget_of(arguments)
-    _refuse_contradictions(arguments)
-    verdict = Verdict(arguments, settings)
+    budget = budgets.budget(run=options.with_run)
+    _refuse_contradictions(options)
+    verdict = Verdict(options[DeviceOptions], settings, options.weights, is_quiet=form.quiet)
     failing = list(Severity)[: list(Severity).index(settings.fail_on) + 1]
-    output = _Output(arguments, failing)
-    options = _check_options(arguments, settings)
+    is_silent = choices.write_baseline is not None
+    output = _Output(form, failing, is_silent=is_silent, untrusted=budgets.untrusted)
+    how = _check_options(settings, options.shape, options.extension)
     baseline = None
-    if settings.baseline is not None and arguments.write_baseline is None:
+    if settings.baseline is not None and choices.write_baseline is None:
         from ovir.checks.baseline import Baseline
 
-        refuse_overwriting(arguments, settings.baseline)  # which a configuration file may name
+        options.refuse_overwriting(settings.baseline)  # which a configuration file may name
         baseline = Baseline.read(settings.baseline)
-    if arguments.untrusted:
+    if budgets.untrusted:
         from ovir.checks.untrusted.gate import find_untrusted  # trusted files do not need it
 
-        files, diagnostics = find_untrusted(arguments.models)
+        files, diagnostics = find_untrusted(options.models)
     else:
-        files, diagnostics = find_files(arguments.models)
+        files, diagnostics = find_files(options.models)
     output.say(diagnostics)
     checked: list[str] = []
     known = 0
     names = [name for name, _ in files]
     with (
-        _workers(arguments) as workers,
+        pool.opened() if pool.are_given and budget is None else nullcontext() as workers,
         closing(
-            _check_untrusted(names, arguments, options, budget)
+            _check_untrusted(names, options.weights, how, budget, pool.workers)
             if budget is not None
-            else check_each(names, arguments.weights, options, workers)
+            else check_each(names, options.weights, how, workers)
         ) as results,
     ):
         for (name, in_folder), (found, took) in zip(counted("checking files", files), results, strict=True):
-            if in_folder and (is_no_model(found) if arguments.untrusted else any(d.code == NOT_IR.id for d in found)):
+            if in_folder and (is_no_model(found) if budgets.untrusted else any(d.code == NOT_IR.id for d in found)):
                 continue  # a folder may hold other XML files
             checked.append(name)
             found = verdict.with_answer(name, found)
@@ -335,38 +308,56 @@ def run(arguments: argparse.Namespace) -> int:
             diagnostics += new
             output.say(new)
     if not checked and files:
-        nothing = nothing_checked(len(files), next(filter(os.path.isdir, arguments.models)))
+        nothing = nothing_checked(len(files), next(filter(os.path.isdir, options.models)))
         diagnostics.append(nothing)
         output.say([nothing])
-    if arguments.write_baseline is not None:
-        return _write_baseline(arguments.write_baseline, diagnostics)
-    if arguments.node_data is not None:
-        _write_node_data(arguments, diagnostics)
-    output.finish(len(checked), diagnostics, known)
+    if choices.write_baseline is not None:
+        return _write_baseline(choices.write_baseline, diagnostics)
+    if options[NodeDataOptions].node_data is not None:
+        _write_node_data(options.models[0], options[NodeDataOptions], diagnostics)
+    output.finish(len(checked), diagnostics, known, with_times=options.profile)
     verdict.say(diagnostics)
-    if arguments.html is not None:
+    if options.html is not None:
+        from ovir.cli.options.report import write_html
         from ovir.reports.check_page import check_page
 
-        how = {"weights": arguments.weights, "need_weights": not settings.no_weights}
-        write_html(arguments, lambda: check_page(checked, diagnostics, known=known, **how))
+        page = partial(check_page, checked, diagnostics, known=known, need_weights=not settings.no_weights)
+        write_html(options.html, lambda: page(weights=options.weights), options.command_line)
     if baseline is not None and (missing := baseline.count_missing(checked, settings.wants_in)):
         print_message(f"{baseline.path}: {plural(missing, 'diagnostic')} no longer found; write the baseline again")
     return status_of(diagnostics, failing)
 
 
-def _workers(arguments: argparse.Namespace) -> AbstractContextManager[dict[str, Any] | None]:
-    """Return a context with the arguments that choose the workers; None in it leaves the choice to ``check_each``."""
-    own = arguments.untrusted or (arguments.workers is None and arguments.dask is None)
-    return nullcontext() if own else opened_workers(arguments)
+class FormOptions(Group):
+    """The form in which diagnostics are printed and written."""
+
+    format: str
+    sarif: str | None
+    quiet: bool
+
+    def add_to(self, command: Command) -> None:
+        option = command.under("outputs")
+        form = command.under("outputs", exclusive=True)
+        form(
+            "--format",
+            "how diagnostics are printed (default: text)",
+            choices=("text", "json", "github"),
+            default="text",
+        )
+        form("--json", "the same as --format json", action="store_const", const="json", dest="format")
+        form("--summary", "print counts by code and by file only", action="store_const", const="summary", dest="format")
+        option("--sarif FILE", "also write the diagnostics as SARIF 2.1.0 (- for stdout)", output_with())
+        option("--quiet, -q", "print only diagnostics that make the exit status 1 or 2, and no closing line")
 
 
 class _Output:
-    """Prints diagnostics in the form that the arguments request."""
+    """Prints diagnostics in the form that the options request."""
 
-    def __init__(self, arguments: argparse.Namespace, failing: Sequence[Severity]) -> None:
-        self.form = "none" if arguments.sarif == "-" or arguments.write_baseline else arguments.format
-        self.arguments = arguments
+    def __init__(self, options: FormOptions, failing: Sequence[Severity], *, is_silent: bool, untrusted: bool) -> None:
+        self.form = "none" if options.sarif == "-" or is_silent else options.format
+        self.options = options
         self.failing = failing
+        self.untrusted = untrusted
         self.times: Counter[str] = Counter()
 
     def say(self, diagnostics: Sequence[Diagnostic]) -> None:
@@ -374,22 +365,22 @@ class _Output:
         for found in self._loud(diagnostics) if self.form in ("text", "github") else ():
             say(colored(found) if self.form == "text" else annotation(found))
 
-    def finish(self, files: int, diagnostics: Sequence[Diagnostic], known: int) -> None:
+    def finish(self, files: int, diagnostics: Sequence[Diagnostic], known: int, *, with_times: bool) -> None:
         """Print and write the results for all files together."""
         if self.form == "json":
             say_json([found.to_dict() for found in diagnostics])
         if self.form == "summary":
             say_counts(self._loud(diagnostics))
-        if self.arguments.sarif is not None:
-            write_sarif(self.arguments.sarif, diagnostics, self.arguments.untrusted)
-        if self.arguments.profile:
+        if self.options.sarif is not None:
+            write_sarif(self.options.sarif, diagnostics, self.untrusted)
+        if with_times:
             say_times(self.times)
-        if not self.arguments.quiet:
+        if not self.options.quiet:
             of_baseline = f"; {known:,} known from the baseline" if known else ""
             print_message(f"{plural(files, 'file')} checked: {counts_text(diagnostics)}{of_baseline}")
 
     def _loud(self, diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
-        return [d for d in diagnostics if not self.arguments.quiet or d.severity in self.failing]
+        return [d for d in diagnostics if not self.options.quiet or d.severity in self.failing]
 
 
 def _write_baseline(path: str, diagnostics: Sequence[Diagnostic]) -> int:
@@ -405,65 +396,85 @@ def _write_baseline(path: str, diagnostics: Sequence[Diagnostic]) -> int:
     return UNUSABLE if unusable else DONE
 
 
-def _write_node_data(arguments: argparse.Namespace, diagnostics: Sequence[Diagnostic]) -> None:
+def _write_node_data(path: str, target: NodeDataOptions, diagnostics: Sequence[Diagnostic]) -> None:
     """Write the severities of layers, whose topology is read once more: a check, which a process may do, keeps none."""
     from ovir.checks.recovering import read_recovering
     from ovir.view.overlays import of_diagnostics
 
     try:
-        model = read_recovering(arguments.models[0], need_weights=False).model
+        model = read_recovering(path, need_weights=False).model
     except ReadError:
-        print_message(f"{arguments.node_data}: not written, because the model cannot be read")
+        print_message(f"{target.node_data}: not written, because the model cannot be read")
         return
-    write_node_data(arguments.node_data, of_diagnostics(model, diagnostics), model)
+    target.write(of_diagnostics(model, diagnostics), model)
 
 
 # --------------------------------------------------------------------------- arguments
 
 
-def _settings(arguments: argparse.Namespace) -> Settings:
-    """Return the settings of the nearest configuration file, overridden by the options of the command line."""
-    ignored = arguments.no_config or arguments.untrusted  # the nearest file may be untrusted
-    settings = Settings() if ignored else find_settings(os.curdir)
-    given: dict[str, Any] = {
-        "select": None if arguments.select is None else _codes("--select", arguments.select),
-        "ignore": None if arguments.ignore is None else _codes("--ignore", arguments.ignore),
-        "fail_on": None if arguments.fail_on is None else Severity(arguments.fail_on),
-        "no_weights": False if arguments.weights is not None else arguments.no_weights,
-        "runtime": arguments.runtime,
-        "device": arguments.device,
-        "baseline": arguments.baseline,
-    }
-    return replace(settings, **{name: value for name, value in given.items() if value is not None})
+class ChoiceOptions(Group):
+    """Which diagnostics are reported, and which of them are faults."""
+
+    select: Sequence[str] | None
+    ignore: Sequence[str] | None
+    fail_on: str | None
+    baseline: str | None
+    write_baseline: str | None
+    no_config: bool
+
+    def add_to(self, command: Command) -> None:
+        option = command.under("checks")
+        option("--select CODES", "report only these diagnostics: OVIR402,OVIR1 (all of 1xx)", action="append")
+        option("--ignore CODES", "do not report these diagnostics", action="append")
+        option(
+            "--fail-on",
+            "diagnostics of at least this severity make the exit status 1 (default: error)",
+            choices=[severity.value for severity in Severity],
+        )
+        baseline = command.under("checks", exclusive=True)
+        baseline("--baseline FILE.json", "do not report the diagnostics recorded in this file", FileName)
+        baseline("--write-baseline FILE.json", "record the diagnostics in this file", output_with())
+        option("--no-config", "do not look for ovir.toml or pyproject.toml")
+
+    def settings(self, *, untrusted: bool, **others: object) -> Settings:
+        """Return the settings of the nearest configuration file, overridden by the options of the command line, of
+        which ``others`` are in no group."""
+        ignored = self.no_config or untrusted  # the nearest file may be untrusted
+        settings = Settings() if ignored else find_settings(os.curdir)
+        given: dict[str, Any] = {
+            "select": None if self.select is None else _codes("--select", self.select),
+            "ignore": None if self.ignore is None else _codes("--ignore", self.ignore),
+            "fail_on": None if self.fail_on is None else Severity(self.fail_on),
+            "baseline": self.baseline,
+            **others,
+        }
+        return replace(settings, **{name: value for name, value in given.items() if value is not None})
 
 
-def _check_options(arguments: argparse.Namespace, settings: Settings) -> CheckOptions:
+def _check_options(settings: Settings, shapes: Sequence[str], extensions: Sequence[str]) -> CheckOptions:
     return CheckOptions(
         need_weights=not settings.no_weights,
-        shapes=_shapes(arguments.shape),
+        shapes=_shapes(shapes),
         runtime=settings.runtime,
         device=settings.device and parse_device(settings.device),
         skip=tuple(code for code in CODES if not settings.wants(code)),
-        extensions=tuple(os.path.abspath(path) for path in arguments.extension),
+        extensions=tuple(os.path.abspath(path) for path in extensions),
     )
 
 
-def _refuse_contradictions(arguments: argparse.Namespace) -> None:
-    for option in ("dask", "node_data", "html"):
-        if arguments.untrusted and getattr(arguments, option) is not None:
-            raise_usage_error(f"--{option.replace('_', '-')} and --untrusted exclude each other")
-    if arguments.untrusted and arguments.shape:
-        raise_usage_error("--shape and --untrusted exclude each other")
-    if arguments.untrusted and arguments.ask:
-        raise_usage_error("--ask and --untrusted exclude each other: the device would compile the model")
-    for option in ("weights", "shape", "node_data"):
-        if getattr(arguments, option) and (len(arguments.models) > 1 or os.path.isdir(arguments.models[0])):
-            raise_usage_error(f"--{option.replace('_', '-')} is for one model, and several are given")
-    if arguments.weights is not None and arguments.no_weights:
-        raise_usage_error("--weights and --no-weights exclude each other")
-    if arguments.ask and arguments.shape:
-        raise_usage_error("--ask and --shape exclude each other: a device is asked about the shapes of the file")
-    if arguments.sarif == "-" and arguments.format != "text":
+def _refuse_contradictions(options: Options) -> None:
+    """Raise a usage error for options that exclude each other."""
+    if options[BudgetOptions].untrusted:
+        options.refuse("and --untrusted exclude each other", "--dask", "--node-data", "--html", "--shape")
+        options.refuse("and --untrusted exclude each other: the device would compile the model", "--ask")
+    if len(options.models) > 1 or os.path.isdir(options.models[0]):
+        options.refuse("is for one model, and several are given", "--weights", "--shape", "--node-data")
+    if options.no_weights:
+        options.refuse("and --no-weights exclude each other", "--weights")
+    if options.shape:
+        options.refuse("and --shape exclude each other: a device is asked about the shapes of the file", "--ask")
+    form = options[FormOptions]
+    if form.sarif == "-" and form.format != "text":
         raise_usage_error("--sarif - would print SARIF among other output: give it a file")
 
 

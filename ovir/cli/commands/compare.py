@@ -13,26 +13,19 @@ exit status: 0 within tolerance, 1 beyond, 2 nothing could be compared
 
 from __future__ import annotations
 
-import argparse
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 from ovir.analysis.tensor_comparison import nonfinite_text
-from ovir.cli.options.arguments import (
-    FileName,
-    add_model,
-    add_shared,
-    add_workers,
-    opened_workers,
-    options_of,
-    positive,
-    raise_usage_error,
-    write_html,
-)
-from ovir.cli.options.inputs import add_input_sets
-from ovir.cli.options.node_data import add_node_data, write_node_data
-from ovir.cli.options.other_side import add_other_side, config_of, is_recorded, open_sides
+from ovir.cli.commands.sides import is_recorded, open_sides
+from ovir.cli.options.command import Command, Options
+from ovir.cli.options.comparison import OtherSideOptions
+from ovir.cli.options.inputs import InputSetOptions
+from ovir.cli.options.model import ModelOptions
+from ovir.cli.options.node_data import NodeDataOptions
+from ovir.cli.options.values import FileName, positive
+from ovir.cli.options.workers import WorkerOptions
 from ovir.cli.terminal.output import (
     DONE,
     UNUSABLE,
@@ -311,63 +304,67 @@ LIMIT = 20
 """The number of layers that are shown unless the options say otherwise."""
 
 
-def add_to(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(error_status=UNUSABLE)  # status 1 would say that the models differ
-    add_model(parser, "shape", "legacy-io")
-    add_other_side(parser)
-    modes = options_of(parser, "comparison", exclusive=True)
+def add_to(command: Command) -> None:
+    command.error_status = UNUSABLE  # status 1 would say that the models differ
+    command.add(ModelOptions("shape", "legacy-io"))
+    command.add(OtherSideOptions())
+    modes = command.under("comparison", exclusive=True)
     modes("--isolated", "run each layer alone with the inputs that it has in ovir, also if the outputs agree")
     modes("--cumulative", "compare the tensors between the layers, where errors add up")
-    add_input_sets(parser)
-    add_workers(parser, default="this process alone")
-    options_of(parser, "comparison")(
+    command.add(InputSetOptions())
+    command.add(WorkerOptions(default="this process alone"))
+    command.under("comparison")(
         "--executed exec_graph.xml",
         "the graph that a device executed: layers that differ are shown with the types that the device names for them",
         FileName,
     )
-    shown = options_of(parser, "outputs", exclusive=True)
+    shown = command.under("outputs", exclusive=True)
     shown("--limit N", f"show N outputs and N layers (default {LIMIT})", positive, default=LIMIT)
     shown("--all", "show all outputs and layers")
-    add_node_data(parser, "the largest absolute error of each layer")
-    add_shared(parser, "rtol", "atol", "metric", "json", "html")
+    command.add(NodeDataOptions("the largest absolute error of each layer"))
+    command.shared("json", "html")
 
 
-def run(arguments: argparse.Namespace) -> int:
-    executed = None if arguments.executed is None else read_executed(arguments.executed)
-    mode: LayerMode | None = "isolated" if arguments.isolated else "cumulative" if arguments.cumulative else None
-    sides = open_sides(arguments, mode)
-    model, options = sides.model, sides.options
+def run(options: Options) -> int:
+    executed = None if options.executed is None else read_executed(options.executed)
+    mode: LayerMode | None = "isolated" if options.isolated else "cumulative" if options.cumulative else None
+    other, sets = options[OtherSideOptions], options[InputSetOptions]
+    sides = open_sides(options[ModelOptions], other, sets, mode)
+    model, against = sides.model, sides.options.against
     if executed is not None:
-        executed.require_made_from(model, arguments.executed)
-    has_workers = arguments.workers is not None or arguments.dask is not None
-    if has_workers and (is_recorded(options.against) or (arguments.inputs is None and arguments.samples is None)):
-        raise_usage_error("--workers and --dask divide many sets of inputs: give them with --inputs or --samples")
-    if has_workers and arguments.extension:
-        raise_usage_error("--extension and --workers exclude each other here: workers would not have its operations")
-    if has_workers:
+        executed.require_made_from(model, options.executed)
+    if is_recorded(against) or (sets.inputs is None and sets.samples is None):
+        options.refuse("divides many sets of inputs: give it with --inputs or --samples", "--workers", "--dask")
+    if options[WorkerOptions].are_given:
         from ovir.workers.comparing import compare_by_workers
 
-        with reported("comparing inputs", sides.note, rate_of="inputs") as update, opened_workers(arguments) as workers:
-            found = compare_by_workers(model, options, update, **workers)
+        options.refuse("and --workers exclude each other here: workers would not have its operations", "--extension")
+        with (
+            reported("comparing inputs", sides.note, rate_of="inputs") as update,
+            options[WorkerOptions].opened() as workers,
+        ):
+            found = compare_by_workers(model, sides.options, update, **workers)
     else:
-        rate_of = None if arguments.inputs is None else "layers"
+        rate_of = None if sets.inputs is None else "layers"
         with reported("comparing layers", sides.note, rate_of=rate_of) as update:
-            found = compare_as(options, model, update)
+            found = compare_as(sides.options, model, update)
     print_diagnostics(found.diagnostics)
     if executed is not None:
         found.add_executions({layer.key: item for layer, item in executed.of(model).items()})
-    if arguments.node_data is not None:
+    if options[NodeDataOptions].node_data is not None:
         from ovir.view.overlays import of_comparison
 
-        write_node_data(arguments.node_data, of_comparison(model, found)[1], model)  # the errors
-    requested = config_of(arguments.config).get("INFERENCE_PRECISION_HINT")
-    if arguments.json:
+        options[NodeDataOptions].write(of_comparison(model, found)[1], model)  # the errors
+    requested = other.properties.get("INFERENCE_PRECISION_HINT")
+    if options.json:
         say_json(found.to_dict())
     else:
-        limit = None if arguments.all else arguments.limit
-        print_comparison(found, limit, about_quantization(found, model, options.against), requested)
-    if arguments.html is not None:
+        limit = None if options.all else options.limit
+        print_comparison(found, limit, about_quantization(found, model, against), requested)
+    if options.html is not None:
+        from ovir.cli.options.report import write_html
         from ovir.reports.compare_page import compare_page
 
-        write_html(arguments, lambda: compare_page(found, model, list(_head(found, requested))[2:]))
+        notes = list(_head(found, requested))[2:]
+        write_html(options.html, lambda: compare_page(found, model, notes), options.command_line, sets.drawn_seed)
     return DONE if found.within else WRONG

@@ -10,68 +10,67 @@ exit status: 0 the models are equal, 1 they differ, 2 wrong usage or a model tha
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 
 from ovir.analysis.costs import changes_of, costs_of
 from ovir.analysis.diff import Diff, LayerDiff, diff
-from ovir.cli.options.arguments import (
-    FileName,
-    add_shared,
-    amount,
-    options_of,
-    positive,
-    write_html,
-)
-from ovir.cli.options.opening import read_model_or_topology
+from ovir.cli.options.command import Command, Options
+from ovir.cli.options.model import read_topology
+from ovir.cli.options.values import FileName, amount, positive
 from ovir.cli.terminal.output import DONE, UNUSABLE, WRONG, print_message, say, say_json
 from ovir.diagnostics.errors import ModelError, ReadError
 from ovir.diagnostics.wording import plural, readable
+from ovir.model import read_model
 
 LIMIT = 20
 """The number of layers and affected outputs that are shown unless the options say otherwise."""
 
 
-def add_to(parser: argparse.ArgumentParser) -> None:
-    option = options_of(parser)
-    parser.add_argument("a", type=FileName, metavar="A.xml", help="the first model; weights come from its .bin")
-    parser.add_argument("b", type=FileName, metavar="B.xml", help="the second model")
-    option("--weights-a FILE", "the weights of the first model", FileName)
-    option("--weights-b FILE", "the weights of the second model", FileName)
-    option("--ignore-names", "names of layers, tensors and the model alone are not a difference")
+def add_to(command: Command) -> None:
+    command.argument("a", "A.xml", "the first model; weights come from its .bin", FileName)
+    command.argument("b", "B.xml", "the second model", FileName)
+    command.option("--weights-a FILE", "the weights of the first model", FileName)
+    command.option("--weights-b FILE", "the weights of the second model", FileName)
+    command.option("--ignore-names", "names of layers, tensors and the model alone are not a difference")
     for name in ("rtol", "atol"):
         kind = "relative" if name == "rtol" else "absolute"
         text = f"the {kind} tolerance for the values of constants (default 0)"
-        parser.add_argument(f"--{name}", type=amount, default=0.0, metavar="X", help=text)
-    shown = options_of(parser, exclusive=True)
+        command.option(f"--{name} X", text, amount, default=0.0)
+    shown = command.under(None, exclusive=True)
     shown("--limit N", f"show N layers (default {LIMIT})", positive, default=LIMIT)
     shown("--all", "show all layers")
-    add_shared(parser, "no-weights", "extension", "legacy-io", "json", "html")
+    command.shared("no-weights", "extension", "legacy-io", "json", "html")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(options: Options) -> int:
+    if options.no_weights:
+        options.refuse("and --no-weights exclude each other", "--weights-a", "--weights-b")
     try:
-        how = {"no_weights": arguments.no_weights, "legacy_io": arguments.legacy_io}
-        a = read_model_or_topology(arguments.a, arguments.weights_a, **how)
-        b = read_model_or_topology(arguments.b, arguments.weights_b, **how)
+        a, b = (
+            read_topology(path, legacy_io=options.legacy_io)
+            if options.no_weights
+            else read_model(path, weights, legacy_io=options.legacy_io)
+            for path, weights in ((options.a, options.weights_a), (options.b, options.weights_b))
+        )
     except (ReadError, ModelError) as error:  # nobody knows whether the files differ
         print_message(str(error))
         return UNUSABLE
-    found = diff(a, b, ignore_names=arguments.ignore_names, rtol=arguments.rtol, atol=arguments.atol)
-    if arguments.no_weights:
+    found = diff(a, b, ignore_names=options.ignore_names, rtol=options.rtol, atol=options.atol)
+    if options.no_weights:
         found.notes.append("constants are not compared, only their types and shapes (--no-weights)")
     costs = costs_of(a), costs_of(b)
     if changes := changes_of(*costs):
         found.notes.append(f"in all, {changes}")
-    if arguments.json:
+    if options.json:
         say_json({**found.to_dict(), "costs": dict(zip("ab", (each.to_dict() for each in costs), strict=True))})
     else:
-        for line in _lines(found, None if arguments.all else arguments.limit):
+        for line in _lines(found, None if options.all else options.limit):
             say(line)
-    if arguments.html is not None:
+    if options.html is not None:
+        from ovir.cli.options.report import write_html
         from ovir.reports.diff_page import diff_page
 
-        write_html(arguments, lambda: diff_page(found))
+        write_html(options.html, lambda: diff_page(found), options.command_line)
     return WRONG if found else DONE
 
 

@@ -26,22 +26,11 @@ from typing import Any, NamedTuple
 
 from ovir.analysis.costs import changes_of, costs_of
 from ovir.building.values import as_array
-from ovir.cli.options.arguments import (
-    OutputFile,
-    add_model,
-    add_shared,
-    options_of,
-    parse_shapes,
-    raise_usage_error,
-    split_input,
-    split_known,
-    type_in_file,
-)
-from ovir.cli.options.opening import (
-    constants_of_sizes,
-    read_model_or_topology,
-)
-from ovir.cli.options.preprocessing import add_options, preprocess_inputs
+from ovir.cli.options.command import Command, Options
+from ovir.cli.options.faulty_constants import constants_of_sizes
+from ovir.cli.options.model import ModelOptions, parse_shapes, split_input, type_in_file
+from ovir.cli.options.preprocessing import PreprocessingOptions
+from ovir.cli.options.values import OutputFile, raise_usage_error, split_known
 from ovir.cli.terminal.output import DONE, say, say_filled, say_saved
 from ovir.core.arrays import Array
 from ovir.core.shapes import PartialShape
@@ -63,6 +52,8 @@ from ovir.model import Model
 from ovir.ops.infrastructure import Const
 from ovir.system.progress import stage
 
+Edits = Sequence[tuple[str, str]]
+"""Options with their values, in the order in which they are given."""
 Report = Callable[[], str]
 """A function that describes the effect of an edit, once the model is inferred."""
 
@@ -339,10 +330,6 @@ class Edit(NamedTuple):
     is_optional: bool = False
     """Whether the option may be given without its value."""
 
-    @property
-    def has_value(self) -> bool:
-        return self.metavar is not None
-
 
 COMPRESS = {
     Edit(f"--compress-to-{name}", None, f"write weights of f32 and f64 as {to.element_type}", partial(compress, to)): to
@@ -420,53 +407,49 @@ class _Append(argparse.Action):
         namespace.edits = [*(namespace.edits or []), given]
 
 
-def add_to(parser: argparse.ArgumentParser) -> None:
-    option = options_of(parser)
-    add_model(parser, "no-weights")
-    option("-o, --output OUT.xml", "where to save the model; may be the model itself", OutputFile)
-    option(
+def add_to(command: Command) -> None:
+    command.add(ModelOptions("no-weights"))
+    command.option("-o, --output OUT.xml", "where to save the model; may be the model itself", OutputFile)
+    command.option(
         "--no-verify",
         "leave out the proof, on random inputs, that the result of --batch, --states-to-inputs, "
         "--inputs-to-states, --fix-input, --fold-constants or --simplify computes what the model computes",
     )
-    option("--dry-run", "report what the edits do, but write nothing")
-    edits = parser.add_argument_group("edits, which may be repeated")
-    for edit in EDITS:
-        _add(edits, edit)
+    command.option("--dry-run", "report what the edits do, but write nothing")
+    edits = command.parser.add_argument_group("edits, which may be repeated")
     weights = edits.add_mutually_exclusive_group()
-    for edit in (*COMPRESS, DECOMPRESS):
-        _add(weights, edit)
-    add_options(parser)
-    parser.set_defaults(edits=[], may_replace_model=True)
-    add_shared(parser, "json")
+    for edit in (*EDITS, *COMPRESS, DECOMPRESS):
+        spelled = edit.option if edit.metavar is None else f"{edit.option} {edit.metavar}"
+        number = 0 if edit.metavar is None else "?" if edit.is_optional else None
+        group = edits if edit in EDITS else weights
+        command.option(spelled, edit.help, group=group, action=_Append, dest="edits", default=[], nargs=number)
+    command.add(PreprocessingOptions())
+    command.may_replace = "path"
+    command.shared("json")
 
 
-def _add(group: Any, edit: Edit) -> None:
-    values = {"metavar": edit.metavar, "nargs": "?" if edit.is_optional else None} if edit.has_value else {"nargs": 0}
-    group.add_argument(edit.option, action=_Append, dest="edits", help=edit.help, **values)
-
-
-def run(arguments: argparse.Namespace) -> int:
-    if arguments.output is None and not arguments.dry_run:
+def run(options: Options) -> int:
+    source, edits = options[ModelOptions], options.edits
+    if options.output is None and not options.dry_run:
         raise_usage_error("there is no file to write", "name it with -o OUT.xml, or try the edits with --dry-run")
-    if arguments.no_weights and not arguments.dry_run:
+    if source.no_weights and not options.dry_run:
         raise_usage_error("without weights, the result cannot be saved", "--dry-run says what the edits do")
-    model, own = _opened(arguments)
-    keys, before = [layer.key for layer in model.walk()] if arguments.json else [], costs_of(model)
+    model, own = _opened(source, edits)
+    keys, before = [layer.key for layer in model.walk()] if options.json else [], costs_of(model)
     with stage("editing"):
-        done = _apply(model, arguments, own)
-    path = None if arguments.dry_run else arguments.output
-    compress_to = next((COMPRESS[e] for option, _ in arguments.edits if (e := _BY_OPTION[option]) in COMPRESS), None)
-    version = _ir_version(arguments.edits)
+        done = _apply(model, edits, options[PreprocessingOptions], own, verify=not options.no_verify)
+    path = None if options.dry_run else options.output
+    compress_to = next((COMPRESS[e] for option, _ in edits if (e := _BY_OPTION[option]) in COMPRESS), None)
+    version = _ir_version(edits)
     if path is None:
         written, warnings = prepare(model, compress_to, version)
     else:
         written, warnings = write_model(model, path, compress_to, Model, version)
-    if any(option == "--shape" for option, _ in arguments.edits):
+    if any(option == "--shape" for option, _ in edits):
         warnings = [*warnings, *pinned_sizes(model)]
     after = costs_of(written)
     costs = {"before": before.to_dict(), "after": after.to_dict()}
-    if say_saved(arguments.json, written, path, keys, warnings, edits=[edit._asdict() for edit in done], costs=costs):
+    if say_saved(options.json, written, path, keys, warnings, edits=[edit._asdict() for edit in done], costs=costs):
         return DONE
     for edit in done:
         for line in edit.result.splitlines():
@@ -481,13 +464,13 @@ def run(arguments: argparse.Namespace) -> int:
     return DONE
 
 
-def _opened(arguments: argparse.Namespace) -> tuple[Model, dict[Layer, PartialShape]]:
+def _opened(source: ModelOptions, edits: Edits) -> tuple[Model, dict[Layer, PartialShape]]:
     """Return the model, and the shapes that its inputs have in the file where the first edits give them others.
 
     If the file does not fit its own shapes, it is inferred in those that the first edits give, and errors are about
     these.
     """
-    texts = [text for option, text in takewhile(lambda edit: edit[0] == "--shape", arguments.edits)]
+    texts = [text for option, text in takewhile(lambda edit: edit[0] == "--shape", edits)]
     own: dict[Layer, PartialShape] = {}
 
     def shapes(model: Model) -> dict[int, PartialShape]:
@@ -495,28 +478,27 @@ def _opened(arguments: argparse.Namespace) -> tuple[Model, dict[Layer, PartialSh
         own.update((model.inputs[i].layer, type_in_file(model.inputs[i]).shape) for i in found)
         return found
 
-    read = partial(read_model_or_topology, arguments.model, arguments.weights, no_weights=arguments.no_weights)
     try:
-        return read(), own
+        return source.read(), own
     except ModelError as error:
         if not texts:
-            if any(option == "--batch" for option, _ in arguments.edits):
+            if any(option == "--batch" for option, _ in edits):
                 raise ModelError(*(replace(d, hint=d.hint or _OWN_SHAPES) for d in error.diagnostics)) from None
             raise
-    return read(shapes=shapes), own
+    return source.read(shapes), own
 
 
 _OWN_SHAPES = "--batch starts from shapes that fit the model: give them before it, with --shape"
 
 
-def _ir_version(edits: Sequence[tuple[str, str]]) -> int:
+def _ir_version(edits: Edits) -> int:
     """Return the version of the file: the newest one that the release of the last ``--runtime`` or ``--opset``
     reads."""
     targets = [as_release(int(text) if option == OPSET else text) for option, text in edits if option in _REWRITING]
     return 10 if targets and targets[-1] < IR_VERSION_11 else 11
 
 
-def _hint(model: Model, error: Diagnostic, edits: Sequence[tuple[str, str]], option: str, value: str) -> str:
+def _hint(model: Model, error: Diagnostic, edits: Edits, option: str, value: str) -> str:
     """Return a hint that names the cause of an error: the edit that failed, or all edits if their result fails."""
     if error.code.startswith("OVIR5") or error.code in (OUT_OF_MEMORY.id, INTERNAL.id):
         return ""  # the weights, the machine or ovir are at fault
@@ -547,10 +529,16 @@ class Done(NamedTuple):
     result: str
 
 
-def _apply(model: Model, arguments: argparse.Namespace, own: Mapping[Layer, PartialShape]) -> list[Done]:
+def _apply(
+    model: Model,
+    edits: Edits,
+    preprocessing: PreprocessingOptions,
+    own: Mapping[Layer, PartialShape],
+    *,
+    verify: bool,
+) -> list[Done]:
     """Apply the edits as one: the preprocessing after the others, and the rewriting for a release at last, so that it
     sees all that they add."""
-    edits: Sequence[tuple[str, str]] = arguments.edits
     reports: list[tuple[str, str, Report]] = []
     option, value = "", ""
     sized: set[tuple[str, Layer]] = set()
@@ -563,7 +551,7 @@ def _apply(model: Model, arguments: argparse.Namespace, own: Mapping[Layer, Part
                 if (option, port.layer) in sized:
                     raise_usage_error(f"{option} {value}: input '{port.any_name}' is given twice")
                 sized.add((option, port.layer))
-            how: tuple[Any, ...] = (not arguments.no_verify,) if edit.is_proven else ()
+            how: tuple[Any, ...] = (verify,) if edit.is_proven else ()
             how = (own,) if option == "--shape" else how
             reports.append((option, value, edit.apply(model, value, *how)))
 
@@ -571,7 +559,7 @@ def _apply(model: Model, arguments: argparse.Namespace, own: Mapping[Layer, Part
         with model.editing():
             apply(edit for edit in edits if edit[0] not in _REWRITING)
             option, value = "preprocessing", ""
-            for name, text in preprocess_inputs(model, arguments):
+            for name, text in preprocessing.apply(model):
                 reports.append((option, name, partial(str, text)))
             apply(edit for edit in edits if edit[0] in _REWRITING)
             option = ""

@@ -20,21 +20,15 @@ from typing import TYPE_CHECKING, Any
 from ovir.analysis.evaluation import CONFIDENCE, Interval, ModelEvaluation, ScoreDifference
 from ovir.analysis.metrics import FunctionMetric, MetricBase
 from ovir.analysis.set_metrics import NAMES, AveragePrecision, SetMetric, metric_of, parse_columns
-from ovir.cli.options.arguments import (
-    FileName,
-    add_model,
-    add_shared,
-    add_workers,
-    amount,
-    opened_workers,
-    options_of,
-    positive,
-    raise_usage_error,
-)
-from ovir.cli.options.compiling import add_compiling, compiled_as, open_runnable
-from ovir.cli.options.inputs import add_images, input_files
+from ovir.cli.commands.sides import is_recorded, open_other
+from ovir.cli.options.command import Command, Group, Options
+from ovir.cli.options.comparison import DeviceOptions
+from ovir.cli.options.engine import EngineOptions
+from ovir.cli.options.inputs import FileOptions
+from ovir.cli.options.model import ModelOptions
 from ovir.cli.options.opening import load_user_module
-from ovir.cli.options.other_side import config_of, is_recorded, open_other
+from ovir.cli.options.values import FileName, amount, positive, raise_usage_error
+from ovir.cli.options.workers import WorkerOptions
 from ovir.cli.terminal.output import DONE, WRONG, say, say_filled, say_json, say_table
 from ovir.cli.terminal.progress import advance
 from ovir.core.arrays import Array
@@ -170,98 +164,109 @@ Runs = Generator[tuple[InputFile, Array | OvirError]]
 """The output that is evaluated, or the error, of each input in any order."""
 
 
-def add_to(parser: argparse.ArgumentParser) -> None:
-    option = options_of(parser)
-    add_model(parser, "shape")
-    add_shared(parser, "inputs")
-    add_images(parser)
-    option(
+class MetricOptions(Group):
+    """The metric, and what only some metrics need."""
+
+    metric: str
+    peak: float | None
+    columns: tuple[str, ...] | None
+    box_size: tuple[float, float] | None
+
+    def add_to(self, command: Command) -> None:
+        command.option(
+            "--metric NAME",
+            f"one of {', '.join(NAMES)} (default: {NAMES[0]}), or a function of your own, as FILE.py:NAME, which gets "
+            "an output and a label and returns a number",
+            default=NAMES[0],
+        )
+        command.option(
+            "--peak X",
+            "for psnr: the largest value that a signal can have (default: 255 for labels of u8, otherwise 1)",
+            amount,
+        )
+        command.option(
+            "--columns x1,y1,...",
+            "for map: the columns of the output: x1, y1, x2, y2, class, score, image, and _ for others",
+            _columns,
+        )
+        command.option(
+            "--box-size WxH",
+            "for map: divide boxes of the output by this width and height to have the unit of the labels",
+            _size,
+        )
+
+    def chosen(self) -> MetricBase:
+        """Return the metric: one that ovir has, or a function of a module."""
+        path, colon, name = self.metric.rpartition(".py:")
+        if not colon:
+            metric = metric_of(self.metric, peak=self.peak, columns=self.columns, size=self.box_size)
+            if not isinstance(metric, AveragePrecision):
+                self.refuse(_OF_BOXES, "--columns", "--box-size")
+            return metric
+        self.refuse(_OF_BOXES, "--columns", "--box-size")
+        self.refuse("is for the metric psnr", "--peak")
+        module = load_user_module("--metric", f"{path}.py", "metric")
+        function = getattr(module, name, None)
+        if not callable(function):
+            known = [other for other, value in vars(module).items() if callable(value) and not other.startswith("_")]
+            raise_usage_error(f"--metric {self.metric}: {path}.py has no function {name!r}", did_you_mean(name, known))
+        return FunctionMetric(name, function)
+
+
+_OF_BOXES = "is for the metrics map and map50"
+
+
+def add_to(command: Command) -> None:
+    command.add(ModelOptions("shape", "legacy-io"))
+    command.add(FileOptions())
+    command.option(
         "--labels FILE",
         "a .csv with the name and the label of each input, an .npz with an array for each, a folder of files, or "
         "boxes as .json of COCO",
         FileName,
         required=True,
     )
-    option(
-        "--metric NAME",
-        f"one of {', '.join(NAMES)} (default: {NAMES[0]}), or a function of your own, as FILE.py:NAME, which gets "
-        "an output and a label and returns a number",
-        default=NAMES[0],
-    )
-    option(
-        "--peak X",
-        "for psnr: the largest value that a signal can have (default: 255 for labels of u8, otherwise 1)",
-        amount,
-    )
-    option(
-        "--columns x1,y1,...",
-        "for map: the columns of the output: x1, y1, x2, y2, class, score, image, and _ for others",
-        _columns,
-    )
-    option(
-        "--box-size WxH",
-        "for map: divide boxes of the output by this width and height to have the unit of the labels",
-        _size,
-    )
-    option("--output NAME", "the output to evaluate, if the model has several")
-    option(
+    command.add(MetricOptions())
+    command.option("--output NAME", "the output to evaluate, if the model has several")
+    command.option(
         "--against, --compare-with SIDE",
         "also evaluate other.xml, openvino:DEVICE or onnx:FILE, and report the difference on the same inputs",
         FileName,
     )
-    add_compiling(parser)
-    add_workers(parser)
-    option("--batch N", "run N inputs at once, stacked along a dynamic axis", positive)
-    add_shared(parser, "config", "timeout", "json")
+    command.add(EngineOptions())
+    command.add(WorkerOptions())
+    command.option("--batch N", "run N inputs at once, stacked along a dynamic axis", positive)
+    command.add(DeviceOptions())
+    command.shared("json")
 
 
-def run(arguments: argparse.Namespace) -> int:
-    if arguments.inputs is None:
+def run(options: Options) -> int:
+    source, device, engine = options[ModelOptions], options[DeviceOptions], options[EngineOptions]
+    if options[FileOptions].inputs is None:
         raise_usage_error("--inputs is missing: give a folder, a pattern or a list of the inputs that have labels")
-    if arguments.against is None and (arguments.config or arguments.timeout is not None):
-        raise_usage_error(_NO_DEVICE)
-    config = config_of(arguments.config)
-    metric = _metric(arguments)
-    model = open_runnable(arguments)
-    files = input_files(model, arguments)
-    index = _output(model, arguments.output)
+    if options.against is None:
+        device.refuse(_NO_DEVICE, "--config", "--timeout")
+    metric = options[MetricOptions].chosen()
+    model = engine.open(source)
+    files = options[FileOptions].find(model)
+    index = _output(model, options.output)
     labels = read_labels(
-        arguments.labels,
+        options.labels,
         [file.name for file in files],
         model.outputs[index].any_name,
         texts=isinstance(metric, FunctionMetric),
         boxes=isinstance(metric, AveragePrecision),
     )
-    with opened_workers(arguments) as workers:
-        task = _Task(files, labels, metric, arguments.batch, workers)
-        sides = [task.evaluated(arguments.model, task.mapped(compiled_as(arguments, model), index))]
-        if arguments.against is not None:
-            sides.append(_other_side(arguments, model, index, config, task))
-    if arguments.json:
+    with options[WorkerOptions].opened() as workers:
+        task = _Task(files, labels, metric, options.batch, workers)
+        sides = [task.evaluated(source.path, task.mapped(engine.compiled(model), index))]
+        if options.against is not None:
+            sides.append(_other_side(options.against, source, device, model, index, task))
+    if options.json:
         say_json(evaluation_as_json(sides))
     else:
         print_evaluation(sides)
     return WRONG if any(side.failed for side in sides) else DONE
-
-
-def _metric(arguments: argparse.Namespace) -> MetricBase:
-    """Return the metric: one that ovir has, or a function of a module."""
-    path, colon, name = arguments.metric.rpartition(".py:")
-    if not colon:
-        metric = metric_of(arguments.metric, peak=arguments.peak, columns=arguments.columns, size=arguments.box_size)
-        if not isinstance(metric, AveragePrecision) and (arguments.columns or arguments.box_size):
-            raise_usage_error("--columns and --box-size are for the metrics map and map50")
-        return metric
-    if arguments.columns or arguments.box_size:
-        raise_usage_error("--columns and --box-size are for the metrics map and map50")
-    if arguments.peak is not None:
-        raise_usage_error("--peak is for the metric psnr")
-    module = load_user_module("--metric", f"{path}.py", "metric")
-    function = getattr(module, name, None)
-    if not callable(function):
-        known = [other for other, value in vars(module).items() if callable(value) and not other.startswith("_")]
-        raise_usage_error(f"--metric {arguments.metric}: {path}.py has no function {name!r}", did_you_mean(name, known))
-    return FunctionMetric(name, function)
 
 
 def _columns(text: str) -> tuple[str, ...]:
@@ -343,7 +348,7 @@ class _Task:
 
 
 def _other_side(
-    arguments: argparse.Namespace, model: Model, index: int, config: dict[str, str], task: _Task
+    name: str, source: ModelOptions, device: DeviceOptions, model: Model, index: int, task: _Task
 ) -> EvaluatedSide:
     """Return the evaluation of the side that ``--against`` names."""
     from ovir.analysis.tensor_comparison import Criterion
@@ -351,19 +356,18 @@ def _other_side(
     from ovir.debugging.comparison_setup import ComparisonOptions
     from ovir.debugging.sides import Partners
 
-    against = open_other(arguments.against, model, arguments)
+    against = open_other(name, model, source)
     if is_recorded(against):
         raise_usage_error(f"--against {against}: expected other.xml, openvino:DEVICE or onnx:FILE")
     if not isinstance(against, Model):
-        options = ComparisonOptions(against, Criterion(), config=config, timeout=arguments.timeout)
+        options = ComparisonOptions(against, Criterion(), config=device.properties, timeout=device.timeout)
         with options.open_side(model) as side:
             return task.evaluated(side.description, task.by_side(side, model, index))
-    if config or arguments.timeout is not None:
-        raise_usage_error(_NO_DEVICE)
+    device.refuse(_NO_DEVICE, "--config", "--timeout")
     place = Partners(model, against).outputs[index]
     if place is None:
-        raise_usage_error(f"--against {arguments.against}: the model has no such output")
-    return task.evaluated(arguments.against, task.mapped(compile_model(against), place))
+        raise_usage_error(f"--against {name}: the model has no such output")
+    return task.evaluated(name, task.mapped(compile_model(against), place))
 
 
-_NO_DEVICE = "--config and --timeout need openvino:DEVICE or onnx:FILE to compare with (--against)"
+_NO_DEVICE = "needs openvino:DEVICE or onnx:FILE to compare with (--against)"

@@ -9,10 +9,10 @@ Examples:
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 
+from ovir.cli.options.command import Command, Options
 from ovir.cli.terminal.display import has_colors, lines_for_terminal, terminal_width
 from ovir.cli.terminal.output import DONE, UNUSABLE, print_message, say, say_table
 from ovir.diagnostics.codes import CODES, USAGE, Code, section
@@ -20,17 +20,13 @@ from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.wording import did_you_mean
 
 
-def add_to(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "codes",
-        nargs="*",
-        metavar="CODE",
-        help="a code, or the beginning of several; without any, all codes are listed",
-    )
+def add_to(command: Command) -> None:
+    text = "a code, or the beginning of several; without any, all codes are listed"
+    command.argument("codes", "CODE", text, nargs="*")
 
 
-def run(arguments: argparse.Namespace) -> int:
-    found = {text: _matching(text) for text in arguments.codes or [""]}
+def run(options: Options) -> int:
+    found = {text: _matching(text) for text in options.codes or [""]}
     for position, codes in enumerate(dict.fromkeys(filter(None, found.values()))):  # each once
         if position:
             say()

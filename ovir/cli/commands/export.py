@@ -9,26 +9,18 @@ Variables become pairs of inputs and outputs. docs/onnx.md lists what is exporte
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ovir.cli.options.arguments import (
-    OutputFile,
-    add_model,
-    add_shared,
-    natural,
-    open_model,
-    options_of,
-    raise_usage_error,
-)
-from ovir.cli.options.inputs import add_inputs, collect
+from ovir.cli.options.command import Command, Options
+from ovir.cli.options.inputs import InputOptions
+from ovir.cli.options.model import ModelOptions
+from ovir.cli.options.values import OutputFile
 from ovir.cli.terminal.output import (
     DONE,
     WRONG,
     format_count,
     format_number,
-    print_diagnostics,
     print_message,
     say,
     say_json,
@@ -43,56 +35,50 @@ if TYPE_CHECKING:
     from ovir.export.exported import Exported
 
 
-def add_to(parser: argparse.ArgumentParser) -> None:
-    option = options_of(parser)
-    add_model(parser, "shape", "legacy-io")
-    option("-o, --output MODEL.onnx", "the file to write", OutputFile, required=True)
-    option(
+def add_to(command: Command) -> None:
+    command.add(ModelOptions("shape", "legacy-io"))
+    command.option("-o, --output MODEL.onnx", "the file to write", OutputFile, required=True)
+    command.option(
         "--opset N", "the version of ONNX's operators, from 17 on (default: the newest that ovir was tested with)", int
     )
-    option("--external-data", "write the weights to MODEL.onnx.data (always above 2 GB)")
-    option("--contrib", "read weights of 4 and 8 bits with operators that onnxruntime contributes, and others may lack")
-    option(
+    command.option("--external-data", "write the weights to MODEL.onnx.data (always above 2 GB)")
+    command.option(
+        "--contrib", "read weights of 4 and 8 bits with operators that onnxruntime contributes, and others may lack"
+    )
+    command.option(
         "--verify",
         "run the model and its export on the same inputs; the status is 1 if they differ by more than rounding",
     )
-    option("--seed N", "seed of the random inputs of --verify (default: 0)", natural)
-    add_inputs(parser)
-    add_shared(parser, "json")
+    command.add(InputOptions(folder=False))
+    command.shared("json")
 
 
-_OF_VERIFY = "input", "seed", "save_inputs"
-"""Options that say how the model and its export are compared."""
-
-
-def run(arguments: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     from ovir.export.export_onnx import export_onnx
 
-    given = [option for option in _OF_VERIFY if getattr(arguments, option) not in (None, [])]
-    if given and not arguments.verify:
-        raise_usage_error(f"--{given[0].replace('_', '-')} needs --verify: an export reads no inputs")
-    model = open_model(arguments)
-    print_diagnostics(model.diagnostics)
+    if not options.verify:
+        options.refuse("needs --verify: an export reads no inputs", "--input", "--seed", "--save-inputs")
+    model = options[ModelOptions].open()
     exported = export_onnx(
         model,
-        arguments.output,
-        arguments.opset,
-        external_data=arguments.external_data,
-        contrib=arguments.contrib,
+        options.output,
+        options.opset,
+        external_data=options.external_data,
+        contrib=options.contrib,
     )
-    found = _verified(model, exported, arguments) if arguments.verify else None
-    if arguments.json:
-        say_json(_as_json(exported, found, arguments.output))
+    found = _verified(model, exported, options[InputOptions]) if options.verify else None
+    if options.json:
+        say_json(_as_json(exported, found, options.output))
     else:
-        _print(exported, found, arguments.output)
+        _print(exported, found, options.output)
     return DONE if found is None or found.agrees else WRONG
 
 
-def _verified(model: Model, exported: Exported, arguments: argparse.Namespace) -> Verification:
+def _verified(model: Model, exported: Exported, options: InputOptions) -> Verification:
     from ovir.debugging.export_check import verify_export
 
-    inputs = collect(model, arguments)
-    arrays: Sequence[Array] = [inputs.feeds[index] for index in range(len(model.inputs))]
+    feeds = options.collect(model).feeds
+    arrays: Sequence[Array] = [feeds[index] for index in range(len(model.inputs))]
     return verify_export(model, exported, arrays)
 
 

@@ -13,11 +13,9 @@ import argparse
 from collections.abc import Iterator, Sequence
 
 from ovir.cli.commands.edit import is_layer, tensor_key
-from ovir.cli.options.arguments import OutputFile, add_model, add_shared, options_of
-from ovir.cli.options.opening import (
-    absent_weights,
-    read_model_or_topology,
-)
+from ovir.cli.options.command import Command, Options
+from ovir.cli.options.model import ModelOptions
+from ovir.cli.options.values import OutputFile
 from ovir.cli.terminal.output import (
     DONE,
     print_message,
@@ -33,14 +31,13 @@ from ovir.model import Model
 from ovir.ops.state import AssignBase, ReadValueBase
 
 
-def add_to(parser: argparse.ArgumentParser) -> None:
-    option = options_of(parser)
-    add_model(parser, "no-weights")
+def add_to(command: Command) -> None:
+    command.add(ModelOptions("no-weights"))
     for side, left_out in (("inputs", "the inputs of the model that the part needs"), ("outputs", "all outputs")):
         text = f"the {side} of the part, in this order (default: {left_out}); may be repeated"
-        parser.add_argument(f"--{side}", action="append", type=_names, metavar="NAME,NAME", help=text)
-    option("-o, --output PART.xml", "where to save the part", OutputFile, required=True)
-    add_shared(parser, "json")
+        command.option(f"--{side} NAME,NAME", text, _names, action="append")
+    command.option("-o, --output PART.xml", "where to save the part", OutputFile, required=True)
+    command.shared("json")
 
 
 def _names(text: str) -> str:
@@ -49,22 +46,23 @@ def _names(text: str) -> str:
     return text
 
 
-def run(arguments: argparse.Namespace) -> int:
-    model = read_model_or_topology(arguments.model, arguments.weights, no_weights=arguments.no_weights)
-    part = model.extract(_tensors(model, arguments.inputs), _tensors(model, arguments.outputs))
+def run(options: Options) -> int:
+    source = options[ModelOptions]
+    model = source.read()
+    part = model.extract(_tensors(model, options.inputs), _tensors(model, options.outputs))
     notes = list(_notes(model, part))
-    if arguments.no_weights:
-        file = absent_weights(arguments.model)
+    if source.no_weights:
+        file = source.absent_weights
         part.rt_info["ovir", "without_weights"] = f"the constants are in {file}"
         notes.append(f"no weights are written: the constants are in {file}, which --weights names")
-    warnings = write_model(part, arguments.output, None, Model, with_weights=not arguments.no_weights)[1]
-    if say_saved(arguments.json, part, arguments.output, [x.key for x in model.walk()], warnings, notes=notes):
+    warnings = write_model(part, options.output, None, Model, with_weights=not source.no_weights)[1]
+    if say_saved(options.json, part, options.output, [x.key for x in model.walk()], warnings, notes=notes):
         return DONE
     say_ports(part)
     count = sum(layer.type not in ("Parameter", "Result") for layer in part.layers)
     whole = sum(layer.type not in ("Parameter", "Result") for layer in model.layers)
     say()
-    say_filled(readable(f"{arguments.output}: {count} of {whole} layers between inputs and outputs"))
+    say_filled(readable(f"{options.output}: {count} of {whole} layers between inputs and outputs"))
     for note in notes:
         print_message(readable(f"note: {note}"))
     return DONE

@@ -17,18 +17,13 @@ from __future__ import annotations
 import argparse
 import os
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ovir.cli.options.arguments import (
-    FileName,
-    add_shared,
-    check_target,
-    natural,
-    options_of,
-    positive,
-    write_html,
-)
-from ovir.cli.options.other_side import config_of
+from ovir.cli.options.command import Command, Options
+from ovir.cli.options.comparison import DeviceOptions
+from ovir.cli.options.targets import check_target
+from ovir.cli.options.values import FileName, natural, positive
 from ovir.cli.terminal.output import DONE, UNUSABLE, WRONG, format_count, print_message, say, say_json, say_table
 from ovir.cli.terminal.progress import reported
 from ovir.diagnostics.errors import InputError
@@ -38,27 +33,27 @@ if TYPE_CHECKING:
     from ovir.fuzzing.fuzz import Fuzzing
 
 
-def add_to(parser: argparse.ArgumentParser) -> None:
-    option = options_of(parser)
-    option(
+def add_to(command: Command) -> None:
+    command.option(
         "--against SIDE",
         "openvino:DEVICE, runtime:RELEASE=PYTHON for an older OpenVINO in another Python, or "
         "python:FILE.py:FUNCTION for a compiler of one's own",
         FileName,
         required=True,
     )
-    limits = options_of(parser, exclusive=True)
+    limits = command.under(None, exclusive=True)
     limits("--time TIME", "make models for 90s, 10m or 8h (default: 60s)", duration)
     limits("--models N", "make N models instead", positive)
-    option("--seed N", "the number of the first model (default: 0)", natural)
-    option("--ops REGEX", "make only models of one operation, of versions such as Gather-8 that match")
-    option("--types TYPE,...", "make only models with these element types, such as f32,i8")
-    option("--workers N", "try N models at a time (default: 1)", positive, default=1)
-    option("-o, --output DIR", "the folder of the findings (default: findings)", FileName, default="findings")
-    option("--resume", "go on where an earlier search in this folder has ended")
-    option("--known FILE", "a file with signatures that are not reported", FileName)
-    option("--write-known FILE", "add the signatures of the findings to this file")
-    add_shared(parser, "config", "timeout", "json")
+    command.option("--seed N", "the number of the first model (default: 0)", natural)
+    command.option("--ops REGEX", "make only models of one operation, of versions such as Gather-8 that match")
+    command.option("--types TYPE,...", "make only models with these element types, such as f32,i8")
+    command.option("--workers N", "try N models at a time (default: 1)", positive, default=1)
+    command.option("-o, --output DIR", "the folder of the findings (default: findings)", FileName, default="findings")
+    command.option("--resume", "go on where an earlier search in this folder has ended")
+    command.option("--known FILE", "a file with signatures that are not reported", FileName)
+    command.option("--write-known FILE", "add the signatures of the findings to this file")
+    command.add(DeviceOptions())
+    command.shared("json")
 
 
 _SHOWN = 12  # operation versions
@@ -73,15 +68,15 @@ def duration(text: str) -> float:
     return float(match[1]) * _UNITS[match[2] or "s"]
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     from ovir.fuzzing.fuzz import fuzz, write_known  # which imports all operations
 
-    if arguments.write_known is not None:
-        check_target("--write-known", arguments.write_known)
-        if arguments.known == arguments.write_known and not os.path.exists(arguments.known):
-            arguments.known = None  # it is written at the end of the first search
-    config = config_of(arguments.config) if arguments.config else None
-    options = {} if arguments.timeout is None else {"timeout": arguments.timeout}
+    known, device = options.known, options[DeviceOptions]
+    if options.write_known is not None:
+        check_target("--write-known", options.write_known)
+        if known == options.write_known and not os.path.exists(known):
+            known = None  # it is written at the end of the first search
+    limit = {} if device.timeout is None else {"timeout": device.timeout}
     with reported("fuzzing") as update:
         latest: list[Fuzzing] = []
 
@@ -95,46 +90,47 @@ def run(arguments: argparse.Namespace) -> int:
 
         try:
             found = fuzz(
-                arguments.against,
-                config=config,
-                time=arguments.time,
-                models=arguments.models,
-                seed=arguments.seed or 0,
-                ops=arguments.ops,
-                types=() if arguments.types is None else arguments.types.split(","),
-                workers=arguments.workers,
-                output=arguments.output,
-                known=arguments.known,
-                resume=arguments.resume,
+                options.against,
+                config=device.properties or None,
+                time=options.time,
+                models=options.models,
+                seed=options.seed or 0,
+                ops=options.ops,
+                types=() if options.types is None else options.types.split(","),
+                workers=options.workers,
+                output=options.output,
+                known=known,
+                resume=options.resume,
                 progress=progress,
-                **options,
+                **limit,
             )
         except KeyboardInterrupt:
             if latest:
-                _write_index(arguments, latest[0])
+                _write_index(latest[0], options.output, options.command_line)
             raise
-    if arguments.write_known is not None:
-        write_known(arguments.write_known, found)
-    _write_index(arguments, found)
-    if arguments.json:
+    if options.write_known is not None:
+        write_known(options.write_known, found)
+    _write_index(found, options.output, options.command_line)
+    if options.json:
         say_json(found.to_dict())
     else:
-        _print(found, arguments.output)
+        _print(found, options.output)
     return WRONG if found.findings else DONE if found else UNUSABLE
 
 
-def _write_index(arguments: argparse.Namespace, found: Fuzzing) -> None:
+def _write_index(found: Fuzzing, folder: str, command_line: Sequence[str]) -> None:
     """Write the report of the folder, if the packages for it are installed."""
+    from ovir.cli.options.report import write_html
     from ovir.reports.fuzz_page import fuzz_page
     from ovir.reports.writing import require_report
 
-    arguments.html = os.path.join(arguments.output, "index.html")
+    path = os.path.join(folder, "index.html")
     try:
-        require_report(arguments.html)
+        require_report(path)
     except InputError as error:
-        print_message(f"no {escaped(arguments.html)} is written: {error.diagnostic.message}")
+        print_message(f"no {escaped(path)} is written: {error.diagnostic.message}")
         return
-    write_html(arguments, lambda: fuzz_page(found))
+    write_html(path, lambda: fuzz_page(found), command_line)
 
 
 def _print(found: Fuzzing, folder: str) -> None:

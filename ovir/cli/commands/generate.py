@@ -14,21 +14,11 @@ exit status: 1 if --against finds another token at some step
 
 from __future__ import annotations
 
-import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from ovir.cli.options.arguments import (
-    FileName,
-    add_shared,
-    amount,
-    natural,
-    options_of,
-    positive,
-    raise_usage_error,
-    share,
-)
-from ovir.cli.options.other_side import config_of
+from ovir.cli.options.command import Command, Options
+from ovir.cli.options.values import FileName, amount, natural, positive, raise_usage_error, share
 from ovir.cli.terminal.display import last_line
 from ovir.cli.terminal.output import (
     DONE,
@@ -49,56 +39,49 @@ if TYPE_CHECKING:
     from ovir.generation.token_comparison import TokenComparison
 
 
-def add_to(parser: argparse.ArgumentParser) -> None:
-    option = options_of(parser)
-    parser.add_argument(
-        "folder",
-        type=FileName,
-        metavar="FOLDER",
-        help="the folder with openvino_model.xml, openvino_tokenizer.xml and openvino_detokenizer.xml",
-    )
-    option("--prompt TEXT", "the text to continue; - reads it from stdin")
-    option("--chat", "make the prompt the message of a user in the chat template of the folder")
-    option("--max-tokens N", f"generate at most N tokens (default: {MAX_TOKENS})", positive)
-    option("--temperature T", "draw tokens, with logits divided by T; 0 takes the best one", amount)
-    option("--top-k K", "draw one of the K most probable tokens", positive)
-    option("--top-p P", "draw one of the fewest tokens that have the probability P together", share)
-    option("--min-p P", "draw one of the tokens with P times the probability of the best one", share)
-    option("--repetition-penalty R", "make tokens that were there less probable, if R is above 1", amount)
-    option("--stop TEXT", "end the text before this one; may be repeated", action="append")
-    option("--seed N", "seed of the draws (default: 0)", natural)
-    option(
+def add_to(command: Command) -> None:
+    text = "the folder with openvino_model.xml, openvino_tokenizer.xml and openvino_detokenizer.xml"
+    command.argument("folder", "FOLDER", text, FileName)
+    command.option("--prompt TEXT", "the text to continue; - reads it from stdin")
+    command.option("--chat", "make the prompt the message of a user in the chat template of the folder")
+    command.option("--max-tokens N", f"generate at most N tokens (default: {MAX_TOKENS})", positive)
+    command.option("--temperature T", "draw tokens, with logits divided by T; 0 takes the best one", amount)
+    command.option("--top-k K", "draw one of the K most probable tokens", positive)
+    command.option("--top-p P", "draw one of the fewest tokens that have the probability P together", share)
+    command.option("--min-p P", "draw one of the tokens with P times the probability of the best one", share)
+    command.option("--repetition-penalty R", "make tokens that were there less probable, if R is above 1", amount)
+    command.option("--stop TEXT", "end the text before this one; may be repeated", action="append")
+    command.option("--seed N", "seed of the draws (default: 0)", natural)
+    command.option(
         "--engine",
         "the engine of the decoder: numpy, or onnxruntime for all layers that ONNX can express (default: numpy)",
         choices=ENGINES,
         default=next(iter(ENGINES)),
     )
-    option("--threads N", "use at most N threads (default: all cores)", positive)
-    option(
+    command.option("--threads N", "use at most N threads (default: all cores)", positive)
+    command.option(
         "--against SIDE",
         "openvino:DEVICE, or another FOLDER: feed its decoder with the same tokens, and compare the logits",
         FileName,
     )
-    option("--config KEY=VALUE", "a property of the device; may be repeated", repeated=True)
-    add_shared(parser, "extension", "json")
+    command.shared("extension", "config", "json")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     from ovir.generation.generate import GenerationOptions, generate  # `ovir --help` does not need it
 
-    config = config_of(arguments.config)
-    if arguments.prompt is None:
+    if options.prompt is None:
         raise_usage_error("--prompt is missing: give the text to continue, or - to read it from stdin")
-    prompt = _standard_input() if arguments.prompt == "-" else arguments.prompt
-    stream = None if arguments.json else _Stream()
+    prompt = _standard_input() if options.prompt == "-" else options.prompt
+    stream = None if options.json else _Stream()
     try:
-        options = {name: value for name, value in vars(arguments).items() if name in GenerationOptions.__annotations__}
-        options |= {"config": config, "on_text": stream}
-        found = generate(arguments.folder, prompt, engine=arguments.engine, threads=arguments.threads, **options)
+        how = {name: value for name, value in vars(options).items() if name in GenerationOptions.__annotations__}
+        how |= {"config": dict(options.config), "on_text": stream}
+        found = generate(options.folder, prompt, engine=options.engine, threads=options.threads, **how)
     finally:
         if stream is not None and stream.has_begun:
             say()
-    if arguments.json:
+    if options.json:
         say_json(found.to_dict())
     else:
         print_message(_speed(found))

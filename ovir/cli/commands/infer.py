@@ -11,15 +11,15 @@ If a layer is at fault, the types that the file declares are shown, marked as (o
 
 from __future__ import annotations
 
-import argparse
 import re
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from ovir.analysis.dynamic_dimensions import SizeOrigins, is_only_declared, name_of
 from ovir.checks.recovering import Recovered
-from ovir.cli.options.arguments import add_model, add_shared, options_of, pattern
-from ovir.cli.options.opening import open_recovering
+from ovir.cli.options.command import Command, Options
+from ovir.cli.options.model import ModelOptions
+from ovir.cli.options.values import pattern
 from ovir.cli.terminal.output import say, say_filled, say_json, say_table, status_of
 from ovir.diagnostics.wording import plural
 from ovir.graph.constant_layers import all_constant_layers
@@ -27,21 +27,20 @@ from ovir.graph.layers import Layer, Port
 from ovir.model import Model
 
 
-def add_to(parser: argparse.ArgumentParser) -> None:
-    add_model(parser, "no-weights", "shape", "legacy-io")
-    option = options_of(parser)
-    option("--filter REGEX", "show the layers whose names match", pattern)
-    option("--no-constants", "leave out constants, and what is computed from constants alone")
-    option("--dynamic", "show only layers with outputs of dynamic shapes")
-    add_shared(parser, "json")
+def add_to(command: Command) -> None:
+    command.add(ModelOptions("no-weights", "shape", "legacy-io"))
+    command.option("--filter REGEX", "show the layers whose names match", pattern)
+    command.option("--no-constants", "leave out constants, and what is computed from constants alone")
+    command.option("--dynamic", "show only layers with outputs of dynamic shapes")
+    command.shared("json")
 
 
-def run(arguments: argparse.Namespace) -> int:
-    recovered = open_recovering(arguments)
+def run(options: Options) -> int:
+    recovered = options[ModelOptions].recover()
     model = recovered.model
     origins = SizeOrigins(model)
-    layers = list(_chosen(model, arguments.filter, arguments.no_constants, arguments.dynamic))
-    if arguments.json:
+    layers = list(_chosen(model, options.filter, options.no_constants, options.dynamic))
+    if options.json:
         say_json(_as_json(recovered, origins, layers))
     else:
         rows = [row for layer in layers for row in _rows(layer, origins, recovered.declared)]

@@ -9,46 +9,45 @@ Inputs and outputs that are not connected remain. If both models use a name, tha
 
 from __future__ import annotations
 
-import argparse
 from typing import NoReturn
 
 from ovir.cli.commands.edit import is_layer, tensor_key
-from ovir.cli.options.arguments import FileName, OutputFile, add_shared, options_of, raise_usage_error, split_known
+from ovir.cli.options.command import Command, Options
+from ovir.cli.options.values import FileName, OutputFile, raise_usage_error, split_known
 from ovir.cli.terminal.output import DONE, say, say_ports, say_saved
 from ovir.diagnostics.wording import plural, readable
 from ovir.graph.names import input_named, tensor_names
 from ovir.model import Model, join, read_model, save_model
 
 
-def add_to(parser: argparse.ArgumentParser) -> None:
-    option = options_of(parser)
+def add_to(command: Command) -> None:
     for number, name in (("first", "FIRST.xml"), ("second", "SECOND.xml")):
-        parser.add_argument(number, type=FileName, metavar=name, help=f"the .xml of the {number} model")
-    option(
+        command.argument(number, name, f"the .xml of the {number} model", FileName)
+    command.option(
         "--connect OUT=IN",
         "feed a tensor of the first model, or LAYER:1, to an input of the second; may be repeated",
         repeated=True,
     )
-    option("-o, --output JOINED.xml", "where to save the model", OutputFile, required=True)
-    add_shared(parser, "extension", "json")
+    command.option("-o, --output JOINED.xml", "where to save the model", OutputFile, required=True)
+    command.shared("extension", "json")
 
 
-def run(arguments: argparse.Namespace) -> int:
-    first, second = read_model(arguments.first), read_model(arguments.second)
-    if not arguments.connect:
+def run(options: Options) -> int:
+    first, second = read_model(options.first), read_model(options.second)
+    if not options.connect:
         _refuse_nothing(first, second)
     connections: dict[str | tuple[str, int], list[int]] = {}
     names = tensor_names(first)
-    for text in arguments.connect:
+    for text in options.connect:
         tensor, target = _split(first, second, text)
         connections.setdefault(tensor_key(first, names, tensor), []).append(input_named(second, target))
     joined = join(first, second, connections)
-    warnings = save_model(joined, arguments.output)
-    if say_saved(arguments.json, joined, arguments.output, [layer.key for layer in first.walk()], warnings):
+    warnings = save_model(joined, options.output)
+    if say_saved(options.json, joined, options.output, [layer.key for layer in first.walk()], warnings):
         return DONE
     say_ports(joined)
     say()
-    say(readable(f"{arguments.output}: {plural(len(joined.layers), 'layer')}"))
+    say(readable(f"{options.output}: {plural(len(joined.layers), 'layer')}"))
     return DONE
 
 

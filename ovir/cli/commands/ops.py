@@ -8,8 +8,7 @@ Examples:
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ovir.cli.operations import (
@@ -22,26 +21,23 @@ from ovir.cli.operations import (
     versions_of,
     yes_or_no,
 )
-from ovir.cli.options.arguments import options_of, raise_usage_error
+from ovir.cli.options.command import Command, Options
+from ovir.cli.options.values import raise_usage_error
 from ovir.cli.terminal.output import say, say_json, say_table
 from ovir.ops.base import opsets
 
 
-def add_to(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "operations",
-        nargs="*",
-        metavar="OPERATION",
-        help="describe these operations, or one version, as in Gather-8; upper and lower case are the same",
-    )
-    options_of(parser, "outputs")("--json", "print JSON instead of a table")
+def add_to(command: Command) -> None:
+    text = "describe these operations, or one version, as in Gather-8; upper and lower case are the same"
+    command.argument("operations", "OPERATION", text, nargs="*")
+    command.shared("json")
 
 
-def run(arguments: argparse.Namespace) -> int:
-    if arguments.operations:
-        return _describe(arguments)
+def run(options: Options) -> int:
+    if options.operations:
+        return _describe(options.operations, is_json=options.json)
     listed = entries()
-    if arguments.json:
+    if options.json:
         say_json([_as_json(entry) for entry in (*listed, *tokenizer_entries())])
     else:
         tokenizers = tokenizer_entries()
@@ -55,9 +51,9 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _describe(arguments: argparse.Namespace) -> int:
-    chosen = [_versions(name) for name in arguments.operations]
-    if arguments.json:
+def _describe(names: Sequence[str], *, is_json: bool) -> int:
+    chosen = [_versions(name) for name in names]
+    if is_json:
         say_json([{**_as_json(entry), **described(entry)} for versions in chosen for entry in versions])
         return 0
     for versions in chosen:

@@ -12,19 +12,12 @@ exit status: 0 layers were found, or none is needed, 1 no choice of layers suffi
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING
 
-from ovir.cli.options.arguments import (
-    OutputFile,
-    add_model,
-    add_shared,
-    amount,
-    open_model,
-    options_of,
-    raise_usage_error,
-)
-from ovir.cli.options.inputs import add_input_sets, inputs_of, random_note
+from ovir.cli.options.command import Command, Options
+from ovir.cli.options.inputs import InputSetOptions
+from ovir.cli.options.model import ModelOptions
+from ovir.cli.options.values import OutputFile, amount, raise_usage_error
 from ovir.cli.terminal.output import (
     DONE,
     UNUSABLE,
@@ -49,52 +42,53 @@ _SHOWN = 20
 """The table shows this many layers besides those to keep; JSON contains all of them."""
 
 
-def add_to(parser: argparse.ArgumentParser) -> None:
-    option = options_of(parser)
-    parser.set_defaults(error_status=UNUSABLE)  # status 1 would say that the model cannot be computed in this type
-    add_model(parser, "shape", "legacy-io")
-    option("--to", "the type that the device computes in", choices=_TYPES, required=True)
-    add_input_sets(parser)
-    option(
+def add_to(command: Command) -> None:
+    command.error_status = UNUSABLE  # status 1 would say that the model cannot be computed in this type
+    command.add(ModelOptions("shape", "legacy-io"))
+    command.option("--to", "the type that the device computes in", choices=_TYPES, required=True)
+    command.add(InputSetOptions())
+    command.option(
         "--tolerance X",
         "the error that an output may have, as a share of its root mean square "
         "(default: 0.01 for f16, 0.05 for bf16, 0.1 for int8)",
         amount,
     )
-    option("--seconds N", "stop measuring single layers after about N seconds (default: 300)", amount, default=300.0)
-    option(
+    command.option(
+        "--seconds N", "stop measuring single layers after about N seconds (default: 300)", amount, default=300.0
+    )
+    command.option(
         "-o, --output OUT.xml", "save the model with marks that make OpenVINO compute these layers in f32", OutputFile
     )
-    add_shared(parser, "json")
+    command.shared("json")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     from ovir.debugging.f32_layers import lost_marks
     from ovir.debugging.precision import precision
 
-    if arguments.output is not None and arguments.to == "int8":
+    if options.output is not None and options.to == "int8":
         hint = "quantize the model with NNCF and give it the printed names as ignored_scope"
         raise_usage_error("-o marks layers for f16 and bf16; OpenVINO does not quantize models to int8 by itself", hint)
-    model = open_model(arguments)
-    print_diagnostics(model.diagnostics)
-    inputs = inputs_of(model, arguments)
-    with reported("measuring layers", random_note(arguments)) as update:
+    sets = options[InputSetOptions]
+    model = options[ModelOptions].open()
+    inputs = sets.inputs_of(model)
+    with reported("measuring layers", sets.note()) as update:
         found = precision(
             model,
-            arguments.to,
+            options.to,
             inputs,
-            samples=arguments.samples,
-            seed=arguments.seed or 0,
-            tolerance=arguments.tolerance,
-            seconds=arguments.seconds,
+            samples=sets.samples,
+            seed=sets.seed or 0,
+            tolerance=options.tolerance,
+            seconds=options.seconds,
             progress=update,
         )
-    lost = {} if arguments.to == "int8" else lost_marks(model, found.keep)
-    if arguments.output is not None:
-        _save(model, found, arguments.output, lost)
-    if arguments.json:
+    lost = {} if options.to == "int8" else lost_marks(model, found.keep)
+    if options.output is not None:
+        _save(model, found, options.output, lost)
+    if options.json:
         marks = [{"layer": key, "reason": reason} for key, reason in lost.items()]
-        say_json({"model": model.path, "output": arguments.output, **found.to_dict(), "lost_marks": marks})
+        say_json({"model": model.path, "output": options.output, **found.to_dict(), "lost_marks": marks})
     else:
         _print(found)
     return DONE if found.within else WRONG

@@ -7,22 +7,17 @@ Examples:
 
 from __future__ import annotations
 
-import argparse
-
-from ovir.cli.options.arguments import add_model, options_of, output_with, raise_usage_error
-from ovir.cli.options.opening import (
-    absent_weights,
-    read_model_or_topology,
-)
+from ovir.cli.options.command import Command, Options
+from ovir.cli.options.model import ModelOptions
+from ovir.cli.options.values import output_with, raise_usage_error
 from ovir.cli.terminal.output import print_message, say
 from ovir.diagnostics.wording import plural, readable, size_text
 from ovir.ir.writing.save import program_of, to_python
 
 
-def add_to(parser: argparse.ArgumentParser) -> None:
-    option = options_of(parser)
-    add_model(parser, "no-weights")
-    option(
+def add_to(command: Command) -> None:
+    command.add(ModelOptions("no-weights"))
+    command.option(
         "-o, --output FILE.py",
         "write the code to this file, and constants of many elements to the .npz of the same name; "
         "without it, the code is printed",
@@ -30,13 +25,14 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(arguments: argparse.Namespace) -> int:
-    model = read_model_or_topology(arguments.model, arguments.weights, no_weights=arguments.no_weights)
-    weights_file = absent_weights(arguments.model) if arguments.no_weights else None
+def run(options: Options) -> int:
+    source = options[ModelOptions]
+    model = source.read()
+    weights_file = source.absent_weights if source.no_weights else None
     if weights_file is not None:
         print_message(readable(f"note: the code reads the constants from {weights_file}, which must lie beside it"))
-    if arguments.output is not None:
-        to_python(model, arguments.output, weights_file)
+    if options.output is not None:
+        to_python(model, options.output, weights_file)
         return 0
     program = program_of(model, weights_file)
     if program.arrays:

@@ -15,19 +15,10 @@ exit status: 0 done, 1 the model is at fault, 2 wrong usage, or a check that can
 
 from __future__ import annotations
 
-import argparse
-
-from ovir.cli.options.arguments import (
-    FileName,
-    OutputFile,
-    add_model,
-    add_shared,
-    natural,
-    open_model,
-    options_of,
-    seconds,
-)
-from ovir.cli.options.inputs import add_inputs, collect
+from ovir.cli.options.command import Command, Options
+from ovir.cli.options.inputs import InputOptions
+from ovir.cli.options.model import ModelOptions
+from ovir.cli.options.values import FileName, OutputFile, natural, seconds
 from ovir.cli.terminal.output import DONE, print_message, say, say_filled, say_json, say_table
 from ovir.cli.terminal.progress import reported
 from ovir.core.arrays import Array
@@ -37,31 +28,30 @@ from ovir.diagnostics.wording import plural, readable
 from ovir.model import Model
 
 
-def add_to(parser: argparse.ArgumentParser) -> None:
-    option = options_of(parser)
-    add_model(parser, "shape", "legacy-io")
-    option(
+def add_to(command: Command) -> None:
+    command.add(ModelOptions("shape", "legacy-io"))
+    command.option(
         "--check 'COMMAND {}'",
         "the command that fails, such as 'ovir compare {} --against openvino:CPU'; {} is the path of a model",
         required=True,
     )
-    option("-o, --output SMALL.xml", "where to save the smallest model", OutputFile, required=True)
-    option("--status N", "the status to look for (default: the one of the whole model, which must not be 0)", int)
-    option("--timeout SECONDS", "stop the command after this time; its status is 124 then", seconds)
-    option(
+    command.option("-o, --output SMALL.xml", "where to save the smallest model", OutputFile, required=True)
+    command.option(
+        "--status N", "the status to look for (default: the one of the whole model, which must not be 0)", int
+    )
+    command.option("--timeout SECONDS", "stop the command after this time; its status is 124 then", seconds)
+    command.option(
         "--work DIR",
         "keep the answers of the command and the best model so far in this folder; the same call continues there",
         FileName,
     )
-    option("--max-runs N", "run the command at most N times", natural)
-    add_inputs(parser)
-    option("--seed N", "seed of the random inputs (default: 0)", natural)
-    add_shared(parser, "json")
+    command.option("--max-runs N", "run the command at most N times", natural)
+    command.add(InputOptions(folder=False))
+    command.shared("json")
 
 
-def run(arguments: argparse.Namespace) -> int:
-    model = open_model(arguments)
-    inputs = _inputs(model, arguments)
+def run(options: Options) -> int:
+    model, inputs = options[ModelOptions].open(), options[InputOptions]
     last: list[Reduction] = []
     with reported("removing layers") as update:
 
@@ -72,32 +62,32 @@ def run(arguments: argparse.Namespace) -> int:
         try:
             found = reduce(
                 model,
-                arguments.check,
-                output=arguments.output,
-                status=arguments.status,
-                timeout=arguments.timeout,
-                work=arguments.work,
-                inputs=inputs,
-                seed=arguments.seed or 0,
-                max_runs=arguments.max_runs,
+                options.check,
+                output=options.output,
+                status=options.status,
+                timeout=options.timeout,
+                work=options.work,
+                inputs=_arrays(model, inputs),
+                seed=inputs.seed or 0,
+                max_runs=options.max_runs,
                 progress=progress,
             )
         except KeyboardInterrupt:
             if last:
-                print_message(readable(f"the best model so far is saved: {_summary(last[0], arguments.output, None)}"))
+                print_message(readable(f"the best model so far is saved: {_summary(last[0], options.output, None)}"))
             raise
-    if arguments.json:
+    if options.json:
         say_json(found.to_dict())
     else:
-        _print(found, arguments.output, arguments.max_runs)
+        _print(found, options.output, options.max_runs)
     return DONE
 
 
-def _inputs(model: Model, arguments: argparse.Namespace) -> dict[int, Array]:
+def _arrays(model: Model, options: InputOptions) -> dict[int, Array]:
     """Return the inputs that are given; a model without any gets random ones, only if their values are needed."""
-    if not arguments.input and arguments.save_inputs is None:
+    if not options.input and options.save_inputs is None:
         return {}
-    return collect(model.clone(), arguments).feeds  # the copy gets the shapes of the inputs
+    return options.collect(model.clone()).feeds  # the copy gets the shapes of the inputs
 
 
 def _print(found: Reduction, path: str, most: int | None) -> None:

@@ -16,30 +16,20 @@ Without --input, inputs are random numbers; those that serve as indices stay in 
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ovir.analysis.tensor_stats import as_numbers, likely_classes, stats
-from ovir.cli.options.arguments import (
-    OutputFile,
-    add_model,
-    add_shared,
-    add_workers,
-    check_target,
-    natural,
-    options_of,
-    output_with,
-    pattern,
-    positive,
-    raise_usage_error,
-    write_html,
-)
-from ovir.cli.options.budget import add_budget, budget_of, without_budget
-from ovir.cli.options.compiling import add_compiling, compiled_as, named_arrays, open_runnable, taps_of
-from ovir.cli.options.inputs import add_inputs, collect, refuse_folders
-from ovir.cli.options.node_data import add_node_data, ranges_for_node_data, write_run_data
+from ovir.cli.options.budget import BudgetOptions
+from ovir.cli.options.command import Command, Options
+from ovir.cli.options.engine import EngineOptions, named_arrays, taps_of
+from ovir.cli.options.inputs import InputOptions
+from ovir.cli.options.model import ModelOptions
+from ovir.cli.options.node_data import NodeDataOptions
+from ovir.cli.options.targets import check_target
+from ovir.cli.options.values import OutputFile, output_with, pattern, positive
+from ovir.cli.options.workers import WorkerOptions
 from ovir.cli.terminal.output import (
     DONE,
     WRONG,
@@ -277,12 +267,17 @@ def _print_margins(watch: Watch) -> None:
             say(f"{plural(beyond, 'layer')} beyond {name} (margin below 1)")
 
 
-def add_to(parser: argparse.ArgumentParser) -> None:
-    add_model(parser, "shape")
-    add_inputs(parser)
-    _add_many(parser)
-    options_of(parser, "inputs")("--seed N", "seed of the random inputs (default: 0)", natural)
-    outputs = options_of(parser, "outputs")
+def add_to(command: Command) -> None:
+    command.add(ModelOptions("shape", "legacy-io"))
+    command.add(InputOptions())
+    command.add(WorkerOptions())
+    many = command.under("many inputs")
+    many("--batch N", "with --inputs: run N inputs at once, stacked along a dynamic axis", positive)
+    many(
+        "--resume",
+        "with --inputs: keep the results of an interrupted run, and run what is missing, failed or out of date",
+    )
+    outputs = command.under("outputs")
     outputs(
         "--output FILE.npz",
         "save the outputs, and taps as tap:NAME; with --inputs, the folder for a file of each input",
@@ -300,64 +295,56 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         output_with(".npz"),
     )
     outputs("--top N", "show the N highest scores of each row of the outputs", positive)
-    options_of(parser, "checks")(
+    command.under("checks")(
         "--watch WHAT",
         "report the layers that make such values first: nan, inf, overflow:TYPE, denormal:TYPE, as in "
         "nan,inf,overflow:f16; the exit status is then 1 if there are any",
         repeated=True,
     )
-    add_compiling(parser)
-    engine = options_of(parser, "engine")
+    command.add(EngineOptions())
+    engine = command.under("engine")
     engine("--repeat N", "run N more times, and show how long the runs take (median, percentiles)", positive)
     engine("--profile", "show the time that each layer and each type of operation takes")
-    add_node_data(parser, "the largest absolute value of each layer, or with --profile its time,")
-    add_budget(parser, "run the model in a process with limited time, memory and size of files")
-    add_shared(parser, "json", "html")
+    command.add(NodeDataOptions("the largest absolute value of each layer, or with --profile its time,"))
+    command.add(BudgetOptions("run the model in a process with limited time, memory and size of files"))
+    command.shared("json", "html")
 
 
-def _add_many(parser: argparse.ArgumentParser) -> None:
-    """Add the options that apply to many inputs alone."""
-    option = options_of(parser, "many inputs")
-    add_shared(parser, "inputs")
-    add_workers(parser)
-    option("--batch N", "with --inputs: run N inputs at once, stacked along a dynamic axis", positive)
-    option(
-        "--resume",
-        "with --inputs: keep the results of an interrupted run, and run what is missing, failed or out of date",
-    )
-
-
-def run(arguments: argparse.Namespace) -> int:
-    if (budget := budget_of(arguments)) is not None:
-        return _run_guarded(arguments, budget)
-    if arguments.inputs is not None:
+def run(options: Options) -> int:
+    source, given = options[ModelOptions], options[InputOptions]
+    engine, node_data = options[EngineOptions], options[NodeDataOptions]
+    if (budget := options[BudgetOptions].budget()) is not None:
+        options.refuse("and --untrusted exclude each other: it limits one process", "--workers", "--dask")
+        return _run_guarded(options[BudgetOptions].without(options.command_line), source, budget)
+    if given.inputs is not None:
         from ovir.cli.commands.run_many import run_many
 
-        return run_many(arguments)
-    _refuse_many(arguments)
-    if arguments.output is not None:
-        check_target("--output", arguments.output, ".npz")
-    watch = _watch(arguments) if arguments.watch else None
-    ranges = ranges_for_node_data(arguments)
-    model = open_runnable(arguments)
-    inputs = collect(model, arguments)
+        return run_many(options)
+    options.refuse("is for many inputs, which --inputs gives", "--workers", "--dask", "--batch", "--resume")
+    given.refuse_folders()
+    if options.output is not None:
+        check_target("--output", options.output, ".npz")
+    watch = _watch(options.watch, engine.emulate) if options.watch else None
+    ranges = node_data.ranges(engine.engine, times=options.profile)
+    model = engine.open(source)
+    inputs = given.collect(model)
     try:
-        taps = taps_of(model, arguments.tap)
-        compiled = compiled_as(arguments, model)
+        taps = taps_of(model, options.tap)
+        compiled = engine.compiled(model)
         listeners: list[Listener] = [listener for listener in (watch, ranges) if listener is not None]
-        if arguments.record is not None:
-            results, seconds = _record(compiled, inputs.feeds, taps, listeners, arguments)
+        if options.record is not None:
+            results, seconds = _record(compiled, inputs.feeds, taps if options.tap else None, listeners, options.record)
         else:
             results, seconds = _run_compiled(compiled, inputs.feeds, taps, listeners)
         profile = profiled = times = None
-        if arguments.profile or arguments.repeat:
+        if options.profile or options.repeat:
             from ovir.analysis.costs import call_with
             from ovir.analysis.profile import profile_runs, time_runs
 
-            profile, profiled = profile_runs(compiled, inputs.feeds) if arguments.profile else (None, None)
+            profile, profiled = profile_runs(compiled, inputs.feeds) if options.profile else (None, None)
             if profile is not None:
                 profile.add_costs(call_with(model, [inputs.feeds[i].shape for i in range(len(model.inputs))]))
-            times = time_runs(compiled, inputs.feeds, arguments.repeat) if arguments.repeat else None
+            times = time_runs(compiled, inputs.feeds, options.repeat) if options.repeat else None
     except RunError as error:
         inputs.hint_at_choices(model, error)
         from ovir.analysis.summary import not_run
@@ -367,34 +354,34 @@ def run(arguments: argparse.Namespace) -> int:
         raise
     print_diagnostics(results.diagnostics)
     is_doubtful = _are_overwritten(compiled)
-    if arguments.emulate == "f16" and watch is None:
+    if engine.emulate == "f16" and watch is None:
         _print_clamped(model)
-    if arguments.output is not None:
+    if options.output is not None:
         from ovir.io.tensor_files import save_npz
 
-        save_npz(arguments.output, named_arrays(results), "write the results")
-    if arguments.node_data is not None:
-        write_run_data(arguments.node_data, model, profile, ranges)
+        save_npz(options.output, named_arrays(results), "write the results")
+    if node_data.node_data is not None:
+        node_data.write_run(model, profile, ranges)
     random = frozenset(model.inputs.index(item.port) for item in inputs.made)
     ran = Ran(model, inputs.feeds, results, seconds, random, profile, times, watch, profiled)
-    if arguments.json:
-        print_json(ran, arguments.top, seed=(arguments.seed or 0) if random else None)
+    if options.json:
+        print_json(ran, options.top, seed=(given.seed or 0) if random else None)
     else:
-        print_tables(ran, arguments.top)
-    if arguments.html is not None:
+        print_tables(ran, options.top)
+    if options.html is not None:
+        from ovir.cli.options.report import write_html
         from ovir.reports.run_page import run_page, types_of_run
 
-        write_html(arguments, lambda: run_page(replace(ran, types=types_of_run(compiled, ran.feeds)), arguments.top))
+        typed = replace(ran, types=types_of_run(compiled, ran.feeds))
+        write_html(options.html, lambda: run_page(typed, options.top), options.command_line, given.drawn_seed)
     return WRONG if is_doubtful or (watch is not None and watch.events) else DONE
 
 
-def _run_guarded(arguments: argparse.Namespace, budget: Budget) -> int:
+def _run_guarded(command: Sequence[str], source: ModelOptions, budget: Budget) -> int:
     """Run the command in a process within a budget, and return the exit status."""
     from ovir.checks.untrusted.guarded_command import run_guarded  # trusted models do not need it
 
-    if arguments.workers is not None or arguments.dask is not None:
-        raise_usage_error("--untrusted limits one process: leave out --workers and --dask")
-    found = run_guarded(without_budget(arguments.command_line), arguments.model, arguments.weights, budget)
+    found = run_guarded(command, source.path, source.weights, budget)
     if isinstance(found, Diagnostic):
         print_diagnostics([found])
         return WRONG
@@ -414,21 +401,13 @@ def _are_overwritten(compiled: CompiledModel) -> bool:
     return False
 
 
-def _refuse_many(arguments: argparse.Namespace) -> None:
-    """Raise a usage error for options that apply to many inputs alone, and for a folder as one input."""
-    for option in ("workers", "dask", "batch", "resume"):
-        if getattr(arguments, option):
-            raise_usage_error(f"--{option} is for many inputs, which --inputs gives")
-    refuse_folders(arguments)
-
-
-def _watch(arguments: argparse.Namespace) -> Watch:
+def _watch(texts: Sequence[str], emulated: str | None) -> Watch:
     """Return the watch of ``--watch``. In an emulated run, overflowing values have become infinite."""
     from ovir.debugging.watch import Watch
 
-    what = ",".join(arguments.watch)
+    what = ",".join(texts)
     watch = Watch(what)
-    if arguments.emulate is not None and f"overflow:{arguments.emulate}" in map(str, watch.conditions):
+    if emulated is not None and f"overflow:{emulated}" in map(str, watch.conditions):
         return Watch(f"{what},inf")
     return watch
 
@@ -447,15 +426,15 @@ def _print_clamped(model: Model) -> None:
 def _record(
     compiled: CompiledModel,
     feeds: dict[int, Array],
-    taps: Sequence[str],
+    taps: Sequence[str] | None,
     listeners: Sequence[Listener],
-    arguments: argparse.Namespace,
+    path: str,
 ) -> tuple[Results, float]:
     from ovir.analysis.record import Recorder
     from ovir.io.tensor_files import NpzWriter
 
-    with replaced_file(arguments.record, "write the record") as file, NpzWriter(file) as writer:
-        recorder = Recorder(compiled.model, writer.write, taps if arguments.tap else None)
+    with replaced_file(path, "write the record") as file, NpzWriter(file) as writer:
+        recorder = Recorder(compiled.model, writer.write, taps)
         failure = None
         try:
             done = _run_compiled(compiled, feeds, (), [*listeners, recorder])
@@ -463,7 +442,7 @@ def _record(
             failure = error
     if failure is not None:
         raise failure
-    print_message(f"recorded {plural(recorder.count, 'tensor')} in {escaped(arguments.record)}")
+    print_message(f"recorded {plural(recorder.count, 'tensor')} in {escaped(path)}")
     return done
 
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
-from ovir.cli.options.arguments import opened_workers, raise_usage_error
-from ovir.cli.options.compiling import compiled_as, named_arrays, open_runnable, taps_of
-from ovir.cli.options.inputs import input_files, refuse_single_inputs
+from ovir.cli.options.command import Options
+from ovir.cli.options.engine import EngineOptions, named_arrays, taps_of
+from ovir.cli.options.inputs import InputOptions
+from ovir.cli.options.model import ModelOptions
+from ovir.cli.options.values import raise_usage_error
+from ovir.cli.options.workers import WorkerOptions
 from ovir.cli.terminal.output import DONE, WRONG, print_message, say, say_json
 from ovir.cli.terminal.progress import advance
 from ovir.diagnostics.diagnostic import Diagnostic
@@ -58,14 +60,21 @@ _OPTIONS = (
 )
 
 
-def run_many(arguments: argparse.Namespace) -> int:
+def run_many(options: Options) -> int:
     """Run a model on the inputs that have no result yet, and return the exit status."""
-    _refuse_contradictions(arguments)
-    mark, options = _identity(arguments)  # before the model is read: if it changes meanwhile, inputs run again
-    model = open_runnable(arguments)
-    files = input_files(model, arguments, without=arguments.output)
-    taps = taps_of(model, arguments.tap)
-    with ResultFolder(arguments.output, arguments.model, mark, options, resume=arguments.resume) as folder:
+    source, inputs, engine = options[ModelOptions], options[InputOptions], options[EngineOptions]
+    inputs.refuse_single("--record", "--top", "--watch", "--repeat", "--profile", "--html", "--node-data")
+    if options.output is None:
+        raise_usage_error("--inputs needs --output FOLDER, which the results are written to")
+    if options.tap:
+        options.refuse("and --tap exclude each other", "--batch")
+    output: str = options.output
+    mark = _fingerprint(source)  # before the model is read: if it changes meanwhile, inputs run again
+    results_depend_on = _options({**vars(source), **vars(inputs), **vars(engine), "tap": options.tap})
+    model = engine.open(source)
+    files = inputs.find(model, without=output)
+    taps = taps_of(model, options.tap)
+    with ResultFolder(output, source.path, mark, results_depend_on, resume=options.resume) as folder:
         if folder.manifest.is_anew:
             print_message(f"{escaped(folder.manifest.path)}: the file was empty or torn, so all inputs run")
         if folder.manifest.unreadable:
@@ -76,17 +85,22 @@ def run_many(arguments: argparse.Namespace) -> int:
         start = perf_counter()
         try:
             if pending:
-                _run_pending(arguments, compiled_as(arguments, model), taps, folder, pending)
+                _run_pending(engine.compiled(model), taps, options.batch, options[WorkerOptions], folder, pending)
         except KeyboardInterrupt:
             left = plural(len(folder.pending(files)), "input")
-            print_message(f"{escaped(arguments.output)}: {left} of {len(files):,} left; --resume continues")
+            print_message(f"{escaped(output)}: {left} of {len(files):,} left; --resume continues")
             raise
         folder.require_there()
         missing = folder.missing(files)
-        _report(arguments, folder, files, missing, len(pending), perf_counter() - start)
-        if pending and len(folder.failures(files)) == len(files):
+        failed, seconds = folder.failures(files), perf_counter() - start
+        outcome = ManyRuns(source.path, output, files, failed, missing, len(pending), seconds)
+        if options.json:
+            say_json(outcome.to_dict())
+        else:
+            outcome.say()
+        if pending and len(failed) == len(files):
             _hint_at_sizes(model, files[0])
-        return WRONG if folder.failures(files) or missing else DONE
+        return WRONG if failed or missing else DONE
 
 
 def _hint_at_sizes(model: Model, file: InputFile) -> None:
@@ -105,27 +119,22 @@ def _hint_at_sizes(model: Model, file: InputFile) -> None:
             print_message(readable(f"  hint: the model takes other sizes, as in: {' '.join(texts)}"))
 
 
-def _refuse_contradictions(arguments: argparse.Namespace) -> None:
-    """Raise a usage error for options that do not go with ``--inputs``."""
-    refuse_single_inputs(arguments, "--record", "--top", "--watch", "--repeat", "--profile", "--html", "--node-data")
-    if arguments.output is None:
-        raise_usage_error("--inputs needs --output FOLDER, which the results are written to")
-    if arguments.batch is not None and arguments.tap:
-        raise_usage_error("--batch and --tap exclude each other")
+def _fingerprint(source: ModelOptions) -> str:
+    """Return the fingerprint of the model."""
+    return fingerprint(source.path, source.weights or f"{os.path.splitext(source.path)[0]}.bin")
 
 
-def _identity(arguments: argparse.Namespace) -> tuple[str, dict[str, Any]]:
-    """Return the fingerprint of the model, and the options that results depend on."""
-    weights = arguments.weights or f"{os.path.splitext(arguments.model)[0]}.bin"
-    options = {f"--{name.replace('_', '-')}": getattr(arguments, name) for name in _OPTIONS}
-    options["--extension"] = [checksum(path) for path in arguments.extension]
-    return fingerprint(arguments.model, weights), options
+def _options(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that results depend on."""
+    options = {f"--{name.replace('_', '-')}": values[name] for name in _OPTIONS}
+    return {**options, "--extension": [checksum(path) for path in values["extension"]]}
 
 
 def _run_pending(
-    arguments: argparse.Namespace,
     compiled: CompiledModel,
     taps: Sequence[str],
+    batch: int | None,
+    options: WorkerOptions,
     folder: ResultFolder,
     pending: Sequence[InputFile],
 ) -> None:
@@ -136,10 +145,8 @@ def _run_pending(
     written: deque[Future[None]] = deque()
     with (
         ThreadPoolExecutor(_WRITERS) as writers,
-        opened_workers(arguments) as workers,
-        map(
-            compiled, pending, taps=taps, batch=arguments.batch, ordered=False, on_error="return", **workers
-        ) as results,
+        options.opened() as workers,
+        map(compiled, pending, taps=taps, batch=batch, ordered=False, on_error="return", **workers) as results,
         stage("running", len(pending)) as progress,
     ):
         for result in results:
@@ -159,36 +166,49 @@ def _run_pending(
         print_message(f"{found} ({plural(count, 'input')})")
 
 
-def _report(
-    arguments: argparse.Namespace,
-    folder: ResultFolder,
-    files: Sequence[InputFile],
-    missing: Sequence[Row],
-    ran: int,
-    seconds: float,
-) -> None:
-    """Print a summary, with the inputs that failed, and those whose results are ``missing``."""
-    failed = folder.failures(files)
-    if arguments.json:
-        document = {
-            "model": arguments.model,
-            "output": arguments.output,
-            "inputs": len(files),
-            "done": len(files) - len(failed) - len(missing),
-            "kept": len(files) - ran,
-            "failed": [{"input": row.input, "error": row.error} for row in failed],
-            "missing": [{"input": row.input, "result": row.result} for row in missing],
-            "seconds": seconds,
+@dataclass(frozen=True)
+class ManyRuns:
+    """What has become of many inputs: those that failed, and those whose results are ``missing``."""
+
+    model: str
+    output: str
+    files: Sequence[InputFile]
+    failed: Sequence[Row]
+    missing: Sequence[Row]
+    ran: int
+    seconds: float
+
+    @property
+    def done(self) -> int:
+        return len(self.files) - len(self.failed) - len(self.missing)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the outcome as JSON has it."""
+        return {
+            "model": self.model,
+            "output": self.output,
+            "inputs": len(self.files),
+            "done": self.done,
+            "kept": len(self.files) - self.ran,
+            "failed": [{"input": row.input, "error": row.error} for row in self.failed],
+            "missing": [{"input": row.input, "result": row.result} for row in self.missing],
+            "seconds": self.seconds,
         }
-        say_json(document)
-        return
-    kept = f" ({len(files) - ran:,} of an earlier run)" if len(files) > ran else ""
-    rate = f"; {seconds:.1f} s, {ran / seconds:.4g} inputs/s" if ran else ""
-    lost = f", {len(missing):,} removed since they were written (--resume runs them again)" if missing else ""
-    done = f"{len(files) - len(failed) - len(missing):,} done{kept}, {len(failed):,} failed{lost}"
-    say(f"{escaped(arguments.output)}: {plural(len(files), 'input')}, {done}{rate}")
-    where = os.path.join(escaped(arguments.output), NAME)
-    print_failures({row.input: row.error or "" for row in failed}, where)
+
+    def say(self) -> None:
+        """Print a summary, with the inputs that failed."""
+        count = len(self.files)
+        kept = f" ({count - self.ran:,} of an earlier run)" if count > self.ran else ""
+        rate = f"; {self.seconds:.1f} s, {self.ran / self.seconds:.4g} inputs/s" if self.ran else ""
+        lost = (
+            f", {len(self.missing):,} removed since they were written (--resume runs them again)"
+            if self.missing
+            else ""
+        )
+        done = f"{self.done:,} done{kept}, {len(self.failed):,} failed{lost}"
+        say(f"{escaped(self.output)}: {plural(count, 'input')}, {done}{rate}")
+        where = os.path.join(escaped(self.output), NAME)
+        print_failures({row.input: row.error or "" for row in self.failed}, where)
 
 
 def error_text(error: OvirError, name: str) -> str:

@@ -10,13 +10,13 @@ Examples:
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING, Any
 
 from ovir.analysis.summary import Provenance, Summary, provenance, summarize
 from ovir.checks.recovering import Recovered
-from ovir.cli.options.arguments import add_model, add_shared, options_of, output_with, pattern, positive, write_html
-from ovir.cli.options.opening import open_recovering
+from ovir.cli.options.command import Command, Options
+from ovir.cli.options.model import ModelOptions
+from ovir.cli.options.values import output_with, pattern, positive
 from ovir.cli.terminal.costs import LIMIT, MEASURES, cost_rows, say_costs, write_csv
 from ovir.cli.terminal.output import (
     format_count,
@@ -37,47 +37,52 @@ if TYPE_CHECKING:
     from ovir.runtime.memory import MemoryUse
 
 
-def add_to(parser: argparse.ArgumentParser) -> None:
-    option = options_of(parser)
-    add_model(parser, "no-weights", "shape", "legacy-io")
-    option("--memory", "also plan a run, and show how much memory it takes")
-    option("--layers", "show the cost of each layer: MACs, parameters, bytes of weights and of results")
-    option("--by type|prefix", "show costs by operation, or by the beginnings of names", choices=("type", "prefix"))
-    option(
+def add_to(command: Command) -> None:
+    command.add(ModelOptions("no-weights", "shape", "legacy-io"))
+    command.option("--memory", "also plan a run, and show how much memory it takes")
+    command.option("--layers", "show the cost of each layer: MACs, parameters, bytes of weights and of results")
+    command.option(
+        "--by type|prefix", "show costs by operation, or by the beginnings of names", choices=("type", "prefix")
+    )
+    command.option(
         "--sort KEY", "sort costs by macs (default), params, bytes, activations or name", choices=(*MEASURES, "name")
     )
-    option("--filter REGEX", "show costs of the layers whose names match", pattern)
-    option("--limit N", f"show so many rows of costs (default {LIMIT})", positive, default=LIMIT)
-    option("--csv FILE.csv", "write all rows of costs to a file", output_with(".csv"))
-    option("--state-length N", "count a call in which growing states, such as caches, have this length", positive)
-    add_shared(parser, "json", "html")
+    command.option("--filter REGEX", "show costs of the layers whose names match", pattern)
+    command.option("--limit N", f"show so many rows of costs (default {LIMIT})", positive, default=LIMIT)
+    command.option("--csv FILE.csv", "write all rows of costs to a file", output_with(".csv"))
+    command.option(
+        "--state-length N", "count a call in which growing states, such as caches, have this length", positive
+    )
+    command.shared("json", "html")
 
 
-def run(arguments: argparse.Namespace) -> int:
-    recovered = open_recovering(arguments)
+def run(options: Options) -> int:
+    recovered = options[ModelOptions].recover()
     model = recovered.model
-    summary = summarize(model, weights=arguments.weights, state_length=arguments.state_length)
-    rows = cost_rows(summary.layers, arguments.filter, arguments.by, arguments.sort)
-    if arguments.csv is not None:
-        write_csv(rows, arguments.csv)
-        print_message(f"{escaped(arguments.csv)}: {plural(len(rows), 'row')} written")
+    summary = summarize(model, weights=options[ModelOptions].weights, state_length=options.state_length)
+    rows = cost_rows(summary.layers, options.filter, options.by, options.sort)
+    if options.csv is not None:
+        write_csv(rows, options.csv)
+        print_message(f"{escaped(options.csv)}: {plural(len(rows), 'row')} written")
     made, needs = provenance(model.rt_info), oldest_release(model)
-    memory = _memory(recovered) if arguments.memory else None
-    if arguments.json:
+    memory = _memory(recovered) if options.memory else None
+    if options.json:
         say_json({**summary.to_dict(), **_origin_as_json(made, needs), **({"memory": vars(memory)} if memory else {})})
-    elif arguments.layers or arguments.by or arguments.filter:
+    elif options.layers or options.by or options.filter:
         if summary.sizes:
             say_filled(f"counted {readable(summary.sizes_text)}; --shape gives other sizes")
-        say_costs(rows, summary.layers, arguments.limit)
+        say_costs(rows, summary.layers, options.limit)
     else:
         _print(summary, made, needs)
         if memory is not None:
             say()
             say(f"memory      {_memory_text(memory)}")
-    if arguments.html is not None:
+    if options.html is not None:
+        from ovir.cli.options.report import write_html
         from ovir.reports.show_page import Shown, show_page
 
-        write_html(arguments, lambda: show_page(Shown(recovered, summary, made, needs, memory)))
+        shown = Shown(recovered, summary, made, needs, memory)
+        write_html(options.html, lambda: show_page(shown), options.command_line)
     return status_of(recovered.errors)
 
 

@@ -21,8 +21,9 @@ from ovir.analysis.diff import diff
 from ovir.checks.checker import check
 from ovir.checks.recovering import Recovered, read_recovering
 from ovir.checks.rules import CODES
-from ovir.cli.options.arguments import FileName, add_model, natural, options_of
-from ovir.cli.options.opening import open_recovering
+from ovir.cli.options.command import Command, Options
+from ovir.cli.options.model import ModelOptions
+from ovir.cli.options.values import FileName, natural
 from ovir.cli.terminal.display import last_line
 from ovir.cli.terminal.output import DONE, print_diagnostics, print_message, say
 from ovir.cli.terminal.signals import Terminated
@@ -43,33 +44,32 @@ from ovir.view.server import open_browser, open_server
 from ovir.view.view import ViewedModel, measure, shown_models, viewed
 
 
-def add_to(parser: argparse.ArgumentParser) -> None:
-    option = options_of(parser)
-    add_model(parser, "no-weights", "shape", "legacy-io")
-    option("--check", "color layers by the severity of their diagnostics")
-    option("--profile", "run the model, and color layers by the time they take")
-    option(
+def add_to(command: Command) -> None:
+    command.add(ModelOptions("no-weights", "shape", "legacy-io"))
+    command.option("--check", "color layers by the severity of their diagnostics")
+    command.option("--profile", "run the model, and color layers by the time they take")
+    command.option(
         "--run INPUTS.npz",
         "run the model on these inputs, and color layers by the minimum, maximum and mean of their values, "
         "and by how many are NaN or infinite",
         FileName,
         dest="inputs",
     )
-    option(
+    command.option(
         "--compare SIDE",
         "color layers by their error: against openvino:DEVICE, onnx:FILE, OTHER.xml or an .npz of tensors",
         FileName,
     )
-    option(
+    command.option(
         "--executed GRAPH",
         "color layers by the time that a device took, and show in which type and with which others it computed "
         "them: openvino:DEVICE runs the model, exec_graph.xml was written elsewhere",
         FileName,
     )
-    option("--diff OTHER.xml", "also draw this model, and what differs", FileName)
-    option("--hide-constants", "leave out the layers of constants")
-    option("--port N", "the port of the server (default: 8080 or, if it is busy, any free one)", _port)
-    option("--no-browser", "only print the address of the page")
+    command.option("--diff OTHER.xml", "also draw this model, and what differs", FileName)
+    command.option("--hide-constants", "leave out the layers of constants")
+    command.option("--port N", "the port of the server (default: 8080 or, if it is busy, any free one)", _port)
+    command.option("--no-browser", "only print the address of the page")
 
 
 def _port(text: str) -> int:
@@ -79,13 +79,23 @@ def _port(text: str) -> int:
     return number
 
 
-def run(arguments: argparse.Namespace) -> int:
-    with open_server(arguments.port) as server:  # a busy port is reported before the work
-        server.show(shown_models(_models(arguments), hide_constants=arguments.hide_constants))
+def run(options: Options) -> int:
+    source = options[ModelOptions]
+    with open_server(options.port) as server:  # a busy port is reported before the work
+        recovered = source.recover()
+        overlays, diagnostics = _checked(source, recovered, is_wanted=options.check)
+        runs, failures = _ran(recovered, options.inputs, options.compare, times=options.profile)
+        executed = [] if options.executed is None else _executed(recovered, options.executed, options.inputs)
+        diffs, others = ([], []) if options.diff is None else _differing(recovered, options.diff)
+        overlays = sorted(
+            [*overlays, *runs, *executed, *diffs], key=lambda overlay: not overlay.items
+        )  # one with data is selected
+        model = viewed(source.path, recovered.model, [*diagnostics, *failures], recovered.declared, overlays)
+        server.show(shown_models([model, *others], hide_constants=options.hide_constants))
         say(server.url)
         print_message("Ctrl-C stops the server")
         sys.stdout.flush()  # it may be a pipe, and nothing else is printed for long
-        if not arguments.no_browser and not open_browser(server.url):
+        if not options.no_browser and not open_browser(server.url):
             print_message("no browser was found: open the address yourself")
         last_line.close()  # nothing is in progress any more
         try:
@@ -97,28 +107,15 @@ def run(arguments: argparse.Namespace) -> int:
     return DONE
 
 
-def _models(arguments: argparse.Namespace) -> list[ViewedModel]:
-    """Return the model, and the one that it is compared with, with their overlays."""
-    recovered = open_recovering(arguments)
-    overlays, diagnostics = _checked(arguments, recovered)
-    runs, failures = _ran(arguments, recovered)
-    executed = _executed(arguments, recovered)
-    diffs, others = _differing(arguments, recovered)
-    overlays = sorted(
-        [*overlays, *runs, *executed, *diffs], key=lambda overlay: not overlay.items
-    )  # one with data is selected
-    return [viewed(arguments.model, recovered.model, [*diagnostics, *failures], recovered.declared, overlays), *others]
-
-
-def _checked(arguments: argparse.Namespace, recovered: Recovered) -> tuple[list[Overlay], list[Diagnostic]]:
+def _checked(source: ModelOptions, recovered: Recovered, *, is_wanted: bool) -> tuple[list[Overlay], list[Diagnostic]]:
     """Return the severities of layers, and the diagnostics that they show: a check finds them if one is requested or
     the model has faults."""
-    if not arguments.check and not recovered.errors:
+    if not is_wanted and not recovered.errors:
         return [], [_as_checked(found) for found in recovered.model.diagnostics]
-    found = check(arguments.model, arguments.weights, need_weights=not arguments.no_weights)
-    if arguments.check:
+    found = check(source.path, source.weights, need_weights=not source.no_weights)
+    if is_wanted:
         print_message(f"{plural(len(found), 'diagnostic')} from the check")
-    if arguments.shape:
+    if source.shape:
         found += recovered.errors
     return [of_diagnostics(recovered.model, found)], found
 
@@ -128,55 +125,59 @@ def _as_checked(found: Diagnostic) -> Diagnostic:
     return replace(found, severity=CODES[found.code].severity)
 
 
-def _ran(arguments: argparse.Namespace, recovered: Recovered) -> tuple[list[Overlay], list[Diagnostic]]:
-    """Return the overlays of runs, and the diagnostics of runs that failed."""
-    options = [option for option in ("profile", "inputs", "compare") if getattr(arguments, option)]
-    if options and (recovered.errors or recovered.lacks_weights):
-        print_message("the model has faults, or no weights: it is drawn, but not run")
+def _ran(
+    recovered: Recovered, inputs: str | None, other: str | None, *, times: bool
+) -> tuple[list[Overlay], list[Diagnostic]]:
+    """Return the overlays of runs, and of a comparison with another side, and the diagnostics of runs that failed."""
+    is_wanted = times or inputs is not None or other is not None
+    if is_wanted and _cannot_run(recovered):
         return [], []
     overlays: list[Overlay] = []
     failures: list[Diagnostic] = []
-    model, inputs = recovered.model, arguments.inputs
-    if options and inputs is None:
+    model = recovered.model
+    if is_wanted and inputs is None:
         print_message("random inputs: 1 set, seed 0")
-    if arguments.profile or inputs is not None:
-        overlays, error = measure(model, inputs, times=arguments.profile, ranges=inputs is not None)
+    if times or inputs is not None:
+        overlays, error = measure(model, inputs, times=times, ranges=inputs is not None)
         if error is not None:
             print_message(str(error))
             failures += error.diagnostics
-    if arguments.compare is not None:
-        found = compare(model, arguments.compare, inputs=inputs, mode="cumulative")
+    if other is not None:
+        found = compare(model, other, inputs=inputs, mode="cumulative")
         print_diagnostics(found.diagnostics)
         print_message(f"{comparison_verdict(found)}, against {found.against}")
         overlays += of_comparison(model, found)
     return overlays, failures
 
 
-def _executed(arguments: argparse.Namespace, recovered: Recovered) -> list[Overlay]:
-    """Return the overlays of the graph that a device executed, or has executed elsewhere."""
-    if arguments.executed is None:
-        return []
-    model = recovered.model
-    if not arguments.executed.startswith("openvino:"):
-        graph = read_executed(arguments.executed)
-        graph.require_made_from(model, arguments.executed)
-    elif recovered.errors or recovered.lacks_weights:
+def _cannot_run(recovered: Recovered) -> bool:
+    """Return whether a model cannot be run, and say so."""
+    if recovered.errors or recovered.lacks_weights:
         print_message("the model has faults, or no weights: it is drawn, but not run")
+        return True
+    return False
+
+
+def _executed(recovered: Recovered, name: str, inputs: str | None) -> list[Overlay]:
+    """Return the overlays of the graph that a device executes, or has executed elsewhere."""
+    model = recovered.model
+    if not name.startswith("openvino:"):
+        graph = read_executed(name)
+        graph.require_made_from(model, name)
+    elif _cannot_run(recovered):
         return []
     else:
-        graph = execute(model, arguments.executed, arguments.inputs)
+        graph = execute(model, name, inputs)
     print_message(graph.summary(model))
     return of_executed(model, graph)
 
 
-def _differing(arguments: argparse.Namespace, recovered: Recovered) -> tuple[list[Overlay], list[ViewedModel]]:
-    """Return an overlay of the differences from the model of ``--diff``, and that model with its overlay."""
-    if arguments.diff is None:
-        return [], []
-    other = read_recovering(arguments.diff)
+def _differing(recovered: Recovered, path: str) -> tuple[list[Overlay], list[ViewedModel]]:
+    """Return an overlay of the differences from another model, and that model with its overlay."""
+    other = read_recovering(path)
     diagnostics = [*other.errors, *other.model.diagnostics]
     print_diagnostics(diagnostics)
     found = diff(recovered.model, other.model)
     print_message(str(found))
     overlays = of_diff(found, "b")
-    return of_diff(found, "a"), [viewed(arguments.diff, other.model, diagnostics, other.declared, overlays)]
+    return of_diff(found, "a"), [viewed(path, other.model, diagnostics, other.declared, overlays)]

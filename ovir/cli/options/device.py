@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 from ovir.checks.checker import DEVICES, parse_device
 from ovir.checks.recovering import read_recovering
-from ovir.cli.options.arguments import options_of, raise_usage_error
 from ovir.cli.options.check_config import Settings
+from ovir.cli.options.command import Command, Group
 from ovir.cli.terminal.output import print_message
 from ovir.diagnostics.codes import DEVICE_DOUBT, DEVICE_REFUSAL, NEWER_THAN_RUNTIME, Severity
 from ovir.diagnostics.diagnostic import Diagnostic
@@ -16,14 +16,20 @@ from ovir.diagnostics.errors import InputError, ReadError
 from ovir.diagnostics.wording import plural
 
 
-def add_device(parser: argparse.ArgumentParser) -> None:
-    option = options_of(parser, "checks")
-    option(
-        "--device NPU",
-        f"also report what this device does not run according to its documentation: {', '.join(DEVICES)}",
-        _device,
-    )
-    option("--ask", "with --device: also ask the device itself, by OpenVINO's query_model")
+class DeviceOptions(Group):
+    """The device whose refusals are reported."""
+
+    device: str | None
+    ask: bool
+
+    def add_to(self, command: Command) -> None:
+        option = command.under("checks")
+        option(
+            "--device NPU",
+            f"also report what this device does not run according to its documentation: {', '.join(DEVICES)}",
+            _device,
+        )
+        option("--ask", "with --device: also ask the device itself, by OpenVINO's query_model")
 
 
 def _device(text: str) -> str:
@@ -37,15 +43,15 @@ def _device(text: str) -> str:
 class Verdict:
     """Asks the device, if that is wanted, and says at the end how many reasons were found."""
 
-    def __init__(self, arguments: argparse.Namespace, settings: Settings) -> None:
-        if arguments.ask and settings.device is None:
-            raise_usage_error("--ask asks a device: give it with --device")
-        if arguments.ask and settings.no_weights:
-            raise_usage_error("--ask and --no-weights exclude each other: a device needs the weights")
+    def __init__(self, options: DeviceOptions, settings: Settings, weights: str | None, *, is_quiet: bool) -> None:
+        if settings.device is None:
+            options.refuse("asks a device: give it with --device", "--ask")
+        if settings.no_weights:
+            options.refuse("and --no-weights exclude each other: a device needs the weights", "--ask")
         self.device = settings.device
-        self.asks: bool = arguments.ask
-        self.weights: str | None = arguments.weights
-        self.is_silent = arguments.quiet or not all(settings.wants(code.id) for code in _REASONS)
+        self.asks = options.ask
+        self.weights = weights
+        self.is_silent = is_quiet or not all(settings.wants(code.id) for code in _REASONS)
 
     def with_answer(self, name: str, found: list[Diagnostic]) -> list[Diagnostic]:
         """Return the diagnostics of a file together with those of the device, by line.

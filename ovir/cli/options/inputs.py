@@ -9,16 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ovir.cli.options.arguments import (
-    add_shared,
-    natural,
-    options_of,
-    output_with,
-    positive,
-    raise_usage_error,
-    split_name,
-)
-from ovir.cli.options.opening import constants_at_fault
+from ovir.cli.options.command import Command, Group
+from ovir.cli.options.faulty_constants import constants_at_fault
+from ovir.cli.options.model import split_name
+from ovir.cli.options.values import FileName, OutputFile, natural, output_with, positive, raise_usage_error
 from ovir.cli.terminal.output import print_diagnostics, print_note
 from ovir.core.arrays import Array
 from ovir.core.shapes import PartialShape
@@ -35,6 +29,7 @@ if TYPE_CHECKING:
     from ovir.analysis.random_inputs import RandomInput
     from ovir.debugging.comparison_setup import GivenInputs
     from ovir.io.input_files import InputFile
+
 _ARRAYS = (".npy", ".npz")
 
 
@@ -73,78 +68,203 @@ _OF_SIZES = {code.id for code in (OUT_OF_MEMORY, TOO_LARGE)}
 _NEVER_OF_INPUTS = {code.id for code in (ENGINE, INTERNAL, NO_ENGINE, NOT_SUPPORTED)}
 
 
-def add_inputs(parser: argparse.ArgumentParser) -> None:
-    option = options_of(parser, "inputs")
-    option(
-        "--input NAME=VALUE",
-        "the value of one input: NAME=file.npy, NAME=file.npz:key, NAME=photo.jpg, NAME=1,2,3, "
-        'NAME=[[1,2],[3,4]]; of strings: NAME=text, NAME=["text, text",text], NAME=file.txt with one in each line; '
-        "or inputs.npz, which holds an array for each input; may be repeated",
-        repeated=True,
-    )
-    add_images(parser)
-    option(
-        "--save-inputs FILE.npz",
-        "save all inputs, given and random; --input FILE.npz reads them again",
-        output_with(".npz"),
-    )
+class FileOptions(Group):
+    """The conversion of images to inputs and, with ``folder``, many inputs."""
+
+    inputs: FileName | None = None
+    mean: tuple[float, ...] | None
+    scale: tuple[float, ...] | None
+    layout: str | None
+    resize: str
+    bgr: bool
+
+    def __init__(self, *, folder: bool = True) -> None:
+        self.folder = folder
+
+    def add_to(self, command: Command) -> None:
+        if self.folder:
+            command.shared("inputs")
+        option = command.under("inputs")
+        option("--mean M[,M,M]", "for images: subtract M from the pixels", _numbers)
+        option("--scale S[,S,S]", "for images: divide by S, after --mean", _numbers)
+        option(
+            "--layout",
+            "for images: the order of the axes of the input (default: derived from its shape)",
+            str.upper,
+            choices=LAYOUTS,
+        )
+        option(
+            "--resize",
+            "for images: how to bring them to the size of the input (default: stretch)",
+            choices=RESIZES,
+            default=RESIZES[0],
+        )
+        option("--bgr", "for images: the first channel is blue instead of red")
+
+    @property
+    def preparation(self) -> Preparation:
+        """Return the conversion of images to values."""
+        return Preparation(self.mean or (), self.scale or (), self.layout, self.resize, self.bgr)
+
+    def require_images(self, images: int, what: str) -> None:
+        """Raise a usage error for options for images if there are none."""
+        if not images:
+            self.refuse(f"applies to images, but no {what}", "--mean", "--scale", "--layout", "--resize", "--bgr")
+
+    def find(self, model: Model, *, without: str | None = None) -> list[InputFile]:
+        """Return the files of many inputs, apart from those in ``without``; print the number of others."""
+        from ovir.io.input_files import find_inputs, takes_text
+
+        folder = str(self.inputs)
+        files, others = find_inputs(folder, self.preparation, without=without, are_texts=takes_text(model))
+        if others:
+            ignored = "1 other file is ignored" if len(others) == 1 else f"{len(others):,} other files are ignored"
+            print_note(f"{escaped(folder)}: {ignored}, such as {escaped(os.path.basename(others[0]))}")
+        self.require_images(sum(file.path.lower().endswith(ENDINGS) for file in files), "file of --inputs is one")
+        return files
 
 
-def add_images(parser: argparse.ArgumentParser) -> None:
-    option = options_of(parser, "inputs")
-    option("--mean M[,M,M]", "for images: subtract M from the pixels", _numbers)
-    option("--scale S[,S,S]", "for images: divide by S, after --mean", _numbers)
-    option(
-        "--layout",
-        "for images: the order of the axes of the input (default: derived from its shape)",
-        str.upper,
-        choices=LAYOUTS,
-    )
-    option(
-        "--resize",
-        "for images: how to bring them to the size of the input (default: stretch)",
-        choices=RESIZES,
-        default=RESIZES[0],
-    )
-    option("--bgr", "for images: the first channel is blue instead of red")
+class InputOptions(FileOptions):
+    """The inputs of a run, which are given or random."""
+
+    input: Sequence[str]
+    save_inputs: OutputFile | None
+    seed: int | None
+
+    def add_to(self, command: Command) -> None:
+        option = command.under("inputs")
+        option(
+            "--input NAME=VALUE",
+            "the value of one input: NAME=file.npy, NAME=file.npz:key, NAME=photo.jpg, NAME=1,2,3, "
+            'NAME=[[1,2],[3,4]]; of strings: NAME=text, NAME=["text, text",text], NAME=file.txt with one in each line; '
+            "or inputs.npz, which holds an array for each input; may be repeated",
+            repeated=True,
+        )
+        super().add_to(command)
+        option(
+            "--save-inputs FILE.npz",
+            "save all inputs, given and random; --input FILE.npz reads them again",
+            output_with(".npz"),
+        )
+        option("--seed N", "seed of the random inputs (default: 0)", natural)
+
+    def collect(self, model: Model) -> RunInputs:
+        """Return the inputs that are given, and random ones for the others, in the shapes that the model then has.
+
+        They are saved if the options ask for it.
+        """
+        inputs = self._collected(model)
+        if inputs.narrow:
+            from ovir.analysis.input_sizes import about_narrow
+
+            print_diagnostics(about_narrow(inputs.narrow))
+        if self.save_inputs is not None:
+            from ovir.graph.names import distinct_names
+            from ovir.io.tensor_files import save_npz
+
+            arrays = {name: inputs.feeds[index] for index, name in enumerate(distinct_names(model.inputs))}
+            save_npz(self.save_inputs, arrays, "write the inputs")
+        return inputs
+
+    def _collected(self, model: Model) -> RunInputs:
+        feeds = self._given(model)
+        missing = [i for i in range(len(model.inputs)) if i not in feeds]
+        if not missing:
+            return RunInputs(feeds)
+        if feeds and self.seed is None:
+            # Mixing given and random inputs is rarely intended, so it must be requested.
+            listed = ", ".join(f"'{model.inputs[i].any_name}' {model.inputs[i].type}" for i in missing)
+            hint = "--seed N fills the inputs that are not given with random values"
+            raise InputError(diagnose(BAD_INPUT, f"no value is given for {listed}", Place(model.path), hint=hint))
+        return _with_random(model, feeds, missing, self.seed or 0)
+
+    def _given(self, model: Model) -> dict[int, Array]:
+        feeds: dict[int, Array] = {}
+        images = 0
+        for text in self.input:
+            from ovir.io.input_files import takes_text  # without --input, no module for files is needed
+
+            name, source = split_name(model, text)
+            if name is not None and takes_text(model) and not _NAME.fullmatch(name):
+                name, source = None, text  # what stands before "=" is not a name but part of a text
+            if (name is None and len(model.inputs) != 1) or (name is None and source.endswith(".npz")):
+                _refuse_key_without_name(model, source)
+                found = _archive(model, source)
+            else:
+                index = _named(model, name)
+                is_image = source.lower().endswith(ENDINGS)
+                images += is_image
+                found = {index: self._image(model, index, source) if is_image else _one(model, index, source, text)}
+            for index, array in found.items():
+                if index in feeds:
+                    raise_usage_error(f"--input {text}: input '{model.inputs[index].any_name}' is given twice")
+                feeds[index] = array
+        self.require_images(images, "--input is an image")
+        return feeds
+
+    def _image(self, model: Model, index: int, source: str) -> Array:
+        port = model.inputs[index]
+        array, done = load_image(source, port.element_type, port.shape, self.preparation)
+        print_note(f"image input: {escaped(port.any_name)} is {escaped(source)}, {done}")
+        return array
+
+    @property
+    def drawn_seed(self) -> int | None:
+        """Return the seed of random inputs; None if all inputs are given."""
+        return None if self.input or self.inputs is not None else self.seed or 0
+
+    def refuse_single(self, *others: str) -> None:
+        """Raise a usage error for options about one set of inputs, which make no sense with ``--inputs``."""
+        reason = "is for one set of inputs: give either it or --inputs"
+        self.refuse(reason, "--input", "--save-inputs", "--seed", *others)
+
+    def refuse_folders(self) -> None:
+        """Raise a usage error for a folder as ``--input``."""
+        for text in self.input:
+            if os.path.isdir(text):
+                raise_usage_error(f"--input {text}: this is a folder", f"many inputs are given with --inputs {text}")
 
 
-def collect(model: Model, arguments: argparse.Namespace) -> RunInputs:
-    """Return the inputs that are given, and random ones for the others, in the shapes that the model then has.
+class InputSetOptions(InputOptions):
+    """One or several sets of inputs."""
 
-    They are saved if the options ask for it.
-    """
-    inputs = _collected(model, arguments)
-    if inputs.narrow:
-        from ovir.analysis.input_sizes import about_narrow
+    samples: int | None
 
-        print_diagnostics(about_narrow(inputs.narrow))
-    if arguments.save_inputs is not None:
-        from ovir.graph.names import distinct_names
+    def add_to(self, command: Command) -> None:
+        super().add_to(command)
+        text = "use N sets of random inputs, with the seeds from --seed on (default: 1)"
+        command.under("inputs")("--samples N", text, positive)
+
+    def inputs_of(self, model: Model, *, is_recorded: bool = False) -> GivenInputs:
+        """Return the inputs as ``ovir.compare`` takes them: None for random ones, and for those that a recording has.
+
+        With a seed, the inputs for a recording are the random ones of ``ovir run --seed N``, which may have made it.
+        """
+        from ovir.analysis.random_inputs import random_inputs
         from ovir.io.tensor_files import save_npz
 
-        arrays = {name: inputs.feeds[index] for index, name in enumerate(distinct_names(model.inputs))}
-        save_npz(arguments.save_inputs, arrays, "write the inputs")
-    return inputs
+        if self.inputs is not None:
+            self.refuse_single("--samples")
+            return self.find(model)
+        self.refuse_folders()
+        if self.input:
+            self.refuse("draws random inputs: give either it or --input", "--samples")
+            return self.collect(model.clone()).feeds
+        if is_recorded and self.seed is None:
+            self.refuse("saves inputs that are given or random; the recording has its own", "--save-inputs")
+            return None
+        if self.save_inputs is not None:
+            self.refuse("draws several sets of inputs, --save-inputs saves one", "--samples")
+            arrays = random_inputs(model, self.seed or 0)
+            save_npz(self.save_inputs, arrays, "write the inputs")
+            return arrays
+        return random_inputs(model, self.seed or 0) if is_recorded and self.samples is None else None
 
-
-def _collected(model: Model, arguments: argparse.Namespace) -> RunInputs:
-    feeds = _given(model, arguments)
-    missing = [i for i in range(len(model.inputs)) if i not in feeds]
-    if not missing:
-        return RunInputs(feeds)
-    if feeds and arguments.seed is None:
-        # Mixing given and random inputs is rarely intended, so it must be requested.
-        listed = ", ".join(f"'{model.inputs[i].any_name}' {model.inputs[i].type}" for i in missing)
-        hint = "--seed N fills the inputs that are not given with random values"
-        raise InputError(diagnose(BAD_INPUT, f"no value is given for {listed}", Place(model.path), hint=hint))
-    return _with_random(model, feeds, missing, arguments.seed or 0)
-
-
-def preparation(arguments: argparse.Namespace) -> Preparation:
-    """Return the conversion of images to values that the arguments describe."""
-    mean, scale = arguments.mean or (), arguments.scale or ()
-    return Preparation(mean, scale, arguments.layout, arguments.resize, arguments.bgr)
+    def note(self, *, is_recorded: bool = False) -> str | None:
+        """Return a line about the inputs that are drawn; None if none are, or ``collect`` prints them one by one."""
+        if self.input or self.inputs is not None or (is_recorded and self.seed is None):
+            return None
+        return f"random inputs: {plural(self.samples or 1, 'set')}, seed {self.seed or 0}"
 
 
 def _with_random(model: Model, feeds: dict[int, Array], missing: Sequence[int], seed: int) -> RunInputs:
@@ -166,31 +286,6 @@ def _with_random(model: Model, feeds: dict[int, Array], missing: Sequence[int], 
 # --------------------------------------------------------------------------- what is given
 
 
-def _given(model: Model, arguments: argparse.Namespace) -> dict[int, Array]:
-    feeds: dict[int, Array] = {}
-    images = 0
-    for text in arguments.input:
-        from ovir.io.input_files import takes_text  # without --input, no module for files is needed
-
-        name, source = split_name(model, text)
-        if name is not None and takes_text(model) and not _NAME.fullmatch(name):
-            name, source = None, text  # what stands before "=" is not a name but part of a text
-        if (name is None and len(model.inputs) != 1) or (name is None and source.endswith(".npz")):
-            _refuse_key_without_name(model, source)
-            found = _archive(model, source)
-        else:
-            index = _named(model, name)
-            is_image = source.lower().endswith(ENDINGS)
-            images += is_image
-            found = {index: _image(model, index, source, arguments) if is_image else _one(model, index, source, text)}
-        for index, array in found.items():
-            if index in feeds:
-                raise_usage_error(f"--input {text}: input '{model.inputs[index].any_name}' is given twice")
-            feeds[index] = array
-    require_images(arguments, images, "--input is an image")
-    return feeds
-
-
 _NAME = re.compile(r"[\w.:/-]*[A-Za-z_][\w.:/-]*")
 """A possible name of an input, unlike the beginning of a text such as ``1 + 1 = 2``."""
 
@@ -208,12 +303,6 @@ def _named(model: Model, name: str | None) -> int:
         raise
 
 
-def require_images(arguments: argparse.Namespace, images: int, what: str) -> None:
-    """Raise a usage error for options for images if there are none."""
-    if not images and (option := _image_option(arguments)):
-        raise_usage_error(f"{option} applies to images, but no {what}")
-
-
 def _refuse_key_without_name(model: Model, source: str) -> None:
     """Raise for ``file.npz:key`` without the name of the input that gets the array."""
     path, key = _split_key(source)
@@ -222,17 +311,6 @@ def _refuse_key_without_name(model: Model, source: str) -> None:
         name = key if key in names or not names else names[0]
         message = f"--input {source}: this is one array, but the model has {plural(len(names), 'input')}"
         raise_usage_error(message, f"name the input that gets it, as in --input {name}={path}:{key}")
-
-
-def _image_option(arguments: argparse.Namespace) -> str | None:
-    given = {
-        "--mean": arguments.mean,
-        "--scale": arguments.scale,
-        "--layout": arguments.layout,
-        "--resize": arguments.resize != RESIZES[0],
-        "--bgr": arguments.bgr,
-    }
-    return next((option for option, value in given.items() if value), None)
 
 
 def _archive(model: Model, source: str) -> dict[int, Array]:
@@ -283,13 +361,6 @@ _TEXTS = (
 )
 
 
-def _image(model: Model, index: int, source: str, arguments: argparse.Namespace) -> Array:
-    port = model.inputs[index]
-    array, done = load_image(source, port.element_type, port.shape, preparation(arguments))
-    print_note(f"image input: {escaped(port.any_name)} is {escaped(source)}, {done}")
-    return array
-
-
 def _split_key(source: str) -> tuple[str, str | None]:
     """Split ``file.npz:key``, unless a file has that very name or the colon belongs to a drive."""
     if os.path.exists(source):
@@ -305,82 +376,3 @@ def _numbers(text: str) -> tuple[float, ...]:
     except ValueError:
         message = f"'{text}' is not a list of numbers such as 123.7,116.3,103.5"
         raise argparse.ArgumentTypeError(readable(message)) from None
-
-
-def input_files(model: Model, arguments: argparse.Namespace, *, without: str | None = None) -> list[InputFile]:
-    """Return the files that ``--inputs`` names, apart from those in ``without``; print the number of others."""
-    from ovir.io.images import ENDINGS
-    from ovir.io.input_files import find_inputs, takes_text
-
-    files, others = find_inputs(arguments.inputs, preparation(arguments), without=without, are_texts=takes_text(model))
-    if others:
-        ignored = "1 other file is ignored" if len(others) == 1 else f"{len(others):,} other files are ignored"
-        print_note(f"{escaped(arguments.inputs)}: {ignored}, such as {escaped(os.path.basename(others[0]))}")
-    require_images(arguments, sum(file.path.lower().endswith(ENDINGS) for file in files), "file of --inputs is one")
-    return files
-
-
-def refuse_single_inputs(arguments: argparse.Namespace, *others: str) -> None:
-    """Raise a usage error for options about one set of inputs, which make no sense with ``--inputs``."""
-    for option in ("--input", "--save-inputs", "--seed", *others):
-        value = getattr(arguments, option[2:].replace("-", "_"))
-        if value is not None and value is not False and value != []:
-            raise_usage_error(f"{option} is for one set of inputs: give either it or --inputs")
-
-
-def refuse_folders(arguments: argparse.Namespace) -> None:
-    """Raise a usage error for a folder as ``--input``."""
-    for text in arguments.input:
-        if os.path.isdir(text):
-            raise_usage_error(f"--input {text}: this is a folder", f"many inputs are given with --inputs {text}")
-
-
-def add_input_sets(parser: argparse.ArgumentParser) -> None:
-    option = options_of(parser, "inputs")
-    add_inputs(parser)
-    add_shared(parser, "inputs")
-    option("--samples N", "use N sets of random inputs (default: 1)", positive)
-    option("--seed N", "seed of the first random inputs (default: 0)", natural)
-
-
-def inputs_of(model: Model, arguments: argparse.Namespace, *, is_recorded: bool = False) -> GivenInputs:
-    """Return the inputs as ``ovir.compare`` takes them: None for random ones, and for those that a recording has.
-
-    With a seed, the inputs for a recording are the random ones of ``ovir run --seed N``, which may have made it.
-    """
-    from ovir.analysis.random_inputs import random_inputs
-
-    samples = arguments.samples
-    if arguments.inputs is not None:
-        refuse_single_inputs(arguments, "--samples")
-        return input_files(model, arguments)
-    if arguments.input and samples is not None:
-        raise_usage_error("--samples draws random inputs: give either it or --input")
-    refuse_folders(arguments)
-    if arguments.input:
-        return collect(model.clone(), arguments).feeds
-    if is_recorded and arguments.seed is None:
-        if arguments.save_inputs is not None:
-            raise_usage_error("--save-inputs saves inputs that are given or random; the recording has its own")
-        return None
-    if arguments.save_inputs is not None:
-        if samples is not None:
-            raise_usage_error("--save-inputs saves one set of inputs, --samples draws several")
-        return _saved(model, arguments)
-    return random_inputs(model, arguments.seed) if is_recorded and samples is None else None
-
-
-def random_note(arguments: argparse.Namespace, *, is_recorded: bool = False) -> str | None:
-    """Return a line about the inputs that are drawn; None if none are, or ``collect`` prints them one by one."""
-    if arguments.input or arguments.inputs is not None or (is_recorded and arguments.seed is None):
-        return None
-    return f"random inputs: {plural(arguments.samples or 1, 'set')}, seed {arguments.seed or 0}"
-
-
-def _saved(model: Model, arguments: argparse.Namespace) -> GivenInputs:
-    from ovir.analysis.random_inputs import random_inputs
-    from ovir.io.tensor_files import save_npz
-
-    arrays = random_inputs(model, arguments.seed or 0)
-    save_npz(arguments.save_inputs, arrays, "write the inputs")
-    return arrays

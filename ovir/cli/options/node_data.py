@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING
 
-from ovir.cli.options.arguments import options_of, output_with, raise_usage_error
+from ovir.cli.options.command import Command, Group
+from ovir.cli.options.values import output_with, raise_usage_error
 from ovir.model import Model
 from ovir.system.files import write_text
 
@@ -15,40 +15,45 @@ if TYPE_CHECKING:
     from ovir.view.overlays import Overlay
 
 
-def add_node_data(parser: argparse.ArgumentParser, what: str) -> None:
-    options_of(parser, "outputs")(
-        "--node-data FILE.json", f"also write {what} as data on the nodes of Model Explorer", output_with(".json")
-    )
+class NodeDataOptions(Group):
+    """Where the command writes ``what`` for the nodes of Model Explorer."""
 
+    node_data: str | None
 
-def write_node_data(path: str, overlay: Overlay, model: Model) -> None:
-    """Write an overlay for the graphs of a model and its bodies."""
-    import json  # which most runs of a command do not need
+    def __init__(self, what: str) -> None:
+        self.what = what
 
-    write_text(path, json.dumps(overlay.to_dict(model), indent=1, allow_nan=False) + "\n", "write the node data")
+    def add_to(self, command: Command) -> None:
+        text = f"also write {self.what} as data on the nodes of Model Explorer"
+        command.under("outputs")("--node-data FILE.json", text, output_with(".json"))
 
+    def ranges(self, engine: str, *, times: bool) -> Ranges | None:
+        """Return a listener for a run whose node data is about values; None if no data is wanted, or ``times``.
 
-def ranges_for_node_data(arguments: argparse.Namespace) -> Ranges | None:
-    """Return a listener for a run whose node data is about values; None if no data is wanted, or times.
+        Raise a usage error for an engine that runs several layers as one.
+        """
+        if self.node_data is None:
+            return None
+        if engine != "numpy":
+            raise_usage_error(f"--node-data is about each layer, but --engine {engine} runs several as one")
+        if times:
+            return None
+        from ovir.analysis.tensor_stats import Ranges
 
-    Raise a usage error if the options do not go together.
-    """
-    if arguments.node_data is None:
-        return None
-    if arguments.engine != "numpy":
-        raise_usage_error(f"--node-data is about each layer, but --engine {arguments.engine} runs several as one")
-    if arguments.profile:
-        return None
-    from ovir.analysis.tensor_stats import Ranges
+        return Ranges()
 
-    return Ranges()
+    def write(self, overlay: Overlay, model: Model) -> None:
+        """Write an overlay for the graphs of a model and its bodies."""
+        import json  # which most runs of a command do not need
 
+        text = json.dumps(overlay.to_dict(model), indent=1, allow_nan=False)
+        write_text(str(self.node_data), text + "\n", "write the node data")
 
-def write_run_data(path: str, model: Model, profile: Profile | None, ranges: Ranges | None) -> None:
-    """Write the times of a profile, or else the largest absolute value of each layer."""
-    from ovir.view.overlays import of_magnitudes, of_times
+    def write_run(self, model: Model, profile: Profile | None, ranges: Ranges | None) -> None:
+        """Write the times of a profile, or else the largest absolute value of each layer."""
+        from ovir.view.overlays import of_magnitudes, of_times
 
-    if ranges is not None:
-        write_node_data(path, of_magnitudes(ranges.ranges), model)
-    elif profile is not None:
-        write_node_data(path, of_times(profile.timings), model)
+        if ranges is not None:
+            self.write(of_magnitudes(ranges.ranges), model)
+        elif profile is not None:
+            self.write(of_times(profile.timings), model)

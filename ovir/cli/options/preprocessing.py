@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import Any, NamedTuple
 
-from ovir.cli.options.arguments import add_option, raise_usage_error, split_input
+from ovir.cli.options.command import Command, Group
+from ovir.cli.options.model import split_input
+from ovir.cli.options.values import raise_usage_error
 from ovir.model import Model
 
 _TYPES = "u8, f16, ..."
@@ -40,45 +41,43 @@ OPTIONS = (
 )
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options, each of which may be repeated for several inputs."""
-    group = parser.add_argument_group(
-        "preprocessing that becomes part of the model",
-        "It comes after the other edits; NAME may be omitted if there is one input.",
-    )
-    for item in OPTIONS:
-        add_option(group, f"{item.option} {item.metavar}", item.help, repeated=True)
-    help_text = "exchange RGB and BGR, before mean and scale, for the inputs that the other options name"
-    add_option(group, "--reverse-channels", help_text)
+class PreprocessingOptions(Group):
+    """The options, each of which may be repeated for several inputs."""
 
+    reverse_channels: bool
 
-def preprocess_inputs(model: Model, arguments: argparse.Namespace) -> list[tuple[str, str]]:
-    """Apply the options; return the name of each input, and its changes in words."""
-    wanted: dict[int, dict[str, Any]] = {}
-    for item in OPTIONS:
-        for text in _given(arguments, item):
-            index, value = split_input(model, item.option, text)
-            keywords = wanted.setdefault(index, {})
-            if item.keyword in keywords:
-                raise_usage_error(f"{item.option} {text}: input '{model.inputs[index].any_name}' has it twice")
-            keywords.update(_values(item, value, text))
-    if arguments.reverse_channels:
-        if not wanted and len(model.inputs) != 1:
-            raise_usage_error("--reverse-channels: say for which input, by another option such as --input-layout")
-        for keywords in wanted.values() if wanted else [wanted.setdefault(0, {})]:
-            keywords["reverse_channels"] = True
-    found = []
-    for index, keywords in wanted.items():
-        before = str(model.inputs[index].type)
-        port = model.preprocess(index, **keywords)
-        steps = ", ".join(f"{name}={_text(value)}" for name, value in keywords.items())
-        found.append((port.any_name, f"input '{port.any_name}': {before} -> {port.type} ({steps})"))
-    return found
+    def add_to(self, command: Command) -> None:
+        group = command.parser.add_argument_group(
+            "preprocessing that becomes part of the model",
+            "It comes after the other edits; NAME may be omitted if there is one input.",
+        )
+        for item in OPTIONS:
+            command.option(f"{item.option} {item.metavar}", item.help, group=group, repeated=True)
+        help_text = "exchange RGB and BGR, before mean and scale, for the inputs that the other options name"
+        command.option("--reverse-channels", help_text, group=group)
 
-
-def _given(arguments: argparse.Namespace, item: Option) -> list[str]:
-    texts: list[str] = getattr(arguments, item.option.removeprefix("--").replace("-", "_"))
-    return texts
+    def apply(self, model: Model) -> list[tuple[str, str]]:
+        """Apply the options; return the name of each input, and its changes in words."""
+        wanted: dict[int, dict[str, Any]] = {}
+        for item in OPTIONS:
+            for text in getattr(self, item.option.removeprefix("--").replace("-", "_")):
+                index, value = split_input(model, item.option, text)
+                keywords = wanted.setdefault(index, {})
+                if item.keyword in keywords:
+                    raise_usage_error(f"{item.option} {text}: input '{model.inputs[index].any_name}' has it twice")
+                keywords.update(_values(item, value, text))
+        if self.reverse_channels:
+            if not wanted and len(model.inputs) != 1:
+                raise_usage_error("--reverse-channels: say for which input, by another option such as --input-layout")
+            for keywords in wanted.values() if wanted else [wanted.setdefault(0, {})]:
+                keywords["reverse_channels"] = True
+        found = []
+        for index, keywords in wanted.items():
+            before = str(model.inputs[index].type)
+            port = model.preprocess(index, **keywords)
+            steps = ", ".join(f"{name}={_text(value)}" for name, value in keywords.items())
+            found.append((port.any_name, f"input '{port.any_name}': {before} -> {port.type} ({steps})"))
+        return found
 
 
 def _values(item: Option, value: str, text: str) -> dict[str, Any]:
