@@ -22,7 +22,7 @@ from support.special_values import infinite_values, special_values
 import ovir
 from ovir.core import parallel
 from ovir.core.arrays import Array
-from ovir.core.element_types import ElementType, f16, f32, string
+from ovir.core.element_types import ElementType, string
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.diagnostics.errors import OperatorError
