@@ -24,6 +24,7 @@ from ovir.model import Model
 from ovir.ops.base.bodies import BodyMap
 from ovir.ops.control_flow import IterationBase, known_truth
 from ovir.ops.infrastructure import Const
+from ovir.system.progress import counted
 
 NONE, ONE = Dimension(0), Dimension(1)
 MOST_INFERRED = 20_000
@@ -229,7 +230,7 @@ def costs_of(model: LayerGraph, sized: LayerGraph | None = None) -> ModelCosts:
         amounts = {own: amounts[layer] for layer, own in pairs if layer in amounts}
     read = _constants_read(model)
     rows, counted = [], set[object]()
-    for layer in model.walk():
+    for layer in counted("summing up", list(model.walk())):
         constants = {_identity(const): const for const in read.get(layer, ())}
         if layer not in amounts and not constants:
             continue
