@@ -48,6 +48,7 @@ def models(cls: type[ElementwiseBase]) -> Iterator[tuple[ovir.Model, list[Array]
             yield ovir.Model([layer], inputs), arrays, np.asarray(op.run(*arrays))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: f"{cls.type}-{cls.opset}")
 def test_compiled_and_lowered_models(cls: type[ElementwiseBase]) -> None:
     found = list(models(cls))
@@ -59,6 +60,7 @@ def test_compiled_and_lowered_models(cls: type[ElementwiseBase]) -> None:
             np.testing.assert_array_equal(ovir.compile_model(model)(arrays)[0], wanted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: f"{cls.type}-{cls.opset}")
 def test_exported_models(cls: type[ElementwiseBase]) -> None:
     for package in ("onnx", "onnx_ir", "onnxruntime"):

@@ -132,6 +132,7 @@ def test_no_import_goes_up_at_run_time() -> None:
     assert sorted(violations(run_time_only=True)) == []
 
 
+@pytest.mark.slow
 def test_no_entry_for_types_is_stale() -> None:
     assert sorted(FOR_TYPES - violations()) == [], "these imports are gone: remove them from FOR_TYPES"
 

@@ -40,6 +40,7 @@ SHOWN = {
 """Expressions, each with words that its table has."""
 
 
+@pytest.mark.slow
 def test_a_notebook_shows_tables() -> None:
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in (SETUP, *SHOWN)])
     preprocessors.ExecutePreprocessor(timeout=120, kernel_name="python3").preprocess(notebook)

@@ -435,6 +435,7 @@ def _held_exactly(number: Any, element_type: ElementType) -> bool:
     return isinstance(number, int) and low <= number <= high
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", _SOURCES, ids=str)
 @pytest.mark.parametrize("target", _INTEGRAL, ids=str)
 @pytest.mark.filterwarnings("ignore:.*(overflow|invalid value) encountered in cast:RuntimeWarning")

@@ -37,12 +37,14 @@ def test_sizes_that_are_not_known_count_as_their_upper_bounds() -> None:
     assert counted_sizes(large, is_declared=True).to_tuple() == (1, (1 << 30) - 1)
 
 
+@pytest.mark.slow
 @given(models())
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 def test_random_models(model: ovir.Model) -> None:
     assert_equal_shapes(model)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 400, 40))
 def test_operations_with_open_sizes(first: int) -> None:
     for number in range(first, first + 40):

@@ -40,6 +40,7 @@ def test_outputs_are_shown_and_saved(folder: Path, tmp_path: Path, capfd: pytest
     assert "no input 'y'" in capfd.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
@@ -55,6 +56,7 @@ def test_a_run_over_its_budget_is_an_error(
     assert message in capfd.readouterr().err
 
 
+@pytest.mark.slow
 def test_files_without_errors_are_also_run(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "--untrusted", "--run", "--memory=100", "--timeout=4", str(folder)]) == 1
     found = [line.rpartition("/")[2] for line in capfd.readouterr().out.splitlines() if "error" in line]

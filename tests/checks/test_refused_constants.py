@@ -41,6 +41,7 @@ def codes_of(model: ovir.Model, folder: Path) -> set[str]:
     return {d.code for d in found if d.code in ("OVIR018", "OVIR511", "OVIR999")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("index", "kind", "opset"), CASES, ids=[f"{kind}-{opset}" for _, kind, opset in CASES])
 def test_constants_that_a_kernel_refuses_are_reported(index: int, kind: str, opset: int, tmp_path: Path) -> None:
     refused = 0

@@ -98,6 +98,7 @@ def nested(trips: Sequence[int]) -> ovir.Model:
     return looped(trips[0], inside=inside(1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("trips", "is_error"),
     [
@@ -168,6 +169,7 @@ ENDLESS: dict[str, Body] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trips", [-1, 2**63 - 1])
 @pytest.mark.parametrize("name", ENDLESS)
 def test_conditions_that_never_end(name: str, trips: int, tmp_path: Path) -> None:
@@ -381,6 +383,7 @@ def test_work_of_a_run(
     assert found == ({"OVIR015": "error"} if is_error else {})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("limit", "is_error"), [(1e14, False), (1e12, True)])
 def test_cheap_layers_in_loops_add_up(
     limit: float, is_error: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

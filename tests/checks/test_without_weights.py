@@ -36,6 +36,7 @@ def unfounded(text: Any, blob: bytes, shapes: Iterable[Sequence[int]]) -> set[tu
     return extra
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(8))
 def test_operations(part: int) -> None:
     for index in range(part, len(VERSIONS), 8):
@@ -44,6 +45,7 @@ def test_operations(part: int) -> None:
         assert not {found for found in extra if (case.name, found[2]) not in NEEDS_DATA}, case.name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(60))
 def test_graphs(seed: int) -> None:
     graph = make_graph(seed)

@@ -341,6 +341,7 @@ eval digits.xml --inputs in --labels few.csv => 2 inputs without a label of thei
 ROWS = [(2, row) for row in WRONG_USAGE.strip().splitlines()] + [(1, row) for row in WRONG_DATA.strip().splitlines()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("status", "row"), ROWS, ids=[row.partition(" => ")[0] for _, row in ROWS])
 def test_a_wrong_command_line_is_one_error(
     cli: Cli, files: Path, monkeypatch: pytest.MonkeyPatch, status: int, row: str

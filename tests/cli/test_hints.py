@@ -166,6 +166,7 @@ def test_connections_that_fit_are_listed(cli: Any, tmp_path: Path) -> None:
     assert hints(failed.err) == ["hint: these fit together: --connect probabilities=scores"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["png", "npy"])
 def test_sizes_that_fit_are_said_if_all_inputs_fail(cli: Any, tmp_path: Path, kind: str) -> None:
     """Anchors of images of 320 x 320 fit no image of another size."""

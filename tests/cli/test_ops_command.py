@@ -75,6 +75,7 @@ def test_every_operation_has_a_page_with_its_example(name: str) -> None:
     assert example is None or f"{example.code}\n" in page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_examples_print_what_their_docstrings_say(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     example = example_of(name)

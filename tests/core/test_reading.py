@@ -35,6 +35,7 @@ def _reads(tree: ast.AST) -> Iterator[int]:
                 yield call.lineno
 
 
+@pytest.mark.slow
 def test_nothing_else_opens_files_to_read() -> None:
     found = {
         f"{path.relative_to(ROOT)}:{line}"

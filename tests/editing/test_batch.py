@@ -18,6 +18,7 @@ def results(model: ovir.Model, inputs: list[Any]) -> list[Any]:
     return list(ovir.compile_model(model)(inputs).values())
 
 
+@pytest.mark.slow
 @MODELS
 @pytest.mark.parametrize("new", [4, -1, 1])
 @pytest.mark.parametrize("old", [1, 2])
@@ -142,6 +143,7 @@ def test_outputs_that_depend_on_no_item_are_kept() -> None:
     assert model.set_batch({"x": 3}).verdict.startswith("proven")
 
 
+@pytest.mark.slow
 @MODELS
 @pytest.mark.parametrize("number", [1000, 99_999_999_999])
 def test_a_large_batch_is_proven_with_few_items(make: Callable[[int], ovir.Model], number: int) -> None:

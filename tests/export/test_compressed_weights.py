@@ -77,6 +77,7 @@ def numbers(columns: int) -> list[Array]:
     return [random.standard_normal((rows, columns), np.float32) for rows in (1, 5)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_points", [False, True])
 @pytest.mark.parametrize(("groups", "size"), [(4, 32), (3, 64), (2, 128), (2, 48), (1, 128), (1, 96), (1, 50)])
 @pytest.mark.parametrize("kind", RANGES)

@@ -24,6 +24,7 @@ from ovir.export.session import OnnxRuntimeSession  # noqa: E402
 from ovir.export.support import default_opset  # noqa: E402
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["half_to_even", "half_away_from_zero"])
 @pytest.mark.parametrize("element_type", ["f16", "bf16", "f32", "f64"])
 def test_halves_and_their_neighbors_are_rounded_alike(element_type: str, mode: str) -> None:
@@ -38,6 +39,7 @@ def test_halves_and_their_neighbors_are_rounded_alike(element_type: str, mode: s
             assert check_exported(model, [number.reshape(1)], default_opset()) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["linear", "linear_onnx", "cubic", "bicubic_pillow"])
 @pytest.mark.parametrize("element_type", ["u8", "i8", "u16", "i32", "i64"])
 @pytest.mark.parametrize("is_dynamic", [False, True])
@@ -98,6 +100,7 @@ def test_integer_weights_without_elements(shape: tuple[int, int], element_type: 
     assert check_exported(model, [np.ones(model.inputs[0].shape.to_tuple(), np.float32)], default_opset()) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reduce", ["sum", "prod", "mean", "max", "min", "l1", "l2", "logical_and", "logical_or"])
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0), (2, 0, 3), (2, 3), (1, 3), (1, 0)])
 @pytest.mark.parametrize("is_static", [True, False])
@@ -180,6 +183,7 @@ def test_empty_bags_have_the_default_row(default: int, is_constant: bool, weight
     assert check_exported(ovir.Model([bags], inputs), [table, number][: len(inputs)], default_opset()) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["tensor_iterator", "loop"])
 @pytest.mark.parametrize("is_dynamic", [False, True])
 @pytest.mark.parametrize(("shape", "axis"), [([2, 3, 2], 0), ([2, 3, 2], 1), ([2, 3, 2], -1), ([0], 0), ([0], -1)])
@@ -226,6 +230,7 @@ def test_loops_slice_and_join_alike(
     assert check_exported(model, feeds, default_opset()) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("opset", [17, default_opset()])
 @pytest.mark.parametrize(
     ("equation", "shapes"),
@@ -259,6 +264,7 @@ hswish log mish negative relu selu sigmoid sign sin sinh softplus softsign sqrt 
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("element_type", ["f16", "bf16", "f32", "f64"])
 @pytest.mark.parametrize("name", FUNCTIONS.split())
 def test_functions_of_small_and_special_numbers(name: str, element_type: str) -> None:

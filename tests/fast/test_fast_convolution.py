@@ -17,6 +17,7 @@ from ovir.ops.convolution import (
 WINDOW: dict[str, Any] = {"strides": (1, 1), "dilations": (1, 1), "pads_begin": (1, 1), "pads_end": (1, 1)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("constants", [{1}, set()])
 @pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int32, np.uint32, np.int64, np.uint64])
 @pytest.mark.parametrize(

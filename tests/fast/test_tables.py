@@ -73,6 +73,7 @@ def test_functions_of_integers(op: Any, dtype: Any) -> None:
         np.testing.assert_array_equal(results[0], expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [F16, BF16])
 @pytest.mark.parametrize("op", [Add(), Multiply(), Divide(), Maximum(), Mod(), FloorMod(), Power(), Greater()])
 @pytest.mark.parametrize("shape", [(4, 1, 2), (), (4, 16, 2)])

@@ -162,6 +162,7 @@ def test_the_exact_result_of_any_integers_is_a_number(kind: str) -> None:
     assert isinstance(_saturates(Seen(SimpleNamespace(type=kind), inputs, values[:1], is_dynamic=False)), bool)
 
 
+@pytest.mark.slow
 def test_graphs_follow_from_their_seed() -> None:
     assert make_graph(3).net.xml() == make_graph(3).net.xml()
     kinds = {layer.type for seed in range(12) for layer in make_graph(seed).net.model().layers}

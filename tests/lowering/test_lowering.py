@@ -58,6 +58,7 @@ def test_a_sink_takes_part_in_the_sum_only() -> None:
     np.testing.assert_allclose(ovir.compile_model(model)(feeds)[0], before, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["f32", "f64", "u8", "i8", "i32"])
 @pytest.mark.parametrize("pads", [[0, 0, 0, 0], [0, 0, 1, 2]])
 @pytest.mark.parametrize("size", [-1, 9])

@@ -101,6 +101,7 @@ FORMS: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("rows", [6, 3])
 @pytest.mark.parametrize("mask", ["causal", "boolean", "added"])

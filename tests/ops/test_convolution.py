@@ -70,6 +70,7 @@ def direct(op: ForwardConvolutionBase, data: Any, filters: Any) -> Any:
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(40))
 def test_each_output_is_the_sum_of_its_taps(seed: int) -> None:
     rng = np.random.default_rng(seed)

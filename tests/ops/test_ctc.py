@@ -93,6 +93,7 @@ def decoded_labels(labels: list[int], unique: bool, collapse: bool) -> list[int]
     return [c for c, _ in groupby(labels)] if collapse else labels
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("element_type", [f16, bf16, f32, f64])
 @pytest.mark.parametrize("merge", [True, False])
 @pytest.mark.parametrize(("unique", "collapse"), [(False, False), (False, True), (True, False), (True, True)])

@@ -78,6 +78,7 @@ def test_a_region_wide_and_low_as_its_area() -> None:
     ].tolist() == [1, 2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ratio", [0, 1, 2])
 @pytest.mark.parametrize("aligned", [False, True])
 def test_features_are_those_of_roi_align(ratio: int, aligned: bool) -> None:

@@ -65,6 +65,7 @@ def test_resizing_to_nothing(mode: str, sizes: tuple[int, int], height: int, ant
         assert _runs([data], build, is_dynamic=False).shape == (1, 2, *sizes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("normalized", ["true", "false"])
 @pytest.mark.parametrize("center", ["true", "false"])
 @pytest.mark.parametrize(("size", "step", "window"), [(7, 12, 7), (8, 3, 4), (9, 8, 3), (6, 1, 1)])

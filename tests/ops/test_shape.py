@@ -243,6 +243,7 @@ HEADS = ("copied", "taken", "given", "none")
 """The first element of a pattern: 0, the first size of data, an input, or no element."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("declared", SIZES)
 @pytest.mark.parametrize("head", HEADS)
 @pytest.mark.parametrize("tail", [[], [2]])

@@ -108,6 +108,7 @@ LIMITED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("index", "cls"), LIMITED, ids=lambda value: getattr(value, "__name__", ""))
 def test_no_element_lies_outside_of_what_an_operation_declares(index: int, cls: type[ovir.Operator]) -> None:
     compared = 0

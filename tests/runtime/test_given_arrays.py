@@ -58,6 +58,7 @@ def ways(array: Any) -> dict[str, Callable[[], Any]]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [4, 1 << 15, 1 << 18], ids=["copied", "lent", "lent and large"])
 @pytest.mark.parametrize("shape", ["static", "dynamic"])
 @pytest.mark.parametrize("name", MODELS)

@@ -104,6 +104,7 @@ def assert_same(found: list[Array], expected: list[Array], what: object) -> None
         np.testing.assert_array_equal(np.signbit(one), np.signbit(other), str(what))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_taps_change_nothing(seed: int) -> None:
     models = Models(seed)

@@ -303,6 +303,7 @@ for rows in ([3] if inside else [2, 0, 2]) if is_dynamic else x.shape.to_tuple()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["lstm", "gru", "sequence", "unique"])
 @pytest.mark.parametrize("place", ["input", "inside"])
 @pytest.mark.parametrize("sizes", ["dynamic", "static"])
