@@ -386,12 +386,13 @@ class Solved:
         if element_type not in declared.allowed:
             self._require_type(name, element_type, declared.class_text)
         key = declared.element_type
-        if declared.is_shared and element_type is not dynamic:
-            before = self.types.setdefault(key, element_type)
-            first = self._typed.setdefault(key, name)
-            if before is not element_type:
+        if declared.is_shared:
+            before = self.types.get(key, dynamic)
+            if before is dynamic:
+                self.types[key], self._typed[key] = element_type, name
+            elif element_type is not dynamic:
                 message = "{} is {} and {} is {}: their element types must be equal"
-                self.op.fail(message, first, before, name, element_type, code=TYPES_DIFFER)
+                self.op.fail(message, self._typed[key], before, name, element_type, code=TYPES_DIFFER)
 
     def _require_type(self, name: str, element_type: ElementType, text: str, *, is_known: bool = False) -> None:
         allowed = _known_class(text) or type_class(str(getattr(self.op, text)))
