@@ -434,3 +434,10 @@ def test_a_profile_counts_what_has_run() -> None:
         profile.add_costs(costs_of(model))
         (timing,) = (timing for timing in profile.layers() if timing.type == "MatMul")
         assert (timing.calls, timing.macs) == (runs, runs * ONCE)
+
+
+def test_a_mask_on_which_no_result_depends_is_as_long_as_the_states() -> None:
+    """A mask of one position broadcasts, so inference accepts it, but a call gets a mask of the whole length."""
+    summary = summarize(decoder(), {0: [1, 1, 8]}, state_length=24)
+    assert list(summary.sizes.values()) == ["[1,25]"]
+    assert summary.macs == 2 * 8 * 25
