@@ -1,19 +1,17 @@
 """Elementwise functions of small numbers by tables, and in blocks of f16 and bf16: the same as the kernel gives."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
-from support.binding import LoneBinder, bound_results
+from support.binding import bound_results
 
-from ovir.core import parallel
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
 from ovir.core.tensor_types import constant_type
 from ovir.fast.base import passes
-from ovir.fast.registry import bind, fast_form
+from ovir.fast.registry import fast_form
 from ovir.ops import arithmetic, comparison
 from ovir.ops.activation import Clamp, Gelu7, ReLU, Sigmoid
 from ovir.ops.arithmetic import Add, Divide, FloorMod, Maximum, Mod, Multiply, Power
@@ -88,28 +86,6 @@ def test_binary_functions_in_blocks(
     for x, y, position in ((a, b, 1), (b, a, 0)):
         same(op, x, y, constants={position} if is_constant else set())
         same(op, np.asfortranarray(x), y, constants={position} if is_constant else set())
-
-
-@pytest.mark.parametrize("op", [FloorMod(), Mod(), Power(), Maximum(), Sign(), Gelu7()])
-def test_blocks_share_their_workspace(op: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(passes, "_BLOCK_ELEMENTS", 64)
-    data = np.ones(6400, np.float16)
-    inputs = (data, data) if isinstance(op, BinaryBase) else (data,)
-    types = [constant_type(array) for array in inputs]
-    binder = _Counting(inputs, [(data.shape, data.dtype)], set())
-    assert bind(op.applied(types, (op.infer(*types),)), binder, *inputs)
-    assert 0 < binder.workspace <= 8 * 8 * 64 * parallel.threads()
-
-
-class _Counting(LoneBinder):
-    """A binder that counts the bytes of workspace."""
-
-    workspace = 0
-
-    def scratch(self, shape: Sequence[int], dtype: Any = np.float32) -> Array:
-        found = super().scratch(shape, dtype)
-        self.workspace += found.nbytes
-        return found
 
 
 @pytest.mark.parametrize("source", ["f16", "bf16", "f8e4m3", "f8e5m2", "i8", "u8", "i32", "f32", "boolean"])

@@ -59,23 +59,6 @@ def test_numbers_that_are_not_finite_reach_only_the_outputs_that_read_them(numbe
     np.testing.assert_array_equal(got, expected)
 
 
-@pytest.mark.parametrize(
-    ("size", "filters", "pays"),
-    [
-        (28, (1, 128, 128), True),
-        (28, (1, 16, 16), False),  # sums of slices would take longer than the products
-        (4, (1, 128, 128), False),  # there are too few tiles
-        (4, (1, 512, 512), False),
-        (28, (1, 1024, 1024), False),  # the filters would take too much memory
-        (28, (2, 128, 128), False),
-    ],
-)
-def test_when_it_pays(size: int, filters: tuple[int, int, int], pays: bool) -> None:
-    found = tiles.whole_tiles([Axis(3, 1, 1, 1, size - 1)] * 2, (*filters, 3, 3))
-    assert (found is not None) == pays
-    assert found is None or [a.windows for a in found] == [size, size]
-
-
 @pytest.mark.parametrize("axis", [Axis(3, 2, 1, 1, 28), Axis(3, 1, 2, 1, 28), Axis(5, 1, 1, 1, 28)])
 def test_other_windows_have_no_tiles(axis: Axis) -> None:
     assert tiles.whole_tiles([axis, axis], (1, 128, 128, axis.kernel, axis.kernel)) is None

@@ -1,0 +1,126 @@
+"""Which way a form chooses: the calls that it adds, the numbers that they read and write, and the bytes of workspace.
+
+Most ways give the same results, so that only time tells them apart. Where a row differs, measure which of the two ways
+is faster, as benchmarks do; if it is the new one, the test says what the row has to be.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support import kernel_contract
+from support.binding import LoneBinder
+from support.kernel_contract import _applied
+
+from ovir.core import parallel
+from ovir.core.arrays import Array
+from ovir.fast.base import products
+from ovir.fast.base.coalesce import in_order, memory_order
+from ovir.fast.registry import bind
+from ovir.ops import find
+from ovir.ops.base.operator import Operator
+
+pytestmark = pytest.mark.slow
+
+ROWS = (Path(__file__).parent / "costs.txt").read_text().splitlines()
+"""An operation with its attributes; its inputs, which are constant but for the first, unless they end in ``changing``;
+calls; numbers; bytes; the order of the output in memory.
+
+An input is the type and sizes of an array, with a factor before and the order of its axes in memory behind, or integers
+in brackets.
+"""
+
+
+class _Counted(LoneBinder):
+    """A binder that counts the bytes of workspace."""
+
+    workspace = 0
+
+    def scratch(self, shape: Sequence[int], dtype: Any = np.float32) -> Array:
+        found = super().scratch(shape, dtype)
+        self.workspace += found.nbytes
+        return found
+
+
+def _array(text: str, least: float) -> Array:
+    if text.startswith("["):
+        return np.array([int(number) for number in text[1:-1].split(",")])
+    factor, _, text = text.rpartition("*")
+    text, _, order = text.partition(":")
+    sizes = text.split(",")
+    dtype = "f4" if sizes[0].isdigit() else sizes.pop(0)
+    shape = tuple(map(int, sizes))
+    laid, back = in_order(shape, [int(axis) for axis in order] or range(len(shape)))
+    numbers = np.random.default_rng(0).uniform(least, 3, laid) * float(factor or 1)
+    return numbers.astype(dtype).transpose(back)
+
+
+def _inputs(text: str) -> tuple[tuple[Array, ...], set[int]]:
+    """Return inputs, and which of them are constant."""
+    texts = text.removesuffix(" changing").split()
+    inputs = tuple(_array(each, 1 if i else -3) for i, each in enumerate(texts))
+    return inputs, set() if text.endswith("changing") else set(range(1, len(inputs)))
+
+
+def _operation(text: str, inputs: tuple[Array, ...]) -> Operator:
+    name, *attributes = text.split()
+    kind, _, opset = name.partition("-")
+    cls = find(kind, int(opset))
+    assert cls is not None
+    texts = dict(attribute.split("=") for attribute in attributes)
+    op = cls(**{cls.attributes[name].field: cls.attributes[name].parse(text) for name, text in texts.items()})
+    applied = _applied(op, inputs, {})
+    assert applied is not None
+    return applied
+
+
+def _single(function: Callable[..., object], arguments: Sequence[Any]) -> Iterator[tuple[str, list[Any]]]:
+    """Yield the names and the arguments of the calls that a call makes on all threads."""
+    if isinstance(function, partial):
+        yield from _single(function.func, [*function.args, *arguments, *function.keywords.values()])
+    elif function is parallel.run_blocks and "shares" in (closed := inspect.getclosurevars(arguments[0]).nonlocals):
+        yield f"{len(closed['shares'])} shares", []
+        for share in closed["shares"]:
+            for call in share:
+                yield from _single(*call)
+    else:
+        yield function.__name__, [*arguments, getattr(function, "__self__", None)]
+
+
+def _cost(op: Operator, inputs: tuple[Array, ...], constants: set[int]) -> tuple[str, Array]:
+    """Return the cost of a form, and its result."""
+    shapes = [shape.to_tuple() for shape in op.output_shapes]
+    outputs = list(zip(shapes, (t.to_dtype() for t in op.output_types), strict=True))
+    binder = _Counted(inputs, outputs, constants, {0})
+    with parallel.limit(2), np.errstate(all="ignore"):
+        assert bind(op, binder, *inputs)
+        calls = [call for function, arguments in binder.calls for call in _single(function, arguments)]
+        result = binder.run()[0]
+    names = Counter(name for name, _ in calls)
+    numbers = sum(a.size for _, arguments in calls for a in arguments if isinstance(a, np.ndarray))
+    listed = ", ".join(name if count == 1 else f"{count} {name}" for name, count in names.items())
+    order = "".join(map(str, memory_order(result)))
+    return f"{listed or 'no call'}; {numbers}; {binder.workspace}; {order}", result
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_costs(row: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel_contract, "_LARGEST", -1)  # the contract need not make these calls again
+    monkeypatch.setattr(products, "has_small_products", lambda: True)
+    operation, given, expected = row.split(" | ")
+    inputs, constants = _inputs(given)
+    op = _operation(operation, inputs)
+    cost, result = _cost(op, inputs, constants)
+    assert cost == expected
+    results = op.run(*inputs)
+    wanted = results[0] if isinstance(results, tuple) else results
+    error = 1e-3 if wanted.dtype == np.float16 else 1e-5
+    wide = wanted.astype(np.float64)
+    np.testing.assert_allclose(result.astype(np.float64), wide, rtol=0, atol=error * np.nanmax(np.abs(wide)))
