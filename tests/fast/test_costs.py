@@ -59,7 +59,7 @@ def _array(text: str, least: float) -> Array:
     shape = tuple(map(int, sizes))
     laid, back = in_order(shape, [int(axis) for axis in order] or range(len(shape)))
     numbers = np.random.default_rng(0).uniform(least, 3, laid) * float(factor or 1)
-    return numbers.astype(dtype).transpose(back)
+    return np.asarray(numbers.astype(dtype).transpose(back))
 
 
 def _inputs(text: str) -> tuple[tuple[Array, ...], set[int]]:
