@@ -50,7 +50,7 @@ def add_to(command: Command) -> None:
         "--sort KEY", "sort costs by macs (default), params, bytes, activations or name", choices=(*MEASURES, "name")
     )
     command.option("--filter REGEX", "show costs of the layers whose names match", pattern)
-    command.option("--limit N", f"show so many rows of costs (default {LIMIT})", positive, default=LIMIT)
+    command.option("--limit N", f"show so many rows of costs (default {LIMIT})", positive)
     command.option("--csv FILE.csv", "write all rows of costs to a file", output_with(".csv"))
     command.option(
         "--state-length N", "count a call in which growing states, such as caches, have this length", positive
@@ -82,7 +82,7 @@ def run(options: Options) -> int:
     elif shows_costs:
         if summary.sizes:
             say_filled(f"counted {readable(summary.sizes_text)}; --shape gives other sizes")
-        say_costs(rows, options.filter is not None, summary, options.limit)
+        say_costs(rows, options.filter is not None, summary, options.limit or LIMIT)
     else:
         _print(summary, made, needs)
     if memory is not None and not options.json:
