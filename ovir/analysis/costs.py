@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from math import prod
 from typing import Any, NamedTuple
@@ -76,6 +76,16 @@ class Cost:
         return self.amounts.macs.upper
 
     @property
+    def runs(self) -> int | None:
+        """Return how often the layer runs; the most if that depends on values."""
+        return self.amounts.runs.upper
+
+    @property
+    def written(self) -> int | None:
+        """Return the bytes of the results."""
+        return self.amounts.written.upper
+
+    @property
     def operations(self) -> int | None:
         """Return the operations of layers without multiply-accumulates."""
         return self.amounts.operations.upper
@@ -100,7 +110,7 @@ class Cost:
     def numbers(self) -> dict[str, Any]:
         """Return the numbers for JSON and CSV; those that are not known are None."""
         return {
-            "runs": self.amounts.runs.upper,
+            "runs": self.runs,
             "macs": self.macs,
             "macs_least": self.amounts.macs.lower,
             "operations": self.operations,
@@ -108,7 +118,7 @@ class Cost:
             "weight_bytes": self.weight_bytes,
             "bits_per_parameter": self.bits,
             "bytes_read": self.amounts.read.upper,
-            "bytes_written": self.amounts.written.upper,
+            "bytes_written": self.written,
             "intensity": self.intensity,
         }
 
@@ -119,18 +129,20 @@ class LayerCost(Cost):
 
     layer: Layer
     """The layer."""
-    shared: tuple[str, ...] = ()
-    """The constants that count for a layer before this one, which reads them as well."""
+    once: Amounts
+    """The amounts of one run of it."""
+    shared: Mapping[str, str] = field(default_factory=dict)
+    """The constants that count for another layer, which reads them as well, each with the name of that layer."""
 
     @property
     def name(self) -> str:
         """Return the name of the layer, after the names of the layers around it."""
-        return self.layer.scope + self.layer.name
+        return self.layer.scope + self.layer.name or "(no name)"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the row for JSON and CSV."""
         row = {"id": self.layer.id, "name": self.name, "type": self.layer.type}
-        return {**row, **self.numbers(), "shared": list(self.shared)}
+        return {**row, **self.numbers(), "shared": dict(self.shared)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,7 +181,8 @@ def changes_of(before: ModelCosts, after: ModelCosts) -> str:
     """Return the sums that differ, such as ``parameters 1,000 -> 800``; nothing if none does, or none is known."""
     texts = []
     for name, (old, new) in {key: (old, after.to_dict()[key]) for key, old in before.to_dict().items()}.items():
-        if old is not None and new is not None and old != new:
+        certain = name != "macs" or (before.total.macs.is_static and after.total.macs.is_static)
+        if old is not None and new is not None and old != new and certain:
             pair = map(size_text if name == "weight_bytes" else "{:,}".format, (old, new))
             texts.append(f"{_NAMES[name]} {' -> '.join(pair)}")
     return ", ".join(texts)
@@ -201,45 +214,61 @@ def by_prefix(rows: Sequence[LayerCost], measure: Callable[[Cost], float], most:
     Parts end at ``/`` and ``.``. The group of the largest measure is divided by the next part of its names until there
     are ``most`` groups; the layers that have no further part are a group of their own, such as ``encoder.*``.
     """
-    groups: dict[str, Sequence[LayerCost]] = {"": rows}
+    groups: list[_Prefix] = [_Prefix("", 0, rows)]
     while len(groups) < most:
-        parts = {prefix: _divided(prefix, group) for prefix, group in groups.items() if not prefix.endswith("*")}
-        divisible = [prefix for prefix, found in parts.items() if found.keys() != {prefix + "*"}]
-        if not divisible:
+        parts = {number: found for number, group in enumerate(groups) if (found := _divided(group))}
+        if not parts:
             break
-        largest = max(divisible, key=lambda prefix: measure(together("", groups[prefix])))
-        del groups[largest]
-        groups |= parts[largest]
-    return [together(prefix, group) for prefix, group in groups.items()]
+        largest = max(parts, key=lambda number: measure(together("", groups[number].rows)))
+        groups[largest : largest + 1] = parts[largest]
+    return [together(group.text, group.rows) for group in groups]
 
 
-def _divided(prefix: str, rows: Sequence[LayerCost]) -> dict[str, list[LayerCost]]:
-    """Return layers whose names begin with a prefix by the next part of their names."""
+class _Prefix(NamedTuple):
+    text: str
+    length: int
+    """The number of parts."""
+    rows: Sequence[LayerCost]
+
+
+def _divided(group: _Prefix) -> list[_Prefix]:
+    """Return the groups by the next part of the names, none if no name has one."""
     groups: dict[str, list[LayerCost]] = defaultdict(list)
-    for row in rows:
-        part = re.match(r"[^/.]*[/.]+(?=.)", row.name[len(prefix) :])
-        groups[f"{prefix}{part[0] if part else '*'}"].append(row)
-    return groups
+    for row in group.rows:
+        parts = re.findall(r"[^/.]+", row.name)
+        groups[parts[group.length] if len(parts) > group.length + 1 else "*"].append(row)
+    if group.text.endswith("*") or groups.keys() == {"*"}:
+        return []
+    return [_Prefix(_beginning(rows[0].name, group, part), group.length + 1, rows) for part, rows in groups.items()]
+
+
+def _beginning(name: str, group: _Prefix, part: str) -> str:
+    """Return the beginning of a name up to the next part after those of a group."""
+    if part == "*":
+        return f"{group.text}.*" if group.text else "*"
+    return re.match(rf"(?:[/.]*[^/.]+){{{group.length + 1}}}", name)[0]  # type: ignore[index]
 
 
 def costs_of(model: LayerGraph, sized: LayerGraph | None = None) -> ModelCosts:
     """Return the costs of an inferred model, or of its copy ``sized`` of which ``sized_call`` has fixed the sizes."""
-    amounts, total = _Counting().graph(sized or model)
-    if sized is not None:
-        pairs = zip(sized.walk(), model.walk(), strict=True)
-        amounts = {own: amounts[layer] for layer, own in pairs if layer in amounts}
+    counting = _Counting()
+    found, total = counting.graph(sized or model)
+    pairs = zip((sized or model).walk(), model.walk(), strict=True)
+    amounts = {own: (found[layer], counting.once[layer]) for layer, own in pairs if layer in found}
     read = _constants_read(model)
-    rows, counted = [], set[object]()
+    rows: list[LayerCost] = []
+    seen: dict[object, str] = {}
     for layer in counted("summing up", list(model.walk())):
         constants = {_identity(const): const for const in read.get(layer, ())}
         if layer not in amounts and not constants:
             continue
-        own = [const for identity, const in constants.items() if identity not in counted]
-        shared = tuple(const.scope + const.name for identity, const in constants.items() if identity in counted)
-        counted.update(constants)
+        own = [const for identity, const in constants.items() if identity not in seen]
+        shared = {const.scope + const.name: seen[key] for key, const in constants.items() if key in seen}
+        seen = {**dict.fromkeys(constants, layer.scope + layer.name), **seen}
         elements, size = sum(map(_elements, own)), sum(stored_bytes(const) for const in own)
-        cost = amounts.get(layer, Amounts())
-        rows.append(LayerCost(layer=layer, amounts=cost, parameters=elements, weight_bytes=size, shared=shared))
+        cost, once = amounts.get(layer, (Amounts(), Amounts()))
+        weights = {"parameters": elements, "weight_bytes": size}
+        rows.append(LayerCost(layer=layer, amounts=cost, once=once, shared=shared, **weights))
     return ModelCosts(rows, total)
 
 
@@ -247,9 +276,7 @@ def macs_of(layer: Layer) -> Dimension | None:
     """Return the multiply-accumulates of one run of a layer; None for an operation that is not counted in them."""
     if layer.operator is None or not layer.outputs or any(port.source is None for port in layer.inputs):
         return None
-    inputs = layer.operator.named([port.type for port in layer.inputs])
-    shapes = {name: tensor.shape for name, tensor in inputs.items()}
-    return layer.operator.multiply_accumulates(shapes, layer.outputs[0].shape)
+    return layer.operator.multiply_accumulates([port.type for port in layer.inputs], layer.outputs[0].shape)
 
 
 def stored_bytes(layer: Layer) -> int:
@@ -315,7 +342,7 @@ class StateCost:
 class Call(NamedTuple):
     """One call of a model, with the sizes for which it is inferred."""
 
-    model: LayerGraph
+    model: Model
     sizes: dict[str, str]
     """The shapes that were chosen for inputs, by name."""
     states: list[StateCost]
@@ -341,7 +368,13 @@ def sized_call(model: Model, state_length: int | None = None) -> Call:
         return inferred_call(model)
     sized = model.clone()
     fix_shapes(sized)
-    open_axes = [(i, a) for i, port in enumerate(model.inputs) for a, dim in enumerate(port.shape) if dim.is_dynamic]
+    open_axes = [
+        (i, axis)
+        for i, port in enumerate(model.inputs)
+        if port.shape.rank is not None
+        for axis, dim in enumerate(port.shape)
+        if dim.is_dynamic
+    ]
     held = {name: port.shape.to_tuple() if port.shape.is_static else None for name, port in variables.items()}
     _infer_call(sized, held, open_axes, 0)
     states = _states(sized)
@@ -350,12 +383,36 @@ def sized_call(model: Model, state_length: int | None = None) -> Call:
             longer = state.before if state.axis is None else state.before.with_dim(state.axis, state_length)
             held[state.name] = longer.to_tuple()
         _infer_call(sized, held, open_axes, state_length)
+        _lengthen_masks(sized, held, open_axes, state_length)
         states = _states(sized)
     pairs = zip(model.inputs, sized.inputs, strict=True)
     return Call(sized, {own.any_name: str(port.shape) for own, port in pairs if own.shape != port.shape}, states)
 
 
-def inferred_call(model: LayerGraph) -> Call:
+def _lengthen_masks(
+    model: Model, held: Mapping[str, tuple[int, ...] | None], open_axes: Sequence[tuple[int, int]], length: int
+) -> None:
+    """Let the open axes grow by the length of the variables on which no result depends: those of masks."""
+
+    def results() -> list[str]:
+        return [
+            str(port.shape) for layer in model.layers if layer.type in ("Result", "Assign") for port in layer.inputs
+        ]
+
+    wanted = results()
+    for i, axis in open_axes if length else ():
+        shapes = [port.shape for port in model.inputs]
+        longer = shapes[i].with_dim(axis, shapes[i][axis] + length)
+        try:
+            infer_for_call(model, [*shapes[:i], longer, *shapes[i + 1 :]], held)
+            fits = results() == wanted
+        except ModelError:
+            fits = False
+        if not fits:
+            infer_for_call(model, shapes, held)
+
+
+def inferred_call(model: Model) -> Call:
     """Return a call of a model as it is inferred; numbers that depend on unknown sizes are not known then."""
     return Call(model, {}, _states(model))
 
@@ -467,6 +524,8 @@ class _Counting:
 
     def __init__(self) -> None:
         self._left = MOST_INFERRED
+        self.once: dict[Layer, Amounts] = {}
+        """The amounts of one run of each layer; of the last one if they change."""
 
     def graph(self, model: LayerGraph) -> tuple[dict[Layer, Amounts], Amounts]:
         """Return the amounts of one run of a model or body, by layer and in total."""
@@ -479,7 +538,7 @@ class _Counting:
                 inner, amounts = self._bodies(layer)
                 found.update(inner)
             else:
-                found[layer] = amounts = _amounts(layer, constant)
+                found[layer] = self.once[layer] = amounts = _amounts(layer, constant)
             total = total.plus(amounts)
         return found, total
 
@@ -502,6 +561,8 @@ class _Counting:
         body = layer.bodies["body"]
         inputs = [port.type for port in layer.inputs]
         count = op.iterations(inputs, [port.type for port in body.outputs])
+        if count.upper is not None and count.upper >= _ENDLESS:
+            count = Dimension(count.lower, None)
         found, total = self.graph(body)
         changes = not all(number.is_static for number in total)
         if not (changes and count.is_static and count.length * len(body.layers) <= self._left):
@@ -522,6 +583,8 @@ class _Counting:
 
 
 _ENDS = ("Parameter", "Result")
+_ENDLESS = 1 << 31
+"""Exporters write such a trip count for loops that only their condition ends."""
 
 
 def _amounts(layer: Layer, constant: Collection[Layer]) -> Amounts:

@@ -14,6 +14,7 @@ import numpy as np
 from ovir.analysis.costs import ModelCosts
 from ovir.core.arrays import Array
 from ovir.core.html import html_table
+from ovir.core.shapes import Dimension
 from ovir.graph.layers import Layer
 from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.inputs import Feeds
@@ -121,8 +122,14 @@ class Profile:
     def add_costs(self, costs: ModelCosts) -> None:
         """Set the multiply-accumulates and the bytes of the layers that ran."""
         for row in costs.layers:
-            if row.layer in self._timings:
-                self._timings[row.layer] = replace(self._timings[row.layer], macs=row.macs, bytes=row.bytes)
+            timing, amounts = self._timings.get(row.layer), row.amounts
+            if timing is None:
+                continue
+            if not amounts.runs.is_static:  # the run has decided how often it runs
+                amounts = row.once.times(Dimension(timing.calls))
+            macs, moved = amounts.macs, amounts.read + amounts.written
+            known = [number.lower if number.is_static else None for number in (macs, moved)]
+            self._timings[row.layer] = replace(timing, macs=known[0], bytes=known[1])
 
     @property
     def seconds(self) -> float:

@@ -13,7 +13,7 @@ from typing import Any
 from ovir.analysis.costs import LayerCost, ModelCosts, StateCost, costs_of, inferred_call, sized_call, stored_bytes
 from ovir.core.html import html_table
 from ovir.core.shapes import ShapeLike
-from ovir.diagnostics.errors import ModelError
+from ovir.diagnostics.errors import ModelError, require_counts
 from ovir.graph.layers import Layer, Port
 from ovir.graph.rt_info import RtInfo
 from ovir.model import Model, read_model
@@ -49,6 +49,10 @@ class Summary:
     """The costs of its layers, and their sum."""
     sizes: dict[str, str]
     """The shapes that were chosen for dynamic inputs, by name, for the costs."""
+    unsized: str | None
+    """The reason why no sizes were found; None if there is no such reason."""
+    sized: Model
+    """The model at the sizes that were counted."""
     layer_count: int
     """The number of layers, including those in bodies."""
     operations: dict[str, int]
@@ -176,13 +180,15 @@ def summarize(
     if shapes is not None:
         model = model.clone()
         model.reshape(shapes)
-    layers, call = list(model.walk()), inferred_call(model)
+    require_counts(state_length=state_length)
+    layers, call, unsized = list(model.walk()), inferred_call(model), None
     if not model.needs_inference:  # after an error of inference, no sizes fit
         try:
             call = sized_call(model, state_length)
-        except ModelError:
+        except ModelError as error:
             if state_length is not None:
                 raise
+            unsized = error.diagnostic.message
     return Summary(
         name=model.name,
         path=model.path,
@@ -191,6 +197,8 @@ def summarize(
         outputs=model.outputs,
         costs=costs_of(model, call.model),
         sizes=call.sizes,
+        unsized=unsized,
+        sized=call.model,
         layer_count=len(layers),
         operations=dict(Counter(layer.type for layer in layers).most_common()),
         opsets=sorted({layer.version for layer in layers}, key=lambda v: (len(v), v)),

@@ -222,6 +222,8 @@ class Dimension:
         if divisor == 1:
             return self
         lower, upper = -(-self.lower // divisor), None if self.upper is None else self.upper // divisor
+        if lower == upper:
+            return sized(lower)
         return None if upper is not None and lower > upper else Dimension(lower, upper)
 
     def __str__(self) -> str:
@@ -362,7 +364,7 @@ class PartialShape:
         self._dims: tuple[Dimension, ...] | None = None
         if isinstance(dims, str):
             self._dims = PartialShape.parse(dims)._dims
-        elif isinstance(dims, Iterable):
+        elif isinstance(dims, (list, tuple, Iterable)):  # the classes are quicker than the protocol
             self._dims = tuple([d if type(d) is Dimension else as_dimension(d) for d in dims])
             _require_rank(len(self._dims))
         elif dims is not None:

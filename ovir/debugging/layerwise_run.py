@@ -116,8 +116,7 @@ def _products(layer: Layer, inputs: Sequence[tuple[int, ...]], outputs: Sequence
     types = [
         TensorType(port.element_type, PartialShape(shape)) for port, shape in zip(layer.inputs, inputs, strict=True)
     ]
-    named = {name: tensor.shape for name, tensor in op.named(types).items()}
-    count = op.multiply_accumulates(named, PartialShape(outputs[0].shape))
+    count = op.multiply_accumulates(types, PartialShape(outputs[0].shape))
     return float(count.lower) if count is not None and count.is_static else 0.0
 
 

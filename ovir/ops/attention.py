@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from math import prod, sqrt
 from typing import Any
 
@@ -42,9 +42,9 @@ class ScaledDotProductAttention(Operator):
     guards_sizes = True
     causal: bool = attribute(default=False, specified=True)
 
-    def multiply_accumulates(self, inputs: Mapping[str, PartialShape], output: PartialShape) -> Dimension:
+    def multiply_accumulates(self, inputs: Sequence[TensorType], output: PartialShape) -> Dimension:
         """Count the products of queries and keys, and of weights and values."""
-        query, key, value = (inputs[name] for name in ("query", "key", "value"))
+        query, key, value = (tensor.shape for tensor in inputs[:3])
         if query.rank is None or value.rank is None or key.rank is None or min(query.rank, key.rank) < 2:
             return UNKNOWN
         return query.slice(None, -1).size() * key[-2] * (query[-1] + value[-1])

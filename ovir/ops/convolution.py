@@ -35,8 +35,8 @@ class ConvolutionBase(SlidingWindowBase):
     def scale_axes(self, position: int, rank: int) -> tuple[int, ...] | None:
         return ((), self.output_axes)[position] if position < 2 else None
 
-    def multiply_accumulates(self, inputs: Mapping[str, PartialShape], output: PartialShape) -> Dimension:
-        return output.size() * inputs["filters"].slice(self.is_grouped + 1).size()
+    def multiply_accumulates(self, inputs: Sequence[TensorType], output: PartialShape) -> Dimension:
+        return output.size() * self.shapes_of(inputs)["filters"].slice(self.is_grouped + 1).size()
 
     def least_sizes(self, inputs: Sequence[TensorType]) -> Mapping[int, int]:
         data, filters = inputs[0].shape, self.named(inputs)["filters"].shape
@@ -233,8 +233,9 @@ class TransposedConvolutionBase(ConvolutionBase):
     value_inputs = (2,)
     exact_inputs = (2,)
 
-    def multiply_accumulates(self, inputs: Mapping[str, PartialShape], output: PartialShape) -> Dimension:
-        return inputs["data"].size() * inputs["filters"].slice(self.is_grouped + 1).size()
+    def multiply_accumulates(self, inputs: Sequence[TensorType], output: PartialShape) -> Dimension:
+        shapes = self.shapes_of(inputs)
+        return shapes["data"].size() * shapes["filters"].slice(self.is_grouped + 1).size()
 
     def least_sizes(self, inputs: Sequence[TensorType]) -> Mapping[int, int]:
         return dict.fromkeys(super().least_sizes(inputs), 2)  # the windows lie in the output

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
-from math import inf, prod
 from typing import Any
 
 import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import dynamic
-from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
+from ovir.core.shapes import UNKNOWN, Dimension, PartialShape, product
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels.precision import compute_dtype, integer_range, is_integer
@@ -51,9 +50,9 @@ class MatMul(Operator):
         is_last = bool(position) != (self.transpose_b if position else self.transpose_a)
         return (rank - 1 if is_last else rank - 2,) if rank > 1 else ()
 
-    def multiply_accumulates(self, inputs: Mapping[str, PartialShape], output: PartialShape) -> Dimension:
+    def multiply_accumulates(self, inputs: Sequence[TensorType], output: PartialShape) -> Dimension:
         # Each element of the output is a dot product along the columns of a.
-        a = inputs["a"]
+        a = inputs[0].shape
         return output.size() * a[-2 if self.transpose_a and (a.rank or 0) > 1 else -1] if a.rank else UNKNOWN
 
     def infer(self, a: TensorType, b: TensorType) -> TensorType:
@@ -148,8 +147,8 @@ class GroupedMatMul(Operator):
     domains = by_input(offsets=Length("a", axis=0, full=True))
     multiplied = ("a", "b")
 
-    def multiply_accumulates(self, inputs: Mapping[str, PartialShape], output: PartialShape) -> Dimension:
-        return output.size() * inputs["a"][-1]
+    def multiply_accumulates(self, inputs: Sequence[TensorType], output: PartialShape) -> Dimension:
+        return output.size() * inputs[0].shape[-1]
 
     def infer(self, a: TensorType, b: TensorType, offsets: TensorType | None = None) -> TensorType:
         element_type = self.shared_type(a=a, b=b)
@@ -255,25 +254,24 @@ class Einsum(Operator):
             result = result + (rest if label == "." else PartialShape([sizes[label]]))
         return TensorType(element_type, result)
 
-    def work(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:
-        """Return the products if the inputs are multiplied one after the other, each summed as soon as it can be."""
-        subscripts, output = self.subscripts(len(inputs))
-        sizes: dict[str, int | None] = {}
-        left: Counter[str] = Counter(output)
+    def multiply_accumulates(self, inputs: Sequence[TensorType], output: PartialShape) -> Dimension | None:
+        """Count the products if the inputs are multiplied one after the other, each summed as soon as it can be."""
+        subscripts, kept = self.subscripts(len(inputs))
+        sizes: dict[str, Dimension] = {}
+        left = Counter(kept)
         for subscript, tensor in zip(subscripts, inputs, strict=True):
             own, covered = self._sizes("an input", subscript, tensor.shape)
-            for label, size in [*((label, dim.upper) for label, dim in own.items()), (".", covered.size().upper)]:
-                sizes[label] = None if size is None else max(size, sizes.get(label, 0) or 0)
+            for label, dim in {**own, ".": covered.size()}.items():
+                sizes[label] = dim if label not in sizes else sizes[label].broadcast_with(dim) or dim
             left.update(set(subscript))
-        if None in sizes.values():
-            return inf
-        total, held = super().work(inputs, outputs), set[str]()
-        for subscript in subscripts:
+        total, held = Dimension(0), set[str]()
+        for number, subscript in enumerate(subscripts):
             held |= set(subscript)
-            total += prod(sizes[label] or 0 for label in held)
+            if number:
+                total = total + product(sizes[label] for label in sorted(held))
             left.subtract(set(subscript))
             held = {label for label in held if left[label] > 0}
-        return total
+        return total if len(subscripts) > 1 else None
 
     def _sizes(self, name: str, subscript: str, shape: PartialShape) -> tuple[dict[str, Dimension], PartialShape]:
         """Return the size of each letter of an input, and the shape that its ``...`` covers."""

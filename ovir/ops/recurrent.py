@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -188,8 +188,9 @@ class CellBase(RecurrentBase):
 
     copies = 11
 
-    def multiply_accumulates(self, inputs: Mapping[str, PartialShape], output: PartialShape) -> Dimension:
-        return (inputs["W"].size() + inputs["R"].size()) * inputs["X"][0]
+    def multiply_accumulates(self, inputs: Sequence[TensorType], output: PartialShape) -> Dimension:
+        shapes = self.shapes_of(inputs)
+        return (shapes["W"].size() + shapes["R"].size()) * shapes["X"][0]
 
     def run(self, x: Array, *inputs: Array) -> Array | tuple[Array, ...]:
         """Return the next states; the inputs are X, the states, W, R and, if there are biases, B."""
@@ -314,9 +315,11 @@ class SequenceBase(RecurrentBase):
     domains = by_input(sequence_lengths=Length("X", axis=1))
     direction: str = attribute(default="forward", choices=("forward", "reverse", "bidirectional"), specified=True)
 
-    def multiply_accumulates(self, inputs: Mapping[str, PartialShape], output: PartialShape) -> Dimension:
-        x = inputs["X"]
-        return (inputs["W"].size() + inputs["R"].size()) * x[0] * x[1]
+    def multiply_accumulates(self, inputs: Sequence[TensorType], output: PartialShape) -> Dimension:
+        shapes = self.shapes_of(inputs)
+        lengths = self.named(inputs)["sequence_lengths"].constant
+        steps = shapes["X"][0] * shapes["X"][1] if lengths is None else Dimension(max(int(lengths.sum()), 0))
+        return (shapes["W"].size() + shapes["R"].size()) * steps
 
     @property
     def directions(self) -> int:

@@ -10,6 +10,7 @@ from support.builder import Net
 import ovir
 from ovir import opset13 as ops
 from ovir.analysis.costs import by_prefix, by_type, costs_of
+from ovir.analysis.profile import profile_runs
 from ovir.analysis.summary import summarize
 
 
@@ -327,8 +328,8 @@ def test_weights_belong_to_the_layer_that_reads_them() -> None:
     assert rows["MatMul"].parameters == 32 + 1 + 4
     assert rows["MatMul"].weight_bytes == 16 + 4 + 16
     assert rows["MatMul"].bits == pytest.approx(8 * 36 / 37)
-    assert (rows["Add"].parameters, rows["Add"].shared) == (4, ())
-    assert (rows["Multiply"].parameters, len(rows["Multiply"].shared)) == (0, 1)
+    assert (rows["Add"].parameters, rows["Add"].shared) == (4, {})
+    assert (rows["Multiply"].parameters, list(rows["Multiply"].shared.values())) == (0, [rows["Add"].name])
     assert rows["Multiply"].amounts.read.upper == 2 * 4 * 4 + 16  # a shared constant is read all the same
     assert rows["MatMul"].intensity == pytest.approx(2 * 64 / (2 * 8 * 4 + 36 + 2 * 4 * 4))
     assert "Convert" not in rows
@@ -404,16 +405,33 @@ def test_groups_add_up() -> None:
     costs = costs_of(net.model())
     groups = {group.name: (group.layers, group.macs) for group in by_prefix(costs.layers, lambda cost: cost.macs or 0)}
     assert groups == {
-        "model.block.0/": (1, ONCE),
-        "model.block.1/*": (1, ONCE),
-        "model.block.1/act/": (1, ONCE),
-        "model.head/": (1, ONCE),
+        "model.block.0": (1, ONCE),
+        "model.block.1.*": (1, ONCE),
+        "model.block.1/act": (1, ONCE),
+        "model.head": (1, ONCE),
         "*": (2, ONCE),
     }
     few = by_prefix(costs.layers, lambda cost: cost.macs or 0, most=2)
-    assert {group.name: group.layers for group in few} == {"model.": 4, "*": 2}
+    assert {group.name: group.layers for group in few} == {"model": 4, "*": 2}
     assert {group.name: (group.layers, group.parameters) for group in by_type(costs.layers)} == {
         "MatMul": (5, 320),
         "ReLU": (1, 0),
     }
     assert sum(group.macs or 0 for group in by_type(costs.layers)) == costs.total.macs
+
+
+def test_an_endless_trip_count_and_an_unknown_rank() -> None:
+    summary = summarize(loop(np.int64(2**63 - 1), on_value))
+    assert (summary.macs, len(summary.macs_unknown)) == (0, 1)
+    x = ops.parameter("...", "f32")
+    assert list(summarize(ovir.Model([ops.relu(x)], [x])).sizes.values()) == ["[1,8]"]
+
+
+def test_a_profile_counts_what_has_run() -> None:
+    model = loop(np.int64(10), on_value)
+    compiled = ovir.compile_model(model)
+    for value, runs in ((9.0, 1), (0.0, 10)):
+        profile, _ = profile_runs(compiled, [np.full((1, WIDTH), value, np.float32)])
+        profile.add_costs(costs_of(model))
+        (timing,) = (timing for timing in profile.layers() if timing.type == "MatMul")
+        assert (timing.calls, timing.macs) == (runs, runs * ONCE)

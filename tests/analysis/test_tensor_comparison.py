@@ -156,7 +156,7 @@ def test_metrics_have_a_limit_that_they_can_reach(metric):
 
 @pytest.mark.parametrize("numbers", [(0.0, None), (None, 1.0)])
 def test_a_metric_and_a_tolerance_exclude_each_other(numbers):
-    with pytest.raises(ovir.InputError, match="a metric takes the place of rtol and atol"):
+    with pytest.raises(ovir.InputError, match="metric takes the place of tolerances"):
         Criterion.of(*numbers, "cosine=1")
 
 

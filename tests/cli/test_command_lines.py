@@ -431,7 +431,8 @@ infer f32.xml --shape ... => 0 => !or more
 check faulty.xml --quiet => 1 => error[OVIR203] && !OVIR304 && !checked
 check faulty.xml -q --fail-on warning => 1 => error[OVIR203] && warning[OVIR304]
 check faulty.xml --json => 1 => "code": "OVIR203" && "severity": "error" && "layer_id": 2 && "code": "OVIR304"
-show f32.xml --memory => 0 => without 1 tensor of unknown size (fix the inputs with --shape)
+show f32.xml --memory => 0 => at most in a run
+show f32.xml --state-length 4 => 0 => --state-length has no effect: no state of the model grows from call to call
 show f32.xml --memory --shape 5 => 0 => at most in a run
 edit digits.xml --rename image=a --rename a=photo --name renamed -o new.xml => 0 => renamed 'image' to 'a'\nrenamed 'a' to 'photo'\nthe model was named 'digits' and is named 'renamed'\nnew.xml: 23 layers, 1 input, 1 output
 edit digits.xml --rename a=photo --rename image=a -o x.xml => 2 => no tensor and no layer is named 'a' && hint: this follows from --rename a=photo; nothing is written

@@ -123,7 +123,7 @@ def test_show_as_json(cli: Any, tmp_path: Path) -> None:
             "bits_per_parameter": 16.0,
             "bytes_read": 768 + 216,
             "bytes_written": 1024,
-            "shared": [],
+            "shared": {},
             "intensity": 2 * 6912 / (768 + 216 + 1024),
         }
     ]
@@ -151,14 +151,14 @@ def three_products(folder: Path) -> Path:
                 "head MatMul 2.05 k",
                 "block.0/small MatMul 512",
                 "last ReLU - ",
-                "4 layers 6.66 k 100.0%",
+                "all 4 layers 6.66 k 100.0%",
             ],
         ),
-        ("--layers --sort name", ["block.0/small", "block.1/large", "head", "last", "4 layers"]),
-        ("--layers --sort activations --limit 1", ["block.1/large", "3 more", "4 layers"]),
-        ("--filter block", ["block.1/large", "block.0/small", "4 layers"]),
-        ("--by type", ["MatMul 3", "ReLU 1 -", "4 layers"]),
-        ("--by prefix", ["block.1/ 1", "* 2 2.05", "block.0/ 1", "4 layers"]),
+        ("--layers --sort name", ["block.0/small", "block.1/large", "head", "last", "all 4 layers"]),
+        ("--layers --sort activations --limit 1", ["block.1/large", "3 more", "all 4 layers"]),
+        ("--filter block", ["block.1/large", "block.0/small", "chosen", "all 4 layers"]),
+        ("--by type", ["MatMul 3", "ReLU 1 -", "all 4 layers"]),
+        ("--by prefix", ["block.1 1", "* 2 2.05", "block.0 1", "all 4 layers"]),
     ],
 )
 def test_costs(cli: Any, tmp_path: Path, options: str, rows: list[str]) -> None:

@@ -52,13 +52,12 @@ def _fits(op: Operator, declared: Declaration, shapes: Shapes) -> bool:
         return False
     axes, rests = [], {}
     for (layout, *_), shape in zip(layouts, shapes, strict=True):
-        stop = len(shape) - len(layout.trailing)
-        axes += zip(layout.leading, shape, strict=False)
-        axes += zip(layout.trailing, shape[stop:], strict=True)
-        rest = shape[len(layout.leading) : stop]
+        stop = len(shape) - layout.rank + layout.place
+        axes += zip(layout.axes, shape[: layout.place] + shape[stop:], strict=True)
+        rest = shape[layout.place : stop]
         if layout.rest not in ("", "...") and rests.setdefault(layout.rest, rest) != rest:
             return False
-    names = sorted({name for axis, _ in axes for size in axis.choices for name in size.names})
+    names = sorted({name for axis, _ in axes for size in axis.choices for name in size.parts})
     sizes: dict[str, int] = {}
     for axis, number in axes:
         if axis.name and sizes.setdefault(axis.name, number) != number:
@@ -89,7 +88,7 @@ def spoiled(inputs: Sequence[TensorType]) -> Iterator[tuple[int, list[TensorType
 
 def names_of(op: Operator, inputs: Sequence[TensorType]) -> list[str]:
     (declared, *_) = [one for one in declarations(type(op).takes) if one.allows(len(inputs))]
-    return [name for name, _, _ in declared.named(inputs)]
+    return [name for name, _ in declared.named(len(inputs))]
 
 
 def message_for(op: Operator, inputs: Sequence[TensorType]) -> str | None:
@@ -128,7 +127,7 @@ def test_a_wrong_rank_or_size(kind: str, opset: int, seed: int) -> None:
 def test_a_wrong_type(kind: str, opset: int) -> None:
     op, inputs = legal(kind, opset, 0)
     (declared, *_) = [one for one in declarations(type(op).takes) if one.allows(len(inputs))]
-    keys, classes = [tensor.element_type for _, tensor, _ in declared.named(inputs)], dict(declared.types)
+    keys, classes = [tensor.element_type for _, tensor in declared.named(len(inputs))], dict(declared.types)
     for position, tensor in enumerate(inputs):
         for other in (f32, f16, f64, nf4, i32, i64, u8, boolean, dynamic):
             changed = [*inputs[:position], TensorType(other, tensor.shape), *inputs[position + 1 :]]

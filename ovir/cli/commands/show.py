@@ -10,6 +10,7 @@ Examples:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ovir.analysis.summary import Provenance, Summary, provenance, summarize
@@ -22,6 +23,7 @@ from ovir.cli.terminal.output import (
     format_count,
     listed_layers,
     print_message,
+    print_note,
     say,
     say_filled,
     say_json,
@@ -65,18 +67,23 @@ def run(options: Options) -> int:
         write_csv(rows, options.csv)
         print_message(f"{escaped(options.csv)}: {plural(len(rows), 'row')} written")
     made, needs = provenance(model.rt_info), oldest_release(model)
-    memory = _memory(recovered) if options.memory else None
+    memory = _memory(recovered, summary) if options.memory else None
+    shows_costs = any(name in options.given for name in ("--layers", "--by", "--filter", "--sort", "--limit"))
+    for note in _notes(recovered, summary, options.state_length):
+        print_note(note)
     if options.json:
-        say_json({**summary.to_dict(), **_origin_as_json(made, needs), **({"memory": vars(memory)} if memory else {})})
-    elif options.layers or options.by or options.filter:
+        more: dict[str, Any] = {"memory": vars(memory)} if memory else {}
+        more["costs"] = [row.to_dict() for row in rows]
+        say_json({**summary.to_dict(), **_origin_as_json(made, needs), **more})
+    elif shows_costs:
         if summary.sizes:
             say_filled(f"counted {readable(summary.sizes_text)}; --shape gives other sizes")
-        say_costs(rows, summary.layers, options.limit)
+        say_costs(rows, options.filter is not None, summary, options.limit)
     else:
         _print(summary, made, needs)
-        if memory is not None:
-            say()
-            say(f"memory      {_memory_text(memory)}")
+    if memory is not None and not options.json:
+        say()
+        say(f"memory      {_memory_text(memory)}")
     if options.html is not None:
         from ovir.cli.options.report import write_html
         from ovir.reports.show_page import Shown, show_page
@@ -86,7 +93,17 @@ def run(options: Options) -> int:
     return status_of(recovered.errors)
 
 
-def _memory(recovered: Recovered) -> MemoryUse | None:
+def _notes(recovered: Recovered, summary: Summary, state_length: int | None) -> Iterator[str]:
+    """Yield why numbers are not known, and which option has no effect."""
+    if summary.unsized is not None and summary.macs_unknown:
+        yield f"no sizes were found for the dynamic inputs (give them with --shape): {summary.unsized}"
+    elif recovered.lacks_weights and summary.macs_unknown:
+        yield "sizes that constants decide are not known, because there are no weights"
+    if state_length is not None and not any(state.step_bytes for state in summary.states):
+        yield "--state-length has no effect: no state of the model grows from call to call"
+
+
+def _memory(recovered: Recovered, summary: Summary) -> MemoryUse | None:
     """Return the memory that a run takes; print a message and return None for a model that cannot be run."""
     from ovir.runtime.compiled import CompiledModel
     from ovir.runtime.memory import memory_use  # these need the runtime
@@ -95,7 +112,7 @@ def _memory(recovered: Recovered) -> MemoryUse | None:
         print_message("the memory of a run is not known: the model has faults, or no weights")
         return None
     try:
-        return memory_use(CompiledModel(recovered.model).plan())
+        return memory_use(CompiledModel(summary.sized).plan())
     except RunError as error:
         print_message(str(error))
         return None
@@ -136,7 +153,10 @@ def _print(summary: Summary, made: Provenance, needs: Need) -> None:
     say_table(("~parameters", ">tensors", ">elements", ">stored as"), rows)
     say()
     constants = plural(sum(p.tensors for _, p in parameters), "constant")
-    say(f"parameters  {format_count(summary.parameters)} elements in {constants}")
+    once = (
+        "" if summary.parameters == sum(p.elements for _, p in parameters) else "; equal bytes of the file count once"
+    )
+    say(f"parameters  {format_count(summary.parameters)} elements in {constants}{once}")
     size = summary.file_bytes
     file = f" of a file of {size_text(size)}" if size is not None else ", but there is no file"
     say(f"weights     {size_text(summary.weights_bytes)}{file if summary.weights_bytes or size else ''}")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from ovir.analysis.costs import Cost, GroupCost, LayerCost, by_prefix, by_type, together
-from ovir.cli.terminal.output import say, say_table
+from ovir.analysis.summary import Summary
+from ovir.cli.terminal.output import say, say_filled, say_table
 from ovir.core.shapes import Dimension
 from ovir.diagnostics.wording import count_text, escaped, plural
 from ovir.system.files import write_text
@@ -43,20 +45,26 @@ def cost_rows(layers: Sequence[LayerCost], pattern: str | None, by: str | None, 
     return sorted(rows, key=lambda row: (-measure(row), -row.parameters, -_order(row.operations)))
 
 
-def say_costs(rows: Sequence[Row], layers: Sequence[LayerCost], limit: int) -> None:
-    """Print the first rows; the others, and all layers of the model, are summed in a line each."""
-    total = together("total", layers)
-    heads = ["~layer", "type"] if rows and isinstance(rows[0], LayerCost) else ["~layers", ">number"]
+def say_costs(rows: Sequence[Row], chosen: bool, summary: Summary, limit: int) -> None:
+    """Print the first rows; the others, those that were ``chosen``, and the whole model are summed in a line each."""
+    layers = summary.layers
+    total = replace(together("", layers), amounts=summary.costs.total)  # of an If, one branch counts
+    heads = ["~layer", "type"] if not rows or isinstance(rows[0], LayerCost) else ["~layers", ">number"]
     heads += [">MACs", ">share", ">params", ">stored", ">written", ">op/byte"]
     cells = [[*_head(row), *_numbers(row, total)] for row in rows[:limit]]
     if len(rows) > limit:
-        rest = together("", rows[limit:])
-        cells.append([f"{len(rows) - limit:,} more", "", *_numbers(rest, total)])
-    cells.append([plural(len(layers), "layer"), "", *_numbers(total, total)])
+        cells.append([f"{len(rows) - limit:,} more", "", *_numbers(together("", rows[limit:]), total)])
+    if chosen and rows:
+        cells.append(["chosen", "", *_numbers(together("", rows), total)])
+    elif chosen:
+        say("no name matches")
+    cells.append([f"all {plural(len(layers), 'layer')}", "", *_numbers(total, total)])
     say_table(heads, cells, least=("op/byte", "written", "share", "type"))
-    shared = [row for row in rows[:limit] if isinstance(row, LayerCost) and row.shared]
-    for row in shared:
-        say(f"{escaped(row.name)} also reads {', '.join(map(escaped, row.shared))}, counted for a layer before it")
+    if shared := [row for row in rows if isinstance(row, LayerCost) and row.shared]:
+        say_filled(
+            f"{plural(len(shared), 'layer')} also read constants that count for another layer, as "
+            f"{escaped(shared[0].name)} those of {escaped(next(iter(shared[0].shared.values())))}; --json names all"
+        )
 
 
 def _head(row: Row) -> tuple[str, str]:
@@ -73,7 +81,7 @@ def _numbers(cost: Cost, total: Cost) -> list[str]:
         f"{share:.1%}" if share else "-",
         count_text(cost.parameters) if cost.parameters else "-",
         _bytes(cost.weight_bytes),
-        "?" if cost.amounts.written.upper is None else _bytes(cost.amounts.written.upper),
+        interval_text(cost.amounts.written, _bytes),
         f"{intensity:.2g}" if intensity else "-",
     ]
 
@@ -83,15 +91,15 @@ def _bytes(amount: int) -> str:
     return "-" if not amount else f"{text} B" if amount < 1000 else f"{text}B"
 
 
-def interval_text(number: Dimension) -> str:
+def interval_text(number: Dimension, text: Callable[[int], str] = count_text) -> str:
     """Return a count in short, the most of one that is not certain: ``≤ 1.2 G``."""
     if number.upper is None:
         return "?"
-    return "-" if not number.upper else f"{'' if number.is_static else '≤ '}{count_text(number.upper)}"
+    return "-" if not number.upper else f"{'' if number.is_static else '≤ '}{text(number.upper)}"
 
 
 def write_csv(rows: Sequence[Row], path: str) -> None:
-    """Write all rows, with the keys of ``costs`` in the JSON as heads; lists are joined by semicolons."""
+    """Write all rows, with the keys of ``costs`` in the JSON as heads."""
     import csv  # which most commands do not need
     from io import StringIO
 
@@ -100,5 +108,12 @@ def write_csv(rows: Sequence[Row], path: str) -> None:
     writer = csv.DictWriter(text, list(documents[0]) if documents else ["name"], lineterminator="\n")
     writer.writeheader()
     for document in documents:
-        writer.writerow({key: ";".join(v) if isinstance(v, list) else v for key, v in document.items()})
+        writer.writerow({key: _csv_cell(value) for key, value in document.items()})
     write_text(path, text.getvalue(), "write the costs")
+
+
+def _csv_cell(value: object) -> object:
+    """Return the cell for a value; a text that a spreadsheet would take for a formula begins with an apostrophe."""
+    if isinstance(value, dict):
+        value = ";".join(f"{name} of {owner}" for name, owner in value.items())
+    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@") else value

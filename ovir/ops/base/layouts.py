@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from math import prod
 from typing import Any, NamedTuple, NoReturn
 
@@ -93,11 +93,13 @@ class Product(NamedTuple):
     def bounds(self, op: Any, sizes: dict[str, Dimension], without: str = "") -> tuple[int, int | None]:
         """Return the least and the greatest product, None if it has no bound; ``without`` is a size that counts as
         1."""
-        low: int = self.number
-        high: int | None = low
+        low = self.number
         for word in self.words:
             value = word_value(op, word)
-            low, high = (0, None) if value is None else (low * value, high and high * value)
+            if value is None:
+                return 0, None
+            low *= value
+        high: int | None = low
         for name in self.sizes:
             if name != without:
                 size = sizes.get(name, UNKNOWN)
@@ -111,35 +113,44 @@ class Size(NamedTuple):
 
     text: str
     terms: tuple[Product, ...]
-    names: tuple[str, ...]
-    """The names of the sizes in it."""
+    parts: dict[str, Product]
+    """The terms by the names of the sizes in them."""
     is_range: bool
     is_name: bool
     """Whether it is only a name."""
     number: Dimension | None
     """The number, if it is only one."""
+    product: Product | None
+    """The term, if there is only one."""
 
     @classmethod
     def parse(cls, text: str) -> Size:
         terms = tuple(map(Product.parse, text.strip(".").split("+")))
-        names = tuple(name for term in terms for name in term.sizes)
-        return cls(text, terms, names, ".." in text, names == (text,), sized(int(text)) if text.isdigit() else None)
+        parts = {name: term for term in terms for name in term.sizes}
+        number = sized(int(text)) if text.isdigit() else None
+        is_name, product = list(parts) == [text], terms[0] if len(terms) == 1 else None
+        return cls(text, terms, parts, ".." in text, is_name, number, product)
 
-    def value(self, op: Any, sizes: dict[str, Dimension], terms: Iterable[Product] | None = None) -> Dimension:
-        """Return what is known of the size, or of the sum of some of its terms."""
+    def bounds(self, op: Any, sizes: dict[str, Dimension], without: Product | None = None) -> tuple[int, int | None]:
+        """Return the least and the greatest sum, None if it has no bound; ``without`` is a term that counts as 0."""
+        low = 0
+        high: int | None = 0
+        for term in self.terms:
+            if term is not without:
+                least, most = term.bounds(op, sizes)
+                low, high = low + least, None if high is None or most is None else high + most
+        return low, high
+
+    def value(self, op: Any, sizes: dict[str, Dimension]) -> Dimension:
+        """Return what is known of the size."""
         if self.is_name:
             return sizes.get(self.text, UNKNOWN)
         if self.number is not None:
             return self.number
-        low = 0
-        high: int | None = 0
-        for term in self.terms if terms is None else terms:
-            least, most = term.bounds(op, sizes)
-            low, high = low + least, None if high is None or most is None else high + most
-        symbol = sizes.get(self.text, UNKNOWN).symbol
+        low, high = self.product.bounds(op, sizes) if self.product else self.bounds(op, sizes)
         if self.is_range:
-            return Dimension(0 if self.text.startswith("..") else low, None if self.text.endswith("..") else high)
-        return sized(low) if low == high else Dimension(low, high, symbol)
+            return Dimension(0 if self.text[0] == "." else low, None if self.text[-1] == "." else high)
+        return sized(low) if low == high else Dimension(low, high, sizes.get(self.text, UNKNOWN).symbol)
 
 
 @dataclass(frozen=True)
@@ -165,25 +176,25 @@ class Axis:
 
 @dataclass(frozen=True)
 class Layout:
-    """The dimensions of a tensor; those that ``rest`` names, if it is not empty, stand after the ``leading`` ones."""
+    """The dimensions of a tensor; those that ``rest`` names, if it is not empty, stand before the axis ``place``."""
 
     text: str
     texts: tuple[str, ...]
-    leading: tuple[Axis, ...]
+    axes: tuple[Axis, ...]
     rest: str
-    trailing: tuple[Axis, ...]
+    place: int
     rank: int
     """The rank, the least one if there is a ``rest``."""
+    sizes: tuple[Size, ...]
+    """The first alternative of each axis, which is that of an output."""
 
     @classmethod
     def parse(cls, text: str) -> Layout:
         parts = tuple(text[1:-1].split(", ")) if len(text) > 2 else ()
-        place = next((i for i, part in enumerate(parts) if part.endswith("...")), None)
-        axes = [() if i == place else (Axis.parse(part),) for i, part in enumerate(parts)]
-        before = axes if place is None else axes[:place]
-        after = [] if place is None else axes[place:]
-        rest = "" if place is None else parts[place].removesuffix("...") or "..."
-        return cls(text, parts, sum(before, ()), rest, sum(after, ()), len(parts) - bool(rest))
+        place = next((i for i, part in enumerate(parts) if part.endswith("...")), len(parts))
+        axes = tuple(Axis.parse(part) for i, part in enumerate(parts) if i != place)
+        rest = "".join(parts[place : place + 1]).removesuffix("...") or "..." * (place < len(parts))
+        return cls(text, parts, axes, rest, place, len(axes), tuple(axis.choices[0] for axis in axes if axis.choices))
 
     def fits(self, rank: int) -> bool:
         return rank == self.rank or (bool(self.rest) and rank > self.rank)
@@ -191,11 +202,13 @@ class Layout:
     def shape(self, solved: Solved) -> PartialShape:
         """Return the shape of solved sizes."""
         op, sizes = solved.op, solved.sizes
-        leading = PartialShape([axis.choices[0].value(op, sizes) for axis in self.leading])
-        if not self.rest:
-            return leading
-        rest = solved.shape(self.rest) if self.rest[0].isupper() else PartialShape(getattr(op, self.rest))
-        return leading + rest + PartialShape([axis.choices[0].value(op, sizes) for axis in self.trailing])
+        dims = [sizes.get(size.text, UNKNOWN) if size.is_name else size.value(op, sizes) for size in self.sizes]
+        if self.rest:
+            rest = solved.shapes.get(self.rest) if self.rest[0].isupper() else getattr(op, self.rest)
+            if rest is None:
+                return PartialShape(None)
+            dims[self.place : self.place] = rest
+        return PartialShape(dims)
 
 
 # --------------------------------------------------------------------------- declarations
@@ -209,8 +222,12 @@ class Tensor(NamedTuple):
     is_shared: bool
     """Whether the element type is a letter."""
     layouts: tuple[Layout, ...]
-    is_optional: bool = False
-    is_repeated: bool = False
+    is_optional: bool
+    is_repeated: bool
+    class_text: str
+    """The text of the class of the element type."""
+    allowed: frozenset[ElementType]
+    """The element types of this class; none if an attribute has the type."""
 
     def layout_of(self, rank: int) -> Layout | None:
         """Return the layout that shapes of a rank have, None if there is none."""
@@ -231,19 +248,20 @@ class Tensor(NamedTuple):
 _TENSOR = re.compile(r"([?*]?)(\w+ )?([\w|]+?)(\[.*\])")
 
 
-def _tensor(text: str) -> Tensor | None:
-    match = _TENSOR.fullmatch(text)
-    if match is None:
-        return None
+def _tensor(match: re.Match[str], classes: dict[str, str]) -> Tensor:
     mark, name, element_type, shapes = match.groups(default="")
     layouts = tuple(Layout.parse(f"[{shape}]") for shape in shapes[1:-1].split("]|["))
-    return Tensor(name.strip(), element_type, element_type[0].isupper(), layouts, mark == "?", mark == "*")
+    text = classes.get(element_type, element_type)
+    known = _known_class(text)
+    allowed = frozenset[ElementType]() if known is None else known.types
+    is_shared = element_type[0].isupper()
+    return Tensor(name.strip(), element_type, is_shared, layouts, mark == "?", mark == "*", text, allowed)
 
 
 @cache
 def given(text: str) -> tuple[Tensor, ...]:
     """Parse what an operation gives."""
-    return tuple(tensor for part in text.split("; ") if (tensor := _tensor(part)) is not None)
+    return tuple(_tensor(match, {}) for part in text.split("; ") if (match := _TENSOR.fullmatch(part)) is not None)
 
 
 @dataclass(frozen=True)
@@ -259,21 +277,19 @@ class Declaration:
         return sum(not tensor.is_optional for tensor in self.inputs)
 
     @cached_property
-    def is_open(self) -> bool:
-        """Return whether any number of inputs may come last."""
-        return any(tensor.is_repeated for tensor in self.inputs)
+    def of_attributes(self) -> tuple[tuple[str, str], ...]:
+        """Return the classes of the types in attributes."""
+        return tuple((name, text) for name, text in self.types if name[0].islower())
 
     def allows(self, count: int) -> bool:
-        return self.required <= count and (count <= len(self.inputs) or self.is_open)
+        return self.required <= count and (count <= len(self.inputs) or self.inputs[-1].is_repeated)
 
-    def named(self, inputs: Sequence[TensorType | None]) -> list[tuple[str, Tensor, TensorType]]:
-        """Return the name of each input that is there, its declaration and its type."""
-        declared = [(tensor.name, tensor) for tensor in self.inputs]
-        if self.is_open:
-            name, last = declared.pop()
-            declared += [(f"{name}[{i}]", last) for i in range(len(inputs) - len(declared))]
-        pairs = zip(declared, inputs, strict=False)
-        return [(name, tensor, found) for (name, tensor), found in pairs if found is not None]
+    def named(self, count: int) -> tuple[tuple[str, Tensor], ...]:
+        """Return the names of so many inputs, and what is declared of each."""
+        *_, last = self.inputs
+        first = self.inputs[:-1] if last.is_repeated else self.inputs[:count]
+        repeated = tuple((f"{last.name}[{i}]", last) for i in range(count - len(first)))
+        return tuple((tensor.name, tensor) for tensor in first) + repeated
 
 
 @cache
@@ -282,55 +298,72 @@ def declarations(takes: str | tuple[str, ...]) -> tuple[Declaration, ...]:
     return tuple(map(_declaration, (takes,) if isinstance(takes, str) else takes))
 
 
+@lru_cache(1024)
+def declared_for(takes: str | tuple[str, ...], count: int) -> tuple[Declaration, tuple[tuple[str, Tensor], ...]]:
+    """Return the declaration for a number of inputs, and what it says of each; raise OperatorError if there is none."""
+    known = declarations(takes)
+    for declaration in known:
+        if declaration.allows(count):
+            return declaration, declaration.named(count)
+    counts = " or ".join(str(declaration.required) for declaration in known)
+    raise OperatorError(f"takes {counts} inputs, got {count}", INPUT_COUNT)
+
+
 def _declaration(text: str) -> Declaration:
     inputs, types, sizes = [], [], []
     for part in text.split("; "):
-        tensor = _tensor(part)
         name, _, rest = part.partition(" ")
-        if tensor is not None:
-            inputs.append(tensor)
+        if match := _TENSOR.fullmatch(part):
+            inputs.append(match)
         elif rest.startswith("= "):
             sizes.append((name, Size.parse(rest[2:])))
         else:
             types.append((name, rest))
-    return Declaration(tuple(inputs), tuple(types), tuple(sizes))
+    classes = dict(types)
+    return Declaration(tuple(_tensor(match, classes) for match in inputs), tuple(types), tuple(sizes))
 
 
 # --------------------------------------------------------------------------- solving
 
 
-class _Source(NamedTuple):
-    """An input that determines a size, with the layout that its rank chooses."""
-
-    name: str
-    layout: str
-    shape: PartialShape
+_Source = tuple[str, str, PartialShape]
+"""An input that determines a size: its name, the layout that its rank chooses, and its shape."""
 
 
 class Solved:
     """The sizes, shapes and element types that the inputs of an operation have in common, as far as they are known."""
 
+    __slots__ = ("_later", "_origins", "_typed", "op", "shapes", "sizes", "types")
+
     def __init__(self, op: Any, inputs: Sequence[TensorType | None]) -> None:
         """Solve what the operation takes; raise OperatorError if the inputs contradict it."""
         self.op = op
         self.sizes: dict[str, Dimension] = {}
-        self.shapes: dict[str, PartialShape] = {}
+        self.shapes: dict[str, tuple[Dimension, ...]] = {}
         self.types: dict[str, ElementType] = {}
+        self._typed: dict[str, str] = {}
+        """The input that determines each element type."""
         self._origins: dict[str, _Source | str] = {}
         """The input or the text in terms of attributes that determines each size or shape."""
-        self._open: list[tuple[_Source, Size, Dimension]] = []
-        """The dimensions that stand for several unknown sizes."""
-        declaration = self._declaration(inputs)
-        named = declaration.named(inputs)
-        self._take_types(declaration, named)
+        self._later: list[tuple[_Source, Size, Dimension]] = []
+        """The dimensions that are more than a name or a number."""
+        while inputs and inputs[-1] is None:
+            inputs = inputs[:-1]
+        declaration, named = declared_for(op.takes, len(inputs))
+        for name, text in declaration.of_attributes:
+            self._require_type(name, getattr(op, name), text, is_known=True)
         for name, size in declaration.sizes:
             value = size.value(op, {})
             if value != UNKNOWN:
                 self.sizes[name], self._origins[name] = value, size.text
-        for name, declared, found in named:
-            if found.shape.rank is not None:
-                self._take_shape(name, declared, found.shape)
-        if self._open:
+        types = self.types
+        for (name, declared), found in zip(named, inputs, strict=True):
+            if found is not None:
+                if types.get(declared.element_type) is not found.element_type:
+                    self._take_type(name, declared, found.element_type)
+                if found.shape.rank is not None:
+                    self._take_shape(name, declared, found.shape)
+        if self._later:
             self._close()
 
     def __getitem__(self, name: str) -> Dimension:
@@ -339,148 +372,145 @@ class Solved:
 
     def shape(self, name: str) -> PartialShape:
         """Return what is known of the dimensions that ``B...`` names."""
-        return self.shapes.get(name, PartialShape(None))
-
-    def _declaration(self, inputs: Sequence[TensorType | None]) -> Declaration:
-        known = declarations(self.op.takes)
-        count = len(inputs)
-        while count and inputs[count - 1] is None:
-            count -= 1
-        for declared in known:
-            if declared.allows(count):
-                return declared
-        counts = " or ".join(str(declared.required) for declared in known)
-        raise OperatorError(f"takes {counts} inputs, got {count}", INPUT_COUNT)
+        return PartialShape(self.shapes.get(name))
 
     # ----- element types
 
-    def _take_types(self, declaration: Declaration, named: list[tuple[str, Tensor, TensorType]]) -> None:
-        types, origins = self.types, dict[str, str]()
-        for name, declared, found in named:
-            key, element_type = declared.element_type, found.element_type
-            if not declared.is_shared:
-                self._require_type(name, element_type, key)
-                continue
-            before = types.get(key, dynamic)
-            if before is dynamic:
-                types[key], origins[key] = element_type, name
-            elif element_type is not before and element_type is not dynamic:
+    def _take_type(self, name: str, declared: Tensor, element_type: ElementType) -> None:
+        if element_type not in declared.allowed:
+            self._require_type(name, element_type, declared.class_text)
+        key = declared.element_type
+        if declared.is_shared and element_type is not dynamic:
+            before = self.types.setdefault(key, element_type)
+            first = self._typed.setdefault(key, name)
+            if before is not element_type:
                 message = "{} is {} and {} is {}: their element types must be equal"
-                self.op.fail(message, origins[key], before, name, element_type, code=TYPES_DIFFER)
-        for key, text in declaration.types:
-            if key in types:
-                self._require_type(origins[key], types[key], text)
-            elif key[0].islower():
-                self._require_type(key, getattr(self.op, key), text, is_known=True)
+                self.op.fail(message, first, before, name, element_type, code=TYPES_DIFFER)
 
     def _require_type(self, name: str, element_type: ElementType, text: str, *, is_known: bool = False) -> None:
         allowed = _known_class(text) or type_class(str(getattr(self.op, text)))
-        if element_type not in allowed.types or (is_known and element_type.is_dynamic):
+        if element_type not in allowed.types or (is_known and element_type is dynamic):
             self.op.fail("{} must be {}, got {}", name, allowed.words, element_type, code=ELEMENT_TYPE)
 
     # ----- sizes
 
     def _take_shape(self, name: str, declared: Tensor, shape: PartialShape) -> None:
         dims = shape.dims
-        layout = declared.layout_of(len(dims))
-        if layout is None:
-            self._fail(_Source(name, declared.layout, shape), code=RANK)
-        source = _Source(name, layout.text, shape)
-        sizes, origins = self.sizes, self._origins
-        for axis, dim in zip(layout.leading, dims, strict=False):
-            if axis.name and axis.name not in sizes:
-                sizes[axis.name], origins[axis.name] = dim, source
+        layout = declared.layouts[0]
+        if layout.rank != len(dims):
+            fitting = declared.layout_of(len(dims))
+            if fitting is None:
+                self._fail((name, declared.layout, shape), code=RANK)
+            layout = fitting
+        source = name, layout.text, shape
+        if layout.rest:
+            start, stop = layout.place, len(dims) - layout.rank + layout.place
+            self._take_rest(source, layout.rest, dims[start:stop])
+            dims = dims[:start] + dims[stop:]
+        sizes = self.sizes
+        for axis, dim in zip(layout.axes, dims, strict=True):
+            name = axis.name
+            if name:
+                if sizes.get(name) is not dim:
+                    self._merge(name, dim, source)
             elif dim.lower not in axis.numbers:
                 self._take_axis(source, axis, dim)
-        if layout.rest:
-            stop = len(dims) - len(layout.trailing)
-            for axis, dim in zip(layout.trailing, dims[stop:], strict=True):
-                self._take_axis(source, axis, dim)
-            if layout.rest != "...":
-                self._merge(self.shapes, layout.rest, shape.slice(len(layout.leading), stop), source)
 
     def _take_axis(self, source: _Source, axis: Axis, dim: Dimension) -> None:
-        if axis.name:
-            self._merge(self.sizes, axis.name, dim, source)
-        elif axis.choices and not any(map(dim.contains, axis.numbers)):
+        if axis.choices and not (axis.numbers and any(map(dim.contains, axis.numbers))):
             if axis.size is None:
                 self._fail(source)
-            is_used = self._use(source, axis.size, dim)
-            if not is_used:
-                self._open.append((source, axis.size, dim))
-            if dim.symbol or not is_used:  # what is written in the same way has the same size
-                self._merge(self.sizes, axis.size.text, dim, source)
+            if axis.size.parts:
+                self._later.append((source, axis.size, dim))
+            else:
+                self._require(source, axis.size, dim)
+            if dim.symbol:  # what is written in the same way has the same size
+                self._merge(axis.size.text, dim, source)
 
-    def _merge(self, known: dict[str, Any], name: str, found: Any, source: _Source) -> None:
-        """Intersect a size or shape with what is known of it."""
-        before = known.setdefault(name, found)
+    def _take_rest(self, source: _Source, name: str, dims: tuple[Dimension, ...]) -> None:
+        if name not in self.shapes:
+            self.shapes[name], self._origins[name] = dims, source
+        elif name != "...":
+            before, found = self.shape(name), PartialShape(dims)
+            self.shapes[name] = self._merged(name, before, found, source).dims
+
+    def _merge(self, name: str, found: Dimension, source: _Source) -> None:
+        """Intersect a size with what is known of it."""
+        before = self.sizes.get(name)
+        if before is None:
+            self.sizes[name], self._origins[name] = found, source
+        elif before is not found:
+            self.sizes[name] = self._merged(name, before, found, source)
+
+    def _merged(self, name: str, before: Any, found: Any, source: _Source) -> Any:
+        """Return the intersection of what is known of a size or shape and what an input says of it."""
         merged = before.merged_with(found)
         if merged is None:
             origin = self._origins[name]
-            other = "" if isinstance(origin, str) else f", but {before} in {origin.name}"
-            self._fail(source, f"{name} is {found} in {source.name}{other}", [name])
-        known[name] = merged
-        if name not in self._origins or (merged is not before and merged != before):
+            other = "" if isinstance(origin, str) else f", but {before} in {origin[0]}"
+            self._fail(source, f"{name} is {found} in {source[0]}{other}", [name])
+        if merged is not before and merged != before:
             self._origins[name] = source
+        return merged
 
     def _close(self) -> None:
-        """Use the dimensions that stand for several sizes, as far as all of these but one are known."""
-        count = 0
-        while len(self._open) != count:
-            count = len(self._open)
-            self._open = [item for item in self._open if not self._use(*item)]
-        for item in self._open:
-            self._require(*item)
+        """Use the dimensions that are sums or products, as far as all sizes in them but one are known."""
+        later, count = self._later, 0
+        while later and len(later) != count:
+            count = len(later)
+            later = [item for item in later if not self._use(*item)]
+        for source, size, dim in later:
+            self._merge(size.text, dim, source)
+            self._require(source, size, dim)
 
     def _use(self, source: _Source, size: Size, dim: Dimension) -> bool:
         """Check the size of a dimension, or solve for the one size in it that is not known; return whether there is
         no other."""
         sizes = self.sizes
-        unknown = [name for name in size.names if not sizes.get(name, UNKNOWN).is_static]
+        unknown = [name for name in size.parts if (known := sizes.get(name)) is None or known.lower != known.upper]
         if not unknown:
             self._require(source, size, dim)
             return True
         if len(unknown) > 1 or size.is_range:
             return False
         (name,) = unknown
-        term = next(term for term in size.terms if name in term.sizes)
-        factor, most = term.bounds(self.op, sizes, without=name)
-        others = size.value(self.op, sizes, (other for other in size.terms if other is not term))
-        if factor != most or not factor or not others.is_static:
+        factor, most = size.parts[name].bounds(self.op, sizes, without=name)
+        offset, greatest = (0, 0) if size.product else size.bounds(self.op, sizes, without=size.parts[name])
+        if factor != most or not factor or offset != greatest:
             return False
-        offset = others.length
         quotient = None
         if dim.upper is None or dim.upper >= offset:
             quotient = (dim.map(lambda n: n - offset) if offset else dim).exact_div(factor)
         if quotient is None:
-            known = [other for other in size.names if other != name]
-            self._fail(source, f"{dim} is not {size.text} for any {name}", known)
-        self._merge(sizes, name, quotient, source)
+            known_names = [other for other in size.parts if other != name]
+            self._fail(source, f"{dim} is not {size.text} for any {name}", known_names)
+        self._merge(name, quotient, source)
         return True
 
     def _require(self, source: _Source, size: Size, dim: Dimension) -> None:
         value = size.value(self.op, self.sizes)
-        if not value.compatible(dim):
-            self._fail(source, f"{size.text} is {value}, got {dim}", size.names)
+        if value is not dim and not value.compatible(dim):
+            self._fail(source, f"{size.text} is {value}, got {dim}", size.parts)
 
     def _fail(self, source: _Source, detail: str = "", names: Iterable[str] = (), code: Code | None = None) -> NoReturn:
         """Raise for the shape of an input, and show those of the others that the sizes of these names come from."""
         origins = {name: self._origins[name] for name in names if name in self._origins}
-        involved = list(dict.fromkeys((source, *(o for o in origins.values() if isinstance(o, _Source)))))
-        layouts = " and ".join(f"{source.name} {source.layout}" for source in involved).replace(" ", " must be ", 1)
+        involved = list(dict.fromkeys((source, *(o for o in origins.values() if not isinstance(o, str)))))
+        layouts = " and ".join(f"{name} {layout}" for name, layout, _ in involved).replace(" ", " must be ", 1)
         equations = {name: origin for name, origin in origins.items() if isinstance(origin, str)}
-        words = re.findall(r"\b[a-z]\w*", " ".join((*(source.layout for source in involved), *equations.values())))
+        words = re.findall(r"\b[a-z]\w*", " ".join((*(layout for _, layout, _ in involved), *equations.values())))
         values = equations | {word: word_value(self.op, word) for word in words}
         where = ", where " + ", ".join(f"{name} is {value}" for name, value in values.items()) if values else ""
-        got = f"got shape{'s' if len(involved) > 1 else ''} {' and '.join(str(source.shape) for source in involved)}"
+        got = f"got shape{'s' if len(involved) > 1 else ''} {' and '.join(str(shape) for _, _, shape in involved)}"
         raise OperatorError(f"{layouts}{where}, {got}{': ' if detail else ''}{detail}", code)
 
 
 def outputs(gives: str, solved: Solved) -> TensorType | tuple[TensorType, ...]:
     """Return the types of what an operation gives."""
+    op, types = solved.op, solved.types
     found = []
     for tensor in given(gives):
         key = tensor.element_type
-        element_type = solved.types.get(key, dynamic) if tensor.is_shared else getattr(solved.op, key, key)
+        element_type = types.get(key, dynamic) if tensor.is_shared else getattr(op, key, key)
         found.append(TensorType(element_type, tensor.layouts[0].shape(solved)))
     return found[0] if len(found) == 1 else tuple(found)

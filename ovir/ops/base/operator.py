@@ -146,7 +146,7 @@ class Operator(Traits):
 
     def infer(self, *inputs: Any, **others: Any) -> TensorType | tuple[TensorType, ...]:
         """Return the types of the outputs for the types of the inputs; the default follows ``takes`` and ``gives``."""
-        return self.outputs(self.gives, self.solved(*inputs))
+        return outputs(self.gives, Solved(self, inputs))
 
     run: Kernel
     """The kernel: the function from the arrays of the inputs to the arrays of the outputs."""

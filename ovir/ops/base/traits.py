@@ -108,6 +108,11 @@ class Traits:
         """Return the inputs by name; inputs that only ``*inputs`` of ``infer`` accepts have no name."""
         return dict(zip(input_names(cls), inputs, strict=False))
 
+    @classmethod
+    def shapes_of(cls, inputs: Sequence[TensorType]) -> dict[str, PartialShape]:
+        """Return the shapes of the inputs by name."""
+        return {name: tensor.shape for name, tensor in cls.named(inputs).items()}
+
     def domain_of(self, position: int, inputs: Sequence[TensorType]) -> Domain | None:
         """Return the domain of the values of an input, or None if they are not restricted."""
         names = input_names(type(self))
@@ -125,10 +130,10 @@ class Traits:
 
     # ----- what the layer amounts to
 
-    def multiply_accumulates(self, inputs: Mapping[str, PartialShape], output: PartialShape) -> Dimension | None:
+    def multiply_accumulates(self, inputs: Sequence[TensorType], output: PartialShape) -> Dimension | None:
         """Return the number of multiply-accumulates of the layer, or None for an operation without a count.
 
-        ``inputs`` holds the shapes of the inputs by name, ``output`` the shape of the first output.
+        ``output`` is the shape of the first output.
         """
         return None
 
@@ -158,8 +163,7 @@ class Traits:
         products, reads = None, 0.0
         if outputs:
             reads = self.reads(inputs, outputs[0].shape) * outputs[0].shape.least_size
-            shapes = {name: tensor.shape for name, tensor in self.named(inputs).items()}
-            products = self.multiply_accumulates(shapes, outputs[0].shape)
+            products = self.multiply_accumulates(inputs, outputs[0].shape)
         if products is not None and products.upper is None:
             return inf
         return reads + 4.0 * sum(size or 0 for size in sizes) + ((products.upper or 0) if products is not None else 0)
