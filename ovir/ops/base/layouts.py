@@ -120,6 +120,8 @@ class Size(NamedTuple):
     """Whether it is only a name."""
     number: Dimension | None
     """The number, if it is only one."""
+    word: str
+    """The word, if it is only one."""
     product: Product | None
     """The term, if there is only one."""
 
@@ -129,7 +131,8 @@ class Size(NamedTuple):
         parts = {name: term for term in terms for name in term.sizes}
         number = sized(int(text)) if text.isdigit() else None
         is_name, product = list(parts) == [text], terms[0] if len(terms) == 1 else None
-        return cls(text, terms, parts, ".." in text, is_name, number, product)
+        word = text if text.isidentifier() and text[0].islower() else ""
+        return cls(text, terms, parts, ".." in text, is_name, number, word, product)
 
     def bounds(self, op: Any, sizes: dict[str, Dimension], without: Product | None = None) -> tuple[int, int | None]:
         """Return the least and the greatest sum, None if it has no bound; ``without`` is a term that counts as 0."""
@@ -147,6 +150,9 @@ class Size(NamedTuple):
             return sizes.get(self.text, UNKNOWN)
         if self.number is not None:
             return self.number
+        if self.word:
+            length = word_value(op, self.word)
+            return UNKNOWN if length is None else sized(length)
         low, high = self.product.bounds(op, sizes) if self.product else self.bounds(op, sizes)
         if self.is_range:
             return Dimension(0 if self.text[0] == "." else low, None if self.text[-1] == "." else high)
@@ -380,12 +386,13 @@ class Solved:
         if element_type not in declared.allowed:
             self._require_type(name, element_type, declared.class_text)
         key = declared.element_type
-        if declared.is_shared and element_type is not dynamic:
-            before = self.types.setdefault(key, element_type)
-            first = self._typed.setdefault(key, name)
-            if before is not element_type:
+        if declared.is_shared:
+            before = self.types.get(key, dynamic)
+            if before is dynamic:
+                self.types[key], self._typed[key] = element_type, name
+            elif element_type is not dynamic:
                 message = "{} is {} and {} is {}: their element types must be equal"
-                self.op.fail(message, first, before, name, element_type, code=TYPES_DIFFER)
+                self.op.fail(message, self._typed[key], before, name, element_type, code=TYPES_DIFFER)
 
     def _require_type(self, name: str, element_type: ElementType, text: str, *, is_known: bool = False) -> None:
         allowed = _known_class(text) or type_class(str(getattr(self.op, text)))
