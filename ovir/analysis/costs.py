@@ -383,28 +383,28 @@ def sized_call(model: Model, state_length: int | None = None) -> Call:
             longer = state.before if state.axis is None else state.before.with_dim(state.axis, state_length)
             held[state.name] = longer.to_tuple()
         _infer_call(sized, held, open_axes, state_length)
-        _lengthen_masks(sized, held, open_axes, state_length)
+        whole = max(state.after[state.axis].lower for state in _states(sized) if state.axis is not None)
+        _lengthen_masks(sized, held, [(i, axis) for i, axis in open_axes if axis], whole)
         states = _states(sized)
     pairs = zip(model.inputs, sized.inputs, strict=True)
     return Call(sized, {own.any_name: str(port.shape) for own, port in pairs if own.shape != port.shape}, states)
 
 
 def _lengthen_masks(
-    model: Model, held: Mapping[str, tuple[int, ...] | None], open_axes: Sequence[tuple[int, int]], length: int
+    model: Model, held: Mapping[str, tuple[int, ...] | None], axes: Sequence[tuple[int, int]], length: int
 ) -> None:
-    """Let the open axes grow by the length of the variables on which no result depends: those of masks."""
+    """Give axes the length that the variables have after the call where no result depends on it, as in masks."""
 
     def results() -> list[str]:
-        return [
-            str(port.shape) for layer in model.layers if layer.type in ("Result", "Assign") for port in layer.inputs
-        ]
+        ends = (layer for layer in model.layers if layer.type in ("Result", "Assign"))
+        return [str(port.shape) for layer in ends for port in layer.inputs]
 
     wanted = results()
-    for i, axis in open_axes if length else ():
+    for i, axis in axes:
         shapes = [port.shape for port in model.inputs]
-        longer = shapes[i].with_dim(axis, shapes[i][axis] + length)
+        longer = [*shapes[:i], shapes[i].with_dim(axis, length), *shapes[i + 1 :]]
         try:
-            infer_for_call(model, [*shapes[:i], longer, *shapes[i + 1 :]], held)
+            infer_for_call(model, longer, held)
             fits = results() == wanted
         except ModelError:
             fits = False

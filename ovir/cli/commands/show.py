@@ -72,7 +72,11 @@ def run(options: Options) -> int:
     for note in _notes(recovered, summary, options.state_length):
         print_note(note)
     if options.json:
-        more: dict[str, Any] = {"memory": vars(memory)} if memory else {}
+        more: dict[str, Any] = (
+            {"memory": {**vars(memory), "activations_without_reuse": summary.costs.total.written.upper}}
+            if memory
+            else {}
+        )
         more["costs"] = [row.to_dict() for row in rows]
         say_json({**summary.to_dict(), **_origin_as_json(made, needs), **more})
     elif shows_costs:
@@ -84,6 +88,8 @@ def run(options: Options) -> int:
     if memory is not None and not options.json:
         say()
         say(f"memory      {_memory_text(memory)}")
+        if (whole := summary.costs.total.written.upper) is not None:
+            say(f"            {size_text(whole)} between layers if no memory were used again")
     if options.html is not None:
         from ovir.cli.options.report import write_html
         from ovir.reports.show_page import Shown, show_page
