@@ -197,6 +197,7 @@ def bert_base() -> Network:
     return net
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("network", "published"),
     [
