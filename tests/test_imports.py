@@ -155,6 +155,7 @@ def test_modules_for_operations_have_the_names_of_their_modules(folder: str, oth
     assert sorted(names - {path.stem for path in (PACKAGE / "ops").glob("*.py")}) == sorted(others)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["parallel", "fast_calls"])
 def test_references_have_neither_threads_nor_lists_of_calls(name: str) -> None:
     users = {package(importer) for importer, target in imports() if target == f"ovir.core.{name}"}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import combinations
 from math import prod
 from typing import Any, NamedTuple
@@ -15,13 +16,14 @@ from ovir.core.shapes import UNKNOWN, Dimension, PartialShape, ShapeLike
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import Diagnostics, ModelError
 from ovir.diagnostics.wording import size_text
-from ovir.graph.constant_layers import all_constant_layers, constant_layers
+from ovir.graph.constant_layers import all_constant_layers
 from ovir.graph.layer_graph import LayerGraph, state_ports
 from ovir.graph.layers import Layer, Port
 from ovir.inference.engines import BodyInference, ComparingEngine
 from ovir.inference.models import infer_for_call
 from ovir.model import Model
 from ovir.ops.base.bodies import BodyMap
+from ovir.ops.base.traits import Traits, input_signature
 from ovir.ops.control_flow import IterationBase, known_truth
 from ovir.ops.infrastructure import Const
 from ovir.system.progress import counted
@@ -234,9 +236,10 @@ class _Prefix(NamedTuple):
 def _divided(group: _Prefix) -> list[_Prefix]:
     """Return the groups by the next part of the names, none if no name has one."""
     groups: dict[str, list[LayerCost]] = defaultdict(list)
-    for row in group.rows:
-        parts = re.findall(r"[^/.]+", row.name)
-        groups[parts[group.length] if len(parts) > group.length + 1 else "*"].append(row)
+    names = [(row, re.findall(r"[^/.]+", row.name)[group.length :]) for row in group.rows]
+    divided = {parts[0] for _, parts in names if len(parts) > 1}
+    for row, parts in names:
+        groups[parts[0] if parts and parts[0] in divided else "*"].append(row)
     if group.text.endswith("*") or groups.keys() == {"*"}:
         return []
     return [_Prefix(_beginning(rows[0].name, group, part), group.length + 1, rows) for part, rows in groups.items()]
@@ -251,32 +254,38 @@ def _beginning(name: str, group: _Prefix, part: str) -> str:
 
 def costs_of(model: LayerGraph, sized: LayerGraph | None = None) -> ModelCosts:
     """Return the costs of an inferred model, or of its copy ``sized`` of which ``sized_call`` has fixed the sizes."""
+    sized = sized or model
     counting = _Counting()
-    found, total = counting.graph(sized or model)
-    pairs = zip((sized or model).walk(), model.walk(), strict=True)
-    amounts = {own: (found[layer], counting.once[layer]) for layer, own in pairs if layer in found}
-    read = _constants_read(model)
+    amounts, total = counting.graph(sized)
+    read = _constants_read(sized, counting.constants)
     rows: list[LayerCost] = []
-    seen: dict[object, str] = {}
-    for layer in counted("summing up", list(model.walk())):
-        constants = {_identity(const): const for const in read.get(layer, ())}
-        if layer not in amounts and not constants:
+    owners: dict[object, str] = {}
+    for layer, own in counted("summing up", list(zip(sized.walk(), model.walk(), strict=True))):
+        if layer not in amounts and layer not in read:
             continue
-        own = [const for identity, const in constants.items() if identity not in seen]
-        shared = {const.scope + const.name: seen[key] for key, const in constants.items() if key in seen}
-        seen = {**dict.fromkeys(constants, layer.scope + layer.name), **seen}
-        elements, size = sum(map(_elements, own)), sum(stored_bytes(const) for const in own)
-        cost, once = amounts.get(layer, (Amounts(), Amounts()))
-        weights = {"parameters": elements, "weight_bytes": size}
-        rows.append(LayerCost(layer=layer, amounts=cost, once=once, shared=shared, **weights))
+        new: list[Layer] = []
+        shared: dict[str, str] = {}
+        for key, const in {_identity(const): const for const in read.get(layer, ())}.items():
+            if key in owners:
+                shared[const.scope + const.name] = owners[key]
+            else:
+                owners[key] = layer.scope + layer.name
+                new.append(const)
+        weights = {"parameters": sum(map(_elements, new)), "weight_bytes": sum(map(stored_bytes, new))}
+        cost, once = amounts.get(layer, Amounts()), counting.once.get(layer, Amounts())
+        rows.append(LayerCost(layer=own, amounts=cost, once=once, shared=shared, **weights))
     return ModelCosts(rows, total)
 
 
 def macs_of(layer: Layer) -> Dimension | None:
     """Return the multiply-accumulates of one run of a layer; None for an operation that is not counted in them."""
-    if layer.operator is None or not layer.outputs or any(port.source is None for port in layer.inputs):
+    op = layer.operator
+    if op is None or type(op).multiply_accumulates is Traits.multiply_accumulates:
         return None
-    return layer.operator.multiply_accumulates([port.type for port in layer.inputs], layer.outputs[0].shape)
+    is_complete = len(layer.inputs) >= input_signature(type(op)).required and layer.outputs
+    if not is_complete or any(port.source is None for port in layer.inputs):
+        return UNKNOWN
+    return op.multiply_accumulates([port.type for port in layer.inputs], layer.outputs[0].shape)
 
 
 def stored_bytes(layer: Layer) -> int:
@@ -447,9 +456,9 @@ def _states(model: LayerGraph) -> list[StateCost]:
     assigned: dict[str, TensorType] = {}
     for layer in model.walk():
         name = str(layer.attributes.get("variable_id", ""))
-        if layer.type == "ReadValue":
+        if layer.type == "ReadValue" and layer.outputs:
             read[name] = layer.outputs[0].type
-        elif layer.type == "Assign":
+        elif layer.type == "Assign" and layer.inputs:
             assigned[name] = layer.inputs[0].type
     names = {**read, **assigned}
     return [StateCost(name, read.get(name) or assigned[name], assigned.get(name) or read[name]) for name in names]
@@ -458,28 +467,39 @@ def _states(model: LayerGraph) -> list[StateCost]:
 # --------------------------------------------------------------------------- constants
 
 
-def _constants_read(model: LayerGraph) -> dict[Layer, list[Layer]]:
+Constants = Mapping[Layer, Mapping[Layer, None]]
+"""For each layer that is computed from constants alone, the Consts that it is computed from."""
+
+
+def _constants(graph: LayerGraph) -> Constants:
+    found: dict[Layer, dict[Layer, None]] = {}
+    constant = all_constant_layers(graph)
+    for layer in graph.layers:
+        if layer in constant:
+            found[layer] = {layer: None} if layer.type == "Const" else {}
+            for port in layer.inputs:
+                if port.source is not None:
+                    found[layer].update(found[port.source.layer])
+    return found
+
+
+def _constants_read(model: LayerGraph, constants: Callable[[LayerGraph], Constants]) -> dict[Layer, list[Layer]]:
     """Return for each layer that is not computed from constants alone the Consts that it reads through such layers; a
     Const that no layer reads stands for itself."""
     read: dict[Layer, list[Layer]] = defaultdict(list)
     for graph in model.graphs():
-        constant = all_constant_layers(graph)
-        unread = {layer: None for layer in constant if layer.type == "Const"}
+        consts = constants(graph)
+        unread = {layer: None for layer in consts if layer.type == "Const"}
         for layer in graph.layers:
-            for port in () if layer in constant else layer.inputs:
-                if port.source is not None and port.source.layer in constant:
-                    consts = _consts(port.source.layer)
-                    for const in consts:
+            for port in () if layer in consts else layer.inputs:
+                if port.source is not None and port.source.layer in consts:
+                    found = consts[port.source.layer]
+                    for const in found:
                         unread.pop(const, None)
                     for reader in _readers(port):
-                        read[reader] += consts
+                        read[reader] += found
         read.update({layer: [layer] for layer in unread})
-    return read
-
-
-def _consts(layer: Layer) -> list[Layer]:
-    """Return the Consts that a layer, which has no other sources, is computed from."""
-    return [layer for layer in constant_layers(layer) or () if layer.type == "Const"]
+    return dict(read)
 
 
 def _readers(port: Port) -> Iterator[Layer]:
@@ -526,11 +546,12 @@ class _Counting:
         self._left = MOST_INFERRED
         self.once: dict[Layer, Amounts] = {}
         """The amounts of one run of each layer; of the last one if they change."""
+        self.constants = cache(_constants)
 
     def graph(self, model: LayerGraph) -> tuple[dict[Layer, Amounts], Amounts]:
         """Return the amounts of one run of a model or body, by layer and in total."""
         found: dict[Layer, Amounts] = {}
-        total, constant = Amounts(), all_constant_layers(model)
+        total, constant = Amounts(), self.constants(model)
         for layer in model.layers:
             if layer in constant or layer.type in _ENDS:
                 continue
@@ -587,22 +608,22 @@ _ENDLESS = 1 << 31
 """Exporters write such a trip count for loops that only their condition ends."""
 
 
-def _amounts(layer: Layer, constant: Collection[Layer]) -> Amounts:
+def _amounts(layer: Layer, constant: Constants) -> Amounts:
     """Return the amounts of one run of a layer without bodies."""
     op, macs = layer.operator, macs_of(layer)
     if op is None:
         return Amounts(UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, ONE)
-    if op.views:
+    if op.rearranges:
         return Amounts(runs=ONE)
     read, written = NONE, sum_of(tensor_bytes(port.type) for port in layer.outputs)
     for port in layer.inputs:
         if port.source is not None and port.source.layer in constant:
-            read = read + sum(stored_bytes(const) for const in _consts(port.source.layer))
+            read = read + sum(map(stored_bytes, constant[port.source.layer]))
         else:
             read = read + tensor_bytes(port.type)
     if op.moves_elements:
         read = _least(read, written)  # of a table, only the elements that are picked
-    operations = NONE if macs is not None or op.moves_elements else _operations(layer)
+    operations = NONE if macs is not None or op.moves_elements or op.views else _operations(layer)
     return Amounts(macs or NONE, operations, read, written, ONE)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -26,6 +26,7 @@ from ovir.inference.known_values import infer_with_values
 from ovir.model import Model
 from ovir.ops.base.bodies import BodyMap
 from ovir.ops.base.operator import Operator
+from ovir.ops.control_flow import IterationBase, Loop, known_truth
 from ovir.system.progress import counted
 
 SAMPLES = (224, 192)
@@ -332,8 +333,9 @@ class SizeOrigins:
             for key, body in layer.bodies.items():
                 wiring = layer.operator.wiring.get(key) if layer.operator is not None else None
                 if wiring is not None:
-                    self._enter(layer, body, wiring)
-                self._add(body)
+                    self._add_body(layer, body, wiring)
+                else:
+                    self._add(body)
             self._look_at(layer)
 
     def _look_at(self, layer: Layer) -> None:
@@ -439,8 +441,29 @@ class SizeOrigins:
 
     # ----- bodies
 
-    def _enter(self, layer: Layer, body: Model, wiring: BodyMap) -> None:
-        """Record the origins of sizes of a body's parameters that differ from the sizes outside."""
+    def _add_body(self, layer: Layer, body: Model, wiring: BodyMap) -> None:
+        """Record the origins of sizes in a body, again as long as an iteration hands other roots on to the next."""
+        carried: dict[int, list[SizeOrigin]] = {}
+        count = len(self._origins)
+        while True:
+            self._enter(layer, body, wiring, carried)
+            self._add(body)
+            found = list(self._handed_on(layer, body, wiring))
+            origins = [self._origins[symbol] for symbol, _ in found]
+            replaced = {str(origin) for origin in origins if origin.roots == (str(origin),)}
+            found = [(symbol, replace(new, roots=roots)) for symbol, new in found if (roots := _without(new, replaced))]
+            if not found:
+                return
+            for symbol, origin in found:
+                carried.setdefault(symbol, []).append(origin)
+            while len(self._origins) > count:
+                self._origins.popitem()
+
+    def _enter(self, layer: Layer, body: Model, wiring: BodyMap, carried: Mapping[int, list[SizeOrigin]]) -> None:
+        """Record the origins of sizes of a body's parameters that differ from the sizes outside.
+
+        ``carried`` has the origins that earlier iterations bring in, by symbol.
+        """
         changing = {edge.parameter for edge in wiring.back_edges}
         fed = {entry.parameter: entry for entry in wiring.inputs}
         for position, port in enumerate(body.inputs):
@@ -448,10 +471,34 @@ class SizeOrigins:
                 entry = fed.get(position)
                 outer = layer.inputs[entry.external].shape if entry is not None and entry.external >= 0 else None
                 dim = outer[axis] if outer is not None and outer.rank == port.shape.rank else None
+                more = list(zip(self._numbers, carried.get(port.shape[axis].symbol, ()), strict=False))
+                self._origins.update(more)
+                variables = [number for number, _ in more]
                 if dim is not None and not dim.is_static and dim.symbol in self._origins:
-                    self._set(port, axis, Cause.COMPUTED, [dim.symbol])
+                    self._set(port, axis, Cause.COMPUTED, [dim.symbol, *variables])
                 else:
-                    self._set(port, axis, Cause.ITERATION if position in changing else Cause.DATA)
+                    self._set(port, axis, Cause.ITERATION if position in changing else Cause.DATA, variables)
+
+    def _handed_on(self, layer: Layer, body: Model, wiring: BodyMap) -> Iterator[tuple[int, SizeOrigin]]:
+        """Yield symbols of a body's parameters, with origins of which an iteration hands on more roots than are known.
+
+        A size that grows or shrinks also depends on the number of iterations.
+        """
+        for edge in wiring.back_edges:
+            port, result = body.inputs[edge.parameter], body.outputs[edge.result]
+            pairs = zip(port.shape, result.shape, strict=True) if port.shape.rank == result.shape.rank else ()
+            for one, other in pairs if port.shape.rank is not None else ():
+                known, inner = self._origins.get(one.symbol), self._origins.get(other.symbol)
+                if known is None or inner is None or known.port is not port:  # otherwise the same in all iterations
+                    continue
+                found = [inner]
+                if self._samples[one.symbol].base != self._samples[other.symbol].base:
+                    own = SizeOrigin(Cause.ITERATION, port, known.axis, (str(known),))
+                    count = self._iterated(layer)
+                    found += [own] if count is None else [self._origins[v] for v in count]
+                for origin in found:
+                    if not set(origin.roots) <= set(known.roots):
+                        yield one.symbol, origin
 
     def _leave(self, layer: Layer, port: Port, axis: int) -> None:
         """Record the origin of a size of an output of a layer with bodies: the sizes of the bodies' results."""
@@ -461,20 +508,36 @@ class SizeOrigins:
                 if entry.external != port.index:
                     continue
                 if entry.axis is not None and axis == entry.axis % (port.shape.rank or 1):
-                    variables.update(dict.fromkeys(self._iterated(layer, wiring)))
+                    if (count := self._iterated(layer)) is None:
+                        self._set(port, axis, Cause.DATA)
+                        return
+                    variables.update(dict.fromkeys(count))
                 inner = layer.bodies[key].outputs[entry.result].shape
                 if inner.rank == port.shape.rank and not inner[axis].is_static:
                     variables[inner[axis].symbol] = None
         known = [v for v in variables if v in self._origins]
         self._set(port, axis, Cause.COMPUTED if known else Cause.DATA, known)
 
-    def _iterated(self, layer: Layer, wiring: BodyMap) -> Iterator[int]:
-        """Yield the sizes of the axes along which inputs are sliced; they determine the number of iterations."""
-        for entry in wiring.inputs:
-            if entry.axis is not None and entry.external >= 0 and layer.inputs[entry.external].shape.rank is not None:
-                dim = layer.inputs[entry.external].shape[entry.axis]
-                if not dim.is_static:
-                    yield dim.symbol
+    def _iterated(self, layer: Layer) -> list[int] | None:
+        """Return the variables that determine the number of iterations; None if the values of tensors decide."""
+        op = layer.operator
+        assert isinstance(op, IterationBase)
+        if isinstance(op, Loop):
+            again = layer.bodies["body"].outputs[op.condition().result].type
+            if not (known_truth(layer.inputs[1].type) and known_truth(again)):
+                return None
+            if layer.inputs[0].type.constant is not None:
+                return []
+            ids = self._ids(layer.inputs[0])
+            known = [] if ids is None else [v for v in ids.ravel().tolist() if v in self._origins]
+            return known or None
+        shapes = [(layer.inputs[e.external].shape, e.axis) for e in op.wiring["body"].inputs if e.external >= 0]
+        sliced = [shape[axis] for shape, axis in shapes if axis is not None and shape.rank is not None]
+        return [dim.symbol for dim in sliced if dim.symbol in self._origins]
+
+
+def _without(origin: SizeOrigin, roots: Collection[str]) -> tuple[str, ...]:
+    return tuple(root for root in origin.roots if root not in roots)
 
 
 def _has_open_values(port: Port) -> bool:

@@ -351,19 +351,43 @@ class Fitting(ComparingEngine):
 
     def _target_axis(self, layer: Layer) -> int | None:
         """Return the axis of the items in the result of a Reshape, which keeps the order of elements; None if it is not
-        an axis of its own, or not known."""
+        known, or mixes them.
+
+        One item may be part of any axis that begins or ends where the item is. It does not go to the last axes if these
+        keep their sizes, and rather to an axis of its own, or to one whose size the target leaves open, than to others.
+        """
         axis, pre = self._axis(layer.inputs[0]), self._before_items(layer.inputs[0])
-        if axis is None or pre is None:
+        if axis is None or not pre:
             return None
-        found, size = [], 1
-        for place, dim in enumerate(self._before[layer.outputs[0]]):
+        before, after = self._before[layer.inputs[0]].dims, self._before[layer.outputs[0]].dims
+        first, inside, size = [], [], 1
+        for place, dim in enumerate(after):
             if not dim.is_static:
-                found += [place] if size == pre else []
+                first += [place] if size == pre else []
                 break
             if size == pre and dim.lower % self._old == 0:
-                found.append(place)
+                first.append(place)
+            elif dim.lower and pre % size == 0 and size * dim.lower % (pre * self._old) == 0:
+                inside.append(place)  # other axes are the outer part of this one
             size *= dim.lower
-        return axis if axis in found else found[0] if found else None
+            if not size:
+                break
+        kept = before[axis + 1 :]
+        if kept and after[-len(kept) :] == kept:
+            ahead = range(len(after) - len(kept))
+            if not {*first, *inside}.isdisjoint(ahead):
+                first, inside = ([place for place in places if place in ahead] for places in (first, inside))
+        own = [place for place in first if after[place].is_static and after[place].lower == self._old]
+        target = layer.inputs[1].type.constant
+        likely = [] if target is None else np.flatnonzero(target == -1).tolist()
+        likely = [place for place in likely if place in first or place in inside]
+        if axis not in first:
+            likely = [*own, *likely]
+        elif axis in own or after[axis] == before[axis]:
+            likely = [axis]
+        else:
+            likely = [*likely, axis]
+        return next(iter([*likely, *first, *reversed(inside)]), None)
 
     def _before_items(self, port: Port) -> int | None:
         """Return the number of times that a tensor's items repeat in its memory; None if it is not known."""
@@ -416,7 +440,9 @@ class Fitting(ComparingEngine):
         if isinstance(layer.operator, Reshape):
             wanted = self._target_axis(layer)
             if wanted is not None:
-                yield [(1, self._target(layer, wanted) or self._with_size(layer.inputs[1], wanted, None, source, axis))]
+                dim = self._before[layer.outputs[0]][wanted]
+                size = dim.lower if dim.is_static else None
+                yield [(1, self._target(layer, wanted) or self._with_size(layer.inputs[1], wanted, size, source, axis))]
             return
         values = [port for port in free if layer.operator is not None and type(layer.operator).reads_value(port.index)]
         for port in values:

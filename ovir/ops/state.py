@@ -50,6 +50,8 @@ class ReadValueBase(Operator):
         """Return this operation for one call, in which the variable holds a value of a shape, or none yet (None)."""
         if shape is None and has_initial:
             return ReadValue3(variable_id=self.variable_id)
+        if shape is None and declared.shape.rank is None:
+            return self
         known = [dim.lower for dim in declared.shape] if shape is None else shape
         return FixedReadValue(
             variable_id=self.variable_id, variable_type=declared.element_type, variable_shape=PartialShape(known)

@@ -188,8 +188,8 @@ class RegexSplit(_Split):
                     pending = begin
                 else:
                     yield (begin if pending is None else pending), end
-        if self.behaviour == "mergedwithnext" and pending is not None and parts and parts[-1][2] != self.invert:
-            yield pending, length
+        if self.behaviour == "mergedwithnext" and not self.invert and (not parts or parts[-1][2]):
+            yield (parts[-1][0] if parts else 0), length  # an empty string remains a word
 
 
 class _ClassSplitter:
@@ -216,7 +216,7 @@ class _ClassSplitter:
         """Return rows of words, and which are left as they are; None if a search in each string has to find them.
 
         This is so for short texts, for characters of several classes, and if strings are not UTF-8, do not follow each
-        other, or are left as they are although they are empty.
+        other, or are words although they are empty.
         """
         rows_begin, rows_end, begins, ends, symbols = ragged
         if symbols.size < _SHORT or not begins.size or not rows_begin.size:
@@ -224,7 +224,8 @@ class _ClassSplitter:
         begins, ends = begins.ravel(), ends.ravel()
         are_left = np.zeros(begins.size, np.bool_) if skips is None else skips.ravel()
         has_rows_inside = rows_begin.min() >= 0 and rows_end.max() <= begins.size
-        if not has_rows_inside or (begins[1:] < ends[:-1]).any() or (begins + are_left > ends).any():
+        are_words = are_left | (self._op.behaviour == "mergedwithnext")
+        if not has_rows_inside or (begins[1:] < ends[:-1]).any() or (begins + are_words > ends).any():
             return None
         try:
             codes = code_points(symbols.tobytes())

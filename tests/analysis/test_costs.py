@@ -1,6 +1,7 @@
 """The cost of each layer: known networks, bodies, weights and their readers, states."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from ovir import opset13 as ops
 from ovir.analysis.costs import by_prefix, by_type, costs_of
 from ovir.analysis.profile import profile_runs
 from ovir.analysis.summary import summarize
+
+ROOT = Path(__file__).parents[2]
 
 
 def zeros(*shape: int) -> Any:
@@ -194,6 +197,7 @@ def bert_base() -> Network:
     return net
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("network", "published"),
     [
@@ -441,3 +445,15 @@ def test_a_mask_on_which_no_result_depends_is_as_long_as_the_states() -> None:
     summary = summarize(decoder(), {0: [1, 1, 8]}, state_length=24)
     assert list(summary.sizes.values()) == ["[1,25]"]
     assert summary.macs == 2 * 8 * 25
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples" / "xml").glob("*.xml")), ids=lambda path: path.stem)
+def test_rows_add_up(path: Path) -> None:
+    summary = summarize(path)
+    document = summary.to_dict()
+    rows = document["costs"]
+    assert sum(row["macs"] or 0 for row in rows) == document["macs"]
+    assert sum(row["parameters"] for row in rows) == summary.parameters
+    assert sum(row["weight_bytes"] for row in rows) == document["weights_bytes"]
+    if (written := summary.costs.total.written.upper) is not None:  # a loop may run any number of times
+        assert sum(row["bytes_written"] for row in rows) == written

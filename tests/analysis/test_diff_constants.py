@@ -207,6 +207,7 @@ def test_digests_of_large_constants() -> None:
         assert constant_digest(Const.of(array)) != constant_digest(Const.of(other))
 
 
+@pytest.mark.slow
 def test_large_constants_are_compared_in_little_memory(tmp_path: Path) -> None:
     paths = []
     array = np.zeros((64, 1 << 18), np.float32)  # 64 MB

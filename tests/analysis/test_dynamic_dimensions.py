@@ -237,8 +237,8 @@ def looped(*, grows: bool) -> ovir.Model:
 @pytest.mark.parametrize(
     ("grows", "state", "last"),
     [
-        (True, "[1] from start[1]; [2] is start[2]", "[1] is loop[1], from start[1]; [2] is start[2]"),
-        (False, "[1] is start[1]; [2] from start[2]", "[1] is start[1]; [2] is loop[2], from start[2], x[2]"),
+        (True, "[1] from start[1], x[1]; [2] is start[2]", "[1] is loop[1], from start[1], x[1]; [2] is start[2]"),
+        (False, "[1] is start[1]; [2] from start[2], x[2]", "[1] is start[1]; [2] is loop[2], from start[2], x[2]"),
     ],
 )
 def test_sizes_in_loops(grows: bool, state: str, last: str) -> None:
@@ -248,3 +248,78 @@ def test_sizes_in_loops(grows: bool, state: str, last: str) -> None:
     assert (found["loop/body/state"], found["last"]) == (state, last)
     assert found["loop/body/part"] == found["loop/body/same"] == "[2] is x[2]"
     assert found["every"] == "[1,2] is x[1,2]"
+
+
+def repeated(count: str, start: int = -1, *, swaps: bool = False) -> ovir.Model:
+    """Return a model with a loop that adds x to a tensor as often as x has columns, as y is long, 3 times, or as fed.
+
+    If it swaps, x is added to a second tensor, and the two change places.
+    """
+    x, y = ops.parameter([2, -1], "f32", name="x"), ops.parameter([-1], "f32", name="y")
+    given: Any = ops.parameter([start, 2], "f32", name="start") if start < 0 else np.zeros((start, 2), np.float32)
+    fed = ops.parameter([], "i64", name="fed")
+    counts: Any = {
+        "x": ops.gather(ops.shape_of(x), 1, 0),
+        "y": ops.add(ops.gather(ops.shape_of(y), 0, 0), np.int64(1)),
+        "3": 3,
+        "fed": fed,
+    }
+    state, other, rows = (ops.parameter([-1, 2], "f32", name=name) for name in ("state", "other", "rows"))
+    grown = ops.result(ops.concat([other if swaps else state, rows], 0, name="grown"))
+    kept, again = ops.result(state if swaps else other), ops.result(ops.constant(True))
+    loop = ops.loop(counts[count], True, name="loop")
+    loop.set_function(ovir.Model([grown, kept, again], [state, other, rows]))
+    loop.set_special_body_ports([-1, 2])
+    loop.set_merged_input(state, given, grown)
+    loop.set_merged_input(other, np.zeros((1, 2), np.float32), kept)
+    loop.set_invariant_input(rows, ops.transpose(x, [1, 0]))
+    last = loop.get_iter_value(grown, -1)
+    every = loop.get_concatenated_slices(kept, 0, 1, 1, -1, 0)
+    inputs = [x, y, fed, *([given] if start < 0 else [])]
+    return ovir.Model([ops.result(last, name="last"), ops.result(every, name="every")], inputs)
+
+
+def sizes_of_results(model: ovir.Model, sizes: dict[str, int]) -> dict[tuple[Port, int], int]:
+    shapes = {
+        port: [sizes.get(f"{port.layer.name}[{a}]", d.lower) for a, d in enumerate(port.shape)] for port in model.inputs
+    }
+    feeds = [np.ones(shape, port.element_type.to_dtype()) for port, shape in shapes.items()]
+    results = ovir.compile_model(model)(feeds).values()
+    return {(p, a): n for p, array in zip(model.outputs, results, strict=True) for a, n in enumerate(array.shape)}
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: looped(grows=True),
+        *(lambda c=count, s=start: repeated(c, s) for count in ("x", "y", "3") for start in (-1, 1)),
+        *(lambda c=count: repeated(c, swaps=True) for count in ("x", "y")),
+    ],
+)  # fmt: skip
+def test_roots_of_what_grows_in_loops_change_it(make: Any) -> None:
+    """The sizes of results of runs change with the sizes that are named, and with no others."""
+    model = make()
+    dims = {f"{port.layer.name}[{a}]": dim for port in model.inputs for a, dim in enumerate(port.shape)}
+    names = [name for name, dim in dims.items() if not dim.is_static and name not in ("start[2]", "x[2]")]
+    changed: dict[tuple[Port, int], set[str]] = {}
+    for size in (3, 4):
+        base = {"start[2]": 2, "x[2]": 2, **dict.fromkeys(names, size)}
+        before = sizes_of_results(model, base)
+        for name in names:
+            after = sizes_of_results(model, {**base, name: 5})
+            for place in after:
+                changed.setdefault(place, set()).update([name] if after[place] != before[place] else [])
+    origins = SizeOrigins(model)
+    found = {
+        (p, a): set(o.roots) for p in model.outputs for a, o in origins.of(p) if not {"start[2]", "x[2]"} & {*o.roots}
+    }
+    assert found
+    assert found == {place: changed[place] for place in found}
+
+
+def test_growth_whose_end_data_decides() -> None:
+    model = repeated("fed")
+    found = SizeOrigins(model)
+    last, every = (found.explain(port) for port in model.outputs)
+    assert last == "[0] from start[0], x[1], loop/body/state[0]"
+    assert every == "[0] depends on data"

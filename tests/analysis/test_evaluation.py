@@ -115,6 +115,7 @@ def test_the_cosine_of_zeros() -> None:
     assert scores("cosine", [1e-300, 1e-300], [1e-300, 1e-300]) == [pytest.approx(1)]
 
 
+@pytest.mark.slow
 def test_errors_agree_with_scikit_learn() -> None:
     metrics = pytest.importorskip("sklearn.metrics", reason="needs scikit-learn, of the extra `dev`")
     pairwise = pytest.importorskip("sklearn.metrics.pairwise")

@@ -68,6 +68,7 @@ KINDS: dict[str, tuple[Layer, Layer]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_comparison_without_inputs_sees_a_wrong_layer(kind: str) -> None:
     right, wrong = (detector(layer) for layer in KINDS[kind])
@@ -82,6 +83,7 @@ def test_a_comparison_without_inputs_sees_a_wrong_layer(kind: str) -> None:
     assert note in bisected.diagnostics
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stride", [1, 2, 8, 32])
 @pytest.mark.parametrize(
     "layer", [pool(5), pool(3, dilation=3), convolution(7), resize(2), adaptive(4), average(3, stride=7)]

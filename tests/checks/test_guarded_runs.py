@@ -29,6 +29,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_outputs_are_shown_and_saved(folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "out.npz"
     command = ["run", "--untrusted", str(folder / "small.xml"), "--timeout", "60", "--input", "x=[2.0]"]

@@ -39,6 +39,7 @@ def errors_of(model: ovir.Model, folder: Path) -> set[str]:
     return {d.code for d in found_in(model, folder) if d.severity is ovir.Severity.ERROR}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OVERSIZED)
 def test_a_size_that_the_file_or_the_run_decides_is_refused(name: str, tmp_path: Path) -> None:
     assert errors_of(OVERSIZED[name](), tmp_path) & CODES
@@ -363,6 +364,7 @@ def forty_steps(x: ovir.Layer) -> ovir.Layer:
     return x
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "count", "size", "is_error"),
     [

@@ -197,6 +197,7 @@ def written(folder: Path, rest: bytes = b"") -> Path:
     return folder / "model.xml"
 
 
+@pytest.mark.slow
 def test_the_command(tmp_path: Path, cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     written(tmp_path, b"payload")
     (tmp_path / "ovir.toml").write_text('[check]\nignore = ["OVIR"]\n', encoding="utf-8")

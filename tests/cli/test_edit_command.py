@@ -421,6 +421,7 @@ PLACED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", PLACED, ids=" ".join)
 def test_every_layer_of_a_result_has_a_place_in_the_file(
     options: tuple[str, ...], cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

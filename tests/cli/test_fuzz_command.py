@@ -14,6 +14,7 @@ def run(path, inputs):
 """
 
 
+@pytest.mark.slow
 def test_known_findings_are_not_reported(tmp_path: Path, cli: Cli) -> None:
     (tmp_path / "compiler.py").write_text(PROGRAM)
     options = ["--against", f"python:{tmp_path / 'compiler.py'}:run", "--models", 3, "--ops", "Floor-1"]
@@ -38,6 +39,7 @@ def test_times(text: str, seconds: float) -> None:
     assert duration(text) == seconds
 
 
+@pytest.mark.slow
 def test_what_was_exercised_is_told(tmp_path: Path, cli: Cli) -> None:
     pytest.importorskip("jinja2", reason="reports need ovir[html]")
     (tmp_path / "compiler.py").write_text(PROGRAM)

@@ -124,6 +124,7 @@ def test_show_memory(cli: Any, tmp_path: Path) -> None:
     assert "memory" not in cli("show", path).out
     assert "weights 40.1 kB, inputs 400.0 kB, between layers" in cli("show", path, "--memory").out
     memory = json.loads(cli("show", path, "--memory", "--json").out)["memory"]
+    assert memory["activations_without_reuse"] > memory["activations"]
     assert memory["inputs"] == 400_000
     path.with_suffix(".bin").unlink()
     result = cli("show", path, "--memory")

@@ -44,6 +44,7 @@ def test_versions_of_what_is_installed(capsys: pytest.CaptureFixture[str], monke
     assert packages == [f"{name} 1.{len(name)}" for name in PACKAGES if name not in ("openvino", "onnx")]
 
 
+@pytest.mark.slow
 def test_packages_are_not_imported() -> None:
     code = "import sys; from ovir.cli.main import main; main(['--version']); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -67,6 +67,7 @@ def verified(make: Callable[[Layer], Layer], array: Array) -> export_check.Verif
     return export_check.verify_export(model, export_model(model, 21), [array])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ROUNDING)
 def test_differences_at_ties_are_proven(name: str) -> None:
     found = verified(*ROUNDING[name])

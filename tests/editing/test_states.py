@@ -241,6 +241,7 @@ def test_a_note_says_what_the_cpu_device_may_not_compile(batch: int, count: int)
     assert ["CPU device may not compile" in note for note in edit.notes] == [True] * count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["u1", "u3", "u6", "nf4", "i4", "boolean", "bf16", "f8e4m3"])
 @pytest.mark.parametrize("shape", [[], [0], [2], [-1]])
 def test_inputs_of_every_type_become_states_that_begin_with_zeros(kind: str, shape: list[int], tmp_path: Path) -> None:

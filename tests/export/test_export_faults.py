@@ -147,6 +147,7 @@ def test_a_known_division_by_0_is_left_to_the_run() -> None:
     assert len(graph.nodes) == 1
 
 
+@pytest.mark.slow
 @both_opsets
 @pytest.mark.parametrize("kind", ["boolean", "i8", "u8", "i16", "i32", "i64", "f16", "f32", "f64"])
 @pytest.mark.parametrize("axis", [0, 1, -1])

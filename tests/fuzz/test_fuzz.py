@@ -201,6 +201,7 @@ def test_findings_on_a_device_show_without_ovir(tmp_path: Path) -> None:
     assert "LRN-1" in (tmp_path / str(finding.folder) / "report.md").read_text()
 
 
+@pytest.mark.slow
 def test_a_device_does_not_count_as_wrong_where_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """A device that does not claim to support a layer may refuse it."""
     pytest.importorskip("openvino", reason="openvino, the oracle, is not installed")

@@ -110,6 +110,7 @@ def assert_named(op: Operator, inputs: Sequence[TensorType], position: int, mess
     assert sum(found) > 1 or alone is not None, message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "opset"), DECLARING)
 @pytest.mark.parametrize("seed", range(4))
 def test_a_wrong_rank_or_size(kind: str, opset: int, seed: int) -> None:

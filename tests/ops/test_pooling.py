@@ -101,6 +101,7 @@ def test_first_of_equals_and_nan_and_empty_windows() -> None:
     assert np.array_equal(MaxPool1(kernel=(2,), strides=(3,), pads_end=(4,), rounding_type="ceil").run(data), values)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int8, np.uint8, np.int64])
 @pytest.mark.parametrize(
     "attributes",

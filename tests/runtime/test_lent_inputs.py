@@ -49,6 +49,7 @@ def rule(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(executor, "_BYTES_PER_CALL", 0 if request.param == "lent" else 1 << 30)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("rule")
 @pytest.mark.parametrize("share", [False, True])
 @pytest.mark.parametrize("name", MODELS)

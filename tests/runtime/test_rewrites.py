@@ -71,6 +71,7 @@ def shared_keys(repeats: str, batch: int, rows: int, *, shows_keys: bool = False
     return ovir.Model(outputs, [query, new, mask], "attention", sinks=[ops.assign(both, "cache")])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("emulate", [None, "f16"])
 @pytest.mark.parametrize("shows_keys", [False, True])
 @pytest.mark.parametrize("rows", [1, 3, -1])

@@ -4,6 +4,7 @@ import pickle
 import random
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import ovir
 from ovir.core.arrays import Array
 from ovir.tokenizers.base import unpacked
 from ovir.tokenizers.patterns import known
+from ovir.tokenizers.splitting import RegexSplit
 from tests.support.pcre2_patterns import PATTERNS
 from tests.support.tokenizer_texts import texts
 from tests.support.tokenizers_operations import run, strings
@@ -115,21 +117,42 @@ SHORT = [
 ]  # fmt: skip
 
 
+def require_equal_words(folder: Path, searches: list[tuple[str, dict[str, Any]]], texts: list[bytes]) -> None:
+    """Hold the words of texts, in rows of their own, against those of OpenVINO, for patterns and attributes."""
+    (folder / "searches").write_bytes(pickle.dumps((searches, texts)))
+    subprocess.run(
+        [sys.executable, "-W", "ignore", WORKER.with_name("patterns_worker.py"), folder / "searches"], check=True
+    )
+    every = pickle.loads((folder / "searches").read_bytes())
+    rows = np.arange(len(texts), dtype=np.int32), np.arange(1, len(texts) + 1, dtype=np.int32)
+    for (pattern, attributes), expected in zip(searches, every, strict=True):
+        search = np.frombuffer(pattern.encode(), np.uint8)
+        given: dict[str, Any] = {name: str(value).lower() for name, value in attributes.items()}
+        begins, ends, *found = run("RegexSplit", *rows, *strings(*texts), search, outputs=5, **given)
+        words = unpacked(*found)
+        split = [words[begin:end] for begin, end in zip(begins, ends, strict=True)]
+        assert split == expected, (pattern, attributes)
+
+
 def test_patterns_match_as_in_pcre2(tmp_path: Path) -> None:
     """Split texts at the matches of many patterns, of which some match nothing because PCRE2 refuses them."""
-    (tmp_path / "patterns").write_bytes(pickle.dumps((PATTERNS, [*SHORT, *CHARACTERS])))
-    subprocess.run(
-        [sys.executable, "-W", "ignore", WORKER.with_name("patterns_worker.py"), tmp_path / "patterns"], check=True
-    )
-    every = pickle.loads((tmp_path / "patterns").read_bytes())
-    for pattern, expected in zip(PATTERNS, every, strict=True):
-        source = strings(*SHORT, *CHARACTERS)
-        count = len(expected)
-        rows = np.arange(count, dtype=np.int32), np.arange(1, count + 1, dtype=np.int32)
-        search = np.frombuffer(pattern.encode(), np.uint8)
-        begins, ends, *found = run("RegexSplit", *rows, *source, search, outputs=5, behaviour="isolate")
-        words = unpacked(*found)
-        assert [words[begin:end] for begin, end in zip(begins, ends, strict=True)] == expected, pattern
+    require_equal_words(tmp_path, [(pattern, {"behaviour": "isolate"}) for pattern in PATTERNS], [*SHORT, *CHARACTERS])
+
+
+@pytest.mark.parametrize("count", [20, 500])
+def test_what_becomes_of_matches(tmp_path: Path, count: int) -> None:
+    """Split texts with and without matches at their ends, in all ways; more than a few are split at once."""
+    attributes = [
+        {"behaviour": behaviour, "invert": invert, "max_splits": splits}
+        for behaviour in RegexSplit.attributes["behaviour"].choices
+        for invert in (False, True)
+        for splits in (-1, 1, 2)
+    ]
+    every = [bytes(text) for length in range(7) for text in product(b"a,;", repeat=length)]
+    some = random.Random(3).sample(every, count)
+    texts = [b"", *some, b"", *some]
+    searches = [(pattern, each) for pattern in (",", "[,;]", "[,;]+", ",|(?<=a);") for each in attributes]
+    require_equal_words(tmp_path, searches, texts)
 
 
 def test_files_have_no_faults(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def add_to(command: Command) -> None:
         "--sort KEY", "sort costs by macs (default), params, bytes, activations or name", choices=(*MEASURES, "name")
     )
     command.option("--filter REGEX", "show costs of the layers whose names match", pattern)
-    command.option("--limit N", f"show so many rows of costs (default {LIMIT})", positive, default=LIMIT)
+    command.option("--limit N", f"show so many rows of costs (default {LIMIT})", positive)
     command.option("--csv FILE.csv", "write all rows of costs to a file", output_with(".csv"))
     command.option(
         "--state-length N", "count a call in which growing states, such as caches, have this length", positive
@@ -72,18 +72,24 @@ def run(options: Options) -> int:
     for note in _notes(recovered, summary, options.state_length):
         print_note(note)
     if options.json:
-        more: dict[str, Any] = {"memory": vars(memory)} if memory else {}
+        more: dict[str, Any] = (
+            {"memory": {**vars(memory), "activations_without_reuse": summary.costs.total.written.upper}}
+            if memory
+            else {}
+        )
         more["costs"] = [row.to_dict() for row in rows]
         say_json({**summary.to_dict(), **_origin_as_json(made, needs), **more})
     elif shows_costs:
         if summary.sizes:
             say_filled(f"counted {readable(summary.sizes_text)}; --shape gives other sizes")
-        say_costs(rows, options.filter is not None, summary, options.limit)
+        say_costs(rows, options.filter is not None, summary, options.limit or LIMIT)
     else:
         _print(summary, made, needs)
     if memory is not None and not options.json:
         say()
         say(f"memory      {_memory_text(memory)}")
+        if (whole := summary.costs.total.written.upper) is not None:
+            say(f"            {size_text(whole)} between layers if no memory were used again")
     if options.html is not None:
         from ovir.cli.options.report import write_html
         from ovir.reports.show_page import Shown, show_page

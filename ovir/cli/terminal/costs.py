@@ -74,7 +74,8 @@ def _head(row: Row) -> tuple[str, str]:
 
 
 def _numbers(cost: Cost, total: Cost) -> list[str]:
-    share = cost.macs / total.macs if cost.macs is not None and total.macs else 0
+    is_certain = cost.amounts.macs.is_static and total.amounts.macs.is_static and total.macs
+    share = (cost.macs or 0) / (total.macs or 1) if is_certain else 0
     intensity = cost.intensity
     return [
         interval_text(cost.amounts.macs),

@@ -267,7 +267,16 @@ def _tensor(match: re.Match[str], classes: dict[str, str]) -> Tensor:
 @cache
 def given(text: str) -> tuple[Tensor, ...]:
     """Parse what an operation gives."""
-    return tuple(_tensor(match, {}) for part in text.split("; ") if (match := _TENSOR.fullmatch(part)) is not None)
+    return tuple(_tensor(_parsed(part), {}) for part in text.split("; "))
+
+
+def _parsed(text: str) -> re.Match[str]:
+    """Match the text of a tensor; raise ValueError for another one."""
+    if (match := _TENSOR.fullmatch(text)) is None:
+        raise ValueError(
+            f"'{text}' does not declare a tensor: expected a name, a type and a shape, as in 'boxes T[N, 4]'"
+        )
+    return match
 
 
 @dataclass(frozen=True)
@@ -286,6 +295,14 @@ class Declaration:
     def of_attributes(self) -> tuple[tuple[str, str], ...]:
         """Return the classes of the types in attributes."""
         return tuple((name, text) for name, text in self.types if name[0].islower())
+
+    @property
+    def counts(self) -> str:
+        """Return how many inputs there may be."""
+        least, most = self.required, len(self.inputs)
+        return (
+            f"{least} or more" if self.inputs[-1].is_repeated else str(least) if least == most else f"{least} to {most}"
+        )
 
     def allows(self, count: int) -> bool:
         return self.required <= count and (count <= len(self.inputs) or self.inputs[-1].is_repeated)
@@ -311,16 +328,16 @@ def declared_for(takes: str | tuple[str, ...], count: int) -> tuple[Declaration,
     for declaration in known:
         if declaration.allows(count):
             return declaration, declaration.named(count)
-    counts = " or ".join(str(declaration.required) for declaration in known)
-    raise OperatorError(f"takes {counts} inputs, got {count}", INPUT_COUNT)
+    counts = " or ".join(declaration.counts for declaration in known)
+    raise OperatorError(f"takes {counts} input{'' if counts == '1' else 's'}, got {count}", INPUT_COUNT)
 
 
 def _declaration(text: str) -> Declaration:
     inputs, types, sizes = [], [], []
     for part in text.split("; "):
         name, _, rest = part.partition(" ")
-        if match := _TENSOR.fullmatch(part):
-            inputs.append(match)
+        if "[" in part:
+            inputs.append(_parsed(part))
         elif rest.startswith("= "):
             sizes.append((name, Size.parse(rest[2:])))
         else:

@@ -196,6 +196,7 @@ def in_onnxruntime(create: Callable[..., ovir.Layer], arrays: Sequence[np.ndarra
     return compiled
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("axis", [3, 7, -4])
 @pytest.mark.parametrize("name", WITH_AXIS)
 def test_an_axis_that_the_data_lacks_is_an_error(name: str, axis: int) -> None:
@@ -247,6 +248,7 @@ NOT_COMPUTED: dict[str, tuple[Callable[..., ovir.Layer], list[Any], list[Any]]] 
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_edited", [False, True])
 @pytest.mark.parametrize("name", NOT_COMPUTED)
 def test_values_that_onnxruntime_refuses_are_computed_with_numpy(name: str, is_edited: bool) -> None:
