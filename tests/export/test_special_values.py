@@ -54,7 +54,7 @@ DIFFERENT: dict[tuple[str, int], str] = {
     **dict.fromkeys([("GRUCell", 3), ("GRUSequence", 5), ("RNNSequence", 5)], _CELLS),
     **dict.fromkeys([("LSTMCell", 1), ("LSTMCell", 4), ("LSTMSequence", 5)], _CELLS),
     **dict.fromkeys([("MatrixNms", 8), ("Proposal", 1), ("Proposal", 4)], _BOXES),
-    **dict.fromkeys([("GridSample", 9), ("PSROIPooling", 1)], _REGIONS),
+    **dict.fromkeys([("GridSample", 9), ("PSROIPooling", 1), ("ROIAlign", 9)], _REGIONS),
     ("FakeConvert", 13): "onnxruntime does not round products of f16 before it converts them",
     ("FakeQuantize", 1): "limits of the output that are NaN or infinite are multiplied by the step 0",
     ("GroupNormalization", 12): _ORDER,
