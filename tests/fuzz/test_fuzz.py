@@ -175,7 +175,13 @@ FAULTS_OF_OPENVINO = {
     *(("values", "TopK-11"), ("values", "GenerateProposals-9"), ("values", "NormalizeL2-1")),
     *(("refusal", "Einsum-7"), ("refusal", "ROIAlignRotated-15"), ("refusal", "GroupConvolutionBackpropData-1")),
     *(("refusal", "Roll-7"), ("crash", "Col2Im-15"), ("values", "ScatterNDUpdate-15")),
-    *(("values", "Selu-1"), ("refusal", "LogicalOr-1"), ("values", "LogicalXor-2"), ("values", "DepthToSpace-1"), ("crash", "DepthToSpace-1")),
+    *(
+        ("values", "Selu-1"),
+        ("refusal", "LogicalOr-1"),
+        ("values", "LogicalXor-2"),
+        ("values", "DepthToSpace-1"),
+        ("crash", "DepthToSpace-1"),
+    ),
     *(("values", "AvgPool-16"), ("values", "BitwiseRightShift-15"), ("shape", "Subtract-1"), ("values", "ReduceL2-4")),
 }
 """Faults of single operations in OpenVINO 2026.4.1: Selu takes an alpha of 0 for 1.6733, DepthToSpace loses strings or crashes on them, others ignore the axis of pdpd."""
