@@ -273,44 +273,44 @@ def test_values_that_onnxruntime_refuses_are_computed_with_numpy(name: str, is_e
 
 
 ENDING = """
-import sys
+import itertools, sys
 import numpy as np
 import ovir
 from ovir import opset13 as ops
 
-kind, is_dynamic, inside = sys.argv[1], sys.argv[2] == "dynamic", sys.argv[3] == "inside"
-x = ops.parameter([-1, 4] if is_dynamic else [3 if inside else 0, 4], "f32", name="x")
-data = x
-if inside:  # rows of zeros are left out
-    kept = ops.squeeze(ops.non_zero(ops.reduce_sum(x, [1], False)), [0])
-    data = ops.gather(x, kept, 0)
+kind = sys.argv[1]
 numbers = np.random.default_rng(0).normal(size=(16, 4)).astype(np.float32)
-state = ops.multiply(data, np.float32(0.5))
-if kind == "lstm":
-    out = ops.lstm_cell(data, state, state, numbers, numbers, numbers[:, 0], 4)[0]
-elif kind == "gru":
-    out = ops.gru_cell(data, state, numbers[:12], numbers[:12], numbers[:12, 0], 4)
-elif kind == "sequence":
-    one, three = ops.unsqueeze(data, [1]), ops.unsqueeze(state, [1])
-    lengths = ops.broadcast(np.int64(1), ops.gather(ops.shape_of(data), [0], 0))
-    weights = (w[None] for w in (numbers, numbers, numbers[:, 0]))
-    out = ops.lstm_sequence(one, three, three, lengths, *weights, 4, "forward")[0]
-else:
-    out = ops.unique(data, np.int64(0))[0]
-model = ovir.Model([ops.relu(out)], [x])
-own, other = (ovir.compile_model(model, engine=engine) for engine in ("numpy", "onnxruntime"))
-for rows in ([3] if inside else [2, 0, 2]) if is_dynamic else x.shape.to_tuple()[:1]:
-    array = (np.zeros if inside else np.ones)((rows, 4), np.float32)
-    assert np.allclose(own(array)[0], other(array)[0], atol=1e-5)
+for is_dynamic, inside in itertools.product((False, True), repeat=2):
+    print("dynamic" if is_dynamic else "static", "inside" if inside else "input", flush=True)
+    x = ops.parameter([-1, 4] if is_dynamic else [3 if inside else 0, 4], "f32", name="x")
+    data = x
+    if inside:  # rows of zeros are left out
+        kept = ops.squeeze(ops.non_zero(ops.reduce_sum(x, [1], False)), [0])
+        data = ops.gather(x, kept, 0)
+    state = ops.multiply(data, np.float32(0.5))
+    if kind == "lstm":
+        out = ops.lstm_cell(data, state, state, numbers, numbers, numbers[:, 0], 4)[0]
+    elif kind == "gru":
+        out = ops.gru_cell(data, state, numbers[:12], numbers[:12], numbers[:12, 0], 4)
+    elif kind == "sequence":
+        one, three = ops.unsqueeze(data, [1]), ops.unsqueeze(state, [1])
+        lengths = ops.broadcast(np.int64(1), ops.gather(ops.shape_of(data), [0], 0))
+        weights = (w[None] for w in (numbers, numbers, numbers[:, 0]))
+        out = ops.lstm_sequence(one, three, three, lengths, *weights, 4, "forward")[0]
+    else:
+        out = ops.unique(data, np.int64(0))[0]
+    model = ovir.Model([ops.relu(out)], [x])
+    own, other = (ovir.compile_model(model, engine=engine) for engine in ("numpy", "onnxruntime"))
+    for rows in ([3] if inside else [2, 0, 2]) if is_dynamic else x.shape.to_tuple()[:1]:
+        array = (np.zeros if inside else np.ones)((rows, 4), np.float32)
+        assert np.allclose(own(array)[0], other(array)[0], atol=1e-5)
 """
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["lstm", "gru", "sequence", "unique"])
-@pytest.mark.parametrize("place", ["input", "inside"])
-@pytest.mark.parametrize("sizes", ["dynamic", "static"])
-def test_empty_data_does_not_end_the_process(kind: str, place: str, sizes: str) -> None:
-    subprocess.run([sys.executable, "-c", ENDING, kind, sizes, place], check=True)
+def test_empty_data_does_not_end_the_process(kind: str) -> None:
+    subprocess.run([sys.executable, "-c", ENDING, kind], check=True)
 
 
 @pytest.mark.parametrize("is_input", [True, False])
