@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from ovir.analysis.input_sizes import fix_shapes
 from ovir.core.shapes import UNKNOWN, Dimension, PartialShape, ShapeLike
 from ovir.core.tensor_types import TensorType
-from ovir.diagnostics.errors import Diagnostics, ModelError
+from ovir.diagnostics.errors import Diagnostics, ModelError, OperatorError
 from ovir.diagnostics.wording import size_text
 from ovir.graph.constant_layers import all_constant_layers
 from ovir.graph.layer_graph import LayerGraph, state_ports
@@ -581,7 +581,10 @@ class _Counting:
     def _loop(self, layer: Layer, op: IterationBase) -> tuple[dict[Layer, Amounts], Amounts]:
         body = layer.bodies["body"]
         inputs = [port.type for port in layer.inputs]
-        count = op.iterations(inputs, [port.type for port in body.outputs])
+        try:
+            count = op.iterations(inputs, [port.type for port in body.outputs])
+        except OperatorError:  # inference has reported it
+            count = UNKNOWN
         if count.upper is not None and count.upper >= _ENDLESS:
             count = Dimension(count.lower, None)
         found, total = self.graph(body)

@@ -310,7 +310,7 @@ class SequenceBase(RecurrentBase):
     last states, which are zero for a row without steps.
     """
 
-    copies = 5
+    copies = 6
 
     domains = by_input(sequence_lengths=Length("X", axis=1))
     direction: str = attribute(default="forward", choices=("forward", "reverse", "bidirectional"), specified=True)
