@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import combinations
-from math import prod
+from math import inf, prod
 from typing import Any, NamedTuple
 
 from ovir.analysis.input_sizes import fix_shapes
@@ -22,7 +22,6 @@ from ovir.graph.layers import Layer, Port
 from ovir.inference.engines import BodyInference, ComparingEngine
 from ovir.inference.models import infer_for_call
 from ovir.model import Model
-from ovir.ops.base.bodies import BodyMap
 from ovir.ops.base.traits import Traits, input_signature
 from ovir.ops.control_flow import IterationBase, known_truth
 from ovir.ops.infrastructure import Const
@@ -181,16 +180,21 @@ class ModelCosts:
 
 def changes_of(before: ModelCosts, after: ModelCosts) -> str:
     """Return the sums that differ, such as ``parameters 1,000 -> 800``; nothing if none does, or none is known."""
-    texts = []
-    for name, (old, new) in {key: (old, after.to_dict()[key]) for key, old in before.to_dict().items()}.items():
+    texts, latest = [], after.to_dict()
+    for name, old in before.to_dict().items():
+        new = latest[name]
         certain = name != "macs" or (before.total.macs.is_static and after.total.macs.is_static)
         if old is not None and new is not None and old != new and certain:
-            pair = map(size_text if name == "weight_bytes" else "{:,}".format, (old, new))
-            texts.append(f"{_NAMES[name]} {' -> '.join(pair)}")
+            title, text = _TEXTS[name]
+            texts.append(f"{title} {text(old)} -> {text(new)}")
     return ", ".join(texts)
 
 
-_NAMES = {"parameters": "parameters", "weight_bytes": "weights", "macs": "MACs"}
+_TEXTS: dict[str, tuple[str, Callable[[int], str]]] = {
+    "parameters": ("parameters", "{:,}".format),
+    "weight_bytes": ("weights", size_text),
+    "macs": ("MACs", "{:,}".format),
+}
 
 
 def together(name: str, rows: Sequence[Cost]) -> GroupCost:
@@ -240,7 +244,7 @@ def _divided(group: _Prefix) -> list[_Prefix]:
     divided = {parts[0] for _, parts in names if len(parts) > 1}
     for row, parts in names:
         groups[parts[0] if parts and parts[0] in divided else "*"].append(row)
-    if group.text.endswith("*") or groups.keys() == {"*"}:
+    if groups.keys() == {"*"}:
         return []
     return [_Prefix(_beginning(rows[0].name, group, part), group.length + 1, rows) for part, rows in groups.items()]
 
@@ -249,7 +253,8 @@ def _beginning(name: str, group: _Prefix, part: str) -> str:
     """Return the beginning of a name up to the next part after those of a group."""
     if part == "*":
         return f"{group.text}.*" if group.text else "*"
-    return re.match(rf"(?:[/.]*[^/.]+){{{group.length + 1}}}", name)[0]  # type: ignore[index]
+    ends = [part.end() for part in re.finditer(r"[^/.]+", name)]
+    return name[: ends[group.length]]
 
 
 def costs_of(model: LayerGraph, sized: LayerGraph | None = None) -> ModelCosts:
@@ -357,13 +362,17 @@ class Call(NamedTuple):
     states: list[StateCost]
 
 
-def call_with(model: Model, shapes: Sequence[ShapeLike]) -> ModelCosts:
+def costs_with(model: Model, shapes: Sequence[ShapeLike]) -> ModelCosts:
     """Return the costs of the first call with inputs of these shapes."""
-    if all(port.shape.is_static for layer in model.walk() for port in layer.outputs):
+    if _is_static(model):
         return costs_of(model)
     sized = model.clone()
     infer_for_call(sized, shapes, dict.fromkeys(state_ports(model.walk())))
     return costs_of(model, sized)
+
+
+def _is_static(model: LayerGraph) -> bool:
+    return all(port.shape.is_static for layer in model.walk() for port in layer.outputs)
 
 
 def sized_call(model: Model, state_length: int | None = None) -> Call:
@@ -373,7 +382,7 @@ def sized_call(model: Model, state_length: int | None = None) -> Call:
     to be as long as they are follow. The model itself does not change. Raises ModelError if no sizes are found.
     """
     variables = state_ports(model.walk())
-    if state_length is None and all(port.shape.is_static for layer in model.walk() for port in layer.outputs):
+    if state_length is None and _is_static(model):
         return inferred_call(model)
     sized = model.clone()
     fix_shapes(sized)
@@ -504,26 +513,18 @@ def _constants_read(model: LayerGraph, constants: Callable[[LayerGraph], Constan
 
 def _readers(port: Port) -> Iterator[Layer]:
     """Yield the layers that read an input: of a layer with bodies, the ones in them that get it in each iteration."""
-    inner = [item for body, wiring in _bodies(port.layer) for item in _inside(body, wiring, port.index)]
+    wirings = {} if port.layer.operator is None else port.layer.operator.wiring
+    inner: list[Port] = []
+    for name, body in port.layer.bodies.items() if wirings else ():
+        carried = {edge.parameter for edge in wirings[name].back_edges}
+        for item in wirings[name].inputs:
+            if item.external == port.index and item.axis is None and item.parameter not in carried:
+                inner += body.inputs[item.parameter].readers
     if inner:
         for reader in inner:
             yield from _readers(reader)
     else:
         yield port.layer
-
-
-def _inside(body: LayerGraph, wiring: BodyMap, index: int) -> Iterator[Port]:
-    """Yield the inputs of layers of a body that get input ``index`` of the layer around it in each iteration."""
-    carried = {edge.parameter for edge in wiring.back_edges}
-    for item in wiring.inputs:
-        if item.external == index and item.axis is None and item.parameter not in carried:
-            yield from body.inputs[item.parameter].readers
-
-
-def _bodies(layer: Layer) -> Iterator[tuple[LayerGraph, BodyMap]]:
-    if layer.operator is not None:
-        for name, body in layer.bodies.items():
-            yield body, layer.operator.wiring[name]
 
 
 def _identity(const: Layer) -> object:
@@ -618,7 +619,7 @@ def _amounts(layer: Layer, constant: Constants) -> Amounts:
         return Amounts(UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, ONE)
     if op.rearranges:
         return Amounts(runs=ONE)
-    read, written = NONE, sum_of(tensor_bytes(port.type) for port in layer.outputs)
+    read, written = NONE, sum((tensor_bytes(port.type) for port in layer.outputs), NONE)
     for port in layer.inputs:
         if port.source is not None and port.source.layer in constant:
             read = read + sum(map(stored_bytes, constant[port.source.layer]))
@@ -637,8 +638,8 @@ def _operations(layer: Layer) -> Dimension:
     most = max(sizes, key=lambda size: (size.upper is None, size.upper, size.lower), default=UNKNOWN)
     if layer.operator is None or not layer.outputs or layer.outputs[0].shape.rank is None:
         return most
-    taps = layer.operator.reads([port.type for port in layer.inputs], layer.outputs[0].shape)
-    return most if taps <= 1 or taps == float("inf") else layer.outputs[0].shape.size() * int(taps)
+    combined = layer.operator.reads([port.type for port in layer.inputs], layer.outputs[0].shape)
+    return most if combined <= 1 or combined == inf else layer.outputs[0].shape.size() * int(combined)
 
 
 def tensor_bytes(tensor: TensorType) -> Dimension:
@@ -646,13 +647,6 @@ def tensor_bytes(tensor: TensorType) -> Dimension:
     if tensor.shape.rank is None or tensor.element_type.is_dynamic or tensor.element_type.kind == "string":
         return UNKNOWN
     return (tensor.shape.size() * tensor.element_type.bits).ceil_div(8)
-
-
-def sum_of(numbers: Iterable[Dimension]) -> Dimension:
-    total = NONE
-    for number in numbers:
-        total = total + number
-    return total
 
 
 def _least(one: Dimension, other: Dimension) -> Dimension:

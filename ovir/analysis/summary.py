@@ -15,6 +15,7 @@ from ovir.core.html import html_table
 from ovir.core.shapes import ShapeLike
 from ovir.diagnostics.errors import ModelError, require_counts
 from ovir.graph.layers import Layer, Port
+from ovir.graph.names import port_as_json
 from ovir.graph.rt_info import RtInfo
 from ovir.model import Model, read_model
 from ovir.ops.base import opsets
@@ -110,8 +111,8 @@ class Summary:
             "name": self.name,
             "path": self.path,
             "ir_version": self.ir_version,
-            "inputs": [_port(port) for port in self.inputs],
-            "outputs": [_port(port) for port in self.outputs],
+            "inputs": [port_as_json(port) for port in self.inputs],
+            "outputs": [port_as_json(port) for port in self.outputs],
             "layers": self.layer_count,
             "operations": self.operations,
             "opsets": self.opsets,
@@ -137,17 +138,6 @@ class Summary:
         heads = ("operation", "layer", "MACs", "operations", "parameters", "bytes of weights", "bytes moved")
         cells = [["-" if cell is None else f"{cell:,}" if isinstance(cell, int) else cell for cell in r] for r in rows]
         return html_table(title, heads, cells)
-
-
-def _port(port: Port) -> dict[str, Any]:
-    names, shape = sorted(port.names), str(port.shape)
-    return {
-        "name": port.any_name,
-        "names": names,
-        "layer": port.layer.name,
-        "shape": shape,
-        "type": str(port.element_type),
-    }
 
 
 def _texts(info: Any, before: str = "") -> Iterator[tuple[str, str]]:

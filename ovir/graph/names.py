@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
+from typing import Any
 
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
@@ -128,3 +129,14 @@ def input_named(model: LayerGraph, name: str) -> int:
     """Return the position of an input, given by name or by the number of its position; raise NotFoundError."""
     known = any(name in port.names or name == port.layer.name for port in model.inputs)
     return model.input_index(int(name) if name.isdecimal() and not known else name)
+
+
+def port_as_json(port: Port) -> dict[str, Any]:
+    """Return names and type of an input or output."""
+    return {
+        "name": port.any_name,
+        "names": sorted(port.names),
+        "layer": port.layer.name,
+        "shape": str(port.shape),
+        "type": str(port.element_type),
+    }

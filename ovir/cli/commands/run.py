@@ -338,12 +338,12 @@ def run(options: Options) -> int:
             results, seconds = _run_compiled(compiled, inputs.feeds, taps, listeners)
         profile = profiled = times = None
         if options.profile or options.repeat:
-            from ovir.analysis.costs import call_with
+            from ovir.analysis.costs import costs_with
             from ovir.analysis.profile import profile_runs, time_runs
 
             profile, profiled = profile_runs(compiled, inputs.feeds) if options.profile else (None, None)
             if profile is not None:
-                profile.add_costs(call_with(model, [inputs.feeds[i].shape for i in range(len(model.inputs))]))
+                profile.add_costs(costs_with(model, [inputs.feeds[i].shape for i in range(len(model.inputs))]))
             times = time_runs(compiled, inputs.feeds, options.repeat) if options.repeat else None
     except RunError as error:
         inputs.hint_at_choices(model, error)

@@ -17,7 +17,6 @@ from ovir.system.files import target_paths
 from ovir.system.progress import stage
 
 if TYPE_CHECKING:  # not every command has a model
-    from ovir.graph.layers import Port
     from ovir.model import Model
 
 DONE, WRONG, UNUSABLE = 0, 1, 2
@@ -175,6 +174,8 @@ def say_saved(
     if not is_json:
         print_diagnostics(warnings)
         return False
+    from ovir.graph.names import port_as_json  # not every command has a model
+
     keys, before = dict.fromkeys(layer.key for layer in model.walk()), set(keys_before)
     document = {
         "files": [] if path is None else list(target_paths(path)),
@@ -195,14 +196,3 @@ def say_ports(model: Model) -> None:
     """Print the inputs and outputs of a model."""
     ports = [("input", port) for port in model.inputs] + [("output", port) for port in model.outputs]
     say_table(("", "~tensor", "type"), [(side, port.any_name, port.type) for side, port in ports])
-
-
-def port_as_json(port: Port) -> dict[str, Any]:
-    """Return names and type of an input or output."""
-    return {
-        "name": port.any_name,
-        "names": sorted(port.names),
-        "layer": port.layer.name,
-        "shape": str(port.shape),
-        "type": str(port.element_type),
-    }
