@@ -33,7 +33,7 @@ MOST_INFERRED = 20_000
 
 
 class Amounts(NamedTuple):
-    """What a layer, or a part of a model, computes and moves. Each number is an interval, as sizes are."""
+    """The numbers that tell how much a layer, or a part of a model, computes and moves; each is an interval."""
 
     macs: Dimension = NONE
     """Multiply-accumulates."""
@@ -64,10 +64,10 @@ class Cost:
     """The cost of a layer, or of several, in one call of a model. A layer of a body counts as often as it runs."""
 
     amounts: Amounts
-    """What is computed and moved, as intervals."""
+    """The numbers of what is computed and moved."""
     parameters: int = 0
     """Elements of the constants that the layer reads, directly or through layers that are computed from constants, such
-    as those of decompression. Constants that a layer before it reads as well are left out."""
+    as those of decompression. A constant that an earlier layer reads, too, is left out."""
     weight_bytes: int = 0
     """Bytes of these constants in the weights file."""
 

@@ -168,7 +168,7 @@ def _run_pending(
 
 @dataclass(frozen=True)
 class ManyRuns:
-    """What has become of many inputs: those that failed, and those whose results are ``missing``."""
+    """The outcome for many inputs: those that failed, and those whose results are ``missing``."""
 
     model: str
     output: str
