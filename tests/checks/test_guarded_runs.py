@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -55,6 +57,20 @@ def test_a_run_over_its_budget_is_an_error(
 ) -> None:
     assert main(["run", "--untrusted", str(folder / f"{name}.xml"), *options]) in (1, 2)
     assert message in capfd.readouterr().err
+
+
+def test_a_limited_process_keeps_no_bytecode(tmp_path: Path) -> None:
+    """The limit of files would cut it, and no later process could import the module."""
+    (tmp_path / "long_module.py").write_text("values = " + repr([str(number) for number in range(1000)]))
+    program = """if True:
+        from ovir.checks.untrusted.child import limit
+        limit({"seconds": 5, "memory": 1 << 30, "file": 100})
+        import long_module
+    """
+    paths = os.pathsep.join([str(tmp_path), os.environ["PYTHONPATH"]])
+    environment = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    subprocess.run([sys.executable, "-c", program], env={**environment, "PYTHONPATH": paths}, check=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["long_module.py"]
 
 
 @pytest.mark.slow

@@ -4,14 +4,13 @@ import json
 import os
 import shlex
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
 from support.builder import Net
 from support.command import Cli
+from support.systems import small_files
 
 import ovir
 from ovir.io.tensor_files import load_npz
@@ -135,19 +134,6 @@ def test_an_equal_text_is_no_input(cli: Cli, folder: Path) -> None:
 # --------------------------------------------------------------------------- a full disk
 
 
-@contextmanager
-def _small_files(size: int) -> Iterator[None]:
-    """Let no file of this process grow beyond a size."""
-    import resource
-
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
 WRITERS = [
     ("run model.xml --output old.npz", "cannot write the results"),
     ("run model.xml --record old.npz", "cannot write the record"),
@@ -175,7 +161,7 @@ def test_a_full_disk_keeps_the_older_file(cli: Cli, folder: Path, command: str, 
     for path in ("old.npz", "old.json", "old.html", "old.xml", "old.bin", "old.py", "old.onnx"):
         (folder / path).write_text("older")
     before = content(folder)
-    with _small_files(100):
+    with small_files(100):
         done = cli(*command.split())
     assert done.status == 2
     assert f"error[OVIR903] {message}: File too large" in done.err

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.systems import small_files
 
 import ovir
 from ovir.diagnostics.errors import InputError, ReadError, WriteError
@@ -259,30 +260,17 @@ def test_a_full_disk(tmp_path: Path, inputs: list[InputFile]) -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="the limit of a file's size is one of POSIX systems")
 def test_a_limit_of_the_size_of_files(tmp_path: Path, inputs: list[InputFile]) -> None:
-    import resource
-
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, before[1]))
-    try:
+    with small_files(50_000):
         _fill_the_disk(tmp_path, inputs, 1000)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the limit of a file's size is one of POSIX systems")
 def test_a_row_that_cannot_be_written_leaves_no_part(tmp_path: Path, inputs: list[InputFile]) -> None:
-    import resource
-
     _fill(tmp_path, inputs[:3])
     size = (tmp_path / "out" / NAME).stat().st_size
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
     with _open(tmp_path) as results:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size + 30, before[1]))
-        try:
-            with pytest.raises(WriteError):
-                results.fail(inputs[3], "no")
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        with small_files(size + 30), pytest.raises(WriteError):
+            results.fail(inputs[3], "no")
         assert (tmp_path / "out" / NAME).stat().st_size == size
 
 

@@ -69,6 +69,8 @@ def limit(request: Mapping[str, Any]) -> None:
     """Limit the resources and rights of this process, as far as the system can."""
     import resource
 
+    # CPython before 3.14 keeps bytecode that a limit has cut, and no later process can then import the module.
+    sys.dont_write_bytecode = True
     wanted = [
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_FSIZE, request.get("file", 0)),  # a check writes no files
