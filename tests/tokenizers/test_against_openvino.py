@@ -136,15 +136,15 @@ def require_equal_words(folder: Path, searches: list[tuple[str, dict[str, Any]]]
 
 def test_patterns_match_as_in_pcre2(tmp_path: Path) -> None:
     """Split texts at the matches of many patterns, of which some match nothing because PCRE2 refuses them."""
-    require_equal_words(tmp_path, [(pattern, {"behavior": "isolate"}) for pattern in PATTERNS], [*SHORT, *CHARACTERS])
+    require_equal_words(tmp_path, [(pattern, {"behaviour": "isolate"}) for pattern in PATTERNS], [*SHORT, *CHARACTERS])
 
 
 @pytest.mark.parametrize("count", [20, 500])
 def test_what_becomes_of_matches(tmp_path: Path, count: int) -> None:
     """Split texts with and without matches at their ends, in all ways; more than a few are split at once."""
     attributes = [
-        {"behavior": behavior, "invert": invert, "max_splits": splits}
-        for behavior in RegexSplit.attributes["behavior"].choices
+        {"behaviour": kind, "invert": invert, "max_splits": splits}
+        for kind in RegexSplit.attributes["behaviour"].choices
         for invert in (False, True)
         for splits in (-1, 1, 2)
     ]
