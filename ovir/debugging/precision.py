@@ -1,11 +1,11 @@
-"""The layers of a model that must stay in f32."""
+"""The layers of a model that must stay in f32, or whose weights cannot take 4 or 8 bits."""
 
 from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from time import perf_counter
 from typing import Any
 
@@ -16,8 +16,10 @@ from ovir.core.arrays import Array
 from ovir.core.html import html_table
 from ovir.debugging.comparison_setup import GivenInputs, Progress, input_sets
 from ovir.debugging.searches import least, needed
+from ovir.debugging.weight_types import WeightCompression
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.wording import did_you_mean, plural
+from ovir.editing.weight_compression import WeightType
 from ovir.graph.layers import Layer
 from ovir.model import Model, read_model
 from ovir.runtime.compiled import CompiledModel
@@ -27,6 +29,8 @@ from ovir.runtime.partial_runs import PartialRuns, Tensors
 
 TOLERANCES = {"f16": 0.01, "bf16": 0.05, "int8": 0.1}
 """The default tolerance for each type: the root mean square of an output's error, as a share of the output."""
+OF_WEIGHTS = 0.1
+"""The same where weights alone have another type."""
 
 
 @dataclass(frozen=True)
@@ -48,11 +52,23 @@ class LayerSensitivity:
 
 
 @dataclass(frozen=True)
+class Choice:
+    """What becomes of a model if the weights of its most sensitive layers keep more bits."""
+
+    kept: int
+    """The number of these layers."""
+    error: float
+    """The error of the outputs."""
+    weight_bytes: int
+    """The bytes of all weights that can be compressed."""
+
+
+@dataclass(frozen=True)
 class Precision:
     """The layers that must stay in f32 to keep the outputs within the tolerance, and how that was found."""
 
     to: str
-    """The narrower type: ``f16``, ``bf16`` or ``int8``."""
+    """The narrower type: ``f16``, ``bf16``, ``int8``, or one of weights alone, such as ``int4:sym:64``."""
     tolerance: float
     """The largest error of an output that is allowed, relative to the root mean square of the output."""
     samples: int
@@ -65,6 +81,10 @@ class Precision:
     """The names of the layers to keep, in the order of the graph; in a body, after the names of the layers around."""
     layers: tuple[LayerSensitivity, ...]
     """All layers that compute real numbers, in the order of the graph."""
+    kept_in: str = "f32"
+    """What the layers to keep have instead: ``int8`` for the weights of those that cannot take 4 bits."""
+    choices: tuple[Choice, ...] = ()
+    """For types of weights alone: what other numbers of layers would give, none first."""
 
     @property
     def within(self) -> bool:
@@ -76,12 +96,19 @@ class Precision:
         """Return the layers to keep as Python code for NNCF."""
         return f"nncf.IgnoredScope(names={list(self.keep)!r})"
 
+    def compressed(self, model: Model) -> Model:
+        """Return a copy of the model with weights in the type, as OpenVINO reads them; those of the layers to keep are
+        in int8, or as they are. Raise InputError if the type is not one of weights alone."""
+        if not self.choices:
+            raise InputError.usage(f"{self.to} is not a type of weights alone, such as int4")
+        return WeightCompression(model, _weight_type(self.to)).model(self.keep)
+
     def _repr_html_(self) -> str:
         order = sorted(self.layers, key=lambda x: (not x.keep, -(x.error or 0)))
         errors = ["-" if x.error is None else f"{x.error:.3g}" for x in order]
-        rows = [("f32" if x.keep else self.to, x.type, x.layer, e) for x, e in zip(order, errors, strict=True)]
-        title = f"{len(self.keep)} of {plural(len(self.layers), 'layer')} must stay in f32: error {self.error:.3g}"
-        return html_table(title, ("", "operation", "name", f"error in {self.to}"), rows)
+        rows = [(self.kept_in if x.keep else self.to, x.type, x.layer, e) for x, e in zip(order, errors, strict=True)]
+        kept = f"{len(self.keep)} of {plural(len(self.layers), 'layer')} must stay in {self.kept_in}"
+        return html_table(f"{kept}: error {self.error:.3g}", ("", "operation", "name", f"error in {self.to}"), rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data."""
@@ -106,7 +133,8 @@ def precision(
 
     Args:
         model: The model, or the path of an .xml.
-        to: The type: ``"f16"``, ``"bf16"`` or ``"int8"``.
+        to: The type: ``"f16"``, ``"bf16"`` or ``"int8"``; or one of weights alone, ``"int4[:sym|asym][:GROUP]"`` or
+            ``"int8:sym|asym[:GROUP]"``. The layers to keep then have weights in int8, or as they are.
         inputs: Sets of inputs as for ``ovir.compare``.
         samples: The number of sets of random inputs.
         seed: The seed of random inputs.
@@ -117,27 +145,41 @@ def precision(
     Raises InputError for a type that cannot be emulated and for inputs that do not match the model, ReadError and
     ModelError for a file that cannot be read, and RunError if the model cannot be run in f32.
     """
-    if to not in TOLERANCES:
-        hint = did_you_mean(to, TOLERANCES) if isinstance(to, str) else None
-        message = f"{to!r} cannot be emulated; expected {', '.join(TOLERANCES)}"
-        raise InputError.usage(message, hint=hint)
     if not isinstance(model, Model):
         model = read_model(model)
+    of_weights = None if to in TOLERANCES else WeightCompression(model, _weight_type(to))
     sets = [load() for load in input_sets(model, inputs, samples, seed)]
-    limit = TOLERANCES[to] if tolerance is None else tolerance
-    emulation = _emulation(model, to, sets)
-    search = PrecisionSearch(model, emulation, sets, limit, seconds, progress or _no_progress)
+    limit = tolerance if tolerance is not None else TOLERANCES.get(to, OF_WEIGHTS)
+    runs = PartialRuns(model, _emulation(model, to, sets)) if of_weights is None else of_weights.runs
+    exact = None if of_weights is None else [list(CompiledModel(model)(arrays).values()) for arrays in sets]
+    search = PrecisionSearch(runs, sets, limit, seconds, progress or _no_progress, exact)
     found = search.find()
-    keep = tuple(key for index in sorted(found.keep) for key in search.runs.keys(index))
+    keep = tuple(key for index in sorted(found.keep) for key in runs.keys(index))
     layers = tuple(
         LayerSensitivity(
             *(layer.key, layer.id, layer.type, found.errors.get(index), found.own_errors.get(index, 0.0)),
             keep=index in found.keep,
         )
-        for index in search.runs.candidates
-        for layer in [search.runs.steps[index].layer]
+        for index in runs.candidates
+        for layer in [runs.steps[index].layer]
     )
-    return Precision(to, limit, len(sets), found.error_before, found.error, keep, layers)
+    result = Precision(to, limit, len(sets), found.error_before, found.error, keep, layers)
+    if of_weights is None:
+        return result
+    choices = (
+        Choice(len(indices), error, of_weights.bytes({key for index in indices for key in runs.keys(index)}))
+        for indices, error in search.choices(found)
+    )
+    return replace(result, kept_in=of_weights.kept_in, choices=tuple(choices))
+
+
+def _weight_type(to: str) -> WeightType:
+    found = WeightType.of(to) if isinstance(to, str) else None
+    if found is None:
+        forms = f"{', '.join(TOLERANCES)}, int4[:sym|asym][:GROUP] or int8:sym|asym[:GROUP]"
+        hint = did_you_mean(to, TOLERANCES) if isinstance(to, str) else None
+        raise InputError.usage(f"expected {forms}, got {to!r}", hint=hint)
+    return found
 
 
 def _no_progress(done: int, total: int, what: str) -> None:
@@ -167,19 +209,20 @@ class PrecisionSearch:
 
     def __init__(
         self,
-        model: Model,
-        emulation: Emulation,
+        runs: PartialRuns,
         sets: Sequence[Sequence[Array]],
         tolerance: float,
         seconds: float,
         progress: Progress,
+        references: list[list[Array]] | None = None,
     ) -> None:
-        self.runs = PartialRuns(model, emulation)
+        """Search among the steps of ``runs``; ``references`` are the outputs if those without emulation are not."""
+        self.runs = runs
         self._inputs: list[Tensors] = [self.runs.inputs(arrays) for arrays in sets]
         self._tolerance = tolerance
         self._end = perf_counter() + seconds
         self._progress = progress
-        self._references = [self.runs.run(inputs, ()) for inputs in self._inputs]
+        self._references = references or [self.runs.run(inputs, ()) for inputs in self._inputs]
         self._verified: dict[frozenset[int], float] = {}
 
     def find(self) -> Sensitivities:
@@ -197,8 +240,9 @@ class PrecisionSearch:
 
     def _measure(self, found: Sensitivities) -> None:
         """Set the error of each step's own results, then the error of the outputs, for the largest own errors first."""
-        for inputs, reference in zip(self._inputs, self._references, strict=True):
+        for inputs in self._inputs:
             recorded = self.runs.record(inputs, Keeper().keep)
+            reference = self.runs.outputs(recorded)
             for index in self.runs.candidates:
                 own = [tensor_error(array, recorded[port]) for port, array in self.runs.run_step(recorded, index)]
                 found.own_errors[index] = max(found.own_errors.get(index, 0.0), *own, 0.0)
@@ -227,18 +271,30 @@ class PrecisionSearch:
     def error_with(self, keep: frozenset[int]) -> float:
         """Return the error of the outputs with all steps emulated except those in ``keep``."""
         if keep not in self._verified:
-            emulated = [index for index in self.runs.candidates if index not in keep]
-            errors = (
-                output_error(self.runs.run(inputs, emulated), reference)
-                for inputs, reference in zip(self._inputs, self._references, strict=True)
-            )
             worst = 0.0
-            for error in errors:
+            for error in self._errors_with(keep):
                 worst = max(worst, error)
                 if worst > self._tolerance and keep:  # no other sample makes it better
                     break
             self._verified[keep] = worst
         return self._verified[keep]
+
+    def _errors_with(self, keep: Collection[int]) -> Iterator[float]:
+        emulated = [index for index in self.runs.candidates if index not in keep]
+        for inputs, reference in zip(self._inputs, self._references, strict=True):
+            yield output_error(self.runs.run(inputs, emulated), reference)
+
+    def choices(self, found: Sensitivities) -> Iterator[tuple[frozenset[int], float]]:
+        """Yield what keeping 0, 1, 2, 4, ... of the most sensitive steps gives, and the steps that were found, with the
+        error of the outputs; fewer if there is no time."""
+        ranked = self._ranked(found)
+        counts = {0, *(1 << n for n in range(len(ranked).bit_length())), len(ranked)}
+        sets = {count: frozenset(ranked[:count]) for count in counts} | {len(found.keep): found.keep}
+        for count, keep in sorted(sets.items()):
+            if not count or keep == found.keep or perf_counter() < self._end:
+                error = self.error_with(keep)
+                is_whole = error <= self._tolerance or not keep
+                yield keep, error if is_whole else max(self._errors_with(keep))
 
     def _is_enough(self, keep: Collection[int]) -> bool:
         return self.error_with(frozenset(keep)) <= self._tolerance

@@ -171,8 +171,11 @@ def _compression(port: Port, constant: Layer, chain: list[Layer]) -> str:
     if not parts and stored.element_type == port.element_type:
         return "none"
     text = f"{stored.element_type}{' with ' if parts else ''}{' and '.join(parts)}"
-    has_groups = _any(operators, "scales") and len(stored.shape.dims) > len(port.shape.dims)
-    return f"{text}, groups of {stored.shape[-1]}" if has_groups else text
+    held, read = stored.shape.dims, port.shape.dims
+    if not _any(operators, "scales") or len(held) <= len(read):
+        return text
+    axis = next((axis for axis, (one, other) in enumerate(zip(held, read, strict=False)) if one != other), len(read))
+    return f"{text}, groups of {held[min(axis + 1, len(read))]}"
 
 
 def _any(operators: list[Operator], trait: str) -> bool:

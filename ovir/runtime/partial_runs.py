@@ -64,9 +64,12 @@ class PartialRuns:
         self._sources = [[self._plan.ports[slot] for slot in step.inputs] for step in self.steps]
         self._results = [self._plan.ports[slot] for slot in self._plan.results]
         self._last = self._last_uses()
+        self._covers = emulation.covers
         steps = EmulatedSteps(model, emulation)
         self.candidates = [
-            i for i, step in enumerate(self.steps) if step.layer.bodies or (steps.covers(step.layer) and _is_real(step))
+            i
+            for i, step in enumerate(self.steps)
+            if (self.keys(i) if step.layer.bodies else steps.covers(step.layer) and _is_real(step))
         ]
         """The steps that emulation can change."""
 
@@ -153,11 +156,11 @@ class PartialRuns:
         layer = self.steps[index].layer
         if not layer.bodies:
             return [layer.key]
-        return [inner.key for body in layer.bodies.values() for inner in body.walk() if _runs(inner)]
+        return [inner.key for body in layer.bodies.values() for inner in body.walk() if self._changes(inner)]
 
-
-def _runs(layer: Layer) -> bool:
-    return not layer.bodies and layer.type not in ("Const", "Parameter", "Result")
+    def _changes(self, layer: Layer) -> bool:
+        """Return whether emulation may change a layer of a body."""
+        return self._covers(layer) and not layer.bodies and layer.type not in ("Const", "Parameter", "Result")
 
 
 def _is_real(step: Step) -> bool:

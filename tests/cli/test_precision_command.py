@@ -9,6 +9,7 @@ import pytest
 from support.small_transformers import data, encoder
 
 import ovir
+from ovir.inference.layer_weights import weights_of
 
 
 @pytest.fixture
@@ -59,3 +60,19 @@ def test_sets_of_inputs_in_a_folder(cli: Any, planted: Path, tmp_path: Path) -> 
     result = cli("precision", planted, "--to", "f16", "--inputs", tmp_path / "sets")
     assert result.status == 0
     assert "3 sets of inputs" in result.out
+
+
+def test_weights_of_4_bits(cli: Any, planted: Path, tmp_path: Path) -> None:
+    out = tmp_path / "int4.xml"
+    result = cli("precision", planted, "--to", "int4:asym:32", "--tolerance", "0.05", "-o", out)
+    assert result.status == 0
+    assert "error of the outputs if the layer alone has weights in int4:asym:32:" in result.out
+    assert result.err.endswith("weights in int4:asym:32, 10 layers in int8\n")
+    rows = result.out.partition("if the most sensitive layers have weights in int8:\n")[2].splitlines()
+    assert rows[0].split() == ["in", "int8", "error", "weights"]
+    assert [row.split()[0] for row in rows[1:7]] == ["0", "1", "2", "4", "8", "10"]
+    assert "10 layers in int8: error" in result.out
+    stored = {str(weights.stored_type) for weights in weights_of(ovir.read_model(out))}
+    assert stored == {"u4", "u8"}
+    result = cli("precision", planted, "--to", "int3")
+    assert (result.status, "expected f16, bf16, int8, int4[:sym|asym][:GROUP]" in result.err) == (2, True)

@@ -1,9 +1,11 @@
-"""``ovir precision``: find the layers that must stay in f32 on a device that computes in f16, bf16 or int8.
+"""``ovir precision``: find the layers that must stay in f32 on a device that computes in f16, bf16 or int8, or whose
+weights cannot be stored in 4 bits.
 
 Examples:
   ovir precision model.xml --to f16 --input inputs.npz
   ovir precision model.xml --to bf16 --samples 4 -o mixed.xml
   ovir precision model.xml --to int8 --samples 16 --tolerance 0.05
+  ovir precision model.xml --to int4:asym:64 --inputs folder -o int4.xml
 
 The device is emulated, so that none is needed. Real inputs give better answers than random ones.
 
@@ -31,13 +33,12 @@ from ovir.cli.terminal.output import (
     say_table,
 )
 from ovir.cli.terminal.progress import reported
-from ovir.diagnostics.wording import plural, readable
+from ovir.diagnostics.wording import plural, readable, size_text
 from ovir.model import Model
 
 if TYPE_CHECKING:
     from ovir.debugging.precision import LayerSensitivity, Precision
 
-_TYPES = ("f16", "bf16", "int8")
 _SHOWN = 20
 """The table shows this many layers besides those to keep; JSON contains all of them."""
 
@@ -45,19 +46,26 @@ _SHOWN = 20
 def add_to(command: Command) -> None:
     command.error_status = UNUSABLE  # status 1 would say that the model cannot be computed in this type
     command.add(ModelOptions("shape", "legacy-io"))
-    command.option("--to", "the type that the device computes in", choices=_TYPES, required=True)
+    command.option(
+        "--to TYPE",
+        "the type that the device computes in: f16, bf16 or int8; or a type of weights alone: "
+        "int4[:sym|asym][:GROUP] or int8:sym|asym[:GROUP]",
+        required=True,
+    )
     command.add(InputSetOptions())
     command.option(
         "--tolerance X",
         "the error that an output may have, as a share of its root mean square "
-        "(default: 0.01 for f16, 0.05 for bf16, 0.1 for int8)",
+        "(default: 0.01 for f16, 0.05 for bf16, 0.1 for integers)",
         amount,
     )
     command.option(
         "--seconds N", "stop measuring single layers after about N seconds (default: 300)", amount, default=300.0
     )
     command.option(
-        "-o, --output OUT.xml", "save the model with marks that make OpenVINO compute these layers in f32", OutputFile
+        "-o, --output OUT.xml",
+        "save the model: with marks that make OpenVINO compute these layers in f32, or with compressed weights",
+        OutputFile,
     )
     command.shared("json")
 
@@ -65,6 +73,7 @@ def add_to(command: Command) -> None:
 def run(options: Options) -> int:
     from ovir.debugging.f32_layers import lost_marks
     from ovir.debugging.precision import precision
+    from ovir.runtime.emulation import NARROW
 
     if options.output is not None and options.to == "int8":
         hint = "quantize the model with NNCF and give it the printed names as ignored_scope"
@@ -83,7 +92,7 @@ def run(options: Options) -> int:
             seconds=options.seconds,
             progress=update,
         )
-    lost = {} if options.to == "int8" else lost_marks(model, found.keep)
+    lost = lost_marks(model, found.keep) if options.to in NARROW else {}
     if options.output is not None:
         _save(model, found, options.output, lost)
     if options.json:
@@ -98,6 +107,10 @@ def _save(model: Model, found: Precision, path: str, lost: dict[str, str]) -> No
     from ovir.debugging.f32_layers import with_f32_layers
     from ovir.model import save_model
 
+    if found.choices:
+        print_diagnostics(save_model(found.compressed(model), path))
+        print_message(readable(f"{path}: weights in {found.to}, {plural(len(found.keep), 'layer')} in {found.kept_in}"))
+        return
     print_diagnostics(save_model(with_f32_layers(model, found.keep), path))
     print_message(readable(f"{path}: {plural(len(found.keep), 'layer')} marked to stay in f32"))
     for reason in dict.fromkeys(lost.values()):
@@ -109,22 +122,30 @@ def _print(found: Precision) -> None:
     ranked = sorted(found.layers, key=_rank)
     rest = [layer for layer in ranked if not layer.keep]
     rows = [*(layer for layer in ranked if layer.keep), *rest[:_SHOWN]]
-    title = "error of the outputs if the layer alone computes in " + found.to + ":"
+    does = "has weights" if found.choices else "computes"
     say_table(
         ("~layer", "~operation", ">error", ">of its results", ""),
-        map(_row, rows),
-        title=title,
+        [_row(layer, found.kept_in) for layer in rows],
+        title=f"error of the outputs if the layer alone {does} in {found.to}:",
         least=("of its results",),
     )
     if len(rest) > _SHOWN:
         say(f"and {plural(len(rest) - _SHOWN, 'less sensitive layer')}")
     say()
+    if found.choices:
+        say_table(
+            (f">in {found.kept_in}", ">error", ">weights"),
+            [(str(one.kept), format_number(one.error), size_text(one.weight_bytes)) for one in found.choices],
+            title=f"if the most sensitive layers have weights in {found.kept_in}:",
+        )
+        say()
     sets = plural(found.samples, "set") + " of inputs"
     say_filled(f"all in {found.to}: error {format_number(found.error_before)}, tolerance {found.tolerance:g}, {sets}")
     if not found.keep:
-        say("no layer needs f32" if found.within else "no choice of layers keeps the outputs within the tolerance")
+        nothing = "no choice of layers keeps the outputs within the tolerance"
+        say(f"no layer needs {found.kept_in}" if found.within else nothing)
         return
-    say(f"{plural(len(found.keep), 'layer')} in f32: error {format_number(found.error)}")
+    say(f"{plural(len(found.keep), 'layer')} in {found.kept_in}: error {format_number(found.error)}")
     say()
     for name in found.keep:
         say(name)
@@ -136,6 +157,6 @@ def _rank(layer: LayerSensitivity) -> tuple[bool, float, float]:
     return layer.error is None, -(layer.error or 0.0), -layer.own_error
 
 
-def _row(layer: LayerSensitivity) -> tuple[str, ...]:
+def _row(layer: LayerSensitivity, kept_in: str) -> tuple[str, ...]:
     error = "not measured" if layer.error is None else format_number(layer.error)
-    return layer.layer, layer.type, error, format_number(layer.own_error), "f32" if layer.keep else ""
+    return layer.layer, layer.type, error, format_number(layer.own_error), kept_in if layer.keep else ""
