@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ovir import opset13 as ops
+from ovir import opset8 as ops
 from ovir.core.arrays import Array
 from ovir.core.element_types import i4, i8, u4, u8
 from ovir.diagnostics.diagnostic import in_place_of
