@@ -33,6 +33,8 @@ class Tolerance:
     atol: float = 0.0
     rounded_to: str | None = None
     """The element type whose tolerance this is if values were rounded to it on their way to the tensor."""
+    weights_in: str | None = None
+    """The element type of weights on one side, f16 or bf16, if this is the tolerance for their rounding."""
 
 
 EXACT = Tolerance()
@@ -48,6 +50,18 @@ class Depth(NamedTuple):
     rounded_to: ElementType | None = None
     """The coarser of f16 and bf16 to which a layer rounds its results; None if none does. Devices that compute in f32
     leave this rounding out."""
+    weights: float = 0.0
+    """The sum of the squares of the typical relative errors of constants that one side alone has rounded."""
+    weights_in: ElementType | None = None
+    """The element type of these constants, f16 or bf16."""
+
+    def with_weights(self, kind: ElementType) -> Depth:
+        """Return the depth after a layer whose weights one side has in a narrower type.
+
+        Each product has a relative error of its own. The root mean square of these is half of the largest, and so is
+        the error of their sum in relation to the sum, unless terms cancel each other.
+        """
+        return self._replace(weights=self.weights + (_ROUNDING[str(kind)] / 2) ** 2, weights_in=kind)
 
     def through(self, results: Iterable[ElementType]) -> Depth:
         """Return the depth after a layer with results of these element types."""
@@ -405,11 +419,14 @@ class Criterion:
         if self.metric is not None:
             return EXACT
         if self.rtol is None and self.atol is None:
-            own = default_tolerance(element_type, depth.terms, depth.steps)
-            if depth.rounded_to is None or not element_type.is_real:
-                return own
-            rounded = default_tolerance(depth.rounded_to, depth.terms, depth.steps)
-            return own if own.rtol >= rounded.rtol else replace(rounded, rounded_to=str(depth.rounded_to))
+            found = default_tolerance(element_type, depth.terms, depth.steps)
+            if depth.rounded_to is not None and element_type.is_real:
+                rounded = default_tolerance(depth.rounded_to, depth.terms, depth.steps)
+                found = found if found.rtol >= rounded.rtol else replace(rounded, rounded_to=str(depth.rounded_to))
+            of_weights = _ROOM * math.sqrt(depth.weights)
+            if of_weights > found.rtol and element_type.is_real:
+                found = Tolerance(rtol=of_weights, weights_in=str(depth.weights_in))
+            return found
         rtol, atol = self.rtol or 0.0, self.atol or 0.0
         return Tolerance(rtol if element_type.is_real else 0.0, atol)
 

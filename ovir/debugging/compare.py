@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from ovir.analysis.input_sizes import about_narrow
@@ -23,6 +24,7 @@ from ovir.analysis.tensor_comparison import (
 )
 from ovir.analysis.tensor_stats import likely_classes
 from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType
 from ovir.core.html import html_table
 from ovir.debugging.comparison_setup import Against, ComparisonOptions, GivenInputs, InputSet, Progress, as_model
 from ovir.debugging.engines.process import EngineMissingError
@@ -127,6 +129,8 @@ class TensorDifference:
         }
         if self.tolerance.rounded_to is not None:
             found["rounded_to"] = self.tolerance.rounded_to
+        if self.tolerance.weights_in is not None:
+            found["weights_in"] = self.tolerance.weights_in
         if (agreement := self.agreement) is not None:
             found |= {"top1": agreement.top1, "top5": agreement.top5}
         if self.sets > 1:
@@ -532,7 +536,7 @@ class Session:
 
     def _compare(self, inputs: list[Array], mode: LayerMode | None) -> None:
         """Compare for one set of inputs."""
-        side, walk, depths = self._side, Walk(self._plan, inputs), Depths()
+        side, walk, depths = self._side, Walk(self._plan, inputs), Depths(self._rounded_constants)
         self._noise.clear()
 
         def steps() -> Iterator[SeenStep]:
@@ -566,6 +570,10 @@ class Session:
                     if source is not None and source in wanted and array is not None:
                         found[source] = array
         return found
+
+    @cached_property
+    def _rounded_constants(self) -> Mapping[Layer, ElementType]:
+        return self._side.rounded_constants()
 
     def _advance(self, layer: Layer) -> None:
         self._done += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import prod
 
 import numpy as np
@@ -124,8 +124,10 @@ class Depths:
     """For each tensor: the longest path of layers to it, the longest sum of reduction lengths, and the types that it
     was rounded to."""
 
-    def __init__(self) -> None:
+    def __init__(self, rounded_constants: Mapping[Layer, ElementType] | None = None) -> None:
+        """Begin with the inputs; ``rounded_constants`` are the types of the constants that one side has rounded."""
         self._known: dict[Port, Depth] = {}
+        self._rounded_constants = rounded_constants or {}
         self.narrow: list[NarrowTensor] = []
         """The tensors that were too small for the layers that read them."""
         self._constant: set[Port] = set()
@@ -143,6 +145,8 @@ class Depths:
             self._constant.update(layer.outputs)  # weights, which both sides have alike
         else:
             found = found.through(_result_types(layer))
+        if (kind := self._rounded_constants.get(layer)) is not None:
+            found = found.with_weights(kind)
         self._known.update((port, found) for port in layer.outputs)
         return found
 
@@ -159,7 +163,9 @@ class Depths:
 def deepest(depths: Iterable[Depth]) -> Depth:
     """Return the depth of a tensor computed from tensors of these depths."""
     known = list(depths)
-    found = Depth(max((x.terms for x in known), default=0.0), max((x.steps for x in known), default=0.0))
+    worst = max(known, key=lambda x: x.weights, default=Depth())
+    terms, steps = max((x.terms for x in known), default=0.0), max((x.steps for x in known), default=0.0)
+    found = worst._replace(terms=terms, steps=steps, rounded_to=None)
     return found.through(x.rounded_to for x in known if x.rounded_to is not None)
 
 

@@ -155,6 +155,10 @@ class Side(Protocol):
         """
         return None
 
+    def rounded_constants(self) -> Mapping[Layer, ElementType]:
+        """Return the layers of the first model that read constants of f16 or bf16 on one side, rounded from f32."""
+        return {}
+
     @property
     def device(self) -> Device | None:
         """Return the device that can run parts of the first model; None if only tensors of whole runs are there."""

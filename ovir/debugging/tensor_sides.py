@@ -10,7 +10,7 @@ import numpy as np
 from ovir.analysis.record import record_keys
 from ovir.analysis.tensor_stats import as_numbers
 from ovir.core.arrays import Array
-from ovir.core.element_types import ElementType
+from ovir.core.element_types import ElementType, bf16, f16, f32
 from ovir.core.reading import why_not_regular
 from ovir.debugging.engines.process import EngineProcess, LoadedModel
 from ovir.debugging.layerwise_run import Walk, WalkPlan
@@ -19,8 +19,10 @@ from ovir.diagnostics.codes import BAD_INPUT, NO_ENGINE, UNREADABLE, USAGE, Seve
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError, ReadError, RunError
 from ovir.diagnostics.wording import did_you_mean, plural
+from ovir.graph.constant_layers import all_constant_layers, converted_codes
 from ovir.graph.layers import Layer, Port
 from ovir.model import Model
+from ovir.ops.infrastructure import Const
 from ovir.runtime.executor import SeenStep
 
 
@@ -47,6 +49,15 @@ class SecondModel(Side):
         self._wanted = {other for layer in self.partners.a.layers if (other := self.partners.of(layer)) is not None}
         for step in steps:
             yield self._answer(step)
+
+    def rounded_constants(self) -> dict[Layer, ElementType]:
+        found = {}
+        for layer in self.partners.a.layers:
+            other = self.partners.of(layer)
+            pairs = [] if other is None else zip(_inputs(layer), _inputs(other), strict=False)
+            if kinds := [kind for pair in pairs if (kind := _rounded_by_one(*pair)) is not None]:
+                found[layer] = kinds[0]
+        return found
 
     def _answer(self, step: SeenStep) -> LayerAnswer:
         reason = self.partners.missing(step)
@@ -94,6 +105,33 @@ class SecondModel(Side):
         return list(self._diagnostics)
 
 
+def _rounded(port: Port) -> Const | None:
+    """Return the constant of f16 or bf16 that an input reads converted to f32; None for other inputs."""
+    found = converted_codes(port)
+    op = None if found is None or port.element_type != f32 else found.operator
+    return op if isinstance(op, Const) and op.element_type in (f16, bf16) else None
+
+
+def _inputs(layer: Layer) -> Iterator[Port]:
+    """Yield the inputs of a layer, and those in its bodies of layers that are not computed from constants alone."""
+    yield from layer.inputs
+    for body in layer.bodies.values():
+        constant = all_constant_layers(body)
+        for inner in body.layers:
+            if inner not in constant:
+                yield from _inputs(inner)
+
+
+def _rounded_by_one(own: Port, other: Port) -> ElementType | None:
+    """Return the type in which one of two inputs has a constant that is equal but for rounding to it."""
+    for narrow, wide in ((own, other), (other, own)):
+        source = None if wide.source is None else wide.source.layer.operator
+        if isinstance(source, Const) and source.element_type == f32 and (const := _rounded(narrow)) is not None:
+            is_equal = source.shape == const.shape and np.array_equal(source.data.astype(const.data.dtype), const.data)
+            return const.element_type if is_equal else None
+    return None
+
+
 _STOPPED = "the run of the other model has failed before"
 
 
@@ -132,6 +170,11 @@ class OnnxModel(Side):
     @property
     def diagnostics(self) -> list[Diagnostic]:
         return self._diagnostics
+
+    def rounded_constants(self) -> dict[Layer, ElementType]:
+        """Return the layers with constants that a converter from ONNX has compressed, as most do."""
+        pairs = ((layer, _rounded(port)) for layer in self._model.layers for port in _inputs(layer))
+        return {layer: const.element_type for layer, const in pairs if const is not None}
 
     def _match_inputs(self, inputs: Sequence[tuple[str, str | None]]) -> tuple[list[int], list[ElementType]]:
         """Return for each input of the ONNX model the position of the first model's input, and its element type."""

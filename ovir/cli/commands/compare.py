@@ -89,6 +89,9 @@ def _head(found: Comparison, requested: str | None) -> Iterator[str]:
     if rounded := next((item for item in _tensors(found) if item.tolerance.rounded_to is not None), None):
         kind = rounded.tolerance.rounded_to
         yield f"the model rounds to {kind}, which a device in f32 does not: later tensors have the tolerance of {kind}"
+    if rounded := next((item for item in _tensors(found) if item.tolerance.weights_in is not None), None):
+        kind = rounded.tolerance.weights_in
+        yield f"one side alone has weights in {kind}: later tensors have the tolerance of rounding them to {kind}"
     if found.precision in _NARROW and ("f32" in beyond or "f64" in beyond):
         yield f"the device computes in {found.precision}; --config INFERENCE_PRECISION_HINT=f32 compares in f32"
 
