@@ -66,14 +66,12 @@ def load(
                 except ReadError as error:
                     diagnostics.extend(error.diagnostics)
                     need_weights = False
-            if (
-                mark is not None
-                and not opened.missing
-                and (misfit := mark.misfit(opened.name, opened.data)) is not None
-            ):
-                diagnostics.report(codes.FOREIGN_WEIGHTS, misfit, Place(name, line_of(root)), SAVED_APART)
-            if mark is not None and name is not None and weights is None:
-                opened.trust(mark, name)
+            if mark is not None:
+                misfit = None if opened.missing else mark.misfit(opened.name, opened.data)
+                if misfit is not None:
+                    diagnostics.report(codes.FOREIGN_WEIGHTS, misfit, Place(name, line_of(root)), SAVED_APART)
+                if name is not None and weights is None:
+                    opened.trust(mark, name)
             reader = _Reader(name, opened, kind, diagnostics, need_weights)
             return Document(root, name, opened, reader.document(root), mark)
     except (ReadError, ModelError) as error:
