@@ -438,9 +438,9 @@ def read_model(
 
     Raises ReadError if the file cannot be read as IR, and ModelError if the model is wrong. Both have all diagnostics.
     """
-    from ovir.ir.reader import read
+    from ovir.ir.read_and_infer import read_and_infer
 
-    return read(model, weights, Model, shapes=shapes, legacy_io=legacy_io)
+    return read_and_infer(model, weights, Model, shapes=shapes, legacy_io=legacy_io)
 
 
 def save_model(

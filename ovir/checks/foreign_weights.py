@@ -13,23 +13,7 @@ from ovir.checks.rules.constants import index_range, narrowed, negative_index, n
 from ovir.checks.rules.graph import cancelled, no_op
 from ovir.checks.rules.weights_file import boolean_bytes, duplicate_constant, unused_bytes, zero_weights
 from ovir.core.element_types import i64, u64
-from ovir.diagnostics.codes import (
-    AXIS,
-    BODY,
-    DECLARED_SHAPE,
-    F16_OVERFLOW,
-    FOREIGN_WEIGHTS,
-    INFERENCE,
-    INPUT_SHAPE,
-    PAST_END,
-    RANK,
-    SIZE_OVERFLOW,
-    STRING_DATA,
-    TOO_LARGE,
-    VARIABLE_TYPE,
-    Code,
-    Severity,
-)
+from ovir.diagnostics import codes
 from ovir.diagnostics.diagnostic import Diagnostic, diagnose
 from ovir.diagnostics.errors import Diagnostics
 from ovir.diagnostics.wording import plural
@@ -38,21 +22,22 @@ from ovir.ir.reader import SAVED_APART
 from ovir.ops.infrastructure import Const
 
 
-def _ids(*codes: Code | Rule) -> frozenset[str]:
-    return frozenset(code.id for code in codes)
+def _ids(*kinds: codes.Code | Rule) -> frozenset[str]:
+    return frozenset(kind.id for kind in kinds)
 
 
-_OF_CONSTANTS = _ids(non_finite, boolean_bytes, STRING_DATA)
+_OF_CONSTANTS = _ids(non_finite, boolean_bytes, codes.STRING_DATA)
 """Diagnostics of a constant whose bytes may belong to another one."""
-_OF_READERS = _ids(AXIS, INFERENCE, SIZE_OVERFLOW, index_range)
+_OF_READERS = _ids(codes.AXIS, codes.INFERENCE, codes.SIZE_OVERFLOW, index_range)
 """Diagnostics of a layer that may read such a constant as an integer."""
-_OF_SHAPES = _ids(DECLARED_SHAPE, TOO_LARGE)
+_OF_SHAPES = _ids(codes.DECLARED_SHAPE, codes.TOO_LARGE)
 """Diagnostics of a layer to which such an integer gives a size."""
 _FOLLOWING = (
     _OF_CONSTANTS
     | _OF_READERS
-    | _ids(DECLARED_SHAPE, INPUT_SHAPE, RANK, TOO_LARGE, BODY, VARIABLE_TYPE, PAST_END, unused_bytes)
-    | _ids(F16_OVERFLOW, zero_divisor, narrowed, zero_scale, no_op, negative_index, duplicate_constant, cancelled)
+    | _ids(codes.DECLARED_SHAPE, codes.INPUT_SHAPE, codes.RANK, codes.TOO_LARGE, codes.BODY, codes.VARIABLE_TYPE)
+    | _ids(codes.PAST_END, unused_bytes)
+    | _ids(codes.F16_OVERFLOW, zero_divisor, narrowed, zero_scale, no_op, negative_index, duplicate_constant, cancelled)
 )
 """Diagnostics that depend on the values of constants."""
 
@@ -71,7 +56,7 @@ def report_foreign_weights(context: Context, diagnostics: Diagnostics) -> None:
         if mark.size == data.size:
             name = Path(context.weights.name).name
             message = f"{name} has the size, but not the checksum of the weights that the .xml was saved with"
-            diagnostics.add(diagnose(FOREIGN_WEIGHTS, f"{message}{following}", context.place, hint=SAVED_APART))
+            diagnostics.add(diagnose(codes.FOREIGN_WEIGHTS, f"{message}{following}", context.place, hint=SAVED_APART))
         return
     if not any(d.code in _FOLLOWING for d in diagnostics):
         return
@@ -107,19 +92,19 @@ def report_foreign_weights(context: Context, diagnostics: Diagnostics) -> None:
         f"do not fit ({listed}){_discard_following(diagnostics)}"
     )
     hint = "pass the .bin that was written with the .xml, then check again"
-    diagnostics.add(diagnose(FOREIGN_WEIGHTS, message, context.place, hint=hint))
+    diagnostics.add(diagnose(codes.FOREIGN_WEIGHTS, message, context.place, hint=hint))
 
 
 def _leave_out_what_follows(cause: Diagnostic, diagnostics: Diagnostics) -> None:
     """Keep one diagnostic of weights that hold nothing but zeros: an error if errors follow from them."""
-    following = [d for d in diagnostics if d.code in _FOLLOWING - {PAST_END.id, unused_bytes.id}]
+    following = [d for d in diagnostics if d.code in _FOLLOWING - {codes.PAST_END.id, unused_bytes.id}]
     if not following:
         return
     for found in (cause, *following):
         diagnostics.discard(found)
     message = f"{cause.message}; left out: {plural(len(following), 'diagnostic')} that may follow from this"
-    is_refused = any(d.severity is Severity.ERROR for d in following)
-    diagnostics.add(replace(cause, message=message, severity=Severity.ERROR if is_refused else cause.severity))
+    is_refused = any(d.severity is codes.Severity.ERROR for d in following)
+    diagnostics.add(replace(cause, message=message, severity=codes.Severity.ERROR if is_refused else cause.severity))
 
 
 def _discard_following(diagnostics: Diagnostics) -> str:
@@ -196,7 +181,7 @@ def _suspicious_constants(
 ) -> list[Layer]:
     """Return the other constants with diagnostics, or whose readers have some because of an integer."""
     of_constants = {d.layer for d in diagnostics if d.code in _OF_CONSTANTS}
-    of_readers = {d.layer for d in diagnostics if d.code in _OF_READERS and d.severity is not Severity.INFO}
+    of_readers = {d.layer for d in diagnostics if d.code in _OF_READERS and d.severity is not codes.Severity.INFO}
     return [
         layer
         for layer in constants

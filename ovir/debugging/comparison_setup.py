@@ -20,10 +20,11 @@ from ovir.debugging.engines.process import EngineProcess
 from ovir.debugging.sides import LayerMode, Partners, Side
 from ovir.debugging.tensor_sides import OnnxModel, Recorded, SecondModel
 from ovir.diagnostics.diagnostic import Diagnostic
-from ovir.diagnostics.errors import InputError, require_counts
+from ovir.diagnostics.errors import InputError, require_counts, require_seconds
+from ovir.inference.models import infer_if_edited
 from ovir.io.input_files import InputFile, find_inputs, takes_text
 from ovir.io.tensor_files import open_npz
-from ovir.ir.writing.save import upgraded
+from ovir.ir.legacy import upgraded
 from ovir.model import Model, read_model
 from ovir.runtime.inputs import Feeds, collect_inputs
 
@@ -106,8 +107,7 @@ def as_model(model: Model | str | os.PathLike[str]) -> Model:
     """Return a model as OpenVINO runs it: inferred, and of the present version of the format."""
     if not isinstance(model, Model):
         model = read_model(model)
-    if any(graph.needs_inference for graph in model.graphs()):
-        model.infer_shapes()
+    infer_if_edited(model)
     return upgraded(model)
 
 
@@ -142,10 +142,7 @@ class ComparisonOptions:
     def _side(self, model: Model, files: ExitStack) -> Side:
         against, timeout = self.against, self.timeout
         kind, rest = _kind(against)
-        if timeout is not None and (
-            isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0
-        ):
-            raise InputError.usage(f"must be a number of seconds above 0, got {timeout!r}", option="timeout")
+        require_seconds(timeout=timeout)
         if self.device is not None and kind != "model":
             raise InputError.usage("device= says where a second model runs, but against= names none")
         if kind == "engine":

@@ -107,6 +107,13 @@ def require_counts(least: int = 1, **given: object) -> None:
             raise InputError.usage(f"must be an integer of at least {least}, got {value!r}", option=name)
 
 
+def require_seconds(**given: object) -> None:
+    """Raise InputError for an argument that is neither None nor a number of seconds above 0."""
+    for name, value in given.items():
+        if value is not None and not (isinstance(value, (int, float)) and value is not True and value > 0):
+            raise InputError.usage(f"must be a number of seconds above 0, got {value!r}", option=name)
+
+
 class OperatorError(Exception):
     """An error raised inside an operation, which does not know its place in a model; the caller adds the place."""
 

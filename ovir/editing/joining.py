@@ -14,7 +14,7 @@ from ovir.graph.copies import copied
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port, join, separate
 from ovir.graph.names import take_name
-from ovir.ir.writing.save import upgraded
+from ovir.ir.legacy import upgraded
 from ovir.ops.state import AssignBase, ReadValueBase
 
 G = TypeVar("G", bound=LayerGraph)

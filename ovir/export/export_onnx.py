@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ovir.diagnostics.errors import InputError, require_packages
+from ovir.diagnostics.errors import require_counts, require_packages
 from ovir.export.exported import ONNX, Exported, write
 from ovir.model import Model
 from ovir.system.files import target_paths
@@ -46,8 +46,7 @@ def export_onnx(
         from ovir.model import read_model  # only this convenience needs the reader
 
         model = read_model(model)
-    if opset is not None and type(opset) is not int:
-        raise InputError.usage(f"must be an integer, got {opset!r}", option="opset")
+    require_counts(opset=opset)
     target_paths(path, ONNX)  # refuses other endings, so that an IR is never overwritten
     exported = export_model(model, default_opset() if opset is None else opset, contrib=contrib)
     write(exported, path, external_data=external_data)

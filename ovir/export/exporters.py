@@ -9,7 +9,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ovir.core.element_types import f64
-from ovir.lowering.registry import decomposition_of
+from ovir.lowering.registry import exported_parts
 from ovir.ops import find
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.opsets import OPERATIONS
@@ -74,14 +74,6 @@ def _of_reals(function: Callable[..., Any]) -> Export:
     return export
 
 
-_PARTS = "its decomposition"
-
-
-def exports_parts(*operations: type[Operator], to: str = _PARTS, limits: str = "") -> None:
-    """Describe the parts as which operation versions without an exporter of their own are exported."""
-    _exporters.update(dict.fromkeys(operations, Exporter(None, to, limits)))
-
-
 def exporter_of(operation: type[Operator]) -> Exporter | None:
     """Return the exporter of an operation, None if there is none.
 
@@ -95,8 +87,8 @@ def exporter_of(operation: type[Operator]) -> Exporter | None:
         except ModuleNotFoundError as error:
             if error.name != name:
                 raise
-    if operation not in _exporters and decomposition_of(operation) is not None:
-        return Exporter(None, _PARTS)
+    if operation not in _exporters and (parts := exported_parts(operation)) is not None:
+        return Exporter(None, *parts)
     return _exporters.get(operation)
 
 

@@ -12,26 +12,8 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
+from ovir.core import element_types as t
 from ovir.core.arrays import Array
-from ovir.core.element_types import (
-    ElementType,
-    boolean,
-    f8e4m3,
-    f8e5m2,
-    f8e8m0,
-    f16,
-    f32,
-    f64,
-    i4,
-    i32,
-    i64,
-    string,
-    u1,
-    u2,
-    u3,
-    u4,
-    u6,
-)
 from ovir.core.shapes import UNKNOWN as UNKNOWN_SIZE
 from ovir.core.shapes import PartialShape, static_shape
 from ovir.diagnostics.wording import filled
@@ -53,7 +35,7 @@ class Tensor:
     """
 
     value: ir.Value
-    element_type: ElementType
+    element_type: t.ElementType
     shape: PartialShape = UNKNOWN
     constant: Array | None = None
 
@@ -75,16 +57,16 @@ class Tensor:
         return float(self.constant.reshape(()).astype(np.float64))
 
     @property
-    def real_type(self) -> ElementType:
+    def real_type(self) -> t.ElementType:
         """Return the type in which the real numbers of a tensor are computed: f64 stays, all others become f32."""
-        return f64 if self.element_type == f64 else f32
+        return t.f64 if self.element_type == t.f64 else t.f32
 
     @property
-    def summed_in(self) -> ElementType:
+    def summed_in(self) -> t.ElementType:
         """Return the type in which numbers are summed: narrow ones are rounded or wrap around once, at the end."""
         if self.element_type.is_real:
             return self.real_type
-        return i32 if self.element_type.bits < 8 or self.element_type == boolean else self.element_type
+        return t.i32 if self.element_type.bits < 8 or self.element_type == t.boolean else self.element_type
 
 
 Operand = Tensor | Array | np.generic | bool | int | float | Sequence[int] | Sequence[float] | None
@@ -101,7 +83,7 @@ _SHARED = 64
 """Equal constants of at most this many elements are stored once."""
 _COMPUTED = 1 << 16
 """The most integers of a tensor that the graph computes itself if it depends on constants only."""
-NARROW = (u1, u2, u3, u4, u6)
+NARROW = (t.u1, t.u2, t.u3, t.u4, t.u6)
 """Unsigned types whose elements are held in a wider type, of which only the low bits count."""
 
 
@@ -163,8 +145,8 @@ class Graph:
             own.discard(tensor.value)
         made = [value for node in self.nodes for value in node.outputs]
         unnamed: list[ir.Node | ir.Value] = [node for node in self.nodes if node.name is None]
-        unnamed += [value for value in (*made, *(t.value for t in inputs)) if value.name is None]
-        graph = ir.Graph([t.value for t in inputs], [t.value for t in results], nodes=self.nodes, name=name)
+        unnamed += [value for value in (*made, *(x.value for x in inputs)) if value.name is None]
+        graph = ir.Graph([x.value for x in inputs], [x.value for x in results], nodes=self.nodes, name=name)
         for item in unnamed:  # the new graph gave names that are unique in this graph only
             item.name = None
         return graph
@@ -177,7 +159,7 @@ class Graph:
         return partial(self._single, op_type)
 
     def _single(
-        self, op_type: str, *inputs: Operand, element_type: ElementType | None = None, **attributes: Any
+        self, op_type: str, *inputs: Operand, element_type: t.ElementType | None = None, **attributes: Any
     ) -> Tensor:
         known = _computed(op_type, inputs, attributes) if op_type in _FUNCTIONS else None
         if known is not None:
@@ -189,7 +171,7 @@ class Graph:
         op_type: str,
         *inputs: Operand,
         outputs: int = 1,
-        element_type: ElementType | Sequence[ElementType] | None = None,
+        element_type: t.ElementType | Sequence[t.ElementType] | None = None,
         **attributes: Any,
     ) -> list[Tensor]:
         """Add a node and return its outputs.
@@ -206,7 +188,7 @@ class Graph:
         formal = list(_formal(schema, schema.inputs, len(inputs)))
         types = self._bound_types(schema, formal, inputs)
         is_fixed = bool(inputs) and all(map(self.is_fixed, inputs))
-        computed = {variable: self._computed(schema, variable, t, is_fixed) for variable, t in types.items()}
+        computed = {variable: self._computed(schema, variable, kind, is_fixed) for variable, kind in types.items()}
         values = [self._operand(x, variable, types, computed) for x, variable in zip(inputs, formal, strict=True)]
         while values and values[-1] is None:
             values.pop()
@@ -225,7 +207,9 @@ class Graph:
             found.append(tensor if made == wanted else self.cast(tensor, wanted))
         return found
 
-    def contributed(self, op_type: str, *inputs: Operand, element_type: ElementType = f32, **attributes: Any) -> Tensor:
+    def contributed(
+        self, op_type: str, *inputs: Operand, element_type: t.ElementType = t.f32, **attributes: Any
+    ) -> Tensor:
         """Add a node of an operator that onnxruntime contributes, and return its output.
 
         The inputs are tensors and arrays, in types that the operator takes; ``element_type`` is the type of the output.
@@ -236,18 +220,18 @@ class Graph:
         self.nodes.append(ir.node(op_type, listed, attributes, domain=CONTRIB))
         return self._tensor(self.nodes[-1].outputs[0], element_type)
 
-    def input(self, element_type: ElementType, shape: PartialShape = UNKNOWN, name: str | None = None) -> Tensor:
+    def input(self, element_type: t.ElementType, shape: PartialShape = UNKNOWN, name: str | None = None) -> Tensor:
         """Return a new input of a graph or a body; the caller lists it as an input."""
         held = self.held(element_type)
         value = ir.Value(name=name, type=ir.TensorType(data_type(held)), shape=self.onnx_shape(shape))
         return Tensor(value, held, shape)
 
-    def constant(self, array: Any, element_type: ElementType | None = None) -> Tensor:
+    def constant(self, array: Any, element_type: t.ElementType | None = None) -> Tensor:
         """Return a constant with the contents of an array. ``element_type`` is needed where NumPy has no such type."""
         data = np.asarray(array)
-        element_type = element_type or ElementType.from_dtype(data.dtype)
+        element_type = element_type or t.ElementType.from_dtype(data.dtype)
         held = self.held(element_type)
-        key = (held, data.shape, data.tobytes()) if data.size <= _SHARED and held != string else None
+        key = (held, data.shape, data.tobytes()) if data.size <= _SHARED and held != t.string else None
         if key is not None and key in self._constants:
             return self._constants[key]
         value = ir.Value(type=ir.TensorType(data_type(held)), shape=ir.Shape(data.shape))
@@ -258,7 +242,7 @@ class Graph:
             self._constants[key] = tensor
         return tensor
 
-    def deferred(self, make: Callable[[], Array], element_type: ElementType, shape: tuple[int, ...]) -> Tensor:
+    def deferred(self, make: Callable[[], Array], element_type: t.ElementType, shape: tuple[int, ...]) -> Tensor:
         """Return a constant whose array is made each time that it is asked for, and not kept."""
         held = self.held(element_type)
         kind = data_type(held)
@@ -267,11 +251,11 @@ class Graph:
         self.initializers.append(value)
         return Tensor(value, held, static_shape(shape))
 
-    def number(self, value: Any, element_type: ElementType) -> Tensor:
+    def number(self, value: Any, element_type: t.ElementType) -> Tensor:
         """Return a constant of an element type without dimensions."""
         return self.constant(np.asarray(value, element_type.to_dtype()), element_type)
 
-    def cast(self, tensor: Tensor, element_type: ElementType) -> Tensor:
+    def cast(self, tensor: Tensor, element_type: t.ElementType) -> Tensor:
         """Return a tensor converted as ONNX's Cast does it; the tensor itself if it has the type."""
         held = self.held(element_type)
         if tensor.element_type == held:
@@ -297,7 +281,7 @@ class Graph:
     def _dim_name(self, symbol: int) -> str | None:
         return self._symbols.setdefault(symbol, f"d{len(self._symbols)}") if symbol else None
 
-    def held(self, element_type: ElementType) -> ElementType:
+    def held(self, element_type: t.ElementType) -> t.ElementType:
         """Return the type that holds the values of an element type in this opset."""
         held = held_as(element_type, self.opset)
         if held is None:
@@ -378,7 +362,7 @@ class Graph:
 
     def as_list(self, tensor: Tensor) -> Tensor:
         """Return integers as a one-dimensional tensor of i64."""
-        whole = self.cast(tensor, i64)
+        whole = self.cast(tensor, t.i64)
         if tensor.constant is not None:
             return self.constant(tensor.constant.reshape(-1).astype(np.int64))
         return whole if tensor.rank == 1 else self.shaped(self.Reshape(whole, [-1]), [tensor.shape.size()])
@@ -442,7 +426,7 @@ class Graph:
 
     # ----- groups of nodes
 
-    def saturated(self, data: Tensor, element_type: ElementType) -> Tensor:
+    def saturated(self, data: Tensor, element_type: t.ElementType) -> Tensor:
         """Return numbers of a wider type clipped to the range of an integer type, and converted to it."""
         low, high = integer_range(element_type.to_dtype())
         if element_type.bits < 64 or not data.element_type.is_real:
@@ -451,11 +435,11 @@ class Graph:
         # The greatest integer of 64 bits is no real number.
         return self.Where(self.GreaterOrEqual(data, high + 1), self.number(high, element_type), inside)
 
-    def wrapped(self, data: Tensor, element_type: ElementType) -> Tensor:
+    def wrapped(self, data: Tensor, element_type: t.ElementType) -> Tensor:
         """Return the low bits of integers, as many as their type has, where a wider type holds its elements."""
         if data.element_type.bits <= element_type.bits:
             return data
-        if element_type == i4:
+        if element_type == t.i4:
             return self.Sub(self.Mod(self.Add(data, 8), 16), 8)
         if element_type not in NARROW:
             return data
@@ -530,9 +514,9 @@ class Graph:
             self.fail("{} needs opset {} of ONNX, but the model is exported to opset {}", op_type, first, self.opset)
         return schema
 
-    def _bound_types(self, schema: Any, formal: Sequence[str], inputs: Sequence[Operand]) -> dict[str, ElementType]:
+    def _bound_types(self, schema: Any, formal: Sequence[str], inputs: Sequence[Operand]) -> dict[str, t.ElementType]:
         """Return the element type of each type variable, by the first tensor or array that has it."""
-        types: dict[str, ElementType] = {}
+        types: dict[str, t.ElementType] = {}
         for x, variable in zip(inputs, formal, strict=True):
             own = _own_type(x)
             if own is None:
@@ -543,27 +527,27 @@ class Graph:
                 assert variable in may_differ, f"{schema.name} mixes {bound} and {own}"
         return types
 
-    def _computed(self, schema: Any, variable: str, element_type: ElementType, is_fixed: bool) -> ElementType:
+    def _computed(self, schema: Any, variable: str, element_type: t.ElementType, is_fixed: bool) -> t.ElementType:
         """Return the type in which an operator computes the tensors of a type variable."""
         allowed = _allowed(schema, variable)
         kernels = kernel_types(schema.name, schema.since_version, variable)
-        found: ElementType | None
+        found: t.ElementType | None
         if schema.name in _BOUND_TYPES:
             found = element_type if spelling(element_type) in allowed else None
         else:
             found = computed_as(element_type, allowed, kernels)
-            if is_fixed and found == f16 and kernels is not None and spelling(f16) not in kernels:
-                found = f32  # onnxruntime casts f16 itself, but after it has computed what depends on constants only
+            if is_fixed and found == t.f16 and kernels is not None and spelling(t.f16) not in kernels:
+                found = t.f32  # onnxruntime casts f16 itself, but after it has computed what depends on constants only
         if found and self.needs_kernels and kernels is not None and not has_kernel(found, kernels):
             self.fail("onnxruntime has no kernel of {} for element type {}", schema.name, element_type)
-        if found is None and spelled(variable) == i64 and element_type.is_integral:
-            found = i64
+        if found is None and spelled(variable) == t.i64 and element_type.is_integral:
+            found = t.i64
         if found is None:
             self.fail("{} of opset {} does not take element type {}", schema.name, self.opset, element_type)
         return found
 
     def _operand(
-        self, x: Operand, variable: str, types: Mapping[str, ElementType], computed: Mapping[str, ElementType]
+        self, x: Operand, variable: str, types: Mapping[str, t.ElementType], computed: Mapping[str, t.ElementType]
     ) -> ir.Value | None:
         if x is None:
             return None
@@ -574,24 +558,24 @@ class Graph:
             return self.cast(self.constant(x), computed[variable]).value
         wanted = computed.get(variable) or spelled(variable)
         if wanted is None:
-            wanted = f32 if np.asarray(x).dtype.kind == "f" else i64
+            wanted = t.f32 if np.asarray(x).dtype.kind == "f" else t.i64
         return self.constant(np.asarray(x, wanted.to_dtype()), wanted).value
 
-    def _tensor(self, value: ir.Value, element_type: ElementType) -> Tensor:
+    def _tensor(self, value: ir.Value, element_type: t.ElementType) -> Tensor:
         value.type = ir.TensorType(data_type(element_type))
         return Tensor(value, element_type)
 
 
 _PLAIN = frozenset(
-    ElementType.from_dtype(dtype) for dtype in "b1 f2 f4 f8 i1 i2 i4 i8 u1 u2 u4 u8".replace("b1", "?").split()
+    t.ElementType.from_dtype(dtype) for dtype in "b1 f2 f4 f8 i1 i2 i4 i8 u1 u2 u4 u8".replace("b1", "?").split()
 )
 """The types that NumPy converts as ONNX does."""
 
 
-_CASTS: dict[ElementType, dict[str, object]] = {
-    f8e4m3: {"saturate": 0},
-    f8e5m2: {"saturate": 0},
-    f8e8m0: {"saturate": 1, "round_mode": "nearest"},
+_CASTS: dict[t.ElementType, dict[str, object]] = {
+    t.f8e4m3: {"saturate": 0},
+    t.f8e5m2: {"saturate": 0},
+    t.f8e8m0: {"saturate": 1, "round_mode": "nearest"},
 }
 """The attributes of Cast as OpenVINO converts: numbers that are too large become infinite, or NaN in f8e4m3."""
 
@@ -652,17 +636,17 @@ def _known(sizes: Sequence[Size]) -> list[int]:
     return [-1 if number is None else int(number) for number in numbers]
 
 
-def _stored(data: Array, element_type: ElementType) -> ir.TensorProtocol:
-    if element_type == string:
+def _stored(data: Array, element_type: t.ElementType) -> ir.TensorProtocol:
+    if element_type == t.string:
         texts = [text.encode() if isinstance(text, str) else bytes(text) for text in data.reshape(-1).tolist()]
         return ir.StringTensor(texts, shape=ir.Shape(data.shape))
     return ir.Tensor(data.astype(element_type.to_dtype(), copy=False), dtype=data_type(element_type))
 
 
-def _own_type(x: Operand) -> ElementType | None:
+def _own_type(x: Operand) -> t.ElementType | None:
     if isinstance(x, Tensor):
         return x.element_type
-    return ElementType.from_dtype(x.dtype) if isinstance(x, (np.ndarray, np.generic)) else None
+    return t.ElementType.from_dtype(x.dtype) if isinstance(x, (np.ndarray, np.generic)) else None
 
 
 def _formal(schema: Any, parameters: Iterable[Any], count: int) -> Iterator[str]:

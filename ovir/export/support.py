@@ -8,34 +8,7 @@ from functools import cache
 import onnx
 import onnx_ir as ir
 
-from ovir.core.element_types import (
-    ElementType,
-    bf16,
-    boolean,
-    f4e2m1,
-    f8e4m3,
-    f8e5m2,
-    f8e8m0,
-    f16,
-    f32,
-    f64,
-    i4,
-    i8,
-    i16,
-    i32,
-    i64,
-    nf4,
-    string,
-    u1,
-    u2,
-    u3,
-    u4,
-    u6,
-    u8,
-    u16,
-    u32,
-    u64,
-)
+from ovir.core import element_types as t
 
 # --------------------------------------------------------------------------- opsets
 
@@ -57,9 +30,9 @@ _ENGINE_OPSET = 21
 and RoiAlign, it has none, and computes them in many small steps."""
 
 
-def engine_opset(element_types: Iterable[ElementType]) -> int:
+def engine_opset(element_types: Iterable[t.ElementType]) -> int:
     """Return the opset in which onnxruntime runs a model with tensors of these types."""
-    needed = [_SINCE[t] for t in element_types if t in _SINCE and held_as(t, _ENGINE_OPSET) is None]
+    needed = [_SINCE[kind] for kind in element_types if kind in _SINCE and held_as(kind, _ENGINE_OPSET) is None]
     return min(default_opset(), max([_ENGINE_OPSET, *needed]))
 
 
@@ -118,38 +91,48 @@ def _kernels() -> dict[str, list[tuple[int, int, dict[str, list[str]]]]]:
 
 # ----- element types, and the types that an operator computes in
 
-_SINCE = {bf16: 13, f8e4m3: 19, f8e5m2: 19, i4: 21, u4: 21, f4e2m1: 23, f8e8m0: 24, u2: 25}
-_SINCE |= dict.fromkeys((boolean, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64, string), 1)
+_SINCE = {t.bf16: 13, t.f8e4m3: 19, t.f8e5m2: 19, t.i4: 21, t.u4: 21, t.f4e2m1: 23, t.f8e8m0: 24, t.u2: 25}
+_SINCE |= dict.fromkeys(
+    (t.boolean, t.f16, t.f32, t.f64, t.i8, t.i16, t.i32, t.i64, t.u8, t.u16, t.u32, t.u64, t.string), 1
+)
 """The first opset of ONNX that has each element type."""
 
-_HELD_AS = {u1: (u8,), u2: (u4, u8), u3: (u4, u8), u6: (u8,), nf4: (u4, u8), u4: (u8,), i4: (i8,)}
+_HELD_AS = {
+    t.u1: (t.u8,),
+    t.u2: (t.u4, t.u8),
+    t.u3: (t.u4, t.u8),
+    t.u6: (t.u8,),
+    t.nf4: (t.u4, t.u8),
+    t.u4: (t.u8,),
+    t.i4: (t.i8,),
+}
 """The types that hold the values of a type that ONNX or the opset lacks; for nf4, they hold its codes."""
 
-_WIDER: dict[ElementType, tuple[ElementType, ...]] = {
-    boolean: (u8, i32, i64),
-    u2: (u4, u8, i32, i64),
-    u4: (u8, i32, i64),
-    i4: (i8, i32, i64),
-    u8: (i32, i64),
-    i8: (i32, i64),
-    i16: (i32, i64),
-    u16: (i32, i64),
-    i32: (i64,),
-    u32: (i64,),
-    u64: (i64,),
-    f4e2m1: (f32,),
-    f8e4m3: (f32,),
-    f8e5m2: (f32,),
-    f8e8m0: (f32, f64),
-    bf16: (f32, f64),
-    f16: (f32, f64),
-    f32: (f64,),
+_WIDER: dict[t.ElementType, tuple[t.ElementType, ...]] = {
+    t.boolean: (t.u8, t.i32, t.i64),
+    t.u2: (t.u4, t.u8, t.i32, t.i64),
+    t.u4: (t.u8, t.i32, t.i64),
+    t.i4: (t.i8, t.i32, t.i64),
+    t.u8: (t.i32, t.i64),
+    t.i8: (t.i32, t.i64),
+    t.i16: (t.i32, t.i64),
+    t.u16: (t.i32, t.i64),
+    t.i32: (t.i64,),
+    t.u32: (t.i64,),
+    t.u64: (t.i64,),
+    t.f4e2m1: (t.f32,),
+    t.f8e4m3: (t.f32,),
+    t.f8e5m2: (t.f32,),
+    t.f8e8m0: (t.f32, t.f64),
+    t.bf16: (t.f32, t.f64),
+    t.f16: (t.f32, t.f64),
+    t.f32: (t.f64,),
 }
 """The types that hold every value of a type, in the order in which they are preferred, with one exception: i64 does not
 hold the largest values of u64, but has the same bits, so that sums and products are right after they are cast back."""
 
 
-def held_as(element_type: ElementType, opset: int) -> ElementType | None:
+def held_as(element_type: t.ElementType, opset: int) -> t.ElementType | None:
     """Return the type in which tensors of an element type are held: itself where the opset has it, else a wider one;
     None if there is none."""
     for found in (element_type, *_HELD_AS.get(element_type, ())):
@@ -158,24 +141,24 @@ def held_as(element_type: ElementType, opset: int) -> ElementType | None:
     return None
 
 
-def since(element_type: ElementType) -> int | None:
+def since(element_type: t.ElementType) -> int | None:
     """Return the first opset of ONNX that has an element type, None if none has it."""
     return _SINCE.get(element_type)
 
 
 @cache
-def data_type(element_type: ElementType) -> ir.DataType:
+def data_type(element_type: t.ElementType) -> ir.DataType:
     """Return the type of ONNX for an element type that ONNX has."""
-    return ir.DataType.STRING if element_type == string else ir.DataType.from_numpy(element_type.to_dtype())
+    return ir.DataType.STRING if element_type == t.string else ir.DataType.from_numpy(element_type.to_dtype())
 
 
 @cache
-def spelling(element_type: ElementType) -> str:
+def spelling(element_type: t.ElementType) -> str:
     """Return an element type as the schemas of ONNX write it, such as ``tensor(float)``."""
     return f"tensor({data_type(element_type).name.lower()})"
 
 
-def spelled(text: str) -> ElementType | None:
+def spelled(text: str) -> t.ElementType | None:
     """Return the element type that a schema calls ``tensor(float)`` or the like; None for other strings."""
     return _BY_SPELLING.get(text)
 
@@ -184,18 +167,18 @@ _BY_SPELLING = {spelling(element_type): element_type for element_type in _SINCE}
 
 
 def computed_as(
-    element_type: ElementType, allowed: frozenset[str], kernels: frozenset[str] | None
-) -> ElementType | None:
+    element_type: t.ElementType, allowed: frozenset[str], kernels: frozenset[str] | None
+) -> t.ElementType | None:
     """Return the type in which an operator computes a tensor, or None if it takes neither the type nor a wider one.
 
     ``allowed`` are the types of the operator's schema, ``kernels`` those that onnxruntime has kernels for (None: it is
     not known).
     """
-    candidates = [t for t in (element_type, *_WIDER.get(element_type, ())) if spelling(t) in allowed]
-    runnable = [t for t in candidates if kernels is None or has_kernel(t, kernels)]
+    candidates = [kind for kind in (element_type, *_WIDER.get(element_type, ())) if spelling(kind) in allowed]
+    runnable = [kind for kind in candidates if kernels is None or has_kernel(kind, kernels)]
     return next(iter((*runnable, *candidates)), None)
 
 
-def has_kernel(element_type: ElementType, kernels: frozenset[str]) -> bool:
+def has_kernel(element_type: t.ElementType, kernels: frozenset[str]) -> bool:
     """Return whether onnxruntime computes a type, given the types of its kernels; it computes f16 in f32."""
-    return spelling(element_type) in kernels or (element_type == f16 and spelling(f32) in kernels)
+    return spelling(element_type) in kernels or (element_type == t.f16 and spelling(t.f32) in kernels)

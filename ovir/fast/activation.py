@@ -16,44 +16,32 @@ from ovir.fast.base.recorded import recorded
 from ovir.fast.base.tables import bind_table
 from ovir.fast.registry import fast
 from ovir.kernels.erf import gelu32
-from ovir.ops.activation import (
-    ActivationBase,
-    Clamp,
-    Elu,
-    Gelu2,
-    HardSigmoid,
-    HSigmoid,
-    HSwish,
-    PReLU,
-    ReLU,
-    SoftSign,
-    aligned,
-)
+from ovir.ops import activation as ops
 from ovir.ops.base.elementwise import HELD_IN_BYTES
 
-_LIGHT = (HSigmoid, HSwish, SoftSign)
+_LIGHT = (ops.HSigmoid, ops.HSwish, ops.SoftSign)
 """Activations without exponentials or the like."""
 
 
-@fast(ActivationBase, in_f32=True, by_element=True)
-def activation(op: ActivationBase, binder: Binder, *inputs: Array) -> bool:
+@fast(ops.ActivationBase, in_f32=True, by_element=True)
+def activation(op: ops.ActivationBase, binder: Binder, *inputs: Array) -> bool:
     data, *others = inputs
     is_native = is_real(data) or (data.dtype.kind in "iu" and op.input_types[0] not in HELD_IN_BYTES)
-    if isinstance(op, ReLU | Clamp) and is_native:
-        low, high = op.ends(op.output_types[0]) if isinstance(op, Clamp) else (0, _largest(data))
+    if isinstance(op, ops.ReLU | ops.Clamp) and is_native:
+        low, high = op.ends(op.output_types[0]) if isinstance(op, ops.Clamp) else (0, _largest(data))
         bind_passes(binder, recorded(lambda x: np.clip(x, low, high)), data, heavy=False)
         return True
     if not is_real(data):
         return bind_table(op, binder, inputs)
     if not all(map(binder.is_constant, range(1, len(inputs)))):
         return False
-    is_by_erf = isinstance(op, Gelu2) and op.approximation_mode == "erf"
+    is_by_erf = isinstance(op, ops.Gelu2) and op.approximation_mode == "erf"
     if is_by_erf and data.dtype == np.float64:
         return False
-    parameters = [op.alpha] if isinstance(op, Elu) else [array.item() for array in others if array.size == 1]
+    parameters = [op.alpha] if isinstance(op, ops.Elu) else [array.item() for array in others if array.size == 1]
     if not all(map(isfinite, parameters)):
         return False  # Elu and Selu choose elements then
-    if isinstance(op, HardSigmoid):
+    if isinstance(op, ops.HardSigmoid):
         passes = recorded(lambda x: op.clipped(x, *others))
         bind_passes(binder, lambda x, y, spare: [*passes(x, y, spare), (_nan_is_one, (y,))], data, heavy=False)
         return True
@@ -75,21 +63,21 @@ def _largest(data: Array) -> float:
 # --------------------------------------------------------------------------- PReLU
 
 
-@fast(PReLU, in_f32=True)
-def prelu(op: PReLU, binder: Binder, *inputs: Array) -> bool:
+@fast(ops.PReLU, in_f32=True)
+def prelu(op: ops.PReLU, binder: Binder, *inputs: Array) -> bool:
     data, slope = inputs
     if not binder.is_constant(1):
         return False
     if data.dtype.kind in "iu":
         if bind_table(op, binder, inputs):
             return True
-        slope = aligned(slope.astype(np.float64), data.ndim, data.shape)
+        slope = ops.aligned(slope.astype(np.float64), data.ndim, data.shape)
         passes = partial(_rounded_passes, _leaky_passes(slope))
         call_passes(binder, passes, data, tiled(slope, data), binder.output(order=memory_order(data)))
         return True
     if not is_real(data):
         return False
-    slope = aligned(slope.astype(data.dtype), data.ndim, data.shape)
+    slope = ops.aligned(slope.astype(data.dtype), data.ndim, data.shape)
     bind_passes(binder, _leaky_passes(slope), data, tiled(slope, data), heavy=False)
     return True
 

@@ -14,40 +14,30 @@ from ovir.fast.base.passes import call_passes
 from ovir.fast.base.recorded import recorded
 from ovir.fast.elementwise import bind_binary
 from ovir.fast.registry import fast
-from ovir.ops.arithmetic import (
-    Divide,
-    FloorMod,
-    Maximum,
-    Minimum,
-    Multiply,
-    Power,
-    RemainderBase,
-    SquaredDifference,
-    report_zeros,
-)
+from ovir.ops import arithmetic as ops
 from ovir.ops.base.elementwise import HELD_IN_BYTES, BinaryBase
 
 
-@fast(Multiply, in_f32=True, by_element=True)
-def multiply(op: Multiply, binder: Binder, *inputs: Array) -> bool:
+@fast(ops.Multiply, in_f32=True, by_element=True)
+def multiply(op: ops.Multiply, binder: Binder, *inputs: Array) -> bool:
     return inputs[0].itemsize > 1 and bind_binary(op, binder, np.multiply, *inputs)
 
 
-@fast(Divide, in_f32=True, by_element=True)
-def divide(op: Divide, binder: Binder, *inputs: Array) -> bool:
+@fast(ops.Divide, in_f32=True, by_element=True)
+def divide(op: ops.Divide, binder: Binder, *inputs: Array) -> bool:
     if not op.is_integral:
         return bind_binary(op, binder, np.divide, *inputs)
     return op.m_pythondiv and _bind_integers(op, binder, np.floor_divide, *inputs)
 
 
-@fast(SquaredDifference, in_f32=True, by_element=True)
-def squared_difference(op: SquaredDifference, binder: Binder, *inputs: Array) -> bool:
+@fast(ops.SquaredDifference, in_f32=True, by_element=True)
+def squared_difference(op: ops.SquaredDifference, binder: Binder, *inputs: Array) -> bool:
     return bind_binary(op, binder, _squared_difference, *inputs)
 
 
-@fast(Maximum, Minimum, in_f32=True, by_element=True)
-def choice(op: Maximum | Minimum, binder: Binder, *inputs: Array) -> bool:
-    choose, b = maximum if isinstance(op, Maximum) else minimum, inputs[1]
+@fast(ops.Maximum, ops.Minimum, in_f32=True, by_element=True)
+def choice(op: ops.Maximum | ops.Minimum, binder: Binder, *inputs: Array) -> bool:
+    choose, b = maximum if isinstance(op, ops.Maximum) else minimum, inputs[1]
     has_no_nan = b.dtype.kind in "iu" or (binder.is_constant(1) and not np.isnan(b).any())
     return bind_binary(op, binder, choose if has_no_nan else partial(_chosen, choose), *inputs)
 
@@ -71,10 +61,10 @@ def _chosen(choose: Callable[[Array, Array, Array], object], a: Array, b: Array,
 # --------------------------------------------------------------------------- remainders
 
 
-@fast(RemainderBase, in_f32=True, by_element=True)
-def remainder(op: RemainderBase, binder: Binder, *inputs: Array) -> bool:
+@fast(ops.RemainderBase, in_f32=True, by_element=True)
+def remainder(op: ops.RemainderBase, binder: Binder, *inputs: Array) -> bool:
     a, b = inputs[0], op.aligned(*inputs)
-    is_floored = isinstance(op, FloorMod)
+    is_floored = isinstance(op, ops.FloorMod)
     if is_real(a):
         call_passes(binder, recorded(op.of_reals), a, b, output_like_largest(binder, a, b))
     elif is_floored and _is_of_integers(op, a) and binder.is_constant(1) and b.size == 1 and b.all():
@@ -91,7 +81,7 @@ def _bind_integers(op: BinaryBase, binder: Binder, function: Callable[..., objec
     if not _is_of_integers(op, inputs[0]):
         return False
     if not (binder.is_constant(1) and inputs[1].all()):
-        binder.call(report_zeros, inputs[1])
+        binder.call(ops.report_zeros, inputs[1])
     return bind_binary(op, binder, function, *inputs, heavy=True)
 
 
@@ -102,8 +92,8 @@ def _is_of_integers(op: BinaryBase, data: Array) -> bool:
 # --------------------------------------------------------------------------- powers
 
 
-@fast(Power, in_f32=True, by_element=True)
-def power(op: Power, binder: Binder, *inputs: Array) -> bool:
+@fast(ops.Power, in_f32=True, by_element=True)
+def power(op: ops.Power, binder: Binder, *inputs: Array) -> bool:
     a, b = inputs
     if binder.is_constant(1) and b.size == 1 and b.ndim <= a.ndim and is_real(a):
         simple = _POWERS.get(float(b.item()))

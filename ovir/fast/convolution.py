@@ -41,14 +41,7 @@ from ovir.fast.base.images import (
 from ovir.fast.base.products import SHARED, Product, bind_product, by_rows, filter_product, product_with
 from ovir.fast.base.tiles import bind_tiles, whole_tiles
 from ovir.fast.registry import fast
-from ovir.ops.convolution import (
-    BinaryConvolution,
-    Convolution,
-    ConvolutionBase,
-    ForwardConvolutionBase,
-    GroupConvolution,
-    TransposedConvolutionBase,
-)
+from ovir.ops import convolution as ops
 
 _BLOCK_BYTES = 1 << 20
 """Columns of a block of windows, and the rows that the product makes of them, stay in a cache. With one block for the
@@ -64,15 +57,15 @@ _FEW_CHANNELS = 16
 Without planes, omz_yolo_region_reorg takes 1.25 times as long, and mtcnn_pnet 1.19 times."""
 
 
-def _axes(op: ForwardConvolutionBase, data: Array, grouped: Array) -> list[Axis] | None:
+def _axes(op: ops.ForwardConvolutionBase, data: Array, grouped: Array) -> list[Axis] | None:
     """Return the axes of a convolution with filters [groups, outputs, inputs, *kernel]; None if ``run`` is better."""
     spans, counts = op.windows(data.shape[2:], grouped.shape[3:])
     axes = [Axis(w.kernel, w.stride, w.dilation, w.pad_begin, n) for w, n in zip(spans, counts, strict=True)]
     return None if any(a.pad_begin < 0 for a in axes) or is_mostly_padding(axes, data.shape[2:]) else axes
 
 
-@fast(Convolution, GroupConvolution, in_f32=True)
-def convolution(op: ForwardConvolutionBase, binder: Binder, *inputs: Array) -> bool:
+@fast(ops.Convolution, ops.GroupConvolution, in_f32=True)
+def convolution(op: ops.ForwardConvolutionBase, binder: Binder, *inputs: Array) -> bool:
     data, filters = inputs
     dtype = product_dtype(data.dtype)
     if dtype is None or not data.size or not filters.size or 0 in binder.output_shape():
@@ -103,8 +96,8 @@ def convolution(op: ForwardConvolutionBase, binder: Binder, *inputs: Array) -> b
     return True
 
 
-@fast(BinaryConvolution, in_f32=True)
-def binary_convolution(op: BinaryConvolution, binder: Binder, *inputs: Array) -> bool:
+@fast(ops.BinaryConvolution, in_f32=True)
+def binary_convolution(op: ops.BinaryConvolution, binder: Binder, *inputs: Array) -> bool:
     data, filters = inputs
     if not is_native(data) or not data.size or not filters.size or not binder.is_constant(1):
         return False
@@ -126,7 +119,9 @@ def binary_convolution(op: BinaryConvolution, binder: Binder, *inputs: Array) ->
     return True
 
 
-def _redo_wide_integers(binder: Binder, op: ConvolutionBase, count: int, inputs: Sequence[Array], out: Array) -> None:
+def _redo_wide_integers(
+    binder: Binder, op: ops.ConvolutionBase, count: int, inputs: Sequence[Array], out: Array
+) -> None:
     """Bind ``redo_if_inexact`` where sums of ``count`` products of integers of the type of the inputs may be too large
     for f64."""
     if count << 2 * 8 * inputs[0].itemsize > EXACT:
@@ -345,8 +340,8 @@ def _by_planes(filters: Array) -> Array:
     return np.ascontiguousarray(filters[0].reshape(filters.shape[1], -1).T)[np.newaxis]
 
 
-@fast(TransposedConvolutionBase, in_f32=True)
-def transposed_convolution(op: TransposedConvolutionBase, binder: Binder, *inputs: Array) -> bool:
+@fast(ops.TransposedConvolutionBase, in_f32=True)
+def transposed_convolution(op: ops.TransposedConvolutionBase, binder: Binder, *inputs: Array) -> bool:
     data, filters, *sizes = inputs
     dtype = product_dtype(data.dtype)
     if dtype is None or not all(map(binder.is_constant, range(2, len(inputs)))):

@@ -15,25 +15,13 @@ from ovir.fast.base.passes import call_passes
 from ovir.fast.base.recorded import recorded
 from ovir.fast.base.sums import bind_mean, bind_squares, bind_sum, divide_by_count, same_order, scratch_like
 from ovir.fast.registry import fast
-from ovir.ops.normalization import (
-    GRN,
-    LRN,
-    MVN2,
-    MVN6,
-    BatchNormInference1,
-    BatchNormInference5,
-    GroupNormalization,
-    LogSoftmax,
-    NormalizeL2,
-    SoftMaxBase,
-    per_channel,
-)
+from ovir.ops import normalization as ops
 
 # --------------------------------------------------------------------------- exponentials
 
 
-@fast(SoftMaxBase, in_f32=True)
-def softmax(op: SoftMaxBase, binder: Binder, *inputs: Array) -> bool:
+@fast(ops.SoftMaxBase, in_f32=True)
+def softmax(op: ops.SoftMaxBase, binder: Binder, *inputs: Array) -> bool:
     data = inputs[0]
     if not is_real(data) or not data.size or not data.ndim:
         return False
@@ -43,8 +31,8 @@ def softmax(op: SoftMaxBase, binder: Binder, *inputs: Array) -> bool:
     return True
 
 
-@fast(LogSoftmax, in_f32=True)
-def log_softmax(op: LogSoftmax, binder: Binder, *inputs: Array) -> bool:
+@fast(ops.LogSoftmax, in_f32=True)
+def log_softmax(op: ops.LogSoftmax, binder: Binder, *inputs: Array) -> bool:
     data = inputs[0]
     if not is_real(data) or not data.size or not data.ndim:
         return False
@@ -96,14 +84,14 @@ _LARGE, _LEAST = 60.0, 1e-20
 # --------------------------------------------------------------------------- mean, variance and norm
 
 
-@fast(MVN2, in_f32=True)
-def mvn2(op: MVN2, binder: Binder, *inputs: Array) -> bool:
+@fast(ops.MVN2, in_f32=True)
+def mvn2(op: ops.MVN2, binder: Binder, *inputs: Array) -> bool:
     (data,) = inputs
     return _bind_normalized(binder, data, op.along(data.ndim), op.normalize_variance, op.eps, True)
 
 
-@fast(MVN6, in_f32=True)
-def mvn6(op: MVN6, binder: Binder, *inputs: Array) -> bool:
+@fast(ops.MVN6, in_f32=True)
+def mvn6(op: ops.MVN6, binder: Binder, *inputs: Array) -> bool:
     data, axes = inputs
     if not binder.is_constant(1):
         return False
@@ -112,15 +100,15 @@ def mvn6(op: MVN6, binder: Binder, *inputs: Array) -> bool:
     return _bind_normalized(binder, data, along, op.normalize_variance, op.eps, inside)
 
 
-@fast(NormalizeL2, in_f32=True)
-def normalize_l2(op: NormalizeL2, binder: Binder, *inputs: Array) -> bool:
+@fast(ops.NormalizeL2, in_f32=True)
+def normalize_l2(op: ops.NormalizeL2, binder: Binder, *inputs: Array) -> bool:
     data, axes = inputs
     along = op.axes(axes, data.ndim) if binder.is_constant(1) and data.ndim else []
     return _bind_divided(binder, data, along, np.add if op.eps_mode == "add" else maximum, op.eps)
 
 
-@fast(GRN, in_f32=True)
-def grn(op: GRN, binder: Binder, *inputs: Array) -> bool:
+@fast(ops.GRN, in_f32=True)
+def grn(op: ops.GRN, binder: Binder, *inputs: Array) -> bool:
     return _bind_divided(binder, inputs[0], [1], np.add, op.bias)
 
 
@@ -137,8 +125,8 @@ def _bind_divided(
     return True
 
 
-@fast(GroupNormalization, in_f32=True)
-def group_normalization(op: GroupNormalization, binder: Binder, *inputs: Array) -> bool:
+@fast(ops.GroupNormalization, in_f32=True)
+def group_normalization(op: ops.GroupNormalization, binder: Binder, *inputs: Array) -> bool:
     data, scale, bias = inputs
     if not is_real(data) or not data.size:
         return False
@@ -148,7 +136,7 @@ def group_normalization(op: GroupNormalization, binder: Binder, *inputs: Array) 
     axes = range(2, x.ndim)
     # One number for each channel of each image: the groups of a channels-last image are too short for fast loops.
     numbers = binder.scratch(groups[:3], data.dtype)
-    each = per_channel(numbers.reshape(data.shape[:2]), data.ndim)
+    each = ops.per_channel(numbers.reshape(data.shape[:2]), data.ndim)
     mean = bind_mean(binder, x, axes)
     binder.call(np.copyto, numbers, mean.reshape(*groups[:2], 1))
     call_elementwise(binder, np.subtract, data, each, out)
@@ -160,8 +148,8 @@ def group_normalization(op: GroupNormalization, binder: Binder, *inputs: Array) 
     call_elementwise(binder, np.divide, factor.reshape(1, *groups[1:3]), deviation.reshape(*groups[:2], 1), numbers)
     call_elementwise(binder, np.multiply, out, each, out)
     if not is_ordinary:
-        call_elementwise(binder, np.multiply, out, per_channel(scale, data.ndim), out)
-    shift = per_channel(bias, data.ndim)
+        call_elementwise(binder, np.multiply, out, ops.per_channel(scale, data.ndim), out)
+    shift = ops.per_channel(bias, data.ndim)
     call_elementwise(binder, np.add, out, tiled(shift, out) if binder.is_constant(2) else shift, out)
     return True
 
@@ -193,8 +181,8 @@ def _bind_deviation(binder: Binder, centered: Array, axes: Sequence[int], eps: f
 # --------------------------------------------------------------------------- neighboring elements
 
 
-@fast(LRN, in_f32=True)
-def lrn(op: LRN, binder: Binder, data: Array, axes: Array) -> bool:
+@fast(ops.LRN, in_f32=True)
+def lrn(op: ops.LRN, binder: Binder, data: Array, axes: Array) -> bool:
     if not is_real(data) or not data.size or not data.ndim or not binder.is_constant(1):
         return False
     along = op.axes(axes, data.ndim)
@@ -239,23 +227,23 @@ def _bind_window_sums(binder: Binder, x: Array, axis: int, reach: int) -> None:
 # --------------------------------------------------------------------------- given statistics
 
 
-@fast(BatchNormInference1, in_f32=True)
-def batch_norm_inference1(op: BatchNormInference1, binder: Binder, *inputs: Array) -> bool:
+@fast(ops.BatchNormInference1, in_f32=True)
+def batch_norm_inference1(op: ops.BatchNormInference1, binder: Binder, *inputs: Array) -> bool:
     return _bind_batch_norm(op, binder, 2)
 
 
-@fast(BatchNormInference5, in_f32=True)
-def batch_norm_inference5(op: BatchNormInference5, binder: Binder, *inputs: Array) -> bool:
+@fast(ops.BatchNormInference5, in_f32=True)
+def batch_norm_inference5(op: ops.BatchNormInference5, binder: Binder, *inputs: Array) -> bool:
     return _bind_batch_norm(op, binder, 0)
 
 
-def _bind_batch_norm(op: BatchNormInference5, binder: Binder, position: int) -> bool:
+def _bind_batch_norm(op: ops.BatchNormInference5, binder: Binder, position: int) -> bool:
     """Bind the normalization of the input at ``position`` by all other inputs, which must be constant."""
     data = binder.inputs[position]
     others = [index for index in range(len(binder.inputs)) if index != position]
     if not is_real(data) or not all(map(binder.is_constant, others)):
         return False
-    gamma, beta, mean, variance = (per_channel(binder.inputs[index], data.ndim) for index in others)
+    gamma, beta, mean, variance = (ops.per_channel(binder.inputs[index], data.ndim) for index in others)
     scale = gamma / np.sqrt(variance + data.dtype.type(op.epsilon))
     out = binder.overwrite(position) if binder.may_overwrite(position) else binder.output(order=memory_order(data))
     tiles = (tiled(array, data) for array in (mean, scale, beta))

@@ -14,19 +14,11 @@ from ovir.fast.base.pools import bind_division, bind_largest, bind_spans, bind_w
 from ovir.fast.base.sums import scratch_like
 from ovir.fast.registry import fast
 from ovir.kernels.precision import fill_integers, lowest_finite
-from ovir.ops.pooling import (
-    AdaptiveAvgPool,
-    AdaptiveMaxPool,
-    AdaptivePoolBase,
-    AvgPoolBase,
-    MaxPool1,
-    MaxPool8,
-    MaxPoolBase,
-)
+from ovir.ops import pooling as ops
 
 
-@fast(MaxPool1, in_f32=True)
-def max_pool(op: MaxPoolBase, binder: Binder, data: Array) -> bool:
+@fast(ops.MaxPool1, in_f32=True)
+def max_pool(op: ops.MaxPoolBase, binder: Binder, data: Array) -> bool:
     if not is_native(data) or not data.size:
         return False
     lowest = _lowest(op, data)
@@ -38,8 +30,8 @@ def max_pool(op: MaxPoolBase, binder: Binder, data: Array) -> bool:
     return True
 
 
-@fast(MaxPool8, in_f32=True)
-def max_pool8(op: MaxPool8, binder: Binder, data: Array) -> bool:
+@fast(ops.MaxPool8, in_f32=True)
+def max_pool8(op: ops.MaxPool8, binder: Binder, data: Array) -> bool:
     if not binder.is_wanted(1):
         binder.output(1)
         return max_pool(op, binder, data)
@@ -51,17 +43,17 @@ def max_pool8(op: MaxPool8, binder: Binder, data: Array) -> bool:
     return places is not None
 
 
-def _lowest(op: MaxPoolBase, data: Array) -> Array:
+def _lowest(op: ops.MaxPoolBase, data: Array) -> Array:
     """Return the lowest number of the type of the tensor, which data may hold in f32."""
     return np.array(lowest_finite(op.input_types[0].to_dtype()), data.dtype)
 
 
-def _count_from_axis(op: MaxPool8, places: Array, shape: tuple[int, ...]) -> None:
+def _count_from_axis(op: ops.MaxPool8, places: Array, shape: tuple[int, ...]) -> None:
     np.copyto(places, op.places_from_axis(places, shape), casting="unsafe")
 
 
-@fast(AvgPoolBase, in_f32=True)
-def avg_pool(op: AvgPoolBase, binder: Binder, data: Array) -> bool:
+@fast(ops.AvgPoolBase, in_f32=True)
+def avg_pool(op: ops.AvgPoolBase, binder: Binder, data: Array) -> bool:
     if not is_native(data) or not data.size:
         return False
     windows, shape = op.geometry(data)
@@ -86,13 +78,13 @@ _MANY: Final = 64
 """More windows than this along an axis would take a call each, and are left to ``run``."""
 
 
-@fast(AdaptiveAvgPool, in_f32=True)
-def adaptive_avg_pool(op: AdaptiveAvgPool, binder: Binder, *inputs: Array) -> bool:
+@fast(ops.AdaptiveAvgPool, in_f32=True)
+def adaptive_avg_pool(op: ops.AdaptiveAvgPool, binder: Binder, *inputs: Array) -> bool:
     return _bind_reduction(op, binder, np.add, *inputs)
 
 
-@fast(AdaptiveMaxPool, in_f32=True)
-def adaptive_max_pool(op: AdaptiveMaxPool, binder: Binder, *inputs: Array) -> bool:
+@fast(ops.AdaptiveMaxPool, in_f32=True)
+def adaptive_max_pool(op: ops.AdaptiveMaxPool, binder: Binder, *inputs: Array) -> bool:
     data, output_shape = inputs
     if not binder.is_constant(1):
         return False
@@ -107,7 +99,9 @@ def adaptive_max_pool(op: AdaptiveMaxPool, binder: Binder, *inputs: Array) -> bo
     return bind_largest(binder, data, lines, None) is not None
 
 
-def _bind_reduction(op: AdaptivePoolBase, binder: Binder, combine: np.ufunc, data: Array, output_shape: Array) -> bool:
+def _bind_reduction(
+    op: ops.AdaptivePoolBase, binder: Binder, combine: np.ufunc, data: Array, output_shape: Array
+) -> bool:
     """Bind the reduction of all windows to output 0; return False if that does not pay."""
     if not is_real(data) or not data.size or not binder.is_constant(1):
         return False

@@ -14,62 +14,57 @@ from ovir.fast.base.coalesce import is_dense, memory_order
 from ovir.fast.base.sums import bind_mean, bind_squares, bind_sum, reduced_output, scratch_like
 from ovir.fast.registry import fast
 from ovir.kernels.precision import fill_saturated
-from ovir.ops.reduction import (
-    CumSum,
-    ReduceL1,
-    ReduceL2,
-    ReduceLogicalAnd,
-    ReduceLogicalOr,
-    ReduceMax,
-    ReduceMean,
-    ReduceMin,
-    ReduceProd,
-    ReduceSum,
-    ReductionBase,
-    is_wide,
-)
+from ovir.ops import reduction as ops
 
-_OF_REALS: dict[type[ReductionBase], np.ufunc] = {ReduceProd: np.multiply, ReduceMax: np.fmax, ReduceMin: np.fmin}
-_OF_WIDE_INTEGERS: dict[type[ReductionBase], np.ufunc] = {
-    ReduceSum: np.add,
-    ReduceProd: np.multiply,
-    ReduceMax: np.maximum,
-    ReduceMin: np.minimum,
+_OF_REALS: dict[type[ops.ReductionBase], np.ufunc] = {
+    ops.ReduceProd: np.multiply,
+    ops.ReduceMax: np.fmax,
+    ops.ReduceMin: np.fmin,
 }
-_OF_NARROW_INTEGERS: dict[type[ReductionBase], np.ufunc] = {ReduceMax: np.maximum, ReduceMin: np.minimum}
-_OF_BOOLEANS: dict[type[ReductionBase], np.ufunc] = {
-    ReduceLogicalAnd: np.logical_and,
-    ReduceLogicalOr: np.logical_or,
+_OF_WIDE_INTEGERS: dict[type[ops.ReductionBase], np.ufunc] = {
+    ops.ReduceSum: np.add,
+    ops.ReduceProd: np.multiply,
+    ops.ReduceMax: np.maximum,
+    ops.ReduceMin: np.minimum,
+}
+_OF_NARROW_INTEGERS: dict[type[ops.ReductionBase], np.ufunc] = {ops.ReduceMax: np.maximum, ops.ReduceMin: np.minimum}
+_OF_BOOLEANS: dict[type[ops.ReductionBase], np.ufunc] = {
+    ops.ReduceLogicalAnd: np.logical_and,
+    ops.ReduceLogicalOr: np.logical_or,
 }
 
 
-@fast(ReductionBase, in_f32=True)
-def reduction(op: ReductionBase, binder: Binder, data: Array, axes: Array) -> bool:
+@fast(ops.ReductionBase, in_f32=True)
+def reduction(op: ops.ReductionBase, binder: Binder, data: Array, axes: Array) -> bool:
     if not binder.is_constant(1) or not data.size or not (along := op.axes(axes, data.ndim)):
         return False
-    if data.dtype.kind in "iu" and type(op) in _OF_SUMS and not (is_wide(data.dtype) and isinstance(op, ReduceSum)):
+    if (
+        data.dtype.kind in "iu"
+        and type(op) in _OF_SUMS
+        and not (ops.is_wide(data.dtype) and isinstance(op, ops.ReduceSum))
+    ):
         _bind_integer_sum(op, binder, data, along)
     elif data.dtype.kind in "iu" and (
-        isinstance(op, ReduceL2) or (isinstance(op, ReduceProd) and not is_wide(data.dtype))
+        isinstance(op, ops.ReduceL2) or (isinstance(op, ops.ReduceProd) and not ops.is_wide(data.dtype))
     ):
         _bind_in_reals(op, binder, data, along)
     elif not is_real(data):
         if data.dtype.kind not in "iub":
             return False
-        of_integers = _OF_WIDE_INTEGERS if is_wide(data.dtype) else _OF_NARROW_INTEGERS
+        of_integers = _OF_WIDE_INTEGERS if ops.is_wide(data.dtype) else _OF_NARROW_INTEGERS
         functions = _OF_BOOLEANS if data.dtype == np.bool_ else of_integers
         function = functions.get(type(op))
         if function is None:
             return False
         _reduce(function, data, along, reduced_output(binder, data, along), binder)
-    elif isinstance(op, ReduceSum | ReduceMean):
-        bind = bind_mean if isinstance(op, ReduceMean) else bind_sum
+    elif isinstance(op, ops.ReduceSum | ops.ReduceMean):
+        bind = bind_mean if isinstance(op, ops.ReduceMean) else bind_sum
         bind(binder, data, along, reduced_output(binder, data, along))
-    elif isinstance(op, ReduceL1):
+    elif isinstance(op, ops.ReduceL1):
         out, sizes = reduced_output(binder, data, along), scratch_like(binder, data)
         call_elementwise(binder, np.absolute, data, sizes)
         bind_sum(binder, sizes, along, out)
-    elif isinstance(op, ReduceL2):
+    elif isinstance(op, ops.ReduceL2):
         out = reduced_output(binder, data, along)
         call_elementwise(binder, np.sqrt, bind_squares(binder, data, along), out)
     else:
@@ -77,19 +72,19 @@ def reduction(op: ReductionBase, binder: Binder, data: Array, axes: Array) -> bo
     return True
 
 
-_OF_SUMS = (ReduceSum, ReduceMean, ReduceL1)
+_OF_SUMS = (ops.ReduceSum, ops.ReduceMean, ops.ReduceL1)
 
 
-def _bind_integer_sum(op: ReductionBase, binder: Binder, data: Array, along: tuple[int, ...]) -> None:
+def _bind_integer_sum(op: ops.ReductionBase, binder: Binder, data: Array, along: tuple[int, ...]) -> None:
     """Bind a reduction of integers that is a sum, or made of one; narrow integers are added up in int64."""
-    wide = data.dtype if is_wide(data.dtype) else np.dtype(np.int64)
+    wide = data.dtype if ops.is_wide(data.dtype) else np.dtype(np.int64)
     out, total = reduced_output(binder, data, along), scratch_like(binder, data, along, wide)
-    if isinstance(op, ReduceL1):
+    if isinstance(op, ops.ReduceL1):
         sizes = scratch_like(binder, data, dtype=wide)
         call_elementwise(binder, lambda x, y: np.absolute(x, y, dtype=y.dtype), data, sizes)
         data = sizes
     _reduce(np.add, data, along, total, binder)
-    count = prod(data.shape[axis] for axis in along) if isinstance(op, ReduceMean) else 1
+    count = prod(data.shape[axis] for axis in along) if isinstance(op, ops.ReduceMean) else 1
     binder.call(_store_integers, total, count, out)
 
 
@@ -102,10 +97,10 @@ def _store_integers(total: Array, count: int, out: Array) -> None:
     np.copyto(out, np.clip(total, info.min, info.max), "unsafe")
 
 
-def _bind_in_reals(op: ReductionBase, binder: Binder, data: Array, along: tuple[int, ...]) -> None:
+def _bind_in_reals(op: ops.ReductionBase, binder: Binder, data: Array, along: tuple[int, ...]) -> None:
     """Bind a reduction of integers that is computed in f64, truncated and saturated."""
     out, reals = reduced_output(binder, data, along), scratch_like(binder, data, dtype=np.float64)
-    if isinstance(op, ReduceL2):
+    if isinstance(op, ops.ReduceL2):
         call_elementwise(binder, lambda x, y: np.multiply(x, x, y, dtype=y.dtype), data, reals)
         total = bind_sum(binder, reals, along)
         binder.call(np.sqrt, total, total)
@@ -153,8 +148,8 @@ _LONG = 256
 """Elements of a row from which on an addition of rows is faster than ``np.add.accumulate``, which goes by elements."""
 
 
-@fast(CumSum, in_f32=True)
-def cumsum(op: CumSum, binder: Binder, data: Array, axis: Array) -> bool:
+@fast(ops.CumSum, in_f32=True)
+def cumsum(op: ops.CumSum, binder: Binder, data: Array, axis: Array) -> bool:
     if not is_native(data) or not binder.is_constant(1) or not data.size or not data.ndim:
         return False
     along = op.normalize_axis(int(axis.item()), data.ndim, of=data.shape)

@@ -24,7 +24,7 @@ from ovir.debugging.engines.process import UnsupportedError
 from ovir.debugging.layerwise_run import ENDS
 from ovir.diagnostics.codes import BAD_INPUT
 from ovir.diagnostics.diagnostic import Place, diagnose
-from ovir.diagnostics.errors import InputError, OvirError, require_counts
+from ovir.diagnostics.errors import InputError, OvirError, require_counts, require_seconds
 from ovir.fuzzing.findings import Finding, Reduced, alike, operations_of, reduce_fault, signature_of, version_of
 from ovir.fuzzing.folders import Origin, save_finding
 from ovir.fuzzing.judging import Fault, Judge
@@ -141,8 +141,7 @@ def fuzz(
     """
     require_counts(models=models, workers=workers)
     require_counts(0, seed=seed)
-    if time is not None and not time > 0:
-        raise InputError.usage(f"must be a number of seconds above 0, got {time!r}", option="time")
+    require_seconds(time=time, timeout=timeout)
     choice = Choice(ops, [types] if isinstance(types, str) else types)
     session = _Session(against, config, choice, timeout, None if output is None else Path(output), known)
     session.start(seed, resume=resume)

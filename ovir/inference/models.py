@@ -26,6 +26,12 @@ def infer_shapes(model: LayerGraph) -> None:
         model.inference_diagnostics = infer_model(model)
 
 
+def infer_if_edited(model: LayerGraph) -> None:
+    """Infer a model if it or a body has been edited since its last inference."""
+    if any(graph.needs_inference for graph in model.graphs()):
+        infer_shapes(model)
+
+
 def infer_model(model: LayerGraph) -> list[Diagnostic]:
     """Infer every port of a model; return the warnings and infos.
 

@@ -22,11 +22,13 @@ from ovir.diagnostics.errors import Diagnostics, ModelError, OperatorError
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port, ReadOnlyDict
 from ovir.graph.names import legacy_name
+from ovir.inference.models import infer_if_edited, infer_model
 from ovir.ir.elements import line_of
 from ovir.ir.weights import WeightBytes
 from ovir.ops.base.attributes import parse_float
 from ovir.ops.infrastructure import Const, Parameter
 
+G = TypeVar("G", bound=LayerGraph)
 N = TypeVar("N", int, float)
 
 
@@ -191,6 +193,17 @@ def _claim(name: str, port: Port, owner: dict[str, Port], diagnostics: Diagnosti
         message = f"'{name}' is a name both of this layer's tensor and of a tensor of {other.layer.title}"
         hint = "convert the original model again, to version 11, which separates tensor names from layer names"
         diagnostics.report(NAME_COLLISION, message, port.layer.place, hint)
+
+
+def upgraded(model: G) -> G:
+    """Return a model of version 11 with the layers that OpenVINO adds to inputs and outputs of version 10."""
+    if model.version != 10:
+        return model
+    infer_if_edited(model)
+    result = model.clone()
+    apply_legacy_io(result)
+    infer_model(result)
+    return result
 
 
 def apply_legacy_io(model: LayerGraph) -> None:

@@ -1,28 +1,24 @@
-"""Reads files of IR versions 10 and 11 into a graph of layers.
+"""Reads files of IR versions 10 and 11 into a graph of layers, which is not inferred.
 
 No file is trusted: entities are not expanded, nothing is fetched, and every number is checked before it is used. All
-diagnostics are collected; ``read_model`` raises the errors among them.
+diagnostics are collected.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from lxml import etree
 
-from ovir.core.shapes import UINT64, ShapeLike, parse_integer
+from ovir.core.shapes import UINT64, parse_integer
 from ovir.diagnostics import codes
-from ovir.diagnostics.codes import CODES
-from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
+from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import Diagnostics, ModelError, ReadError
 from ovir.diagnostics.wording import exact_size_text
 from ovir.graph.connections import MAX_DEPTH
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
-from ovir.inference.differences import about_other_shapes
-from ovir.inference.models import infer_into, reshaped_parameters, set_parameters
 from ovir.ir.edges import EdgeReader, Gaps
 from ovir.ir.elements import ElementReader, line_of, read_model_info, tag_of
 from ovir.ir.extensions import missing_extensions
@@ -32,55 +28,8 @@ from ovir.ir.repair import cut_cycles, layers_by_id
 from ovir.ir.source import Source, find_weights, parse_xml
 from ovir.ir.weights import WeightBytes, WeightsMark
 from ovir.system.progress import counted, stage
-from ovir.system.python_runtime import without_garbage_collection
 
 G = TypeVar("G", bound=LayerGraph)
-
-
-def read(
-    source: Source,
-    weights: Any,
-    kind: type[G],
-    *,
-    shapes: Mapping[Any, ShapeLike] | ShapeLike | Callable[[G], Mapping[Any, ShapeLike]] | None = None,
-    legacy_io: bool = False,
-) -> G:
-    """Read an IR file as a graph of a class, and infer it; see ``ovir.read_model``.
-
-    ``shapes`` may be a function of the graph before it is inferred.
-    """
-    diagnostics = Diagnostics()
-    with without_garbage_collection():
-        document = load(source, weights, kind, diagnostics)
-        if document is None or any(map(_prevents_inference, diagnostics)):
-            diagnostics.raise_errors(ReadError)
-        assert document is not None
-        result = document.model
-        if shapes is not None:
-            diagnostics.raise_errors()
-            set_parameters(reshaped_parameters(result, shapes(result) if callable(shapes) else shapes))
-        found = infer_into(result, diagnostics, trust_declared=bool(diagnostics.fatal))
-        if result.version == 10:
-            from ovir.ir.legacy import apply_legacy_io, check_names
-
-            check_names(result, diagnostics)
-            if legacy_io and not diagnostics.fatal:
-                apply_legacy_io(result)
-                found = infer_into(result, diagnostics)
-    try:
-        diagnostics.raise_errors()
-    except ModelError as error:
-        if len(error.diagnostics) > 1 and not legacy_io:
-            error.add_note("  hint: `ovir check` reports every fault of the file, with what follows from it")
-        raise
-    result.inference_diagnostics = found if shapes is None else about_other_shapes((), found)
-    from_inference = set(found)
-    result.read_diagnostics = [d for d in diagnostics.non_fatal if d not in from_inference]
-    return result
-
-
-def _prevents_inference(found: Diagnostic) -> bool:
-    return (CODES[found.code].unusable and found.code != codes.NO_WEIGHTS.id) or found.code == codes.FOREIGN_WEIGHTS.id
 
 
 @dataclass(frozen=True)
@@ -110,19 +59,21 @@ def load(
     try:
         with stage("reading"):
             root, name, mark = parse_xml(source, diagnostics)
-            found = WeightBytes.none("of weights")
+            opened = WeightBytes.none("of weights")
             if need_weights:
                 try:
-                    found = find_weights(name, weights)
+                    opened = find_weights(name, weights)
                 except ReadError as error:
                     diagnostics.extend(error.diagnostics)
                     need_weights = False
-            if mark is not None and not found.missing and (misfit := mark.misfit(found.name, found.data)) is not None:
-                diagnostics.report(codes.FOREIGN_WEIGHTS, misfit, Place(name, line_of(root)), SAVED_APART)
-            if mark is not None and name is not None and weights is None:
-                found.trust(mark, name)
-            reader = _Reader(name, found, kind, diagnostics, need_weights)
-            return Document(root, name, found, reader.document(root), mark)
+            if mark is not None:
+                misfit = None if opened.missing else mark.misfit(opened.name, opened.data)
+                if misfit is not None:
+                    diagnostics.report(codes.FOREIGN_WEIGHTS, misfit, Place(name, line_of(root)), SAVED_APART)
+                if name is not None and weights is None:
+                    opened.trust(mark, name)
+            reader = _Reader(name, opened, kind, diagnostics, need_weights)
+            return Document(root, name, opened, reader.document(root), mark)
     except (ReadError, ModelError) as error:
         diagnostics.extend(error.diagnostics)
     return None
@@ -181,13 +132,14 @@ class _Reader(ElementReader, Generic[G]):
     def _short_weights(self, model: LayerGraph) -> None:
         """Report constants past the end of the weights; many of them are reported as one diagnostic, because they have
         one cause."""
-        if any(found.code == codes.FOREIGN_WEIGHTS.id for found in self.diagnostics):
+        if any(fault.code == codes.FOREIGN_WEIGHTS.id for fault in self.diagnostics):
             return
-        found = self.layers.past_end
-        if len(found) > (_MANY_PAST_END if self.weights.data.size else 1):
-            counted = f"{len(found)} of {_count_constants(model)} constants lie past its end"
-            found = [replace(found[0], message=f"{found[0].message}: {counted}")]
-        self.diagnostics.extend(found)
+        faults = self.layers.past_end
+        if len(faults) > (_MANY_PAST_END if self.weights.data.size else 1):
+            constants = sum(layer.type == "Const" for layer in model.walk())
+            message = f"{faults[0].message}: {len(faults)} of {constants} constants lie past its end"
+            faults = [replace(faults[0], message=message)]
+        self.diagnostics.extend(faults)
 
     def _version(self, root: etree._Element) -> int:
         if etree.QName(root).localname.lower() != "net":
@@ -215,7 +167,7 @@ class _Reader(ElementReader, Generic[G]):
     def network(self, element: etree._Element, scope: str, version: int, gaps: Gaps, depth: int = 0) -> G:
         """Read the layers and edges of a <net> or a body; record unreadable ones in ``gaps``."""
         known = self.diagnostics.added
-        found: list[Layer] = []
+        layers: list[Layer] = []
         groups = element.findall("layers")
         if not groups:
             self.diagnostics.report(codes.MISSING_ELEMENT, f"<{tag_of(element)}> has no <layers>", self.at(element))
@@ -228,30 +180,30 @@ class _Reader(ElementReader, Generic[G]):
                     continue
                 layer = self.layers.read(item, scope, gaps)
                 if layer is None:
-                    gaps.places.append(found[-1].id if found else -1)
+                    gaps.places.append(layers[-1].id if layers else -1)
                 else:
-                    found.append(layer)
+                    layers.append(layer)
                     if layer.type in BODY_OPERATIONS:
                         self.bodies(item, layer, version, depth)
         edge_groups = element.findall("edges")
-        if not edge_groups and any(layer.inputs for layer in found):
+        if not edge_groups and any(layer.inputs for layer in layers):
             self.diagnostics.report(codes.MISSING_ELEMENT, f"<{tag_of(element)}> has no <edges>", self.at(element))
-            gaps.inputs.update((layer.id, None) for layer in found)
+            gaps.inputs.update((layer.id, None) for layer in layers)
         self.report_repeated((*groups[1:], *edge_groups[1:]))
         reader = EdgeReader(self.file, self.diagnostics, gaps)
-        edges = reader.parse(edge_groups[:1], found)
-        if edge_groups and not (edges or gaps.inputs or gaps.stray) and sum(len(layer.inputs) for layer in found) > 1:
+        edges = reader.parse(edge_groups[:1], layers)
+        if edge_groups and not (edges or gaps.inputs or gaps.stray) and sum(len(layer.inputs) for layer in layers) > 1:
             self.diagnostics.report(codes.MISSING_ELEMENT, "<edges> has no edge", self.at(edge_groups[0]))
-            gaps.inputs.update((layer.id, None) for layer in found)
-        gaps.name_layers(edges, {layer.id for layer in found} if gaps.places else set())
-        layers = {layer.id: layer for layer in found}
-        if len(layers) < len(found):
-            layers = layers_by_id(found, edges, gaps, self.diagnostics)
-        reader.connect(edges, layers)
+            gaps.inputs.update((layer.id, None) for layer in layers)
+        gaps.name_layers(edges, {layer.id for layer in layers} if gaps.places else set())
+        by_id = {layer.id: layer for layer in layers}
+        if len(by_id) < len(layers):
+            by_id = layers_by_id(layers, edges, gaps, self.diagnostics)
+        reader.connect(edges, by_id)
 
         def graph() -> G:
             return self.kind.of_layers(
-                layers.values(),
+                by_id.values(),
                 name=element.get("name", ""),
                 version=version,
                 path=self.file,
@@ -262,7 +214,7 @@ class _Reader(ElementReader, Generic[G]):
         try:
             return graph()
         except ModelError:
-            cut_cycles(layers, self.diagnostics)
+            cut_cycles(by_id, self.diagnostics)
             return graph()
 
     def bodies(self, element: etree._Element, layer: Layer, version: int, depth: int) -> None:
@@ -289,14 +241,10 @@ class _Reader(ElementReader, Generic[G]):
                 layer.operator.wiring = {**layer.operator.wiring, key: wiring}
 
 
-def _count_constants(model: LayerGraph) -> int:
-    return sum(layer.type == "Const" for layer in model.walk())
-
-
 GAP_CODES = ("OVIR1", "OVIR2")
 """Codes of errors after which layers or edges may be missing."""
 
 _MANY_PAST_END = 5  # constants past the end; more than these have a common cause
 
 
-__all__ = ["GAP_CODES", "Document", "load", "read"]
+__all__ = ["GAP_CODES", "Document", "load"]

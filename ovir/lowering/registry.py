@@ -21,6 +21,7 @@ LOWERED_FROM = "ovir.lowered_from"
 """The name of the runtime information that says which operation version a layer was decomposed from."""
 
 _decompositions: dict[tuple[str, int], Decomposition] = {}
+_exported_parts: dict[tuple[str, int], tuple[str, str]] = {}
 
 
 class NotLowered(Exception):  # noqa: N818  (it describes a layer, not a fault)
@@ -38,13 +39,16 @@ def refuse(reason: str, hint: str = "") -> NoReturn:
     raise NotLowered(reason, hint)
 
 
-def lowers(type_name: str, *opsets: int) -> Callable[[D], D]:
+def lowers(type_name: str, *opsets: int, onnx: str = "its decomposition", limits: str = "") -> Callable[[D], D]:
     """Register a function as the decomposition of an operation's versions, given by the opsets that introduced them.
 
     The function is called as ``function(op, *inputs)``: the operation as it is applied (``Operator.applied``), and the
     output port that each input reads. It returns the tensors that take the place of the outputs, as layers made with
     the functions of an opset; they must be older than the layer, and may be decomposed further. It calls ``refuse`` for
     what older versions do not express.
+
+    Where the parts are exported to ONNX, docs/onnx.md says that they become the operators ``onnx``, and which cases
+    differ (``limits``).
     """
 
     def add(function: D) -> D:
@@ -53,6 +57,7 @@ def lowers(type_name: str, *opsets: int) -> Callable[[D], D]:
             if (type_name, opset) in _decompositions:
                 raise ValueError(f"{type_name}-{opset} has two decompositions")
             _decompositions[type_name, opset] = function
+            _exported_parts[type_name, opset] = onnx, limits
         return function
 
     return add
@@ -75,3 +80,8 @@ def decomposition_of(operation: type[Operator]) -> Decomposition | None:
         if error.name != name:
             raise
     return _decompositions.get((operation.type, operation.opset))
+
+
+def exported_parts(operation: type[Operator]) -> tuple[str, str] | None:
+    """Return the operators of ONNX that a decomposition is exported as, and its limits; None if there is none."""
+    return _exported_parts[operation.type, operation.opset] if decomposition_of(operation) is not None else None

@@ -7,35 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from ovir.core import element_types as t
 from ovir.core import float16
 from ovir.core.arrays import Array
-from ovir.core.element_types import (
-    ElementType,
-    bf16,
-    boolean,
-    dynamic,
-    f4e2m1,
-    f8e4m3,
-    f8e5m2,
-    f8e8m0,
-    f16,
-    f32,
-    f64,
-    i4,
-    i8,
-    i16,
-    i32,
-    i64,
-    nf4,
-    string,
-    u1,
-    u2,
-    u3,
-    u4,
-    u6,
-    u64,
-    value_range,
-)
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value, from_bounds
@@ -53,7 +27,7 @@ NF4 = np.array([
 """The numbers that the codes of nf4 represent."""
 NF4_STEPS = (NF4[1:] + NF4[:-1]) / 2
 
-_LOW_BITS = (u1, u2, u3, u4, u6)
+_LOW_BITS = (t.u1, t.u2, t.u3, t.u4, t.u6)
 
 
 class ConversionBase(Operator):
@@ -61,9 +35,9 @@ class ConversionBase(Operator):
 
     forwards_values: ClassVar[tuple[int, ...]] = (0,)
 
-    def converted(self, data: Array, source: ElementType, target: ElementType) -> Array:
+    def converted(self, data: Array, source: t.ElementType, target: t.ElementType) -> Array:
         """Convert the elements. The element types are given for arrays whose dtype does not determine them."""
-        if string in (source, target) and source != target:
+        if t.string in (source, target) and source != target:
             self.fail("conversion of {} to {} is not supported", source, target, code=NOT_SUPPORTED)
         if target.is_dynamic:
             self.fail("destination_type is missing", code=NOT_SUPPORTED)
@@ -82,18 +56,18 @@ class ConversionBase(Operator):
     def infer_value(self, *inputs: TensorType) -> Value | tuple[Value | None, ...] | None:
         return self.value_of(inputs[0], self.output_types[0])
 
-    def value_of(self, data: TensorType, target: ElementType) -> Value | None:
+    def value_of(self, data: TensorType, target: t.ElementType) -> Value | None:
         """Return the known value of the result."""
         value = data.bounds_or_unknown()
-        if value is None or target == string:
+        if value is None or target == t.string:
             return None
         if value.constant is not None:
             return Value(self.converted(value.constant, data.element_type, target))
-        if nf4 in (data.element_type, target) or target in (f4e2m1, f8e8m0):
+        if t.nf4 in (data.element_type, target) or target in (t.f4e2m1, t.f8e8m0):
             return None
         lower, upper = value.lower, value.upper
-        if target == boolean:
-            return from_bounds(boolean, (lower > 0) | (upper < 0), (lower != 0) | (upper != 0))
+        if target == t.boolean:
+            return from_bounds(t.boolean, (lower > 0) | (upper < 0), (lower != 0) | (upper != 0))
         lower, upper = value.known_ends(data.element_type)
         may_wrap = not (data.element_type.is_integral and _holds_all(target, data.element_type))
         return from_bounds(target, lower, upper, value.symbols, sizes=value.is_size, may_wrap=may_wrap)
@@ -116,7 +90,7 @@ class Convert(ConversionBase):
     arguments = "data destination_type"
     converts = True
     decompresses = (0,)
-    destination_type: ElementType = attribute(default=dynamic, specified=True)
+    destination_type: t.ElementType = attribute(default=t.dynamic, specified=True)
 
     def infer(self, data: TensorType) -> TensorType:
         return TensorType(self.destination_type, data.shape)
@@ -164,7 +138,7 @@ class ConvertPromoteTypes(ConversionBase):
     forwards_values = (0, 1)
     promote_unsafe: bool = attribute()
     pytorch_scalar_promotion: bool = attribute(default=False)
-    u64_integer_promotion_target: ElementType = attribute(default=f32)
+    u64_integer_promotion_target: t.ElementType = attribute(default=t.f32)
 
     def infer(self, a: TensorType, b: TensorType) -> tuple[TensorType, TensorType]:
         common = self.common_type(a, b)
@@ -178,18 +152,18 @@ class ConvertPromoteTypes(ConversionBase):
     def infer_value(self, *inputs: TensorType) -> tuple[Value | None, ...]:
         return tuple(self.value_of(tensor, self.output_types[0]) for tensor in inputs)
 
-    def common_type(self, a: TensorType, b: TensorType) -> ElementType:
+    def common_type(self, a: TensorType, b: TensorType) -> t.ElementType:
         first, second = a.element_type, b.element_type
         for element_type in (first, second):
-            unsupported = (u2, u3, u6, nf4, f8e8m0, f4e2m1, string)
+            unsupported = (t.u2, t.u3, t.u6, t.nf4, t.f8e8m0, t.f4e2m1, t.string)
             self.require(
                 element_type not in unsupported, "promotion of {} to another type is not supported", element_type
             )
         if first.is_dynamic or second.is_dynamic:
-            return dynamic
-        if first == second or second == boolean:
+            return t.dynamic
+        if first == second or second == t.boolean:
             return first
-        if first == boolean:
+        if first == t.boolean:
             return second
         if first.is_real != second.is_real:
             return self._of_real_and_integer(*((first, second) if first.is_real else (second, first)))
@@ -198,16 +172,16 @@ class ConvertPromoteTypes(ConversionBase):
         if first.kind != second.kind:
             return self._of_signed_and_unsigned(*((first, second) if first.kind == "signed" else (second, first)))
         if first.bits != second.bits:
-            return max(first, second, key=lambda t: t.bits)
+            return max(first, second, key=lambda kind: kind.bits)
         self._require_unsafe(first, second)
-        return f16 if {first, second} == {f8e4m3, f8e5m2} else f32
+        return t.f16 if {first, second} == {t.f8e4m3, t.f8e5m2} else t.f32
 
-    def _of_real_and_integer(self, real: ElementType, integer: ElementType) -> ElementType:
+    def _of_real_and_integer(self, real: t.ElementType, integer: t.ElementType) -> t.ElementType:
         if real.bits < 2 * integer.bits:
             self._require_unsafe(integer, real)
         return real
 
-    def _of_scalar(self, scalar: ElementType, other: ElementType) -> ElementType:
+    def _of_scalar(self, scalar: t.ElementType, other: t.ElementType) -> t.ElementType:
         fits = other.bits >= scalar.bits
         if other.kind != scalar.kind:
             fits = other.kind == "signed" and 2 * other.bits >= scalar.bits
@@ -215,15 +189,15 @@ class ConvertPromoteTypes(ConversionBase):
             self._require_unsafe(scalar, other)
         return other
 
-    def _of_signed_and_unsigned(self, signed: ElementType, unsigned: ElementType) -> ElementType:
+    def _of_signed_and_unsigned(self, signed: t.ElementType, unsigned: t.ElementType) -> t.ElementType:
         if 2 * unsigned.bits > signed.bits:
             self._require_unsafe(signed, unsigned)
-        if unsigned == u64:
+        if unsigned == t.u64:
             return self.u64_integer_promotion_target
         bits = max(2 * unsigned.bits, signed.bits)
-        return next(t for t in (i4, i8, i16, i32, i64) if t.bits >= bits)
+        return next(kind for kind in (t.i4, t.i8, t.i16, t.i32, t.i64) if kind.bits >= bits)
 
-    def _require_unsafe(self, first: ElementType, second: ElementType) -> None:
+    def _require_unsafe(self, first: t.ElementType, second: t.ElementType) -> None:
         message = (
             "{} and {} have no common type that holds the values of both; promote_unsafe "
             "allows a type that may lose values"
@@ -231,52 +205,52 @@ class ConvertPromoteTypes(ConversionBase):
         self.require(self.promote_unsafe, message, first, second)
 
 
-def _holds_all(target: ElementType, source: ElementType) -> bool:
+def _holds_all(target: t.ElementType, source: t.ElementType) -> bool:
     """Return whether a type holds all numbers of an integer type."""
-    (low, high), (least, greatest) = value_range(target), value_range(source)
+    (low, high), (least, greatest) = t.value_range(target), t.value_range(source)
     return low <= least and greatest <= high
 
 
-_DIGITS = {bf16: 8, f16: 11, f32: 24, f64: 53}
+_DIGITS = {t.bf16: 8, t.f16: 11, t.f32: 24, t.f64: 53}
 """The binary digits of real types."""
 
 
-def is_exact(source: ElementType, target: ElementType) -> bool:
+def is_exact(source: t.ElementType, target: t.ElementType) -> bool:
     """Return whether a conversion keeps every value of a type, infinities and NaN included; False if that is open."""
     if source == target:
         return not source.is_dynamic
     if source in _DIGITS and target in _DIGITS:
-        return _DIGITS[source] <= _DIGITS[target] and value_range(source)[1] <= value_range(target)[1]
+        return _DIGITS[source] <= _DIGITS[target] and t.value_range(source)[1] <= t.value_range(target)[1]
     if target.is_integral:
-        return source == boolean or (source.is_integral and _holds_all(target, source))
-    digits = 1 if source == boolean else source.bits - (source.kind == "signed")
-    return (source == boolean or source.is_integral) and digits <= _DIGITS.get(target, 0)
+        return source == t.boolean or (source.is_integral and _holds_all(target, source))
+    digits = 1 if source == t.boolean else source.bits - (source.kind == "signed")
+    return (source == t.boolean or source.is_integral) and digits <= _DIGITS.get(target, 0)
 
 
-def in_f32(data: Array, element_type: ElementType) -> Array:
+def in_f32(data: Array, element_type: t.ElementType) -> Array:
     """Return numbers of ``element_type`` converted to f32 as by Convert."""
-    return _TO_F32.converted(data, element_type, f32)
+    return _TO_F32.converted(data, element_type, t.f32)
 
 
-_TO_F32 = Convert(destination_type=f32)
+_TO_F32 = Convert(destination_type=t.f32)
 
 
 # --------------------------------------------------------------------------- kernel
 
 
-def fill_converted(x: Array, source: ElementType, target: ElementType, out: Array) -> None:
+def fill_converted(x: Array, source: t.ElementType, target: t.ElementType, out: Array) -> None:
     """Fill ``out`` with the converted elements of ``x``."""
     if source == target:
         np.copyto(out, x)
         return
-    if source == nf4:
+    if source == t.nf4:
         x = NF4[x]
-    if target == nf4:
+    if target == t.nf4:
         x = x.astype(np.float32, copy=False)
         # The first step that is not below x; NaN, which NumPy sorts last, counts as the least.
         np.copyto(out, np.where(np.isnan(x), 0, np.searchsorted(NF4_STEPS, x)), casting="unsafe")
         return
-    if target == boolean:
+    if target == t.boolean:
         np.not_equal(x, x.dtype.type(0), out=out)
         return
     if target.is_integral and source.is_real:
@@ -286,10 +260,10 @@ def fill_converted(x: Array, source: ElementType, target: ElementType, out: Arra
         x = to_integers(x, np.dtype(np.int32))
     if target in _LOW_BITS:
         x = np.bitwise_and(x.astype(np.int16 if is_foreign(x.dtype) else x.dtype, copy=False), (1 << target.bits) - 1)
-    if target == f8e8m0:
+    if target == t.f8e8m0:
         np.copyto(out, _scales(x))
         return
-    if target == f4e2m1:
+    if target == t.f4e2m1:
         x = np.nan_to_num(x.astype(np.float32, copy=False), nan=6, posinf=6, neginf=-6)
     if is_foreign(x.dtype) and is_foreign(out.dtype):  # ml_dtypes lacks some casts between its own types
         x = x.astype(np.float32 if source.is_real else np.int16)
@@ -304,4 +278,4 @@ def _scales(x: Array) -> Array:
     # The fraction exceeds a half, or it is a half and the exponent is odd.
     exponent += (bits & 0x7FFFFF) + (exponent & 1) > 0x400000
     codes = np.where(np.signbit(x), 0, np.minimum(exponent, 254))
-    return np.where(np.isnan(x), 255, codes).astype(np.uint8).view(f8e8m0.to_dtype())
+    return np.where(np.isnan(x), 255, codes).astype(np.uint8).view(t.f8e8m0.to_dtype())

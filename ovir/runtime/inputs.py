@@ -8,15 +8,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from ovir.core import element_types as t
 from ovir.core.arrays import Array, decoded_strings, listed_array
-from ovir.core.element_types import (
-    ElementType,
-    converted_values,
-    integers_outside,
-    nf4,
-    range_text,
-    shares_dtype,
-)
 from ovir.core.parallel import contiguous_copy
 from ovir.core.tensor_types import TensorType, type_name
 from ovir.diagnostics.codes import BAD_INPUT
@@ -41,7 +34,7 @@ class InputCollector:
         self._index_of = index_of
         types = [port.element_type for port in model.inputs]
         # The values of types that share their dtype with another one are checked in every call.
-        self._dtypes = [None if kind.is_dynamic or shares_dtype(kind) else kind.to_dtype() for kind in types]
+        self._dtypes = [None if kind.is_dynamic or t.shares_dtype(kind) else kind.to_dtype() for kind in types]
         self._shapes: list[set[tuple[int, ...]]] = [set() for _ in model.inputs]
         self._positions: dict[Any, int] = {}
 
@@ -140,7 +133,7 @@ def _fail(message: str, layer: Layer, hint: str | None) -> NoReturn:
     raise InputError(diagnose(BAD_INPUT, message, layer.place, hint=hint))
 
 
-def _as_array(what: str, value: Any, element_type: ElementType, layer: Layer) -> Array:
+def _as_array(what: str, value: Any, element_type: t.ElementType, layer: Layer) -> Array:
     """Return the value as a plain array in C order, aligned and in the byte order of this machine.
 
     Sums of products depend on the layout of memory in their last digits; with one layout results do not.
@@ -163,7 +156,7 @@ def _as_array(what: str, value: Any, element_type: ElementType, layer: Layer) ->
     return array if flags.c_contiguous and flags.aligned else contiguous_copy(array)
 
 
-def _as_type(what: str, array: Array, element_type: ElementType, layer: Layer) -> Array:
+def _as_type(what: str, array: Array, element_type: t.ElementType, layer: Layer) -> Array:
     """Convert the array to the model's type if the type can hold every value, else raise InputError.
 
     A float is rounded, but a finite one must stay finite, and must not be clipped.
@@ -172,7 +165,7 @@ def _as_type(what: str, array: Array, element_type: ElementType, layer: Layer) -
         return array
     dtype = element_type.to_dtype()
     if array.dtype == dtype:
-        if shares_dtype(element_type) and (lost := integers_outside(array, element_type)).any():
+        if t.shares_dtype(element_type) and (lost := t.integers_outside(array, element_type)).any():
             _refuse_lost(what, array, lost, element_type, layer)
         return array
     if element_type.kind == "string":
@@ -180,11 +173,11 @@ def _as_type(what: str, array: Array, element_type: ElementType, layer: Layer) -
             return array.astype(dtype)
         if array.dtype.kind == "S" or (array.dtype == object and all(isinstance(x, (str, bytes)) for x in array.flat)):
             return decoded_strings(array)
-    elif element_type != nf4:  # held as codes, not as numbers
+    elif element_type != t.nf4:  # held as codes, not as numbers
         source = _kind(array.dtype)
         integers = source in ("signed", "unsigned", "boolean")
         if (integers and element_type.is_integral) or (element_type.is_real and (integers or source == "float")):
-            converted, lost = converted_values(array, element_type)
+            converted, lost = t.converted_values(array, element_type)
             if not lost.any():
                 return converted
             _refuse_lost(what, array, lost, element_type, layer)
@@ -192,19 +185,19 @@ def _as_type(what: str, array: Array, element_type: ElementType, layer: Layer) -
     _fail(f"{what} takes {element_type}, got an array of {type_name(array.dtype)}", layer, hint)
 
 
-def _refuse_lost(what: str, array: Array, lost: Array, element_type: ElementType, layer: Layer) -> NoReturn:
+def _refuse_lost(what: str, array: Array, lost: Array, element_type: t.ElementType, layer: Layer) -> NoReturn:
     count, value = int(np.count_nonzero(lost)), array[lost].ravel()[0]
     verb = "does" if count == 1 else "do"
     share = f"it {verb}" if array.size == 1 else f"{count:,} of the {array.size:,} values {verb}"
     message = (
         f"{what} is {element_type}, which cannot hold the value {value} of the array of {type_name(array.dtype)}: "
-        f"{share} not fit into {range_text(element_type)}"
+        f"{share} not fit into {t.range_text(element_type)}"
     )
     _fail(message, layer, "scale or clip the array first, if another value is meant")
 
 
 def _kind(dtype: np.dtype[Any]) -> str:
     try:
-        return ElementType.from_dtype(dtype).kind
+        return t.ElementType.from_dtype(dtype).kind
     except ValueError:
         return "unknown"

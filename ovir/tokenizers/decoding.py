@@ -12,25 +12,11 @@ from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.registry import register
-from ovir.tokenizers.base import (
-    ANY_LENGTH,
-    ROWS,
-    STRINGS,
-    StringOperator,
-    TokenizerOperator,
-    as_i32,
-    begins_of,
-    packed,
-    ragged_string_types,
-    ranges,
-    string_types,
-    type_of,
-    unpacked,
-)
+from ovir.tokenizers import base
 
 
 @register("StringTensorUnpack", version="extension")
-class StringTensorUnpack(TokenizerOperator):
+class StringTensorUnpack(base.TokenizerOperator):
     """The bytes of all strings, as begins, ends and bytes.
 
     The input is a tensor of strings, or, in older files, bytes: the number of strings, the begin of the first, the end
@@ -51,12 +37,12 @@ class StringTensorUnpack(TokenizerOperator):
             counts = None if most is None else max(most // 4 - 2, 0)
             place = TensorType(i32, PartialShape([Dimension(0, counts)]))
             return place, place, TensorType(u8, PartialShape([Dimension(0, most)]))
-        return string_types(data.shape)
+        return base.string_types(data.shape)
 
     def run(self, data: Array) -> tuple[Array, Array, Array]:
         if data.dtype != np.uint8:
             symbols, ends = join_strings(data)
-            return as_i32(begins_of(ends), data.shape), as_i32(ends, data.shape), symbols
+            return base.as_i32(base.begins_of(ends), data.shape), base.as_i32(ends, data.shape), symbols
         numbers = np.frombuffer(data.tobytes()[: data.size // 4 * 4], np.int32)
         self.require(numbers.size > 0, "packed strings have at least 4 bytes, got {}", data.size)
         count = int(numbers[0])
@@ -65,11 +51,11 @@ class StringTensorUnpack(TokenizerOperator):
 
 
 @register("StringTensorPack", version="extension")
-class StringTensorPack(TokenizerOperator):
+class StringTensorPack(base.TokenizerOperator):
     """A tensor of strings made of begins, ends and bytes; U+FFFD stands for bytes that are not UTF-8."""
 
     input_counts = (3,)
-    first_inputs = STRINGS
+    first_inputs = base.STRINGS
 
     mode: str = attribute(default="begins_ends", choices=("begins_ends",))
 
@@ -82,23 +68,23 @@ class StringTensorPack(TokenizerOperator):
 
 
 @register("EqualStr", version="extension")
-class EqualStr(TokenizerOperator):
+class EqualStr(base.TokenizerOperator):
     """1 where two strings have equal bytes, else 0; a tensor with fewer strings goes on with its first one."""
 
     input_counts = (6,)
-    first_inputs = (*STRINGS, *STRINGS)
+    first_inputs = (*base.STRINGS, *base.STRINGS)
 
     def infer(self, *inputs: TensorType) -> TensorType:
         self.require_inputs(inputs)
-        return TensorType(i32, ANY_LENGTH)
+        return TensorType(i32, base.ANY_LENGTH)
 
     def run(self, *inputs: Array) -> Array:
-        one, other = unpacked(*inputs[:3]), unpacked(*inputs[3:])
+        one, other = base.unpacked(*inputs[:3]), base.unpacked(*inputs[3:])
         count = max(len(one), len(other))
         self.require(count == 0 or (one and other), "strings cannot be compared with none")
         one += one[:1] * (count - len(one))
         other += other[:1] * (count - len(other))
-        return as_i32([a == b for a, b in zip(one, other, strict=True)])
+        return base.as_i32([a == b for a, b in zip(one, other, strict=True)])
 
 
 # --------------------------------------------------------------------------- bytes and characters that stand for them
@@ -119,36 +105,36 @@ _BYTES = {character: bytes([byte]) for byte, character in enumerate(_CHARACTERS)
 
 
 @register("BytesToChars", version="extension")
-class BytesToChars(TokenizerOperator):
+class BytesToChars(base.TokenizerOperator):
     """Rows of strings, with the character that stands for each byte in its place."""
 
     input_counts = (5,)
-    first_inputs = (*ROWS, *STRINGS)
+    first_inputs = (*base.ROWS, *base.STRINGS)
 
     def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
         self.require_inputs(inputs)
-        return ragged_string_types(inputs[0].shape)
+        return base.ragged_string_types(inputs[0].shape)
 
     def run(self, rows_begin: Array, rows_end: Array, begins: Array, ends: Array, symbols: Array) -> tuple[Array, ...]:
-        words = (b"".join([_CHARACTERS[byte] for byte in word]) for word in unpacked(begins, ends, symbols))
-        return rows_begin, rows_end, *packed(words, begins.shape)
+        words = (b"".join([_CHARACTERS[byte] for byte in word]) for word in base.unpacked(begins, ends, symbols))
+        return rows_begin, rows_end, *base.packed(words, begins.shape)
 
 
 @register("CharsToBytes", version="extension")
-class CharsToBytes(TokenizerOperator):
+class CharsToBytes(base.TokenizerOperator):
     """The strings of each row joined, with the byte that each character stands for in its place."""
 
     input_counts = (5,)
-    first_inputs = (*ROWS, *STRINGS)
+    first_inputs = (*base.ROWS, *base.STRINGS)
 
     def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
         self.require_inputs(inputs)
-        return string_types(inputs[0].shape)
+        return base.string_types(inputs[0].shape)
 
     def run(self, rows_begin: Array, rows_end: Array, begins: Array, ends: Array, symbols: Array) -> tuple[Array, ...]:
-        words = [self._bytes(word) for word in unpacked(begins, ends, symbols)]
-        rows = (b"".join(words[begin:end]) for begin, end in ranges(rows_begin, rows_end))
-        return packed(rows, rows_begin.shape)
+        words = [self._bytes(word) for word in base.unpacked(begins, ends, symbols)]
+        rows = (b"".join(words[begin:end]) for begin, end in base.ranges(rows_begin, rows_end))
+        return base.packed(rows, rows_begin.shape)
 
     def _bytes(self, word: bytes) -> bytes:
         """Return the bytes that the characters of a word stand for; ASCII stands for itself."""
@@ -160,7 +146,7 @@ class CharsToBytes(TokenizerOperator):
 
 
 @register("ByteFallback", version="extension")
-class ByteFallback(StringOperator):
+class ByteFallback(base.StringOperator):
     """Strings, with the byte in place of a token such as ``<0x0A>``; other tokens stay."""
 
     def run(self, *inputs: Array) -> tuple[Array, ...]:
@@ -176,15 +162,15 @@ def byte_of(token: bytes) -> bytes:
 
 
 @register("FuzeRagged", version="extension")
-class FuzeRagged(TokenizerOperator):
+class FuzeRagged(base.TokenizerOperator):
     """The strings of each row joined to one, given that their bytes follow each other: begins and ends of the rows."""
 
     input_counts = (4,)
-    first_inputs = (*ROWS, *ROWS)
+    first_inputs = (*base.ROWS, *base.ROWS)
 
     def infer(self, *inputs: TensorType) -> tuple[TensorType, TensorType]:
         self.require_inputs(inputs)
-        return type_of(inputs[0]), type_of(inputs[0])
+        return base.type_of(inputs[0]), base.type_of(inputs[0])
 
     def run(self, rows_begin: Array, rows_end: Array, begins: Array, ends: Array) -> tuple[Array, Array]:
         last = np.where(rows_end > rows_begin, rows_end - 1, rows_end)
@@ -203,7 +189,7 @@ _SEQUENCES = re.compile(
 
 
 @register("UTF8Validate", version="extension")
-class UTF8Validate(StringOperator):
+class UTF8Validate(base.StringOperator):
     """Strings without bytes that are not UTF-8, or with U+FFFD in their place if ``replace_mode`` is set.
 
     A sequence that breaks off is one error, and an overlong one is as many as it has bytes. Encoded surrogates, and

@@ -19,50 +19,38 @@ from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.registry import register
-from ovir.tokenizers.base import (
-    ANY_LENGTH,
-    ROWS,
-    STRINGS,
-    Memo,
-    TokenizerOperator,
-    as_i32,
-    packed,
-    ragged_string_types,
-    ranges,
-    rows_until,
-    unpacked,
-)
+from ovir.tokenizers import base
 
 Ids = Sequence[int]
 
 
-class WordModel(TokenizerOperator):
+class WordModel(base.TokenizerOperator):
     """Base of operations that make ids of each word of a ragged tensor of strings."""
 
-    first_inputs = (*ROWS, *STRINGS, *STRINGS)
+    first_inputs = (*base.ROWS, *base.STRINGS, *base.STRINGS)
     cache_capacity: int = 1 << 15
 
     def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
         self.require_inputs(inputs)
         row = TensorType(i32, inputs[0].shape)
-        return row, row, TensorType(i32, ANY_LENGTH)
+        return row, row, TensorType(i32, base.ANY_LENGTH)
 
     def run(
         self, rows_begin: Array, rows_end: Array, begins: Array, ends: Array, symbols: Array, *model: Array
     ) -> tuple[Array, ...]:
         known = self.prepared(type(self).word_ids, *model)
-        words = unpacked(begins, ends, symbols)
+        words = base.unpacked(begins, ends, symbols)
         ids: list[int] = []
         row_ends = []
-        for begin, end in ranges(rows_begin, rows_end):
+        for begin, end in base.ranges(rows_begin, rows_end):
             for word in words[begin:end]:
                 ids += known[word]
             row_ends.append(len(ids))
-        return *rows_until(row_ends, rows_begin, rows_end), as_i32(ids)
+        return *base.rows_until(row_ends, rows_begin, rows_end), base.as_i32(ids)
 
-    def word_ids(self, *model: Array) -> Memo[bytes, Ids]:
+    def word_ids(self, *model: Array) -> base.Memo[bytes, Ids]:
         """Return the ids of words with the vocabulary that the inputs from the sixth on hold."""
-        return Memo(self.encoder(*model), self.cache_capacity)
+        return base.Memo(self.encoder(*model), self.cache_capacity)
 
     def encoder(self, *model: Array) -> Callable[[bytes], Ids]:
         """Return the function from a word to its ids."""
@@ -125,14 +113,14 @@ class BPETokenizer(WordModel):
     cache_capacity: int = attribute(default=20000, minimum=0)
 
     def encoder(self, *model: Array) -> Callable[[bytes], Ids]:
-        vocabulary = {word: number for number, word in enumerate(unpacked(*model[:3]))}
-        left = unpacked(*model[3:6])
+        vocabulary = {word: number for number, word in enumerate(base.unpacked(*model[:3]))}
+        left = base.unpacked(*model[3:6])
         if len(model) in (9, 13):
-            pairs = list(zip(left, unpacked(*model[6:9]), strict=True))
+            pairs = list(zip(left, base.unpacked(*model[6:9]), strict=True))
         else:
             pairs = [(first, second) for first, _, second in (merge.partition(b" ") for merge in left)]
         if len(model) in (10, 13):
-            for token, number in zip(unpacked(*model[-4:-1]), model[-1].ravel().tolist(), strict=True):
+            for token, number in zip(base.unpacked(*model[-4:-1]), model[-1].ravel().tolist(), strict=True):
                 vocabulary.setdefault(token, number)
         return _Merger(self, vocabulary, pairs)
 
@@ -238,7 +226,7 @@ class WordpieceTokenizer(WordModel):
 
     def encoder(self, *model: Array) -> Callable[[bytes], Ids]:
         prefix = self.suffix_indicator.encode()
-        words = [(word, number) for number, word in enumerate(unpacked(*model[:3]))]
+        words = [(word, number) for number, word in enumerate(base.unpacked(*model[:3]))]
         beginnings = Trie((word, number) for word, number in words if not word.startswith(prefix))
         continuations = Trie((word[len(prefix) :], number) for word, number in words if word.startswith(prefix))
         unknown = [model[3].item()]
@@ -263,7 +251,7 @@ class TrieTokenizer(WordModel):
     input_counts = (9,)
 
     def encoder(self, *model: Array) -> Callable[[bytes], Ids]:
-        trie = Trie(zip(unpacked(*model[:3]), model[3].ravel().tolist(), strict=True))
+        trie = Trie(zip(base.unpacked(*model[:3]), model[3].ravel().tolist(), strict=True))
 
         def encode(word: bytes) -> Ids:
             ids = []
@@ -301,7 +289,7 @@ class UnigramTokenizer(WordModel):
 
     def encoder(self, *model: Array) -> Callable[[bytes], Ids]:
         scores = model[3].astype(np.float32).ravel()
-        words = zip(unpacked(*model[:3]), scores.tolist(), strict=True)
+        words = zip(base.unpacked(*model[:3]), scores.tolist(), strict=True)
         return _BestPath(words, self.unk_token_id, float(scores.min() - _UNKNOWN_PENALTY))
 
 
@@ -387,11 +375,11 @@ def _characters(text: bytes) -> Sequence[str]:
 
 
 @register("VocabEncoder", version="extension")
-class VocabEncoder(TokenizerOperator):
+class VocabEncoder(base.TokenizerOperator):
     """The id of each string in a vocabulary of strings and ids, or the last input if the string is not in it."""
 
     input_counts = (8,)
-    first_inputs = (*STRINGS, *STRINGS)
+    first_inputs = (*base.STRINGS, *base.STRINGS)
 
     def infer(self, *inputs: TensorType) -> TensorType:
         self.require_inputs(inputs)
@@ -400,16 +388,16 @@ class VocabEncoder(TokenizerOperator):
     def run(self, begins: Array, ends: Array, symbols: Array, *model: Array) -> Array:
         known = self.prepared(VocabEncoder.vocabulary, *model[:4])
         default = model[4].item()
-        return as_i32([known.get(word, default) for word in unpacked(begins, ends, symbols)], begins.shape)
+        return base.as_i32([known.get(word, default) for word in base.unpacked(begins, ends, symbols)], begins.shape)
 
     def vocabulary(self, *model: Array) -> dict[bytes, int]:
         """Return the ids of strings; of equal strings the first counts."""
-        items = list(zip(unpacked(*model[:3]), model[3].ravel().tolist(), strict=True))
+        items = list(zip(base.unpacked(*model[:3]), model[3].ravel().tolist(), strict=True))
         return dict(reversed(items))
 
 
 @register("VocabDecoder", version="extension")
-class VocabDecoder(TokenizerOperator):
+class VocabDecoder(base.TokenizerOperator):
     """The strings of ids [batch, length] as rows of strings; ids outside the vocabulary and those to skip are empty.
 
     The ids to skip are the last input, or an attribute of older files. With length 0, a row has one empty string.
@@ -422,8 +410,8 @@ class VocabDecoder(TokenizerOperator):
     def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
         self.require_inputs(inputs)
         self.require_integers("ids", inputs[0], 2)
-        self.require_types(inputs, 1, *STRINGS)
-        return ragged_string_types(PartialShape([inputs[0].shape[0]]))
+        self.require_types(inputs, 1, *base.STRINGS)
+        return base.ragged_string_types(PartialShape([inputs[0].shape[0]]))
 
     def run(self, ids: Array, *model: Array) -> tuple[Array, ...]:
         words = self.prepared(VocabDecoder.words, *model[:3])
@@ -435,8 +423,8 @@ class VocabDecoder(TokenizerOperator):
         ] or [b""] * batch
         width = max(length, 1)
         rows = np.arange(batch, dtype=np.int32) * width
-        return rows, rows + np.int32(width), *packed(strings, (-1,))
+        return rows, rows + np.int32(width), *base.packed(strings, (-1,))
 
     def words(self, *model: Array) -> list[bytes]:
         """Return the strings of the vocabulary."""
-        return unpacked(*model)
+        return base.unpacked(*model)

@@ -13,25 +13,13 @@ from ovir.core.element_types import boolean, u8
 from ovir.core.tensor_types import TensorType
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.registry import register
-from ovir.tokenizers.base import (
-    ANY_LENGTH,
-    ROWS,
-    STRINGS,
-    Memo,
-    TokenizerOperator,
-    as_i32,
-    ragged_string_types,
-    ranges,
-    rows_until,
-    sums,
-    unpacked,
-)
+from ovir.tokenizers import base
 from ovir.tokenizers.characters import CharacterTable, byte_places, code_points
 from ovir.tokenizers.patterns import is_refused, known, pcre, runs_of_classes, searched
 
 Pieces = list[int]
 """The parts of a string, with three numbers each: begin, end, and 1 if the part is left as it is from then on."""
-Splitter = Memo[bytes, Pieces]
+Splitter = base.Memo[bytes, Pieces]
 
 _MOST_STRINGS = 1 << 15
 """The number of strings of which a layer keeps the parts."""
@@ -39,33 +27,33 @@ _SHORT = 300
 """The bytes below which a search takes less time than the functions of NumPy for all characters."""
 
 
-class _Split(TokenizerOperator):
+class _Split(base.TokenizerOperator):
     """Base of operations that make several words of each string."""
 
-    first_inputs = (*ROWS, *STRINGS)
+    first_inputs = (*base.ROWS, *base.STRINGS)
 
     def _infer(self, inputs: tuple[TensorType, ...], pattern: int) -> tuple[TensorType, ...]:
         self.require_inputs(inputs)
         self.require_types(inputs, pattern, ("pattern", u8))
-        return ragged_string_types(inputs[0].shape)
+        return base.ragged_string_types(inputs[0].shape)
 
     def _words(self, ragged: tuple[Array, ...], skips: Array | None, known: Splitter) -> tuple[Array, ...]:
         """Return rows of words with the parts of each string, and which of them are left as they are."""
         rows_begin, rows_end, begins, ends, symbols = ragged
-        starts, strings = begins.ravel().tolist(), unpacked(begins, ends, symbols)
+        starts, strings = begins.ravel().tolist(), base.unpacked(begins, ends, symbols)
         skipped = skips.ravel().tolist() if skips is not None else [False] * len(strings)
         parts: list[Pieces] = []
         shifts: list[int] = []
         row_ends = []
-        for first, last in ranges(rows_begin, rows_end):
+        for first, last in base.ranges(rows_begin, rows_end):
             for text, start, skip in zip(strings[first:last], starts[first:last], skipped[first:last], strict=True):
                 found = [0, len(text), 1] if skip else known[text]
                 parts.append(found)
                 shifts += [start] * (len(found) // 3)
             row_ends.append(len(shifts))
         numbers = np.fromiter(chain.from_iterable(parts), np.int32, 3 * len(shifts)).reshape(-1, 3)
-        shift = as_i32(shifts)
-        rows = rows_until(row_ends, rows_begin, rows_end)
+        shift = base.as_i32(shifts)
+        rows = base.rows_until(row_ends, rows_begin, rows_end)
         return *rows, numbers[:, 0] + shift, numbers[:, 1] + shift, symbols, numbers[:, 2] != 0
 
 
@@ -81,7 +69,7 @@ class SpecialTokensSplit(_Split):
     input_counts = (6, 7)
 
     def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
-        return *self._infer(inputs, len(inputs) - 1), TensorType(boolean, ANY_LENGTH)
+        return *self._infer(inputs, len(inputs) - 1), TensorType(boolean, base.ANY_LENGTH)
 
     def run(self, *inputs: Array) -> tuple[Array, ...]:
         known = self.prepared(SpecialTokensSplit.splitter, inputs[-1])
@@ -106,7 +94,7 @@ class SpecialTokensSplit(_Split):
                 at = places[stop]
             return [*pieces, at, len(text), 0] if at < len(text) else pieces
 
-        return Memo(split, _MOST_STRINGS)
+        return base.Memo(split, _MOST_STRINGS)
 
 
 @register("RegexSplit", version="extension")
@@ -131,7 +119,7 @@ class RegexSplit(_Split):
         has_skips = len(inputs) == 7
         outputs = self._infer(inputs, 5 + has_skips)
         self.require(self.max_splits != 0, "max_splits must be -1 or above 0, got 0")
-        return (*outputs, TensorType(boolean, ANY_LENGTH)) if has_skips else outputs
+        return (*outputs, TensorType(boolean, base.ANY_LENGTH)) if has_skips else outputs
 
     def run(self, *inputs: Array) -> tuple[Array, ...]:
         has_skips = len(inputs) == 7
@@ -158,7 +146,7 @@ class RegexSplit(_Split):
     def splitter(self, pattern: Array, *kept: Array) -> Splitter:
         """Return the parts of strings at the matches of a pattern; strings to keep have one."""
         compiled = pcre(self._pattern(pattern))
-        whole = set(unpacked(*kept)) if kept else ()
+        whole = set(base.unpacked(*kept)) if kept else ()
 
         def split(text: bytes) -> Pieces:
             if text in whole:
@@ -169,7 +157,7 @@ class RegexSplit(_Split):
                 pieces[3 * self.max_splits + 1] = len(text)
             return pieces
 
-        return Memo(split, _MOST_STRINGS)
+        return base.Memo(split, _MOST_STRINGS)
 
     def _arranged(self, parts: list[tuple[int, int, bool]], length: int) -> Iterator[tuple[int, int]]:
         """Yield words made of the matches and of the text between them."""
@@ -245,12 +233,12 @@ class _ClassSplitter:
         bounds = np.flatnonzero(is_bound)
         is_inside = np.cumsum(depths)[bounds[:-1]] > 0
         starts, stops = bounds[:-1][is_inside], bounds[1:][is_inside]
-        before = sums(np.searchsorted(starts, last) - np.searchsorted(starts, first))
+        before = base.sums(np.searchsorted(starts, last) - np.searchsorted(starts, first))
         left = np.repeat(are_left, np.diff(before))
         is_word = self._merge((classes != 1)[starts], left, starts, before)
-        before = sums(is_word)[before]
-        rows = as_i32(before[rows_begin], rows_begin.shape), as_i32(before[rows_end], rows_end.shape)
-        return *rows, as_i32(places[starts[is_word]]), as_i32(places[stops[is_word]]), symbols, left[is_word]
+        before = base.sums(is_word)[before]
+        rows = base.as_i32(before[rows_begin], rows_begin.shape), base.as_i32(before[rows_end], rows_end.shape)
+        return *rows, base.as_i32(places[starts[is_word]]), base.as_i32(places[stops[is_word]]), symbols, left[is_word]
 
     def _merge(self, matches: Array, left: Array, starts: Array, before: Array) -> Array:
         """Return the mask of the parts that are words; merged parts now start with the one before them.

@@ -319,6 +319,11 @@ def test_a_limited_number_of_runs(net: Path, tmp_path: Path) -> None:
     assert (found.runs, found.complete) == (4, False)
 
 
+def test_the_time_of_a_command_is_a_number_of_seconds(net: Path) -> None:
+    assert "timeout must be a number of seconds above 0, got 0" in refusal(net, "true {}", timeout=0)
+    assert "timeout must be a number of seconds above 0, got True" in refusal(net, "true {}", timeout=True)
+
+
 def test_an_interrupt_saves_the_best_model_and_ends_the_command(net: Path, tmp_path: Path) -> None:
     code = "n = len(os.listdir('runs'))\nopen(f'runs/{n}', 'w').close()\n" + (
         "if n == 5: print(os.getpid(), file=open('pid', 'w', 1)); time.sleep(60)\nsys.exit('Tanh' in text)"

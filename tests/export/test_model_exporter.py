@@ -44,7 +44,7 @@ def test_equal_unknown_sizes_have_equal_names(tmp_path: Path) -> None:
     [
         (16, r"opset 16 of ONNX is outside \[17, "),
         (99, "opset 99 of ONNX is outside"),
-        ("21", "must be an integer, got '21'"),
+        ("21", "opset must be an integer of at least 1, got '21'"),
     ],
 )
 def test_opset_that_cannot_be_exported_to(tmp_path: Path, opset: Any, reason: str) -> None:

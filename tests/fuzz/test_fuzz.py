@@ -137,6 +137,7 @@ def test_a_search_goes_on(tmp_path: Path) -> None:
         ({"models": 0}, "models must be an integer of at least 1, got 0"),
         ({"seed": "1"}, "seed must be an integer of at least 0, got '1'"),
         ({"time": -1}, "time must be a number of seconds above 0, got -1"),
+        ({"timeout": "1"}, "timeout must be a number of seconds above 0, got '1'"),
         ({"against": lambda path, inputs: None}, "must return a list of arrays, got NoneType"),
     ],
 )

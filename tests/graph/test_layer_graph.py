@@ -11,8 +11,8 @@ from support.bodies import conditional
 import ovir
 from ovir.editing.extraction import extract
 from ovir.graph.layer_graph import LayerGraph
-from ovir.ir.reader import read
-from ovir.ir.writing.save import upgraded
+from ovir.ir.legacy import upgraded
+from ovir.ir.read_and_infer import read_and_infer
 
 EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "xml" / "digits.xml"
 
@@ -21,7 +21,7 @@ EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "xml" / "digits.xml
 def test_what_is_made_of_a_graph_has_its_class(kind: type[LayerGraph], tmp_path: Path) -> None:
     path = tmp_path / "conditional.xml"
     ovir.save_model(conditional(), path)
-    graph = read(path, None, kind)
+    graph = read_and_infer(path, None, kind)
     old = graph.clone()
     old.version = 10
     made = [
@@ -55,11 +55,11 @@ import numpy as np
 from ovir.editing.constant_edits import fold_constants
 from ovir.graph.layer_graph import LayerGraph
 from ovir.inference.models import reshape
-from ovir.ir.reader import read
+from ovir.ir.read_and_infer import read_and_infer
 from ovir.ir.writing.save import write_model
 from ovir.runtime.compiled import CompiledModel
 
-graph = read({str(EXAMPLE)!r}, None, LayerGraph)
+graph = read_and_infer({str(EXAMPLE)!r}, None, LayerGraph)
 reshape(graph, [2, 1, 8, 8])
 fold_constants(graph, False)
 write_model(graph, {str(tmp_path / "saved.xml")!r}, None, LayerGraph)

@@ -11,16 +11,7 @@ from ovir.checks.options import CheckOptions
 from ovir.checks.untrusted.paths import path_fault, sparse_fault, weights_beside
 from ovir.checks.untrusted.xml_scan import scan
 from ovir.core.reading import read_bytes
-from ovir.diagnostics.codes import (
-    CODES,
-    NEVER_IGNORED,
-    NOT_XML,
-    OUT_OF_PROPORTION,
-    OVER_BUDGET,
-    TOO_LARGE,
-    Code,
-    Severity,
-)
+from ovir.diagnostics import codes
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 
 
@@ -36,26 +27,26 @@ def check_file(path: str, weights: str | None, options: CheckOptions) -> list[Di
     if is_endless:
         found = _unread(found, path)
     else:
-        skip = (*options.skip, TOO_LARGE.id)  # LARGE_TENSOR does not depend on the machine
+        skip = (*options.skip, codes.TOO_LARGE.id)  # LARGE_TENSOR does not depend on the machine
         need_weights = options.need_weights and bad_weights is None
         of_model = check_here(path, weights, replace(options, need_weights=need_weights, skip=skip, untrusted=True))
-        if any(CODES[d.code].unusable for d in of_model):  # the reader says more precisely what is wrong
-            found = [d for d in found if d.code != NOT_XML.id]
+        if any(codes.CODES[d.code].unusable for d in of_model):  # the reader says more precisely what is wrong
+            found = [d for d in found if d.code != codes.NOT_XML.id]
         found += of_model
-    raised = [replace(d, severity=Severity.ERROR) if _is_always_error(CODES[d.code]) else d for d in found]
-    return _limited([d for d in raised if d.code in NEVER_IGNORED or d.code not in options.skip], path)
+    raised = [replace(d, severity=codes.Severity.ERROR) if _is_always_error(codes.CODES[d.code]) else d for d in found]
+    return _limited([d for d in raised if d.code in codes.NEVER_IGNORED or d.code not in options.skip], path)
 
 
-def _is_always_error(code: Code) -> bool:
+def _is_always_error(code: codes.Code) -> bool:
     return code.danger > 0 and not code.honest
 
 
 def _unread(found: list[Diagnostic], path: str) -> list[Diagnostic]:
     """Return why a file is not read, with a code that nobody can ignore, because nothing else of it is checked."""
-    if any(d.code in NEVER_IGNORED for d in found):
+    if any(d.code in codes.NEVER_IGNORED for d in found):
         return found
     reasons = " and ".join(sorted({d.code for d in found}))
-    return [*found, diagnose(OVER_BUDGET, f"because of {reasons}, the file is not read", Place(path))]
+    return [*found, diagnose(codes.OVER_BUDGET, f"because of {reasons}, the file is not read", Place(path))]
 
 
 def _of_bytes(path: str) -> tuple[list[Diagnostic], bool]:
@@ -68,13 +59,13 @@ def _of_bytes(path: str) -> tuple[list[Diagnostic], bool]:
 
 def _limited(found: list[Diagnostic], path: str) -> list[Diagnostic]:
     """Return as many diagnostics as anybody reads, with texts that are not too long; unusable ones come first."""
-    ordered = sorted(found, key=lambda d: (d.code not in NEVER_IGNORED, d.severity is not Severity.ERROR))
+    ordered = sorted(found, key=lambda d: (d.code not in codes.NEVER_IGNORED, d.severity is not codes.Severity.ERROR))
     first = [_shortened(d) for d in ordered[:_MOST_DIAGNOSTICS]]
     sizes = accumulate(len(json.dumps(d.to_dict())) for d in first)
     kept = [d for d, size in zip(first, sizes, strict=True) if size <= _MOST_BYTES]
     if len(kept) < len(found):
         message = f"the file has {len(found):,} diagnostics; this list ends after {len(kept):,}"
-        kept.append(diagnose(OUT_OF_PROPORTION, message, Place(path)))
+        kept.append(diagnose(codes.OUT_OF_PROPORTION, message, Place(path)))
     return sorted(kept, key=lambda d: (d.line or 0, d.column or 0))
 
 

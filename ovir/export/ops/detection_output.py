@@ -8,32 +8,15 @@ from functools import partial
 import numpy as np
 
 from ovir.core.element_types import f32, i64
+from ovir.export import nms_graph as nms
 from ovir.export.exporters import exports
-from ovir.export.nms_graph import (
-    LOWEST,
-    NEVER,
-    NOT_FINITE,
-    Selection,
-    clipped,
-    corners,
-    decoded,
-    first_of_images,
-    halves,
-    order,
-    padded,
-    picked,
-    selected,
-    selection,
-    top,
-    without_background,
-)
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.ops.detection_output import DetectionOutput1, DetectionOutput8, DetectionOutputBase
 
 _CENTER_SIZE = "caffe.PriorBoxParameter.CENTER_SIZE"
 
 
-@exports(DetectionOutput1, DetectionOutput8, to="NonMaxSuppression, TopK", limits=NOT_FINITE)
+@exports(DetectionOutput1, DetectionOutput8, to="NonMaxSuppression, TopK", limits=nms.NOT_FINITE)
 def detection_output(
     graph: Graph,
     op: DetectionOutputBase,
@@ -57,7 +40,7 @@ def detection_output(
     if not op.normalized:
         ended = graph.Equal(graph.Gather(anchors, graph.constant(0, i64), axis=3), -1.0)
         ended = graph.Greater(graph.CumSum(graph.cast(ended, i64), graph.constant(2, i64)), 0)
-        scores = graph.Where(ended, NEVER, scores)
+        scores = graph.Where(ended, nms.NEVER, scores)
     offsets = [aux_box_preds, box_logits] if aux_box_preds is not None else [box_logits]
     low, high = _boxes(graph, op, anchors, proposals, [graph.cast(t, f32) for t in offsets], sizes)
     found = _selected(graph, op, scores, low, high, sizes)
@@ -107,7 +90,7 @@ def _boxes(
         end = graph.Mul(priors, 4)
         flat = graph.part(graph.part(proposals, 1, 2, axis=1), 0, end, axis=2)
         variances = graph.reshaped(flat, [graph.size_of(proposals, 0), 1, priors, 4])
-    edges = halves(graph, anchors if op.normalized else graph.part(anchors, 1, 5, axis=3))
+    edges = nms.halves(graph, anchors if op.normalized else graph.part(anchors, 1, 5, axis=3))
     for deltas in offsets:
         if op.share_location:
             moves = graph.reshaped(deltas, [images, 1, priors, 4])
@@ -124,13 +107,13 @@ def _decoded(
     if not op.normalized:
         extent = np.array([op.input_width, op.input_height], np.float32)
         low, high = graph.Div(low, extent), graph.Div(high, extent)
-    first, last = halves(graph, deltas)
+    first, last = nms.halves(graph, deltas)
     if op.code_type == _CENTER_SIZE:
         center = graph.Mul(graph.Add(low, high), 0.5)
-        low, high = decoded(graph, center, graph.Sub(high, low), first, last)
+        low, high = nms.decoded(graph, center, graph.Sub(high, low), first, last)
     else:
         low, high = graph.Add(low, first), graph.Add(high, last)
-    return (clipped(graph, low, 1.0), clipped(graph, high, 1.0)) if op.clip_before_nms else (low, high)
+    return (nms.clipped(graph, low, 1.0), nms.clipped(graph, high, 1.0)) if op.clip_before_nms else (low, high)
 
 
 # --------------------------------------------------------------------------- selection
@@ -143,20 +126,20 @@ def _selected(
     low: Tensor,
     high: Tensor,
     sizes: tuple[Tensor, Tensor, Tensor],
-) -> Selection:
+) -> nms.Selection:
     """Return the boxes that non-maximum suppression keeps, ordered by image, class and score."""
     least = float(np.float32(op.confidence_threshold))
     best = op.top_k if op.top_k >= 0 else None
-    boxes = corners(graph, low, high)
+    boxes = nms.corners(graph, low, high)
     _, classes, priors = sizes
     if op.decrease_label_id:
-        scores, least, best = _best_classes(graph, op, scores, sizes), LOWEST, None
+        scores, least, best = _best_classes(graph, op, scores, sizes), nms.LOWEST, None
     else:
-        scores = without_background(graph, op.background_label_id, scores, classes)
+        scores = nms.without_background(graph, op.background_label_id, scores, classes)
     boxes = graph.Squeeze(boxes, [1]) if op.share_location else boxes
     most = graph.constant([op.keep_top_k[0]]) if op.keep_top_k[0] >= 0 else priors
-    select = partial(selected, graph, most=most, overlap=op.nms_threshold, least=least)
-    return selection(graph, boxes, scores, sizes, select, shared=op.share_location, best=best)
+    select = partial(nms.selected, graph, most=most, overlap=op.nms_threshold, least=least)
+    return nms.selection(graph, boxes, scores, sizes, select, shared=op.share_location, best=best)
 
 
 def _best_classes(
@@ -171,37 +154,37 @@ def _best_classes(
     best = graph.ArgMax(known, axis=1, keepdims=1)
     is_best = graph.And(graph.Equal(labels, best), graph.Greater(known, -1.0))
     is_best = graph.And(is_best, graph.GreaterOrEqual(known, float(np.float32(op.confidence_threshold))))
-    kept = graph.Where(is_best, scores, NEVER)
+    kept = graph.Where(is_best, scores, nms.NEVER)
     if op.top_k < 0:
         return kept
     total = graph.product([classes, priors])
     flat = graph.reshaped(kept, [images, total])
-    values, indices = top(graph, flat, graph.Min(op.top_k, total))
-    blank = graph.Expand(graph.number(NEVER, f32), graph.Shape(flat))
+    values, indices = nms.top(graph, flat, graph.Min(op.top_k, total))
+    blank = graph.Expand(graph.number(nms.NEVER, f32), graph.Shape(flat))
     return graph.reshaped(graph.ScatterElements(blank, indices, values, axis=1), [images, classes, priors])
 
 
-def _best(graph: Graph, op: DetectionOutputBase, found: Selection, images: Tensor) -> Selection:
+def _best(graph: Graph, op: DetectionOutputBase, found: nms.Selection, images: Tensor) -> nms.Selection:
     """Return at most ``keep_top_k`` boxes of each image; equal scores are ordered by prior, then by class."""
     if op.keep_top_k[0] < 0:
         return found
-    by_prior = order(graph, found.place)
-    best = picked(graph, by_prior, order(graph, picked(graph, found.score, by_prior), descending=True))
-    best = first_of_images(graph, found, best, op.keep_top_k[0], images)
+    by_prior = nms.order(graph, found.place)
+    best = nms.picked(graph, by_prior, nms.order(graph, nms.picked(graph, found.score, by_prior), descending=True))
+    best = nms.first_of_images(graph, found, best, op.keep_top_k[0], images)
     return found.taken(graph, graph.node("TopK", best, graph.Shape(best), outputs=2, axis=0, largest=0)[0])
 
 
 # --------------------------------------------------------------------------- the output
 
 
-def _rows(graph: Graph, op: DetectionOutputBase, found: Selection, boxes: Tensor) -> Tensor:
+def _rows(graph: Graph, op: DetectionOutputBase, found: nms.Selection, boxes: Tensor) -> Tensor:
     """Return the rows of the detections, [n, 7]."""
     if op.share_location:
-        kept = picked(graph, graph.Squeeze(boxes, [1]), found.image, found.place)
+        kept = nms.picked(graph, graph.Squeeze(boxes, [1]), found.image, found.place)
     else:
-        kept = picked(graph, boxes, found.image, found.label, found.place)
+        kept = nms.picked(graph, boxes, found.image, found.label, found.place)
     if op.clip_after_nms:
-        kept = clipped(graph, kept, 1.0)
+        kept = nms.clipped(graph, kept, 1.0)
     label = graph.Sub(found.label, 1) if op.decrease_label_id else found.label
     columns = graph.cast(found.image, f32), graph.cast(label, f32), found.score
     return graph.Concat(*(graph.Unsqueeze(c, [1]) for c in columns), kept, axis=1)
@@ -216,5 +199,5 @@ def _finished(graph: Graph, op: DetectionOutputBase, rows: Tensor, sizes: tuple[
         each = op.top_k if op.keep_top_k[0] == -1 and op.top_k > 0 else priors
         count = graph.product([images, each, classes])
     end = graph.constant(np.array([[-1, 0, 0, 0, 0, 0, 0]], np.float32))
-    filled = padded(graph, graph.Concat(rows, end, axis=0), count, 0, 7)
+    filled = nms.padded(graph, graph.Concat(rows, end, axis=0), count, 0, 7)
     return graph.Reshape(filled, graph.vector([1, 1, -1, 7]))

@@ -1,13 +1,13 @@
-"""DFT, IDFT, RDFT, IRDFT, STFT and ISTFT."""
+"""DFT, IDFT, RDFT, STFT and ISTFT."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from ovir.core.element_types import f64, i64
-from ovir.export.exporters import exports, exports_parts
+from ovir.export.exporters import exports
 from ovir.export.onnx_graph import Graph, Operand, Tensor
-from ovir.ops.fourier import DFT, IDFT, IRDFT, ISTFT, RDFT, STFT, FourierBase
+from ovir.ops.fourier import DFT, IDFT, ISTFT, RDFT, STFT, FourierBase
 
 # --------------------------------------------------------------------------- along one axis
 
@@ -21,8 +21,6 @@ def dft(graph: Graph, data: Tensor, axis: int | Tensor, length: Operand = None, 
 
 
 # --------------------------------------------------------------------------- along all axes
-
-_LIMITS = "axes must be constant"
 
 
 @exports(
@@ -43,7 +41,7 @@ def fourier(graph: Graph, op: DFT | IDFT, data: Tensor, axes: Tensor, signal_siz
     return data
 
 
-@exports(RDFT, to="DFT", limits=_LIMITS, of_reals=True)
+@exports(RDFT, to="DFT", limits="axes must be constant", of_reals=True)
 def real_fourier(graph: Graph, op: RDFT, data: Tensor, axes: Tensor, signal_size: Tensor | None = None) -> Tensor:
     """Export as DFT of half of the last axis, then of the others, where the decomposition computes both halves."""
     *others, last = _axes(graph, op, data, axes, 0)
@@ -53,9 +51,6 @@ def real_fourier(graph: Graph, op: RDFT, data: Tensor, axes: Tensor, signal_size
     for place, axis in enumerate(others):
         found = dft(graph, found, axis, _length(graph, signal_size, place, found, axis))
     return found
-
-
-exports_parts(IRDFT, to="DFT", limits=_LIMITS)
 
 
 def _axes(graph: Graph, op: FourierBase, data: Tensor, axes: Tensor, pairs: int) -> list[int]:

@@ -1,13 +1,13 @@
-"""Range, Eye and OneHot."""
+"""Range and OneHot."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from ovir.core.element_types import boolean, f32, f64, i32, i64, string
-from ovir.export.exporters import exports, exports_parts
+from ovir.export.exporters import exports
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.ops.generate import Eye, OneHot1, OneHot16, Range1, Range4, RangeBase
+from ovir.ops.generate import OneHot1, OneHot16, Range1, Range4, RangeBase
 
 
 @exports(Range1, Range4, to="Range")
@@ -19,9 +19,6 @@ def range_(graph: Graph, op: RangeBase, start: Tensor, stop: Tensor, step: Tenso
     if output == i32 and all(tensor.element_type == i32 for tensor in inputs):
         computed = i32
     return graph.cast(graph.Range(*(graph.cast(graph.as_scalar(tensor), computed) for tensor in inputs)), output)
-
-
-exports_parts(Eye, to="Equal of two Ranges", limits="negative sizes count as 0")
 
 
 @exports(OneHot1, OneHot16, to="OneHot")

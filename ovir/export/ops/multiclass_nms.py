@@ -8,36 +8,16 @@ from functools import partial
 import numpy as np
 
 from ovir.core.element_types import f32, i64
+from ovir.export import nms_graph as nms
 from ovir.export.exporters import exports
 from ovir.export.loops import LoopStep, loop
-from ovir.export.nms_graph import (
-    NEVER,
-    NOT_FINITE,
-    Select,
-    Selection,
-    best_of_images,
-    column,
-    corners,
-    greedy,
-    halves,
-    just_below,
-    outputs,
-    overlap,
-    picked,
-    removing,
-    selected,
-    selection,
-    top,
-    upright,
-    without_background,
-)
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.ops.multiclass_nms import ImageNmsBase, MatrixNms, MulticlassNms8, MulticlassNms9
 
 _TO = "NonMaxSuppression, TopK; a Loop if nms_eta is below 1"
 
 
-@exports(MulticlassNms8, MulticlassNms9, to=_TO, limits=NOT_FINITE)
+@exports(MulticlassNms8, MulticlassNms9, to=_TO, limits=nms.NOT_FINITE)
 def multiclass_nms(
     graph: Graph, op: MulticlassNms8, boxes: Tensor, scores: Tensor, roisnum: Tensor | None = None
 ) -> Sequence[Tensor]:
@@ -46,23 +26,23 @@ def multiclass_nms(
         return _of_shares(graph, op, boxes, scores, roisnum)
     scores = graph.of_rank(graph.cast(scores, f32), 3)
     images, classes, count = graph.sizes_of(scores)
-    scores = without_background(graph, op.background_class, scores, classes)
+    scores = nms.without_background(graph, op.background_class, scores, classes)
     all_boxes = _corners(graph, op, boxes)
     select = _select(graph, op, count)
     best = op.nms_top_k if op.nms_top_k >= 0 else None
-    found = selection(graph, all_boxes, scores, (images, classes, count), select, shared=True, best=best)
-    found = best_of_images(graph, op, found, images)
+    found = nms.selection(graph, all_boxes, scores, (images, classes, count), select, shared=True, best=best)
+    found = nms.best_of_images(graph, op, found, images)
     return _of_images(graph, op, found, boxes, images, count)
 
 
 def _of_images(
-    graph: Graph, op: ImageNmsBase, found: Selection, boxes: Tensor, images: Tensor, count: Tensor
+    graph: Graph, op: ImageNmsBase, found: nms.Selection, boxes: Tensor, images: Tensor, count: Tensor
 ) -> Sequence[Tensor]:
     """Return the outputs for selected ones of the ``count`` boxes of each image."""
     places = found.place
     if images.number != 1:
         places = graph.Add(graph.Mul(found.image, count), places)
-    return outputs(graph, op, found, picked(graph, boxes, found.image, found.place), places, images)
+    return nms.outputs(graph, op, found, nms.picked(graph, boxes, found.image, found.place), places, images)
 
 
 def _of_shares(graph: Graph, op: MulticlassNms8, boxes: Tensor, scores: Tensor, roisnum: Tensor) -> Sequence[Tensor]:
@@ -74,31 +54,31 @@ def _of_shares(graph: Graph, op: MulticlassNms8, boxes: Tensor, scores: Tensor, 
     ends = graph.CumSum(shares, graph.constant(0, i64))
     number = graph.positions_below(count)
     own = graph.And(graph.Less(number, ends), graph.GreaterOrEqual(number, graph.Sub(ends, shares)))
-    dense = graph.Where(graph.Unsqueeze(own, [1]), graph.Unsqueeze(scores, [0]), NEVER)
-    dense = without_background(graph, op.background_class, graph.reshaped(dense, [images, classes, count]), classes)
+    dense = graph.Where(graph.Unsqueeze(own, [1]), graph.Unsqueeze(scores, [0]), nms.NEVER)
+    dense = nms.without_background(graph, op.background_class, graph.reshaped(dense, [images, classes, count]), classes)
     all_boxes = graph.expanded(graph.Unsqueeze(_corners(graph, op, boxes), [0]), [images, classes, count, 4])
     select = _select(graph, op, count)
     best = op.nms_top_k if op.nms_top_k >= 0 else None
-    found = selection(graph, all_boxes, dense, (images, classes, count), select, shared=False, best=best)
-    found = best_of_images(graph, op, found, images)
+    found = nms.selection(graph, all_boxes, dense, (images, classes, count), select, shared=False, best=best)
+    found = nms.best_of_images(graph, op, found, images)
     places = graph.Add(graph.Mul(found.place, classes), found.label)
-    return outputs(graph, op, found, picked(graph, boxes, found.label, found.place), places, images)
+    return nms.outputs(graph, op, found, nms.picked(graph, boxes, found.label, found.place), places, images)
 
 
 def _corners(graph: Graph, op: MulticlassNms8, boxes: Tensor) -> Tensor:
-    return corners(graph, *halves(graph, graph.cast(boxes, f32)), op.last_pixel)
+    return nms.corners(graph, *nms.halves(graph, graph.cast(boxes, f32)), op.last_pixel)
 
 
-def _select(graph: Graph, op: MulticlassNms8, count: Tensor) -> Select:
+def _select(graph: Graph, op: MulticlassNms8, count: Tensor) -> nms.Select:
     """Return the function that selects boxes of each class."""
     most = count if op.keep_top_k < 0 else graph.constant([op.keep_top_k])
-    least = just_below(op.score_threshold)
+    least = nms.just_below(op.score_threshold)
     if op.nms_eta == 1 or not np.float32(op.iou_threshold) > 0.5:
-        return partial(selected, graph, most=most, overlap=op.iou_threshold, least=least)
+        return partial(nms.selected, graph, most=most, overlap=op.iou_threshold, least=least)
 
     def select(boxes: Tensor, scores: Tensor) -> Tensor:
-        table = upright(graph, *halves(graph, boxes))
-        return greedy(graph, table, scores, most=most, least=least, update=partial(_update, op))[0]
+        table = nms.upright(graph, *nms.halves(graph, boxes))
+        return nms.greedy(graph, table, scores, most=most, least=least, update=partial(_update, op))[0]
 
     return select
 
@@ -106,7 +86,7 @@ def _select(graph: Graph, op: MulticlassNms8, count: Tensor) -> Select:
 def _update(op: MulticlassNms8, body: Graph, scores: Tensor, overlaps: Tensor, step: Tensor) -> Tensor:
     thresholds = _thresholds(op)
     place = body.Min(step, len(thresholds) - 1)
-    return removing(body, scores, body.Greater(overlaps, body.Gather(body.constant(thresholds), place, axis=0)))
+    return nms.removing(body, scores, body.Greater(overlaps, body.Gather(body.constant(thresholds), place, axis=0)))
 
 
 def _thresholds(op: MulticlassNms8) -> np.ndarray:
@@ -121,19 +101,19 @@ _MANY = 1 << 16
 """A number that exceeds the number of boxes selected of a class."""
 
 
-@exports(MatrixNms, to="Loop over the classes of all images, TopK", limits=NOT_FINITE)
+@exports(MatrixNms, to="Loop over the classes of all images, TopK", limits=nms.NOT_FINITE)
 def matrix_nms(graph: Graph, op: MatrixNms, boxes: Tensor, scores: Tensor) -> Sequence[Tensor]:
     """Export as a Loop that computes the overlaps of the candidates of each class, and TopK of the new scores."""
     scores = graph.of_rank(graph.cast(scores, f32), 3)
     images, classes, count = graph.sizes_of(scores)
-    scores = without_background(graph, op.background_class, scores, classes)
+    scores = nms.without_background(graph, op.background_class, scores, classes)
     best = count if op.nms_top_k < 0 else graph.Min(count, op.nms_top_k)
-    values, indices = top(graph, scores, best)
+    values, indices = nms.top(graph, scores, best)
     rows = graph.product([images, classes])
     values, indices = graph.reshaped(values, [rows, best]), graph.reshaped(indices, [rows, best])
-    low, high = halves(graph, graph.cast(boxes, f32))
-    table = upright(graph, low, high, op.last_pixel)
-    blank = graph.expanded(graph.number(NEVER, f32), [count])
+    low, high = nms.halves(graph, graph.cast(boxes, f32))
+    table = nms.upright(graph, low, high, op.last_pixel)
+    blank = graph.expanded(graph.number(nms.NEVER, f32), [count])
 
     def step(body: Graph, number: Tensor, states: Sequence[Tensor]) -> LoopStep:
         row, place = (body.Gather(data, number, axis=0) for data in (values, indices))
@@ -142,15 +122,15 @@ def matrix_nms(graph: Graph, op: MatrixNms, boxes: Tensor, scores: Tensor) -> Se
         row, place, eligible = (body.part(data, 0, some) for data in (row, place, eligible))
         image = body.Div(number, body.as_scalar(body.Max(classes, 1)))
         own = body.Gather(body.Gather(table, image, axis=0), place, axis=0)
-        final = body.Where(eligible, body.Mul(row, _decay(body, op, own)), NEVER)
+        final = body.Where(eligible, body.Mul(row, _decay(body, op, own)), nms.NEVER)
         return LoopStep([], [body.ScatterElements(blank, place, final, axis=0)])
 
     (final,) = loop(graph, rows, [], step)
     final = graph.reshaped(final, [images, classes, count])
     where = graph.NonZero(graph.Greater(final, float(np.float32(op.post_threshold))))
     where = graph.Transpose(where, perm=[1, 0])
-    image, label, place = (column(graph, where, axis) for axis in range(3))
-    found = best_of_images(graph, op, Selection(image, label, place, graph.GatherND(final, where)), images)
+    image, label, place = (nms.column(graph, where, axis) for axis in range(3))
+    found = nms.best_of_images(graph, op, nms.Selection(image, label, place, graph.GatherND(final, where)), images)
     return _of_images(graph, op, found, boxes, images, count)
 
 
@@ -160,7 +140,7 @@ def _decay(graph: Graph, op: MatrixNms, table: Tensor) -> Tensor:
     is_better = graph.Less(graph.Unsqueeze(numbers, [0]), graph.Unsqueeze(numbers, [1]))
     some = graph.node("Split", table, [1] * 5, axis=1, outputs=5)
     others = graph.node("Split", graph.Transpose(table, perm=[1, 0]), [1] * 5, axis=0, outputs=5)
-    shares = graph.Where(is_better, overlap(graph, some, others, op.last_pixel), 0.0)
+    shares = graph.Where(is_better, nms.overlap(graph, some, others, op.last_pixel), 0.0)
     greatest = graph.Transpose(graph.reduced("ReduceMax", shares, [1]), perm=[1, 0])
     if op.decay_function == "gaussian":
         squares = graph.Sub(graph.Mul(greatest, greatest), graph.Mul(shares, shares))

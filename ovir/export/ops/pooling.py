@@ -1,4 +1,4 @@
-"""MaxPool, AvgPool and their adaptive forms."""
+"""MaxPool and AvgPool."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from ovir.core.element_types import ElementType, f32, f64, i64
-from ovir.export.exporters import exports, exports_parts
+from ovir.export.exporters import exports
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.sliding_windows import PoolWindows
 from ovir.kernels.precision import lowest_finite
@@ -127,11 +127,3 @@ def _counts(graph: Graph, windows: PoolWindows, data: Tensor, covers_pads: bool)
     shape = graph.Concat(graph.constant([1, 1]), graph.Shape(data, start=2), axis=0)
     ones = graph.Expand(graph.constant(np.ones((), np.int64)), shape)
     return graph.Max(windows.combined(windows.around(ones), "Add"), 1)
-
-
-exports_parts(
-    ops.AdaptiveAvgPool,
-    to="ReduceMean, AveragePool or MatMul",
-    limits="NaN and infinities spread over their row if the data does not divide into equal windows",
-)
-exports_parts(ops.AdaptiveMaxPool, to="MaxPool, or Gather and TopK", limits="NaN does not always win")

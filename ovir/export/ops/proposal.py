@@ -7,25 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from ovir.core.element_types import f32, i64
+from ovir.export import nms_graph as nms
 from ovir.export.exporters import exports
-from ovir.export.nms_graph import (
-    GAPS,
-    NOT_FINITE,
-    clipped,
-    column,
-    corners,
-    decoded,
-    group_counts,
-    halves,
-    picked,
-    selected,
-    shifted,
-    top,
-)
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.ops.proposal import Proposal1, Proposal4, ProposalBase, anchors
 
-_LIMITS = f"{GAPS}; {NOT_FINITE}"
+_LIMITS = f"{nms.GAPS}; {nms.NOT_FINITE}"
 
 
 @exports(Proposal1, Proposal4, to="NonMaxSuppression, TopK", limits=_LIMITS)
@@ -41,19 +28,19 @@ def proposal(
 
     count = graph.product([rows, columns, len(op.ratio) * len(op.scale)])
     best = graph.Min(op.pre_nms_topn, count)
-    values, indices = top(graph, scores, best)
+    values, indices = nms.top(graph, scores, best)
     boxes = graph.GatherND(graph.Concat(low, high, axis=2), graph.Unsqueeze(indices, [2]), batch_dims=1)
-    found = selected(
+    found = nms.selected(
         graph,
-        corners(graph, *halves(graph, boxes), op.last_pixel),
+        nms.corners(graph, *nms.halves(graph, boxes), op.last_pixel),
         graph.reshaped(values, [images, 1, best]),
         most=graph.constant([op.post_nms_topn]),
         overlap=op.nms_thresh,
         least=None,
     )
-    image_of, place = column(graph, found, 0), column(graph, found, 2)
-    chosen = _finished(graph, op, picked(graph, boxes, image_of, place), extent)
-    results = _slotted(graph, op, chosen, picked(graph, values, image_of, place), image_of, images)
+    image_of, place = nms.column(graph, found, 0), nms.column(graph, found, 2)
+    chosen = _finished(graph, op, nms.picked(graph, boxes, image_of, place), extent)
+    results = _slotted(graph, op, chosen, nms.picked(graph, values, image_of, place), image_of, images)
     return results[: len(op.output_types)]
 
 
@@ -70,17 +57,17 @@ def _boxes(
     count = len(op.ratio) * len(op.scale)
     images, rows, columns = sizes
     each = graph.reshaped(graph.part(bbox_deltas, 0, 4 * count, axis=1), [images, count, 4, rows, columns])
-    shift, stretch = halves(graph, graph.Transpose(each, perm=[0, 3, 4, 1, 2]))
+    shift, stretch = nms.halves(graph, graph.Transpose(each, perm=[0, 3, 4, 1, 2]))
     shift, stretch = _over(graph, shift, op.box_coordinate_scale), _over(graph, stretch, op.box_size_scale)
     low, high = _anchors(graph, op, rows, columns, extent)
-    length = shifted(graph, graph.Sub(high, low), op.last_pixel)
-    low, high = decoded(graph, graph.Add(low, graph.Mul(length, 0.5)), length, shift, stretch)
+    length = nms.shifted(graph, graph.Sub(high, low), op.last_pixel)
+    low, high = nms.decoded(graph, graph.Add(low, graph.Mul(length, 0.5)), length, shift, stretch)
     if op.clip_before_nms:
-        ends = shifted(graph, extent, -op.last_pixel)
-        low, high = clipped(graph, low, ends), clipped(graph, high, ends)
+        ends = nms.shifted(graph, extent, -op.last_pixel)
+        low, high = nms.clipped(graph, low, ends), nms.clipped(graph, high, ends)
     # The scale of the image, or its scales along y and x; image_shape is [height, width, ...].
     scales = graph.Gather(image, graph.constant([-1, 2], i64), axis=0)
-    lengths = shifted(graph, graph.Sub(high, low), op.last_pixel)
+    lengths = nms.shifted(graph, graph.Sub(high, low), op.last_pixel)
     large = graph.GreaterOrEqual(lengths, graph.Mul(scales, float(op.min_size)))
     along_x, along_y = graph.node("Split", large, [1, 1], axis=4, outputs=2)
     large = graph.Squeeze(graph.And(along_x, along_y), [4])
@@ -106,14 +93,14 @@ def _anchors(graph: Graph, op: ProposalBase, rows: Tensor, columns: Tensor, exte
     zero = graph.Mul(graph.Add(*places), 0.0)
     points = graph.Concat(*(graph.Unsqueeze(graph.Add(place, zero), [3]) for place in places), axis=3)
     found = [graph.Add(points, np.ascontiguousarray(edge[:, 0, 0].T)) for edge in edges]
-    low, high = (clipped(graph, edge, extent) for edge in found) if op.is_tensorflow else found
+    low, high = (nms.clipped(graph, edge, extent) for edge in found) if op.is_tensorflow else found
     return low, high
 
 
 def _finished(graph: Graph, op: ProposalBase, boxes: Tensor, extent: Tensor) -> Tensor:
     """Return the selected boxes clipped and normalized."""
     ends = graph.Concat(extent, extent, axis=0)
-    boxes = clipped(graph, boxes, ends) if op.clip_after_nms else boxes
+    boxes = nms.clipped(graph, boxes, ends) if op.clip_after_nms else boxes
     return graph.Div(boxes, ends) if op.normalize else boxes
 
 
@@ -128,7 +115,7 @@ def _slotted(
     index, number = graph.reshaped(index, [rows]), graph.reshaped(number, [rows, 1])
     boxes = graph.Concat(boxes, np.zeros((1, 4), np.float32), axis=0)
     scores = graph.Concat(scores, np.zeros(1, np.float32), axis=0)
-    return graph.Concat(number, picked(graph, boxes, index), axis=1), picked(graph, scores, index)
+    return graph.Concat(number, nms.picked(graph, boxes, index), axis=1), nms.picked(graph, scores, index)
 
 
 def _slots(graph: Graph, groups: Tensor, count: Tensor, most: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -137,7 +124,7 @@ def _slots(graph: Graph, groups: Tensor, count: Tensor, most: int) -> tuple[Tens
 
     The numbers of the groups do not decrease, and none has more than ``most`` elements.
     """
-    counts = graph.Unsqueeze(group_counts(graph, groups, count), [1])
+    counts = graph.Unsqueeze(nms.group_counts(graph, groups, count), [1])
     rank = graph.constant(np.arange(most, dtype=np.int64)[np.newaxis])
     filled = graph.Less(rank, counts)
     starts = graph.CumSum(counts, graph.constant(0, i64), exclusive=1)

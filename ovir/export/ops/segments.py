@@ -1,26 +1,12 @@
-"""SegmentMax, the embedding bags and SparseFillEmptyRows."""
+"""The embedding bags."""
 
 from __future__ import annotations
 
 from ovir.core.element_types import i64
-from ovir.export.exporters import exports, exports_parts
+from ovir.export.exporters import exports
 from ovir.export.onnx_graph import LAST, Graph, Tensor
 from ovir.export.ops.sorting import positions
 from ovir.ops import segments as ops
-
-# --------------------------------------------------------------------------- segments
-
-
-exports_parts(
-    ops.SegmentMax,
-    to="Gather of segments padded to the longest one, ReduceMax",
-    limits="segments of NaN alone are -inf; segment_ids that are negative or not sorted, and a negative num_segments, "
-    "are not an error",
-)
-
-
-# --------------------------------------------------------------------------- bags
-
 
 _PADDED = "Gather of bags padded to the longest one, ReduceSum"
 _NEGATIVE = "negative indices that depend on the run count from the end"
@@ -36,9 +22,6 @@ def embedding_bag_packed(
         rank = graph.rank(table, "emb_table")
         rows = graph.Mul(rows, _spread(graph, graph.cast(weights, computed), 2, rank))
     return graph.ReduceSum(rows, [1], keepdims=0)
-
-
-exports_parts(ops.EmbeddingBagPacked, to="Gather, ReduceSum; Div for the mean", limits=_NEGATIVE)
 
 
 @exports(
@@ -125,13 +108,3 @@ def _default_row(graph: Graph, table: Tensor, index: Tensor | None) -> Tensor | 
 def _spread(graph: Graph, numbers: Tensor, axis: int, rank: int) -> Tensor:
     """Return a number for each bag or row of a bag with dimensions of size 1, from an axis on, for the elements."""
     return graph.Unsqueeze(numbers, list(range(axis, axis + rank - 1))) if rank > 1 else numbers
-
-
-# --------------------------------------------------------------------------- sparse matrices
-
-
-exports_parts(
-    ops.SparseFillEmptyRows,
-    to="Equal, NonZero, TopK, Gather",
-    limits="columns that dense_shape lacks are not an error",
-)

@@ -1,4 +1,4 @@
-"""Slice, StridedSlice and SliceScatter."""
+"""Slice and StridedSlice."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ovir.export.exporters import exports, exports_parts
+from ovir.export.exporters import exports
 from ovir.export.onnx_graph import FIRST, LAST, Graph, Tensor
-from ovir.ops.slicing import Slice, SliceScatter, StridedSlice
+from ovir.ops.slicing import Slice, StridedSlice
 
 
 @exports(Slice, to="Slice")
@@ -31,9 +31,6 @@ def _strided(graph: Graph, data: Tensor, starts: Tensor, stops: Tensor, axes: Te
         marked = graph.Or(*(graph.Equal(stops, mark) for mark in _TO_THE_END))
         stops = graph.Where(marked, LAST - 1, stops)
     return graph.Slice(data, starts, stops, axes, steps)
-
-
-exports_parts(SliceScatter, to="Range, Slice, Gather and ScatterND for each axis", limits="axes must be constant")
 
 
 # --------------------------------------------------------------------------- StridedSlice

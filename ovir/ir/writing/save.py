@@ -15,9 +15,9 @@ from ovir.diagnostics.errors import Diagnostics, InputError, ModelError
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
 from ovir.graph.names import make_names_unique, repeated_names
-from ovir.inference.models import infer_model, infer_shapes
-from ovir.ir.legacy import apply_legacy_io, check_names
-from ovir.ir.reader import read
+from ovir.inference.models import infer_if_edited
+from ovir.ir.legacy import check_names, upgraded
+from ovir.ir.read_and_infer import read_and_infer
 from ovir.ir.writing.blobs import BlobWriter
 from ovir.ir.writing.compression import Narrow, compress
 from ovir.ir.writing.net import VERSION, NetWriter
@@ -46,7 +46,7 @@ def write_model(
     if version not in (10, VERSION):
         raise InputError.usage(f"argument 'version': expected 10 or {VERSION}, got {version!r}")
     if isinstance(model, (str, os.PathLike)):
-        model = read(model, None, kind)
+        model = read_and_infer(model, None, kind)
     if not isinstance(model, LayerGraph):
         message = f"expected a Model or the path of an .xml, got {type(model).__name__}"
         raise InputError.usage(message)
@@ -72,7 +72,7 @@ def _prepared(model: G, version: int) -> G:
     if model.has_gaps:
         message = "the model cannot be saved: parts of it could not be read"
         raise ModelError(diagnose(INFERENCE, message, Place(model.path)))
-    _infer_edited(model)
+    infer_if_edited(model)
     if version == VERSION:
         return upgraded(model)
     _require_version_10(model)
@@ -109,22 +109,6 @@ def _require_version_10(model: LayerGraph) -> None:
 def _is_bounded(shape: PartialShape) -> bool:
     """Return whether the rank is known, and each size has an upper bound."""
     return shape.rank is not None and all(dim.upper is not None for dim in shape)
-
-
-def _infer_edited(model: LayerGraph) -> None:
-    if any(part.needs_inference for part in model.graphs()):
-        infer_shapes(model)
-
-
-def upgraded(model: G) -> G:
-    """Return a model of version 11 with the layers that OpenVINO adds to inputs and outputs of version 10."""
-    if model.version != 10:
-        return model
-    _infer_edited(model)
-    result = model.clone()
-    apply_legacy_io(result)
-    infer_model(result)
-    return result
 
 
 def to_python(model: LayerGraph, path: str | os.PathLike[str], weights_file: str | None = None) -> None:

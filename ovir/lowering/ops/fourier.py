@@ -27,7 +27,7 @@ def rdft(op: RDFT, data: Port, axes: Port, signal_size: Port | None = None) -> L
     return part(numbers, last, 0, kept)
 
 
-@lowers("IRDFT", 9)
+@lowers("IRDFT", 9, onnx="DFT", limits="axes must be constant")
 def irdft(op: IRDFT, data: Port, axes: Port, signal_size: Port | None = None) -> Layer:
     """Transform the other axes, then the last one, after the conjugates of its second half have been added."""
     count = rank(data) - 1

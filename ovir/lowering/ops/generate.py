@@ -12,7 +12,7 @@ from ovir.lowering.sizes import below, joined, older, scalar
 from ovir.ops.generate import Eye, OneHot16
 
 
-@lowers("Eye", 9)
+@lowers("Eye", 9, onnx="Equal of two Ranges", limits="negative sizes count as 0")
 def eye(op: Eye, num_rows: Port, num_columns: Port, diagonal: Port, batch_shape: Port | None = None) -> LayerOrPort:
     """Compare the number of each column with that of its row."""
     rows, columns, shift = (

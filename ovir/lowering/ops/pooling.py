@@ -70,7 +70,12 @@ def _rounding(op: PoolBase, data: Port) -> dict[str, Any]:
 # --------------------------------------------------------------------------- adaptive forms
 
 
-@lowers("AdaptiveAvgPool", 8)
+@lowers(
+    "AdaptiveAvgPool",
+    8,
+    onnx="ReduceMean, AveragePool or MatMul",
+    limits="NaN and infinities spread over their row if the data does not divide into equal windows",
+)
 def adaptive_avg_pool(op: AdaptiveAvgPool, data: Port, output_shape: Port) -> LayerOrPort:
     """Add the elements of each window up along one axis after another, unless all windows have the same size."""
     last, counts = rank(data) - 1, constant(output_shape)
@@ -91,7 +96,7 @@ def adaptive_avg_pool(op: AdaptiveAvgPool, data: Port, output_shape: Port) -> La
     return ops.convert(result, data.element_type)
 
 
-@lowers("AdaptiveMaxPool", 8)
+@lowers("AdaptiveMaxPool", 8, onnx="MaxPool, or Gather and TopK", limits="NaN does not always win")
 def adaptive_max_pool(op: AdaptiveMaxPool, data: Port, output_shape: Port) -> Tensors:
     """Gather the elements of all windows, and find the largest of each."""
     kernel, axes = _equal_windows(data, output_shape), rank(data) - 2

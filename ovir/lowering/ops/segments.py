@@ -10,7 +10,12 @@ from ovir.lowering.sizes import below, joined, number, part, rank, scalar, size,
 from ovir.ops.segments import EmbeddingBagOffsets, EmbeddingBagPacked, SegmentMax, SparseFillEmptyRows
 
 
-@lowers("EmbeddingBagPacked", 15)
+@lowers(
+    "EmbeddingBagPacked",
+    15,
+    onnx="Gather, ReduceSum; Div for the mean",
+    limits="negative indices that depend on the run count from the end",
+)
 def embedding_bag_packed(
     op: EmbeddingBagPacked, table: Port, indices: Port, per_sample_weights: Port | None = None
 ) -> Layer:
@@ -50,7 +55,13 @@ def embedding_bag_offsets(
     return ops.divide(total, ops.reshape(counts, [-1, *trailing], special_zero=False))
 
 
-@lowers("SegmentMax", 16)
+@lowers(
+    "SegmentMax",
+    16,
+    onnx="Gather of segments padded to the longest one, ReduceMax",
+    limits="segments of NaN alone are -inf; segment_ids that are negative or not sorted, and a negative num_segments, "
+    "are not an error",
+)
 def segment_max(op: SegmentMax, data: Port, segment_ids: Port, num_segments: Port | None = None) -> LayerOrPort:
     """Gather the rows of each segment, filled up to the longest one with its first row."""
     element_type, one = data.element_type, scalar(1, i64)
@@ -82,7 +93,12 @@ def _lowest(op: SegmentMax, element_type: ElementType) -> float:
     return 0 if op.fill_mode == "zero" else value_range(element_type)[0]
 
 
-@lowers("SparseFillEmptyRows", 16)
+@lowers(
+    "SparseFillEmptyRows",
+    16,
+    onnx="Equal, NonZero, TopK, Gather",
+    limits="columns that dense_shape lacks are not an error",
+)
 def sparse_fill_empty_rows(
     op: SparseFillEmptyRows, values: Port, dense_shape: Port, indices: Port, default_value: Port
 ) -> Tensors:

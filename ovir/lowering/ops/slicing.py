@@ -45,7 +45,7 @@ def _spread(items: Port, places: list[int], count: int, filler: int) -> LayerOrP
     return ops.concat(parts, axis=0)
 
 
-@lowers("SliceScatter", 15)
+@lowers("SliceScatter", 15, onnx="Range, Slice, Gather and ScatterND for each axis", limits="axes must be constant")
 def slice_scatter(
     op: SliceScatter, data: Port, updates: Port, start: Port, stop: Port, step: Port, axes: Port | None = None
 ) -> LayerOrPort:
