@@ -358,7 +358,9 @@ class PrefixSearch:
             return None
         first = self._first(0, len(self.layers))
         for _ in range(MOST_EXTRA):
-            middle = self._widest_gap()
+            known = sorted({0, *self.probes})
+            width, start = max((b - a, a) for a, b in pairwise(known))
+            middle = start + width // 2 if width > 1 else None
             if middle is None:
                 break
             sought_failure = self.seeks_failure
@@ -394,12 +396,6 @@ class PrefixSearch:
     def _verdict(self, count: int) -> Verdict:
         part = self.part(count)
         return self._judge(part.model, part.feeds)
-
-    def _widest_gap(self) -> int | None:
-        """Return the middle of the widest range of lengths without a probe; None if there is none."""
-        known = sorted({0, *self.probes})
-        width, start = max((b - a, a) for a, b in pairwise(known))
-        return start + width // 2 if width > 1 else None
 
 
 class Judge:

@@ -540,7 +540,9 @@ class Session:
                 depth = depths.of(step)
                 self._depths[step.layer] = depth if side.accumulates else local(step)
                 yield step
-                self._advance(step.layer)
+                self._done += 1
+                if self._progress is not None:
+                    self._progress(self._done, self._total, f"{step.layer.type} {step.layer.name}")
 
         if mode is None and side.outputs_first:
             for _ in steps():
@@ -566,11 +568,6 @@ class Session:
                     if source is not None and source in wanted and array is not None:
                         found[source] = array
         return found
-
-    def _advance(self, layer: Layer) -> None:
-        self._done += 1
-        if self._progress is not None:
-            self._progress(self._done, self._total, f"{layer.type} {layer.name}")
 
     # ----- outputs
 

@@ -312,7 +312,12 @@ class _ModelExporter(_LayersExporter):
         super().__init__(model, graph)
         self._inputs = inputs
         for port in inputs:
-            self._add_input(port)
+            try:
+                if port.element_type.is_dynamic:
+                    raise NotExportable("the element type of this input is dynamic")
+                self.tensors[port] = self.input(port)
+            except NotExportable as reason:
+                self._block(port.layer, reason)
 
     def export(self, names: Mapping[Port | None, str]) -> Exported:
         """Export everything, with other names for some outputs, and raise ExportError if that fails."""
@@ -345,14 +350,6 @@ class _ModelExporter(_LayersExporter):
         made = ir.Model(found, ir_version=version, producer_name="ovir", metadata_props=_flat(self.model.rt_info))
         RemoveUnusedNodesPass()(made)
         return Exported(made, [t.name for t in inputs], [t.name for t in outputs])
-
-    def _add_input(self, port: Port) -> None:
-        try:
-            if port.element_type.is_dynamic:
-                raise NotExportable("the element type of this input is dynamic")
-            self.tensors[port] = self.input(port)
-        except NotExportable as reason:
-            self._block(port.layer, reason)
 
     def _outputs(self, wanted: Sequence[tuple[Tensor, str]], taken: Sequence[Tensor]) -> list[Tensor]:
         """Return tensors under the names of outputs. An input, an initializer or another output is copied."""

@@ -311,7 +311,8 @@ class _Session:
                 *(signature, fault.kind, operations, reduced.fault.message, number, count_layers(reduced.model))
             )
             if self._folder is not None:
-                finding.folder = _folder_name(finding)
+                words = re.sub(r"[^A-Za-z0-9]+", "-", " ".join([finding.kind, *finding.operations[:3]])).strip("-")
+                finding.folder = f"{words}-{hashlib.sha256(finding.signature.encode()).hexdigest()[:6]}"
                 save_finding(self._folder / finding.folder, finding, reduced, self._origin)
             self.found.findings.append(finding)
             self._save()
@@ -347,11 +348,6 @@ class _Session:
         self.found.unreached = [name for name in self._choice.versions if name not in self.found.exercised]
         if self._folder is not None:
             write_text(self._folder / STATE, json.dumps(self.found.to_dict(), indent=1), "write the state")
-
-
-def _folder_name(finding: Finding) -> str:
-    words = re.sub(r"[^A-Za-z0-9]+", "-", " ".join([finding.kind, *finding.operations[:3]])).strip("-")
-    return f"{words}-{hashlib.sha256(finding.signature.encode()).hexdigest()[:6]}"
 
 
 # --------------------------------------------------------------------------- known signatures

@@ -163,7 +163,9 @@ def of_comparison(model: Model, comparison: Comparison) -> list[Overlay]:
     for key, found in (compared | layers).items():
         text = "within" if found.within else "first beyond" if found is first else "beyond"
         verdicts[key] = Item(text, GREEN if found.within else RED if found is first else ORANGE)
-        errors[key] = _error(found)
+        worst = found.tensor.worst
+        value: float | str = "not comparable" if worst.problem is not None or worst.max_abs is None else worst.max_abs
+        errors[key] = Item(worst.lone_text if worst.lone else value, _color(found))
     noise = {key: Item(found.contribution, _color(found)) for key, found in layers.items()}
     return [
         Overlay(comparison_verdict(comparison), verdicts),
@@ -180,12 +182,6 @@ def comparison_verdict(comparison: Comparison) -> str:
 
 def _color(found: LayerDifference | OutputDifference) -> str:
     return GREEN if found.within else RED
-
-
-def _error(found: LayerDifference | OutputDifference) -> Item:
-    worst = found.tensor.worst
-    value: float | str = "not comparable" if worst.problem is not None or worst.max_abs is None else worst.max_abs
-    return Item(worst.lone_text if worst.lone else value, _color(found))
 
 
 def of_diff(found: Diff, side: Literal["a", "b"]) -> list[Overlay]:

@@ -32,7 +32,11 @@ def gather(
 ) -> Tensor | None:
     """Export as Gather, or with batch dimensions as GatherND of slices along the axis."""
     if codes:
-        return _rows(graph, op, codes[0], indices, axis)
+        blocks = in_blocks(codes[0]) if graph.contrib and codes[0] is not None else None
+        is_plain = axis.constant is not None and axis.constant.item() in (0, -2) and op.batch_dims == 0
+        if blocks is None or not is_plain or indices.constant is not None:
+            return None
+        return rows(graph, graph.cast(indices, i64), blocks)
     needs_ranks = op.batch_dims and None in (data.rank, indices.rank)
     if axis.constant is None or needs_ranks:
         return _gathered_in_run(graph, data, indices, axis, op.batch_dims)
@@ -51,15 +55,6 @@ def gather(
     sizes = outside.shape[:batch_dims] + (1,) * (along - batch_dims) + outside.shape[batch_dims:]
     mask = outside.reshape(*sizes, *[1] * (graph.rank(data) - 1 - along))
     return graph.Where(mask, graph.constant(np.zeros((), data.element_type.to_dtype()), data.element_type), found)
-
-
-def _rows(graph: Graph, op: GatherBase, codes: Codes | None, indices: Tensor, axis: Tensor) -> Tensor | None:
-    """Return rows of a compressed matrix by GatherBlockQuantized, None where that may not be used."""
-    blocks = in_blocks(codes) if graph.contrib and codes is not None else None
-    is_plain = axis.constant is not None and axis.constant.item() in (0, -2) and op.batch_dims == 0
-    if blocks is None or not is_plain or indices.constant is not None:
-        return None
-    return rows(graph, graph.cast(indices, i64), blocks)
 
 
 def _before_cast(graph: Graph, data: Tensor) -> Tensor:
@@ -133,7 +128,9 @@ def gather_elements(graph: Graph, op: GatherElements, data: Tensor, indices: Ten
 def gather_nd(graph: Graph, op: GatherND8, data: Tensor, indices: Tensor) -> Tensor:
     batch = op.batch_dims
     if indices.shape[-1] == Dimension(0, 0):
-        found = _whole_slices(graph, data, indices, batch)
+        sizes, counts = graph.sizes_of(data), graph.sizes_of(indices, "indices")[batch:-1]
+        slices = graph.reshaped(data, [*sizes[:batch], *[1] * len(counts), *sizes[batch:]])
+        found = graph.Expand(slices, graph.vector([*sizes[:batch], *counts, *sizes[batch:]]))
     else:
         found = graph.GatherND(data, indices, batch_dims=batch)
     if isinstance(op, GatherND5) and batch > 1:
@@ -141,13 +138,6 @@ def gather_nd(graph: Graph, op: GatherND8, data: Tensor, indices: Tensor) -> Ten
         batches = graph.ReduceProd(graph.Slice(shape, [0], [batch]), keepdims=1)
         return graph.Reshape(found, graph.Concat(batches, graph.Slice(shape, [batch], [LAST]), axis=0), allowzero=1)
     return found
-
-
-def _whole_slices(graph: Graph, data: Tensor, indices: Tensor, batch: int) -> Tensor:
-    """Return all of data for each tuple without indices."""
-    sizes, counts = graph.sizes_of(data), graph.sizes_of(indices, "indices")[batch:-1]
-    slices = graph.reshaped(data, [*sizes[:batch], *[1] * len(counts), *sizes[batch:]])
-    return graph.Expand(slices, graph.vector([*sizes[:batch], *counts, *sizes[batch:]]))
 
 
 @exports(GatherTree, to="Loop")
