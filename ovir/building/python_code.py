@@ -429,7 +429,7 @@ def _slices(item: Entry) -> str:
 INLINE = 16
 """The number of elements up to which a constant is written into the code."""
 _LONGEST_LITERAL = 100
-"""The number of characters up to which it is."""
+"""The number of characters up to which such code is written, instead of the name of an array that is stored."""
 
 
 def literal(value: Any) -> str:

@@ -15,7 +15,7 @@ from ovir.analysis.tensor_comparison import DIFFERENCES, Criterion, TensorCompar
 from ovir.core.arrays import Array
 from ovir.core.html import html_table
 from ovir.debugging import candidates
-from ovir.debugging.candidates import Candidate, count
+from ovir.debugging.candidates import Candidate
 from ovir.debugging.compare import Comparison, Session, TensorDifference
 from ovir.debugging.comparison_setup import Against, ComparisonOptions, GivenInputs, InputSet, Progress, as_model
 from ovir.debugging.engines.process import EngineMissingError
@@ -252,9 +252,9 @@ def bisect(
         against: The other side, as for ``ovir.compare``.
         inputs: One set of inputs as in a run, a list of mappings, the path of an .npz, of a folder of them, or a
             pattern such as ``data/**/*.npz``. By default, recorded inputs, or random ones.
-        samples: The number of sets of random inputs.
+        samples: The number of sets of random inputs. The layer is looked for with the first set for which something
+            differs.
         seed: The seed of random inputs.
-            The layer is looked for with the first set for which something differs.
         device: The device on which a second model runs; by default it runs in ovir.
         config: Properties of the device.
         rtol: The relative tolerance, as for ``ovir.compare``.
@@ -503,7 +503,10 @@ class TensorSearch:
             found.probes = probes
             found.runs += self._find_suspects(ends, session, found, fails=bool(failing))
         if not failing:
-            self._judge_outputs(found)
+            ports = self._outputs()
+            is_new = not found.probes or found.probes[-1].count < len(self._layers)
+            if self._layers and ports and is_new and all(port in self._known for port in ports):
+                found.probes.append(Probe.of(self._layers[-1], len(self._layers), self._verdict(ports)))
 
     def _collect(self, session: Session) -> None:
         for layer in self._whole.model.layers:
@@ -564,13 +567,6 @@ class TensorSearch:
         port = max(ports, key=lambda port: severity(self._known[port].worst))
         worst = self._known[port].worst
         return Verdict(worst.within, port.any_name, worst)
-
-    def _judge_outputs(self, found: Bisection) -> None:
-        """Add the whole model to the probes if all of its outputs were compared."""
-        ports = self._outputs()
-        is_new = not found.probes or found.probes[-1].count < len(self._layers)
-        if self._layers and ports and is_new and all(port in self._known for port in ports):
-            found.probes.append(Probe.of(self._layers[-1], len(self._layers), self._verdict(ports)))
 
     # ----- suspects
 
@@ -704,4 +700,4 @@ class Reproducer:
         for ending, tensors in zip(_ARRAYS, arrays, strict=False):
             files.append(target.with_name(f"{target.stem}{ending}"))
             save_npz(files[-1], tensors)
-        return Part(self.model, count(self.model), [os.fspath(file) for file in files])
+        return Part(self.model, candidates.count(self.model), [os.fspath(file) for file in files])

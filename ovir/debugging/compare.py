@@ -676,13 +676,13 @@ def finish(
 
     ``sets`` is the number of sets of inputs. Raise InputError if nothing was compared.
     """
-    shown = "cumulative"
+    compared = "cumulative"
     if found.outputs_first:
-        shown = "outputs" if mode is None and found.outputs_agree() else mode or "isolated"
-        if shown != "outputs":
+        compared = "outputs" if mode is None and found.outputs_agree() else mode or "isolated"
+        if compared != "outputs":
             compare_layers(mode or "isolated")
     if found.outputs or found.layers or found.failed:
-        return found.result(model, criterion, shown, sets)
+        return found.result(model, criterion, compared, sets)
     reasons = dict.fromkeys(found.skipped.values())
     reason = f": {next(iter(reasons))}" if len(reasons) == 1 else ""
     message = f"nothing was compared: no layer and no output can be{reason}"

@@ -126,7 +126,7 @@ def precision(
     sets = [load() for load in input_sets(model, inputs, samples, seed)]
     limit = TOLERANCES[to] if tolerance is None else tolerance
     emulation = _emulation(model, to, sets)
-    search = PrecisionSearch(model, emulation, sets, limit, seconds, progress or _no_progress)
+    search = PrecisionSearch(model, emulation, sets, limit, seconds, progress or (lambda *_: None))
     found = search.find()
     keep = tuple(key for index in sorted(found.keep) for key in search.runs.keys(index))
     layers = tuple(
@@ -138,10 +138,6 @@ def precision(
         for layer in [search.runs.steps[index].layer]
     )
     return Precision(to, limit, len(sets), found.error_before, found.error, keep, layers)
-
-
-def _no_progress(done: int, total: int, what: str) -> None:
-    """Do nothing."""
 
 
 # --------------------------------------------------------------------------- search

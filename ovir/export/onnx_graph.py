@@ -188,7 +188,7 @@ class Graph:
         formal = list(_formal(schema, schema.inputs, len(inputs)))
         types = self._bound_types(schema, formal, inputs)
         is_fixed = bool(inputs) and all(map(self.is_fixed, inputs))
-        computed = {variable: self._computed(schema, variable, kind, is_fixed) for variable, kind in types.items()}
+        computed = {variable: self._computed_type(schema, variable, kind, is_fixed) for variable, kind in types.items()}
         values = [self._operand(x, variable, types, computed) for x, variable in zip(inputs, formal, strict=True)]
         while values and values[-1] is None:
             values.pop()
@@ -495,12 +495,12 @@ class Graph:
 
     def reduced(self, op_type: str, data: Tensor, axes: Sequence[int] | Tensor, *, keep: bool = True) -> Tensor:
         """Return a reduction along axes, which are an input in newer opsets, and an attribute before."""
-        since = 13 if op_type == "ReduceSum" else 18
-        if self.opset >= since:
+        newer = 13 if op_type == "ReduceSum" else 18
+        if self.opset >= newer:
             listed: Tensor | list[int] = axes if isinstance(axes, Tensor) else list(axes)
             return self.node(op_type, data, listed, keepdims=int(keep), noop_with_empty_axes=1)[0]
         if isinstance(axes, Tensor):
-            self.fail("{} with computed axes needs opset {} of ONNX", op_type, since)
+            self.fail("{} with computed axes needs opset {} of ONNX", op_type, newer)
         return self.node(op_type, data, axes=list(axes), keepdims=int(keep))[0] if axes else data
 
     # ----- inside
@@ -527,7 +527,7 @@ class Graph:
                 assert variable in may_differ, f"{schema.name} mixes {bound} and {own}"
         return types
 
-    def _computed(self, schema: Any, variable: str, element_type: t.ElementType, is_fixed: bool) -> t.ElementType:
+    def _computed_type(self, schema: Any, variable: str, element_type: t.ElementType, is_fixed: bool) -> t.ElementType:
         """Return the type in which an operator computes the tensors of a type variable."""
         allowed = _allowed(schema, variable)
         kernels = kernel_types(schema.name, schema.since_version, variable)

@@ -265,7 +265,10 @@ class _Session:
             return
         self._count(compared=1)
         with self._lock:
-            self._exercise(model)
+            for layer in filter(lambda layer: layer.type not in ENDS, model.walk()):
+                port = (*layer.inputs, *layer.outputs)[0] if layer.inputs or layer.outputs else None
+                kind = "-" if port is None else str(port.element_type)
+                self.found.exercised.setdefault(version_of(layer), Counter())[kind] += 1
             self.found.target_seconds += judge.seconds["target"] - waited
             self.found.ovir_seconds += monotonic() - start - (judge.seconds["target"] - waited)
         if fault is not None:
@@ -276,13 +279,6 @@ class _Session:
             self.found.models += 1
             self.found.refused += refused
             self.found.compared += compared
-
-    def _exercise(self, model: Model) -> None:
-        for layer in model.walk():
-            if layer.type not in ENDS:
-                port = (*layer.inputs, *layer.outputs)[0] if layer.inputs or layer.outputs else None
-                kind = "-" if port is None else str(port.element_type)
-                self.found.exercised.setdefault(version_of(layer), Counter())[kind] += 1
 
     # ----- findings
 

@@ -56,19 +56,16 @@ class Overlay:
         for part in model.graphs():
             items = ((node, self.items.get(layer.key)) for layer, node in node_ids(part).items())
             results = {node: _result(item) for node, item in items if item is not None}
-            found[graph_id(part)] = self._of_graph(results)
+            data: dict[str, Any] = {"name": self.name, "results": results}
+            if self.gradient:
+                last = len(self.gradient) - 1
+                data["gradient"] = [{"stop": i / last, "bgColor": color} for i, color in enumerate(self.gradient)]
+            if not self.sums:  # the table of children has the share of each in the sum
+                data |= {"hideAggregatedStats": ["sum", "avg"], "hideInChildrenStatsTable": True}
+            if not any(isinstance(result["value"], int | float) for result in results.values()):
+                data["hideInAggregatedStatsTable"] = True
+            found[graph_id(part)] = data
         return found
-
-    def _of_graph(self, results: dict[str, Any]) -> dict[str, Any]:
-        data: dict[str, Any] = {"name": self.name, "results": results}
-        if self.gradient:
-            last = len(self.gradient) - 1
-            data["gradient"] = [{"stop": i / last, "bgColor": color} for i, color in enumerate(self.gradient)]
-        if not self.sums:  # the table of children has the share of each in the sum
-            data |= {"hideAggregatedStats": ["sum", "avg"], "hideInChildrenStatsTable": True}
-        if not any(isinstance(result["value"], int | float) for result in results.values()):
-            data["hideInAggregatedStatsTable"] = True
-        return data
 
 
 def _result(item: Item) -> dict[str, Any]:

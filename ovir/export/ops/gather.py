@@ -74,20 +74,6 @@ def _gathered(graph: Graph, data: Tensor, indices: Tensor, axis: int, batch_dims
         return graph.Gather(data, indices, axis=axis)
     if all(dim == Dimension(1, 1) for dim in indices.shape.dims[:batch_dims]):
         return graph.Gather(data, graph.Squeeze(indices, list(range(batch_dims))), axis=axis)
-    return _gathered_in_batches(graph, data, indices, axis, batch_dims)
-
-
-def _outside(data: Tensor, indices: Tensor, axis: int) -> Array | None:
-    """Return the mask of the constant indices that lie outside the data; None if no index is known to."""
-    if indices.constant is None or data.rank is None or not data.shape[axis].is_static:
-        return None
-    size = data.shape[axis].length
-    outside = (indices.constant >= size) | (indices.constant < -size)
-    return outside if size and outside.any() else None
-
-
-def _gathered_in_batches(graph: Graph, data: Tensor, indices: Tensor, axis: int, batch_dims: int) -> Tensor:
-    """Return the slices that GatherND picks after the batch dimensions, moved to the gathered axis."""
     rank, count = graph.rank(data), graph.rank(indices) - batch_dims
     slices = graph.Unsqueeze(indices, [-1])
     if axis == batch_dims:
@@ -98,6 +84,15 @@ def _gathered_in_batches(graph: Graph, data: Tensor, indices: Tensor, axis: int,
     picked = range(axis, axis + count)  # what indices put in place of the axis
     order = [*range(batch_dims), *picked, *range(batch_dims, axis), *range(axis + count, rank + count - 1)]
     return graph.Transpose(found, perm=np.argsort(order).tolist())
+
+
+def _outside(data: Tensor, indices: Tensor, axis: int) -> Array | None:
+    """Return the mask of the constant indices that lie outside the data; None if no index is known to."""
+    if indices.constant is None or data.rank is None or not data.shape[axis].is_static:
+        return None
+    size = data.shape[axis].length
+    outside = (indices.constant >= size) | (indices.constant < -size)
+    return outside if size and outside.any() else None
 
 
 def _gathered_in_run(graph: Graph, data: Tensor, indices: Tensor, axis: Tensor, batch_dims: int) -> Tensor:
