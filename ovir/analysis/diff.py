@@ -492,7 +492,7 @@ class Connections:
         """The layers that decompress these."""
         self.moved: list[list[tuple[int, int]]] = []
         """The pairs of each subgraph that has moved."""
-        if any(True for _ in self._broken()):
+        if any(self.changed_inputs(i, j) for i, j in matching.pairs()):
             self._find_moved()
 
     def changed_inputs(self, i: int, j: int) -> list[ChangedInput]:
@@ -584,11 +584,6 @@ class Connections:
         return found
 
     # ----- moved subgraphs
-
-    def _broken(self) -> Iterator[tuple[int, int, ChangedInput]]:
-        for i, j in self.matching.pairs():
-            for changed in self.changed_inputs(i, j):
-                yield i, j, changed
 
     def _find_moved(self) -> None:
         """Find the subgraphs that read something else and are read by others than before, the smallest ones first."""

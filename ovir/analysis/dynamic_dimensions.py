@@ -98,9 +98,9 @@ def dependences(
 
     ``samples`` holds the known variables, ``ranks`` the ranks of the outputs (-1: ignored).
     """
-    own = {v: samples[v] for v in _variables(inputs) if v in samples}
+    used = {v: samples[v] for v in _variables(inputs) if v in samples}
     # After many layers, for example convolutions without padding, samples may be too small; then new ones are used.
-    for tried in (own, _anew(inputs, own)):
+    for tried in (used, _anew(inputs, used)):
         search = _Search(op, inputs, tried, ranks)
         if search.world is not None:
             return {place: search.at(place) for place in places}
@@ -152,15 +152,15 @@ class _Search:
     def _opening(self, place: PlaceInOutputs) -> list[int]:
         """Return the variables that leave a place open if they are open themselves."""
         assert self.world is not None
-        found = []
+        opening = []
         for variable in self._samples:
             if variable not in self._open:
                 self._open[variable] = self._outputs((variable,), self.world)
             outputs = self._open[variable]
             if outputs is not None and not _is_known(outputs, place):
-                found.append(variable)
+                opening.append(variable)
         # Sizes that must be equal determine each other, so that none of them alone makes the result unknown.
-        return found or self._needed(place, self.world)
+        return opening or self._needed(place, self.world)
 
     def _outputs(self, free: Collection[int], world: int | str) -> Outputs | None:
         """Return the outputs with the variables ``free`` left open; None if inference fails or a rank changes."""
@@ -197,14 +197,14 @@ def _anew(inputs: Iterable[Given], samples: Mapping[int, Sample]) -> dict[int, S
 
 
 def _variables(inputs: Iterable[Given]) -> list[int]:
-    found: dict[int, None] = {}
+    variables: dict[int, None] = {}
     for given in inputs:
         if given.tensor.shape.rank is not None:
-            found.update(dict.fromkeys(dim.symbol for dim in given.tensor.shape if not dim.is_static))
+            variables.update(dict.fromkeys(dim.symbol for dim in given.tensor.shape if not dim.is_static))
         if given.ids is not None:
-            found.update(dict.fromkeys(given.ids.ravel().tolist()))
-    found.pop(0, None)
-    return list(found)
+            variables.update(dict.fromkeys(given.ids.ravel().tolist()))
+    variables.pop(0, None)
+    return list(variables)
 
 
 def _fixed(given: Given, samples: Mapping[int, Sample], free: Collection[int], world: int | str) -> TensorType:
@@ -219,15 +219,15 @@ def _fixed(given: Given, samples: Mapping[int, Sample], free: Collection[int], w
     value = given.tensor.value
     if given.ids is not None and (bounds := given.tensor.bounds_or_unknown()) is not None:
         lower, upper = bounds.lower.copy(), bounds.upper.copy()
-        kept = np.where(bounds.marks < 0, SIZE, 0)
+        marks = np.where(bounds.marks < 0, SIZE, 0)
         for place in np.argwhere(given.ids != 0):
             at = tuple(place)
             variable = int(given.ids[at])
             if variable in free:
-                kept[at] = variable if variable > 0 else SIZE
+                marks[at] = variable if variable > 0 else SIZE
             elif variable in samples:
                 lower[at] = upper[at] = samples[variable].at(world)
-        value = from_moved(given.tensor.element_type, lower, upper, kept)
+        value = from_moved(given.tensor.element_type, lower, upper, marks)
     return TensorType(given.tensor.element_type, shape, value)
 
 
@@ -395,20 +395,20 @@ class SizeOrigins:
         for port in elements:
             places += [PlaceInOutputs(port.index, i, True) for i in range(port.shape.size().length)]
         ranks = [-1 if port.shape.rank is None else port.shape.rank for port in layer.outputs]
-        found = dependences(op, inputs, self._samples, places, ranks)
+        by_place = dependences(op, inputs, self._samples, places, ranks)
         known = [v for v in _variables(Given(port.type, None) for port in layer.inputs) if v in self._origins]
         for port, axis in open_sizes:
-            if found is None:
+            if by_place is None:
                 self._set(port, axis, Cause.COMPUTED if known else Cause.DATA, known)
                 continue
-            result = found[PlaceInOutputs(port.index, axis)]
+            result = by_place[PlaceInOutputs(port.index, axis)]
             if result.variables:
                 self._set(port, axis, Cause.COMPUTED, result.variables, result.sample)
             else:
                 self._set_unfixed(layer, port, axis)
-        for port in elements if found is not None else ():
-            assert found is not None
-            self._elements[port] = self._ids_of_elements(port, found)
+        for port in elements if by_place is not None else ():
+            assert by_place is not None
+            self._elements[port] = self._ids_of_elements(port, by_place)
 
     def _set_unfixed(self, layer: Layer, port: Port, axis: int) -> None:
         """Record the origin of a size that stays open even if the known sizes of the inputs are fixed."""
@@ -426,12 +426,12 @@ class SizeOrigins:
             return self._elements[source]
         return value.symbols if value is not None and value.constant is None and value.has_symbols else None
 
-    def _ids_of_elements(self, port: Port, found: Mapping[PlaceInOutputs, Dependence]) -> Ids:
+    def _ids_of_elements(self, port: Port, by_place: Mapping[PlaceInOutputs, Dependence]) -> Ids:
         value = port.type.value
         shape = port.shape.to_tuple()
         ids = np.zeros(shape, np.int64) if value is None else value.symbols.copy()
         for i in range(ids.size):
-            result = found[PlaceInOutputs(port.index, i, True)]
+            result = by_place[PlaceInOutputs(port.index, i, True)]
             is_known = value is not None and value.lower.flat[i] == value.upper.flat[i]
             if not is_known and result.variables and int(ids.flat[i]) not in self._origins:
                 number = ids.flat[i] = next(self._numbers)
@@ -448,13 +448,13 @@ class SizeOrigins:
         while True:
             self._enter(layer, body, wiring, carried)
             self._add(body)
-            found = list(self._handed_on(layer, body, wiring))
-            origins = [self._origins[symbol] for symbol, _ in found]
+            more = list(self._handed_on(layer, body, wiring))
+            origins = [self._origins[symbol] for symbol, _ in more]
             replaced = {str(origin) for origin in origins if origin.roots == (str(origin),)}
-            found = [(symbol, replace(new, roots=roots)) for symbol, new in found if (roots := _without(new, replaced))]
-            if not found:
+            more = [(symbol, replace(new, roots=roots)) for symbol, new in more if (roots := _without(new, replaced))]
+            if not more:
                 return
-            for symbol, origin in found:
+            for symbol, origin in more:
                 carried.setdefault(symbol, []).append(origin)
             while len(self._origins) > count:
                 self._origins.popitem()
@@ -491,12 +491,12 @@ class SizeOrigins:
                 known, inner = self._origins.get(one.symbol), self._origins.get(other.symbol)
                 if known is None or inner is None or known.port is not port:  # otherwise the same in all iterations
                     continue
-                found = [inner]
+                origins = [inner]
                 if self._samples[one.symbol].base != self._samples[other.symbol].base:
-                    own = SizeOrigin(Cause.ITERATION, port, known.axis, (str(known),))
+                    grown = SizeOrigin(Cause.ITERATION, port, known.axis, (str(known),))
                     count = self._iterated(layer)
-                    found += [own] if count is None else [self._origins[v] for v in count]
-                for origin in found:
+                    origins += [grown] if count is None else [self._origins[v] for v in count]
+                for origin in origins:
                     if not set(origin.roots) <= set(known.roots):
                         yield one.symbol, origin
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import chain, count
 
 from ovir.core.arrays import Array
@@ -23,18 +23,13 @@ def record_keys(model: Model) -> dict[str, Port]:
     keys: dict[str, Port] = {}
     for port, name in zip(model.inputs, distinct_names(model.inputs), strict=True):
         keys[name] = port.layer.outputs[0]
-    for port in _recorded_ports(model):
+    layers = (layer for layer in model.walk() if layer.type not in ("Const", "Parameter", "Result"))
+    for port in (port for layer in layers for port in layer.outputs):
         own = port.layer.key + (f":{port.index}" if len(port.layer.outputs) > 1 else "")
         scoped = [port.layer.scope + port.any_name] if port.names else []
         numbered = (f"{own}_{number}" for number in count(2))
         keys[next(key for key in chain(scoped, [own], numbered) if key not in keys)] = port
     return keys
-
-
-def _recorded_ports(model: Model) -> Iterator[Port]:
-    for layer in model.walk():
-        if layer.type not in ("Const", "Parameter", "Result"):
-            yield from layer.outputs
 
 
 class Recorder(ResultListener):

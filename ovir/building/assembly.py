@@ -30,9 +30,17 @@ def assembled(arguments: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[li
     for items, kind in ((given, "parameter"), (ends, "result")):
         if len(set(items)) < len(items):
             _refuse(f"a {kind} is listed twice")
-    _require_free(layers)
-    _require_own_names(layers)
-    _number(layers)
+    for layer in layers:
+        if layer.owner is not None:
+            hint = "copy that model with clone(), or create the layers again"
+            _refuse(f"{layer.title} already belongs to a model", hint)
+    require_own_bodies(layers)
+    for name, first, port in repeated_names(layers):
+        _refuse(f"{port.layer.title} has the tensor name '{name}', which {first.layer.title} has already")
+    taken = {layer.name for layer in layers}
+    for number, layer in enumerate(layers):
+        layer.id = number
+        layer.name = layer.name or take_name(f"{layer.type}_{number}", taken)
     for layer in layers:
         for port in layer.inputs:
             assert port.source is not None
@@ -133,25 +141,3 @@ def _reachable(ends: Sequence[Layer], parameters: Sequence[Layer]) -> list[Layer
         if layer.type == "Parameter" and layer not in known:
             _refuse(f"the results depend on {layer.title}, which is not among the parameters", "add it to their list")
     return sorted((x for x in found if x not in known and x.type != "Result"), key=lambda layer: layer.id)
-
-
-def _require_free(layers: Sequence[Layer]) -> None:
-    for layer in layers:
-        if layer.owner is not None:
-            hint = "copy that model with clone(), or create the layers again"
-            _refuse(f"{layer.title} already belongs to a model", hint)
-    require_own_bodies(layers)
-
-
-def _require_own_names(layers: Sequence[Layer]) -> None:
-    for name, first, port in repeated_names(layers):
-        _refuse(f"{port.layer.title} has the tensor name '{name}', which {first.layer.title} has already")
-
-
-def _number(layers: Sequence[Layer]) -> None:
-    """Give layers the ids 0, 1, ... in order, and layers without a name one that is made of type and id."""
-    taken = {layer.name for layer in layers}
-    for number, layer in enumerate(layers):
-        layer.id = number
-        if not layer.name:
-            layer.name = take_name(f"{layer.type}_{number}", taken)

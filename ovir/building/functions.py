@@ -107,7 +107,11 @@ class _Creator:
     def _sources(self, call: Call) -> list[Port]:
         more = [argument for argument in self.arguments if argument.kind is Kind.INPUTS]
         if more:
-            return self._listed(call, more[0])
+            listed = listed_inputs(call, more[0].name, call.arguments[more[0].name])
+            names = [a.name for a in self.inputs]
+            values = [*(call.arguments[name] for name in names), *listed]
+            names += [f"{more[0].name}[{index}]" for index in range(len(listed))]
+            return list(ports_of(call, self.cls, names, values).values())
         values = [call.arguments.get(argument.name) for argument in self.inputs]
         while len(values) > self.required and values[-1] is None:
             values.pop()
@@ -127,14 +131,6 @@ class _Creator:
         value, like = filler
         same = next((ports.get(i) for i, a in enumerate(self.inputs) if a.source == like), None)
         return constant_port(call, argument.name, value, ElementType.parse(like) if same is None else same.element_type)
-
-    def _listed(self, call: Call, argument: Argument) -> list[Port]:
-        """Return the ports for the named inputs, and the ports of a list after them."""
-        listed = listed_inputs(call, argument.name, call.arguments[argument.name])
-        names = [a.name for a in self.inputs]
-        values = [*(call.arguments[name] for name in names), *listed]
-        names += [f"{argument.name}[{index}]" for index in range(len(listed))]
-        return list(ports_of(call, self.cls, names, values).values())
 
     # ----- attributes
 

@@ -103,7 +103,9 @@ class Program:
         bodies = {}
         for key, body in layer.bodies.items():
             function = take_name(f"make_{name}_{key}".removesuffix("_body") + "_body", self._taken)
-            self._add_function(function, body)
+            lines = list(self._statements(body, Variables(self._taken), "return "))
+            text = textwrap.indent("\n".join(lines), "    ")
+            self._bodies.extend(["", f"def {function}() -> ovir.Model:", text, ""])
             bodies[key] = take_name(f"{name}_{key}", self._taken)
             yield f"{bodies[key]} = {function}()"
         sources = [statements.source(port) for port in layer.inputs]
@@ -121,12 +123,6 @@ class Program:
         for port in layer.outputs:
             if port.own_names:
                 yield f"{name}[{port.index}].names = {literal(port.own_names)}"
-
-    def _add_function(self, name: str, body: LayerGraph) -> None:
-        """Add the function that returns a body, after the functions of the bodies inside of it."""
-        lines = list(self._statements(body, Variables(self._taken), "return "))
-        text = textwrap.indent("\n".join(lines), "    ")
-        self._bodies.extend(["", f"def {name}() -> ovir.Model:", text, ""])
 
 
 # --------------------------------------------------------------------------- names of functions and variables
@@ -433,7 +429,7 @@ def _slices(item: Entry) -> str:
 INLINE = 16
 """The number of elements up to which a constant is written into the code."""
 _LONGEST_LITERAL = 100
-"""The number of characters up to which it is."""
+"""The number of characters up to which such code is written, instead of the name of an array that is stored."""
 
 
 def literal(value: Any) -> str:

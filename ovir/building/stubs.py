@@ -10,7 +10,6 @@ import inspect
 import textwrap
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Any
 
 from ovir import ops
 from ovir.building.arguments import REQUIRED, Argument, Kind, arguments_of, has_bodies
@@ -98,7 +97,14 @@ def _definition(name: str, version: Version) -> Iterator[str]:
 def _arguments(cls: type[Operator]) -> tuple[list[str], str]:
     function = handwritten(cls, "")
     if function is not None:
-        return _by_hand(function)
+        signature = inspect.signature(function)
+        found: list[str] = []
+        for parameter in signature.parameters.values():
+            if parameter.kind is parameter.KEYWORD_ONLY and "*" not in found:
+                found.append("*")
+            default = "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
+            found.append(f"{parameter.name}: {parameter.annotation}{default}")
+        return found, signature.return_annotation
     arguments = arguments_of(cls)
     found = [_argument(a) for a in arguments if not a.is_keyword]
     keywords = [_argument(a) for a in arguments if a.is_keyword]
@@ -108,18 +114,6 @@ def _arguments(cls: type[Operator]) -> tuple[list[str], str]:
 
 _NAME = ("name: str | None = None", "*")
 _OTHERS = ("tensor_names: TensorNames | None = None", "rt_info: Info | None = None")
-
-
-def _by_hand(function: Any) -> tuple[list[str], str]:
-    """Return the arguments and the result of a function that is written by hand, as its annotations have them."""
-    signature = inspect.signature(function)
-    found: list[str] = []
-    for parameter in signature.parameters.values():
-        if parameter.kind is parameter.KEYWORD_ONLY and "*" not in found:
-            found.append("*")
-        default = "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
-        found.append(f"{parameter.name}: {parameter.annotation}{default}")
-    return found, signature.return_annotation
 
 
 def _argument(argument: Argument) -> str:

@@ -43,18 +43,18 @@ def ending(layer: Layer, inputs: Sequence[TensorType] | None = None) -> Ending:
 
     ``inputs`` are the types of the layer's inputs, if more is known of them than their sources tell.
     """
-    given = [port.type for port in layer.inputs] if inputs is None else inputs
+    types = [port.type for port in layer.inputs] if inputs is None else inputs
     operator = layer.operator
     body = layer.bodies.get("body")
     if not isinstance(operator, IterationBase) or body is None or "body" not in operator.wiring:
         return Ending(1)
     try:
-        iterations = operator.iterations(given, [port.type for port in body.outputs])
+        iterations = operator.iterations(types, [port.type for port in body.outputs])
     except (OperatorError, IndexError):  # inference has reported it
         return Ending(1)
     if not isinstance(operator, Loop):
         return Ending(iterations.lower if iterations.upper is None else iterations.upper)
-    trips = given[0].value
+    trips = types[0].value
     if iterations.upper is not None and iterations.upper <= MOST_ITERATIONS:
         return Ending(iterations.upper)
     again = body.outputs[operator.condition().result]
@@ -170,21 +170,21 @@ def _or(bound: float, other: float) -> float:
     return other if bound != bound else bound
 
 
-def _followed(model: Model, given: Sequence[Fact], counters: Mapping[int, _Counter]) -> list[Fact]:
+def _followed(model: Model, parameters: Sequence[Fact], counters: Mapping[int, _Counter]) -> list[Fact]:
     """Return the facts about the results of a model for such parameters.
 
     The model may be at fault: nothing is known of a tensor that no layer in it computes.
     """
     known: dict[Port, Fact] = {}
-    for port, fact in zip(model.inputs, given, strict=True):
+    for port, fact in zip(model.inputs, parameters, strict=True):
         known[port.layer.outputs[0]] = fact
     for layer in model.layers:
         if layer.type in ("Parameter", "Result"):
             continue
         inputs = [Fact() if port.source is None else known.get(port.source, Fact()) for port in layer.inputs]
-        found = _of_if(layer, inputs, counters) if layer.type == "If" else None
+        of_if = _of_if(layer, inputs, counters) if layer.type == "If" else None
         for index, port in enumerate(layer.outputs):
-            fact = found[index] if found is not None and index < len(found) else fact_of_layer(layer, inputs, counters)
+            fact = of_if[index] if of_if is not None and index < len(of_if) else fact_of_layer(layer, inputs, counters)
             by_type = _of_type(port.type)
             known[port] = replace(
                 fact,
@@ -232,10 +232,10 @@ def fact_of_layer(layer: Layer, inputs: Sequence[Fact], counters: Mapping[int, _
     """Return the facts about the outputs of a layer."""
     op = layer.operator
     fact = _by_kind(layer, inputs, counters)
-    made = layer.outputs[0].element_type if layer.outputs else None
-    if op is None or not inputs or op.within == (-inf, inf) or made is None:
+    element_type = layer.outputs[0].element_type if layer.outputs else None
+    if op is None or not inputs or op.within == (-inf, inf) or element_type is None:
         return fact
-    if made.is_real or made not in op.with_elements_read([port.element_type for port in layer.inputs]):
+    if element_type.is_real or element_type not in op.with_elements_read([port.element_type for port in layer.inputs]):
         return replace(fact, low=max(fact.low, float(op.within[0])), high=min(fact.high, float(op.within[1])))
     return fact
 
@@ -300,16 +300,16 @@ def _summed(layer: Layer, x: Fact) -> Fact:
 
 def _at_ends(layer: Layer, x: Fact) -> Fact:
     """Return the results of an operation of one input for the ends of an interval, between which it is monotone."""
-    op, given, returned = layer.operator, layer.inputs[0].element_type, layer.outputs[0].element_type
+    op, source, returned = layer.operator, layer.inputs[0].element_type, layer.outputs[0].element_type
     assert op is not None
-    least, greatest = (-inf, inf) if given.is_real else value_range(given)
-    if not given.is_real and not op.stays_in_type:
+    least, greatest = (-inf, inf) if source.is_real else value_range(source)
+    if not source.is_real and not op.stays_in_type:
         return Fact()
     scalar = PartialShape([])
-    applied = op.applied([TensorType(given, scalar)], [TensorType(returned, scalar)])
+    applied = op.applied([TensorType(source, scalar)], [TensorType(returned, scalar)])
     with np.errstate(all="ignore"):
         ends = [
-            float(np.asarray(applied.run(np.asarray(end, given.to_dtype()))))
+            float(np.asarray(applied.run(np.asarray(end, source.to_dtype()))))
             for end in (least if x.low <= least else x.low, greatest if x.high >= greatest else x.high)
         ]
     low, high = sorted(ends)
@@ -335,35 +335,35 @@ def _computed(kind: str, a: Fact, b: Fact) -> Fact:
     is_same = a.key is not None and a.key == b.key
     with np.errstate(all="ignore"):
         if kind == "Add":
-            found = Fact(_or(a.low + b.low, -inf), _or(a.high + b.high, inf), counter=_moved(a, b, 1))
+            result = Fact(_or(a.low + b.low, -inf), _or(a.high + b.high, inf), counter=_moved(a, b, 1))
         elif kind == "Subtract":
-            found = Fact(_or(a.low - b.high, -inf), _or(a.high - b.low, inf), counter=_moved(a, b, -1))
-            found = Fact(0.0, 0.0) if is_same else found
+            result = Fact(_or(a.low - b.high, -inf), _or(a.high - b.low, inf), counter=_moved(a, b, -1))
+            result = Fact(0.0, 0.0) if is_same else result
         elif kind == "Multiply":
             corners = [_or(x * y, 0.0) for x in (a.low, a.high) for y in (b.low, b.high)]
-            found = Fact(max(min(corners), 0.0) if is_same else min(corners), max(corners))
+            result = Fact(max(min(corners), 0.0) if is_same else min(corners), max(corners))
         elif kind == "SquaredDifference":
             ends = [_or(a.low - b.high, -inf), _or(a.high - b.low, inf)]
             least = 0.0 if ends[0] <= 0 <= ends[1] else min(map(abs, ends))
-            found = Fact(least * least, max(map(abs, ends)) ** 2)
+            result = Fact(least * least, max(map(abs, ends)) ** 2)
         elif kind == "Divide":
             corners = [_or(x / y, 0.0) for x in (a.low, a.high) for y in (b.low, b.high)] if b.low > 0 else [-inf, inf]
-            found = Fact(min(corners), max(corners))
+            result = Fact(min(corners), max(corners))
         elif kind == "Maximum":
-            found = Fact(max(a.low, b.low), max(a.high, b.high))
+            result = Fact(max(a.low, b.low), max(a.high, b.high))
         elif kind == "Minimum":
-            found = Fact(min(a.low, b.low), min(a.high, b.high))
+            result = Fact(min(a.low, b.low), min(a.high, b.high))
         elif kind == "FloorMod":
-            found = Fact(0.0, b.high) if b.low > 0 else Fact()
+            result = Fact(0.0, b.high) if b.low > 0 else Fact()
         elif kind == "Mod":
-            found = Fact(0.0 if a.low >= 0 else -b.high, b.high) if b.low > 0 else Fact()
+            result = Fact(0.0 if a.low >= 0 else -b.high, b.high) if b.low > 0 else Fact()
         else:  # Power
             is_even = b.low == b.high and isfinite(b.low) and b.low % 2 == 0
-            found = Fact(0.0) if is_even or a.low >= 0 else Fact()
+            result = Fact(0.0) if is_even or a.low >= 0 else Fact()
             if a.low > 0:
                 corners = [float(np.power(x, y)) for x in (a.low, a.high) for y in (b.low, b.high)]
-                found = Fact(_or(min(corners), 0.0), _or(max(corners), inf))
-    return found
+                result = Fact(_or(min(corners), 0.0), _or(max(corners), inf))
+    return result
 
 
 def _moved(a: Fact, b: Fact, sign: int) -> tuple[int, float] | None:
@@ -396,21 +396,21 @@ def _compared(kind: str, a: Fact, b: Fact, layer: Layer, counters: Mapping[int, 
         key: Hashable = ("equal", frozenset([hash(a.key), hash(b.key)]))
         sure = is_same or (a.low == a.high == b.low == b.high)
         never = a.high < b.low or b.high < a.low
-        found = Fact(float(sure and not never), float(not never), key)
+        result = Fact(float(sure and not never), float(not never), key)
     else:
         key = ("less", hash(a.key), hash(b.key))
         sure, never = a.high < b.low, is_same or a.low >= b.high
-        found = Fact(float(sure and not never), float(not never), key)
-        given = layer.inputs[0].element_type
-        found = replace(found, if_true=_trips(a, b, given, counters, 0), if_false=_trips(b, a, given, counters, 1))
-    return _negated(found) if is_negated else found
+        result = Fact(float(sure and not never), float(not never), key)
+        read = layer.inputs[0].element_type
+        result = replace(result, if_true=_trips(a, b, read, counters, 0), if_false=_trips(b, a, read, counters, 1))
+    return _negated(result) if is_negated else result
 
 
-def _trips(a: Fact, b: Fact, given: ElementType, counters: Mapping[int, _Counter], more: int) -> float | None:
+def _trips(a: Fact, b: Fact, element_type: ElementType, counters: Mapping[int, _Counter], more: int) -> float | None:
     """Return the most iterations while a < b, with ``more`` = 1 while a <= b."""
-    if not given.is_integral:
+    if not element_type.is_integral:
         return None  # a counter that is rounded may stand still
-    least, greatest = value_range(given)
+    least, greatest = value_range(element_type)
     for counting, fixed, is_up in ((a, b, True), (b, a, False)):
         counter = None if counting.counter is None else counters.get(counting.counter[0])
         if counter is None or fixed.varies or (counter.step > 0) != is_up or not counter.step:
@@ -486,8 +486,8 @@ def _of_if(layer: Layer, inputs: Sequence[Fact], counters: Mapping[int, _Counter
             return []
         body, wiring = layer.bodies[name], layer.operator.wiring[name]
         feeds = {item.parameter: item.external for item in wiring.inputs if item.external >= 0}
-        given = [inputs[feeds[i]] if i in feeds else Fact() for i in range(len(body.inputs))]
-        results = _followed(body, given, counters)
+        parameters = [inputs[feeds[i]] if i in feeds else Fact() for i in range(len(body.inputs))]
+        results = _followed(body, parameters, counters)
         outputs = {item.external: results[item.result] for item in wiring.outputs}
         branches.append([outputs.get(i, Fact()) for i in range(len(layer.outputs))])
     varies = any(fact.varies for fact in inputs)

@@ -125,14 +125,8 @@ def _infer(result: Recovered, document: Document[Model], diagnostics: Diagnostic
 
     result.declared.clear()
     infer_recovering(document, diagnostics, result.declared, refusals)
-    _restore_own_types(result)
-
-
-def _restore_own_types(result: Recovered) -> None:
-    """Give Parameters the types that they have themselves, whatever their ports declare.
-
-    Layers after them are inferred from what the ports declare where readers agree with these.
-    """
+    # Parameters have the types that they have themselves, whatever their ports declare. Layers after them are inferred
+    # from what the ports declare where readers agree with these.
     for layer in result.model.layers:
         if isinstance(layer.operator, Parameter) and not result.declared.isdisjoint(layer.outputs):
             set_outputs(layer, [layer.operator.infer()])

@@ -15,7 +15,7 @@ from ovir.analysis.tensor_comparison import DIFFERENCES, Criterion, TensorCompar
 from ovir.core.arrays import Array
 from ovir.core.html import html_table
 from ovir.debugging import candidates
-from ovir.debugging.candidates import Candidate, count
+from ovir.debugging.candidates import Candidate
 from ovir.debugging.compare import Comparison, Session, TensorDifference
 from ovir.debugging.comparison_setup import Against, ComparisonOptions, GivenInputs, InputSet, Progress, as_model
 from ovir.debugging.engines.process import EngineMissingError
@@ -70,7 +70,7 @@ class Probe(ResultLayer):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the probe for JSON."""
-        verdict, found = self.verdict, self.verdict.comparison
+        verdict, comparison = self.verdict, self.verdict.comparison
         return {
             "count": self.count,
             "id": self.id,
@@ -79,11 +79,11 @@ class Probe(ResultLayer):
             "version": self.version,
             "within": verdict.within,
             "tensor": verdict.tensor,
-            "max_abs": None if found is None else found.max_abs,
-            "max_rel": None if found is None else found.max_rel,
-            "sqnr_db": None if found is None else found.sqnr_db,
-            "lone": None if found is None else found.lone,
-            "problem": verdict.problem or (None if found is None else found.problem),
+            "max_abs": None if comparison is None else comparison.max_abs,
+            "max_rel": None if comparison is None else comparison.max_rel,
+            "sqnr_db": None if comparison is None else comparison.sqnr_db,
+            "lone": None if comparison is None else comparison.lone,
+            "problem": verdict.problem or (None if comparison is None else comparison.problem),
         }
 
 
@@ -252,9 +252,9 @@ def bisect(
         against: The other side, as for ``ovir.compare``.
         inputs: One set of inputs as in a run, a list of mappings, the path of an .npz, of a folder of them, or a
             pattern such as ``data/**/*.npz``. By default, recorded inputs, or random ones.
-        samples: The number of sets of random inputs.
+        samples: The number of sets of random inputs. The layer is looked for with the first set for which something
+            differs.
         seed: The seed of random inputs.
-            The layer is looked for with the first set for which something differs.
         device: The device on which a second model runs; by default it runs in ovir.
         config: Properties of the device.
         rtol: The relative tolerance, as for ``ovir.compare``.
@@ -289,41 +289,41 @@ def bisect_as(
         for number, load in enumerate(sets):
             whole = Candidate(first, given=dict(enumerate(load())))
             name = first.path or first.name or "the model"
-            found = Bisection(name, side.description, len(candidates.layers_of(whole)), 0, criterion)
+            result = Bisection(name, side.description, len(candidates.layers_of(whole)), 0, criterion)
             if side.device is not None:
-                reproducer = _on_device(found, whole, side.device, progress, is_saved=target is not None)
+                reproducer = _on_device(result, whole, side.device, progress, is_saved=target is not None)
             else:
                 search = TensorSearch(whole, side, criterion)
-                search.run(found, progress)
+                search.run(result, progress)
                 reproducer = search.reproducer
-            found.precision = side.precision
-            found.diagnostics = [*load.diagnostics, *found.diagnostics]
-            found.runs += runs
-            found.sets, found.searched_set, runs = len(sets), number, found.runs
-            if not found.within:
+            result.precision = side.precision
+            result.diagnostics = [*load.diagnostics, *result.diagnostics]
+            result.runs += runs
+            result.sets, result.searched_set, runs = len(sets), number, result.runs
+            if not result.within:
                 break
         if target is not None and reproducer is not None:
-            found.part = reproducer.save(target)
-    return found
+            result.part = reproducer.save(target)
+    return result
 
 
 def _on_device(
-    found: Bisection, whole: Candidate, device: Device, progress: Progress | None, *, is_saved: bool
+    result: Bisection, whole: Candidate, device: Device, progress: Progress | None, *, is_saved: bool
 ) -> Reproducer | None:
     """Find the layer by running beginnings of the model; return the smallest part that differs if it is to be saved."""
-    judge = Judge(device, found.criterion)
+    judge = Judge(device, result.criterion)
     search = PrefixSearch(whole, judge, progress)
     length = search.run()
-    found.probes = [search.probes[count] for count in sorted(search.probes)]
+    result.probes = [search.probes[count] for count in sorted(search.probes)]
     reproducer = None
     if length is not None:
-        found.suspects = [Suspect.of(whole.model.layer(search.layers[length - 1]))]
+        result.suspects = [Suspect.of(whole.model.layer(search.layers[length - 1]))]
         if is_saved:
             if progress is not None:
                 progress(len(search.layers) - length, len(search.layers), "looking for the smallest part")
             part = smallest_part(search.part(length), judge, fails=search.seeks_failure)
             reproducer = run_on(device, part)
-    found.runs, found.diagnostics = judge.runs, list(about_narrow(judge.narrow))
+    result.runs, result.diagnostics = judge.runs, list(about_narrow(judge.narrow))
     return reproducer
 
 
@@ -358,7 +358,9 @@ class PrefixSearch:
             return None
         first = self._first(0, len(self.layers))
         for _ in range(MOST_EXTRA):
-            middle = self._widest_gap()
+            known = sorted({0, *self.probes})
+            width, start = max((b - a, a) for a, b in pairwise(known))
+            middle = start + width // 2 if width > 1 else None
             if middle is None:
                 break
             sought_failure = self.seeks_failure
@@ -395,12 +397,6 @@ class PrefixSearch:
         part = self.part(count)
         return self._judge(part.model, part.feeds)
 
-    def _widest_gap(self) -> int | None:
-        """Return the middle of the widest range of lengths without a probe; None if there is none."""
-        known = sorted({0, *self.probes})
-        width, start = max((b - a, a) for a, b in pairwise(known))
-        return start + width // 2 if width > 1 else None
-
 
 class Judge:
     """Runs models in ovir and on a device, and compares all outputs."""
@@ -418,13 +414,13 @@ class Judge:
         self.narrow = self.narrow if self.runs else depths.narrow
         self.runs += 1
         try:
-            found = self._device.run(model, feeds)
+            results = self._device.run(model, feeds)
         except EngineMissingError:
             raise
         except (RunError, ModelError) as error:
             return Verdict(within=False, problem=error.diagnostic.message)
         worst: tuple[Port, TensorComparison] | None = None
-        for port, actual, reference in zip(model.outputs, found, expected, strict=True):
+        for port, actual, reference in zip(model.outputs, results, expected, strict=True):
             kind, depth = element_type_of(port, reference), depths.of_port(port.source)
             tolerance = self._criterion.between(kind, actual, self._device.precision, depth)
             compared = self._criterion.compare(actual, reference, tolerance)
@@ -488,13 +484,13 @@ class TensorSearch:
         self.reproducer: Reproducer | None = None
         """The part of the suspects, once it is known to differ."""
 
-    def run(self, found: Bisection, progress: Progress | None) -> None:
-        """Compare all tensors that the other side has, and enter the conclusions in ``found``."""
+    def run(self, result: Bisection, progress: Progress | None) -> None:
+        """Compare all tensors that the other side has, and enter the conclusions in ``result``."""
         session = Session(self._whole.model, self._side, self._criterion, progress)
         compared = session.run([InputSet(_NAME, lambda: self._whole.feeds)], "cumulative")
         self._collect(session)
-        found.runs, found.layers, found.diagnostics = 1, len(self._layers), compared.diagnostics
-        found.not_compared = [x for layer in self._layers if (x := self._suspect(layer)).reason is not None]
+        result.runs, result.layers, result.diagnostics = 1, len(self._layers), compared.diagnostics
+        result.not_compared = [x for layer in self._layers if (x := self._suspect(layer)).reason is not None]
         probes = []
         if ends := self._first_that_differ():
             probes.append(self._probe(ends, self._verdict(ends)))
@@ -504,10 +500,13 @@ class TensorSearch:
             earlier = [probe for probe in probes if probe.count < self._count(ends)]
             probes = [*earlier, self._probe(ends, Verdict(within=False, problem=problem))]
         if ends:
-            found.probes = probes
-            found.runs += self._find_suspects(ends, session, found, fails=bool(failing))
+            result.probes = probes
+            result.runs += self._find_suspects(ends, session, result, fails=bool(failing))
         if not failing:
-            self._judge_outputs(found)
+            ports = self._outputs()
+            is_new = not result.probes or result.probes[-1].count < len(self._layers)
+            if self._layers and ports and is_new and all(port in self._known for port in ports):
+                result.probes.append(Probe.of(self._layers[-1], len(self._layers), self._verdict(ports)))
 
     def _collect(self, session: Session) -> None:
         for layer in self._whole.model.layers:
@@ -569,16 +568,9 @@ class TensorSearch:
         worst = self._known[port].worst
         return Verdict(worst.within, port.any_name, worst)
 
-    def _judge_outputs(self, found: Bisection) -> None:
-        """Add the whole model to the probes if all of its outputs were compared."""
-        ports = self._outputs()
-        is_new = not found.probes or found.probes[-1].count < len(self._layers)
-        if self._layers and ports and is_new and all(port in self._known for port in ports):
-            found.probes.append(Probe.of(self._layers[-1], len(self._layers), self._verdict(ports)))
-
     # ----- suspects
 
-    def _find_suspects(self, ends: Sequence[Port], session: Session, found: Bisection, *, fails: bool) -> int:
+    def _find_suspects(self, ends: Sequence[Port], session: Session, result: Bisection, *, fails: bool) -> int:
         """Enter the suspects for tensors that differ, or that the other side ``fails`` to compute; return how many runs
         of the other side this took."""
         agreeing = {
@@ -597,8 +589,8 @@ class TensorSearch:
                 unequal = _unequal(self._before(ends, agreeing)[1], self._known)
             steps *= 2
         suspects = [layer for layer in self._layers if layer in layers] or [ends[0].layer]
-        found.suspects = [self._suspect(layer) for layer in suspects]
-        found.between = [port.any_name for port in inputs]
+        result.suspects = [self._suspect(layer) for layer in suspects]
+        result.between = [port.any_name for port in inputs]
         return runs
 
     def _before(self, ends: Sequence[Port], cut: Collection[Port]) -> tuple[Collection[Layer], list[Port]]:
@@ -685,8 +677,8 @@ class Reproducer:
     def named(self, arrays: Sequence[Array]) -> dict[str, Array]:
         """Return outputs by distinct names."""
         names = [port.any_name for port in self.model.outputs]
-        own = [name if names.count(name) == 1 else f"{name}_{i}" for i, name in enumerate(names)]
-        return dict(zip(own, arrays, strict=True))
+        distinct = [name if names.count(name) == 1 else f"{name}_{i}" for i, name in enumerate(names)]
+        return dict(zip(distinct, arrays, strict=True))
 
     def save(self, target: Path) -> Part:
         """Write the part as an IR, and beside it its inputs, the outputs of ovir and of the other side.
@@ -708,4 +700,4 @@ class Reproducer:
         for ending, tensors in zip(_ARRAYS, arrays, strict=False):
             files.append(target.with_name(f"{target.stem}{ending}"))
             save_npz(files[-1], tensors)
-        return Part(self.model, count(self.model), [os.fspath(file) for file in files])
+        return Part(self.model, candidates.count(self.model), [os.fspath(file) for file in files])

@@ -138,7 +138,8 @@ def count(model: Model) -> int:
 
 def without(candidate: Candidate, removed: Collection[int], fill: Fill = Fill.PARAMETERS) -> Candidate | None:
     """Return the part of a model without some layers; all tensors that only they have read are outputs."""
-    kept = _kept(candidate, removed)
+    left = [layer for layer in candidate.model.layers if layer.type not in _ENDS and layer.id not in removed]
+    kept = [layer for layer in left if layer.id not in candidate.constant_layers] or left
     if not kept:
         return None
     inputs = _own_inputs(candidate.model, kept, everything=fill is Fill.CONSTANTS)
@@ -153,12 +154,6 @@ def without(candidate: Candidate, removed: Collection[int], fill: Fill = Fill.PA
     if constants and not _fix(candidate, part, {i: inputs[i] for i in constants}):
         return None
     return Candidate(part, candidate, [port for i, port in enumerate(inputs) if i not in constants])
-
-
-def _kept(candidate: Candidate, removed: Collection[int]) -> list[Layer]:
-    """Return the layers that a part computes; constants are cut out with them."""
-    left = [layer for layer in candidate.model.layers if layer.type not in _ENDS and layer.id not in removed]
-    return [layer for layer in left if layer.id not in candidate.constant_layers] or left
 
 
 def _own_inputs(model: Model, kept: Sequence[Layer], *, everything: bool) -> list[Port]:

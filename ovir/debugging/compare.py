@@ -111,7 +111,7 @@ class TensorDifference:
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers for JSON."""
         worst = self.worst
-        found: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "within": worst.within,
             "element_type": self.element_type,
             "shape": list(self.shape),
@@ -128,15 +128,15 @@ class TensorDifference:
             "atol": self.tolerance.atol,
         }
         if self.tolerance.rounded_to is not None:
-            found["rounded_to"] = self.tolerance.rounded_to
+            fields["rounded_to"] = self.tolerance.rounded_to
         if self.tolerance.weights_in is not None:
-            found["weights_in"] = self.tolerance.weights_in
+            fields["weights_in"] = self.tolerance.weights_in
         if (agreement := self.agreement) is not None:
-            found |= {"top1": agreement.top1, "top5": agreement.top5}
+            fields |= {"top1": agreement.top1, "top5": agreement.top5}
         if self.sets > 1:
-            found |= {"sets": self.sets, "worst_set": self.worst_set, "worst_input": self.worst_input}
-            found["mean"] = self.means
-        return found
+            fields |= {"sets": self.sets, "worst_set": self.worst_set, "worst_input": self.worst_input}
+            fields["mean"] = self.means
+        return fields
 
 
 @dataclass(frozen=True)
@@ -276,8 +276,8 @@ class Comparison:
         """Return the layers as tables show them: the first one beyond the tolerance, the one that adds most noise,
         then the others, largest contributions first."""
         heads = [layer for layer in (self.first, self.largest) if layer is not None]
-        rest = sorted(self.layers, key=lambda layer: (layer.within, -layer.contribution))
-        return list({layer.id: layer for layer in (*heads, *rest)}.values())
+        others = sorted(self.layers, key=lambda layer: (layer.within, -layer.contribution))
+        return list({layer.id: layer for layer in (*heads, *others)}.values())
 
     def mark(self, item: LayerDifference | OutputDifference) -> str:
         """Return the verdict in tables on a layer or an output: ``first``, ``largest``, ``beyond`` or ``within``."""
@@ -317,12 +317,12 @@ class Comparison:
 # --------------------------------------------------------------------------- several sets of inputs
 
 
-def _add(known: dict[int, TensorDifference], position: int, found: TensorDifference) -> None:
+def _add(known: dict[int, TensorDifference], position: int, difference: TensorDifference) -> None:
     """Add the comparison of a tensor to those for earlier sets of inputs."""
     if position in known:
-        known[position].add(found)
+        known[position].add(difference)
     else:
-        known[position] = found
+        known[position] = difference
 
 
 @dataclass
@@ -361,9 +361,9 @@ class Findings:
         self.not_compared, self.sides = side.not_compared, side.labels
         self.outputs_first = side.outputs_first
 
-    def add_tensor(self, layer: Layer, position: int, found: TensorDifference) -> None:
+    def add_tensor(self, layer: Layer, position: int, difference: TensorDifference) -> None:
         """Add the comparison of an output of a layer."""
-        _add(self.layers.setdefault(layer.key, {}), position, found)
+        _add(self.layers.setdefault(layer.key, {}), position, difference)
 
     def add(self, later: Findings) -> None:
         """Add the findings for later sets of inputs."""
@@ -544,7 +544,9 @@ class Session:
                 depth = depths.of(step)
                 self._depths[step.layer] = depth if side.accumulates else local(step)
                 yield step
-                self._advance(step.layer)
+                self._done += 1
+                if self._progress is not None:
+                    self._progress(self._done, self._total, f"{step.layer.type} {step.layer.name}")
 
         if mode is None and side.outputs_first:
             for _ in steps():
@@ -558,27 +560,22 @@ class Session:
 
     def tensors(self, inputs: list[Array], wanted: Collection[Port]) -> dict[Port, Array]:
         """Run both sides once more, and return the wanted tensors as far as the other side has them."""
-        found: dict[Port, Array] = {}
+        arrays: dict[Port, Array] = {}
         for answer in self._side.layer_outputs(inputs, Walk(self._plan, inputs)):
             for port, array in zip(answer.step.layer.outputs, answer.arrays, strict=False):
                 if port in wanted and array is not None:
-                    found[port] = array
+                    arrays[port] = array
         if any(port.source in wanted for port in self._model.outputs):
             with suppress(RunError):  # the other side may fail at a later layer
                 sources = [output.source for output in self._model.outputs]
                 for source, array in zip(sources, self._side.outputs(inputs), strict=True):
                     if source is not None and source in wanted and array is not None:
-                        found[source] = array
-        return found
+                        arrays[source] = array
+        return arrays
 
     @cached_property
     def _rounded_constants(self) -> Mapping[Layer, ElementType]:
         return self._side.rounded_constants()
-
-    def _advance(self, layer: Layer) -> None:
-        self._done += 1
-        if self._progress is not None:
-            self._progress(self._done, self._total, f"{layer.type} {layer.name}")
 
     # ----- outputs
 
@@ -602,19 +599,19 @@ class Session:
             port = self._model.outputs[index]
             assert port.source is not None
             tolerance = self._tolerance(port, reference, actual, depths.of_port(port.source))
-            found = self._found(port, actual, reference, tolerance, counts_errors=True)
-            agreement = None if found.lone or found.problem else agreement_of(actual, reference)
-            difference = self._difference(found, tolerance, _type_of(port, reference), reference.shape)
+            comparison = self._compared(port, actual, reference, tolerance, counts_errors=True)
+            agreement = None if comparison.lone or comparison.problem else agreement_of(actual, reference)
+            difference = self._difference(comparison, tolerance, _type_of(port, reference), reference.shape)
             difference.agreements = [] if agreement is None else [agreement]
             _add(self.found.outputs, index, difference)
 
     def _difference(
-        self, found: TensorComparison, tolerance: Tolerance, element_type: str, shape: tuple[int, ...]
+        self, comparison: TensorComparison, tolerance: Tolerance, element_type: str, shape: tuple[int, ...]
     ) -> TensorDifference:
         """Return the comparison of a tensor for the present set of inputs."""
-        return TensorDifference(found, *self._set, tolerance, element_type, shape)
+        return TensorDifference(comparison, *self._set, tolerance, element_type, shape)
 
-    def _found(
+    def _compared(
         self, port: Port, actual: Array, reference: Array, tolerance: Tolerance, *, counts_errors: bool = False
     ) -> TensorComparison:
         """Compare a tensor with its reference."""
@@ -650,33 +647,33 @@ class Session:
             self.found.add_tensor(layer, 0, self._difference(worst, Tolerance(), kind, shape))
         for position, actual in enumerate(answer.arrays):
             if actual is not None:
-                found = self._compare_one(step, position, actual)
-                worst = found if worst is None or severity(found) > severity(worst) else worst
+                comparison = self._compare_one(step, position, actual)
+                worst = comparison if worst is None or severity(comparison) > severity(worst) else worst
         if worst is not None:
             self._contribute(layer, worst)
 
     def _compare_one(self, step: SeenStep, position: int, actual: Array) -> TensorComparison:
         port, reference = step.layer.outputs[position], step.outputs[position]
         tolerance = self._tolerance(port, reference, actual, self._depths[step.layer])
-        found = self._found(port, actual, reference, tolerance)
-        difference = self._difference(found, tolerance, _type_of(port, reference), reference.shape)
+        comparison = self._compared(port, actual, reference, tolerance)
+        difference = self._difference(comparison, tolerance, _type_of(port, reference), reference.shape)
         self.found.add_tensor(step.layer, position, difference)
-        self._noise[port] = noise(found)
-        return found
+        self._noise[port] = noise(comparison)
+        return comparison
 
-    def _contribute(self, layer: Layer, found: TensorComparison) -> None:
+    def _contribute(self, layer: Layer, comparison: TensorComparison) -> None:
         """Record how much noise a layer adds to that of its inputs."""
-        own = noise(found)
+        added = noise(comparison)
         if self._side.accumulates:
             sources = [self._noise.get(port.source, 0.0) for port in layer.inputs if port.source is not None]
             before = max(sources, default=0.0)
-            own = max(own - before, 0.0) if own > before else 0.0
+            added = max(added - before, 0.0) if added > before else 0.0
         contributions = self.found.contributions
-        contributions[layer.key] = max(contributions.get(layer.key, 0.0), own)
+        contributions[layer.key] = max(contributions.get(layer.key, 0.0), added)
 
 
 def finish(
-    found: Findings,
+    findings: Findings,
     model: Model,
     criterion: Criterion,
     sets: int,
@@ -687,17 +684,17 @@ def finish(
 
     ``sets`` is the number of sets of inputs. Raise InputError if nothing was compared.
     """
-    shown = "cumulative"
-    if found.outputs_first:
-        shown = "outputs" if mode is None and found.outputs_agree() else mode or "isolated"
-        if shown != "outputs":
+    compared = "cumulative"
+    if findings.outputs_first:
+        compared = "outputs" if mode is None and findings.outputs_agree() else mode or "isolated"
+        if compared != "outputs":
             compare_layers(mode or "isolated")
-    if found.outputs or found.layers or found.failed:
-        return found.result(model, criterion, shown, sets)
-    reasons = dict.fromkeys(found.skipped.values())
+    if findings.outputs or findings.layers or findings.failed:
+        return findings.result(model, criterion, compared, sets)
+    reasons = dict.fromkeys(findings.skipped.values())
     reason = f": {next(iter(reasons))}" if len(reasons) == 1 else ""
     message = f"nothing was compared: no layer and no output can be{reason}"
-    raise InputError.usage(message, Place(found.description))
+    raise InputError.usage(message, Place(findings.description))
 
 
 def _type_of(port: Port, array: Array | None) -> str:

@@ -122,13 +122,13 @@ def prove_edit(
             for inputs in sets:
                 if done and samples is None and not in_a_row and monotonic() - start > ENOUGH_SECONDS:
                     break
-                found = session.run([inputs], None)
+                comparison = session.run([inputs], None)
                 if items is not None and items.failure is not None:
                     return EditProof(reason=f"ovir cannot run the model: {items.failure}")
                 if items is not None:
                     items.require_axes()
                 way = _BEFORE_AND_AFTER if items is None else ItemCalls.way
-                _require_agreement(found, first, way, is_other_first=first is after)
+                _require_agreement(comparison, first, way, is_other_first=first is after)
                 done += 1
         except OvirError as error:
             if error.diagnostic.code == CHANGED_RESULTS.id:
@@ -167,22 +167,22 @@ def _why_not_run(model: Model) -> str | None:
     return None
 
 
-def _require_agreement(found: Comparison, model: Model, way: str, *, is_other_first: bool) -> None:
+def _require_agreement(comparison: Comparison, model: Model, way: str, *, is_other_first: bool) -> None:
     """Raise ModelError for results that differ: it names the first layer that does, or else the first output.
 
     ``is_other_first`` says whether ``model`` is the edited one, so that the other side has the expected values.
     """
-    if not found.failed and all(output.within for output in found.outputs):
+    if not comparison.failed and all(output.within for output in comparison.outputs):
         return
     in_items = way == ItemCalls.way
     names = {layer.key: layer for layer in model.layers}
-    layer, output = found.first, next((output for output in found.outputs if not output.within), None)
+    layer, output = comparison.first, next((output for output in comparison.outputs if not output.within), None)
     if layer is not None:
         worst, place, what = layer.tensor.worst, names[layer.name].place, f"output {layer.output}"
     elif output is not None:
         worst, place, what = output.tensor.worst, Place(model.path), f"output '{output.name}'"
     else:
-        raise ModelError(*found.diagnostics)  # how the edited model fails
+        raise ModelError(*comparison.diagnostics)  # how the edited model fails
     message = f"the results {way} differ, here first: {what} {_text(worst, in_items, is_other_first)}"
     hint = "the layer, or one before it, mixes the items of a batch" if in_items else None
     raise ModelError(diagnose(CHANGED_RESULTS, message, place, hint=hint))
@@ -265,8 +265,8 @@ def _runs(model: Model, fixed: Mapping[int, Array]) -> bool:
 
 
 def _drawn(model: Model, seed: int, fixed: Mapping[int, Array]) -> list[Array]:
-    made = generate_inputs(model, seed, [i for i in range(len(model.inputs)) if i not in fixed])
-    arrays = {model.inputs.index(item.port): item.array for item in made} | dict(fixed)
+    drawn = generate_inputs(model, seed, [i for i in range(len(model.inputs)) if i not in fixed])
+    arrays = {model.inputs.index(item.port): item.array for item in drawn} | dict(fixed)
     return [arrays[i] for i in range(len(model.inputs))]
 
 
@@ -384,13 +384,13 @@ class ItemCalls(Side):
 
     def require_axes(self) -> None:
         """Raise ModelError if outputs that depend on the items have no axis for them."""
-        found = [port for port in self._after.outputs if port.source in self._without_axis]
-        if found:
-            names = ", ".join(f"'{port.any_name}'" for port in found)
-            what = f"outputs {names} depend" if len(found) > 1 else f"output {names} depends"
+        outputs = [port for port in self._after.outputs if port.source in self._without_axis]
+        if outputs:
+            names = ", ".join(f"'{port.any_name}'" for port in outputs)
+            what = f"outputs {names} depend" if len(outputs) > 1 else f"output {names} depends"
             message = f"{what} on the items of a batch, without an axis that holds them"
             hint = "an output can only hold what is computed for one call of the original"
-            raise ModelError(diagnose(CHANGED_RESULTS, message, found[0].layer.place, hint=hint))
+            raise ModelError(diagnose(CHANGED_RESULTS, message, outputs[0].layer.place, hint=hint))
 
     def outputs(self, inputs: Sequence[Array]) -> list[Array | None]:
         return [self._results.get(port.source) if port.source is not None else None for port in self._after.outputs]
@@ -398,13 +398,13 @@ class ItemCalls(Side):
 
 def _ports_from_data(starts: Iterable[Layer]) -> set[Port]:
     """Return the tensors that depend on the elements of these layers' outputs, and not on sizes alone."""
-    found: set[Port] = set()
+    ports: set[Port] = set()
     todo = list(starts)
     while todo:
-        new = set(todo.pop().outputs) - found
-        found |= new
+        new = set(todo.pop().outputs) - ports
+        ports |= new
         todo += [reader.layer for port in new for reader in port.readers if reader.layer.type != "ShapeOf"]
-    return found
+    return ports
 
 
 ITEM_NUMBERS = {("DetectionOutput", 0): 0, ("NonMaxSuppression", 0): 0, ("NonMaxSuppression", 1): 0}
@@ -450,14 +450,14 @@ def _by_number(parts: Sequence[Array], actual: Array, items: tuple[int, int], co
     rows = _rows(expected, column)
     numbers = rows[:, column]
     for call, part in enumerate(parts):
-        own = _rows(part, column)
+        part_rows = _rows(part, column)
         for number in range(min(each, total - call * each)):
             places = np.flatnonzero(numbers == call * each + number)
-            found = own[own[:, column] == number].copy()
-            if len(found) != len(places):
+            chosen = part_rows[part_rows[:, column] == number].copy()
+            if len(chosen) != len(places):
                 return np.concatenate([_rows(item, column) for item in parts])  # its shape shows the difference
-            found[:, column] = call * each + number
-            rows[places] = found
+            chosen[:, column] = call * each + number
+            rows[places] = chosen
     return expected
 
 

@@ -62,7 +62,11 @@ class Command:
                 if process is not None:
                     with uninterrupted():
                         process.end()
-            self.last_line = _last_line(output)
+            size = output.seek(0, os.SEEK_END)
+            output.seek(max(0, size - 2000))
+            lines = output.read().decode("utf-8", "replace").strip().splitlines()
+            found = [line for line in lines if line.startswith("error")] or lines
+            self.last_line = found[-1].strip() if found else ""
         return status
 
     def require_started(self, status: int) -> None:
@@ -108,14 +112,6 @@ def _needs_shell(text: str) -> bool:
     words = list(lexer)
     is_assignment = bool(words) and re.match(r"\w+=", words[0]) is not None
     return is_assignment or "$" in text or "`" in text or any(set(word) <= set("();<>|&") for word in words if word)
-
-
-def _last_line(output: IO[bytes]) -> str:
-    size = output.seek(0, os.SEEK_END)
-    output.seek(max(0, size - 2000))
-    lines = output.read().decode("utf-8", "replace").strip().splitlines()
-    found = [line for line in lines if line.startswith("error")] or lines
-    return found[-1].strip() if found else ""
 
 
 def status_text(status: int) -> str:

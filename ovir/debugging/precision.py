@@ -152,25 +152,25 @@ def precision(
     limit = tolerance if tolerance is not None else TOLERANCES.get(to, OF_WEIGHTS)
     runs = PartialRuns(model, _emulation(model, to, sets)) if of_weights is None else of_weights.runs
     exact = None if of_weights is None else [list(CompiledModel(model)(arrays).values()) for arrays in sets]
-    search = PrecisionSearch(runs, sets, limit, seconds, progress or _no_progress, exact)
-    found = search.find()
-    keep = tuple(key for index in sorted(found.keep) for key in runs.keys(index))
+    search = PrecisionSearch(runs, sets, limit, seconds, progress or (lambda *_: None), exact)
+    result = search.find()
+    keep = tuple(key for index in sorted(result.keep) for key in runs.keys(index))
     layers = tuple(
         LayerSensitivity(
-            *(layer.key, layer.id, layer.type, found.errors.get(index), found.own_errors.get(index, 0.0)),
-            keep=index in found.keep,
+            *(layer.key, layer.id, layer.type, result.errors.get(index), result.own_errors.get(index, 0.0)),
+            keep=index in result.keep,
         )
         for index in runs.candidates
         for layer in [runs.steps[index].layer]
     )
-    result = Precision(to, limit, len(sets), found.error_before, found.error, keep, layers)
+    found = Precision(to, limit, len(sets), result.error_before, result.error, keep, layers)
     if of_weights is None:
-        return result
+        return found
     choices = (
         Choice(len(indices), error, of_weights.bytes({key for index in indices for key in runs.keys(index)}))
-        for indices, error in search.choices(found)
+        for indices, error in search.choices(result)
     )
-    return replace(result, kept_in=of_weights.kept_in, choices=tuple(choices))
+    return replace(found, kept_in=of_weights.kept_in, choices=tuple(choices))
 
 
 def _weight_type(to: str) -> WeightType:
@@ -180,10 +180,6 @@ def _weight_type(to: str) -> WeightType:
         hint = did_you_mean(to, TOLERANCES) if isinstance(to, str) else None
         raise InputError.usage(f"expected {forms}, got {to!r}", hint=hint)
     return found
-
-
-def _no_progress(done: int, total: int, what: str) -> None:
-    """Do nothing."""
 
 
 # --------------------------------------------------------------------------- search
@@ -227,44 +223,44 @@ class PrecisionSearch:
 
     def find(self) -> Sensitivities:
         """Return the steps to keep."""
-        found = Sensitivities(error_before=self.error_with(frozenset()))
-        found.error = found.error_before
-        self._measure(found)
-        if found.error_before > self._tolerance:
-            ranked = self._ranked(found)
-            found.keep = self._shrunk(self._first_enough(ranked))
-            found.error = self.error_with(found.keep)
-        return found
+        sensitivities = Sensitivities(error_before=self.error_with(frozenset()))
+        sensitivities.error = sensitivities.error_before
+        self._measure(sensitivities)
+        if sensitivities.error_before > self._tolerance:
+            ranked = self._ranked(sensitivities)
+            sensitivities.keep = self._shrunk(self._first_enough(ranked))
+            sensitivities.error = self.error_with(sensitivities.keep)
+        return sensitivities
 
     # ----- one step alone
 
-    def _measure(self, found: Sensitivities) -> None:
+    def _measure(self, sensitivities: Sensitivities) -> None:
         """Set the error of each step's own results, then the error of the outputs, for the largest own errors first."""
         for inputs in self._inputs:
             recorded = self.runs.record(inputs, Keeper().keep)
             reference = self.runs.outputs(recorded)
             for index in self.runs.candidates:
-                own = [tensor_error(array, recorded[port]) for port, array in self.runs.run_step(recorded, index)]
-                found.own_errors[index] = max(found.own_errors.get(index, 0.0), *own, 0.0)
-            order = sorted(self.runs.candidates, key=lambda index: -found.own_errors[index])
+                errors = [tensor_error(array, recorded[port]) for port, array in self.runs.run_step(recorded, index)]
+                sensitivities.own_errors[index] = max(sensitivities.own_errors.get(index, 0.0), *errors, 0.0)
+            order = sorted(self.runs.candidates, key=lambda index: -sensitivities.own_errors[index])
             for done, index in enumerate(order):
-                if found.own_errors[index] == 0.0:
+                if sensitivities.own_errors[index] == 0.0:
                     error = 0.0
                 elif perf_counter() > self._end:
                     continue
                 else:
                     error = output_error(self.runs.rerun(recorded, [index]), reference)
-                found.errors[index] = max(found.errors.get(index, 0.0), error)
+                sensitivities.errors[index] = max(sensitivities.errors.get(index, 0.0), error)
                 self._progress(done + 1, len(order), "sensitivity")
 
-    def _ranked(self, found: Sensitivities) -> list[int]:
+    def _ranked(self, sensitivities: Sensitivities) -> list[int]:
         """Return the steps that may matter, the most sensitive first; those that were not measured come last."""
 
         def rank(index: int) -> tuple[bool, float, float, int]:
-            error = found.errors.get(index)
-            return (error is None, -(error or 0.0), -found.own_errors[index], index)
+            error = sensitivities.errors.get(index)
+            return (error is None, -(error or 0.0), -sensitivities.own_errors[index], index)
 
-        return sorted((i for i in self.runs.candidates if found.own_errors[i] > 0.0), key=rank)
+        return sorted((i for i in self.runs.candidates if sensitivities.own_errors[i] > 0.0), key=rank)
 
     # ----- all together
 
@@ -337,9 +333,9 @@ class Keeper:
         if self._left >= 0 or array.dtype.kind in "TUSO" or not array.size:
             return array
         with tempfile.TemporaryFile() as file:  # it disappears with the last array that lies in it
-            kept: Array = np.memmap(file, array.dtype, "w+", shape=array.shape)
-        kept[...] = array
-        return kept
+            copy: Array = np.memmap(file, array.dtype, "w+", shape=array.shape)
+        copy[...] = array
+        return copy
 
 
 # --------------------------------------------------------------------------- emulation of int8
@@ -372,8 +368,8 @@ class CalibrationRanges(Listener):
                 continue
             if array.dtype.kind == "f" and array.size:
                 low, high = self.found.get((layer.key, position), (0.0, 0.0))
-                found = float(np.fmin.reduce(array, None)), float(np.fmax.reduce(array, None))
-                self.found[layer.key, position] = min(low, found[0]), max(high, found[1])
+                ends = float(np.fmin.reduce(array, None)), float(np.fmax.reduce(array, None))
+                self.found[layer.key, position] = min(low, ends[0]), max(high, ends[1])
 
 
 class Int8(Emulation):

@@ -49,12 +49,12 @@ class Condition:
         if self.kind == "denormal":
             return float(info.smallest_normal)
         exponent = np.floor(np.log2(float(info.max)))
-        return float(info.max) + float(2.0 ** (exponent - info.nmant - 1))  # what is nearer to the type's largest is it
+        return float(info.max) + float(2.0 ** (exponent - info.nmant - 1))  # smaller ones round to the largest number
 
     def where(self, values: Array) -> Array:
         """Return for each number whether the condition holds."""
         found: Array
-        limit = np.float64(0 if self.element_type is None else self.limit)  # beyond the type of the values, perhaps
+        limit = np.float64(0 if self.element_type is None else self.limit)  # which the type of the values may not hold
         if self.kind == "nan":
             found = np.isnan(values)
         elif self.kind == "inf":
@@ -80,7 +80,7 @@ def parse_conditions(text: str) -> tuple[Condition, ...]:
 
 
 def _parse(text: str) -> Condition:
-    kind, colon, type_name = text.strip().lower().partition(":")
+    kind, colon, type_text = text.strip().lower().partition(":")
     if kind not in KINDS:
         hint = did_you_mean(kind, KINDS)
         message = f"a watch cannot look for '{text.strip()}'; expected nan, inf, overflow:TYPE or denormal:TYPE"
@@ -89,10 +89,10 @@ def _parse(text: str) -> Condition:
         if colon:
             raise InputError.usage(f"'{text.strip()}': {kind} has no type")
         return Condition(kind)
-    if type_name not in TYPES:
+    if type_text not in TYPES:
         message = f"'{text.strip()}': {kind} needs one of the types {', '.join(TYPES)}, as in {kind}:f16"
-        raise InputError.usage(message, hint=did_you_mean(type_name, TYPES))
-    return Condition(kind, TYPES[type_name])
+        raise InputError.usage(message, hint=did_you_mean(type_text, TYPES))
+    return Condition(kind, TYPES[type_text])
 
 
 def _finfo(element_type: ElementType) -> Any:

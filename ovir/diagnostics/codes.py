@@ -1023,12 +1023,7 @@ NEVER_IGNORED = frozenset(
 
 def section(code: str) -> str:
     """Return the section of a code, such as ``OVIR402``, as Markdown with its heading; raise KeyError for others."""
-    return _without_links(CODES[code].section)
-
-
-def _without_links(text: str) -> str:
-    """Return the text with the names of linked pages instead of links, which lead nowhere from another place."""
-    return re.sub(r"\[([^\]]*)\]\(([^)#\s]+)(?:#[^)]*)?\)", _named, text)
+    return re.sub(r"\[([^\]]*)\]\(([^)#\s]+)(?:#[^)]*)?\)", _named, CODES[code].section)
 
 
 def _named(link: re.Match[str]) -> str:

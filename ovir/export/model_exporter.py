@@ -56,14 +56,14 @@ def export_model(model: Model, opset: int, *, contrib: bool = False) -> Exported
         model = model.clone()
         states = expose_states(model)
     exporter = _ModelExporter(model, Graph(opset, contrib=contrib), model.inputs)
-    found = exporter.export({state.present: state.present_name for state in states.values()})
+    exported = exporter.export({state.present: state.present_name for state in states.values()})
     assigned = [variable for variable, state in states.items() if state.present is not None]
     return Exported(
-        found.onnx,
-        found.inputs[:inputs],
-        found.outputs[:outputs],
-        dict(zip(states, found.inputs[inputs:], strict=True)),
-        dict(zip(assigned, found.outputs[outputs:], strict=True)),
+        exported.onnx,
+        exported.inputs[:inputs],
+        exported.outputs[:outputs],
+        dict(zip(states, exported.inputs[inputs:], strict=True)),
+        dict(zip(assigned, exported.outputs[outputs:], strict=True)),
     )
 
 
@@ -141,10 +141,10 @@ class _LayersExporter:
             value = ir.Value(type=ir.TensorType(ir.DataType.FLOAT))
             self.tensors[port] = Tensor(value, port.element_type, port.shape, port.type.constant)
 
-    def _body(self, body: Model, graph: Graph, given: Sequence[Tensor | None]) -> list[Tensor]:
+    def _body(self, body: Model, graph: Graph, fed: Sequence[Tensor | None]) -> list[Tensor]:
         """Add a body to a graph, with tensors for its parameters, except for those that nothing reads."""
         child = _LayersExporter(body, graph, self)
-        for port, tensor in zip(body.inputs, given, strict=True):
+        for port, tensor in zip(body.inputs, fed, strict=True):
             child.tensors[port] = tensor or child.input(port)
         child.add_layers(_live(body))
         return [child.tensor(_source(port)) for port in body.outputs]
@@ -169,25 +169,25 @@ class _LayersExporter:
             return
         first = len(graph.nodes)
         outputs = self._exported(layer)
-        own = [node for node in graph.nodes[first:] if node.name is None]  # those of constants have names
-        for node in own:
+        nodes = [node for node in graph.nodes[first:] if node.name is None]  # those of constants have names
+        for node in nodes:
             node.metadata_props["ovir.layer"] = layer.key
             node.metadata_props["ovir.operation"] = f"{layer.type}, {layer.version}"
             node.name = take_name(f"{layer.key}/{node.op_type}", self.node_names)
-        new = {value for node in own for value in node.outputs}
-        for port, made in zip(layer.outputs, outputs, strict=True):
-            self._take(port, made, new)
-        if own:
-            own[-1].name = take_name(layer.key, self.node_names)
-            own[-1].metadata_props.update(_flat(layer.rt_info))
+        new = {value for node in nodes for value in node.outputs}
+        for port, tensor in zip(layer.outputs, outputs, strict=True):
+            self._take(port, tensor, new)
+        if nodes:
+            nodes[-1].name = take_name(layer.key, self.node_names)
+            nodes[-1].metadata_props.update(_flat(layer.rt_info))
 
-    def _take(self, port: Port, made: Tensor, new: Iterable[ir.Value]) -> None:
+    def _take(self, port: Port, tensor: Tensor, new: Iterable[ir.Value]) -> None:
         """Enter the tensor that an exporter returned for an output."""
         graph = self.graph
-        if made.value not in new or made.value.name is not None:
-            made = graph.Identity(made)
+        if tensor.value not in new or tensor.value.name is not None:
+            tensor = graph.Identity(tensor)
             graph.nodes[-1].name = take_name(f"{port.layer.key}/Identity", self.node_names)
-        self._name(port, self._known(made, port))
+        self._name(port, self._known(tensor, port))
 
     def _exported(self, layer: Layer) -> Sequence[Tensor]:
         operator = layer.operator
@@ -209,9 +209,9 @@ class _LayersExporter:
             if any(codes):
                 pairs = zip(sources, codes, strict=True)
                 others = (self.tensor(port) if port and code is None else None for port, code in pairs)
-                made = exporter.export(self.graph, op, *others, codes=codes)
-                if isinstance(made, Tensor):
-                    return [self._declared(layer.outputs[0], made)]
+                compressed = exporter.export(self.graph, op, *others, codes=codes)
+                if isinstance(compressed, Tensor):
+                    return [self._declared(layer.outputs[0], compressed)]
         inputs = [None if source is None else self.tensor(source) for source in sources]
         while inputs and inputs[-1] is None:
             inputs.pop()
@@ -229,25 +229,25 @@ class _LayersExporter:
             }
         try:
             with np.errstate(all="ignore"):  # of kernels that compute constants
-                found = exporter.export(self.graph, op, *inputs, **keywords)
+                result = exporter.export(self.graph, op, *inputs, **keywords)
         except (NotExportable, OvirError):
             raise
         except Exception as error:
             message = f"the exporter failed: {type(error).__name__}: {error}"
             hint = layer.fault_hint(error, exporter.export)
             raise ExportError(diagnose(INTERNAL, message, layer.place, hint=hint)) from error
-        if found is None:
+        if result is None:
             return self._exported_parts(layer, operator.opset)
-        outputs = [found] if isinstance(found, Tensor) else found
+        outputs = [result] if isinstance(result, Tensor) else result
         if len(outputs) != len(layer.outputs):
             message = f"its exporter returns {len(outputs)} tensors, but the operation has {len(layer.outputs)} outputs"
             raise NotExportable(message)
-        return [self._declared(port, made) for port, made in zip(layer.outputs, outputs, strict=True)]
+        return [self._declared(port, compressed) for port, compressed in zip(layer.outputs, outputs, strict=True)]
 
-    def _declared(self, port: Port, made: Tensor) -> Tensor:
+    def _declared(self, port: Port, tensor: Tensor) -> Tensor:
         """Return an exporter's tensor for an output, in the element type of the output."""
         expected = self._computed(port).element_type
-        return made if expected.is_dynamic else self.graph.cast(made, expected)
+        return tensor if expected.is_dynamic else self.graph.cast(tensor, expected)
 
     def _exported_parts(self, layer: Layer, opset: int) -> Sequence[Tensor]:
         """Export the parts of a layer's decomposition, and return the tensors of its outputs."""
@@ -256,8 +256,8 @@ class _LayersExporter:
         except NotLowered as error:
             raise NotExportable(error.reason, hint=error.hint or None) from error
         for part in new_layers(ports):
-            for port, made in zip(part.outputs, self._part(part), strict=True):
-                self.tensors[port] = self._known(made, port)
+            for port, tensor in zip(part.outputs, self._part(part), strict=True):
+                self.tensors[port] = self._known(tensor, port)
         return [self.tensor(port) for port in ports if port is not None]
 
     def _part(self, part: Layer) -> Sequence[Tensor]:
@@ -312,7 +312,12 @@ class _ModelExporter(_LayersExporter):
         super().__init__(model, graph)
         self._inputs = inputs
         for port in inputs:
-            self._add_input(port)
+            try:
+                if port.element_type.is_dynamic:
+                    raise NotExportable("the element type of this input is dynamic")
+                self.tensors[port] = self.input(port)
+            except NotExportable as reason:
+                self._block(port.layer, reason)
 
     def export(self, names: Mapping[Port | None, str]) -> Exported:
         """Export everything, with other names for some outputs, and raise ExportError if that fails."""
@@ -342,23 +347,15 @@ class _ModelExporter(_LayersExporter):
             name=self.model.name or "model",
         )
         version = onnx.helper.find_min_ir_version_for([onnx.helper.make_opsetid("", graph.opset)], ignore_unknown=True)
-        made = ir.Model(found, ir_version=version, producer_name="ovir", metadata_props=_flat(self.model.rt_info))
-        RemoveUnusedNodesPass()(made)
-        return Exported(made, [t.name for t in inputs], [t.name for t in outputs])
-
-    def _add_input(self, port: Port) -> None:
-        try:
-            if port.element_type.is_dynamic:
-                raise NotExportable("the element type of this input is dynamic")
-            self.tensors[port] = self.input(port)
-        except NotExportable as reason:
-            self._block(port.layer, reason)
+        exported = ir.Model(found, ir_version=version, producer_name="ovir", metadata_props=_flat(self.model.rt_info))
+        RemoveUnusedNodesPass()(exported)
+        return Exported(exported, [t.name for t in inputs], [t.name for t in outputs])
 
     def _outputs(self, wanted: Sequence[tuple[Tensor, str]], taken: Sequence[Tensor]) -> list[Tensor]:
         """Return tensors under the names of outputs. An input, an initializer or another output is copied."""
         graph = self.graph
         used = {t.value for t in taken}
-        found = []
+        named = []
         for tensor, name in wanted:
             if tensor.value in used or tensor.value.producer() is None or tensor.value.name != name:
                 copied = graph.Identity(tensor)
@@ -367,8 +364,8 @@ class _ModelExporter(_LayersExporter):
                 copied.value.shape = tensor.value.shape
                 tensor = Tensor(copied.value, tensor.element_type, tensor.shape)
             used.add(tensor.value)
-            found.append(tensor)
-        return found
+            named.append(tensor)
+        return named
 
     def _name_rest(self) -> None:
         """Name the constants and the tensors between the nodes of a layer."""
@@ -424,7 +421,7 @@ def _is_empty(port: Port) -> bool:
 
 def _flat(rt_info: RtInfo) -> dict[str, str]:
     """Return runtime information as names and strings, with ``/`` between the names of nested entries."""
-    found: dict[str, str] = {}
+    flat: dict[str, str] = {}
     pending: list[tuple[str, Mapping[str, str | RtInfo]]] = [("", rt_info)]
     while pending:
         prefix, entries = pending.pop()
@@ -432,5 +429,5 @@ def _flat(rt_info: RtInfo) -> dict[str, str]:
             if isinstance(value, RtInfo):
                 pending.append((f"{prefix}{key}/", value))
             else:
-                found[prefix + key] = value
-    return found
+                flat[prefix + key] = value
+    return flat

@@ -138,11 +138,11 @@ class Graph:
     def body(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], name: str) -> ir.Graph:
         """Return this graph as the attribute of an operator with bodies; outputs that no node of it makes, or that are
         listed twice, are copied."""
-        own = {value for node in self.nodes for value in node.outputs}
+        computed = {value for node in self.nodes for value in node.outputs}
         results = []
         for tensor in outputs:
-            results.append(tensor if tensor.value in own else self.Identity(tensor))
-            own.discard(tensor.value)
+            results.append(tensor if tensor.value in computed else self.Identity(tensor))
+            computed.discard(tensor.value)
         made = [value for node in self.nodes for value in node.outputs]
         unnamed: list[ir.Node | ir.Value] = [node for node in self.nodes if node.name is None]
         unnamed += [value for value in (*made, *(x.value for x in inputs)) if value.name is None]
@@ -188,24 +188,24 @@ class Graph:
         formal = list(_formal(schema, schema.inputs, len(inputs)))
         types = self._bound_types(schema, formal, inputs)
         is_fixed = bool(inputs) and all(map(self.is_fixed, inputs))
-        computed = {variable: self._computed(schema, variable, kind, is_fixed) for variable, kind in types.items()}
+        computed = {variable: self._computed_type(schema, variable, kind, is_fixed) for variable, kind in types.items()}
         values = [self._operand(x, variable, types, computed) for x, variable in zip(inputs, formal, strict=True)]
         while values and values[-1] is None:
             values.pop()
-        kept = {name: value for name, value in attributes.items() if value is not None}
-        node = ir.node(op_type, values, kept, num_outputs=outputs)
+        present = {name: value for name, value in attributes.items() if value is not None}
+        node = ir.node(op_type, values, present, num_outputs=outputs)
         self.nodes.append(node)
         if is_fixed:
             self._fixed.update(node.outputs)
-        found = []
+        tensors = []
         for index, variable in enumerate(_formal(schema, schema.outputs, outputs)):
-            given = element_type[index] if isinstance(element_type, Sequence) else element_type
-            made = given or computed.get(variable) or spelled(variable)
-            assert made is not None, f"{op_type} needs element_type="
-            wanted = given or types.get(variable) or made
-            tensor = self._tensor(node.outputs[index], made)
-            found.append(tensor if made == wanted else self.cast(tensor, wanted))
-        return found
+            requested = element_type[index] if isinstance(element_type, Sequence) else element_type
+            actual = requested or computed.get(variable) or spelled(variable)
+            assert actual is not None, f"{op_type} needs element_type="
+            wanted = requested or types.get(variable) or actual
+            tensor = self._tensor(node.outputs[index], actual)
+            tensors.append(tensor if actual == wanted else self.cast(tensor, wanted))
+        return tensors
 
     def contributed(
         self, op_type: str, *inputs: Operand, element_type: t.ElementType = t.f32, **attributes: Any
@@ -264,8 +264,8 @@ class Graph:
         if tensor.constant is not None and tensor.constant.size <= _SHARED and {held, tensor.element_type} <= _PLAIN:
             with np.errstate(all="ignore"):
                 return self.constant(tensor.constant.astype(held.to_dtype()), held)
-        made = self._single("Cast", tensor, element_type=held, to=data_type(held), **_CASTS.get(held, {}))
-        return self.shaped(made, tensor.shape)
+        converted = self._single("Cast", tensor, element_type=held, to=data_type(held), **_CASTS.get(held, {}))
+        return self.shaped(converted, tensor.shape)
 
     def shaped(self, tensor: Tensor, shape: PartialShape | Sequence[Any]) -> Tensor:
         """Return the tensor with a shape that the exporter knows."""
@@ -294,8 +294,8 @@ class Graph:
 
     def has(self, op_type: str, opset: int | None = None) -> bool:
         """Return whether the opset has an operator; with ``opset``, whether it has the version of that opset."""
-        found = _schema(op_type, self.opset)
-        return found is not None and (opset is None or self.opset >= opset)
+        schema = _schema(op_type, self.opset)
+        return schema is not None and (opset is None or self.opset >= opset)
 
     def require(self, condition: object, message: str, *values: object) -> None:
         """Raise NotExportable unless the condition holds. ``values`` fill the ``{}`` of the message."""
@@ -417,8 +417,8 @@ class Graph:
             return self.constant(tensor.constant.reshape(known), tensor.element_type)
         is_static = is_static or (known.count(-1) == 1 and 0 not in known)
         target = self.constant(np.array(known, np.int64)) if is_static else self.vector(sizes)
-        made = self.Reshape(tensor, target, allowzero=1 if 0 in known or not is_static else None)
-        return self.shaped(made, known)
+        result = self.Reshape(tensor, target, allowzero=1 if 0 in known or not is_static else None)
+        return self.shaped(result, known)
 
     def expanded(self, tensor: Tensor, sizes: Sequence[Size]) -> Tensor:
         """Return a tensor broadcast to some sizes; it must not be larger than these."""
@@ -490,17 +490,17 @@ class Graph:
 
     def split_evenly(self, data: Tensor, count: int, axis: int) -> list[Tensor]:
         """Return equal parts of data along an axis."""
-        given: dict[str, Any] = {"num_outputs": count} if self.has("Split", 18) else {}
-        return self.node("Split", data, outputs=count, axis=axis, **given)
+        options: dict[str, Any] = {"num_outputs": count} if self.has("Split", 18) else {}
+        return self.node("Split", data, outputs=count, axis=axis, **options)
 
     def reduced(self, op_type: str, data: Tensor, axes: Sequence[int] | Tensor, *, keep: bool = True) -> Tensor:
         """Return a reduction along axes, which are an input in newer opsets, and an attribute before."""
-        since = 13 if op_type == "ReduceSum" else 18
-        if self.opset >= since:
+        newer = 13 if op_type == "ReduceSum" else 18
+        if self.opset >= newer:
             listed: Tensor | list[int] = axes if isinstance(axes, Tensor) else list(axes)
             return self.node(op_type, data, listed, keepdims=int(keep), noop_with_empty_axes=1)[0]
         if isinstance(axes, Tensor):
-            self.fail("{} with computed axes needs opset {} of ONNX", op_type, since)
+            self.fail("{} with computed axes needs opset {} of ONNX", op_type, newer)
         return self.node(op_type, data, axes=list(axes), keepdims=int(keep))[0] if axes else data
 
     # ----- inside
@@ -518,33 +518,33 @@ class Graph:
         """Return the element type of each type variable, by the first tensor or array that has it."""
         types: dict[str, t.ElementType] = {}
         for x, variable in zip(inputs, formal, strict=True):
-            own = _own_type(x)
-            if own is None:
+            element_type = _own_type(x)
+            if element_type is None:
                 continue
-            bound = types.setdefault(variable, own)
-            if bound != own and not spelled(variable):
+            bound = types.setdefault(variable, element_type)
+            if bound != element_type and not spelled(variable):
                 may_differ = {parameter.type_str for parameter in schema.inputs if not parameter.is_homogeneous}
-                assert variable in may_differ, f"{schema.name} mixes {bound} and {own}"
+                assert variable in may_differ, f"{schema.name} mixes {bound} and {element_type}"
         return types
 
-    def _computed(self, schema: Any, variable: str, element_type: t.ElementType, is_fixed: bool) -> t.ElementType:
+    def _computed_type(self, schema: Any, variable: str, element_type: t.ElementType, is_fixed: bool) -> t.ElementType:
         """Return the type in which an operator computes the tensors of a type variable."""
         allowed = _allowed(schema, variable)
         kernels = kernel_types(schema.name, schema.since_version, variable)
-        found: t.ElementType | None
+        result: t.ElementType | None
         if schema.name in _BOUND_TYPES:
-            found = element_type if spelling(element_type) in allowed else None
+            result = element_type if spelling(element_type) in allowed else None
         else:
-            found = computed_as(element_type, allowed, kernels)
-            if is_fixed and found == t.f16 and kernels is not None and spelling(t.f16) not in kernels:
-                found = t.f32  # onnxruntime casts f16 itself, but after it has computed what depends on constants only
-        if found and self.needs_kernels and kernels is not None and not has_kernel(found, kernels):
+            result = computed_as(element_type, allowed, kernels)
+            if is_fixed and result == t.f16 and kernels is not None and spelling(t.f16) not in kernels:
+                result = t.f32  # onnxruntime casts f16 itself, but after it has computed what depends on constants only
+        if result and self.needs_kernels and kernels is not None and not has_kernel(result, kernels):
             self.fail("onnxruntime has no kernel of {} for element type {}", schema.name, element_type)
-        if found is None and spelled(variable) == t.i64 and element_type.is_integral:
-            found = t.i64
-        if found is None:
+        if result is None and spelled(variable) == t.i64 and element_type.is_integral:
+            result = t.i64
+        if result is None:
             self.fail("{} of opset {} does not take element type {}", schema.name, self.opset, element_type)
-        return found
+        return result
 
     def _operand(
         self, x: Operand, variable: str, types: Mapping[str, t.ElementType], computed: Mapping[str, t.ElementType]

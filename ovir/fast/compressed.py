@@ -167,8 +167,8 @@ def _is_finite(matrix: Array) -> bool:
     """Return whether f16 have neither infinities nor NaN, whose bits are the largest of each sign."""
     rows = matrix if matrix.flags.c_contiguous else matrix.T
     bits = rows.view(np.int16)
-    blocks = cuts(len(bits), -(-bits.size // _BLOCK_WEIGHTS))
-    return all(bits[b].max() < 0x7C00 and bits[b].view(np.uint16).max() < 0xFC00 for b in blocks)
+    parts = cuts(len(bits), -(-bits.size // _BLOCK_WEIGHTS))
+    return all(bits[b].max() < 0x7C00 and bits[b].view(np.uint16).max() < 0xFC00 for b in parts)
 
 
 # --------------------------------------------------------------------------- weights in groups of 4 or 8 bits

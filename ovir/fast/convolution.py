@@ -154,11 +154,11 @@ def _bind_dense(binder: Binder, image: Array, filters: Array, axes: Sequence[Axi
     if is_pointwise and all(a.windows == size for a, size in zip(axes, image.shape[1:-1], strict=True)):
         rows = position_rows(image)
         if rows is not None:
-            product = _product(binder, "rows", filters, _matrices, outputs, rows)
-            call_shares(binder, [product(rows, out.reshape(-1, outputs), True)])
+            multiply = _product(binder, "rows", filters, _matrices, outputs, rows)
+            call_shares(binder, [multiply(rows, out.reshape(-1, outputs), True)])
             return is_constant
-    if is_constant and (tiled := whole_tiles(axes, filters.shape)) is not None:
-        bind_tiles(binder, image, filters, tiled, out)
+    if is_constant and (tiles := whole_tiles(axes, filters.shape)) is not None:
+        bind_tiles(binder, image, filters, tiles, out)
         return False
     if is_constant and groups == 1 and image.shape[-2] > 1 and channels * kernel[-1] <= _FEW_CHANNELS:
         _bind_planes(binder, np.moveaxis(image, -1, 1), filters, axes, out)
@@ -274,7 +274,7 @@ def _bind_columns(
     view = np.moveaxis(view.reshape(split) if groups > 1 else view[..., np.newaxis, :], -2, 1 + spatial)
     length = prod(view.shape[2 + spatial :])
     depth = out.shape[-1] // groups
-    product: Product | None = None
+    multiply: Product | None = None
     shares: list[list[Call]] = []
     row_bytes = prod(view.shape[2 : 2 + spatial]) * (length + depth) * view.itemsize
     for places in _shares(view.shape[0], view.shape[1], row_bytes, out.size * length):
@@ -289,8 +289,8 @@ def _bind_columns(
                 columns, result = columns[:, 0], result[:, 0]
             else:
                 columns, result = columns.swapaxes(0, 1), result.swapaxes(0, 1)
-            product = product or product_of(columns)
-            shares[-1] += [(np.copyto, (target, source)), *product(columns, result, False)]
+            multiply = multiply or product_of(columns)
+            shares[-1] += [(np.copyto, (target, source)), *multiply(columns, result, False)]
     call_shares(binder, shares)
 
 
@@ -319,7 +319,7 @@ def _bind_planes(binder: Binder, data: Array, filters: Array, axes: Sequence[Axi
     outputs, length = filters.shape[1], prod(filters.shape[2:])
     first = 2 + len(axes)  # the axis of view with the windows along the first spatial axis
     rest = prod(view.shape[first + 1 :])
-    product: Product | None = None
+    multiply: Product | None = None
     shares: list[list[Call]] = []
     for places in _shares(view.shape[0], view.shape[first], rest * length * view.itemsize, out.size * length):
         most = max(place.stop - place.start for _, place in places)
@@ -329,9 +329,9 @@ def _bind_planes(binder: Binder, data: Array, filters: Array, axes: Sequence[Axi
             source = view[n][(slice(None),) * (first - 1) + (place,)]
             result = out[n, place].reshape(-1, outputs)
             columns = memory[:, : len(result)]
-            product = product or _product(binder, "planes", filters, _by_planes, outputs, columns.T)
+            multiply = multiply or _product(binder, "planes", filters, _by_planes, outputs, columns.T)
             copy: Call = np.copyto, (columns.reshape(source.shape), source)
-            shares[-1] += [copy, *product(columns.T, result, False)]
+            shares[-1] += [copy, *multiply(columns.T, result, False)]
     call_shares(binder, shares)
 
 

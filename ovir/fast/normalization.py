@@ -40,9 +40,9 @@ def log_softmax(op: ops.LogSoftmax, binder: Binder, *inputs: Array) -> bool:
     y, largest = same_order(binder, data), scratch_like(binder, data, [axis])
     binder.call(np.maximum.reduce, data, axis, None, largest, True)
     call_elementwise(binder, np.subtract, data, largest, y)
-    exponentials = scratch_like(binder, data)
-    call_elementwise(binder, np.exp, y, exponentials, heavy=True)
-    total = bind_sum(binder, exponentials, [axis])
+    powers = scratch_like(binder, data)
+    call_elementwise(binder, np.exp, y, powers, heavy=True)
+    total = bind_sum(binder, powers, [axis])
     call_elementwise(binder, np.log, total, total)
     call_elementwise(binder, np.subtract, y, total, y)
     return True

@@ -70,14 +70,6 @@ def _sorted_first(keys: Array, count: int) -> Array:
         return first
     if keys.size < _MANY or size < _LONG or 2 * count > size or count == 0 or keys.itemsize == 1:
         return keys.argsort(-1, kind="stable")[..., :count]
-    selected = _selected(keys, count)
-    order = np.argsort(np.take_along_axis(keys, selected, -1), axis=-1, kind="stable")
-    return np.take_along_axis(selected, order, -1)
-
-
-def _selected(keys: Array, count: int) -> Array:
-    """Return the indices of the ``count`` smallest elements of each row, ascending; of equal elements the first are
-    taken."""
     last = np.partition(keys, count - 1, axis=-1)[..., count - 1 : count]
     chosen = keys <= last
     if np.count_nonzero(chosen) > prod(keys.shape[:-1]) * count:  # too many elements equal the last one
@@ -85,7 +77,9 @@ def _selected(keys: Array, count: int) -> Array:
         wanted = count - less.sum(axis=-1, keepdims=True)
         chosen = less | (equal & (equal.cumsum(axis=-1) <= wanted))
     positions: Array = np.flatnonzero(chosen.reshape(-1)).reshape(*keys.shape[:-1], count)
-    return np.remainder(positions, keys.shape[-1], out=positions)
+    selected = np.remainder(positions, keys.shape[-1], out=positions)
+    order = np.argsort(np.take_along_axis(keys, selected, -1), axis=-1, kind="stable")
+    return np.take_along_axis(selected, order, -1)
 
 
 # --------------------------------------------------------------------------- Bucketize

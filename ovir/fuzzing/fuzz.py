@@ -265,7 +265,10 @@ class _Session:
             return
         self._count(compared=1)
         with self._lock:
-            self._exercise(model)
+            for layer in filter(lambda layer: layer.type not in ENDS, model.walk()):
+                port = (*layer.inputs, *layer.outputs)[0] if layer.inputs or layer.outputs else None
+                kind = "-" if port is None else str(port.element_type)
+                self.found.exercised.setdefault(version_of(layer), Counter())[kind] += 1
             self.found.target_seconds += judge.seconds["target"] - waited
             self.found.ovir_seconds += monotonic() - start - (judge.seconds["target"] - waited)
         if fault is not None:
@@ -276,13 +279,6 @@ class _Session:
             self.found.models += 1
             self.found.refused += refused
             self.found.compared += compared
-
-    def _exercise(self, model: Model) -> None:
-        for layer in model.walk():
-            if layer.type not in ENDS:
-                port = (*layer.inputs, *layer.outputs)[0] if layer.inputs or layer.outputs else None
-                kind = "-" if port is None else str(port.element_type)
-                self.found.exercised.setdefault(version_of(layer), Counter())[kind] += 1
 
     # ----- findings
 
@@ -311,7 +307,8 @@ class _Session:
                 *(signature, fault.kind, operations, reduced.fault.message, number, count_layers(reduced.model))
             )
             if self._folder is not None:
-                finding.folder = _folder_name(finding)
+                words = re.sub(r"[^A-Za-z0-9]+", "-", " ".join([finding.kind, *finding.operations[:3]])).strip("-")
+                finding.folder = f"{words}-{hashlib.sha256(finding.signature.encode()).hexdigest()[:6]}"
                 save_finding(self._folder / finding.folder, finding, reduced, self._origin)
             self.found.findings.append(finding)
             self._save()
@@ -347,11 +344,6 @@ class _Session:
         self.found.unreached = [name for name in self._choice.versions if name not in self.found.exercised]
         if self._folder is not None:
             write_text(self._folder / STATE, json.dumps(self.found.to_dict(), indent=1), "write the state")
-
-
-def _folder_name(finding: Finding) -> str:
-    words = re.sub(r"[^A-Za-z0-9]+", "-", " ".join([finding.kind, *finding.operations[:3]])).strip("-")
-    return f"{words}-{hashlib.sha256(finding.signature.encode()).hexdigest()[:6]}"
 
 
 # --------------------------------------------------------------------------- known signatures

@@ -180,7 +180,15 @@ class FileOrder:
     def layers(self) -> list[Layer]:
         """Return the layers in order; the list must not be changed."""
         if self._after or self._removed:
-            self._layers = self._edited()
+            result: list[Layer] = []
+            for first in self._layers:
+                pending = [first]
+                while pending:
+                    layer = pending.pop()
+                    if layer not in self._removed:
+                        result.append(layer)
+                    pending.extend(self._after.get(layer, ()))
+            self._layers = result
             self._after = {}
             self._removed = set()
         return self._layers
@@ -197,17 +205,6 @@ class FileOrder:
 
     def remove(self, layer: Layer) -> None:
         self._removed.add(layer)
-
-    def _edited(self) -> list[Layer]:
-        result: list[Layer] = []
-        for first in self._layers:
-            pending = [first]
-            while pending:
-                layer = pending.pop()
-                if layer not in self._removed:
-                    result.append(layer)
-                pending.extend(self._after.get(layer, ()))
-        return result
 
 
 # --------------------------------------------------------------------------- ranks

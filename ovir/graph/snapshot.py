@@ -56,7 +56,11 @@ class Snapshot:
 
     def _add_models(self, model: LayerGraph) -> None:
         for graph in model.graphs():
-            state = _state_of(graph)
+            layers = list(graph._file_order)
+            derived = {"_order", "_by_id", "_ranks", "_first_named"}  # edits keep them up to date in place
+            fields = {name: value for name, value in vars(graph).items() if name not in derived}
+            fields |= {"_ranks": None, "_first_named": None}
+            state = _ModelState(fields, layers, dict(graph._by_id))
             self._models.append((graph, state))
             for layer in state.layers:
                 self._add_layer(layer)
@@ -81,14 +85,6 @@ class Snapshot:
             _set(port, _OF_PORT, values)
         for layer in added:
             _release(layer)
-
-
-def _state_of(graph: LayerGraph) -> _ModelState:
-    layers = list(graph._file_order)
-    derived = {"_order", "_by_id", "_ranks", "_first_named"}  # edits keep them up to date in place
-    fields = {name: value for name, value in vars(graph).items() if name not in derived}
-    fields |= {"_ranks": None, "_first_named": None}
-    return _ModelState(fields, layers, dict(graph._by_id))
 
 
 _of_layer, _of_port = attrgetter(*_OF_LAYER), attrgetter(*_OF_PORT)

@@ -47,9 +47,9 @@ def difference(port: Port, tensor: TensorType, ir_version: int) -> list[Diagnost
         message = f"{kind} port {port.id} declares shape {declared}, {there} {tensor.shape}{_origin(port)}"
         hint = "OpenVINO ignores declared shapes and infers its own; other programs may rely on them"
         found.append(diagnose(codes[0], message, port.place, hint=hint, port=port.id, severity=severity))
-    declared_type = port.declared_element_type
-    if declared_type is not None and declared_type.merged_with(tensor.element_type) is None:
-        message = f"{kind} port {port.id} declares type {declared_type}, {there} {tensor.element_type}{_origin(port)}"
+    element_type = port.declared_element_type
+    if element_type is not None and element_type.merged_with(tensor.element_type) is None:
+        message = f"{kind} port {port.id} declares type {element_type}, {there} {tensor.element_type}{_origin(port)}"
         found.append(diagnose(codes[1], message, port.place, port=port.id, severity=severity))
     return found
 

@@ -134,8 +134,11 @@ class ComparingEngine(Engine):
 
     def infer_layer(self, layer: Layer, *, is_body: bool) -> None:
         """Infer a layer and set the types of its output ports."""
-        if not self.recovers:  # the reader has reported why a layer has no operator
-            self._require_operator(layer)
+        known = ops.resolve(layer.type, layer.version) if layer.operator is None and not self.recovers else None
+        if known is not None:  # an edit has added an incomplete layer; the reader would have reported it
+            message = f"the layer has no operator, but {layer.type} of {layer.version} is a known operation"
+            hint = f"create the layer with operator={known.__name__}(...) from {known.__module__}"
+            self.diagnostics.report(codes.INFERENCE, message, layer.place, hint)
         inputs = [self.input_type(port) for port in layer.inputs]
         is_doubtful, is_refused = self._compare_inputs(layer, inputs, is_body)
         outputs, found = self.attempt(layer, inputs)
@@ -152,13 +155,6 @@ class ComparingEngine(Engine):
             self._report_contradictions(layer, outputs)
         if outputs is not None and len(layer.outputs) > len(outputs):
             self._report_surplus(layer, len(outputs))
-
-    def _require_operator(self, layer: Layer) -> None:
-        """Report a layer without an operator if its operation is known: an edit has added an incomplete layer."""
-        if layer.operator is None and (cls := ops.resolve(layer.type, layer.version)) is not None:
-            message = f"the layer has no operator, but {layer.type} of {layer.version} is a known operation"
-            hint = f"create the layer with operator={cls.__name__}(...) from {cls.__module__}"
-            self.diagnostics.report(codes.INFERENCE, message, layer.place, hint)
 
     def input_type(self, port: Port) -> TensorType:
         """Return the type of an input. Without a source it is the declared one, or an error."""

@@ -24,21 +24,17 @@ def read_boxes(path: str) -> dict[str, Array]:
     except (OSError, ValueError) as error:
         _refuse(path, f"cannot read the labels: {getattr(error, 'strerror', None) or error}")
     try:
-        return _boxes(content)
+        images = {image["id"]: image for image in content["images"]}
+        rows: dict[Any, list[list[float]]] = {number: [] for number in images}
+        for found in content["annotations"]:
+            x, y, width, height = map(float, found["bbox"])
+            image = images[found["image_id"]]
+            across, down = float(image["width"]), float(image["height"])
+            sides = [x / across, y / down, (x + width) / across, (y + height) / down]
+            rows[found["image_id"]].append([*sides, float(found["category_id"]), float(found.get("iscrowd", 0))])
+        return {image["file_name"]: np.array(rows[number]).reshape(-1, 6) for number, image in images.items()}
     except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
         _refuse(path, f"not boxes of COCO: {type(error).__name__}: {error}")
-
-
-def _boxes(content: Any) -> dict[str, Array]:
-    images = {image["id"]: image for image in content["images"]}
-    rows: dict[Any, list[list[float]]] = {number: [] for number in images}
-    for found in content["annotations"]:
-        x, y, width, height = map(float, found["bbox"])
-        image = images[found["image_id"]]
-        across, down = float(image["width"]), float(image["height"])
-        sides = [x / across, y / down, (x + width) / across, (y + height) / down]
-        rows[found["image_id"]].append([*sides, float(found["category_id"]), float(found.get("iscrowd", 0))])
-    return {image["file_name"]: np.array(rows[number]).reshape(-1, 6) for number, image in images.items()}
 
 
 def _refuse(path: str, message: str) -> NoReturn:

@@ -59,7 +59,8 @@ def load_image(
     channels, height, width = (_static(sizes[axis]) for axis in "CHW")
     if channels is not None and channels not in _MODES:
         _refuse(path, f"the input of shape {shape} has {plural(channels, 'channel')}; an image has 1, 3 or 4")
-    image = _open(path, channels)
+    image = _opened(path)
+    image = image.convert(_MODES[channels] if channels is not None else "L" if image.mode in ("1", "L") else "RGB")
     before = image.size
     image = _resized(path, image, width or before[0], height or before[1], how.resize)
     pixels = np.asarray(image).reshape(image.height, image.width, -1)
@@ -109,12 +110,6 @@ def load_classes(path: str | os.PathLike[str]) -> Array:
     if image.mode not in ("P", "L", "I;16", "I"):
         _refuse(path, f"an image in the mode {image.mode} has no class for each pixel", "save it with grey levels")
     return np.asarray(image)
-
-
-def _open(path: str | os.PathLike[str], channels: int | None) -> Image:
-    """Return the image in the channels that are wanted, turned as its metadata says."""
-    image = _opened(path)
-    return image.convert(_MODES[channels] if channels is not None else "L" if image.mode in ("1", "L") else "RGB")
 
 
 def _opened(path: str | os.PathLike[str]) -> Image:

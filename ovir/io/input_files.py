@@ -6,7 +6,7 @@ import glob
 import io
 import os
 import posixpath
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
@@ -283,7 +283,10 @@ def match_names(names: Sequence[str], labels: Sequence[str], path: str) -> dict[
     """Return the name in the labels of each input. Raise InputError if inputs have none, or share one."""
     missing, fewest = list(names), list(names)
     for form in (_normal, _without_ending, _without_folder, _without_both):
-        known = _unique(labels, form)
+        known: dict[str, str | None] = {}  # None for a form that several labels have
+        for label in labels:
+            key = form(label)
+            known[key] = None if key in known else label
         missing = [name for name in names if known.get(form(name)) is None]
         if not missing and len({form(name) for name in names}) == len(names):
             return {name: str(known[form(name)]) for name in names}
@@ -292,15 +295,6 @@ def match_names(names: Sequence[str], labels: Sequence[str], path: str) -> dict[
     message = f"{plural(len(fewest), 'input')} without a label of their own: {listed}"
     hint = f"the labels are of inputs such as '{labels[0]}'" if labels else "there are no labels at all"
     raise InputError(diagnose(BAD_INPUT, message, Place(path), hint=hint))
-
-
-def _unique(labels: Iterable[str], form: Callable[[str], str]) -> dict[str, str | None]:
-    """Return each label by its form; None for a form that several labels have."""
-    found: dict[str, str | None] = {}
-    for label in labels:
-        key = form(label)
-        found[key] = None if key in found else label
-    return found
 
 
 def _normal(name: str) -> str:

@@ -410,7 +410,9 @@ def _tokens(text: str) -> list[str]:
 
 def _scalar(token: str, element_type: ElementType) -> Any:
     if element_type.kind == "string":
-        return _unquoted(token)
+        if token[0] not in "\"'":
+            return token
+        return re.sub(r"\\(.)", lambda match: _ESCAPES.get(match[1], match[1]), token[1:-1])
     if element_type.kind == "boolean":
         if token.lower() not in _BOOLEANS:
             raise ValueError(f"'{token}' is not a boolean: write true or false")
@@ -428,12 +430,6 @@ def _scalar(token: str, element_type: ElementType) -> Any:
     if isinf(number) and "inf" not in token.lower():
         raise ValueError(f"'{token}' is beyond the numbers of f64")
     return number
-
-
-def _unquoted(token: str) -> str:
-    if token[0] not in "\"'":
-        return token
-    return re.sub(r"\\(.)", lambda match: _ESCAPES.get(match[1], match[1]), token[1:-1])
 
 
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}

@@ -115,7 +115,11 @@ class EdgeReader(ElementReader):
         """
         numbers: list[int] = []
         for key in ("to-layer", "to-port", "from-layer", "from-port"):
-            number = self._end(item, key, ids_by_name)
+            found = Diagnostics()
+            number = ElementReader(self.file, found).unsigned(item, key)
+            named = ids_by_name.get(item.get(key), ()) if key.endswith("-layer") else ()
+            hint = f"edges use ids; {item.get(key)} is layer {named[0]}" if len(named) == 1 else None
+            self.diagnostics.extend(replace(problem, hint=hint or problem.hint) for problem in found)
             if number is None:
                 break
             numbers.append(number)
@@ -129,18 +133,6 @@ class EdgeReader(ElementReader):
             origin = -1 if from_layer is None else from_layer, -1 if from_port is None else from_port
             self.gaps.stray.append(StrayEdge(origin))
         return None
-
-    def _end(self, item: etree._Element, key: str, ids_by_name: Mapping[str | None, Sequence[int]]) -> int | None:
-        """Return the number at one end of an edge, or None after reporting that there is none.
-
-        The hint gives the id if the file names the layer instead.
-        """
-        found = Diagnostics()
-        number = ElementReader(self.file, found).unsigned(item, key)
-        named = ids_by_name.get(item.get(key), ()) if key.endswith("-layer") else ()
-        hint = f"edges use ids; {item.get(key)} is layer {named[0]}" if len(named) == 1 else None
-        self.diagnostics.extend(replace(problem, hint=hint or problem.hint) for problem in found)
-        return number
 
     # ----- the ports that they join
 

@@ -211,7 +211,12 @@ def refuse_executed(root: etree._Element, place: Place) -> None:
 
 def _layer(element: etree._Element) -> ExecutedLayer | None:
     """Return the layer of an element; None for one that does not say how it was executed."""
-    said = _attributes(element)
+    said: dict[str, str] = {}
+    for data in element.iterfind("data"):
+        said.update({str(key): str(value) for key, value in data.attrib.items()})
+    for attribute in element.iterfind("rt_info/*"):  # where the runtime model itself has them
+        if (key := attribute.get("name") or attribute.tag) and (value := attribute.get("value")) is not None:
+            said.setdefault(str(key), value)
     if "originalLayersNames" not in said and "execOrder" not in said:
         return None
     order, time = said.get("execOrder", ""), said.get("execTimeMcs", "")
@@ -229,17 +234,6 @@ def _layer(element: etree._Element) -> ExecutedLayer | None:
         primitive=primitive or None,
         microseconds=_time(time),
     )
-
-
-def _attributes(element: etree._Element) -> dict[str, str]:
-    """Return the attributes of a layer in its <data>, and in <rt_info>, where the runtime model itself has them."""
-    found: dict[str, str] = {}
-    for data in element.iterfind("data"):
-        found.update({str(key): str(value) for key, value in data.attrib.items()})
-    for attribute in element.iterfind("rt_info/*"):
-        if (key := attribute.get("name") or attribute.tag) and (value := attribute.get("value")) is not None:
-            found.setdefault(str(key), value)
-    return found
 
 
 def _precisions(kind: str, primitive: str, said: str) -> tuple[str | None, str | None]:

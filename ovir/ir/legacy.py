@@ -218,7 +218,7 @@ def apply_legacy_io(model: LayerGraph) -> None:
     outputs = [(port, port.source) for port in model.outputs if port.source is not None]
     names = {source: source.names | {legacy_name(source)} for _, source in outputs}
     for port, source in outputs:
-        wanted = _output_type(source.element_type)
+        wanted = i32 if source.element_type in (i32, i64, u32, u64) else f32
         if wanted == source.element_type:
             source.names = names[source]
             continue
@@ -239,7 +239,3 @@ def apply_legacy_io(model: LayerGraph) -> None:
 
 def _convert(model: LayerGraph, name: str, element_type: ElementType) -> Layer:
     return new_operation(model.next_id, name, "Convert", 1, destination_type=element_type)
-
-
-def _output_type(element_type: ElementType) -> ElementType:
-    return i32 if element_type in (i32, i64, u32, u64) else f32

@@ -194,8 +194,8 @@ def largest_along_the_last_axis(layer: Layer) -> Changes:
     axis, rank = op.axis, data.shape.rank  # type: ignore[attr-defined]
     if rank is None or axis % rank != rank - 1:
         return {}
-    found = older(op, op.opset, ops.unsqueeze(data, [-1]), 1, axis=rank - 1)
-    return {port: ops.squeeze(found.outputs[port.index], [-1]) for port in layer.outputs if port.readers}
+    result = older(op, op.opset, ops.unsqueeze(data, [-1]), 1, axis=rank - 1)
+    return {port: ops.squeeze(result.outputs[port.index], [-1]) for port in layer.outputs if port.readers}
 
 
 @fails_at(
@@ -236,11 +236,11 @@ def gather_in_batches(layer: Layer) -> Changes:
     count = getattr(op, "batch_dims", 0) % max(indices.shape.rank or 1, 1)
     if not count or axis is None or int(axis.reshape(-1)[0]) % (data.shape.rank or 1) != count:
         return {}
-    (*sizes, length), rest = data.shape.to_tuple()[: count + 1], data.shape.to_tuple()[count + 1 :]
+    (*sizes, length), others = data.shape.to_tuple()[: count + 1], data.shape.to_tuple()[count + 1 :]
     batches = int(np.prod(sizes))
     first = (np.arange(batches) * length).reshape(*sizes, *[1] * ((indices.shape.rank or 0) - count))
     within = ops.floor_mod(indices, scalar(length, indices.element_type)) if op.opset >= 8 else indices
-    rows = ops.reshape(data, [batches * length, *rest], special_zero=False)
+    rows = ops.reshape(data, [batches * length, *others], special_zero=False)
     return {layer.outputs[0]: ops.gather(rows, ops.add(within, ops.constant(first, indices.element_type)), 0)}
 
 
@@ -260,22 +260,22 @@ _STORED = 1 << 22
 def transform_of_unknown_sizes(layer: Layer) -> Changes:
     """Multiply by the matrix of a transform along the last axis."""
     op, data = layer.operator, layer.inputs[0].source
-    given = [_given(layer, index) for index in range(1, len(layer.inputs))]
+    constants = [_given(layer, index) for index in range(1, len(layer.inputs))]
     if not isinstance(op, FourierBase) or data is None or data.shape.is_static or data.shape.rank is None:
         return {}
     own, result = (2 if pairs else 1 for pairs in (op.of_pairs, op.to_pairs))
     rank, out = data.shape.rank, layer.outputs[0].shape
     inner, outer = data.shape[rank - own :], out[(out.rank or 0) - result :]
-    along = [int(axis) for array in given[:1] if array is not None for axis in array.reshape(-1)]
+    along = [int(axis) for array in constants[:1] if array is not None for axis in array.reshape(-1)]
     signal_rank = rank - (own - 1)
-    known = all(array is not None for array in given) and inner.is_static and outer.is_static
+    known = all(array is not None for array in constants) and inner.is_static and outer.is_static
     is_last = len(along) == 1 and along[0] % signal_rank == signal_rank - 1
     if not known or not is_last or prod(inner.to_tuple()) * prod(outer.to_tuple()) > _STORED:
         refuse("its CPU device transforms no tensor of unknown sizes", "--shape gives inputs exact sizes")
     count = prod(inner.to_tuple())
     unit = np.eye(count, dtype=np.float64).reshape(count, *inner.to_tuple())
     axes = np.array([len(unit.shape) - own])
-    matrix = op.run(unit, axes, *(array for array in given[1:] if array is not None)).reshape(count, -1)
+    matrix = op.run(unit, axes, *(array for array in constants[1:] if array is not None)).reshape(count, -1)
     rows = ops.reshape(data, [*[0] * (rank - own), count], special_zero=True)
     product = ops.matmul(rows, ops.constant(matrix, data.element_type), transpose_a=False, transpose_b=False)
     return {layer.outputs[0]: ops.reshape(product, [*[0] * (rank - own), *outer.to_tuple()], special_zero=True)}
@@ -341,10 +341,10 @@ def numbers_of_4_bits(layer: Layer) -> Changes:
 def selection_of_one_input(layer: Layer) -> Changes:
     """Broadcast the input that is selected."""
     condition, chosen, other = (port.source for port in layer.inputs)
-    given = _given(layer, 0)
-    if given is None or not given.size or given.min() != given.max() or None in (condition, chosen, other):
+    constant = _given(layer, 0)
+    if constant is None or not constant.size or constant.min() != constant.max() or None in (condition, chosen, other):
         return {}
-    if not given.flat[0]:
+    if not constant.flat[0]:
         chosen, other = other, chosen
     assert condition is not None
     assert chosen is not None
@@ -364,8 +364,8 @@ def positions_of_64_bits(layer: Layer) -> Changes:
     pooled, positions = layer.outputs
     if op is None or positions.element_type != i64:
         return {}
-    found = older(op, 8, data, sizes, index_element_type=i32)
-    return {pooled: found, positions: ops.convert(found.outputs[1], i64)}
+    pooling = older(op, 8, data, sizes, index_element_type=i32)
+    return {pooled: pooling, positions: ops.convert(pooling.outputs[1], i64)}
 
 
 _CONVOLUTIONS = "Convolution", "GroupConvolution"
@@ -413,8 +413,8 @@ def _with_larger_pads(layer: Layer, least_dilation: int) -> Changes:
     longer = older(op, op.opset, data, filters, auto_pad="explicit", pads_begin=begins, pads_end=pads)
     whole = [1, 1, *(int(count == 0) for count in further)]
     stops = [0, 0, *(-count for count in further)]
-    kept = ops.strided_slice(longer, [0] * len(stops), stops, [1] * len(stops), [1] * len(stops), whole)
-    return {layer.outputs[0]: kept}
+    result = ops.strided_slice(longer, [0] * len(stops), stops, [1] * len(stops), [1] * len(stops), whole)
+    return {layer.outputs[0]: result}
 
 
 _RESIZED = '"Interpolate layer only supports resize on spatial dimensions"'
@@ -443,11 +443,11 @@ def _resized_at_the_end(layer: Layer) -> Changes:
         return {}
     axes = [int(axis) % rank for axis in listed]
     resized = [axis for axis in range(rank) if axis in axes and _may_differ(data.shape[axis], after[axis])]
-    rest = [axis for axis in range(rank) if axis not in resized]
+    others = [axis for axis in range(rank) if axis not in resized]
     if not resized or resized[0] >= 2 or len(resized) > 3:
         return {}
-    order = [*rest, *resized]
-    ahead = list(range(2 - len(rest)))
+    order = [*others, *resized]
+    ahead = list(range(2 - len(others)))
     image = ops.unsqueeze(ops.transpose(data, order), ahead) if ahead else ops.transpose(data, order)
     moved = [order.index(axis) + len(ahead) for axis in axes]
     begins, ends = (
@@ -455,8 +455,8 @@ def _resized_at_the_end(layer: Layer) -> Changes:
     )
     sizes = [port.source for port in layer.inputs[1:position]]
     larger = older(op, op.opset, image, *sizes, moved, pads_begin=begins, pads_end=ends)
-    found = ops.squeeze(larger, ahead) if ahead else larger
-    return {layer.outputs[0]: ops.transpose(found, np.argsort(order))}
+    squeezed = ops.squeeze(larger, ahead) if ahead else larger
+    return {layer.outputs[0]: ops.transpose(squeezed, np.argsort(order))}
 
 
 def _may_differ(before: Dimension, after: Dimension) -> bool:
@@ -478,9 +478,9 @@ def other_equations(layer: Layer) -> Changes:
     return {layer.outputs[0]: _as_layer(products(op, inputs))}
 
 
-def _as_layer(found: LayerOrPort) -> Layer:
+def _as_layer(tensor: LayerOrPort) -> Layer:
     """Return a layer that may take the place of another: a copy of the tensor if it is one of the model's own."""
-    return found if isinstance(found, Layer) else ops.convert(found, found.element_type)
+    return tensor if isinstance(tensor, Layer) else ops.convert(tensor, tensor.element_type)
 
 
 _NOT_FINITE = "it reads attributes that are infinite or NaN as 0"
@@ -493,12 +493,12 @@ def clamp_without_an_end(layer: Layer) -> Changes:
     if not isinstance(op, Clamp) or data is None or (isfinite(op.min) and isfinite(op.max)):
         return {}
     low, high = op.ends(data.element_type)
-    found: LayerOrPort = data
+    result: LayerOrPort = data
     if isfinite(op.min):
-        found = ops.maximum(found, ops.constant(low, data.element_type))
+        result = ops.maximum(result, ops.constant(low, data.element_type))
     if isfinite(op.max):
-        found = ops.minimum(found, ops.constant(high, data.element_type))
-    return {layer.outputs[0]: _as_layer(found)}
+        result = ops.minimum(result, ops.constant(high, data.element_type))
+    return {layer.outputs[0]: _as_layer(result)}
 
 
 _ENDS = frozenset(
@@ -519,12 +519,12 @@ def attribute_that_is_not_finite(layer: Layer) -> Changes:
         if spec.type not in (float, tuple[float, ...]):
             continue
         values = getattr(op, spec.field)
-        found = values if isinstance(values, tuple) else (values,)
-        if all(map(isfinite, found)):
+        numbers = values if isinstance(values, tuple) else (values,)
+        if all(map(isfinite, numbers)):
             continue
-        if name not in _ENDS or isnan(found[0]):
+        if name not in _ENDS or isnan(numbers[0]):
             refuse(f"reads its attribute '{name}' of {spec.format(values)} as 0", "give it a finite number")
-        changes[name] = copysign(float(np.finfo(np.float32).max), found[0])
+        changes[name] = copysign(float(np.finfo(np.float32).max), numbers[0])
     if not changes:
         return {}
     finite = older(op, op.opset, *(port.source for port in layer.inputs), **changes)

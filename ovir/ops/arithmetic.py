@@ -339,7 +339,11 @@ class Power(ArithmeticBase):
 
     def compute(self, a: Array, b: Array) -> Array:
         if a.dtype.kind in "iu":
-            return _integer_powers(a, b)
+            if b.dtype.kind == "u" or not (b < 0).any():
+                return np.power(a, b)
+            inverse = np.where(np.abs(a) == 1, np.where(b & 1, a, 1), 0)
+            inverse = np.where(a == 0, to_integers(np.asarray(np.inf), a.dtype), inverse)
+            return np.where(b < 0, inverse, np.power(a, np.maximum(b, 0))).astype(a.dtype)
         # For one exponent of 0.5 NumPy takes the square root, which differs from the power at -0 and -infinity.
         power = np.power(a, b)
         return np.where(b == 0.5, np.where(np.isneginf(a), np.inf, power + 0), power).astype(a.dtype)
@@ -350,15 +354,6 @@ class Power(ArithmeticBase):
         monotone = (a.lower >= 0) & (least >= 0 if self.is_integral else np.isfinite(least))
         lower, upper = np.where(monotone, lower, np.nan), np.where(monotone, upper, np.nan)
         return product_bounds(self.output_types[0], lower, upper, self.unchanged(a, b))
-
-
-def _integer_powers(a: Array, b: Array) -> Array:
-    """Return powers of integers, which wrap around."""
-    if b.dtype.kind == "u" or not (b < 0).any():
-        return np.power(a, b)
-    inverse = np.where(np.abs(a) == 1, np.where(b & 1, a, 1), 0)
-    inverse = np.where(a == 0, to_integers(np.asarray(np.inf), a.dtype), inverse)
-    return np.where(b < 0, inverse, np.power(a, np.maximum(b, 0))).astype(a.dtype)
 
 
 def report_zeros(divisor: Array) -> None:

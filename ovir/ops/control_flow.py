@@ -112,25 +112,25 @@ class IterationBase(BodyOperatorBase):
 
     def first_types(self, body: InferBody, inputs: Sequence[TensorType]) -> list[TensorType]:
         """Return the types of the body's parameters in the first iteration."""
-        given = body.parameters
+        parameters = body.parameters
         for item in self.wiring["body"].inputs:
             with at(item):
                 if item.purpose == "current_iteration":
-                    given[item.parameter] = self._infer_counter(given[item.parameter])
+                    parameters[item.parameter] = self._infer_counter(parameters[item.parameter])
                 if item.external >= 0:
-                    fed = self.fed_type(item, inputs[item.external], given[item.parameter])
-                    given[item.parameter] = fed if item.axis is None else self._part_type(item, fed)
-        return given
+                    fed = self.fed_type(item, inputs[item.external], parameters[item.parameter])
+                    parameters[item.parameter] = fed if item.axis is None else self._part_type(item, fed)
+        return parameters
 
     def infer_body(self, body: InferBody, inputs: Sequence[TensorType]) -> list[TensorType]:
         """Return types of the results that hold in every iteration."""
         wiring = self.wiring["body"]
-        given = self.first_types(body, inputs)
+        parameters = self.first_types(body, inputs)
         while True:
-            results = body(given)
-            before = list(given)
+            results = body(parameters)
+            before = list(parameters)
             for edge in wiring.back_edges:
-                parameter, result = given[edge.parameter], results[edge.result]
+                parameter, result = parameters[edge.parameter], results[edge.result]
                 if parameter.element_type.merged_with(result.element_type) is None:
                     message = (
                         "a back edge connects {1} of type {0} to {2} of type {3}: their element types must be equal"
@@ -138,8 +138,8 @@ class IterationBase(BodyOperatorBase):
                     values = result.element_type, edge.source, edge.target, parameter.element_type
                     with at(edge):
                         self.fail(message, *values, code=BODY)
-                given[edge.parameter] = _widened(parameter, result)
-            if all(a is b for a, b in zip(given, before, strict=True)):
+                parameters[edge.parameter] = _widened(parameter, result)
+            if all(a is b for a, b in zip(parameters, before, strict=True)):
                 return results
 
     def _infer_counter(self, declared: TensorType) -> TensorType:
@@ -202,10 +202,10 @@ class IterationBase(BodyOperatorBase):
         """Run the body ``limit`` times (None: no limit), or until its result ``condition`` is false."""
         wiring = self.wiring["body"]
         sliced = [item for item in wiring.inputs if item.axis is not None and item.external >= 0]
-        given = [NOT_FED] * wiring.parameter_count
+        parameters = [NOT_FED] * wiring.parameter_count
         for item in wiring.inputs:
             if item.external >= 0:
-                given[item.parameter] = inputs[item.external]
+                parameters[item.parameter] = inputs[item.external]
         carried = {edge.parameter for edge in wiring.back_edges}
         counters = {i.parameter for i in wiring.inputs if i.purpose == "current_iteration"}
         outputs = by_output(wiring.outputs)
@@ -214,16 +214,16 @@ class IterationBase(BodyOperatorBase):
         done = 0
         while limit is None or done < limit:
             for item in sliced:
-                given[item.parameter] = self._part(item, inputs[item.external], done)
+                parameters[item.parameter] = self._part(item, inputs[item.external], done)
             for parameter in counters - carried if done else counters:
-                given[parameter] = _count(body.parameters[parameter], done)
-            results = body(given)
+                parameters[parameter] = _count(body.parameters[parameter], done)
+            results = body(parameters)
             done += 1
             for item_out in outputs:
                 if item_out.external in parts:
                     parts[item_out.external].append(results[item_out.result].copy())
             for edge in wiring.back_edges:
-                given[edge.parameter] = results[edge.result]
+                parameters[edge.parameter] = results[edge.result]
             if condition is not None and not is_true(results[condition]):
                 break
         if not done:
@@ -314,34 +314,34 @@ def from_front(position: int, length: int) -> int:
     return position + length if position < 0 else position
 
 
-def _widened(given: TensorType, result: TensorType) -> TensorType:
-    """Return a type that holds for a carried tensor in the first iteration and after it; ``given`` itself if it does.
+def _widened(first: TensorType, result: TensorType) -> TensorType:
+    """Return a type that holds for a carried tensor in the first iteration and after it; ``first`` itself if it does.
 
     A bound that a result exceeds is dropped, not moved, so that a few steps reach the fixed point.
     """
-    shape = _widened_shape(given.shape, result.shape)
-    known, again = given.constant, result.constant
-    value = given.value if known is not None and again is not None and np.array_equal(known, again) else None
-    if shape is given.shape and value is given.value:
-        return given
-    return TensorType(given.element_type, shape, value)
+    shape = _widened_shape(first.shape, result.shape)
+    known, again = first.constant, result.constant
+    value = first.value if known is not None and again is not None and np.array_equal(known, again) else None
+    if shape is first.shape and value is first.value:
+        return first
+    return TensorType(first.element_type, shape, value)
 
 
-def _widened_shape(given: PartialShape, result: PartialShape) -> PartialShape:
-    if given.rank is None:
-        return given
-    if given.rank != result.rank:
+def _widened_shape(first: PartialShape, result: PartialShape) -> PartialShape:
+    if first.rank is None:
+        return first
+    if first.rank != result.rank:
         return PartialShape(None)
-    dims = [_widened_dimension(a, b) for a, b in zip(given, result, strict=True)]
-    return given if all(a is b for a, b in zip(given, dims, strict=True)) else PartialShape(dims)
+    dims = [_widened_dimension(a, b) for a, b in zip(first, result, strict=True)]
+    return first if all(a is b for a, b in zip(first, dims, strict=True)) else PartialShape(dims)
 
 
-def _widened_dimension(given: Dimension, result: Dimension) -> Dimension:
-    both = given.union(result)
-    if (both.lower, both.upper, both.symbol) == (given.lower, given.upper, given.symbol):
-        return given
-    lower = given.lower if both.lower == given.lower else 0
-    return Dimension(lower, given.upper if both.upper == given.upper else None, both.symbol)
+def _widened_dimension(first: Dimension, result: Dimension) -> Dimension:
+    both = first.union(result)
+    if (both.lower, both.upper, both.symbol) == (first.lower, first.upper, first.symbol):
+        return first
+    lower = first.lower if both.lower == first.lower else 0
+    return Dimension(lower, first.upper if both.upper == first.upper else None, both.symbol)
 
 
 # --------------------------------------------------------------------------- the operations
@@ -379,12 +379,12 @@ class If(BodyOperatorBase):
         return tuple(self._either(index, *pair) for index, pair in enumerate(pairs))
 
     def _infer_branch(self, key: str, body: InferBody, inputs: Sequence[TensorType]) -> list[TensorType]:
-        given = body.parameters
+        parameters = body.parameters
         for item in self.wiring[key].inputs:
             if item.external >= 0:
                 with at(item):
-                    given[item.parameter] = self.fed_type(item, inputs[item.external], given[item.parameter])
-        results = body(given)
+                    parameters[item.parameter] = self.fed_type(item, inputs[item.external], parameters[item.parameter])
+        results = body(parameters)
         return [results[item.result] for item in by_output(self.wiring[key].outputs)]
 
     def _either(self, index: int, then: TensorType, other: TensorType) -> TensorType:
@@ -399,11 +399,11 @@ class If(BodyOperatorBase):
         self.require(cond.size == 1, "cond must have one element, got shape {}", cond.shape)
         key = "then" if is_true(cond) else "else"
         wiring = self.wiring[key]
-        given = [NOT_FED] * wiring.parameter_count
+        parameters = [NOT_FED] * wiring.parameter_count
         for item in wiring.inputs:
             if item.external >= 0:
-                given[item.parameter] = (cond, *inputs)[item.external]
-        results = bodies[key](given)
+                parameters[item.parameter] = (cond, *inputs)[item.external]
+        results = bodies[key](parameters)
         arrays = [results[item.result] for item in by_output(wiring.outputs)]
         for index, expected in enumerate(self.output_shapes[: len(arrays)]):
             if expected.rank == 1 and arrays[index].ndim == 0:
@@ -447,8 +447,8 @@ class Loop(IterationBase):
         results = self.infer_body(bodies["body"], (trip_count, condition, *inputs))
         with at(item):
             self.require_condition("the execution_condition of the body", results[item.result])
-        given = (trip_count, condition, *inputs)
-        return self.infer_outputs(self.iterations(given, results), given, results)
+        all_inputs = (trip_count, condition, *inputs)
+        return self.infer_outputs(self.iterations(all_inputs, results), all_inputs, results)
 
     def fed_type(self, item: InputMap, tensor: TensorType, declared: TensorType) -> TensorType:
         """Return the type that a parameter gets: the body takes its inputs as they are, whatever its parameters
@@ -457,12 +457,12 @@ class Loop(IterationBase):
 
     def condition(self) -> OutputMap:
         """Return the entry of the body's result that asks for another iteration."""
-        found = [item for item in self.wiring["body"].outputs if item.purpose == "execution_condition"]
-        if len(found) != 1:
+        entries = [item for item in self.wiring["body"].outputs if item.purpose == "execution_condition"]
+        if len(entries) != 1:
             message = 'a Loop needs exactly one output with purpose="execution_condition" in its port map, got {}'
             hint = "mark the Result that decides whether another iteration follows"
-            self.fail(message, len(found), code=BODY, hint=hint)
-        return found[0]
+            self.fail(message, len(entries), code=BODY, hint=hint)
+        return entries[0]
 
     def iterations(self, inputs: Sequence[TensorType], results: Sequence[TensorType]) -> Dimension:
         trip_count, condition, again = inputs[0], inputs[1], results[self.condition().result]

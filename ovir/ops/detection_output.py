@@ -92,7 +92,12 @@ class DetectionOutputBase(BoxSelectionBase):
     # ----- inference
 
     def infer(self, *inputs: TensorType) -> TensorType | tuple[TensorType, ...]:
-        self._check_attributes()
+        known = self.code_type in (_CORNER, _CENTER_SIZE)
+        self.require(known, "code_type must be {} or {}, got '{}'", _CORNER, _CENTER_SIZE, self.code_type)
+        self.require(self.keep_top_k, "keep_top_k must be a number, got an empty list")
+        message = "input_height {} and input_width {} must be positive, because proposals are not normalized"
+        fits = self.normalized or min(self.input_height, self.input_width) > 0
+        self.require(fits, message, self.input_height, self.input_width)
         found = self._sizes(inputs)
         self.require(found["P"].upper != 0, "proposals {} contain no prior boxes", inputs[2].shape)
         found.sizes["Rows"] = self._rows(found["N"], found["P"], found["K"])
@@ -106,14 +111,6 @@ class DetectionOutputBase(BoxSelectionBase):
             shapes = inputs[0].shape, found["L"], inputs[1].shape, found["K"]
             found.sizes["K"] = self.require_known(classes, message, *shapes)
         return found
-
-    def _check_attributes(self) -> None:
-        known = self.code_type in (_CORNER, _CENTER_SIZE)
-        self.require(known, "code_type must be {} or {}, got '{}'", _CORNER, _CENTER_SIZE, self.code_type)
-        self.require(self.keep_top_k, "keep_top_k must be a number, got an empty list")
-        message = "input_height {} and input_width {} must be positive, because proposals are not normalized"
-        fits = self.normalized or min(self.input_height, self.input_width) > 0
-        self.require(fits, message, self.input_height, self.input_width)
 
     def _rows(self, images: Dimension, priors: Dimension, classes: Dimension) -> Dimension:
         if self.keep_top_k[0] > 0:

@@ -124,16 +124,16 @@ class LogSoftmax(AlongAxisBase):
 # --------------------------------------------------------------------------- mean and variance
 
 
-def _standardized(x: Array, axes: Sequence[int], eps: float, variance: bool = True, outside: bool = False) -> Array:
+def _standardized(x: Array, axes: Sequence[int], eps: float, variance: bool = True, inside: bool = True) -> Array:
     """Return (x - mean) / sqrt(variance + eps) over slices along axes.
 
-    ``outside`` adds eps to the root; without ``variance`` nothing is divided.
+    With ``inside`` false, eps is added to the root; without ``variance`` nothing is divided.
     """
     centered = x - _mean(x, axes)
     if not variance:
         return np.asarray(centered)
     mean_square = _mean(np.square(centered), axes)
-    return np.asarray(centered / (np.sqrt(mean_square) + eps if outside else np.sqrt(mean_square + eps)))
+    return np.asarray(centered / (np.sqrt(mean_square + eps) if inside else np.sqrt(mean_square) + eps))
 
 
 @operator("MVN", opset=2, since=1)
@@ -190,8 +190,8 @@ class MVN6(NormalizationBase):
         return TensorType(data.element_type, data.shape)
 
     def run(self, data: Array, axes: Array) -> Array:
-        along, outside = self.axes(axes, data.ndim), self.eps_mode == "outside_sqrt"
-        result = _standardized(_computed(data), along, self.eps, self.normalize_variance, outside)
+        along, inside = self.axes(axes, data.ndim), self.eps_mode == "inside_sqrt"
+        result = _standardized(_computed(data), along, self.eps, self.normalize_variance, inside)
         return rounded(result, data.dtype).reshape(data.shape)
 
 

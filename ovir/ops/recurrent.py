@@ -328,7 +328,11 @@ class SequenceBase(RecurrentBase):
     def run(self, x: Array, *inputs: Array) -> tuple[Array, ...]:
         """Return Y and the last states; the inputs are X, the states, sequence_lengths, W, R and B."""
         *states, sequence_lengths, w, r, b = inputs
-        self._check_lengths(sequence_lengths, x.shape[1])
+        outside = (sequence_lengths < 0) | (sequence_lengths > x.shape[1])
+        if outside.any():
+            message = f"sequence_lengths {sequence_lengths[outside][0]} is outside [0, {x.shape[1]}]"
+            self.require(self.direction == "forward", message)
+            report(message, "the last state is set to 0")
         w, r, b = self.weights(w, r, b)
         x_computed, *states = map(as_computed, (x, *states))
         results = []
@@ -354,13 +358,6 @@ class SequenceBase(RecurrentBase):
             outputs[:, t] = np.where(takes_part, states[0], 0)
         has_last = ((lengths > 0) & (lengths <= time))[:, np.newaxis]
         return [outputs, *(np.where(has_last, state, 0) for state in states)]
-
-    def _check_lengths(self, lengths: Array, time: int) -> None:
-        outside = (lengths < 0) | (lengths > time)
-        if outside.any():
-            message = f"sequence_lengths {lengths[outside][0]} is outside [0, {time}]"
-            self.require(self.direction == "forward", message)
-            report(message, "the last state is set to 0")
 
 
 @operator("RNNSequence", opset=5)

@@ -291,7 +291,11 @@ class StridedSlice(SlicingBase):
     def infer(
         self, data: TensorType, begin: TensorType, end: TensorType, stride: TensorType | None = None
     ) -> TensorType:
-        self._check_masks()
+        masks = {name: getattr(self, name) for name in self.attributes}
+        for name, mask in masks.items():
+            self.require(all(bit in (0, 1) for bit in mask), "{} must hold only 0 and 1, got {}", name, list(mask))
+        ellipses = sum(self.ellipsis_mask)
+        self.require(ellipses <= 1, "ellipsis_mask must have at most one 1, got {}", list(self.ellipsis_mask))
         vectors = {"begin": begin, "end": end}
         count = self.common_length(vectors if stride is None else vectors | {"stride": stride})
         if data.shape.rank is None or not count.is_static:
@@ -331,13 +335,6 @@ class StridedSlice(SlicingBase):
             else:
                 index.append(slice(None) if role == "whole" else None)
         return data[(*index, ...)]  # with the ellipsis, a single element is a view too
-
-    def _check_masks(self) -> None:
-        masks = {name: getattr(self, name) for name in self.attributes}
-        for name, mask in masks.items():
-            self.require(all(bit in (0, 1) for bit in mask), "{} must hold only 0 and 1, got {}", name, list(mask))
-        ellipses = sum(self.ellipsis_mask)
-        self.require(ellipses <= 1, "ellipsis_mask must have at most one 1, got {}", list(self.ellipsis_mask))
 
     def roles(self, count: int, rank: int) -> list[tuple[str, int, int]]:
         """Return the role of each dimension, "slice", "shrink", "whole" or "new axis", with the position of the inputs

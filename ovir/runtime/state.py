@@ -39,7 +39,7 @@ class InitialValue:
             return None
 
 
-class Content:
+class VariableValue:
     """The value of one variable as the kernels of ReadValue and Assign see it; None if there is none since the last
     reset.
 
@@ -120,14 +120,14 @@ def _rest(array: Array, axis: int) -> tuple[int, ...]:
 class Variable:
     """One variable of a request."""
 
-    __slots__ = ("_content", "_reader", "name")  # setting any other attribute is an error
+    __slots__ = ("_reader", "_value", "name")  # setting any other attribute is an error
 
-    def __init__(self, name: str, reader: InitialValue, content: Content) -> None:
-        """Show the content of a variable, or the value of ``reader`` as long as there is none."""
+    def __init__(self, name: str, reader: InitialValue, value: VariableValue) -> None:
+        """Show the value of a variable, or that of ``reader`` as long as there is none."""
         self.name: str = name
         """The ``variable_id`` of its ReadValue and Assign."""
         self._reader = reader
-        self._content = content
+        self._value = value
 
     @property
     def element_type(self) -> ElementType:
@@ -147,7 +147,7 @@ class Variable:
         run computes it from its inputs. Set it to an array, which is checked, converted and copied as one for an input
         is, or to None to reset the variable. Raises InputError if the array does not match the variable.
         """
-        array = self._content.value
+        array = self._value.value
         if array is None:
             array = self._reader.initial()
         return None if array is None else array.copy()
@@ -157,31 +157,31 @@ class Variable:
         if array is not None:
             tensor = TensorType(self.element_type, self.shape)
             array = fitted(f"variable '{self.name}'", array, tensor, self._reader.layer).copy()
-        self._content.replace(array)
+        self._value.replace(array)
 
     state = value
     """The same as ``value``, as OpenVINO's API calls it."""
 
     def reset(self) -> None:
         """Return to the initial value."""
-        self._content.replace(None)
+        self._value.replace(None)
 
     def __repr__(self) -> str:
-        array = self._content.value
+        array = self._value.value
         shown = "not assigned" if array is None else array_text(array)
         return f"<Variable {self.name!r}: {shown}>"
 
 
 class Variables:
-    """The contents of all variables of one request, by ``variable_id``."""
+    """The values of all variables of one request, by ``variable_id``."""
 
     def __init__(self) -> None:
-        self._by_name: dict[str, Content] = {}
+        self._by_name: dict[str, VariableValue] = {}
         self.has_succeeded = False
         """Whether the run that is going on has computed everything."""
 
-    def named(self, name: str) -> Content:
-        return self._by_name.setdefault(name, Content())
+    def named(self, name: str) -> VariableValue:
+        return self._by_name.setdefault(name, VariableValue())
 
     def shapes(self, names: Sequence[str]) -> tuple[tuple[int, ...] | None, ...]:
         """Return the shapes of the values of variables; None for those that have no value."""
@@ -193,13 +193,13 @@ class Variables:
 
         If it is called again after an interrupt, it does the same.
         """
-        for content in self._by_name.values():
+        for value in self._by_name.values():
             if self.has_succeeded:
-                content.commit()
+                value.commit()
             else:
-                content.roll_back()
+                value.roll_back()
         self.has_succeeded = False
 
     def reset(self) -> None:
-        for content in self._by_name.values():
-            content.replace(None)
+        for value in self._by_name.values():
+            value.replace(None)

@@ -187,7 +187,10 @@ class _Replacement:
         self.new = _beside(self.target, token, "tmp")
         self.old = _beside(self.target, token, "old")
         """The place of the older file while several are replaced."""
-        _require_folder(self.target)
+        folder = os.path.dirname(self.target) or "."
+        if not os.path.isdir(folder):
+            state = "is not a folder" if os.path.exists(folder) else "does not exist"
+            raise OSError(f"the folder {folder} {state}")
         self._mode = _mode_of(self.target)
 
     @property
@@ -206,13 +209,6 @@ def _beside(path: str, token: str, end: str) -> str:
     if len(name) > _NAME:  # files that are replaced together differ in their endings
         name = name[: _NAME // 2] + name[-_NAME // 2 :]
     return os.path.join(folder, f".{name}.{token}.{end}")
-
-
-def _require_folder(path: str) -> None:
-    folder = os.path.dirname(path) or "."
-    if not os.path.isdir(folder):
-        state = "is not a folder" if os.path.exists(folder) else "does not exist"
-        raise OSError(f"the folder {folder} {state}")
 
 
 def _mode_of(path: str) -> int | None:

@@ -256,19 +256,19 @@ class _Translation:
             return f"(?-i:{'[iI]' if character in 'iI' else character})"
         return _literal(character)
 
-    def _quantify(self, found: re.Match[str]) -> None:
-        self._at = found.end()
+    def _quantify(self, match: re.Match[str]) -> None:
+        self._at = match.end()
         if not self._repeatable:
-            raise NoPattern(f"{found[0]} repeats nothing")
-        least, most = int(found["least"] or 0), int(found["most"] or 0)
-        if max(least, most) > 65535 or (found["most"] and least > most):
-            raise NoPattern(f"{found[0]} is not a number of times")
-        if self._groups[-1].looks_behind and re.fullmatch(_UNBOUNDED_FORMS, found[0]):
-            raise NoPattern(f"{found[0]} looks behind without limit")
+            raise NoPattern(f"{match[0]} repeats nothing")
+        least, most = int(match["least"] or 0), int(match["most"] or 0)
+        if max(least, most) > 65535 or (match["most"] and least > most):
+            raise NoPattern(f"{match[0]} is not a number of times")
+        if self._groups[-1].looks_behind and re.fullmatch(_UNBOUNDED_FORMS, match[0]):
+            raise NoPattern(f"{match[0]} looks behind without limit")
         form = (
-            found[0]
-            if found["least"] is None
-            else re.sub(r"\s", "", f"{{{least}{found['comma'] or ''}{found['most']}}}")
+            match[0]
+            if match["least"] is None
+            else re.sub(r"\s", "", f"{{{least}{match['comma'] or ''}{match['most']}}}")
         )
         if self._text[self._at : self._at + 1] in ("+", "?"):
             form += self._text[self._at]
@@ -279,8 +279,8 @@ class _Translation:
     # ----- escapes
 
     def _escaped(self) -> None:
-        found, item = self._escape()
-        letter = found["other"]
+        match, item = self._escape()
+        letter = match["other"]
         if isinstance(item, _Set):
             self._add(str(item))
         elif item is not None:
@@ -295,12 +295,12 @@ class _Translation:
             self._add(r"[^\n]")
         elif letter in ("C", "G", "X") or (letter == "g" and self._text.startswith(("<", "'"), self._at)):
             raise OperatorError(f"\\{letter} has no translation")
-        elif found["number"] and int(found["number"]) > max(9, self._count) and (character := self._octal(found)):
+        elif match["number"] and int(match["number"]) > max(9, self._count) and (character := self._octal(match)):
             self._add(self._exact(character))
         elif (
-            name := found["k1"] or found["k2"] or found["k3"] or found["g1"] or found["g2"] or found["number"]
+            name := match["k1"] or match["k2"] or match["k3"] or match["g1"] or match["g2"] or match["number"]
         ) is None:
-            raise NoPattern(f"{found[0]} means nothing")
+            raise NoPattern(f"{match[0]} means nothing")
         else:
             self._refer(name)
 
@@ -322,35 +322,35 @@ class _Translation:
 
     def _escape(self) -> tuple[re.Match[str], _Set | str | None]:
         """Return an escape sequence, and the set or the characters that it means; None if it means something else."""
-        found = _ESCAPE.match(self._text, self._at)
-        if found is None:
+        match = _ESCAPE.match(self._text, self._at)
+        if match is None:
             raise NoPattern("a backslash is at the end")
-        self._at = found.end()
-        kind, other = found.lastgroup, found["other"]
+        self._at = match.end()
+        kind, other = match.lastgroup, match["other"]
         if kind in ("quoted", "ends"):
-            return found, found["quoted"] or ""
+            return match, match["quoted"] or ""
         if kind in ("hex", "short", "point"):
-            return found, _character(int(found[kind], 16))
+            return match, _character(int(match[kind], 16))
         if kind in ("octal", "zero"):
-            return found, _character(int(found[kind], 8))
+            return match, _character(int(match[kind], 8))
         if kind == "control":
-            return found, chr(ord(found[kind].upper()) ^ 64)
+            return match, chr(ord(match[kind].upper()) ^ 64)
         if kind in ("property", "category"):
-            item = _property(found[kind], found["sign"] == "P")
+            item = _property(match[kind], match["sign"] == "P")
             is_of_case = self._groups[-1].is_caseless and item.inside in (r"\p{Lu}", r"\p{Ll}", r"\p{Lt}")
-            return found, self._set(_CASED if is_of_case else item.inside, item.others)
+            return match, self._set(_CASED if is_of_case else item.inside, item.others)
         if other is None:
-            return found, None
+            return match, None
         if other.lower() in _ESCAPES:
-            return found, self._set(_ESCAPES[other.lower()], other.isupper())
-        return found, _CONTROLS.get(other, None if other.isascii() and other.isalnum() else other)
+            return match, self._set(_ESCAPES[other.lower()], other.isupper())
+        return match, _CONTROLS.get(other, None if other.isascii() and other.isalnum() else other)
 
-    def _octal(self, found: re.Match[str]) -> str:
+    def _octal(self, match: re.Match[str]) -> str:
         """Return the character that the octal digits of an escape sequence mean; an empty text if there are none."""
-        digits = "".join(takewhile("01234567".__contains__, found["number"][:3]))
+        digits = "".join(takewhile("01234567".__contains__, match["number"][:3]))
         if not digits:
             return ""
-        self._at = found.start() + 1 + len(digits)
+        self._at = match.start() + 1 + len(digits)
         return _character(int(digits, 8))
 
     # ----- classes
@@ -400,16 +400,16 @@ class _Translation:
         if self._text[self._at] != "\\":
             self._at += 1
             return self._text[self._at - 1]
-        found, item = self._escape()
+        match, item = self._escape()
         if item is not None:
             return item
-        if found["number"]:
-            if character := self._octal(found):
+        if match["number"]:
+            if character := self._octal(match):
                 return character
-            self._at = found.start() + 2
-            return found["number"][0]
-        if found["other"] != "b":
-            raise NoPattern(f"{found[0]} means nothing in brackets")
+            self._at = match.start() + 2
+            return match["number"][0]
+        if match["other"] != "b":
+            raise NoPattern(f"{match[0]} means nothing in brackets")
         return "\b"
 
     def _set(self, inside: str, others: bool) -> _Set:
@@ -419,61 +419,61 @@ class _Translation:
         """Return what matches the characters of a class, or all others; those ``apart`` have own brackets."""
         if not inside and len(apart) == 1 and apart[0].startswith("["):
             return f"[{apart[0][2:]}" if others else apart[0]
-        own = f"[{inside}]"
+        brackets = f"[{inside}]"
         if self._groups[-1].is_caseless and inside:
-            own = _with_exact_i(own)
-        if not apart and own == f"[{inside}]":
-            return f"[^{inside}]" if others else own
-        text = "|".join([*([own] if inside else []), *apart])
+            brackets = _with_exact_i(brackets)
+        if not apart and brackets == f"[{inside}]":
+            return f"[^{inside}]" if others else brackets
+        text = "|".join([*([brackets] if inside else []), *apart])
         return rf"(?:(?!{text})[{_ALL}])" if others else f"(?:{text})"
 
     # ----- groups
 
     def _open(self) -> None:
         """Open a group, or translate what only looks like one."""
-        found = _GROUP.match(self._text, self._at)
-        if found is None or self._text.startswith("(*", self._at):
+        match = _GROUP.match(self._text, self._at)
+        if match is None or self._text.startswith("(*", self._at):
             if re.compile(r"\(\*[A-Za-z:]").match(self._text, self._at):
                 raise OperatorError("a verb (*...) has no translation")
             raise NoPattern("(* repeats nothing")
-        if found[0] == "(" and self._text.startswith("(?", self._at):
+        if match[0] == "(" and self._text.startswith("(?", self._at):
             if re.compile(r"\(\?(?:C|\(|[+-]\d)").match(self._text, self._at):
                 raise OperatorError(f"{self._text[self._at : self._at + 4]}... has no translation")
             raise NoPattern("(? begins nothing")
-        self._at = found.end()
-        kind = found.lastgroup
+        self._at = match.end()
+        kind = match.lastgroup
         if kind == "again":
-            self._refer(found["again"])
+            self._refer(match["again"])
         elif kind in ("call", "call2"):
-            name = found["call"] or found["call2"]
+            name = match["call"] or match["call2"]
             self._references.append(int(name) if name.isdecimal() else 0)
             self._add(f"(?{name if name == 'R' or name.isdecimal() else f'&{name}'})")
         elif kind == "scope":
-            self._change_flags(found)
+            self._change_flags(match)
         elif kind != "comment":
-            form = f"(?{found['plain']}" if kind == "plain" else "("
+            form = f"(?{match['plain']}" if kind == "plain" else "("
             if kind == "condition":
-                form = f"(?({self._group(found[kind].strip('<>'))})"
-            name = found["name"] or found["name2"]
+                form = f"(?({self._group(match[kind].strip('<>'))})"
+            name = match["name"] or match["name2"]
             if name is not None:
                 if name in self._names:
                     raise NoPattern(f"there are two groups {name!r}")
                 self._names.add(name)
                 form = f"(?P<{name}>"
             self._count += kind not in ("plain", "condition")
-            self._push(form, self._groups[-1].is_caseless, found["plain"] in ("<=", "<!"))
+            self._push(form, self._groups[-1].is_caseless, match["plain"] in ("<=", "<!"))
 
     def _push(self, form: str, is_caseless: bool, looks_behind: bool = False) -> None:
         self._parts.append(form)
         self._groups.append(_Group(is_caseless, looks_behind or self._groups[-1].looks_behind))
         self._repeatable = False
 
-    def _change_flags(self, found: re.Match[str]) -> None:
+    def _change_flags(self, match: re.Match[str]) -> None:
         """Set flags for a group, or for what follows in the group around."""
-        on, off = found["on"], found["off"] or ""
+        on, off = match["on"], match["off"] or ""
         if on.startswith("^"):
-            if found["off"] is not None:
-                raise NoPattern(f"{found[0]} begins nothing")
+            if match["off"] is not None:
+                raise NoPattern(f"{match[0]} begins nothing")
             on = on[1:]
             off = "".join(flag for flag in "ims" if flag not in on)
         if unknown := [flag for flag in on + off if flag not in "ims"]:
@@ -484,7 +484,7 @@ class _Translation:
         off = "".join(dict.fromkeys(off))
         form = f"(?{on}{'-' if off else ''}{off}:"
         is_caseless = "i" in on or (self._groups[-1].is_caseless and "i" not in off)
-        if found["scope"] == ":":
+        if match["scope"] == ":":
             self._push(form, is_caseless)
             return
         group = self._groups[-1]

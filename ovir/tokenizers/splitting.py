@@ -37,7 +37,7 @@ class _Split(base.TokenizerOperator):
         self.require_types(inputs, pattern, ("pattern", u8))
         return base.ragged_string_types(inputs[0].shape)
 
-    def _words(self, ragged: tuple[Array, ...], skips: Array | None, known: Splitter) -> tuple[Array, ...]:
+    def _words(self, ragged: tuple[Array, ...], skips: Array | None, parts_of: Splitter) -> tuple[Array, ...]:
         """Return rows of words with the parts of each string, and which of them are left as they are."""
         rows_begin, rows_end, begins, ends, symbols = ragged
         starts, strings = begins.ravel().tolist(), base.unpacked(begins, ends, symbols)
@@ -47,7 +47,7 @@ class _Split(base.TokenizerOperator):
         row_ends = []
         for first, last in base.ranges(rows_begin, rows_end):
             for text, start, skip in zip(strings[first:last], starts[first:last], skipped[first:last], strict=True):
-                found = [0, len(text), 1] if skip else known[text]
+                found = [0, len(text), 1] if skip else parts_of[text]
                 parts.append(found)
                 shifts += [start] * (len(found) // 3)
             row_ends.append(len(shifts))
@@ -72,8 +72,8 @@ class SpecialTokensSplit(_Split):
         return *self._infer(inputs, len(inputs) - 1), TensorType(boolean, base.ANY_LENGTH)
 
     def run(self, *inputs: Array) -> tuple[Array, ...]:
-        known = self.prepared(SpecialTokensSplit.splitter, inputs[-1])
-        return self._words(inputs[:5], inputs[5] if len(inputs) == 7 else None, known)
+        parts_of = self.prepared(SpecialTokensSplit.splitter, inputs[-1])
+        return self._words(inputs[:5], inputs[5] if len(inputs) == 7 else None, parts_of)
 
     def splitter(self, pattern: Array) -> Splitter:
         """Return the parts of strings at the special tokens that a pattern describes."""

@@ -56,19 +56,16 @@ class Overlay:
         for part in model.graphs():
             items = ((node, self.items.get(layer.key)) for layer, node in node_ids(part).items())
             results = {node: _result(item) for node, item in items if item is not None}
-            found[graph_id(part)] = self._of_graph(results)
+            data: dict[str, Any] = {"name": self.name, "results": results}
+            if self.gradient:
+                last = len(self.gradient) - 1
+                data["gradient"] = [{"stop": i / last, "bgColor": color} for i, color in enumerate(self.gradient)]
+            if not self.sums:  # the table of children has the share of each in the sum
+                data |= {"hideAggregatedStats": ["sum", "avg"], "hideInChildrenStatsTable": True}
+            if not any(isinstance(result["value"], int | float) for result in results.values()):
+                data["hideInAggregatedStatsTable"] = True
+            found[graph_id(part)] = data
         return found
-
-    def _of_graph(self, results: dict[str, Any]) -> dict[str, Any]:
-        data: dict[str, Any] = {"name": self.name, "results": results}
-        if self.gradient:
-            last = len(self.gradient) - 1
-            data["gradient"] = [{"stop": i / last, "bgColor": color} for i, color in enumerate(self.gradient)]
-        if not self.sums:  # the table of children has the share of each in the sum
-            data |= {"hideAggregatedStats": ["sum", "avg"], "hideInChildrenStatsTable": True}
-        if not any(isinstance(result["value"], int | float) for result in results.values()):
-            data["hideInAggregatedStatsTable"] = True
-        return data
 
 
 def _result(item: Item) -> dict[str, Any]:
@@ -163,7 +160,9 @@ def of_comparison(model: Model, comparison: Comparison) -> list[Overlay]:
     for key, found in (compared | layers).items():
         text = "within" if found.within else "first beyond" if found is first else "beyond"
         verdicts[key] = Item(text, GREEN if found.within else RED if found is first else ORANGE)
-        errors[key] = _error(found)
+        worst = found.tensor.worst
+        value: float | str = "not comparable" if worst.problem is not None or worst.max_abs is None else worst.max_abs
+        errors[key] = Item(worst.lone_text if worst.lone else value, _color(found))
     noise = {key: Item(found.contribution, _color(found)) for key, found in layers.items()}
     return [
         Overlay(comparison_verdict(comparison), verdicts),
@@ -180,12 +179,6 @@ def comparison_verdict(comparison: Comparison) -> str:
 
 def _color(found: LayerDifference | OutputDifference) -> str:
     return GREEN if found.within else RED
-
-
-def _error(found: LayerDifference | OutputDifference) -> Item:
-    worst = found.tensor.worst
-    value: float | str = "not comparable" if worst.problem is not None or worst.max_abs is None else worst.max_abs
-    return Item(worst.lone_text if worst.lone else value, _color(found))
 
 
 def of_diff(found: Diff, side: Literal["a", "b"]) -> list[Overlay]:

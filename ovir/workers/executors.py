@@ -147,7 +147,12 @@ def _size_of(executor: Executor) -> int:
     """Return the number of workers of an executor; the number of cores if it does not tell."""
     client = _dask_client(executor)
     if client is not None:
-        return _dask_threads(client)
+        try:
+            client.wait_for_workers(1, timeout=_PATIENCE)
+        except TimeoutError:
+            message = f"the cluster at {client.scheduler.address} has no workers"
+            raise RunError(diagnose(ENGINE, message)) from None
+        return sum(client.nthreads().values())
     for name in ("_max_workers", "num_workers"):  # of the standard library and loky; of mpi4py
         size = getattr(executor, name, None)
         if isinstance(size, int) and size > 0:
@@ -158,16 +163,6 @@ def _size_of(executor: Executor) -> int:
 def _dask_client(executor: Executor | None) -> Any:
     """Return the client of dask that an executor belongs to, None for other executors."""
     return getattr(executor, "_client", None) if type(executor).__module__.startswith("distributed.") else None
-
-
-def _dask_threads(client: Any) -> int:
-    """Return the number of threads of all workers; raise RunError if no worker comes in time."""
-    try:
-        client.wait_for_workers(1, timeout=_PATIENCE)
-    except TimeoutError:
-        message = f"the cluster at {client.scheduler.address} has no workers"
-        raise RunError(diagnose(ENGINE, message)) from None
-    return sum(client.nthreads().values())
 
 
 @contextmanager

@@ -178,7 +178,11 @@ class Mapped(Iterator[MappedResults]):
             self.close()
             raise
         if outcome.error is not None:
-            error = _map_error(outcome, outcome.error)
+            found = (
+                d if d.file == outcome.name else replace(d, message=f"{outcome.name}: {d.message}")
+                for d in outcome.error.diagnostics
+            )
+            error = MapError(*found, index=outcome.index, name=outcome.name)
             if self._raises:
                 raise error from outcome.error
             return cast("MappedResults", error)
@@ -197,13 +201,6 @@ class Mapped(Iterator[MappedResults]):
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _map_error(outcome: Outcome[Input], error: OvirError) -> MapError:
-    found = (
-        d if d.file == outcome.name else replace(d, message=f"{outcome.name}: {d.message}") for d in error.diagnostics
-    )
-    return MapError(*found, index=outcome.index, name=outcome.name)
 
 
 def _opened(

@@ -41,7 +41,7 @@ class Texts:
 
     def look_at_element(self, attributes: Mapping[str, str], where: Where) -> None:
         """Look at the attributes of an element."""
-        usual = _usual(where)
+        usual = _usual_in_data(*where.layer) if where.tag == "data" else _USUAL.get(where.tag, {})
         for key, text in attributes.items():
             if key in usual and usual[key](text) is None:
                 self._add_spelling(f"attribute '{key}'", text, where)
@@ -140,11 +140,6 @@ def unsafe_character(name: str) -> str | None:
 
 
 # --------------------------------------------------------------------------- spellings
-
-
-def _usual(where: Where) -> Mapping[str, Callable[[str], object]]:
-    """Return the tests of the usual spelling of attributes; a test returns None for other spellings."""
-    return _usual_in_data(*where.layer) if where.tag == "data" else _USUAL.get(where.tag, {})
 
 
 @lru_cache(512)

@@ -22,7 +22,10 @@ def broadcast(graph: Graph, op: Broadcast3, data: Tensor, target: Tensor, axes_m
         assert axes_mapping is not None
         data = _at_axes(graph, data, target, axes_mapping)
     elif op.mode == "pdpd" and op.start_axis >= 0:
-        data = _at_start(graph, op, data, target)
+        count = target.shape.size()
+        graph.require(count.is_static, "target_shape has an unknown number of elements")
+        after = count.length - op.start_axis - graph.rank(data)
+        data = graph.reshaped(data, [*[1] * op.start_axis, *graph.sizes_of(data), *[1] * after])
     if output.is_static:
         return (
             data if data.shape == output else graph.Expand(data, graph.constant(np.array(output.to_tuple(), np.int64)))
@@ -41,14 +44,6 @@ def _at_axes(graph: Graph, data: Tensor, target: Tensor, axes_mapping: Tensor) -
     ones = graph.Expand(np.array(1, np.int64), graph.Shape(target))
     own = graph.Expand(np.array(1, np.int64), graph.Shape(axes)) if data.rank == 0 else graph.shape_of(data)
     return graph.Reshape(data, graph.ScatterElements(ones, axes, own), allowzero=1)
-
-
-def _at_start(graph: Graph, op: Broadcast3, data: Tensor, target: Tensor) -> Tensor:
-    """Return data with dimensions of 1 before and after its own."""
-    count = target.shape.size()
-    graph.require(count.is_static, "target_shape has an unknown number of elements")
-    after = count.length - op.start_axis - graph.rank(data)
-    return graph.reshaped(data, [*[1] * op.start_axis, *graph.sizes_of(data), *[1] * after])
 
 
 @exports(Tile, to="Tile")

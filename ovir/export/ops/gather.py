@@ -32,7 +32,11 @@ def gather(
 ) -> Tensor | None:
     """Export as Gather, or with batch dimensions as GatherND of slices along the axis."""
     if codes:
-        return _rows(graph, op, codes[0], indices, axis)
+        blocks = in_blocks(codes[0]) if graph.contrib and codes[0] is not None else None
+        is_plain = axis.constant is not None and axis.constant.item() in (0, -2) and op.batch_dims == 0
+        if blocks is None or not is_plain or indices.constant is not None:
+            return None
+        return rows(graph, graph.cast(indices, i64), blocks)
     needs_ranks = op.batch_dims and None in (data.rank, indices.rank)
     if axis.constant is None or needs_ranks:
         return _gathered_in_run(graph, data, indices, axis, op.batch_dims)
@@ -53,15 +57,6 @@ def gather(
     return graph.Where(mask, graph.constant(np.zeros((), data.element_type.to_dtype()), data.element_type), found)
 
 
-def _rows(graph: Graph, op: GatherBase, codes: Codes | None, indices: Tensor, axis: Tensor) -> Tensor | None:
-    """Return rows of a compressed matrix by GatherBlockQuantized, None where that may not be used."""
-    blocks = in_blocks(codes) if graph.contrib and codes is not None else None
-    is_plain = axis.constant is not None and axis.constant.item() in (0, -2) and op.batch_dims == 0
-    if blocks is None or not is_plain or indices.constant is not None:
-        return None
-    return rows(graph, graph.cast(indices, i64), blocks)
-
-
 def _before_cast(graph: Graph, data: Tensor) -> Tensor:
     """Return the f16 or bf16 constant that a Cast turns into data, so that only gathered elements are cast."""
     node = data.value.producer()
@@ -79,20 +74,6 @@ def _gathered(graph: Graph, data: Tensor, indices: Tensor, axis: int, batch_dims
         return graph.Gather(data, indices, axis=axis)
     if all(dim == Dimension(1, 1) for dim in indices.shape.dims[:batch_dims]):
         return graph.Gather(data, graph.Squeeze(indices, list(range(batch_dims))), axis=axis)
-    return _gathered_in_batches(graph, data, indices, axis, batch_dims)
-
-
-def _outside(data: Tensor, indices: Tensor, axis: int) -> Array | None:
-    """Return the mask of the constant indices that lie outside the data; None if no index is known to."""
-    if indices.constant is None or data.rank is None or not data.shape[axis].is_static:
-        return None
-    size = data.shape[axis].length
-    outside = (indices.constant >= size) | (indices.constant < -size)
-    return outside if size and outside.any() else None
-
-
-def _gathered_in_batches(graph: Graph, data: Tensor, indices: Tensor, axis: int, batch_dims: int) -> Tensor:
-    """Return the slices that GatherND picks after the batch dimensions, moved to the gathered axis."""
     rank, count = graph.rank(data), graph.rank(indices) - batch_dims
     slices = graph.Unsqueeze(indices, [-1])
     if axis == batch_dims:
@@ -103,6 +84,15 @@ def _gathered_in_batches(graph: Graph, data: Tensor, indices: Tensor, axis: int,
     picked = range(axis, axis + count)  # what indices put in place of the axis
     order = [*range(batch_dims), *picked, *range(batch_dims, axis), *range(axis + count, rank + count - 1)]
     return graph.Transpose(found, perm=np.argsort(order).tolist())
+
+
+def _outside(data: Tensor, indices: Tensor, axis: int) -> Array | None:
+    """Return the mask of the constant indices that lie outside the data; None if no index is known to."""
+    if indices.constant is None or data.rank is None or not data.shape[axis].is_static:
+        return None
+    size = data.shape[axis].length
+    outside = (indices.constant >= size) | (indices.constant < -size)
+    return outside if size and outside.any() else None
 
 
 def _gathered_in_run(graph: Graph, data: Tensor, indices: Tensor, axis: Tensor, batch_dims: int) -> Tensor:
@@ -133,7 +123,9 @@ def gather_elements(graph: Graph, op: GatherElements, data: Tensor, indices: Ten
 def gather_nd(graph: Graph, op: GatherND8, data: Tensor, indices: Tensor) -> Tensor:
     batch = op.batch_dims
     if indices.shape[-1] == Dimension(0, 0):
-        found = _whole_slices(graph, data, indices, batch)
+        sizes, counts = graph.sizes_of(data), graph.sizes_of(indices, "indices")[batch:-1]
+        slices = graph.reshaped(data, [*sizes[:batch], *[1] * len(counts), *sizes[batch:]])
+        found = graph.Expand(slices, graph.vector([*sizes[:batch], *counts, *sizes[batch:]]))
     else:
         found = graph.GatherND(data, indices, batch_dims=batch)
     if isinstance(op, GatherND5) and batch > 1:
@@ -141,13 +133,6 @@ def gather_nd(graph: Graph, op: GatherND8, data: Tensor, indices: Tensor) -> Ten
         batches = graph.ReduceProd(graph.Slice(shape, [0], [batch]), keepdims=1)
         return graph.Reshape(found, graph.Concat(batches, graph.Slice(shape, [batch], [LAST]), axis=0), allowzero=1)
     return found
-
-
-def _whole_slices(graph: Graph, data: Tensor, indices: Tensor, batch: int) -> Tensor:
-    """Return all of data for each tuple without indices."""
-    sizes, counts = graph.sizes_of(data), graph.sizes_of(indices, "indices")[batch:-1]
-    slices = graph.reshaped(data, [*sizes[:batch], *[1] * len(counts), *sizes[batch:]])
-    return graph.Expand(slices, graph.vector([*sizes[:batch], *counts, *sizes[batch:]]))
 
 
 @exports(GatherTree, to="Loop")

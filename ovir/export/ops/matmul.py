@@ -25,10 +25,10 @@ def matmul(graph: Graph, op: MatMul, a: Tensor, b: Tensor, *, codes: Sequence[Co
     if element_type.is_integral and element_type.bits <= 16:
         wide = i32 if element_type.bits <= 8 else i64
         a, b = (graph.shaped(graph.cast(x, wide), x.shape) for x in (a, b))
-    product = graph.MatMul(_oriented(graph, a, op.transpose_a), _oriented(graph, b, op.transpose_b))
+    result = graph.MatMul(_oriented(graph, a, op.transpose_a), _oriented(graph, b, op.transpose_b))
     if element_type.is_integral and element_type.bits <= 8:
-        return graph.saturated(product, element_type)
-    return product
+        return graph.saturated(result, element_type)
+    return result
 
 
 def _of_codes(graph: Graph, op: MatMul, a: Tensor, codes: Codes | None) -> Tensor | None:

@@ -91,7 +91,18 @@ def pad(
         begins, ends = graph.items(pads_begin, "pads_begin", data.rank), graph.items(pads_end, "pads_end", data.rank)
         if value is None:
             value = graph.number(0, data.element_type)
-        return _padded_by_index(graph, op.pad_mode, data, begins, ends, value)
+        sizes = graph.sizes_of(data)
+        for axis, (size, begin, end) in enumerate(zip(sizes, begins, ends, strict=True)):
+            if begin.number == end.number == 0:
+                continue
+            length = graph.Max(graph.Add(graph.Add(size, begin), end), 0)
+            steps = graph.positions_below(length)
+            places = _places(graph, op.pad_mode, graph.Sub(steps, begin), size)
+            if op.pad_mode == "constant":
+                slab = [graph.constant([1]) if i == axis else graph.size_of(data, i) for i in range(len(sizes))]
+                data = graph.Concat(data, graph.Expand(value, graph.vector(slab)), axis=axis)
+            data = graph.Gather(data, places, axis=axis)
+        return data
     pads = graph.vector([graph.as_list(pads_begin), graph.as_list(pads_end)])
     return graph.Pad(data, pads, value, mode=op.pad_mode)
 
@@ -103,24 +114,6 @@ def _removes_more(op: Pad1, data: Tensor, *pads: Tensor) -> bool:
             if number < 0 and (op.pad_mode != "constant" or -number > data.shape[axis].lower):
                 return True
     return False
-
-
-def _padded_by_index(
-    graph: Graph, mode: str, data: Tensor, begins: Sequence[Tensor], ends: Sequence[Tensor], value: Tensor
-) -> Tensor:
-    """Return the elements at positions that are computed for each axis."""
-    sizes = graph.sizes_of(data)
-    for axis, (size, begin, end) in enumerate(zip(sizes, begins, ends, strict=True)):
-        if begin.number == end.number == 0:
-            continue
-        length = graph.Max(graph.Add(graph.Add(size, begin), end), 0)
-        steps = graph.positions_below(length)
-        places = _places(graph, mode, graph.Sub(steps, begin), size)
-        if mode == "constant":
-            slab = [graph.constant([1]) if i == axis else graph.size_of(data, i) for i in range(len(sizes))]
-            data = graph.Concat(data, graph.Expand(value, graph.vector(slab)), axis=axis)
-        data = graph.Gather(data, places, axis=axis)
-    return data
 
 
 def _places(graph: Graph, mode: str, places: Tensor, size: Tensor) -> Tensor:

@@ -84,17 +84,12 @@ def _select(graph: Graph, op: MulticlassNms8, count: Tensor) -> nms.Select:
 
 
 def _update(op: MulticlassNms8, body: Graph, scores: Tensor, overlaps: Tensor, step: Tensor) -> Tensor:
-    thresholds = _thresholds(op)
-    place = body.Min(step, len(thresholds) - 1)
-    return nms.removing(body, scores, body.Greater(overlaps, body.Gather(body.constant(thresholds), place, axis=0)))
-
-
-def _thresholds(op: MulticlassNms8) -> np.ndarray:
-    """Return the overlap by which the first, second, ... selected box excludes later ones, until it stays the same."""
     found = [np.float32(op.iou_threshold) * np.float32(op.nms_eta)]
     while found[-1] > 0.5 and len(found) < _MANY:
         found.append(found[-1] * np.float32(op.nms_eta))
-    return np.array(found, np.float32)
+    thresholds = np.array(found, np.float32)
+    place = body.Min(step, len(thresholds) - 1)
+    return nms.removing(body, scores, body.Greater(overlaps, body.Gather(body.constant(thresholds), place, axis=0)))
 
 
 _MANY = 1 << 16

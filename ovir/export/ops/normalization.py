@@ -52,7 +52,17 @@ def mvn(graph: Graph, op: ops.MVN2 | ops.MVN6, x: Tensor, axes: Tensor | None = 
         found = _in_one_node(graph, x, along, op.eps)
         if found is not None:
             return found
-    return _by_parts(graph, x, along, op.normalize_variance, op.eps, inside)
+
+    def mean(y: Tensor) -> Tensor:
+        return graph.reduced("ReduceMean", y, along) if isinstance(along, Tensor) or along else y
+
+    centered = graph.Sub(x, mean(x))
+    if not op.normalize_variance:
+        return centered
+    square = mean(graph.Mul(centered, centered))
+    if inside:
+        return graph.Div(centered, graph.Sqrt(graph.Add(square, op.eps)))
+    return graph.Div(centered, graph.Add(graph.Sqrt(square), op.eps))
 
 
 def _along(op: ops.MVN6 | ops.NormalizeL2, x: Tensor, axes: Tensor) -> Axes:
@@ -71,19 +81,6 @@ def _in_one_node(graph: Graph, x: Tensor, axes: Sequence[int], eps: float) -> Te
         count = x.shape[1].length
         return graph.InstanceNormalization(x, np.ones(count, np.float32), np.zeros(count, np.float32), epsilon=eps)
     return None
-
-
-def _by_parts(graph: Graph, x: Tensor, axes: Axes, variance: bool, eps: float, inside: bool) -> Tensor:
-    def mean(y: Tensor) -> Tensor:
-        return graph.reduced("ReduceMean", y, axes) if isinstance(axes, Tensor) or axes else y
-
-    centered = graph.Sub(x, mean(x))
-    if not variance:
-        return centered
-    square = mean(graph.Mul(centered, centered))
-    if inside:
-        return graph.Div(centered, graph.Sqrt(graph.Add(square, eps)))
-    return graph.Div(centered, graph.Add(graph.Sqrt(square), eps))
 
 
 @exports(ops.GroupNormalization, to="InstanceNormalization of the groups, Mul and Add; f64: its formula", of_reals=True)

@@ -252,24 +252,18 @@ def _cell(
 ) -> list[Tensor]:
     """Return the states after a step; x [batch, gates * hidden] is the input's part, including biases."""
     if isinstance(op, ops.LstmBase):
-        return _lstm_cell(graph, op, x, states, weights)
+        f, g, h = _functions(op)
+        hidden, cell = states
+        gates = graph.Add(x, graph.MatMul(hidden, weights))
+        forget, admit, candidate, emit = graph.split_evenly(gates, 4, axis=1)
+        kept = graph.Mul(f(graph, forget), cell)
+        after = graph.Add(kept, graph.Mul(f(graph, admit), g(graph, candidate)))
+        return [graph.Mul(f(graph, emit), h(graph, after)), after]
     (hidden,) = states
     if isinstance(op, ops.GruBase):
         return [_gru_cell(graph, op, x, hidden, weights, rest)]
     (f,) = _functions(op)
     return [f(graph, graph.Add(x, graph.MatMul(hidden, weights)))]
-
-
-def _lstm_cell(
-    graph: Graph, op: ops.RecurrentBase, x: Tensor, states: Sequence[Tensor], weights: Tensor
-) -> list[Tensor]:
-    f, g, h = _functions(op)
-    hidden, cell = states
-    gates = graph.Add(x, graph.MatMul(hidden, weights))
-    forget, admit, candidate, emit = graph.split_evenly(gates, 4, axis=1)
-    kept = graph.Mul(f(graph, forget), cell)
-    after = graph.Add(kept, graph.Mul(f(graph, admit), g(graph, candidate)))
-    return [graph.Mul(f(graph, emit), h(graph, after)), after]
 
 
 def _gru_cell(graph: Graph, op: ops.GruBase, x: Tensor, hidden: Tensor, weights: Tensor, rest: Tensor | None) -> Tensor:

@@ -124,11 +124,6 @@ def transpose(graph: Graph, op: Transpose, data: Tensor, order: Tensor) -> Tenso
         return graph.Transpose(data, perm=[int(axis) for axis in order.constant] or None)
     if order.shape.size() == Dimension(0, 0):
         return graph.Transpose(data)
-    return _transposed_in_run(graph, data, order)
-
-
-def _transposed_in_run(graph: Graph, data: Tensor, order: Tensor) -> Tensor:
-    """Return the elements at row-major positions that are computed from the order."""
     rank = graph.rank(data)
     sizes = graph.sizes_of(data)
     strides = [graph.constant([1])]

@@ -31,7 +31,9 @@ def bind_resampled(binder: Binder, method: Method, data: Array, passes: AxisTaps
         return False
     is_small = prod(binder.output_shape()) <= _MOST_ELEMENTS
     if is_small and method.mode == "nearest":
-        return _bind_nearest(binder, data, passes)
+        memory, positions = memory_of(data)
+        table = reduce(lambda table, item: table.take(item[1].index[0], item[0]), passes, positions)
+        return bind_positions(binder, memory, table, np.zeros((), data.dtype), memory_order(data))
     if not is_small or not is_real(data):
         _bind_blocks(binder, method, data, passes)
         return True
@@ -94,13 +96,6 @@ def _part(taps: Taps, place: slice) -> tuple[int, int, Taps]:
     index = taps.index[:, place]
     low, high = int(index.min()), int(index.max()) + 1
     return low, high, Taps(index - low, taps.weight[:, place], taps.unit[:, place], taps.gain)
-
-
-def _bind_nearest(binder: Binder, data: Array, passes: AxisTaps) -> bool:
-    """Bind copies of elements or, where their positions are irregular, one ``take``."""
-    memory, positions = memory_of(data)
-    table = reduce(lambda table, item: table.take(item[1].index[0], item[0]), passes, positions)
-    return bind_positions(binder, memory, table, np.zeros((), data.dtype), memory_order(data))
 
 
 def _bind_axis(binder: Binder, source: Array, axis: int, taps: Taps, target: Array) -> None:

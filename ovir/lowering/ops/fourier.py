@@ -107,7 +107,7 @@ def istft(
     weight = ops.convert(_framed(window, ops.constant([length], i64)), computed)
     frames = ops.multiply(ops.irdft(spectra, [2], [length]), weight)
     squares = ops.broadcast(ops.multiply(weight, weight), joined(1, size(whole, 2), length))
-    total, divisor = (_overlapped(part, length, step) for part in (frames, squares))
+    total, divisor = (_overlapped(summed, length, step) for summed in (frames, squares))
     if op.normalized:
         total = ops.multiply(total, scalar(sqrt(length), computed))
     is_empty = ops.equal(divisor, scalar(0, computed))

@@ -114,8 +114,8 @@ def sparse_fill_empty_rows(
     all_columns = ops.concat([columns, ops.broadcast(scalar(0, i64), count)], axis=0)
     all_values = ops.concat([values, ops.broadcast(default_value, count)], axis=0)
     keys = ops.add(ops.multiply(all_rows, width), all_columns)
-    number = ops.squeeze(ops.shape_of(keys), [0])
-    order = ops.topk(keys, number, axis=0, mode="min", sort="value", index_element_type="i64")[1]
-    pairs = ops.concat([ops.unsqueeze(part, [1]) for part in (all_rows, all_columns)], axis=1)
+    total = ops.squeeze(ops.shape_of(keys), [0])
+    order = ops.topk(keys, total, axis=0, mode="min", sort="value", index_element_type="i64")[1]
+    pairs = ops.concat([ops.unsqueeze(axis, [1]) for axis in (all_rows, all_columns)], axis=1)
     sorted_pairs = ops.convert(ops.gather(pairs, order, 0), indices.element_type)
     return [sorted_pairs, ops.gather(all_values, order, 0), is_empty]
