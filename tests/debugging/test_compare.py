@@ -167,6 +167,20 @@ def test_the_tolerance_follows_from_the_precision_of_the_device(device: pytest.M
     assert coarse.outputs[1].tensor.tolerance.rtol == 0  # i64, which no precision changes
 
 
+@pytest.mark.parametrize("second", [False, True])
+def test_layers_say_how_the_device_has_executed_them(second: bool, device: pytest.MonkeyPatch) -> None:
+    model, options = small_net(), {"inputs": [X], "mode": "isolated"}
+    renamed = small_net()
+    renamed.rename({"tanh": "other"})
+    assert ovir.compare(model, **options).layers[0].execution is None  # type: ignore[arg-type]
+    device.setenv("OVIR_TEST_FAULT", "executes:")
+    others = {"against": renamed, "device": "openvino:CPU"} if second else {}
+    layers = ovir.compare(model, **options, **others).to_dict()["layers"]  # type: ignore[arg-type]
+    found = {layer["name"]: (layer["executed"]["name"], layer["executed"]["precision"]) for layer in layers}
+    names = {name: "other" if second and name == "tanh" else name for name in ("product", "tanh", "soft", "rows")}
+    assert found == {name: (own, "f16") for name, own in names.items()}
+
+
 def test_an_unknown_property_is_an_error_and_no_difference(device: pytest.MonkeyPatch) -> None:
     with pytest.raises(ovir.InputError) as caught:
         ovir.compare(small_net(), inputs=[X], config={"FOO": "bar"})
