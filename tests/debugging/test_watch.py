@@ -261,6 +261,9 @@ def test_infinities_that_folded_layers_make() -> None:
     watch = watched(model, [np.ones((2, 3), np.float32)], "nan,inf")
     assert [(event.layer, event.what) for event in watch.events] == [("mask", "inf")]
     assert watched(model, [np.ones((2, 3), np.float32)], "nan").events == []
+    kept = ops.select(np.array([False, True, True]), _root(), np.float32(1))
+    x = ops.parameter([2, 3], "f32", name="x")
+    assert watched(ovir.Model([ops.add(x, kept)], [x]), [np.ones((2, 3), np.float32)], "nan").events == []
 
 
 def test_values_of_inputs_that_are_broadcast() -> None:
