@@ -11,7 +11,6 @@ import ovir
 from ovir import opset13 as ops
 from ovir import opset15
 from ovir.core.element_types import ELEMENT_TYPES, ElementType, f4e2m1, nf4, string
-from ovir.debugging import sides
 from ovir.debugging.compare import Agreement
 from ovir.io.tensor_files import load_npz, save_npz
 
@@ -55,15 +54,6 @@ def test_errors_add_up_in_cumulative_mode(device: pytest.MonkeyPatch) -> None:
     assert found.first.contribution > 0
 
 
-@pytest.mark.parametrize("mode", ["isolated", "cumulative"])
-def test_bounded_memory_gives_the_same(mode: str, device: pytest.MonkeyPatch) -> None:
-    device.setenv("OVIR_TEST_FAULT", "wrong:Tanh")
-    whole = ovir.compare(small_net(), inputs=[X], mode=mode)
-    device.setattr(sides, "MOST_BYTES", 1)
-    parts = ovir.compare(small_net(), inputs=[X], mode=mode)
-    assert parts.to_dict() == whole.to_dict()
-
-
 @pytest.mark.parametrize("mode", [None, "isolated", "cumulative"])
 def test_the_layer_that_kills_the_device_is_found(mode: str | None, device: pytest.MonkeyPatch) -> None:
     device.setenv("OVIR_TEST_FAULT", "die:Tanh")
@@ -89,15 +79,6 @@ def test_a_layer_that_the_device_refuses(device: pytest.MonkeyPatch) -> None:
     assert found.first is not None
     assert found.first.name == "tanh"
     assert found.first.tensor.worst.problem == "OpenVINO 1.2.3 on CPU: cannot compile the model: Tanh is not supported"
-
-
-def test_a_device_that_hangs(device: pytest.MonkeyPatch) -> None:
-    device.setenv("OVIR_TEST_FAULT", "hang:Tanh")
-    x = ops.parameter([2], "f32", name="x")
-    found = ovir.compare(ovir.Model([ops.tanh(x, name="tanh")], [x]), inputs=[np.float32([1, 2])], timeout=0.3)
-    assert found.first is not None
-    assert found.first.name == "tanh"
-    assert "took longer than 0.3 s and was stopped" in str(found.first.tensor.worst.problem)
 
 
 def test_a_missing_engine_is_an_error_with_a_hint(device: pytest.MonkeyPatch) -> None:

@@ -134,14 +134,6 @@ def test_the_process_ends_when_its_caller_is_killed(path: Path, fault: str, monk
     wait_for(lambda: has_ended(worker))
 
 
-def test_a_model_that_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OVIR_TEST_FAULT", "refuse:Tanh")
-    with EngineProcess("openvino:CPU") as engine:
-        with pytest.raises(EngineError, match=r"cannot compile the model: Tanh is not supported$"):
-            engine.load(path)
-        assert engine.starts == 1
-
-
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OVIR_TEST_FAULT", "missing:")
     with EngineProcess("openvino:CPU") as engine, pytest.raises(EngineMissingError) as caught:
