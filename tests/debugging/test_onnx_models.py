@@ -51,7 +51,7 @@ def test_inputs_are_matched_by_name_and_converted(tmp_path: Path) -> None:
     path = exported(tmp_path, difference("ba", "p"))
     assert ovir.compare(difference("ab", "p"), path, inputs=FEEDS)
     assert ovir.compare(difference("ab", "p", "i32"), path, inputs={k: v.astype(np.int32) for k, v in FEEDS.items()})
-    with pytest.raises(ovir.RunError, match="Got invalid dimensions for input: [ab]"):
+    with pytest.raises(ovir.RunError, match="Got invalid dimensions for input: "):
         ovir.compare(difference("ab", "p", size=3), path)
     with pytest.raises(ovir.InputError, match="its input 'a' is not an input of the IR, whose inputs are 'b', 'c'"):
         ovir.compare(difference("bc", "p"), path)
