@@ -108,3 +108,16 @@ def test_errors_of_one_cause_are_named_in_the_first(count: int, more: str) -> No
     message = re.sub(r"layer \d+ '(r\d)' \(Reshape, opset1\)", r"\1", found[0].message)
     assert message.endswith(more)
     assert "this follows from layer 2 'relu' (ReLU, opset1) on line " in message
+
+
+@pytest.mark.parametrize(
+    ("kind", "count", "size"), [("f32", 1 << 31, 1 << 33), ("u1", 1 << 34, 1 << 31), ("u8", 1 << 30, 0)]
+)
+def test_tensors_beyond_the_memory_of_the_machine(
+    kind: str, count: int, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    net = Net()
+    net.result(net.op("Broadcast", net.const(1, kind), net.const([count]), opset=3, mode="numpy"))
+    for memory in (max(size, 1) - 1, size):
+        monkeypatch.setattr("ovir.checks.rules.constants.physical_memory", lambda memory=memory: memory)
+        assert (("OVIR412", "warning") in codes(net)) == (memory < size)
