@@ -45,6 +45,18 @@ def test_a_size_that_the_file_or_the_run_decides_is_refused(name: str, tmp_path:
     assert errors_of(OVERSIZED[name](), tmp_path) & CODES
 
 
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("a_random_number as a size", "the size of its output: a computation with large numbers of the file, which no interval follows, decides input 1, i64[1]"),
+        ("a row added in many iterations", "the iterations of its body: it changes sizes in each of 900,000 iterations, too many to follow"),
+    ],
+)  # fmt: skip
+def test_the_reason_why_nothing_bounds_a_size_is_named(name: str, message: str, tmp_path: Path) -> None:
+    (found,) = {d.message for d in found_in(OVERSIZED[name](), tmp_path) if d.code == "OVIR017"}
+    assert found == f"nothing bounds {message}"
+
+
 @pytest.mark.parametrize("name", MODEST)
 def test_a_size_that_the_caller_decides_passes(name: str, tmp_path: Path) -> None:
     assert errors_of(MODEST[name](), tmp_path) == set()
