@@ -113,12 +113,18 @@ def test_intervals_of_a_choice() -> None:
 # --------------------------------------------------------------------------- iterations
 
 
-def loop(condition: Callable[[ovir.Layer], ovir.Layer], start: int, step: int, kind: str = "i64") -> ovir.Layer:
-    """Return a Loop without trip count whose counter begins with ``start``."""
+def loop(
+    condition: Callable[[ovir.Layer], ovir.Layer],
+    start: int,
+    step: int,
+    kind: str = "i64",
+    trips: ovir.Layer | int = -1,
+) -> ovir.Layer:
+    """Return a Loop, by default without trip count, whose counter begins with ``start``."""
     i = ops.parameter([], kind)
     following = ops.add(i, ops.constant(step, kind))
     body = ovir.Model([ops.result(following), ops.result(condition(i))], [i])
-    made = ops.loop(np.int64(-1), np.array(True))
+    made = ops.loop(np.int64(trips) if isinstance(trips, int) else trips, np.array(True))
     made.set_function(body)
     made.set_special_body_ports([-1, 1])
     made.set_merged_input(body.inputs[0].layer, ops.constant(start, kind), body.outputs[0].layer)
@@ -179,3 +185,26 @@ def test_a_counter_that_may_wrap_around_limits_nothing(
 ) -> None:
     found = ending(loop(lambda i: function(i, ops.constant(limit, kind)), 0, 50, kind))
     assert found == (Ending(1, is_limited=False) if count is None else Ending(count))
+
+
+def bounded(function: Callable[..., ovir.Layer], bound: int) -> ovir.Layer:
+    return function(ops.parameter([], "i64"), np.int64(bound))
+
+
+@pytest.mark.parametrize(
+    ("trips", "expected"),
+    [
+        (0, 0),
+        (1_000_000, 1_000_000),
+        (1_000_001, 1_000_001),
+        (-1, None),
+        (bounded(ops.minimum, -1), None),
+        (bounded(ops.minimum, 0), 1),  # the input decides whether there is a limit
+        (bounded(ops.minimum, 9), 1),
+        (bounded(ops.maximum, 1_000_000), 1),
+        (bounded(ops.maximum, 1_000_001), 1_000_001),
+    ],
+)
+def test_the_iterations_of_a_trip_count(trips: ovir.Layer | int, expected: int | None) -> None:
+    found = ending(loop(lambda i: ops.constant(np.array(True)), 0, 1, trips=trips))
+    assert (found.count, bool(found.endless)) == (1 if expected is None else expected, expected is None)

@@ -391,6 +391,16 @@ def test_work_of_a_run(
     assert found == ({"OVIR015": "error"} if is_error else {})
 
 
+@pytest.mark.parametrize("rows", [1 << 14, "1..16384"])
+@pytest.mark.parametrize(("count", "is_error"), [(22, False), (23, True)])
+def test_work_of_the_largest_sizes(count: int, is_error: bool, rows: object, tmp_path: Path) -> None:
+    x, weights = (ops.parameter([n, 1 << 14], "f32", name=name) for n, name in ((rows, "x"), (1 << 14, "weights")))  # type: ignore[list-item]
+    y: ovir.Layer = x
+    for _ in range(count):
+        y = ops.matmul(y, weights, False, False)
+    assert ("OVIR015" in codes_of(ovir.Model([ops.reduce_max(y, [0, 1])], [x, weights]), tmp_path)) == is_error
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("limit", "is_error"), [(1e14, False), (1e12, True)])
 def test_cheap_layers_in_loops_add_up(
