@@ -121,3 +121,15 @@ def test_tensors_beyond_the_memory_of_the_machine(
     for memory in (max(size, 1) - 1, size):
         monkeypatch.setattr("ovir.checks.rules.constants.physical_memory", lambda memory=memory: memory)
         assert (("OVIR412", "warning") in codes(net)) == (memory < size)
+
+
+@pytest.mark.parametrize(
+    ("kind", "count", "needed"),
+    [("u3", 8, 3), ("u3", 9, 6), ("u6", 4, 3), ("u6", 5, 6), ("u4", 3, 2), ("u1", 9, 2), ("f32", 3, 12)],
+)
+def test_bytes_that_a_constant_needs(kind: str, count: int, needed: int) -> None:
+    for more in (0, 1):
+        net = Net()
+        net.blob += bytes(range(1, needed + 2))
+        net.result(net.op("Const", element_type=kind, shape=str(count), offset="0", size=str(needed + more)))
+        assert [code for code, _ in codes(net)] == ["OVIR504"] * more
