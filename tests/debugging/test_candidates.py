@@ -9,6 +9,7 @@ import ovir
 from ovir import opset13 as ops
 from ovir.debugging import candidates
 from ovir.debugging.candidates import Candidate, Fill
+from ovir.debugging.reduce import ReductionSearch
 
 
 def apart(*shapes: Any, constants: tuple[Any, ...] = ()) -> ovir.Model:
@@ -117,3 +118,14 @@ def test_values_of_what_is_cut_out() -> None:
     negative = Candidate(model, given={0: np.float32([-1, 3]), 1: np.float32([10, 20])})
     assert candidates.without(negative, removed, Fill.CONSTANTS) is None
     assert candidates.without(whole, candidates.layers_of(whole)) is None
+
+
+@pytest.mark.parametrize("least", [1, 2, 5, 63, 64])
+def test_a_size_becomes_the_least_that_is_needed(least: int) -> None:
+    def attempt(candidate: Candidate, _: str) -> bool:
+        return any(layer.type == "ReLU" and layer.shape[0].lower >= least for layer in candidate.model.layers)
+
+    x = ops.parameter([64, -1, 3], "f32")
+    search = ReductionSearch(Candidate(ovir.Model([ops.relu(x)], [x])), attempt)
+    search.run()
+    assert content(search.best) == [f"[{least},1,1]"]
