@@ -328,8 +328,40 @@ def test_recorded_tensors_of_another_shape() -> None:
     assert not found
 
 
+@pytest.mark.parametrize(
+    ("size", "wrong", "later", "first"),
+    [
+        (999, 1, True, "end"),
+        (999, 2, True, "levels"),
+        (2000, 2, True, "end"),
+        (2000, 3, True, "levels"),
+        (2000, 2, False, "levels"),
+        (2000, 0, True, "end"),
+    ],
+)
+def test_a_few_elements_on_another_level_count_last(size: int, wrong: int, later: bool, first: str) -> None:
+    """A FakeQuantize may round a number near a tie to another level; what it adds is no fault."""
+    x = ops.parameter([size], "f32", name="x")
+    levels = ops.fake_quantize(x, *map(np.float32, (0, 255, 0, 255)), 256, name="levels")
+    model = ovir.Model([ops.exp(ops.multiply(levels, np.float32(0.01)), name="end")], [x])
+    value = np.linspace(0, 255, size, dtype=np.float32)
+    taps = ovir.compile_model(model)([value], taps=["levels", "end"]).taps
+    tensors = {"x": value, **{name: arrays[0].copy() for name, arrays in taps.items()}}
+    tensors["levels"][:wrong] += 1
+    tensors["end"][0] += 0.5 * later
+    found = ovir.compare(model, tensors)
+    assert found.first is not None
+    assert found.largest is not None
+    assert found.first.name == first
+    assert found.largest.rounds == (not later)
+    assert found.ranked()[0] is found.first
+    assert found.mark(found.first) == "first"
+
+
 def test_keys_that_name_nothing() -> None:
     tensors = recorded()
+    many = ovir.compare(small_net(), {**tensors, **{f"k{i}": X for i in range(7)}}, inputs=[X])
+    assert many.diagnostics[0].message.endswith("'k0', 'k1', 'k2', 'k3', 'k4' and 2 more")
     found = ovir.compare(small_net(), {**tensors, "tanhh": X}, inputs=[X])
     assert found
     (warning,) = found.diagnostics

@@ -7,6 +7,7 @@ import pytest
 
 import ovir
 from ovir import opset13 as ops
+from ovir.debugging import edit_proof
 from ovir.debugging.edit_proof import _items, _sets
 
 
@@ -33,6 +34,11 @@ def test_models_that_compute_the_same_pass() -> None:
         "proven: the results agree for 3 sets of random inputs",
     )
     assert ovir.prove_edit(stateful(1), stateful(1)).sets == 5
+
+
+def test_a_slow_proof_ends_after_the_first_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(edit_proof, "ENOUGH_SECONDS", -1)
+    assert [ovir.prove_edit(model(), model(), samples=samples).sets for samples in (None, 2, 4)] == [1, 2, 4]
 
 
 def test_dynamic_sizes_differ_between_the_sets() -> None:
