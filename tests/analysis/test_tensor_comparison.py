@@ -110,10 +110,21 @@ def test_blocks_do_not_change_the_metrics(block):
 
 
 def test_default_tolerances():
-    assert default_tolerance(i32) == EXACT
-    assert default_tolerance(f32).rtol < default_tolerance(f32, 10_000).rtol < default_tolerance(f16).rtol
-    assert default_tolerance(f16).rtol < default_tolerance(bf16).rtol
-    assert default_tolerance(f32).rtol < default_tolerance(f32, steps=100).rtol < 1e-3
+    assert default_tolerance(i32, 100, 100) == EXACT
+    assert default_tolerance(f32, 0, 0) == default_tolerance(f32, 1, 1) == Tolerance(2e-5)
+    assert default_tolerance(f32, 10_000) == Tolerance(8 * 2**-24 * 100)
+    assert default_tolerance(f16) == Tolerance(8 * 2**-11)
+    assert default_tolerance(bf16, 4, 9) == Tolerance(8 * 2**-8 * 3)
+
+
+def test_errors_are_counted_by_power_of_two():
+    """Those that are 0 or not finite are left out."""
+    reference = np.float64([1, 1, 1, 1, 1, np.nan, np.inf, 1])
+    actual = reference + np.float64([0, 0.5, -0.75, 3, 2**-1022, 0, 0, np.inf])
+    found = compare_tensors(actual, reference, EXACT, counts_errors=True)
+    assert found.errors == {-1: 2, 1: 1}
+    assert compare_tensors(np.float64([2**-1022]), np.zeros(1), EXACT, counts_errors=True).errors == {-1022: 1}
+    assert compare_tensors(actual, reference, EXACT).errors is None
 
 
 def test_large_numbers_do_not_make_everything_agree():

@@ -1,14 +1,19 @@
 """Inference for chosen sizes knows as much as the inference of a model that has these sizes from the beginning."""
 
 import contextlib
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from support.random_models import models
 
 import ovir
-from ovir.checks.owners import OwningEngine, counted_sizes
+from ovir.checks.owners import OwningEngine, _hull, counted_sizes, means_open, size_of
+from ovir.core.element_types import ElementType, i64
 from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.core.values import Value
 from ovir.diagnostics.errors import Diagnostics
 from ovir.fuzzing.models import Choice
 from ovir.inference.models import infer_into, reshaped_parameters, set_parameters
@@ -35,6 +40,37 @@ def test_sizes_that_are_not_known_count_as_their_upper_bounds() -> None:
     large = PartialShape([(0, 1 << 30), (0, (1 << 30) - 1)])
     assert counted_sizes(large).to_tuple() == (1 << 30, (1 << 30) - 1)
     assert counted_sizes(large, is_declared=True).to_tuple() == (1, (1 << 30) - 1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape", "size"),
+    [
+        ("f32", [2, 3], 24),
+        ("u4", [3], 2),
+        ("u1", [8], 1),
+        ("u1", [9], 2),
+        ("i64", [-1, (2, 5)], 40),
+        ("boolean", [], 1),
+    ],
+)
+def test_bytes_of_tensors(kind: str, shape: list[Any], size: int) -> None:
+    assert size_of(TensorType(ElementType.parse(kind), PartialShape(shape))) == size
+
+
+def test_bounds_that_mean_that_there_is_none() -> None:
+    bounds = [1 << 30, *((1 << bits) + more for bits in (31, 32) for more in (-2, -1, 0, 1, 2)), (1 << 62) - 1, 1 << 62]
+    assert [means_open(bound) for bound in bounds] == [False, *[False, True, True, True, False] * 2, False, True]
+
+
+def test_the_hull_of_two_types() -> None:
+    one, other, longer = (
+        TensorType(i64, PartialShape([len(x)]), Value(np.int64(x))) for x in ([1, 7], [3, 2], [4] * 3)
+    )
+    hull = _hull(one, other)
+    assert hull.value is not None
+    assert (hull.value.lower.tolist(), hull.value.upper.tolist()) == ([1, 2], [3, 7])
+    assert (str(_hull(one, longer)), _hull(one, longer).value) == ("i64[2..3]", None)
+    assert _hull(one, TensorType(i64, one.shape)).value is None
 
 
 @pytest.mark.slow

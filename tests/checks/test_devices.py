@@ -46,9 +46,9 @@ def strings() -> Net:
     return net
 
 
-def large() -> Net:
+def large(size: int) -> Net:
     net = Net()
-    sizes = net.const([70_000, 70_000])
+    sizes = net.const([size // 64, 64])
     net.result(net.op("Broadcast", net.const(1, "u8"), sizes, opset=3, mode="numpy"))
     return net
 
@@ -103,7 +103,7 @@ CASES: list[tuple[str, str, str | None, Callable[[], Net]]] = [
     ("GPU", "strings", None, strings),
     ("GPU", "states", "2022.2", lambda: stateful("2,3")),
     ("GPU", "states of unknown sizes", "2023.2", lambda: stateful("?,3")),
-    ("GPU", "a tensor beyond the largest single allocation", None, large),
+    ("GPU", "a tensor beyond the largest single allocation", None, lambda: large(4_294_959_168)),
     ("GPU", "64-bit integers are computed in i32", None, lambda: added("i64")),
     ("CPU", "an unknown rank", None, lambda: unary("...")),
     ("CPU", "inputs of u1, u3 or u6", None, lambda: unary("8", "u3", "Convert", destination_type="f32")),
@@ -143,6 +143,10 @@ def test_a_model_breaks_its_limit(
         *((device, release, lambda: unary("2,3,4")) for device in (*DEVICES, "cpu") for release in (None, "2022.1", "2023.2", "2026.4")),
         *(("GPU", release, lambda: unary("1,1,1,1,1,1,2")) for release in ("2023.0", None)),
         ("GPU", "2022.3", lambda: unary("1..8,3")),
+        ("GPU", "2022.3", lambda: unary("1,1,1,1,1,2")),
+        ("GPU", None, lambda: unary("1,1,1,1,1,1,1,2")),
+        ("GPU", None, lambda: large(4_294_959_104)),
+        ("NPU", None, lambda: unary("1,1,1,2,3")),
         # weights of half of the range, and those that are only compressed, which are multiplied as real numbers
         *(("CPU", None, partial(quantized, largest)) for largest in (64, -64)),
         ("CPU", None, partial(quantized, 127, of_data=False)),

@@ -188,6 +188,16 @@ def test_what_is_declared_of_an_output_that_nothing_reads(is_read: bool, severit
     assert [(d.code, str(d.severity)) for d in found] == [("OVIR403", severity)]
 
 
+@pytest.mark.parametrize(("outputs", "more"), [(2, 1), (2, 3)])
+def test_surplus_outputs_are_counted(outputs: int, more: int) -> None:
+    net = Net()
+    parts = net.op("Split", net.parameter("x", "4"), net.const(np.int64(0)), outputs=outputs + more, num_splits=outputs)
+    net.result((parts[0], parts[1] + 1))
+    (found,) = [d for d in ovir.check(net.xml(), bytes(net.blob)) if d.severity is ovir.Severity.ERROR]
+    assert (found.code, found.port) == ("OVIR218", parts[1] + outputs)
+    assert found.message == f"the layer declares {outputs + more} outputs, but Split has {outputs}"
+
+
 def test_a_misspelled_attribute_that_the_specification_requires() -> None:
     """One error names both and the value that is assumed."""
     net = Net()

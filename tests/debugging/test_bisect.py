@@ -129,12 +129,6 @@ def test_a_failure_that_only_a_beginning_shows() -> None:
     assert search.probes[length].verdict.fails
 
 
-def test_a_missing_engine(device: pytest.MonkeyPatch) -> None:
-    device.setenv("OVIR_TEST_FAULT", "missing:")
-    with pytest.raises(ovir.InputError, match="openvino"):
-        ovir.bisect(chain(30, {}))
-
-
 def test_the_part_reproduces_the_difference(device: pytest.MonkeyPatch, tmp_path: Path) -> None:
     device.setenv("OVIR_TEST_FAULT", "wrong:Tanh")
     model = branches(60, {37: _tanh})

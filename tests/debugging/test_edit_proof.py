@@ -7,6 +7,8 @@ import pytest
 
 import ovir
 from ovir import opset13 as ops
+from ovir.debugging import edit_proof
+from ovir.debugging.edit_proof import _items, _sets
 
 
 def model(batch: int = 1, target: Any = (1, 12), axes: Any = (1,), *, width: int = 4) -> ovir.Model:
@@ -32,6 +34,11 @@ def test_models_that_compute_the_same_pass() -> None:
         "proven: the results agree for 3 sets of random inputs",
     )
     assert ovir.prove_edit(stateful(1), stateful(1)).sets == 5
+
+
+def test_a_slow_proof_ends_after_the_first_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(edit_proof, "ENOUGH_SECONDS", -1)
+    assert [ovir.prove_edit(model(), model(), samples=samples).sets for samples in (None, 2, 4)] == [1, 2, 4]
 
 
 def test_dynamic_sizes_differ_between_the_sets() -> None:
@@ -103,3 +110,45 @@ def test_dynamic_sizes_are_zero_as_well() -> None:
     assert str(ovir.prove_edit(copied, copied.clone())).startswith("proven")
     with pytest.raises(ovir.ModelError, match="differ"):
         ovir.prove_edit(copied, taken)
+
+
+def returned(**shapes: Any) -> ovir.Model:
+    """Return a model that returns its inputs."""
+    inputs = [ops.parameter(shape, "f32", name=name, tensor_names=name) for name, shape in shapes.items()]
+    return ovir.Model([ops.result(layer) for layer in inputs], inputs)
+
+
+GROWING = [((1, 4), (1, 8)), ((2, 4), (2, 16)), ((3, 4), (3, 24))]
+
+
+@pytest.mark.parametrize(
+    ("width", "expected"),
+    [
+        (1, [*GROWING, ((1, 4), (1, 1)), ((0, 4), (0, 8)), ((0, 4), (0, 0))]),
+        (8, [*GROWING[:1] * 3, ((1, 4), (1, 1)), ((0, 4), (0, 8))]),
+    ],
+)
+def test_sizes_grow_and_are_1_and_0_where_both_models_accept_that(width: int, expected: Any) -> None:
+    model, given = returned(x=[-1, 4], y=[(0, 4), -1], z=[-1, 3]), np.ones((7, 3), np.float32)
+    y = ops.parameter([-1, -1], "f32", name="y", tensor_names="y")
+    other = ovir.Model([ops.add(y, np.zeros(width, np.float32))], [y])
+    sets = list(_sets(model, other, 3, 5, {"z": given}, least_sizes=True))
+    assert [tuple(array.shape for array in each()[:2]) for each in sets] == expected
+    assert all(np.array_equal(each()[2], given) for each in sets)
+    assert [each.name for each in sets[:4]] == ["seed 5", "seed 6", "seed 7", "seed 5, sizes of 0 and 1"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "items", "calls"),
+    [
+        (2, 3, 3, [[0, 1], [2, 0]]),
+        (1, 3, 3, [[0], [1], [2]]),
+        (-1, -1, 2, [[0], [1]]),
+        (0, 2, 2, []),
+        (2, -1, 2, [[0, 1]]),
+    ],
+)
+def test_items_of_the_calls(before: int, after: int, items: int, calls: list[list[int]]) -> None:
+    sized, found = _items(returned(x=[4, before], y=[5]), returned(y=[5], x=[4, after]), {1: 1})
+    assert sized.inputs[1].shape.to_tuple() == (4, items)
+    assert found == [{1: call} for call in calls]

@@ -16,7 +16,7 @@ from ovir.analysis import tensor_comparison
 from ovir.analysis.tensor_comparison import tensor_error
 from ovir.core.arrays import Array
 from ovir.debugging.f32_layers import lost_marks, with_f32_layers
-from ovir.debugging.precision import Keeper
+from ovir.debugging.precision import CalibrationRanges, Int8, Keeper
 from ovir.ops import find
 from ovir.ops.matmul import MatMul
 from ovir.runtime.emulation import Emulation
@@ -72,11 +72,6 @@ def test_errors_are_summed_up_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> 
     entered.clear()
     tensor_comparison.compare_tensors(values, values, tensor_comparison.Tolerance(1e-5))
     assert entered
-
-
-def test_layers_stay_in_f32_as_far_as_the_values_are_too_large() -> None:
-    found = ovir.precision(encoder(factor=300, undone=False), "f16", [data()])
-    assert found.keep == ("layer1/scores", "layer1/scaled", "layer1/probabilities")
 
 
 def test_attention_in_one_layer_overflows_inside() -> None:
@@ -139,6 +134,27 @@ def test_one_layer_that_int8_cannot_do() -> None:
     assert found.samples == 3
     assert found.keep == ("second",)
     assert [layer.layer for layer in found.layers] == ["first", "second", "third"]
+
+
+def test_int8_has_a_range_for_a_tensor_and_a_scale_for_each_channel_of_weights() -> None:
+    x = ops.parameter([2], "f32", name="x")
+    product = ops.matmul(x, ops.constant(np.ones((2, 3), np.float32)), False, False, name="product")
+    ranges, compiled = CalibrationRanges(), ovir.compile_model(ovir.Model([product], [x]))
+    for values in ([1, 3], [-1, np.nan]):
+        compiled([np.float32(values)], listeners=[ranges])
+    assert ranges.found == {("product", 0): (-1, 3), ("product", 1): (0, 1)}
+    int8, scale = Int8(ranges.found), 4 / 255
+    rounded = int8.input(product, 0, np.linspace(-2, 4, 5001, dtype=np.float32))
+    np.testing.assert_allclose(np.unique(rounded), np.arange(-64, 192) * scale, rtol=1e-5, atol=1e-9)
+    inside = np.linspace(-1, 2.99, 999, dtype=np.float32)
+    assert np.abs(int8.input(product, 0, inside) - inside).max() <= scale / 2 + 1e-6
+    for odd in ((0, 0), (-np.inf, 1), (0, np.inf)):
+        assert Int8({("product", 0): odd}).input(product, 0, inside) is inside
+    weights = np.float32([[0.5, 0, np.inf, 100], [-127, 0, 2.4, -25.4]])
+    expected = np.float32([[0, 0, 127, 100], [-127, 0, 2, -32 / 1.27]])  # 0.5 is rounded to even
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_allclose(int8.constant(product, 1, weights), expected, rtol=1e-6)
+    assert int8.constant(product, 1, weights[:0]).shape == (0, 4)
 
 
 @pytest.mark.parametrize(

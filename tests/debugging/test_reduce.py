@@ -117,11 +117,6 @@ def test_a_pair_far_apart(maker: str) -> None:
     assert len(found.model.layers) < 10
 
 
-def test_four_layers() -> None:
-    culprits = {place: _named(f"culprit{place}") for place in (50, 423, 450, 951)}
-    assert _find("branches", culprits, _has_floors(*(f"culprit{place}" for place in culprits))).layers == 4
-
-
 def test_an_attribute() -> None:
     found = _find("transformer", {400: lambda x: ops.softmax(x, 0)}, _contains('axis="0"'))
     assert found.layers == 1
@@ -364,11 +359,6 @@ def test_a_check_that_fails_for_all_models_is_refused(net: Path, tmp_path: Path)
     assert "the check gives status 2 even for a model without layers" in message
     assert "it prints: no such device" in message
     assert not (tmp_path / "small.xml").exists()
-
-
-def test_what_the_command_printed_is_shown(net: Path, tmp_path: Path) -> None:
-    command = script(tmp_path, "print('all', 'is well')")
-    assert "it prints: all is well" in refusal(net, command)
 
 
 def test_constants_are_recorded_for_given_inputs() -> None:

@@ -115,6 +115,21 @@ def test_differences_with_variables(grows: bool, is_near: bool, monkeypatch: pyt
     assert {output.call for output in found.outputs} == ({0} if grows else {0, 1})
 
 
+def test_a_variable_has_what_the_first_call_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    fed: list[Any] = []
+    run = OnnxRuntimeSession.run
+
+    def recorded(self: Any, feeds: Any, outputs: Sequence[str]) -> list[Array]:
+        fed.append([array.tolist() for array in feeds.values()])
+        return run(self, feeds, outputs)
+
+    monkeypatch.setattr(OnnxRuntimeSession, "run", recorded)
+    x = ops.parameter([2, 3], "f32", name="x")
+    model = with_variable(x, grows=False)
+    assert export_check.verify_export(model, export_model(model, 21), [np.full((2, 3), 2.3, np.float32)]).within
+    assert [state for _, state in fed] == [np.zeros((2, 3)).tolist(), np.full((2, 3), 2).tolist()]
+
+
 @pytest.mark.parametrize(
     ("mode", "step"),
     [("linear", 1), ("linear", -1), ("linear_onnx", 1), ("linear_onnx", -2), ("cubic", 1), ("cubic", -2)],

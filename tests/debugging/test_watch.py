@@ -261,3 +261,20 @@ def test_infinities_that_folded_layers_make() -> None:
     watch = watched(model, [np.ones((2, 3), np.float32)], "nan,inf")
     assert [(event.layer, event.what) for event in watch.events] == [("mask", "inf")]
     assert watched(model, [np.ones((2, 3), np.float32)], "nan").events == []
+    kept = ops.select(np.array([False, True, True]), _root(), np.float32(1))
+    x = ops.parameter([2, 3], "f32", name="x")
+    assert watched(ovir.Model([ops.add(x, kept)], [x]), [np.ones((2, 3), np.float32)], "nan").events == []
+
+
+def test_values_of_inputs_that_are_broadcast() -> None:
+    x = ops.parameter([2, 1, 3], "f32", name="x")
+    y = ops.parameter([4, 1], "f32", name="y")
+    divided = ops.divide(x, y, name="divided")
+    model = ovir.Model([divided], [x, y])
+    numbers = np.arange(1, 7, dtype=np.float32).reshape(2, 1, 3)
+    (event,) = watched(model, [numbers, np.float32([[1], [2], [0], [3]])], "inf").events
+    assert (event.position, event.count) == ((0, 2, 0), 6)
+    assert [(given.source, given.type, given.shape, given.value) for given in event.inputs] == [
+        ("x", "f32", (2, 1, 3), 1),
+        ("y", "f32", (4, 1), 0),
+    ]

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import ovir
-from ovir import opset13 as ops
 from ovir.graph.layers import Layer
 
 pytestmark = [
@@ -164,24 +163,3 @@ def first_named(constant: Layer, named: set[str]) -> set[str]:
                 else:
                     pending.append(reader.layer)
     return found
-
-
-def test_inputs_and_tensors_that_do_not_match(tmp_path: Path) -> None:
-    onnx_path, xml_path = converted(tmp_path, conv_net, 13)
-    x = ops.parameter([2, 3, 8, 8], "f32", name="image", tensor_names="image")
-    small = ovir.Model([ops.relu(x, name="relu")], [x])
-    with pytest.raises(ovir.RunError, match="Got invalid dimensions for input: image"):
-        ovir.compare(small, f"onnx:{onnx_path}")
-    a, b = (ops.parameter([2, 3, 16, 16], "f32", name=name, tensor_names=name) for name in "ab")
-    with pytest.raises(ovir.InputError, match="its input 'image' is not an input of the IR, whose inputs are 'a', 'b'"):
-        ovir.compare(ovir.Model([ops.add(a, b)], [a, b]), f"onnx:{onnx_path}")
-    model = ovir.read_model(xml_path)
-    for layer in model.layers:
-        for port in layer.outputs:
-            if layer.type not in ("Parameter", "Result") and not any(
-                one.layer.type == "Result" for one in port.readers
-            ):
-                port.own_names = frozenset()
-    found = ovir.compare(model, f"onnx:{onnx_path}", inputs=[{0: normal(2, 3, 16, 16)}])
-    assert found
-    assert {item.reason for item in found.not_compared} == {"the ONNX model has no tensor of its name"}

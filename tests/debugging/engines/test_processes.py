@@ -11,7 +11,14 @@ from support.processes import has_ended, started, wait_for
 
 import ovir
 from ovir import opset13 as ops
-from ovir.debugging.engines.process import EngineDiedError, EngineError, EngineMissingError, EngineProcess
+from ovir.debugging.device_queries import execute
+from ovir.debugging.engines.process import (
+    EngineDiedError,
+    EngineError,
+    EngineMissingError,
+    EngineProcess,
+    UnsupportedError,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -127,14 +134,6 @@ def test_the_process_ends_when_its_caller_is_killed(path: Path, fault: str, monk
     wait_for(lambda: has_ended(worker))
 
 
-def test_a_model_that_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OVIR_TEST_FAULT", "refuse:Tanh")
-    with EngineProcess("openvino:CPU") as engine:
-        with pytest.raises(EngineError, match=r"cannot compile the model: Tanh is not supported$"):
-            engine.load(path)
-        assert engine.starts == 1
-
-
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OVIR_TEST_FAULT", "missing:")
     with EngineProcess("openvino:CPU") as engine, pytest.raises(EngineMissingError) as caught:
@@ -161,3 +160,51 @@ def test_devices_that_pass_models_on(device: str) -> None:
 def test_an_unknown_engine() -> None:
     with pytest.raises(ovir.InputError, match="unknown engine 'tensorrt': expected openvino:DEVICE, onnxruntime"):
         EngineProcess("tensorrt")
+
+
+FUNCTIONS = """
+def twice(path, arrays):
+    return [arrays[0] * 2, arrays[0] > 0, arrays[0].astype("complex64")][: int(len(path) and arrays[0].max())]
+
+def declines(path, arrays):
+    raise NotImplementedError("no such layers")
+"""
+
+
+def test_a_python_function_is_an_engine(path: Path, tmp_path: Path) -> None:
+    file = tmp_path / "engine.py"
+    file.write_text(FUNCTIONS)
+    with EngineProcess(f"python:{file}:twice") as engine:
+        model = engine.load(path)
+        assert engine.description == f"twice of {file}"
+        doubled, positive = model.infer([np.float32([2, -1])])
+        assert (doubled.tolist(), positive.tolist(), positive.dtype) == ([4, -2], [True, False], bool)
+        with pytest.raises(UnsupportedError, match="NumPy has no element type complex64"):
+            model.infer([np.float32([3])])
+        assert not model.is_lost
+    assert model.is_lost
+    with EngineProcess(f"python:{file}:declines") as engine, pytest.raises(UnsupportedError, match="no such layers"):
+        engine.load(path).infer([X])
+    for name, message in (("twice", "expected python:FILE.py:FUNCTION"), (f"{file}:thrice", "name of its function")):
+        with EngineProcess(f"python:{name}") as engine, pytest.raises(EngineMissingError, match=message):
+            engine.open()
+
+
+def test_a_state_starts_anew_unless_it_is_kept(tmp_path: Path) -> None:
+    x = ops.parameter([2], "f32", name="x")
+    total = ops.add(ops.read_value(np.zeros(2, np.float32), "v", "f32", [2]), x)
+    ovir.save_model(ovir.Model([ops.abs(total)], [ops.assign(total, "v")], [x]), tmp_path / "model.xml")
+    with EngineProcess("openvino:CPU") as engine:
+        model = engine.load(tmp_path / "model.xml")
+        keeps = [False, True, True, False]
+        sums = [model.infer([np.float32([1, 2])], keeps_state=kept)[0].tolist() for kept in keeps]
+        assert sums == [[1, 2], [2, 4], [3, 6], [1, 2]]
+
+
+def test_times_are_those_of_the_second_run(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = ovir.read_model(path)
+    with pytest.raises(EngineError, match="cannot show its executed graph: not implemented"):
+        execute(model, "openvino:CPU")
+    monkeypatch.setenv("OVIR_TEST_FAULT", "executes:")
+    found = execute(model, "openvino:CPU", [X], config={"INFERENCE_PRECISION_HINT": "f32"})
+    assert {item.by.microseconds for item in found.of(model).values()} == {2}

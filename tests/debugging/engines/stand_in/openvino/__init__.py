@@ -2,13 +2,14 @@
 
 OVIR_TEST_FAULT is ``KIND:TYPE``, or several of these with commas. For models that have a layer of this type: ``die`` ends the process,
 ``hang`` never answers, ``refuse`` fails to compile, ``wrong`` adds 1 to the outputs of these layers. ``missing:`` acts as if the package did
-not exist.
+not exist. With ``executes:``, a device says that it executes each layer as it is, in as many microseconds as it has made runs.
 """
 
 import os
 import signal
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -89,9 +90,14 @@ class opset13:  # noqa: N801  # the name in OpenVINO
 Model = ovir.Model
 
 
+def serialize(content: str, path: str) -> None:
+    Path(path).write_text(content)
+
+
 class Request:
     def __init__(self, model: ovir.Model) -> None:
         self._request = ovir.compile_model(model).create_infer_request()
+        self._layers, self._runs = model.layers, 0
         self._tensors: dict[int, Any] = {}
         self.model_outputs = model.outputs
         self._types = [port.element_type for port in model.outputs]
@@ -104,6 +110,20 @@ class Request:
 
     def infer(self) -> None:
         self._outputs = list(self._request.infer(self._tensors).values())
+        self._runs += 1
+
+    def get_compiled_model(self) -> Any:
+        if ("executes", "") not in FAULTS:
+            raise RuntimeError("not implemented")
+        return self
+
+    def get_runtime_model(self) -> str:
+        data = f'<data execOrder="%d" originalLayersNames="%s" runtimePrecision="f16" execTimeMcs="{self._runs}"/>'
+        layers = (
+            f'<layer id="{i}" name="{layer.name}" type="{layer.type}">{data % (i, layer.name)}</layer>'
+            for i, layer in enumerate(self._layers)
+        )
+        return f'<net name="executed" version="11"><layers>{"".join(layers)}</layers><edges/></net>'
 
     def get_output_tensor(self, index: int) -> Tensor:
         tensor = Tensor(_Type(self._types[index]), ())
@@ -128,7 +148,7 @@ class Core:
 
     def compile_model(self, path: Any, device: str, config: Any) -> Compiled:
         for name in config:
-            if name != "INFERENCE_PRECISION_HINT":
+            if name not in ("INFERENCE_PRECISION_HINT", "PERF_COUNT"):
                 raise RuntimeError(f"Exception from core.cpp:1:\nUnsupported property {name}")
         model = ovir.read_model(path) if isinstance(path, str) else path
         for kind, type_ in FAULTS:

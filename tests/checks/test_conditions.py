@@ -1,0 +1,210 @@
+"""What is known of a loop without running it: intervals, against all numbers in them, and limits, against its iterations."""
+
+from collections.abc import Callable
+from functools import partial
+from itertools import product
+from math import inf
+
+import numpy as np
+import pytest
+
+import ovir
+from ovir import opset13 as ops
+from ovir.checks.conditions import Ending, Fact, ending, fact_of_layer
+
+ENDS = (-inf, -3.0, -1.0, 0.0, 1.0, 2.0, 5.0, inf)
+INTERVALS = [(low, high) for low in ENDS for high in ENDS if low <= high and (low < inf and high > -inf)]
+NUMBERS = np.float64([-100, *np.arange(-3, 5.5, 0.5), 100])
+
+
+def numbers_in(interval: tuple[float, float]) -> np.ndarray:
+    return NUMBERS[(interval[0] <= NUMBERS) & (interval[1] >= NUMBERS)]
+
+
+def require_interval(
+    layer: ovir.Layer, intervals: tuple[tuple[float, float], ...], arrays: list[np.ndarray], slack: float | None
+) -> None:
+    """Compare the interval of the outputs for intervals of the inputs with the outputs for all numbers in these.
+
+    Nothing may lie outside. If the inputs are bounded, at most ``slack`` of the interval may be too much, if it is given.
+    """
+    found = fact_of_layer(layer, [Fact(*interval) for interval in intervals], {})
+    types = [port.type for port in layer.inputs], [port.type for port in layer.outputs]
+    with np.errstate(all="ignore"):
+        outputs = layer.operator.applied(*types).run(*arrays).astype(np.float64)
+    if (outputs := outputs[~np.isnan(outputs)]).size:
+        low, high = outputs.min(), outputs.max()
+        assert found.low <= low
+        assert found.high >= high
+        if slack is not None and np.isfinite(intervals).all():
+            assert found.low >= low - slack
+            assert found.high <= high + slack
+
+
+EXACT = (ops.add, ops.subtract, ops.multiply, ops.maximum, ops.minimum, ops.squared_difference)
+LOOSE: dict[Callable[..., ovir.Layer], Callable[[tuple[float, float], tuple[float, float]], bool]] = {
+    ops.power: lambda a, b: a[0] > 0,
+    ops.divide: lambda a, b: b[0] > 0,
+    ops.floor_mod: lambda a, b: a[1] - a[0] >= b[1] and b[0] > 0,
+    ops.mod: lambda a, b: a[1] >= b[1] and a[1] - a[0] >= b[1] and b[0] > 0 and (a[0] >= 0 or a[0] <= -b[1]),
+}
+"""When no better interval is possible for these operations, or one that is better by 1."""
+COMPARISONS = (ops.less, ops.less_equal, ops.greater, ops.greater_equal, ops.equal, ops.not_equal)
+
+
+@pytest.mark.parametrize("function", [*EXACT, *LOOSE, *COMPARISONS], ids=lambda f: f.__name__)
+def test_intervals_of_two_numbers(function: Callable[..., ovir.Layer]) -> None:
+    layer = function(ops.parameter([1], "f64"), ops.parameter([1], "f64"))
+    for a, b in product(INTERVALS, INTERVALS):
+        arrays = [numbers_in(a)[:, np.newaxis], numbers_in(b)[np.newaxis]]
+        is_tight = function not in LOOSE or LOOSE[function](a, b)
+        require_interval(layer, (a, b), arrays, 1.0 * (function in (ops.mod, ops.floor_mod)) if is_tight else None)
+
+
+UNARY: dict[str, tuple[Callable[[ovir.Layer], ovir.Layer], float | None]] = {
+    "Abs": (ops.abs, 0),
+    "ReLU": (ops.relu, 0),
+    "Exp": (ops.exp, 0),
+    "Floor": (ops.floor, 0),
+    "Negative": (ops.negative, None),
+    "Sigmoid": (ops.sigmoid, 1),
+    "Cos": (ops.cos, 2),
+    "Clamp": (lambda x: ops.clamp(x, -2.0, 3.0), 0),
+    "Convert to i32": (lambda x: ops.convert(x, "i32"), 0),
+    "Convert to boolean": (lambda x: ops.convert(x, "boolean"), 0),
+    "Convert to f16": (lambda x: ops.convert(x, "f16"), 0),
+    "ReduceMean": (lambda x: ops.reduce_mean(x, [0], True), None),
+    "ReduceSum": (lambda x: ops.reduce_sum(x, [1], True), None),
+    "CumSum": (lambda x: ops.cum_sum(x, 1), None),
+    "Pad": (lambda x: ops.pad(x, [0, 1], [0, 0], "constant", np.float64(7)), None),
+    "Concat": (lambda x: ops.concat([x, x], 1), 0),
+    "Unsqueeze": (lambda x: ops.unsqueeze(x, [0]), 0),
+}
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_intervals_of_one_number(name: str) -> None:
+    make, slack = UNARY[name]
+    for interval in INTERVALS:
+        rows = np.stack(np.meshgrid(numbers_in(interval), numbers_in(interval)), -1).reshape(-1, 2)
+        layer = make(ops.parameter(list(rows.shape), "f64"))
+        constants = [port.source.layer.operator.data for port in layer.inputs[1:] if port.source.layer.type == "Const"]
+        arrays = [rows, rows] if name == "Concat" else [rows, *constants]
+        require_interval(layer, (interval,) * len(arrays), arrays, slack)
+
+
+BOOLEANS = [(0.0, 0.0), (0.0, 1.0), (1.0, 1.0)]
+
+
+@pytest.mark.parametrize("function", [ops.logical_and, ops.logical_or, ops.logical_xor], ids=lambda f: f.__name__)
+def test_intervals_of_conditions(function: Callable[..., ovir.Layer]) -> None:
+    layer = function(ops.parameter([1], "boolean"), ops.parameter([1], "boolean"))
+    for a, b in product(BOOLEANS, BOOLEANS):
+        require_interval(layer, (a, b), [np.unique(a).astype(bool)[:, None], np.unique(b).astype(bool)[None]], 0.0)
+
+
+def test_intervals_of_a_choice() -> None:
+    layer = ops.select(ops.parameter([1], "boolean"), ops.parameter([1], "f64"), ops.parameter([1], "f64"))
+    for c, a, b in product(BOOLEANS, INTERVALS, INTERVALS):
+        arrays = [np.unique(c).astype(bool)[:, None, None], numbers_in(a)[:, None], numbers_in(b)]
+        require_interval(layer, (c, a, b), arrays, 0.0)
+
+
+# --------------------------------------------------------------------------- iterations
+
+
+def loop(
+    condition: Callable[[ovir.Layer], ovir.Layer],
+    start: int,
+    step: int,
+    kind: str = "i64",
+    trips: ovir.Layer | int = -1,
+) -> ovir.Layer:
+    """Return a Loop, by default without trip count, whose counter begins with ``start``."""
+    i = ops.parameter([], kind)
+    following = ops.add(i, ops.constant(step, kind))
+    body = ovir.Model([ops.result(following), ops.result(condition(i))], [i])
+    made = ops.loop(np.int64(trips) if isinstance(trips, int) else trips, np.array(True))
+    made.set_function(body)
+    made.set_special_body_ports([-1, 1])
+    made.set_merged_input(body.inputs[0].layer, ops.constant(start, kind), body.outputs[0].layer)
+    made.get_iter_value(body.outputs[0].layer, -1)
+    return made
+
+
+COMPARED = {
+    ops.less: np.less,
+    ops.less_equal: np.less_equal,
+    ops.greater: np.greater,
+    ops.greater_equal: np.greater_equal,
+}
+
+
+@pytest.mark.parametrize("form", ["i", "i + 2", "2 + i", "i - 2", "limit first", "not"])
+@pytest.mark.parametrize("function", COMPARED, ids=lambda f: f.__name__)
+def test_the_iterations_of_a_counter(function: Callable[..., ovir.Layer], form: str) -> None:
+    more = {"i + 2": 2, "2 + i": 2, "i - 2": -2}.get(form, 0)
+
+    def condition(i: ovir.Layer, limit: int) -> ovir.Layer:
+        two, end = np.int64(2), np.int64(limit)
+        i = {
+            "i + 2": lambda: ops.add(i, two),
+            "2 + i": lambda: ops.add(two, i),
+            "i - 2": lambda: ops.subtract(i, two),
+        }.get(form, lambda: i)()
+        found = function(end, i) if form == "limit first" else function(i, end)
+        return ops.logical_not(found) if form == "not" else found
+
+    def holds(i: int, limit: int) -> bool:
+        numbers = (limit, i) if form == "limit first" else (i + more, limit)
+        return bool(COMPARED[function](*numbers)) is not (form == "not")
+
+    for start, step, limit in product((-4, 3), (-3, 1, 2), (-7, 0, 8)):
+        count = 1
+        while count < 100 and holds(start + step * (count - 1), limit):
+            count += 1
+        found = ending(loop(partial(condition, limit=limit), start, step))
+        if holds(start + step * 100, limit):  # perhaps not in the first iteration
+            assert bool(found.endless) == (count == 100), (start, step, limit, found)
+        else:
+            assert found == Ending(count), (start, step, limit)
+
+
+@pytest.mark.parametrize(
+    ("function", "kind", "limit", "count"),
+    [
+        (ops.less, "u8", 206, 6),
+        (ops.less, "u8", 207, None),
+        (ops.less_equal, "u8", 205, 6),
+        (ops.less_equal, "u8", 206, None),
+        (ops.less, "f32", 206, None),  # it may stand still where it is rounded
+    ],
+)
+def test_a_counter_that_may_wrap_around_limits_nothing(
+    function: Callable[..., ovir.Layer], kind: str, limit: int, count: int | None
+) -> None:
+    found = ending(loop(lambda i: function(i, ops.constant(limit, kind)), 0, 50, kind))
+    assert found == (Ending(1, is_limited=False) if count is None else Ending(count))
+
+
+def bounded(function: Callable[..., ovir.Layer], bound: int) -> ovir.Layer:
+    return function(ops.parameter([], "i64"), np.int64(bound))
+
+
+@pytest.mark.parametrize(
+    ("trips", "expected"),
+    [
+        (0, 0),
+        (1_000_000, 1_000_000),
+        (1_000_001, 1_000_001),
+        (-1, None),
+        (bounded(ops.minimum, -1), None),
+        (bounded(ops.minimum, 0), 1),  # the input decides whether there is a limit
+        (bounded(ops.minimum, 9), 1),
+        (bounded(ops.maximum, 1_000_000), 1),
+        (bounded(ops.maximum, 1_000_001), 1_000_001),
+    ],
+)
+def test_the_iterations_of_a_trip_count(trips: ovir.Layer | int, expected: int | None) -> None:
+    found = ending(loop(lambda i: ops.constant(np.array(True)), 0, 1, trips=trips))
+    assert (found.count, bool(found.endless)) == (1 if expected is None else expected, expected is None)

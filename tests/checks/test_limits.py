@@ -1,0 +1,135 @@
+"""Files at the limits of rules: what is just allowed, and one more."""
+
+import re
+
+import numpy as np
+import pytest
+from support.builder import Net
+
+import ovir
+from ovir.checks.untrusted import xml_scan
+from ovir.checks.untrusted.xml_scan import scan
+
+
+def of_rt_info(count: int, text: str) -> str:
+    return f"<net><rt_info>{text * count}</rt_info></net>"
+
+
+LIMITS = {
+    "depth": (xml_scan.DEEPEST, lambda n: "<a>" * n + "</a>" * n),
+    "tags": (xml_scan.MOST_TAGS, lambda n: "<a>" + "".join(f"<a{i}/>" for i in range(n - 1)) + "</a>"),
+    "attributes": (xml_scan.MOST_ATTRIBUTES, lambda n: "<a " + " ".join(f"a{i}=''" for i in range(n)) + "/>"),
+    "an attribute": (xml_scan.LONGEST_TEXT, lambda n: f"<a b='{'x' * n}'/>"),
+    "a text": (xml_scan.LONGEST_TEXT, lambda n: of_rt_info(1, "x" * n)),
+    "texts": (xml_scan.MOST_WORDS, lambda n: f"<a><b>{'x' * 1000}</b><b>{'x' * (n - 1000)}</b></a>"),
+    "comments": (xml_scan.MOST_COMMENTS, lambda n: f"<a><!--{'x' * 1000}--><b/><!--{'x' * (n - 1000)}--></a>"),
+    "elements": (xml_scan.MOST_OTHERS, lambda n: "<a>" + "<b/>" * (n - 1) + "</a>"),
+    "layers": (xml_scan.MOST_ELEMENTS["layer"], lambda n: "<a>" + "<layer/>" * n + "</a>"),
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_what_is_out_of_proportion_in_a_topology(name: str) -> None:
+    limit, make = LIMITS[name]
+    for count, codes in ((limit, []), (limit + 1, ["OVIR006"])):
+        found, is_endless = scan(make(count).encode(), "model.xml")
+        assert [d.code for d in found] == codes
+        assert is_endless == (name == "tags" and count > limit)
+    assert f"{limit:,}" in found[0].message or str(limit) in found[0].message
+
+
+def codes(net: Net, *, blob: bytes = b"") -> list[tuple[str, str]]:
+    return [(d.code, str(d.severity)) for d in ovir.check(net.xml(), bytes(net.blob) + blob)]
+
+
+@pytest.mark.parametrize(("rest", "severity"), [(63, None), (64, "info"), (65, "warning")])
+def test_unused_bytes(rest: int, severity: str | None) -> None:
+    net = Net()
+    net.result(net.op("Add", net.parameter("x", "48"), net.const(np.arange(1, 49, dtype=np.float32))))
+    assert codes(net, blob=bytes(rest)) == ([("OVIR508", severity)] if severity else [])
+
+
+@pytest.mark.parametrize(("count", "last", "is_found"), [(1 << 14, 0, True), (1 << 14, 1, False), (4095 * 4, 0, False)])
+def test_equal_constants(count: int, last: int, is_found: bool) -> None:
+    net = Net()
+    numbers = np.arange(1, count + 1, dtype=np.float32)
+    x = net.parameter("x", str(count))
+    for more in (0, last):
+        numbers[-1] += more
+        x = net.op("Add", x, net.const(numbers.copy()))
+    net.result(x)
+    assert codes(net) == ([("OVIR705", "info")] if is_found else [])
+
+
+@pytest.mark.parametrize(
+    ("zeros", "others", "count"), [(2, 0, 2), (3, 0, 1), (8, 1, 8), (9, 1, 1), (17, 2, 17), (18, 2, 1)]
+)
+def test_weights_that_are_mostly_zero(zeros: int, others: int, count: int) -> None:
+    net = Net()
+    x = net.parameter("x", "2,4")
+    for number in range(zeros + others):
+        x = net.op("MatMul", x, net.const(np.full((4, 4), float(number >= zeros) * number, np.float32)))
+    net.result(x)
+    found = ovir.check(net.xml(), bytes(net.blob))
+    more = re.search(r"; (\d+) more of this kind", found[0].message)
+    assert {d.code for d in found} == {"OVIR518"}
+    assert len(found) + (int(more[1]) if more else 0) == count
+
+
+@pytest.mark.parametrize(("failing", "others", "errors"), [(2, 0, 2), (3, 0, 1), (3, 3, 1), (3, 4, 3), (5, 5, 1)])
+def test_a_constant_that_most_of_its_readers_refuse(failing: int, others: int, errors: int) -> None:
+    net = Net()
+    axis = net.const(np.array([7]))
+    for shape, count in (("2,3", failing), ("1,1,1,1,1,1,1,2", others)):
+        for number in range(count):
+            net.result(net.op("ReduceSum", net.parameter(f"x{count}{number}", shape), axis, keep_dims="true"))
+    found = [d for d in ovir.check(net.xml(), bytes(net.blob)) if d.severity is ovir.Severity.ERROR]
+    assert len(found) == errors
+    assert ("other layers that read" in (found[0].hint or "")) == (errors == 1)
+    assert errors > 1 or (found[0].hint or "").startswith(f"{failing - 1} other layers")
+
+
+@pytest.mark.parametrize(
+    ("count", "more"),
+    [(1, ""), (2, "; 1 more error of the same cause: r1"), (4, "; 3 more errors of the same cause: r1, r2, r3"), (6, "; 5 more errors of the same cause: r1, r2, r3, ...")],
+)  # fmt: skip
+def test_errors_of_one_cause_are_named_in_the_first(count: int, more: str) -> None:
+    net = Net()
+    net.parameter("small", "2,3")
+    x = net.op("ReLU", net.parameter("large", "4,5"), name="relu")
+    for number in range(count):
+        shape = net.const(np.array([20]))
+        net.result(net.op("Reshape", x, shape, name=f"r{number}", special_zero="false"))
+    text = net.declared_xml().replace(
+        '<edge from-layer="1" from-port="0" to-layer="2"', '<edge from-layer="0" from-port="0" to-layer="2"'
+    )
+    found = [d for d in ovir.check(text, bytes(net.blob)) if d.severity is ovir.Severity.ERROR]
+    assert [d.code for d in found] == ["OVIR401"]
+    message = re.sub(r"layer \d+ '(r\d)' \(Reshape, opset1\)", r"\1", found[0].message)
+    assert message.endswith(more)
+    assert "this follows from layer 2 'relu' (ReLU, opset1) on line " in message
+
+
+@pytest.mark.parametrize(
+    ("kind", "count", "size"), [("f32", 1 << 31, 1 << 33), ("u1", 1 << 34, 1 << 31), ("u8", 1 << 30, 0)]
+)
+def test_tensors_beyond_the_memory_of_the_machine(
+    kind: str, count: int, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    net = Net()
+    net.result(net.op("Broadcast", net.const(1, kind), net.const([count]), opset=3, mode="numpy"))
+    for memory in (max(size, 1) - 1, size):
+        monkeypatch.setattr("ovir.checks.rules.constants.physical_memory", lambda memory=memory: memory)
+        assert (("OVIR412", "warning") in codes(net)) == (memory < size)
+
+
+@pytest.mark.parametrize(
+    ("kind", "count", "needed"),
+    [("u3", 8, 3), ("u3", 9, 6), ("u6", 4, 3), ("u6", 5, 6), ("u4", 3, 2), ("u1", 9, 2), ("f32", 3, 12)],
+)
+def test_bytes_that_a_constant_needs(kind: str, count: int, needed: int) -> None:
+    for more in (0, 1):
+        net = Net()
+        net.blob += bytes(range(1, needed + 2))
+        net.result(net.op("Const", element_type=kind, shape=str(count), offset="0", size=str(needed + more)))
+        assert [code for code, _ in codes(net)] == ["OVIR504"] * more

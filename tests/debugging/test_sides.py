@@ -1,0 +1,155 @@
+"""The parts of comparisons: batches of layers, models of single layers, layers of two models, agreement of scores."""
+
+from collections.abc import Sequence
+from typing import Any
+from unittest.mock import Mock
+
+import numpy as np
+import pytest
+
+import ovir
+from ovir import opset13 as ops
+from ovir.analysis.tensor_comparison import Criterion
+from ovir.core.arrays import Array
+from ovir.debugging import sides
+from ovir.debugging.compare import Agreement, Session, agreement_of
+from ovir.debugging.comparison_setup import InputSet
+from ovir.debugging.devices import DeviceSide, OvirDevice
+from ovir.debugging.sides import LayerAnswer, Partners, in_batches, in_halves
+from ovir.diagnostics.codes import ENGINE
+from ovir.diagnostics.diagnostic import diagnose
+
+
+@pytest.mark.parametrize("most", [None, 3])
+def test_batches_are_as_large_as_the_limits_allow(most: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sides, "MOST_BYTES", 10)
+    sizes = [4, 6, 1, 25, 3, 3, 2, 1, 0, 0, 10, 10, 2]
+    answers = [LayerAnswer(Mock(), problem=str(number)) for number in range(len(sizes) + 1)]
+    batches: list[list[int]] = []
+
+    def run(numbers: Sequence[int]) -> list[LayerAnswer]:
+        batches.append(list(numbers))
+        return [answers[number] for number in numbers]
+
+    found = list(in_batches([answers[-1], *enumerate(sizes)], run, most))
+    assert found == [answers[-1], *answers[:-1]]
+    assert [number for batch in batches for number in batch] == list(range(len(sizes)))
+    for batch, following in zip(batches, [*batches[1:], None], strict=True):
+        size = sum(sizes[number] for number in batch)
+        assert size <= 10 or len(batch) == 1
+        assert len(batch) <= (most or 99)
+        assert following is None or size + sizes[following[0]] > 10 or len(batch) == most
+
+
+@pytest.mark.parametrize("bad", [{0}, {4}, {2, 3}, set()])
+def test_halves_find_the_layers_at_fault(bad: set[int]) -> None:
+    runs = 0
+
+    def run(numbers: Sequence[int]) -> list[LayerAnswer]:
+        nonlocal runs
+        runs += 1
+        if bad & set(numbers):
+            raise ovir.RunError(diagnose(ENGINE, "refused"))
+        return [LayerAnswer(Mock(), problem=str(number)) for number in numbers]
+
+    found = in_halves(
+        range(5), run, lambda number, error: LayerAnswer(Mock(), skipped=f"{number} {error.diagnostic.message}")
+    )
+    assert [answer.skipped or answer.problem for answer in found] == [
+        f"{i} refused" if i in bad else str(i) for i in range(5)
+    ]
+    assert runs <= {0: 1, 1: 7, 2: 9}[len(bad)]
+
+
+class Watched(OvirDevice):
+    """A device that keeps the models that it gets."""
+
+    def __init__(self, model: ovir.Model) -> None:
+        super().__init__(model)
+        self.models: list[ovir.Model] = []
+
+    def run(self, model: ovir.Model, inputs: Sequence[Array]) -> list[Array]:
+        self.models.append(model)
+        return super().run(model, inputs)
+
+
+def isolated(model: ovir.Model, *arrays: Array) -> tuple[Any, list[ovir.Model]]:
+    device = Watched(model)
+    side = DeviceSide(device, Partners(model, model))
+    side.open()
+    session = Session(model, side, Criterion(), None)
+    return session.run([InputSet("one", lambda: list(arrays))], "isolated"), device.models
+
+
+def test_a_model_of_single_layers() -> None:
+    """Each has Parameters of its own; constants, and sizes that inference reads, are constants."""
+    x = ops.parameter([-1, 4], "f32", name="x")
+    weights = ops.convert(ops.constant(np.ones((4, 4)), "f16"), "f32", name="weights")
+    product = ops.matmul(x, weights, False, False, name="product")
+    sizes = ops.gather(ops.shape_of(product, name="shape"), [1, 0], 0, name="sizes")
+    turned = ops.reshape(product, sizes, False, name="turned")
+    ranged = ops.range(
+        *(ops.squeeze(ops.slice(sizes, [i], [i + 1], [1]), [0]) for i in (1, 0, 0)), "f32", name="ranged"
+    )
+    values, _ = ops.topk(turned, 1, 0, "max", "value", name="top")
+    state = ops.read_value(np.zeros((1, 2), np.float32), "v", "f32", [1, 2], name="state")
+    model = ovir.Model([ops.add(values, state, name="sum"), ranged], [ops.assign(state, "v")], [x])
+    found, (made,) = isolated(model, np.ones((2, 4), np.float32))
+    assert found
+    layers = {layer.name.partition("/")[2]: layer for layer in made.layers}
+    read = {
+        name: [port.source.layer.type for port in layers[name].inputs]
+        for name in ("product", "sizes", "turned", "ranged", "top", "sum", "state")
+    }
+    assert read == {
+        "product": ["Parameter", "Convert"],
+        "sizes": ["Parameter", "Const", "Const"],
+        "turned": ["Parameter", "Const"],
+        "ranged": ["Parameter"] * 3,  # else it would be folded
+        "top": ["Parameter", "Const"],
+        "sum": ["Parameter"] * 2,
+        "state": ["Const"],
+    }
+    assert all(len(port.readers) == 1 for port in made.inputs)
+    assert len({layer.name for layer in made.layers}) == len(made.layers)
+    assert len(made.outputs) == len(found.layers), "outputs that nothing reads are left out"
+    assert [layer.inputs[0].source.layer for layer in made.layers if layer.type == "Assign"] == [layers["state"]]
+
+
+def test_layers_that_have_no_result_of_their_own() -> None:
+    x = ops.parameter([2], "f32", name="x")
+    size = ops.constant([3])
+    names = {(0, 0): "unseeded", (0, 1): "operation", (2, 0): "global"}
+    drawn = [ops.random_uniform(size, 0.0, 1.0, "f32", *seeds, name=name) for seeds, name in names.items()]
+    empty = ops.slice(x, [2], [2], [1], name="empty")
+    model = ovir.Model([*drawn, ops.concat([x, ops.relu(empty, name="nothing")], 0, name="joined")], [x])
+    found, _ = isolated(model, np.ones(2, np.float32))
+    assert {item.name: item.reason for item in found.not_compared} == {
+        "unseeded": "it draws other numbers in each run",
+        "empty": "its outputs have no elements",
+        "nothing": "its outputs have no elements",
+    }
+
+
+ROWS = np.float32([[0.4, 0.3, 0.1, 0.1, 0.05, 0.05, 0, 0], [0.9, 0.1, 0, 0, 0, 0, 0, 0]])
+
+
+@pytest.mark.parametrize(
+    ("actual", "reference", "agreement"),
+    [
+        (ROWS, ROWS, Agreement(1, 1)),
+        (ROWS[:, [1, 0, 2, 3, 4, 5, 6, 7]], ROWS, Agreement(0, 1)),
+        (np.stack([ROWS[0], ROWS[1, ::-1]]), ROWS, Agreement(0.5, 0.8)),
+        (ROWS[:1, :, np.newaxis], ROWS[:1, :, np.newaxis], Agreement(1, 1)),
+        (ROWS[:1, [0, 1, 2, 3, 7, 4, 5, 6]], ROWS[:1], Agreement(1, 0.8)),
+        (np.float32([0.3, 0.7]), np.float32([0.6, 0.4]), Agreement(0, 1)),
+        (ROWS, ROWS[:1], None),
+        (ROWS, ROWS * 2, None),
+        (ROWS[:, :1], ROWS[:, :1], None),
+        (ROWS[:0], ROWS[:0], None),
+        (np.full((2, 2, 4), 0.25), np.full((2, 2, 4), 0.25), None),
+    ],
+)  # fmt: skip
+def test_the_agreement_of_the_highest_scores(actual: Array, reference: Array, agreement: Agreement | None) -> None:
+    found = agreement_of(actual, reference)
+    assert (found and (found.top1, found.top5)) == (agreement and pytest.approx((agreement.top1, agreement.top5)))
