@@ -12,6 +12,7 @@ from typing import Any
 
 from ovir.analysis.costs import LayerCost, ModelCosts, StateCost, costs_of, inferred_call, sized_call, stored_bytes
 from ovir.core.html import html_table
+from ovir.core.json_fields import json_fields
 from ovir.core.shapes import ShapeLike
 from ovir.diagnostics.errors import ModelError, require_counts
 from ovir.graph.layers import Layer, Port
@@ -106,27 +107,14 @@ class Summary:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``ovir show --json`` prints."""
-        total = self.costs.total
         return {
-            "name": self.name,
-            "path": self.path,
-            "ir_version": self.ir_version,
+            **json_fields(self, "name", "path", "ir_version"),
             "inputs": [port_as_json(port) for port in self.inputs],
             "outputs": [port_as_json(port) for port in self.outputs],
-            "layers": self.layer_count,
-            "operations": self.operations,
-            "opsets": self.opsets,
+            **json_fields(self, "layers=layer_count", "operations", "opsets"),
             "parameters": {name: vars(totals) for name, totals in self.constants.items()},
-            "weights_bytes": self.weights_bytes,
-            "file_bytes": self.file_bytes,
-            "macs": self.macs,
-            "macs_least": total.macs.lower,
-            "macs_unknown": self.macs_unknown,
-            "counted_at": self.sizes,
-            "states": [state.to_dict() for state in self.states],
-            "not_run": self.not_run,
-            "rt_info": self.rt_info,
-            "costs": [row.to_dict() for row in self.layers],
+            **json_fields(self, "weights_bytes", "file_bytes", "macs", "macs_least=costs.total.macs.lower"),
+            **json_fields(self, "macs_unknown", "counted_at=sizes", "states", "not_run", "rt_info", "costs=layers"),
         }
 
     def _repr_html_(self) -> str:

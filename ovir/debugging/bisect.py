@@ -14,6 +14,7 @@ from ovir.analysis.input_sizes import NarrowTensor, about_narrow
 from ovir.analysis.tensor_comparison import DIFFERENCES, Criterion, TensorComparison, severity
 from ovir.core.arrays import Array
 from ovir.core.html import html_table
+from ovir.core.json_fields import json_fields
 from ovir.debugging import candidates
 from ovir.debugging.candidates import Candidate, count
 from ovir.debugging.compare import Comparison, Session, TensorDifference
@@ -71,20 +72,10 @@ class Probe(ResultLayer):
     def to_dict(self) -> dict[str, Any]:
         """Return the probe for JSON."""
         verdict, found = self.verdict, self.verdict.comparison
-        return {
-            "count": self.count,
-            "id": self.id,
-            "name": self.name,
-            "type": self.type,
-            "version": self.version,
-            "within": verdict.within,
-            "tensor": verdict.tensor,
-            "max_abs": None if found is None else found.max_abs,
-            "max_rel": None if found is None else found.max_rel,
-            "sqnr_db": None if found is None else found.sqnr_db,
-            "lone": None if found is None else found.lone,
-            "problem": verdict.problem or (None if found is None else found.problem),
-        }
+        head = json_fields(self, "count", "id", "name", "type", "version", "verdict.within", "verdict.tensor")
+        names = ("max_abs", "max_rel", "sqnr_db", "lone")
+        numbers = dict.fromkeys(names) if found is None else json_fields(found, *names)
+        return {**head, **numbers, "problem": verdict.problem or (None if found is None else found.problem)}
 
 
 @dataclass(frozen=True)
@@ -199,26 +190,9 @@ class Bisection:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result for JSON."""
-        first, recovered = self.first, self.recovered
-        return {
-            "within": self.within,
-            "first": None if first is None else first.to_dict(),
-            "recovered": None if recovered is None else recovered.to_dict(),
-            "suspects": [item.to_dict() for item in self.suspects],
-            "between": self.between,
-            "not_compared": [item.to_dict() for item in self.not_compared],
-            "model": self.model,
-            "against": self.against,
-            "precision": self.precision,
-            "layers": self.layers,
-            "runs": self.runs,
-            "sets": self.sets,
-            "searched_set": self.searched_set,
-            "tolerance": self.criterion.to_dict(),
-            "probes": [probe.to_dict() for probe in self.probes],
-            "part": None if self.part is None else self.part.to_dict(),
-            "diagnostics": [item.to_dict() for item in self.diagnostics],
-        }
+        found = json_fields(self, "within", "first", "recovered", "suspects", "between", "not_compared")
+        found |= json_fields(self, "model", "against", "precision", "layers", "runs", "sets", "searched_set")
+        return found | json_fields(self, "tolerance=criterion", "probes", "part", "diagnostics")
 
 
 def bisect(

@@ -24,6 +24,7 @@ from ovir.analysis.tensor_comparison import (
 from ovir.analysis.tensor_stats import likely_classes
 from ovir.core.arrays import Array
 from ovir.core.html import html_table
+from ovir.core.json_fields import json_fields
 from ovir.debugging.comparison_setup import Against, ComparisonOptions, GivenInputs, InputSet, Progress, as_model
 from ovir.debugging.engines.process import EngineMissingError
 from ovir.debugging.layerwise_run import Depths, Walk, WalkPlan, element_type_of, local
@@ -110,29 +111,18 @@ class TensorDifference:
         """Return the numbers for JSON."""
         worst = self.worst
         found: dict[str, Any] = {
-            "within": worst.within,
-            "element_type": self.element_type,
-            "shape": list(self.shape),
-            "size": worst.size,
-            "beyond": worst.beyond,
-            **{name: getattr(worst, name) for name in MEANS},
+            **json_fields(self, "within", "element_type", "shape", "worst.size", "worst.beyond"),
+            **json_fields(worst, *MEANS),
             "nan": {"reference": worst.nan[0], "actual": worst.nan[1]},
             "inf": {"reference": worst.inf[0], "actual": worst.inf[1]},
-            "position": None if worst.position is None else list(worst.position),
-            "reference": worst.reference,
-            "actual": worst.actual,
-            "problem": worst.problem,
-            "rtol": self.tolerance.rtol,
-            "atol": self.tolerance.atol,
+            **json_fields(worst, "position", "reference", "actual", "problem"),
+            **json_fields(self.tolerance, "rtol", "atol"),
         }
         if self.tolerance.rounded_to is not None:
             found["rounded_to"] = self.tolerance.rounded_to
         if (agreement := self.agreement) is not None:
             found |= {"top1": agreement.top1, "top5": agreement.top5}
-        if self.sets > 1:
-            found |= {"sets": self.sets, "worst_set": self.worst_set, "worst_input": self.worst_input}
-            found["mean"] = self.means
-        return found
+        return found if self.sets == 1 else found | json_fields(self, "sets", "worst_set", "worst_input", "mean=means")
 
 
 @dataclass(frozen=True)
@@ -282,21 +272,9 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result for JSON."""
-        return {
-            "within": self.within,
-            "first": None if self.first is None else self.first.to_dict(),
-            "largest": None if self.largest is None else self.largest.to_dict(),
-            "model": self.model,
-            "against": self.against,
-            "precision": self.precision,
-            "mode": self.mode,
-            "sets": self.sets,
-            "tolerance": self.criterion.to_dict(),
-            "outputs": [item.to_dict() for item in self.outputs],
-            "layers": [item.to_dict() for item in self.layers],
-            "not_compared": [item.to_dict() for item in self.not_compared],
-            "diagnostics": [item.to_dict() for item in self.diagnostics],
-        }
+        head = json_fields(self, "within", "first", "largest", "model", "against", "precision", "mode", "sets")
+        parts = json_fields(self, "tolerance=criterion", "outputs", "layers", "not_compared", "diagnostics")
+        return {**head, **parts}
 
     def _repr_html_(self) -> str:
         rows = [(self.mark(item), "output", item.name, *item.tensor.worst.cells) for item in self.outputs]

@@ -27,6 +27,7 @@ from ovir.cli.terminal.output import (
     say_table,
 )
 from ovir.core.arrays import Array
+from ovir.core.json_fields import json_fields
 from ovir.diagnostics.wording import plural, readable
 from ovir.model import Model
 
@@ -126,13 +127,5 @@ def _as_json(exported: Exported, found: Verification | None, path: str) -> dict[
         },
     }
     if found is not None:
-        outputs = [output.to_dict() for output in found.outputs]
-        result["verification"] = {
-            "engine": found.engine,
-            "within": found.within,
-            "agrees": found.agrees,
-            "outputs": outputs,
-            "reason": found.reason,
-            "rounding": found.rounding,
-        }
+        result["verification"] = json_fields(found, "engine", "within", "agrees", "outputs", "reason", "rounding")
     return result

@@ -21,6 +21,7 @@ from ovir.cli.options.command import Command, Options
 from ovir.cli.options.model import ModelOptions
 from ovir.cli.options.values import pattern
 from ovir.cli.terminal.output import say, say_filled, say_json, say_table, status_of
+from ovir.core.json_fields import json_fields
 from ovir.diagnostics.wording import plural
 from ovir.graph.constant_layers import all_constant_layers
 from ovir.graph.layers import Layer, Port
@@ -120,25 +121,17 @@ def _as_json(recovered: Recovered, origins: SizeOrigins, layers: Iterable[Layer]
 
 def _layer(layer: Layer, origins: SizeOrigins, declared: Collection[Port]) -> dict[str, Any]:
     return {
-        "id": layer.id,
-        "name": layer.name,
+        **json_fields(layer, "id", "name"),
         **({"scope": layer.scope.rstrip("/")} if layer.scope else {}),
-        "type": layer.type,
-        "version": layer.version,
-        "line": layer.line,
+        **json_fields(layer, "type", "version", "line"),
         "inferred": not (is_only_declared(layer) or any(port in declared for port in layer.outputs)),
-        "inputs": [{"shape": str(port.shape), "type": str(port.element_type)} for port in layer.inputs],
+        "inputs": [json_fields(port, "shape", "type=element_type") for port in layer.inputs],
         "outputs": [_port(port, origins) for port in layer.outputs],
     }
 
 
 def _port(port: Port, origins: SizeOrigins) -> dict[str, Any]:
-    entry: dict[str, Any] = {
-        "name": port.any_name,
-        "shape": str(port.shape),
-        "type": str(port.element_type),
-        "names": sorted(port.names),
-    }
+    entry = {**json_fields(port, "name=any_name", "shape", "type=element_type"), "names": sorted(port.names)}
     dynamic = [
         {"axis": axis, "size": str(port.shape[axis]), "cause": o.cause, "origin": str(o), "from": o.roots}
         for axis, o in origins.of(port)

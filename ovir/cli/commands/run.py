@@ -43,6 +43,7 @@ from ovir.cli.terminal.output import (
     say_table,
 )
 from ovir.core.arrays import Array
+from ovir.core.json_fields import json_fields
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import ReadError, RunError
 from ovir.diagnostics.wording import count_text, escaped, plural, readable
@@ -189,15 +190,8 @@ def _cost_cells(timing: Timing) -> tuple[str, ...]:
 
 def _tensor(array: Array, port: Port) -> dict[str, Any]:
     """Return an array for JSON."""
-    s = stats(array)
-    entry: dict[str, Any] = {
-        "shape": list(array.shape),
-        "type": element_type_text(array, port),
-        "min": s.minimum,
-        "max": s.maximum,
-        "mean": s.mean,
-        "nonfinite": s.nonfinite,
-    }
+    entry: dict[str, Any] = {"shape": list(array.shape), "type": element_type_text(array, port)}
+    entry |= json_fields(stats(array), "min=minimum", "max=maximum", "mean", "nonfinite")
     if array.size <= IN_FULL:
         entry["values"] = array.tolist() if array.dtype.kind in "TUSOb" else as_numbers(array).tolist()
     return entry
