@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import combinations
 from math import inf, prod
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from ovir.analysis.input_sizes import fix_shapes
 from ovir.core.shapes import UNKNOWN, Dimension, PartialShape, ShapeLike
+from ovir.core.tables import columns
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import Diagnostics, ModelError, OperatorError
 from ovir.diagnostics.wording import size_text
@@ -70,6 +71,10 @@ class Cost:
     as those of decompression. A constant that an earlier layer reads, too, is left out."""
     weight_bytes: int = 0
     """Bytes of these constants in the weights file."""
+    COLUMNS: ClassVar = columns(
+        "MACs: count; operations: count; parameters: count; weights: bytes; moved: bytes; "
+        "operations for each byte: real"
+    )
 
     @property
     def macs(self) -> int | None:
@@ -107,6 +112,12 @@ class Cost:
         if self.bytes and self.macs is not None and self.operations is not None:
             return (2 * self.macs + self.operations) / self.bytes
         return None
+
+    @property
+    def cells(self) -> tuple[float | None, ...]:
+        """Return the cells of a table under ``COLUMNS``."""
+        numbers = (self.macs, self.operations, self.parameters, self.weight_bytes, self.bytes, self.intensity)
+        return tuple(number or None for number in numbers)
 
     def numbers(self) -> dict[str, Any]:
         """Return the numbers for JSON and CSV; those that are not known are None."""

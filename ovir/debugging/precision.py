@@ -13,7 +13,7 @@ import numpy as np
 
 from ovir.analysis.tensor_comparison import output_error, tensor_error
 from ovir.core.arrays import Array
-from ovir.core.html import html_table
+from ovir.core.tables import Table, columns
 from ovir.debugging.comparison_setup import GivenInputs, Progress, input_sets
 from ovir.debugging.searches import least, needed
 from ovir.diagnostics.errors import InputError
@@ -77,11 +77,18 @@ class Precision:
         return f"nncf.IgnoredScope(names={list(self.keep)!r})"
 
     def _repr_html_(self) -> str:
-        order = sorted(self.layers, key=lambda x: (not x.keep, -(x.error or 0)))
-        errors = ["-" if x.error is None else f"{x.error:.3g}" for x in order]
-        rows = [("f32" if x.keep else self.to, x.type, x.layer, e) for x, e in zip(order, errors, strict=True)]
         title = f"{len(self.keep)} of {plural(len(self.layers), 'layer')} must stay in f32: error {self.error:.3g}"
-        return html_table(title, ("", "operation", "name", f"error in {self.to}"), rows)
+        return self.table().in_notebook(title)
+
+    def table(self) -> Table:
+        """Return the layers, those to keep first, then the most sensitive ones."""
+        order = sorted(self.layers, key=lambda x: (not x.keep, x.error is None, -(x.error or 0.0), -x.own_error))
+        errors = ["not measured" if x.error is None else x.error for x in order]
+        return Table(
+            columns("layer: layer; operation: type; error: real; of its results: real; : tag"),
+            [(x.layer, x.type, e, x.own_error, "f32" if x.keep else "") for x, e in zip(order, errors, strict=True)],
+            least=("of its results",),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data."""

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
+from ovir.checks.checker import counts_by_code, counts_by_file
 from ovir.checks.recovering import read_recovering
-from ovir.checks.rules import CODES
 from ovir.diagnostics.codes import Severity
 from ovir.diagnostics.diagnostic import Diagnostic, counts_text
 from ovir.diagnostics.errors import OvirError
 from ovir.diagnostics.wording import plural
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
-from ovir.reports.page import Column, Fact, Page, Table
+from ovir.reports.page import Fact, Page
 from ovir.reports.tables import TONES, add_diagnostics, add_layers, layers_by_title, worst_tone
 
 
@@ -43,9 +43,9 @@ def check_page(
     shown = _add_models(page, files, diagnostics, weights=weights, need_weights=need_weights)
     add_diagnostics(page, diagnostics, layers_by_title(shown), with_files=len(files) != 1)
     if len({found.code for found in diagnostics}) > 1:
-        page.add("Codes", _codes(diagnostics))
+        page.add("Codes", counts_by_code(diagnostics))
     if len(files) > 1:
-        page.add("Files", _files(files, diagnostics))
+        page.add("Files", counts_by_file(diagnostics, files))
     if len(files) == 1:
         add_layers(page, shown)
     return page
@@ -80,19 +80,3 @@ def _near(model: LayerGraph, titles: set[str]) -> list[Layer]:
             found.update((port.source.layer, None) for port in layer.inputs if port.source is not None)
             found.update((reader.layer, None) for port in layer.outputs for reader in port.readers)
     return list(found)
-
-
-def _codes(diagnostics: Iterable[Diagnostic]) -> Table:
-    counts = Counter((found.code, found.severity) for found in diagnostics)
-    columns = [Column("severity", "tag"), Column("code", "tag"), Column("found", "count"), Column("meaning", width=4)]
-    order = sorted(counts.items(), key=lambda item: (list(Severity).index(item[0][1]), -item[1]))
-    return Table(columns, [(s.value, code, count, CODES[code].meaning) for (code, s), count in order])
-
-
-def _files(files: Sequence[str], diagnostics: Iterable[Diagnostic]) -> Table:
-    counts = Counter((found.file, found.severity) for found in diagnostics)
-    columns = [Column("file", "path", width=3), *(Column(f"{severity.value}s", "count") for severity in Severity)]
-    names = dict.fromkeys([*files, *(file for file, _ in counts if file is not None)])
-    found = {file: [counts[file, severity] for severity in Severity] for file in names}
-    worst = sorted(found.items(), key=lambda item: [-count for count in item[1]])
-    return Table(columns, [(file, *numbers) for file, numbers in worst])

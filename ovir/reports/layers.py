@@ -56,10 +56,11 @@ class LayerIndex:
         """Return the number of the first layer with a key; None if there is none."""
         return self._keys.get(key)
 
-    def cell(self, layer: Layer) -> int | str:
-        """Return the cell for a layer in a column of layers: its number, or its key if it was not added."""
-        number = self._numbers.get(layer)
-        return escaped(layer.key) if number is None else number
+    def cell(self, layer: Layer | str) -> int | str:
+        """Return the cell for a layer, or for its key, in a column of layers: its number, or its key if it was not
+        added."""
+        key, number = (layer, self.find(layer)) if isinstance(layer, str) else (layer.key, self.number(layer))
+        return escaped(key) if number is None else number
 
     def to_data(self) -> dict[str, Any]:
         """Return the names of the models, and a record for each layer."""

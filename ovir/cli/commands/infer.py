@@ -22,6 +22,7 @@ from ovir.cli.options.model import ModelOptions
 from ovir.cli.options.values import pattern
 from ovir.cli.terminal.output import say, say_filled, say_json, say_table, status_of
 from ovir.core.json_fields import json_fields
+from ovir.core.tables import Table, columns
 from ovir.diagnostics.wording import plural
 from ovir.graph.constant_layers import all_constant_layers
 from ovir.graph.layers import Layer, Port
@@ -45,7 +46,8 @@ def run(options: Options) -> int:
         say_json(_as_json(recovered, origins, layers))
     else:
         rows = [row for layer in layers for row in _rows(layer, origins, recovered.declared)]
-        say_table((">id", "~layer", "~type", "output", "¶why it is dynamic"), _without_repetition(rows))
+        heads = columns("id: count; layer: name; type: type; output: tensor; why it is dynamic: sentence")
+        say_table(Table(heads, list(_without_repetition(rows))))
         say()
         say_filled(_summary(recovered))
         if example := next(filter(None, map(_open_ended, model.walk())), None):

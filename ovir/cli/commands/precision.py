@@ -35,7 +35,7 @@ from ovir.diagnostics.wording import plural, readable
 from ovir.model import Model
 
 if TYPE_CHECKING:
-    from ovir.debugging.precision import LayerSensitivity, Precision
+    from ovir.debugging.precision import Precision
 
 _TYPES = ("f16", "bf16", "int8")
 _SHOWN = 20
@@ -106,18 +106,8 @@ def _save(model: Model, found: Precision, path: str, lost: dict[str, str]) -> No
 
 
 def _print(found: Precision) -> None:
-    ranked = sorted(found.layers, key=_rank)
-    rest = [layer for layer in ranked if not layer.keep]
-    rows = [*(layer for layer in ranked if layer.keep), *rest[:_SHOWN]]
     title = "error of the outputs if the layer alone computes in " + found.to + ":"
-    say_table(
-        ("~layer", "~operation", ">error", ">of its results", ""),
-        map(_row, rows),
-        title=title,
-        least=("of its results",),
-    )
-    if len(rest) > _SHOWN:
-        say(f"and {plural(len(rest) - _SHOWN, 'less sensitive layer')}")
+    say_table(found.table(), title=title, limit=len(found.keep) + _SHOWN, more="less sensitive layer")
     say()
     sets = plural(found.samples, "set") + " of inputs"
     say_filled(f"all in {found.to}: error {format_number(found.error_before)}, tolerance {found.tolerance:g}, {sets}")
@@ -130,12 +120,3 @@ def _print(found: Precision) -> None:
         say(name)
     say()
     say(found.ignored_scope)
-
-
-def _rank(layer: LayerSensitivity) -> tuple[bool, float, float]:
-    return layer.error is None, -(layer.error or 0.0), -layer.own_error
-
-
-def _row(layer: LayerSensitivity) -> tuple[str, ...]:
-    error = "not measured" if layer.error is None else format_number(layer.error)
-    return layer.layer, layer.type, error, format_number(layer.own_error), "f32" if layer.keep else ""
