@@ -12,6 +12,7 @@ from math import inf, prod
 from typing import Any, ClassVar, NamedTuple
 
 from ovir.analysis.input_sizes import fix_shapes
+from ovir.core.json_fields import json_fields
 from ovir.core.shapes import UNKNOWN, Dimension, PartialShape, ShapeLike
 from ovir.core.tables import columns
 from ovir.core.tensor_types import TensorType
@@ -121,18 +122,9 @@ class Cost:
 
     def numbers(self) -> dict[str, Any]:
         """Return the numbers for JSON and CSV; those that are not known are None."""
-        return {
-            "runs": self.runs,
-            "macs": self.macs,
-            "macs_least": self.amounts.macs.lower,
-            "operations": self.operations,
-            "parameters": self.parameters,
-            "weight_bytes": self.weight_bytes,
-            "bits_per_parameter": self.bits,
-            "bytes_read": self.amounts.read.upper,
-            "bytes_written": self.written,
-            "intensity": self.intensity,
-        }
+        found = json_fields(self, "runs", "macs", "macs_least=amounts.macs.lower", "operations", "parameters")
+        found |= json_fields(self, "weight_bytes", "bits_per_parameter=bits", "bytes_read=amounts.read.upper")
+        return found | json_fields(self, "bytes_written=written", "intensity")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,8 +145,7 @@ class LayerCost(Cost):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the row for JSON and CSV."""
-        row = {"id": self.layer.id, "name": self.name, "type": self.layer.type}
-        return {**row, **self.numbers(), "shared": dict(self.shared)}
+        return {**json_fields(self, "layer.id", "name", "layer.type"), **self.numbers(), "shared": dict(self.shared)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -359,9 +350,8 @@ class StateCost:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the row for JSON."""
-        shapes = {"shape": str(self.before), "shape_after": str(self.after)}
-        sizes = {"axis": self.axis, "bytes": self.bytes, "bytes_per_step": self.step_bytes}
-        return {"name": self.name, "type": str(self.read.element_type), **shapes, **sizes}
+        head = json_fields(self, "name", "type=read.element_type", "shape=before", "shape_after=after")
+        return head | json_fields(self, "axis", "bytes", "bytes_per_step=step_bytes")
 
 
 class Call(NamedTuple):

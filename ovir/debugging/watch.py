@@ -348,11 +348,8 @@ class Watch(Listener):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the events and margins as plain data."""
-        return {
-            "watch": [asdict(event) for event in self.events],
-            "constants": [asdict(constant) for constant in self.constants],
-            "margins": [asdict(m) for m in self.margins],
-        }
+        found: dict[str, list[Any]] = {"watch": self.events, "constants": self.constants, "margins": self.margins}
+        return {name: list(map(asdict, items)) for name, items in found.items()}
 
     # ----- as a listener
 

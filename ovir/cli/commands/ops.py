@@ -24,6 +24,7 @@ from ovir.cli.operations import (
 from ovir.cli.options.command import Command, Options
 from ovir.cli.options.values import raise_usage_error
 from ovir.cli.terminal.output import say, say_json, say_table
+from ovir.core.json_fields import json_fields
 from ovir.core.tables import Table, columns
 from ovir.ops.base import opsets
 
@@ -139,10 +140,4 @@ def _attribute_cells(item: dict[str, Any]) -> tuple[str, str]:
 
 
 def _as_json(entry: OperationEntry) -> dict[str, Any]:
-    return {
-        "type": entry.name,
-        "version": entry.version,
-        "opsets": entry.opsets,
-        "inference": entry.infers,
-        "kernel": entry.runs,
-    }
+    return json_fields(entry, "type=name", "version", "opsets", "inference=infers", "kernel=runs")

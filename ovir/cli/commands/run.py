@@ -115,13 +115,8 @@ def print_json(ran: Ran, top: int | None, seed: int | None) -> None:
             for i, port in enumerate(ran.model.inputs)
         ],
         "outputs": [
-            {
-                "name": port.any_name,
-                "names": sorted(port.names),
-                **_tensor(ran.results[i], port),
-                **_top(ran.results[i], top),
-            }
-            for i, port in enumerate(ran.model.outputs)
+            {"name": name, "names": sorted(port.names), **_tensor(array, port), **_top(array, top)}
+            for port, (name, array, *_) in zip(ran.model.outputs, ran.outputs, strict=True)
         ],
         "taps": {
             name: [_tensor(*pair) for pair in zip(arrays, tapped_ports(ran.model, name), strict=True)]
