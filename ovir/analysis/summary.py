@@ -141,9 +141,9 @@ class Summary:
 
     def constants_table(self) -> Table:
         """Return the constants of each element type."""
-        rows = [(name, p.tensors, p.elements, p.bytes) for name, p in self.constants.items()]
-        heads = columns("parameters: name; tensors: count; elements: count; stored as: bytes")
-        return Table(heads, rows, empty="The model has no constants.")
+        rows = [(name, name, p.tensors, p.elements, p.bytes) for name, p in self.constants.items()]
+        heads = "parameters: text in texts; element type: text in reports; tensors: count; elements: count; "
+        return Table(columns(heads + "stored as: bytes"), rows, empty="The model has no constants.")
 
     def states_table(self) -> Table:
         """Return the variables, with the bytes that they take."""

@@ -12,7 +12,7 @@ from ovir.diagnostics.wording import plural, shown
 from ovir.graph.layer_graph import LayerGraph
 from ovir.reports.charts import Chart, bars, element_errors, error_curve, layer_errors
 from ovir.reports.page import Detail, Fact, Page, Pairs, Text
-from ovir.reports.tables import add_diagnostics, layers_by_title
+from ovir.reports.tables import add_diagnostics
 
 MOST_BARS = 12
 MOST_HISTOGRAMS = 6
@@ -27,7 +27,7 @@ def compare_page(found: Comparison, model: LayerGraph, conclusion: Sequence[str]
     page.facts += _facts(found, page)
     if found.outputs:
         page.add("Outputs", _outputs(found, page, model), *_histograms(found))
-    add_diagnostics(page, found.diagnostics, layers_by_title(model.walk()))
+    add_diagnostics(page, found.diagnostics)
     if found.layers:
         most = _contributions(found, page)
         errors = layer_errors(found, most.height if most is not None else 260)

@@ -21,7 +21,7 @@ from ovir.graph.layers import Layer, Port
 from ovir.reports.charts import Chart, bars, curve, histogram
 from ovir.reports.page import Block, Detail, Fact, Page, Pairs, Text
 from ovir.reports.ran import Ran, Tensors, tensors_table
-from ovir.reports.tables import add_diagnostics, add_layers, layers_by_title
+from ovir.reports.tables import add_diagnostics, add_layers
 from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.listeners import ResultListener
 
@@ -72,7 +72,7 @@ def run_page(ran: Ran, top: int | None = None) -> Page:
     if watch is not None:
         _add_watch(page, watch)
     page.add("Outputs", _tensors(page, "output", ran.outputs, top), *_histograms(ran.outputs))
-    add_diagnostics(page, [*model.diagnostics, *ran.results.diagnostics], layers_by_title(model.walk()))
+    add_diagnostics(page, [*model.diagnostics, *ran.results.diagnostics])
     if ran.profile is not None:
         _add_profile(page, ran.profile, model)
     if ran.times is not None:
@@ -82,7 +82,7 @@ def run_page(ran: Ran, top: int | None = None) -> Page:
     note = f"{plural(len(ran.random), 'input')} with random numbers" if ran.random else ""
     page.add("Inputs", _tensors(page, "input", ran.inputs), note=note)
     if ran.profile is None:
-        add_layers(page, model.walk())
+        add_layers(page)
     return page
 
 

@@ -12,7 +12,7 @@ from ovir.diagnostics.wording import count_text, plural, size_text
 from ovir.lowering.releases import Need
 from ovir.reports.charts import Chart, bars
 from ovir.reports.page import Fact, Page
-from ovir.reports.tables import add_diagnostics, add_layers, layers_by_title, worst_tone
+from ovir.reports.tables import add_diagnostics, add_layers, worst_tone
 from ovir.runtime.memory import MemoryUse
 
 MOST_BARS = 20
@@ -38,10 +38,9 @@ def show_page(shown: Shown) -> Page:
     page = Page("show", summary.path or summary.name, verdict, tone)
     page.facts += _facts(shown)
     page.layers.add(model)
-    layers = list(model.walk())
     if diagnostics:
         page.facts.append(Fact("diagnostics", f"{len(diagnostics):,}", counts_text(diagnostics), tone))
-        add_diagnostics(page, diagnostics, layers_by_title(layers))
+        add_diagnostics(page, diagnostics)
     page.add("Inputs and outputs", ports_table("inputs", summary.inputs), ports_table("outputs", summary.outputs))
     page.add("Operations", *_operation_charts(summary), summary.operations_table())
     page.add("Parameters", _parameters_chart(summary), summary.constants_table())
@@ -50,7 +49,7 @@ def show_page(shown: Shown) -> Page:
     if summary.model_info:
         page.add("Model information", summary.info_table())
     costs = {row.layer: row.cells for row in summary.layers}
-    add_layers(page, layers, LayerCost.COLUMNS, lambda layer: costs.get(layer, (None,) * len(LayerCost.COLUMNS)))
+    add_layers(page, LayerCost.COLUMNS, lambda layer: costs.get(layer, (None,) * len(LayerCost.COLUMNS)))
     return page
 
 
