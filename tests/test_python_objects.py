@@ -79,7 +79,7 @@ def test_representations_show_shapes_and_attributes() -> None:
 def test_notebooks_show_a_table(kind: str) -> None:
     html = objects()[kind]._repr_html_()
     found = Cells(html)
-    assert found.tags.count("table") == 1
+    assert found.tags.count("table") == (2 if kind == "Comparison" else 1)  # of outputs and of layers
     assert "<small>" not in html
     assert any("f32[1,4]" in cell or "within" in cell for cell in found.cells)
 

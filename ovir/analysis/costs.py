@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import combinations
 from math import inf, prod
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from ovir.analysis.input_sizes import fix_shapes
+from ovir.core.json_fields import json_fields
 from ovir.core.shapes import UNKNOWN, Dimension, PartialShape, ShapeLike
+from ovir.core.tables import columns
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import Diagnostics, ModelError, OperatorError
 from ovir.diagnostics.wording import size_text
@@ -70,6 +72,10 @@ class Cost:
     as those of decompression. A constant that an earlier layer reads, too, is left out."""
     weight_bytes: int = 0
     """Bytes of these constants in the weights file."""
+    COLUMNS: ClassVar = columns(
+        "MACs: count; operations: count; parameters: count; weights: bytes; moved: bytes; "
+        "operations for each byte: real"
+    )
 
     @property
     def macs(self) -> int | None:
@@ -108,20 +114,17 @@ class Cost:
             return (2 * self.macs + self.operations) / self.bytes
         return None
 
+    @property
+    def cells(self) -> tuple[float | None, ...]:
+        """Return the cells of a table under ``COLUMNS``."""
+        numbers = (self.macs, self.operations, self.parameters, self.weight_bytes, self.bytes, self.intensity)
+        return tuple(number or None for number in numbers)
+
     def numbers(self) -> dict[str, Any]:
         """Return the numbers for JSON and CSV; those that are not known are None."""
-        return {
-            "runs": self.runs,
-            "macs": self.macs,
-            "macs_least": self.amounts.macs.lower,
-            "operations": self.operations,
-            "parameters": self.parameters,
-            "weight_bytes": self.weight_bytes,
-            "bits_per_parameter": self.bits,
-            "bytes_read": self.amounts.read.upper,
-            "bytes_written": self.written,
-            "intensity": self.intensity,
-        }
+        found = json_fields(self, "runs", "macs", "macs_least=amounts.macs.lower", "operations", "parameters")
+        found |= json_fields(self, "weight_bytes", "bits_per_parameter=bits", "bytes_read=amounts.read.upper")
+        return found | json_fields(self, "bytes_written=written", "intensity")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,8 +145,7 @@ class LayerCost(Cost):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the row for JSON and CSV."""
-        row = {"id": self.layer.id, "name": self.name, "type": self.layer.type}
-        return {**row, **self.numbers(), "shared": dict(self.shared)}
+        return {**json_fields(self, "layer.id", "name", "layer.type"), **self.numbers(), "shared": dict(self.shared)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -348,9 +350,8 @@ class StateCost:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the row for JSON."""
-        shapes = {"shape": str(self.before), "shape_after": str(self.after)}
-        sizes = {"axis": self.axis, "bytes": self.bytes, "bytes_per_step": self.step_bytes}
-        return {"name": self.name, "type": str(self.read.element_type), **shapes, **sizes}
+        head = json_fields(self, "name", "type=read.element_type", "shape=before", "shape_after=after")
+        return head | json_fields(self, "axis", "bytes", "bytes_per_step=step_bytes")
 
 
 class Call(NamedTuple):

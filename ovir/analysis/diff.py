@@ -31,6 +31,7 @@ from ovir.analysis.matching import (
 )
 from ovir.analysis.tensor_comparison import Tolerance
 from ovir.core.html import html_table
+from ovir.core.json_fields import json_fields
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.wording import plural
 from ovir.graph.layers import Layer
@@ -199,16 +200,8 @@ class Diff:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result for JSON."""
-        return {
-            "equal": self.is_equal,
-            "a": {"path": self.a.path, "name": self.a.name},
-            "b": {"path": self.b.path, "name": self.b.name},
-            "counts": self.counts,
-            "model": [change.to_dict() for change in self.model],
-            "layers": [entry.to_dict() for entry in self.layers],
-            "affected": [entry.to_dict() for entry in self.affected],
-            "notes": self.notes,
-        }
+        sides = {"a": json_fields(self.a, "path", "name"), "b": json_fields(self.b, "path", "name")}
+        return {"equal": self.is_equal, **sides, **json_fields(self, "counts", "model", "layers", "affected", "notes")}
 
 
 def _described(layer: Layer | None) -> dict[str, Any] | None:

@@ -14,6 +14,7 @@ import numpy as np
 from ovir.analysis.metrics import MetricBase, Top
 from ovir.analysis.set_metrics import SetMetric
 from ovir.core.arrays import Array
+from ovir.core.json_fields import json_fields
 
 CONFIDENCE = 0.95
 
@@ -24,6 +25,10 @@ class Interval(NamedTuple):
     low: float
     high: float
     method: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the interval for JSON."""
+        return {**self._asdict(), "confidence": CONFIDENCE}
 
 
 def wilson(count: int, total: int, confidence: float = CONFIDENCE) -> Interval | None:
@@ -275,13 +280,7 @@ class ModelEvaluation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers for JSON."""
-        found: dict[str, Any] = {
-            "metric": self.metric.name,
-            "value": self.value,
-            "interval": interval_to_dict(self.interval),
-            "inputs": self.inputs,
-            "samples": self.samples,
-        }
+        found = json_fields(self, "metric=metric.name", "value", "interval", "inputs", "samples")
         if self.metric.is_share:
             found["right"] = int(self.scores.sum())
         if self.confusion:
@@ -298,11 +297,6 @@ def _most_other(label: int, counts: Counter[int]) -> tuple[int, int] | None:
         return None
     most = min(others, key=lambda found: (-others[found], found))
     return most, others[most]
-
-
-def interval_to_dict(interval: Interval | None) -> dict[str, Any] | None:
-    """Return an interval for JSON."""
-    return None if interval is None else {**interval._asdict(), "confidence": CONFIDENCE}
 
 
 @dataclass(frozen=True)
@@ -350,13 +344,5 @@ class ScoreDifference:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers for JSON."""
-        found: dict[str, Any] = {
-            "samples": self.samples,
-            "value": self.value,
-            "interval": interval_to_dict(self.interval),
-            "p_value": self.p_value,
-            "test": self.test,
-        }
-        if self.only_first is not None:
-            found |= {"only_first": self.only_first, "only_second": self.only_second}
-        return found
+        found = json_fields(self, "samples", "value", "interval", "p_value", "test")
+        return found if self.only_first is None else found | json_fields(self, "only_first", "only_second")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from time import perf_counter
@@ -13,8 +13,8 @@ import numpy as np
 
 from ovir.analysis.costs import ModelCosts
 from ovir.core.arrays import Array
-from ovir.core.html import html_table
 from ovir.core.shapes import Dimension
+from ovir.core.tables import Table, columns
 from ovir.graph.layers import Layer
 from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.inputs import Feeds
@@ -142,11 +142,24 @@ class Profile:
         return self._timings
 
     def _repr_html_(self) -> str:
-        times = [(x.type, x.name, x.calls, x.seconds) for x in self.layers()]
-        rows = [(*names, f"{1000 * s:.3f}", f"{s / (self.seconds or 1):.1%}") for *names, s in times]
-        return html_table(
-            f"{1000 * self.seconds:,.2f} ms in layers", ("operation", "name", "calls", "ms", "share"), rows
-        )
+        return self.layers_table().in_notebook(f"{1000 * self.seconds:,.2f} ms in layers")
+
+    def layers_table(self, type_of: Callable[[Layer], str] = lambda _: "") -> Table:
+        """Return the time of each layer, the slowest first; ``type_of`` returns its types for a report."""
+        whole, order = self.seconds or 1.0, {layer: number for number, layer in enumerate(self._timings, 1)}
+        slowest = sorted(self._timings.items(), key=lambda item: -item[1].seconds)
+        rows = [
+            (order[x], x, t.type, type_of(x), t.calls, t.seconds * 1000, t.seconds / whole, t.macs, *t.rates)
+            for x, t in slowest
+        ]
+        heads = "order: count in reports; layer: layer 2.4; operation: type; output type: tensor 1.2 in reports; "
+        heads += "calls: count; ms: ms; share: share; MACs: amount; GMAC/s: error; GB/s: error"
+        return Table(columns(heads), rows, least=("calls", "GB/s", "MACs", "GMAC/s"))
+
+    def types_table(self) -> Table:
+        """Return the time of each operation, the slowest first."""
+        rows = [(t.type, t.calls, t.seconds * 1000, t.seconds / (self.seconds or 1.0)) for t in self.types()]
+        return Table(columns("operation: type; calls: count; ms: ms; share: share"), rows)
 
     def layers(self) -> list[Timing]:
         return sorted(self._timings.values(), key=lambda t: -t.seconds)

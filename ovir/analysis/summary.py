@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
 from typing import Any
 
-from ovir.analysis.costs import LayerCost, ModelCosts, StateCost, costs_of, inferred_call, sized_call, stored_bytes
-from ovir.core.html import html_table
+from ovir.analysis.costs import (
+    LayerCost,
+    ModelCosts,
+    StateCost,
+    by_type,
+    costs_of,
+    inferred_call,
+    sized_call,
+    stored_bytes,
+)
+from ovir.core.json_fields import json_fields
 from ovir.core.shapes import ShapeLike
+from ovir.core.tables import Table, columns
 from ovir.diagnostics.errors import ModelError, require_counts
 from ovir.graph.layers import Layer, Port
 from ovir.graph.names import port_as_json
@@ -106,38 +116,51 @@ class Summary:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``ovir show --json`` prints."""
-        total = self.costs.total
         return {
-            "name": self.name,
-            "path": self.path,
-            "ir_version": self.ir_version,
+            **json_fields(self, "name", "path", "ir_version"),
             "inputs": [port_as_json(port) for port in self.inputs],
             "outputs": [port_as_json(port) for port in self.outputs],
-            "layers": self.layer_count,
-            "operations": self.operations,
-            "opsets": self.opsets,
+            **json_fields(self, "layers=layer_count", "operations", "opsets"),
             "parameters": {name: vars(totals) for name, totals in self.constants.items()},
-            "weights_bytes": self.weights_bytes,
-            "file_bytes": self.file_bytes,
-            "macs": self.macs,
-            "macs_least": total.macs.lower,
-            "macs_unknown": self.macs_unknown,
-            "counted_at": self.sizes,
-            "states": [state.to_dict() for state in self.states],
-            "not_run": self.not_run,
-            "rt_info": self.rt_info,
-            "costs": [row.to_dict() for row in self.layers],
+            **json_fields(self, "weights_bytes", "file_bytes", "macs", "macs_least=costs.total.macs.lower"),
+            **json_fields(self, "macs_unknown", "counted_at=sizes", "states", "not_run", "rt_info", "costs=layers"),
         }
 
     def _repr_html_(self) -> str:
-        rows = [
-            (row.layer.type, row.layer.key, row.macs, row.operations, row.parameters, row.weight_bytes, row.bytes)
-            for row in sorted(self.layers, key=lambda row: (-(row.macs or 0), -row.parameters))
-        ]
+        largest = sorted(self.layers, key=lambda row: (-(row.macs or 0), -row.parameters))
+        rows = [(row.layer.type, row.layer, *row.cells) for row in largest]
         title = f"{self.name}: {self.macs:,} MACs, {self.parameters:,} parameters in {self.layer_count:,} layers"
-        heads = ("operation", "layer", "MACs", "operations", "parameters", "bytes of weights", "bytes moved")
-        cells = [["-" if cell is None else f"{cell:,}" if isinstance(cell, int) else cell for cell in r] for r in rows]
-        return html_table(title, heads, cells)
+        return Table([*columns("operation: type; layer: layer"), *LayerCost.COLUMNS], rows).in_notebook(title)
+
+    def operations_table(self) -> Table:
+        """Return the layers of each operation, and in a report their cost."""
+        costs, none = {group.name: group.cells for group in by_type(self.layers)}, (None,) * len(LayerCost.COLUMNS)
+        rows = [(name, n, n / self.layer_count, *costs.get(name, none)) for name, n in self.operations.items()]
+        more = [replace(column, only="reports") for column in LayerCost.COLUMNS]
+        return Table([*columns("operation: type; layers: count; share: share in reports"), *more], rows)
+
+    def constants_table(self) -> Table:
+        """Return the constants of each element type."""
+        rows = [(name, name, p.tensors, p.elements, p.bytes) for name, p in self.constants.items()]
+        heads = "parameters: text in texts; element type: text in reports; tensors: count; elements: count; "
+        return Table(columns(heads + "stored as: bytes"), rows, empty="The model has no constants.")
+
+    def states_table(self) -> Table:
+        """Return the variables, with the bytes that they take."""
+        rows = [(s.name, s.read, s.assigned, s.bytes, s.step_bytes) for s in self.states]
+        return Table(columns("state: name; type: tensor; after a call: tensor; bytes: bytes; per step: bytes"), rows)
+
+    def info_table(self) -> Table:
+        """Return the texts of the section ``model_info``."""
+        return Table(columns("model_info: name; value: list 3"), self.model_info)
+
+
+def ports_table(kind: str, ports: Sequence[Port]) -> Table:
+    """Return the names and types of ``inputs`` or ``outputs``."""
+    others = [", ".join(sorted(port.names - {port.any_name})) for port in ports]
+    rows = [(p.any_name, p.layer, p.element_type, p.shape, other) for p, other in zip(ports, others, strict=True)]
+    heads = columns(f"{kind}: name; layer: layer in reports; type: text; shape: tensor; other names: names")
+    return Table(heads, rows, empty=f"The model has no {kind}.")
 
 
 def _texts(info: Any, before: str = "") -> Iterator[tuple[str, str]]:

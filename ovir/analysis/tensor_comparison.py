@@ -91,8 +91,6 @@ _ROOM = 8  # the largest error of many elements, in units of the typical one
 
 SIDES = ("in the other model", "in the first")
 """The sources of the compared values and of their references if these are two models."""
-DIFFERENCES = ("max. abs. difference", "SQNR (dB)", "elements beyond")
-"""The heads of the cells of a comparison."""
 
 
 @dataclass(frozen=True)
@@ -139,13 +137,6 @@ class TensorComparison:
     def is_equal(self) -> bool:
         """Return whether nothing differs at all."""
         return self.problem is None and not (self.beyond or self.lone or self.max_abs)
-
-    @property
-    def cells(self) -> list[str]:
-        """Return the cells of a table in a notebook, under ``DIFFERENCES``."""
-        numbers = ["-" if value is None else f"{value:.3g}" for value in (self.max_abs, self.sqnr_db)]
-        lone = f", {self.lone_text}" if self.lone else ""
-        return [*numbers, self.problem or f"{self.beyond:,} of {self.size:,}{lone}"]
 
     @property
     def lone_text(self) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from time import perf_counter
@@ -14,6 +15,7 @@ from ovir.checks.rule import RULES, Context
 from ovir.checks.untrusted.budget import Budget
 from ovir.core.html import html_table
 from ovir.core.shapes import ShapeLike
+from ovir.core.tables import Table, columns
 from ovir.diagnostics.codes import CODES, EXCHANGED_INPUTS, FOREIGN_WEIGHTS, INTERNAL, OUTSIDE_SPEC, OWN_TYPE, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, counts_text
 from ovir.diagnostics.errors import OWN_FAULT, Diagnostics, InputError
@@ -39,6 +41,28 @@ class FoundDiagnostics(list[Diagnostic]):
     def _repr_html_(self) -> str:
         rows = [(d.severity.value, d.code, d.line or "", d.layer or "", d.message, d.hint or "") for d in self]
         return html_table(counts_text(self), ("", "code", "line", "layer", "message", "hint"), rows)
+
+
+def counts_by_code(diagnostics: Sequence[Diagnostic]) -> Table:
+    """Return the count of each code, the most frequent first."""
+    counts = Counter((found.code, found.severity) for found in diagnostics)
+    files = {kind: len({d.file for d in diagnostics if (d.code, d.severity) == kind}) for kind in counts}
+    rows = [
+        (code, severity.value, count, files[code, severity], CODES[code].meaning)
+        for (code, severity), count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    ]
+    heads = "code: tag; severity: tag; found: count; files: count; meaning: sentence 4"
+    return Table(columns(heads), rows, least=("files",))
+
+
+def counts_by_file(diagnostics: Iterable[Diagnostic], files: Iterable[str] = ()) -> Table:
+    """Return the count of each severity in files with diagnostics and in ``files``, the worst first."""
+    counts = {file: dict.fromkeys(Severity, 0) for file in files}
+    for found in diagnostics:
+        counts.setdefault(found.file or "", dict.fromkeys(Severity, 0))[found.severity] += 1
+    worst = sorted(counts.items(), key=lambda item: ([-count for count in item[1].values()], item[0]))
+    rows = [(file, *numbers.values()) for file, numbers in worst]
+    return Table(columns("file: path 3; errors: count; warnings: count; infos: count"), rows)
 
 
 def check(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ovir.core.element_types import ELEMENT_TYPES, ElementType, dynamic, f8e4m3, f8e5m2, f16, f32, i32, i64, nf4
+from ovir.core.json_fields import json_fields
 from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import ELEMENT_TYPE
@@ -145,14 +146,7 @@ def described(entry: OperationEntry) -> dict[str, Any]:
         "source": source(cls),
         "function": _function(entry),
         "inputs": [
-            {
-                "name": i.name,
-                "type": i.shown_types,
-                "optional": i.optional,
-                "repeated": i.repeated,
-                "declared": i.declared,
-            }
-            for i in inputs_of(cls)
+            json_fields(item, "name", "type=shown_types", "optional", "repeated", "declared") for item in inputs_of(cls)
         ],
         "where": conditions_of(cls),
         "attributes": [

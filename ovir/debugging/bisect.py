@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from ovir.analysis.input_sizes import NarrowTensor, about_narrow
-from ovir.analysis.tensor_comparison import DIFFERENCES, Criterion, TensorComparison, severity
+from ovir.analysis.tensor_comparison import Criterion, TensorComparison, severity
 from ovir.core.arrays import Array
-from ovir.core.html import html_table
+from ovir.core.json_fields import json_fields
+from ovir.core.tables import Table, columns
 from ovir.debugging import candidates
 from ovir.debugging.candidates import Candidate
 from ovir.debugging.compare import Comparison, Session, TensorDifference
@@ -49,11 +50,6 @@ class Verdict:
     """The failure of the other side, which counts as a difference."""
 
     @property
-    def cells(self) -> list[str]:
-        """Return the cells of a table in a notebook."""
-        return ["-", "-", self.problem or "-"] if self.comparison is None else self.comparison.cells
-
-    @property
     def fails(self) -> bool:
         """Return whether the other side computed nothing to compare."""
         return self.problem is not None and self.comparison is None
@@ -71,20 +67,11 @@ class Probe(ResultLayer):
     def to_dict(self) -> dict[str, Any]:
         """Return the probe for JSON."""
         verdict, comparison = self.verdict, self.verdict.comparison
-        return {
-            "count": self.count,
-            "id": self.id,
-            "name": self.name,
-            "type": self.type,
-            "version": self.version,
-            "within": verdict.within,
-            "tensor": verdict.tensor,
-            "max_abs": None if comparison is None else comparison.max_abs,
-            "max_rel": None if comparison is None else comparison.max_rel,
-            "sqnr_db": None if comparison is None else comparison.sqnr_db,
-            "lone": None if comparison is None else comparison.lone,
-            "problem": verdict.problem or (None if comparison is None else comparison.problem),
-        }
+        head = json_fields(self, "count", "id", "name", "type", "version", "verdict.within", "verdict.tensor")
+        names = ("max_abs", "max_rel", "sqnr_db", "lone")
+        numbers = dict.fromkeys(names) if comparison is None else json_fields(comparison, *names)
+        problem = verdict.problem or (None if comparison is None else comparison.problem)
+        return {**head, **numbers, "problem": problem}
 
 
 @dataclass(frozen=True)
@@ -187,38 +174,30 @@ class Bisection:
         return next((p for p in self.probes if p.count > first.count and p.verdict.within), None)
 
     def _repr_html_(self) -> str:
-        rows = [(self.mark(probe), probe.count, probe.type, probe.name, *probe.verdict.cells) for probe in self.probes]
         first = self.first
         what = "within tolerance" if first is None else f"beyond tolerance, first at {first.type} '{first.name}'"
-        header = ("tolerance", "layers", "last operation", "its name", *DIFFERENCES)
-        return html_table(f"{self.model} against {self.against}: {what}", header, rows)
+        return self.table().in_notebook(f"{self.model} against {self.against}: {what}")
 
-    def mark(self, probe: Probe) -> str:
-        """Return the verdict in tables on a beginning: ``first``, ``beyond`` or ``within``."""
-        return "first" if probe is self.first else "within" if probe.verdict.within else "beyond"
+    def table(self) -> Table:
+        """Return the beginnings of the model that were compared."""
+        rows = []
+        for probe in self.probes:
+            mark = "first" if probe is self.first else "" if probe.verdict.within else "beyond"
+            head = (mark, probe.count, probe.name, probe.type, probe.verdict.tensor or "-")
+            numbers: tuple[object, ...] = (None, None, "fails" if probe.verdict.problem else None, "-")
+            if (worst := probe.verdict.comparison) is not None:
+                numbers = (worst.max_abs, worst.max_rel, worst.beyond, worst.lone_text)
+            rows.append((*head, *numbers))
+        heads = ": tag; layers: counts; last layer: layer; type: type; tensor: name; max abs: error; "
+        heads += "max rel: error; beyond: count; nonfinite: count"
+        table = Table(columns(heads), rows, least=("max rel", "tensor", "type"))
+        return table if any(row[-1] != "-" for row in rows) else table.without(["nonfinite"])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result for JSON."""
-        first, recovered = self.first, self.recovered
-        return {
-            "within": self.within,
-            "first": None if first is None else first.to_dict(),
-            "recovered": None if recovered is None else recovered.to_dict(),
-            "suspects": [item.to_dict() for item in self.suspects],
-            "between": self.between,
-            "not_compared": [item.to_dict() for item in self.not_compared],
-            "model": self.model,
-            "against": self.against,
-            "precision": self.precision,
-            "layers": self.layers,
-            "runs": self.runs,
-            "sets": self.sets,
-            "searched_set": self.searched_set,
-            "tolerance": self.criterion.to_dict(),
-            "probes": [probe.to_dict() for probe in self.probes],
-            "part": None if self.part is None else self.part.to_dict(),
-            "diagnostics": [item.to_dict() for item in self.diagnostics],
-        }
+        found = json_fields(self, "within", "first", "recovered", "suspects", "between", "not_compared")
+        found |= json_fields(self, "model", "against", "precision", "layers", "runs", "sets", "searched_set")
+        return found | json_fields(self, "tolerance=criterion", "probes", "part", "diagnostics")
 
 
 def bisect(

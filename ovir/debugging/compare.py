@@ -13,19 +13,20 @@ from typing import Any
 from ovir.analysis.input_sizes import about_narrow
 from ovir.analysis.metrics import top_scores
 from ovir.analysis.tensor_comparison import (
-    DIFFERENCES,
     SIDES,
     Criterion,
     Depth,
     TensorComparison,
     Tolerance,
     noise,
+    nonfinite_text,
     severity,
 )
 from ovir.analysis.tensor_stats import likely_classes
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
-from ovir.core.html import html_table
+from ovir.core.json_fields import json_fields
+from ovir.core.tables import Table, columns
 from ovir.debugging.comparison_setup import Against, ComparisonOptions, GivenInputs, InputSet, Progress, as_model
 from ovir.debugging.engines.process import EngineMissingError
 from ovir.debugging.layerwise_run import Depths, Walk, WalkPlan, element_type_of, local
@@ -112,20 +113,12 @@ class TensorDifference:
         """Return the numbers for JSON."""
         worst = self.worst
         fields: dict[str, Any] = {
-            "within": worst.within,
-            "element_type": self.element_type,
-            "shape": list(self.shape),
-            "size": worst.size,
-            "beyond": worst.beyond,
-            **{name: getattr(worst, name) for name in MEANS},
+            **json_fields(self, "within", "element_type", "shape", "worst.size", "worst.beyond"),
+            **json_fields(worst, *MEANS),
             "nan": {"reference": worst.nan[0], "actual": worst.nan[1]},
             "inf": {"reference": worst.inf[0], "actual": worst.inf[1]},
-            "position": None if worst.position is None else list(worst.position),
-            "reference": worst.reference,
-            "actual": worst.actual,
-            "problem": worst.problem,
-            "rtol": self.tolerance.rtol,
-            "atol": self.tolerance.atol,
+            **json_fields(worst, "position", "reference", "actual", "problem"),
+            **json_fields(self.tolerance, "rtol", "atol"),
         }
         if self.tolerance.rounded_to is not None:
             fields["rounded_to"] = self.tolerance.rounded_to
@@ -134,8 +127,7 @@ class TensorDifference:
         if (agreement := self.agreement) is not None:
             fields |= {"top1": agreement.top1, "top5": agreement.top5}
         if self.sets > 1:
-            fields |= {"sets": self.sets, "worst_set": self.worst_set, "worst_input": self.worst_input}
-            fields["mean"] = self.means
+            fields |= json_fields(self, "sets", "worst_set", "worst_input", "mean=means")
         return fields
 
 
@@ -203,6 +195,15 @@ class OutputDifference:
     def to_dict(self) -> dict[str, Any]:
         """Return the output for JSON."""
         return {"index": self.index, "name": self.name, **self.tensor.to_dict()}
+
+
+_METRICS = columns(
+    "max abs: error; max rel: error in texts; mean: error in texts; RMSE: error; cosine: cosine; SQNR dB: decibels; "
+    "beyond: count; nonfinite: counts in texts; NaN, Inf: text in reports; mean SQNR: decibels in texts; "
+    "worst input: name in texts; top-1: share in texts; top-5: share in texts"
+)
+"""A report has no room for some of them; the details behind its rows have all."""
+_LEAST = ("RMSE", "mean", "cosine", "tensor", "top-5", "mean SQNR", "max rel", "type", "SQNR dB", "nonfinite")
 
 
 @dataclass
@@ -280,35 +281,60 @@ class Comparison:
         return list({layer.id: layer for layer in (*heads, *others)}.values())
 
     def mark(self, item: LayerDifference | OutputDifference) -> str:
-        """Return the verdict in tables on a layer or an output: ``first``, ``largest``, ``beyond`` or ``within``."""
-        marks = {id(self.largest): "largest", id(self.first): "first"}
-        return marks.get(id(item), "within" if item.within else "beyond")
+        """Return the verdict in tables on a layer or an output: ``first`` and ``largest``, ``beyond`` or ``within``."""
+        marks = [name for name, marked in (("first", self.first), ("largest", self.largest)) if marked is item]
+        return ", ".join(marks) or ("within" if item.within else "beyond")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result for JSON."""
-        return {
-            "within": self.within,
-            "first": None if self.first is None else self.first.to_dict(),
-            "largest": None if self.largest is None else self.largest.to_dict(),
-            "model": self.model,
-            "against": self.against,
-            "precision": self.precision,
-            "mode": self.mode,
-            "sets": self.sets,
-            "tolerance": self.criterion.to_dict(),
-            "outputs": [item.to_dict() for item in self.outputs],
-            "layers": [item.to_dict() for item in self.layers],
-            "not_compared": [item.to_dict() for item in self.not_compared],
-            "diagnostics": [item.to_dict() for item in self.diagnostics],
-        }
+        head = json_fields(self, "within", "first", "largest", "model", "against", "precision", "mode", "sets")
+        parts = json_fields(self, "tolerance=criterion", "outputs", "layers", "not_compared", "diagnostics")
+        return {**head, **parts}
 
     def _repr_html_(self) -> str:
-        rows = [(self.mark(item), "output", item.name, *item.tensor.worst.cells) for item in self.outputs]
-        rows += [(self.mark(item), item.type, item.name, *item.tensor.worst.cells) for item in self.ranked()]
         first = self.first
         verdict = self.verdict if first is None else f"{self.verdict}, first at {first.type} '{first.name}'"
-        header = ("tolerance", "operation", "name", *DIFFERENCES)
-        return html_table(f"{self.model} against {self.against}: {verdict}", header, rows)
+        outputs = self.outputs_table(self.outputs).in_notebook(f"{self.model} against {self.against}: {verdict}")
+        return outputs + (self.layers_table(self.ranked()).in_notebook("Layers") if self.layers else "")
+
+    def outputs_table(self, outputs: Sequence[OutputDifference]) -> Table:
+        """Return outputs with their differences."""
+        rows = [(self.mark(x), x.name, x.tensor.type, x.tensor.type, *self._cells(x.tensor)) for x in outputs]
+        heads = ": tag in reports; output: name 1.5; type: tensor in texts; tensor: tensor in reports"
+        return self._table(heads, rows)
+
+    def layers_table(self, layers: Sequence[LayerDifference]) -> Table:
+        """Return layers with their differences, and the noise that they add."""
+        order = {layer.id: number for number, layer in enumerate(self.layers, 1)}
+        rows: list[Sequence[object]] = []
+        for x in layers:
+            computed_in = "-" if x.execution is None else x.execution.by.types or "-"
+            tensor = f"{x.name}:{x.output}" if x.output else x.name
+            head = (self.mark(x), x.id, order[x.id], tensor, x.name, x.type, x.type, x.tensor.type, computed_in)
+            rows.append((*head, x.contribution, *self._cells(x.tensor)))
+        heads = ": tag chosen; id: counts in texts; order: count in reports; layer: layer in texts; "
+        heads += "layer: layer 2 in reports; type: type in texts; operation: type in reports; tensor: tensor; "
+        heads += "computed in: text in texts; noise: error in reports"
+        return self._table(heads, rows)
+
+    def _cells(self, tensor: TensorDifference) -> tuple[object, ...]:
+        """Return the cells of a tensor under ``_METRICS``."""
+        worst, agreement = tensor.worst, tensor.agreement
+        errors = (worst.max_abs, worst.max_rel, worst.mean_abs, worst.rmse, worst.cosine, worst.sqnr_db, worst.beyond)
+        top = (None, None) if agreement is None else (agreement.top1, agreement.top5)
+        nonfinite = worst.problem or nonfinite_text(worst.nan, worst.inf, self.values) or None
+        lone = nonfinite if worst.lone else worst.problem
+        return (*errors, nonfinite, lone, tensor.means["sqnr_db"], tensor.worst_input, *top)
+
+    def _table(self, heads: str, rows: Sequence[Sequence[object]]) -> Table:
+        """Return a table without columns that have nothing in any row. A narrow terminal leaves out other metrics than
+        that of the tolerance."""
+        kept = {"max_rel": "max rel", "mean_abs": "mean", "rmse": "RMSE", "sqnr_db": "SQNR dB", "cosine": "cosine"}
+        least = [name for name in _LEAST if name != kept.get(self.criterion.metric or "")]
+        absent = [] if self.sets > 1 else ["mean SQNR", "worst input"]
+        absent += [] if any(row[-1] is not None for row in rows) else ["top-1", "top-5"]
+        absent += [] if any(layer.execution for layer in self.layers) else ["computed in"]
+        return Table([*columns(heads), *_METRICS], rows, least=least).without(absent)
 
     def __repr__(self) -> str:
         return f"<Comparison of {self.model} with {self.against}: {self.verdict}>"

@@ -9,6 +9,7 @@ from typing import Any
 from ovir.analysis.tensor_comparison import Criterion, TensorComparison
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
+from ovir.core.json_fields import json_fields
 from ovir.debugging.layerwise_run import Depths, Walk, WalkPlan
 from ovir.debugging.rounding import differ_by_rounding, rounding_layers
 from ovir.diagnostics.errors import RunError
@@ -36,17 +37,8 @@ class VerifiedOutput:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the output for JSON."""
-        return {
-            "name": self.name,
-            "type": str(self.element_type),
-            "call": self.call,
-            "within": self.found.within,
-            "max_abs": self.found.max_abs,
-            "max_rel": self.found.max_rel,
-            "beyond": self.found.beyond,
-            "lone": self.found.lone,
-            "problem": self.found.problem,
-        }
+        head = json_fields(self, "name", "type=element_type", "call")
+        return head | json_fields(self.found, "within", "max_abs", "max_rel", "beyond", "lone", "problem")
 
 
 @dataclass(frozen=True)

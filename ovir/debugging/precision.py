@@ -13,7 +13,7 @@ import numpy as np
 
 from ovir.analysis.tensor_comparison import output_error, tensor_error
 from ovir.core.arrays import Array
-from ovir.core.html import html_table
+from ovir.core.tables import Table, columns
 from ovir.debugging.comparison_setup import GivenInputs, Progress, input_sets
 from ovir.debugging.searches import least, needed
 from ovir.debugging.weight_types import WeightCompression
@@ -104,11 +104,24 @@ class Precision:
         return WeightCompression(model, _weight_type(self.to)).model(self.keep)
 
     def _repr_html_(self) -> str:
-        order = sorted(self.layers, key=lambda x: (not x.keep, -(x.error or 0)))
-        errors = ["-" if x.error is None else f"{x.error:.3g}" for x in order]
-        rows = [(self.kept_in if x.keep else self.to, x.type, x.layer, e) for x, e in zip(order, errors, strict=True)]
         kept = f"{len(self.keep)} of {plural(len(self.layers), 'layer')} must stay in {self.kept_in}"
-        return html_table(f"{kept}: error {self.error:.3g}", ("", "operation", "name", f"error in {self.to}"), rows)
+        return self.table().in_notebook(f"{kept}: error {self.error:.3g}")
+
+    def table(self) -> Table:
+        """Return the layers, those to keep first, then the most sensitive ones."""
+        order = sorted(self.layers, key=lambda x: (not x.keep, x.error is None, -(x.error or 0.0), -x.own_error))
+        errors = ["not measured" if x.error is None else x.error for x in order]
+        tags = [self.kept_in if x.keep else "" for x in order]
+        return Table(
+            columns("layer: layer; operation: type; error: real; of its results: real; : tag"),
+            [(x.layer, x.type, e, x.own_error, tag) for x, e, tag in zip(order, errors, tags, strict=True)],
+            least=("of its results",),
+        )
+
+    def choices_table(self) -> Table:
+        """Return the choices."""
+        rows = [(choice.kept, choice.error, choice.weight_bytes) for choice in self.choices]
+        return Table(columns(f"in {self.kept_in}: count; error: real; weights: bytes"), rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data."""

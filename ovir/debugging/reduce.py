@@ -12,6 +12,7 @@ from typing import Any
 
 from ovir.core.arrays import Array
 from ovir.core.html import html_table
+from ovir.core.json_fields import json_fields
 from ovir.debugging import candidates
 from ovir.debugging.candidates import Candidate, Fill, count
 from ovir.debugging.failure_checks import Answers, Check, Command, status_text
@@ -59,18 +60,9 @@ class Reduction:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result for JSON, without the model."""
-        return {
-            "status": self.status,
-            "layers_before": self.layers_before,
-            "layers": self.layers,
-            "runs": self.runs,
-            "complete": self.complete,
-            "remaining": [
-                {"id": layer.id, "name": layer.key, "type": layer.type, "version": layer.version}
-                for layer in self.model.walk()
-            ],
-            "steps": [{"name": step.name, "runs": step.runs, "layers": step.layers} for step in self.steps],
-        }
+        layers = [json_fields(layer, "id", "name=key", "type", "version") for layer in self.model.walk()]
+        head = json_fields(self, "status", "layers_before", "layers", "runs", "complete")
+        return {**head, "remaining": layers, "steps": [vars(step).copy() for step in self.steps]}
 
 
 ReductionProgress = Callable[[Reduction, str], None]

@@ -13,10 +13,10 @@ import numpy as np
 from ovir.analysis.tensor_stats import as_numbers, stats, type_name
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, bf16, f8e4m3, f8e5m2, f16, f32
-from ovir.core.html import html_table
+from ovir.core.tables import Table, cell_text, columns
 from ovir.debugging.layerwise_run import Walk, WalkPlan
 from ovir.diagnostics.errors import InputError
-from ovir.diagnostics.wording import did_you_mean, plural
+from ovir.diagnostics.wording import did_you_mean, plural, shown
 from ovir.graph.constant_layers import all_constant_layers, constant_layers
 from ovir.graph.layers import Layer, Port
 from ovir.model import Model
@@ -194,6 +194,10 @@ class WatchedInput:
     value: float | int | None
     """The value at the reported position; None inside of a layer, or if the shapes do not broadcast."""
 
+    def __str__(self) -> str:
+        ends = (cell_text("real", value) for value in (self.minimum, self.maximum))
+        return f"{self.source} {'..'.join(ends)}" + (f", {self.nonfinite:,} not finite" if self.nonfinite else "")
+
 
 @dataclass(frozen=True)
 class WatchEvent:
@@ -328,17 +332,24 @@ class Watch(Listener):
         ]
 
     def _repr_html_(self) -> str:
-        rows = [(x.what, x.type, x.layer, x.value, f"{x.count:,} of {x.size:,}") for x in self.events]
-        title = f"{plural(len(rows), 'layer')} made watched values: {', '.join(map(str, self.conditions))}"
-        return html_table(title, ("what", "operation", "name", "value", "elements"), rows)
+        title = f"{plural(len(self.events), 'layer')} made watched values: {', '.join(map(str, self.conditions))}"
+        return self.table().in_notebook(title)
+
+    def table(self) -> Table:
+        """Return the layers that made watched values first, and where."""
+        rows = []
+        for event in self.events:
+            what = event.what if event.inside is None else f"{event.what} in its {event.inside}"
+            where = f"{shown(event.position)}" + (f" of call {event.call + 1}" if event.call else "")
+            inputs = "; ".join(map(str, event.inputs))
+            rows.append((event.layer, event.type, what, event.value, where, event.count, inputs))
+        heads = "layer: name 2; operation: type; what: tag; value: real; position: tensor; count: count; "
+        return Table(columns(heads + "inputs: list in texts"), rows, least=("position",))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the events and margins as plain data."""
-        return {
-            "watch": [asdict(event) for event in self.events],
-            "constants": [asdict(constant) for constant in self.constants],
-            "margins": [asdict(m) for m in self.margins],
-        }
+        found: dict[str, list[Any]] = {"watch": self.events, "constants": self.constants, "margins": self.margins}
+        return {name: list(map(asdict, items)) for name, items in found.items()}
 
     # ----- as a listener
 

@@ -7,8 +7,14 @@ from functools import cached_property
 
 from ovir.core.arrays import Array
 from ovir.diagnostics.errors import InputError
-from ovir.editing.weight_compression import BACKUP, WeightType, compress, compressible, takes_4_bits
-from ovir.editing.weight_compression import with_compressed_weights as with_types
+from ovir.editing.weight_compression import (
+    BACKUP,
+    WeightType,
+    compress,
+    compress_weights,
+    compressible,
+    takes_4_bits,
+)
 from ovir.graph.layers import Layer
 from ovir.inference.layer_weights import Weights
 from ovir.model import Model
@@ -50,7 +56,9 @@ class WeightCompression:
 
     def model(self, keep: Collection[str]) -> Model:
         """Return a copy of the model with compressed weights."""
-        return with_types(self._model, self._kinds(keep))
+        changed = self._model.clone()
+        compress_weights(changed, self._kinds(keep))
+        return changed
 
     def bytes(self, keep: Collection[str]) -> int:
         """Return the bytes of the weights."""

@@ -16,8 +16,8 @@ from ovir.diagnostics.diagnostic import in_place_of
 from ovir.editing.constant_edits import remove_unread
 from ovir.editing.layer_edits import NewLayers
 from ovir.editing.transaction import owner_of
+from ovir.graph.layer_graph import LayerGraph
 from ovir.inference.layer_weights import Weights, weights_of
-from ovir.model import Model
 from ovir.ops.matmul import MatMul
 
 GROUP = 128
@@ -83,7 +83,7 @@ class CompressedWeights(NamedTuple):
         return -(-(bits + (0 if self.zero_point is None else self.zero_point.size * self.kind.bits)) // 8)
 
 
-def compressible(model: Model) -> list[Weights]:
+def compressible(model: LayerGraph) -> list[Weights]:
     """Return the weights of products and convolutions that can be compressed: finite real numbers in two axes or more,
     which the layer alone reads or shares."""
     return [weights for weights in weights_of(model) if _scale_axes(weights) and np.isfinite(weights.array).all()]
@@ -121,11 +121,10 @@ def compress(weights: Weights, kind: WeightType) -> CompressedWeights:
     return CompressedWeights(np.clip(codes, least, least + steps), scale, zero, array.shape, kind)
 
 
-def with_compressed_weights(model: Model, kinds: Mapping[tuple[str, int], WeightType]) -> Model:
-    """Return a copy of a model in which the weights of these inputs, by the key of the layer and the index, are
-    compressed, as OpenVINO reads them: Convert, Subtract, Multiply and Reshape behind a Const of integers."""
-    changed = model.clone()
-    for weights in weights_of(changed):
+def compress_weights(model: LayerGraph, kinds: Mapping[tuple[str, int], WeightType]) -> None:
+    """Compress the weights of inputs, by the key of the layer and the index, as OpenVINO reads them: Convert, Subtract,
+    Multiply and Reshape stand behind a Const of integers."""
+    for weights in weights_of(model):
         port = weights.input
         kind = kinds.get((port.layer.key, port.index))
         if kind is None:
@@ -144,7 +143,6 @@ def with_compressed_weights(model: Model, kinds: Mapping[tuple[str, int], Weight
         graph.add_layer(new, NewLayers(graph, new).include(()))
         graph.connect(new.outputs[0], port)
         remove_unread(graph, [source] if source is not None else [])
-    return changed
 
 
 def _scale_axes(weights: Weights) -> tuple[int, ...]:

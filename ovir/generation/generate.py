@@ -14,6 +14,7 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 
 from ovir.compiling import compile_model, require_engine
+from ovir.core.json_fields import json_fields
 from ovir.debugging.engines.process import EngineProcess
 from ovir.diagnostics.diagnostic import Place
 from ovir.diagnostics.errors import InputError, require_counts
@@ -59,17 +60,9 @@ class Generated:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result for JSON."""
-        found = {
-            "text": self.text,
-            "prompt": self.prompt,
-            "ids": self.ids,
-            "prompt_ids": self.prompt_ids,
-            "ended": self.ended,
-            "prompt_seconds": self.seconds[0],
-            "tokens_per_second": self.tokens_per_second,
-            "ignored": self.ignored,
-        }
-        return found if self.comparison is None else {**found, "comparison": self.comparison.to_dict()}
+        found = json_fields(self, "text", "prompt", "ids", "prompt_ids", "ended")
+        found |= {"prompt_seconds": self.seconds[0], **json_fields(self, "tokens_per_second", "ignored")}
+        return found if self.comparison is None else found | json_fields(self, "comparison")
 
     def __str__(self) -> str:
         return self.text

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.core.json_fields import json_fields
 from ovir.diagnostics.errors import InputError
 
 
@@ -79,8 +80,7 @@ class TokenComparison:
         """Return the comparison for JSON."""
         first = self.first
         return {
-            "against": self.against,
-            "precision": self.precision,
+            **json_fields(self, "against", "precision"),
             "steps": len(self.errors),
             "equal": self.equal,
             "first": first and {"step": first.step, "chosen": vars(first.chosen), "other": vars(first.other)},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Any
 
+from ovir.core.json_fields import json_fields
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
 
@@ -133,10 +134,5 @@ def input_named(model: LayerGraph, name: str) -> int:
 
 def port_as_json(port: Port) -> dict[str, Any]:
     """Return names and type of an input or output."""
-    return {
-        "name": port.any_name,
-        "names": sorted(port.names),
-        "layer": port.layer.name,
-        "shape": str(port.shape),
-        "type": str(port.element_type),
-    }
+    names = {"name": port.any_name, "names": sorted(port.names)}
+    return names | json_fields(port, "layer=layer.name", "shape", "type=element_type")

@@ -14,6 +14,7 @@ from typing import Any
 from lxml import etree
 
 from ovir.core.element_types import ELEMENT_TYPES
+from ovir.core.json_fields import json_fields
 from ovir.core.reading import read_bytes
 from ovir.diagnostics.codes import NOT_IR, UNREADABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
@@ -72,16 +73,8 @@ class Execution:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the execution for JSON."""
-        return {
-            "name": self.by.name,
-            "type": self.by.type,
-            "precision": self.by.precision,
-            "weights": self.by.weights,
-            "primitive": self.by.primitive,
-            "microseconds": self.by.microseconds,
-            "with": list(self.with_layers),
-            "is_named": self.is_named,
-        }
+        head = json_fields(self.by, "name", "type", "precision", "weights", "primitive", "microseconds")
+        return head | json_fields(self, "with=with_layers", "is_named")
 
 
 @dataclass(frozen=True)

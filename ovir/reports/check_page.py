@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
+from ovir.checks.checker import counts_by_code, counts_by_file
 from ovir.checks.recovering import read_recovering
-from ovir.checks.rules import CODES
 from ovir.diagnostics.codes import Severity
 from ovir.diagnostics.diagnostic import Diagnostic, counts_text
 from ovir.diagnostics.errors import OvirError
 from ovir.diagnostics.wording import plural
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
-from ovir.reports.page import Column, Fact, Page, Table
-from ovir.reports.tables import TONES, add_diagnostics, add_layers, layers_by_title, worst_tone
+from ovir.reports.page import Fact, Page
+from ovir.reports.tables import TONES, add_diagnostics, add_layers, worst_tone
 
 
 def check_page(
@@ -40,26 +40,25 @@ def check_page(
     page.facts.append(Fact("files", f"{len(files):,}", f"{len(faulty):,} with diagnostics"))
     if known:
         page.facts.append(Fact("known", f"{known:,}", "in the baseline, not shown"))
-    shown = _add_models(page, files, diagnostics, weights=weights, need_weights=need_weights)
-    add_diagnostics(page, diagnostics, layers_by_title(shown), with_files=len(files) != 1)
+    _add_models(page, files, diagnostics, weights=weights, need_weights=need_weights)
+    add_diagnostics(page, diagnostics, with_files=len(files) != 1)
     if len({found.code for found in diagnostics}) > 1:
-        page.add("Codes", _codes(diagnostics))
+        page.add("Codes", counts_by_code(diagnostics))
     if len(files) > 1:
-        page.add("Files", _files(files, diagnostics))
+        page.add("Files", counts_by_file(diagnostics, files))
     if len(files) == 1:
-        add_layers(page, shown)
+        add_layers(page)
     return page
 
 
 def _add_models(
     page: Page, files: Sequence[str], diagnostics: Sequence[Diagnostic], *, weights: str | None, need_weights: bool
-) -> list[Layer]:
-    """Add the layers of the files to the page, and return them."""
+) -> None:
+    """Add the layers of the files to the page."""
     named: dict[str, set[str]] = defaultdict(set)
     for found in diagnostics:
         if found.file is not None and found.layer is not None:
             named[found.file].add(found.layer)
-    shown: list[Layer] = []
     for file in files if len(files) == 1 else named:
         try:
             model = read_recovering(file, weights, need_weights=need_weights).model
@@ -67,8 +66,6 @@ def _add_models(
             continue
         layers = list(model.walk()) if len(files) == 1 else _near(model, named[file])
         page.layers.add(model, "" if len(files) == 1 else file, layers)
-        shown += layers
-    return shown
 
 
 def _near(model: LayerGraph, titles: set[str]) -> list[Layer]:
@@ -80,19 +77,3 @@ def _near(model: LayerGraph, titles: set[str]) -> list[Layer]:
             found.update((port.source.layer, None) for port in layer.inputs if port.source is not None)
             found.update((reader.layer, None) for port in layer.outputs for reader in port.readers)
     return list(found)
-
-
-def _codes(diagnostics: Iterable[Diagnostic]) -> Table:
-    counts = Counter((found.code, found.severity) for found in diagnostics)
-    columns = [Column("severity", "tag"), Column("code", "tag"), Column("found", "count"), Column("meaning", width=4)]
-    order = sorted(counts.items(), key=lambda item: (list(Severity).index(item[0][1]), -item[1]))
-    return Table(columns, [(s.value, code, count, CODES[code].meaning) for (code, s), count in order])
-
-
-def _files(files: Sequence[str], diagnostics: Iterable[Diagnostic]) -> Table:
-    counts = Counter((found.file, found.severity) for found in diagnostics)
-    columns = [Column("file", "path", width=3), *(Column(f"{severity.value}s", "count") for severity in Severity)]
-    names = dict.fromkeys([*files, *(file for file, _ in counts if file is not None)])
-    found = {file: [counts[file, severity] for severity in Severity] for file in names}
-    worst = sorted(found.items(), key=lambda item: [-count for count in item[1]])
-    return Table(columns, [(file, *numbers) for file, numbers in worst])

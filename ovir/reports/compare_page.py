@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
+from ovir.core.tables import Table, columns
 from ovir.debugging.compare import Comparison, LayerDifference, OutputDifference, TensorDifference
 from ovir.diagnostics.wording import plural, shown
 from ovir.graph.layer_graph import LayerGraph
 from ovir.reports.charts import Chart, bars, element_errors, error_curve, layer_errors
-from ovir.reports.page import Cell, Column, Detail, Fact, Page, Pairs, Table, Text
-from ovir.reports.tables import add_diagnostics, layers_by_title
+from ovir.reports.page import Detail, Fact, Page, Pairs, Text
+from ovir.reports.tables import add_diagnostics
 
 MOST_BARS = 12
 MOST_HISTOGRAMS = 6
@@ -25,7 +27,7 @@ def compare_page(found: Comparison, model: LayerGraph, conclusion: Sequence[str]
     page.facts += _facts(found, page)
     if found.outputs:
         page.add("Outputs", _outputs(found, page, model), *_histograms(found))
-    add_diagnostics(page, found.diagnostics, layers_by_title(model.walk()))
+    add_diagnostics(page, found.diagnostics)
     if found.layers:
         most = _contributions(found, page)
         errors = layer_errors(found, most.height if most is not None else 260)
@@ -33,7 +35,8 @@ def compare_page(found: Comparison, model: LayerGraph, conclusion: Sequence[str]
         note = "Layers in the order of the noise that they add; those beyond tolerance come first."
         page.add("Layers", _layers(found, page), note=note)
     if found.not_compared:
-        page.add("Not compared", _not_compared(found, page))
+        rows = [(layer.id, layer.name, layer.type, layer.reason) for layer in found.not_compared]
+        page.add("Not compared", Table(columns("id: count; layer: layer 2; operation: type; reason: text 3"), rows))
     return page
 
 
@@ -65,25 +68,8 @@ def _tolerance_text(found: Comparison) -> tuple[str, str]:
 
 # --------------------------------------------------------------------------- tables
 
-_METRICS = (
-    *(Column("max abs", "real"), Column("RMSE", "real"), Column("cosine", "cosine"), Column("SQNR dB", "decibels")),
-    *(Column("beyond", "count"), Column("NaN, Inf", "text")),
-)
-"""The metrics in tables, as many as fit beside names; details have all of them."""
-
-
-def _metrics(tensor: TensorDifference) -> Sequence[Cell]:
-    worst = tensor.worst
-    lone = [
-        f"{name} {one:,} ≠ {other:,}" for name, (one, other) in (("NaN", worst.nan), ("Inf", worst.inf)) if one != other
-    ]
-    numbers = (worst.max_abs, worst.rmse, worst.cosine, worst.sqnr_db, worst.beyond)
-    return (*numbers, worst.problem or ", ".join(lone) or (worst.lone_text if worst.lone else ""))
-
 
 def _outputs(found: Comparison, page: Page, model: LayerGraph) -> Table:
-    columns = [Column("", "tag"), Column("output", "name", width=1.5), Column("tensor", "tensor"), *_METRICS]
-    rows = [(found.mark(item), item.name, item.tensor.type, *_metrics(item.tensor)) for item in found.outputs]
     details = [
         Detail(
             item.name,
@@ -93,21 +79,15 @@ def _outputs(found: Comparison, page: Page, model: LayerGraph) -> Table:
         )
         for item in found.outputs
     ]
-    return Table(columns, rows, details)
+    return replace(found.outputs_table(found.outputs), details=details)
 
 
 def _layers(found: Comparison, page: Page) -> Table:
-    order = {layer.id: number for number, layer in enumerate(found.layers, 1)}
-    columns = [Column("", "tag", filtered=True), Column("order", "count"), Column("layer", "layer", width=2)]
-    columns += [Column("operation", "type"), Column("tensor", "tensor"), Column("noise", "real"), *_METRICS]
-    rows, details = [], []
-    for layer in found.ranked():
-        state = found.mark(layer)
-        number = page.layers.find(layer.name)
-        head = (state, order[layer.id], layer.name if number is None else number, layer.type, layer.tensor.type)
-        rows.append((*head, layer.contribution, *_metrics(layer.tensor)))
-        details.append(None if layer.within else Detail(layer.name, _about(found, layer), number, state))
-    return Table(columns, rows, details)
+    ranked = found.ranked()
+    details = [
+        None if x.within else Detail(x.name, _about(found, x), page.layers.find(x.name), found.mark(x)) for x in ranked
+    ]
+    return replace(found.layers_table(ranked), details=details)
 
 
 def _about(found: Comparison, layer: LayerDifference) -> list[Text | Pairs]:
@@ -136,15 +116,6 @@ def _numbers(found: Comparison, tensor: TensorDifference) -> list[Text | Pairs]:
     if tensor.sets > 1:
         rows.append(("worst set of inputs", tensor.worst_input))
     return [Pairs(rows)]
-
-
-def _not_compared(found: Comparison, page: Page) -> Table:
-    columns = [Column("id", "count"), Column("layer", "layer", width=2), Column("operation", "type")]
-    rows = [
-        (layer.id, layer.name if (number := page.layers.find(layer.name)) is None else number, layer.type, layer.reason)
-        for layer in found.not_compared
-    ]
-    return Table([*columns, Column("reason", width=3)], rows)
 
 
 # --------------------------------------------------------------------------- charts

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from ovir.analysis.changes import Change, value_text
 from ovir.analysis.diff import STATUSES, Diff, LayerDiff
+from ovir.core.tables import Table, columns
 from ovir.reports.charts import Chart, bars, label
-from ovir.reports.page import Block, Column, Detail, Fact, Page, Pairs, Table, Text, Tone
+from ovir.reports.page import Block, Detail, Fact, Page, Pairs, Text, Tone
 
 _TONES: dict[str, Tone] = {
     "added": "good", "removed": "bad", "replaced": "warn", "moved": "info", "changed": "info", "renumbered": "plain",
@@ -34,13 +35,12 @@ def diff_page(found: Diff) -> Page:
         page.add("Notes", Text(note))
     if found.model:
         rows = [(_what(change), value_text(change.old), value_text(change.new)) for change in found.model]
-        columns = [Column("what", width=2), Column("before", width=2), Column("after", width=2)]
-        page.add("Models as a whole", Table(columns, rows))
+        page.add("Models as a whole", Table(columns("what: text 2; before: text 2; after: text 2"), rows))
     if found.layers:
         note = "Click a layer to see what differs, its lines in both files, and its neighbors."
         page.add("Layers", _chart(found), _layers(found, page), note=note)
     if found.affected:
-        page.add("Affected outputs", _affected(found, page), note="These layers are equal, but their inputs differ.")
+        page.add("Affected outputs", _affected(found), note="These layers are equal, but their inputs differ.")
     return page
 
 
@@ -49,15 +49,14 @@ def _what(change: Change) -> str:
 
 
 def _layers(found: Diff, page: Page) -> Table:
-    columns = [Column("status", "tag", filtered=True), Column("operation", "type"), Column("layer", "layer", width=2)]
-    columns += [Column("what differs", width=3), Column("line before", "count"), Column("line after", "count")]
     rows, details = [], []
     for entry in sorted(found.layers, key=lambda entry: entry.status == "renumbered"):
         lines = [None if layer is None else layer.line for layer in (entry.a, entry.b)]
-        rows.append((entry.status, entry.layer.type, page.layers.cell(entry.layer), str(entry), *lines))
+        rows.append((entry.status, entry.layer.type, entry.layer, str(entry), *lines))
         number = page.layers.number(entry.layer)
         details.append(Detail(entry.layer.key, _blocks(page, entry), number, entry.status))
-    return Table(columns, rows, details)
+    heads = "status: tag chosen; operation: type; layer: layer 2; what differs: text 3; line before: count; "
+    return Table(columns(heads + "line after: count"), rows, details)
 
 
 def _blocks(page: Page, entry: LayerDiff) -> list[Block]:
@@ -79,11 +78,9 @@ def _shown(change: Change, value: object) -> str:
     return "see below" if change.data is not None and change.old is change.new is None else value_text(value)
 
 
-def _affected(found: Diff, page: Page) -> Table:
-    columns = [Column("layer", "layer", width=2), Column("operation", "type"), Column("output", "count")]
-    columns += [Column("before", "tensor"), Column("after", "tensor")]
-    rows = [(page.layers.cell(x.b), x.b.type, x.output, x.old, x.new) for x in found.affected]
-    return Table(columns, rows)
+def _affected(found: Diff) -> Table:
+    rows = [(x.b, x.b.type, x.output, x.old, x.new) for x in found.affected]
+    return Table(columns("layer: layer 2; operation: type; output: count; before: tensor; after: tensor"), rows)
 
 
 def _chart(found: Diff) -> Chart | None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
+from ovir.core.tables import Table, columns
 from ovir.diagnostics.wording import plural
 from ovir.fuzzing.findings import Finding
 from ovir.fuzzing.fuzz import Fuzzing
-from ovir.reports.page import Column, Detail, Fact, Page, Pairs, Table, Text
+from ovir.reports.page import Detail, Fact, Page, Pairs, Text
 
 
 def fuzz_page(found: Fuzzing) -> Page:
@@ -24,14 +25,17 @@ def fuzz_page(found: Fuzzing) -> Page:
         Fact("known", f"{sum(found.known.values()):,}", "put down to known divergences"),
         Fact("time of ovir", share, "the rest is that of the other side"),
     ]
-    columns = [Column("kind", "tag", filtered=True), Column("operations", width=2), Column("message", width=3)]
-    columns += [Column("layers", "count"), Column("models", "count"), Column("seed", "count"), Column("folder", "path")]
+    heads = "kind: tag chosen; operations: text 2; message: text 3; layers: count; models: count; "
     rows = [(x.kind, " ".join(x.operations), x.message, x.layers, x.count, x.number, x.folder) for x in found.findings]
     note = "Each folder has the model, its inputs, the expected outputs, a script that needs no ovir, and a report."
-    page.add("Findings", Table(columns, rows, [_detail(x) for x in found.findings]), note=note)
+    page.add(
+        "Findings",
+        Table(columns(heads + "seed: count; folder: path"), rows, [_detail(x) for x in found.findings]),
+        note=note,
+    )
     page.add("Known divergences", _counts("reason", found.known))
-    heads = [Column("operation", width=2), Column("layers", "count"), Column("element types", width=4)]
-    table = Table(heads, [(x, types.total(), _listed(types)) for x, types in sorted(found.exercised.items())])
+    exercised = [(x, types.total(), _listed(types)) for x, types in sorted(found.exercised.items())]
+    table = Table(columns("operation: text 2; layers: count; element types: text 4"), exercised)
     page.add("Exercised", table, note="Layers that were compared, by operation version and element type.")
     page.add("Not supported", _counts("operation", found.unsupported))
     if found.unreached:
@@ -45,7 +49,7 @@ def _detail(finding: Finding) -> Detail:
 
 
 def _counts(name: str, counts: Counter[str]) -> Table | None:
-    return Table([Column(name, width=4), Column("models", "count")], counts.most_common()) if counts else None
+    return Table(columns(f"{name}: text 4; models: count"), counts.most_common()) if counts else None
 
 
 def _listed(types: Mapping[str, int]) -> str:

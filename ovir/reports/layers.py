@@ -18,6 +18,7 @@ class LayerIndex:
     def __init__(self) -> None:
         self._numbers: dict[Layer, int] = {}
         self._keys: dict[str, int] = {}
+        self._titled: dict[tuple[str | None, str | None], Layer] = {}
         self._models: list[str] = []
         self._of: list[int] = []
         """The number of the model of each layer."""
@@ -26,6 +27,13 @@ class LayerIndex:
 
     def __len__(self) -> int:
         return len(self._numbers)
+
+    def __iter__(self) -> Iterator[Layer]:
+        return iter(self._numbers)
+
+    def titled(self, file: str | None, title: str | None) -> Layer | None:
+        """Return the first layer of a file with this name in diagnostics; None if there is none."""
+        return self._titled.get((file, title))
 
     def add(self, model: LayerGraph, title: str = "", only: Iterable[Layer] | None = None) -> None:
         """Add the layers of a model and of its bodies, or only some of them.
@@ -38,6 +46,7 @@ class LayerIndex:
             if wanted is None or layer in wanted:
                 number = self._numbers[layer] = len(self._numbers)
                 self._keys.setdefault(layer.key, number)
+                self._titled.setdefault((layer.file, layer.title), layer)
                 self._of.append(len(self._models) - 1)
 
     def types(self, layer: Layer) -> list[str]:
@@ -56,10 +65,11 @@ class LayerIndex:
         """Return the number of the first layer with a key; None if there is none."""
         return self._keys.get(key)
 
-    def cell(self, layer: Layer) -> int | str:
-        """Return the cell for a layer in a column of layers: its number, or its key if it was not added."""
-        number = self._numbers.get(layer)
-        return escaped(layer.key) if number is None else number
+    def cell(self, layer: Layer | str) -> int | str:
+        """Return the cell for a layer, or for its key, in a column of layers: its number, or its key if it was not
+        added."""
+        key, number = (layer, self.find(layer)) if isinstance(layer, str) else (layer.key, self.number(layer))
+        return escaped(key) if number is None else number
 
     def to_data(self) -> dict[str, Any]:
         """Return the names of the models, and a record for each layer."""

@@ -9,32 +9,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from ovir.core.tables import Table
 from ovir.reports.charts import Chart
 from ovir.reports.layers import LayerIndex, Sources
 
 Tone = Literal["plain", "good", "bad", "warn", "info"]
 """The meaning of a value for its reader, shown as a color."""
-
-Cell = str | int | float | None
-"""The content of a cell; a number is formatted by the page, which sorts by it."""
-
-Kind = Literal[
-    "text",
-    "name",
-    "path",
-    "layer",
-    "type",
-    "tensor",
-    "tag",
-    "count",
-    "real",
-    "ms",
-    "bytes",
-    "share",
-    "decibels",
-    "cosine",
-]
-"""The look of a column. ``layer`` has numbers of the layer index, or names; ``share`` has numbers from 0 to 1."""
 
 
 @dataclass(frozen=True)
@@ -47,16 +27,6 @@ class Fact:
     tone: Tone = "plain"
     layer: int | None = None
     """The layer that the figure is about."""
-
-
-@dataclass(frozen=True)
-class Column:
-    name: str
-    kind: Kind = "text"
-    width: float = 1
-    """The share of the space that remains, for columns of texts."""
-    filtered: bool = False
-    """Whether the reader can choose among the values of this column with one click."""
 
 
 @dataclass(frozen=True)
@@ -98,27 +68,15 @@ Block = Text | Pairs | Excerpt | Explanation | Chart
 
 @dataclass(frozen=True)
 class Detail:
-    """The details beside a table when a row is chosen; a layer is shown below the blocks."""
+    """The details beside a table when a row is chosen; a layer is shown below the blocks.
+
+    A row without any opens the layer that its column of the kind ``layer`` names.
+    """
 
     title: str
     blocks: Sequence[Block] = ()
     layer: int | None = None
     tag: str = ""
-
-
-@dataclass
-class Table:
-    """Rows that the reader sorts and searches.
-
-    A row opens its detail, or else the layer that its column of the kind ``layer`` names.
-    """
-
-    columns: Sequence[Column]
-    rows: Sequence[Sequence[Cell]] = ()
-    details: Sequence[Detail | None] | None = None
-    """One for each row, in the same order; None if no row has any."""
-    empty: str = "none"
-    """The text in place of a table without rows."""
 
 
 @dataclass

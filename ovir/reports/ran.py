@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ovir.analysis.tensor_stats import as_numbers, stats, type_name
 from ovir.core.arrays import Array
 from ovir.core.shapes import PartialShape
+from ovir.core.tables import Table, columns
 from ovir.diagnostics.wording import number_text, shortened
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
@@ -72,14 +73,15 @@ def element_type_text(array: Array, port: Port) -> str:
 FIRST_VALUES = 6
 
 
-def tensor_cells(
-    name: str, array: Array, element_type: str
-) -> tuple[str, str, str, float | None, float | None, float | None, int, str]:
-    """Return the cells of a tensor in a table: name, type, shape, minimum, maximum, mean, the number of values that are
-    not finite, and the first values."""
-    s = stats(array)
-    shape = str(PartialShape(array.shape))
-    return name, element_type, shape, s.minimum, s.maximum, s.mean, s.nonfinite, _first_values(array)
+def tensors_table(kind: str, tensors: Tensors) -> Table:
+    """Return the types and numbers of tensors of a kind, such as ``output``."""
+    rows = []
+    for name, array, element_type, _ in tensors:
+        s, shape = stats(array), PartialShape(array.shape)
+        rows.append((name, element_type, shape, s.minimum, s.maximum, s.mean, s.nonfinite, _first_values(array)))
+    heads = f"{kind}: name 1.5; type: text; shape: tensor; min: real; max: real; mean: real; nonfinite: count; "
+    empty = f"The model has no {kind}s."
+    return Table(columns(heads + "first values: values 2"), rows, empty=empty, least=("mean", "nonfinite", "type"))
 
 
 def _first_values(array: Array) -> str:

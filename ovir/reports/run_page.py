@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,15 +12,16 @@ from ovir.analysis.profile import WARM_UP, Profile, RunTimes
 from ovir.analysis.tensor_stats import likely_classes, stats
 from ovir.core.arrays import Array
 from ovir.core.shapes import PartialShape
+from ovir.core.tables import Column, Table
 from ovir.core.tensor_types import TensorType
 from ovir.debugging.watch import Watch
 from ovir.diagnostics.wording import plural
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
 from ovir.reports.charts import Chart, bars, curve, histogram
-from ovir.reports.page import Block, Column, Detail, Fact, Page, Pairs, Table, Text
-from ovir.reports.ran import Ran, Tensors, tensor_cells
-from ovir.reports.tables import add_diagnostics, add_layers, layers_by_title
+from ovir.reports.page import Block, Detail, Fact, Page, Pairs, Text
+from ovir.reports.ran import Ran, Tensors, tensors_table
+from ovir.reports.tables import add_diagnostics, add_layers
 from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.listeners import ResultListener
 
@@ -70,7 +72,7 @@ def run_page(ran: Ran, top: int | None = None) -> Page:
     if watch is not None:
         _add_watch(page, watch)
     page.add("Outputs", _tensors(page, "output", ran.outputs, top), *_histograms(ran.outputs))
-    add_diagnostics(page, [*model.diagnostics, *ran.results.diagnostics], layers_by_title(model.walk()))
+    add_diagnostics(page, [*model.diagnostics, *ran.results.diagnostics])
     if ran.profile is not None:
         _add_profile(page, ran.profile, model)
     if ran.times is not None:
@@ -80,7 +82,7 @@ def run_page(ran: Ran, top: int | None = None) -> Page:
     note = f"{plural(len(ran.random), 'input')} with random numbers" if ran.random else ""
     page.add("Inputs", _tensors(page, "input", ran.inputs), note=note)
     if ran.profile is None:
-        add_layers(page, model.walk())
+        add_layers(page)
     return page
 
 
@@ -118,11 +120,8 @@ def _profile_facts(profile: Profile, runs: RunTimes | None) -> Iterator[Fact]:
 
 
 def _tensors(page: Page, kind: str, tensors: Tensors, top: int | None = None) -> Table:
-    columns = [Column(kind, "name", width=1.5), Column("type"), Column("shape", "tensor")]
-    columns += [*(Column(name, "real") for name in ("min", "max", "mean")), Column("nonfinite", "count")]
-    rows = [tensor_cells(name, array, element_type) for name, array, element_type, _ in tensors]
     details = [_detail(page, name, array, layer, top) for name, array, _, layer in tensors]
-    return Table([*columns, Column("first values", "tensor", width=2)], rows, details, f"The model has no {kind}s.")
+    return replace(tensors_table(kind, tensors), details=details)
 
 
 def _detail(page: Page, name: str, array: Array, layer: Layer | None, top: int | None) -> Detail:
@@ -179,31 +178,10 @@ def _add_profile(page: Page, profile: Profile, model: LayerGraph) -> None:
         axis="ms",
         note="Layers in the order of the run.",
     )
-    columns = [Column("operation", "type"), Column("calls", "count"), Column("ms", "ms"), Column("share", "share")]
-    cells = [(t.type, t.calls, t.seconds * 1000, t.seconds / whole) for t in types]
-    page.add("Time", by_type, by_layer, along, Table(columns, cells))
-    _add_layer_times(page, profile, whole)
-
-
-def _add_layer_times(page: Page, profile: Profile, whole: float) -> None:
-    """Add a table of all layers with their times, the slowest first; a layer that did not run has none."""
-    order = {layer: number for number, layer in enumerate(profile.timings, 1)}
-    columns = [Column("order", "count"), Column("layer", "layer", width=2.4), Column("operation", "type")]
-    columns += [Column("output type", "tensor", width=1.2), Column("calls", "count"), Column("ms", "ms")]
-    rates = [Column("MACs", "count"), Column("GMAC/s", "real"), Column("GB/s", "real")]
-    timed = sorted(profile.timings.items(), key=lambda item: -item[1].seconds)
-    rows = [
-        (
-            *(order[layer], page.layers.cell(layer), layer.type, ", ".join(page.layers.types(layer))),
-            *(timing.calls, timing.seconds * 1000, timing.seconds / whole, timing.macs or None, *timing.rates),
-        )
-        for layer, timing in timed
-    ]
-    page.add(
-        "Layers",
-        Table([*columns, Column("share", "share"), *rates], rows),
-        note="Layers that are computed when a model is compiled, as constants are, take no time in a run.",
-    )
+    page.add("Time", by_type, by_layer, along, profile.types_table())
+    layers = profile.layers_table(lambda layer: ", ".join(page.layers.types(layer)))
+    note = "Layers that are computed when a model is compiled, as constants are, take no time in a run."
+    page.add("Layers", layers, note=note)
 
 
 def _repeated(times: RunTimes) -> list[Chart | Table]:
@@ -220,12 +198,8 @@ def _repeated(times: RunTimes) -> list[Chart | Table]:
 def _add_watch(page: Page, watch: Watch) -> None:
     """Add the layers that made watched values."""
     watched = ", ".join(map(str, watch.conditions))
-    columns = [Column("layer", "name", width=2), Column("operation", "type"), Column("what", "tag")]
-    columns += [Column("value", "real"), Column("position", "tensor"), Column("count", "count")]
-    rows, details = [], []
+    details = []
     for event in watch.events:
-        position = f"[{','.join(map(str, event.position))}]"
-        rows.append((event.layer, event.type, event.what, float(event.value), position, event.count))
         pairs = [
             (item.source, f"{item.minimum} to {item.maximum}, {item.nonfinite:,} not finite") for item in event.inputs
         ]
@@ -234,4 +208,4 @@ def _add_watch(page: Page, watch: Watch) -> None:
         number = page.layers.find(event.layer)
         details.append(Detail(event.layer, [Text(text), Pairs(pairs, "Inputs")], number, event.what))
     empty = f"No layer makes such values: {watched}."
-    page.add("Watched values", Table(columns, rows, details, empty), note=f"Watched for {watched}.")
+    page.add("Watched values", replace(watch.table(), details=details, empty=empty), note=f"Watched for {watched}.")

@@ -2,50 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from ovir.checks.rules import CODES
+from ovir.core.tables import Column, Table, columns
 from ovir.diagnostics.codes import Severity
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.graph.layers import Layer
-from ovir.reports.page import Block, Cell, Column, Detail, Explanation, Page, Table, Text, Tone
-
-Layers = Mapping[tuple[str | None, str | None], Layer]
-"""Layers by the file and the ``layer`` of a diagnostic."""
+from ovir.reports.page import Block, Detail, Explanation, Page, Text, Tone
 
 TONES: dict[Severity, Tone] = {Severity.ERROR: "bad", Severity.WARNING: "warn", Severity.INFO: "info"}
 
 
-def layers_by_title(layers: Iterable[Layer]) -> dict[tuple[str | None, str | None], Layer]:
-    """Return layers by their names in diagnostics; of layers with one title the first."""
-    found: dict[tuple[str | None, str | None], Layer] = {}
-    for layer in layers:
-        found.setdefault((layer.file, layer.title), layer)
-    return found
-
-
-def add_diagnostics(page: Page, diagnostics: Iterable[Diagnostic], layers: Layers, *, with_files: bool = False) -> None:
+def add_diagnostics(page: Page, diagnostics: Iterable[Diagnostic], *, with_files: bool = False) -> None:
     """Add a section with diagnostics, errors first; with files, each row names its file."""
     found = sorted(diagnostics, key=lambda item: list(Severity).index(item.severity))
     if not found:
         return
-    place = Column("file", "path", width=1.4) if with_files else None
-    columns = [Column("severity", "tag", filtered=True), Column("code", "tag"), place, Column("line", "count")]
-    columns += [Column("layer", "name"), Column("message", width=3)]
-    rows = [_row(item, layers, with_files=with_files) for item in found]
-    details = [_detail(page, item, layers) for item in found]
-    table = Table([column for column in columns if column is not None], rows, details)
+    at_fault = [page.layers.titled(item.file, item.layer) for item in found]
+    rows = [
+        (item.severity.value, item.code, item.file, item.line, item.layer if layer is None else layer.key, item.message)
+        for item, layer in zip(found, at_fault, strict=True)
+    ]
+    heads = "severity: tag chosen; code: tag; file: path 1.4; line: count; layer: name; message: text 3"
+    table = Table(columns(heads), rows, [_detail(page, item) for item in found])
+    table = table if with_files else table.without(["file"])
     page.add("Diagnostics", table, note="Click a diagnostic to see its lines, its layer, and what its code means.")
 
 
-def _row(found: Diagnostic, layers: Layers, *, with_files: bool) -> Sequence[Cell]:
-    layer = layers.get((found.file, found.layer))
-    name = found.layer if layer is None else layer.key
-    file = [found.file] if with_files else []
-    return [found.severity.value, found.code, *file, found.line, name, found.message]
-
-
-def _detail(page: Page, found: Diagnostic, layers: Layers) -> Detail:
+def _detail(page: Page, found: Diagnostic) -> Detail:
     blocks: list[Block] = [Text(found.message)]
     if found.hint:
         blocks.append(Text(found.hint, form="hint"))
@@ -53,8 +38,8 @@ def _detail(page: Page, found: Diagnostic, layers: Layers) -> Detail:
     if found.code in CODES:
         page.codes.add(found.code)
         blocks.append(Explanation(found.code))
-    layer = layers.get((found.file, found.layer))
-    return Detail(found.code, blocks, page.layers.number(layer), found.severity.value)
+    number = page.layers.number(page.layers.titled(found.file, found.layer))
+    return Detail(found.code, blocks, number, found.severity.value)
 
 
 def worst_tone(diagnostics: Iterable[Diagnostic]) -> Tone:
@@ -63,21 +48,12 @@ def worst_tone(diagnostics: Iterable[Diagnostic]) -> Tone:
     return next((TONES[s] for s in Severity if s in severities), "good")
 
 
-Extra = Callable[[Layer], Sequence[Cell]]
-"""Returns the cells of a layer for columns that a report adds."""
-
-
-def add_layers(page: Page, layers: Iterable[Layer], columns: Sequence[Column] = (), extra: Extra | None = None) -> None:
-    """Add a section with layers, which are in the index of the page already, and with further columns."""
-    heads = [Column("id", "count"), Column("layer", "layer", width=2.4), Column("operation", "type")]
-    heads += [Column("output type", "tensor", width=1.4), *columns, Column("line", "count")]
-    rows = [
-        (
-            *(layer.id, page.layers.cell(layer), layer.type, ", ".join(page.layers.types(layer))),
-            *(extra(layer) if extra is not None else ()),
-            layer.line,
-        )
-        for layer in layers
-    ]
+def add_layers(
+    page: Page, more: Sequence[Column] = (), cells: Callable[[Layer], Sequence[object]] = lambda _: ()
+) -> None:
+    """Add a section with the layers in the index of the page; ``cells`` returns those in ``more`` columns."""
+    heads = columns("id: count; layer: layer 2.4; operation: type; output type: tensor 1.4")
+    rows = [(x.id, x, x.type, ", ".join(page.layers.types(x)), *cells(x), x.line) for x in page.layers]
     if rows:
-        page.add("Layers", Table(heads, rows), note="Click a layer to see its attributes and its neighbors.")
+        note = "Click a layer to see its attributes and its neighbors."
+        page.add("Layers", Table([*heads, *more, Column("line", "count")], rows), note=note)

@@ -14,17 +14,19 @@ import json
 import math
 import os
 import re
+from collections.abc import Sequence
 from functools import cache
 from importlib import resources
 from typing import Any
 
 from ovir.checks.rules import CODES
 from ovir.core.short_names import short_names
+from ovir.core.tables import NUMBERS, Table
 from ovir.diagnostics.codes import section
 from ovir.diagnostics.errors import require_packages
 from ovir.diagnostics.wording import escaped
 from ovir.reports.charts import Chart
-from ovir.reports.page import Detail, Excerpt, Explanation, Page, Pairs, Table, Text
+from ovir.reports.page import Detail, Excerpt, Explanation, Page, Pairs, Text
 from ovir.system.files import Kind, target_paths, writing_pair
 
 REPORT = Kind("report", ".html", "", "")
@@ -125,9 +127,10 @@ def embedded(data: Any) -> str:
 def to_data(page: Page) -> dict[str, Any]:
     """Return the data that the scripts of a page read."""
     blocks = [block for part in page.sections for block in part.blocks]
+    tables = [_table(page, table) for table in page.tables]
     return {
-        "tables": [_table(table) for table in page.tables],
-        "short": _short_forms(page),
+        "tables": tables,
+        "short": _short_forms(page, tables),
         "charts": [_plain(block) for block in blocks if isinstance(block, Chart)],
         "layers": page.layers.to_data(),
         "sources": page.sources.to_data(),
@@ -141,25 +144,41 @@ _NAMES = ("layer", "name", "path")
 """The kinds of columns whose texts are shortened."""
 
 
-def _short_forms(page: Page) -> dict[str, str]:
+def _short_forms(page: Page, tables: Sequence[dict[str, Any]]) -> dict[str, str]:
     """Return short forms of the long names in the tables of a page; those of different names differ."""
     found = dict.fromkeys(page.layers.keys())
-    for table in page.tables:
-        places = [place for place, column in enumerate(table.columns) if column.kind in _NAMES]
-        cells = (row[place] for row in table.rows for place in places)
-        found |= dict.fromkeys(escaped(cell) for cell in cells if isinstance(cell, str))
+    for table in tables:
+        places = [place for place, column in enumerate(table["columns"]) if column["kind"] in _NAMES]
+        cells = (row[place] for row in table["rows"] for place in places)
+        found |= dict.fromkeys(cell for cell in cells if isinstance(cell, str))
     pairs = zip(found, short_names(list(found), SHORTEST_COLUMN), strict=True)
     return {name: short for name, short in pairs if short != name}
 
 
-def _table(table: Table) -> dict[str, Any]:
+_KINDS = {"amount": "count", "error": "real", "names": "name", "values": "tensor"}
+_KINDS |= dict.fromkeys(("list", "sentence", "counts"), "text")
+"""The looks of columns that a report shows like others."""
+
+
+def _table(page: Page, table: Table) -> dict[str, Any]:
     """Return a table without the columns that have nothing in any row."""
-    kept = [place for place in range(len(table.columns)) if any(row[place] not in (None, "") for row in table.rows)]
+    shown = table.without(["texts"])
+    rows = [[_cell(page, c.kind, cell) for c, cell in zip(shown.columns, row, strict=True)] for row in shown.rows]
+    kept = [place for place in range(len(shown.columns)) if any(row[place] not in (None, "") for row in rows)]
+    looks = [{**vars(column), "kind": _KINDS.get(column.kind, column.kind)} for column in shown.columns]
     return {
-        "columns": [vars(table.columns[place]) for place in kept],
-        "rows": [[_plain(row[place]) for place in kept] for row in table.rows],
+        "columns": [looks[place] for place in kept],
+        "rows": [[row[place] for place in kept] for row in rows],
         "details": _plain(table.details),
     }
+
+
+def _cell(page: Page, kind: str, value: Any) -> Any:
+    if kind == "layer" and value is not None:
+        return page.layers.cell(value)
+    if kind in ("amount", "bytes"):
+        value = value or None
+    return _plain(value if value is None or kind in NUMBERS else str(value))
 
 
 def _plain(value: Any) -> Any:

@@ -12,6 +12,7 @@ import numpy as np
 from ovir.analysis.dynamic_dimensions import is_only_declared
 from ovir.analysis.tensor_stats import as_numbers, stats
 from ovir.core.arrays import Array
+from ovir.core.json_fields import json_fields
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import OperatorError, OvirError
 from ovir.diagnostics.wording import escaped, number_text, readable, shown
@@ -260,12 +261,7 @@ class Graph:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the graph for JSON. The empty list means that constants are not hidden."""
-        return {
-            "id": self.id,
-            "nodes": self.nodes,
-            "groupNodeAttributes": self.groups,
-            "nodeLabelsToHide": [],
-        }
+        return {**json_fields(self, "id", "nodes", "groupNodeAttributes=groups"), "nodeLabelsToHide": []}
 
 
 def graphs_of(

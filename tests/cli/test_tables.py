@@ -11,8 +11,9 @@ from support.terminals import needs_terminal, run_in_terminal
 
 import ovir
 from ovir.cli.terminal.output import say_table
-from ovir.cli.terminal.tables import Table
+from ovir.cli.terminal.tables import FittedTable
 from ovir.core.short_names import columns_of, short_names
+from ovir.core.tables import Table, columns
 
 BAD = Path(__file__).parent.parent / "data" / "bad"
 COMMON = "__module.decoder.model.layers."
@@ -24,31 +25,31 @@ NAMES = [
 
 
 def lines_of(heads: list[str], rows: list[list[str]], width: int, least: tuple[str, ...] = ()) -> list[str]:
-    table = Table(heads, rows, width=width, least=least)
+    table = FittedTable(heads, rows, width=width, least=least)
     lines = [*table.heads(), *table.rows()]
     assert all(columns_of(line) <= width for line in lines)
     return lines
 
 
 def test_columns_are_as_wide_as_their_widest_cell(capsys: pytest.CaptureFixture[str]) -> None:
-    say_table((">id", "~name"), [(1, "relu"), (20, "a"), (3, "")], title="layers")
+    say_table(Table(columns("id: count; name: name"), [(1, "relu"), (20, "a"), (3, "")]), title="layers")
     assert capsys.readouterr().out == "layers\nid  name\n 1  relu\n20  a\n 3\n"
 
 
 def test_a_table_without_rows_has_its_heads(capsys: pytest.CaptureFixture[str]) -> None:
-    say_table((">id", "~name"), [])
+    say_table(Table(columns("id: count; name: name")))
     assert capsys.readouterr().out == "id  name\n"
 
 
 def test_programs_and_files_get_every_column_in_full(capsys: pytest.CaptureFixture[str]) -> None:
-    say_table(("~name", "¶text"), [(NAMES[0] * 4, "word " * 100)], least=("text",))
+    say_table(Table(columns("name: name; text: sentence"), [(NAMES[0] * 4, "word " * 100)], least=("text",)))
     assert NAMES[0] * 4 + "  " + "word " * 99 + "word" in capsys.readouterr().out
 
 
 def test_a_table_that_fits_is_the_same_in_a_terminal() -> None:
     rows = [["1", "x", "f32[1,2]"], ["20", "größe 幅 e\u0301", ""]]
     heads = [">id", "~name", "shape"]
-    fitted, free = Table(heads, rows, width=40), Table(heads, rows)
+    fitted, free = FittedTable(heads, rows, width=40), FittedTable(heads, rows)
     assert [*fitted.heads(), *fitted.rows()] == [*free.heads(), *free.rows()]
 
 
@@ -85,9 +86,9 @@ def test_names_that_would_look_alike_are_numbered() -> None:
 def test_columns_that_say_nothing_are_left_out_first() -> None:
     heads = ["~layer", ">max", ">mean", ">nonfinite", ">sum"]
     rows = [[name, "0.123456", "0.123456", "-", "0.1"] for name in NAMES]
-    table = Table(heads, rows, width=50, least=("mean", "nonfinite"))
+    table = FittedTable(heads, rows, width=50, least=("mean", "nonfinite"))
     assert table.left_out == ["nonfinite"]
-    table = Table(heads, rows, width=40, least=("mean", "nonfinite"))
+    table = FittedTable(heads, rows, width=40, least=("mean", "nonfinite"))
     assert table.left_out == ["mean", "nonfinite"]
 
 

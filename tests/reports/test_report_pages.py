@@ -15,6 +15,7 @@ from ovir.analysis.profile import Profile, RunTimes
 from ovir.analysis.summary import provenance, summarize
 from ovir.checks.recovering import read_recovering
 from ovir.cli.main import main
+from ovir.core.tables import Table, columns
 from ovir.debugging.watch import Watch
 from ovir.ir.executed import ExecutedLayer, Execution
 from ovir.lowering.releases import oldest_release
@@ -23,7 +24,7 @@ from ovir.reports.check_page import check_page
 from ovir.reports.compare_page import compare_page
 from ovir.reports.diff_page import diff_page
 from ovir.reports.layers import LayerIndex
-from ovir.reports.page import Column, Detail, Excerpt, Explanation, Page, Pairs, Section, Table, Text
+from ovir.reports.page import Detail, Excerpt, Explanation, Page, Pairs, Section, Text
 from ovir.reports.ran import Ran
 from ovir.reports.run_page import run_page
 from ovir.reports.show_page import Shown, show_page
@@ -202,7 +203,7 @@ def test_run_with_a_profile() -> None:
     assert page.verdict == "ran in 250.0 ms"
     assert charts(page, "Time") == ["Time by operation", "The 2 slowest layers", "Time along the graph"]
     layers = table(page, "Layers")
-    assert {page.layers.find(name) for name in ("relu", "log")} == set(column(layers, "layer"))
+    assert {page.layers.find(name) for name in ("relu", "log")} == set(map(page.layers.cell, column(layers, "layer")))
     assert sum(map(float, map(str, column(layers, "share")))) == pytest.approx(1)
     assert section(page, "Inputs").note == "1 input with random numbers"
     to_data(page)
@@ -302,8 +303,8 @@ def test_compare_shows_where_errors_begin(tmp_path: Path) -> None:
     page = compare_page(found, model)
     assert (page.tone, facts(page)["first layer beyond"]) == ("bad", found.first.name)
     layers = table(page, "Layers")
-    assert column(layers, "")[0] == "first"
-    assert column(layers, "layer")[0] == page.layers.find(found.first.name)
+    assert column(layers, "")[0] == "first, largest"
+    assert column(layers, "layer")[0] == found.first.name
     assert detail(layers, 0).layer == page.layers.find(found.first.name)
     assert charts(page, "Errors") == ["Error along the graph", "Layers that add the most noise", "Errors of layers"]
     curve, noise, counts = (block for block in section(page, "Errors").blocks if isinstance(block, Chart))
@@ -368,5 +369,5 @@ def test_diff_of_added_and_removed_layers() -> None:
 def test_a_section_without_blocks_is_left_out() -> None:
     page = Page("show", "model", "done")
     page.add("Nothing", None)
-    page.add("A table", Table([Column("a")]))
+    page.add("A table", Table(columns("a: text")))
     assert [part.id for part in page.sections] == ["a-table"]

@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 
 import ovir
+from ovir.core.tables import Column, Table, columns
 from ovir.diagnostics import errors
 from ovir.diagnostics.wording import escaped
 from ovir.reports import writing
 from ovir.reports.charts import bars
-from ovir.reports.page import Column, Detail, Fact, Page, Table, Text
+from ovir.reports.page import Detail, Fact, Page, Text
 
 pytest.importorskip("jinja2", reason="jinja2, of the extra `html`, is not installed")
 pytest.importorskip("plotly", reason="plotly, of the extra `html`, is not installed")
@@ -51,7 +52,7 @@ class Elements(HTMLParser):
 
 def test_columns_without_anything_are_left_out() -> None:
     page = Page("check", "model", "done")
-    page.add("Part", Table([Column("a"), Column("b"), Column("c", "count")], [("", "x", None), (None, "y", 0)]))
+    page.add("Part", Table(columns("a: text; b: text; c: count"), [("", "x", None), (None, "y", 0)]))
     (found,) = writing.to_data(page)["tables"]
     assert [column["name"] for column in found["columns"]] == ["b", "c"]
     assert found["rows"] == [["x", None], ["y", 0]]
@@ -141,7 +142,7 @@ def test_libraries_are_only_in_pages_that_need_them() -> None:
 def test_long_names_have_short_forms_that_differ() -> None:
     page = Page("run", "model.xml", "done")
     names = [f"__module.encoder.layers.{number}.attention/{NASTY}" for number in range(20)]
-    page.add("Layers", Table([Column("layer", "name"), Column("note")], [[name, name] for name in names]))
+    page.add("Layers", Table(columns("layer: name; note: text"), [[name, name] for name in names]))
     short = data_of(writing.render(page, "1.0"))["short"]
     assert list(short) == [escaped(name) for name in names]
     assert len(set(short.values())) == len(names)

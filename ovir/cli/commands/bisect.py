@@ -25,8 +25,6 @@ from ovir.cli.terminal.output import (
     DONE,
     UNUSABLE,
     WRONG,
-    format_count,
-    format_number,
     print_diagnostics,
     print_message,
     say,
@@ -36,7 +34,8 @@ from ovir.cli.terminal.output import (
 )
 from ovir.cli.terminal.progress import reported
 from ovir.cli.terminal.quantization import about_quantization
-from ovir.debugging.bisect import PART_ENDINGS, Bisection, Probe, Suspect, bisect_as
+from ovir.core.tables import Table, columns
+from ovir.debugging.bisect import PART_ENDINGS, Bisection, Suspect, bisect_as
 from ovir.diagnostics.wording import plural, readable
 
 
@@ -65,7 +64,9 @@ def run(options: Options) -> int:
         for line in (*_head(found), *about_quantization(found, sides.model, sides.options.against)):
             say_filled(readable(line))
         _print_suspects(found)
-        _print_probes(found)
+        if found.probes:
+            say()
+            say_table(found.table())
         for line in _tail(found):
             say_filled(readable(line))
     if options.output is not None and found.part is None:
@@ -117,9 +118,9 @@ def _print_suspects(found: Bisection) -> None:
     if len(found.suspects) < 2:
         return
     say()
-    columns = ("~suspect", "~type", ">id", "¶its tensors")
-    shown = found.suspects if len(found.suspects) <= _MOST_SUSPECTS else found.suspects[-_MOST_SUSPECTS:]
-    say_table(columns, [[x.name, x.type, x.id, _state(found, x)] for x in shown])
+    shown = found.suspects[-_MOST_SUSPECTS:]
+    rows = [(x.name, x.type, x.id, _state(found, x)) for x in shown]
+    say_table(Table(columns("suspect: layer; type: type; id: counts; its tensors: sentence"), rows))
     if len(shown) < len(found.suspects):
         say(f"{len(found.suspects) - len(shown)} more before them: --json lists them all")
 
@@ -128,37 +129,6 @@ def _state(found: Bisection, suspect: Suspect) -> str:
     if suspect.reason is not None:
         return f"not compared: {suspect.reason}"
     return "differ" if found.first is not None and suspect.id == found.first.id else "within tolerance, not equal"
-
-
-def _print_probes(found: Bisection) -> None:
-    if not found.probes:
-        return
-    say()
-    columns: Sequence[str] = (
-        "",
-        ">layers",
-        "~last layer",
-        "~type",
-        "~tensor",
-        ">max abs",
-        ">max rel",
-        ">beyond",
-        ">nonfinite",
-    )
-    rows = [_row(found, probe) for probe in found.probes]
-    if not any(worst is not None and worst.lone for worst in (probe.verdict.comparison for probe in found.probes)):
-        columns, rows = columns[:-1], [row[:-1] for row in rows]
-    say_table(columns, rows, least=("max rel", "tensor", "type"))
-
-
-def _row(found: Bisection, probe: Probe) -> list[object]:
-    verdict, worst = probe.verdict, probe.verdict.comparison
-    mark = "first" if probe is found.first else "" if verdict.within else "beyond"
-    head = [mark, probe.count, probe.name, probe.type, verdict.tensor or "-"]
-    if worst is None:
-        return [*head, "-", "-", "fails" if verdict.problem else "-", "-"]
-    numbers = [format_number(None if v is None else float(f"{v:.3g}")) for v in (worst.max_abs, worst.max_rel)]
-    return [*head, *numbers, format_count(worst.beyond), worst.lone_text]
 
 
 def _tail(found: Bisection) -> Iterator[str]:

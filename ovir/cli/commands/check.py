@@ -31,7 +31,7 @@ from time import perf_counter
 from typing import Any
 
 import ovir
-from ovir.checks.checker import check_here, parse_device
+from ovir.checks.checker import check_here, counts_by_code, counts_by_file, parse_device
 from ovir.checks.options import CheckOptions
 from ovir.checks.rules import CODES
 from ovir.checks.untrusted.budget import Budget
@@ -196,21 +196,9 @@ def _escaped_property(text: str) -> str:
 
 def say_counts(diagnostics: Sequence[Diagnostic]) -> None:
     """Print the count of each code, and the counts of each file, the worst first."""
-    by_code = Counter((found.code, found.severity) for found in diagnostics)
-    files = {kind: len({d.file for d in diagnostics if (d.code, d.severity) == kind}) for kind in by_code}
-    rows = [
-        (code, severity, count, files[code, severity], CODES[code].meaning)
-        for (code, severity), count in sorted(by_code.items(), key=lambda item: (-item[1], item[0]))
-    ]
-    if not rows:
-        return
-    say_table(("code", "severity", ">found", ">files", "¶meaning"), rows, least=("files",))
-    by_file: dict[str, list[Diagnostic]] = {}
-    for found in diagnostics:
-        by_file.setdefault(found.file or "", []).append(found)
-    tables = {file: [sum(d.severity is s for d in found) for s in Severity] for file, found in by_file.items()}
-    worst = sorted(tables.items(), key=lambda item: ([-count for count in item[1]], item[0]))
-    say_table(("~file", ">errors", ">warnings", ">infos"), [(file, *counts) for file, counts in worst], title="")
+    if diagnostics:
+        say_table(counts_by_code(diagnostics))
+        say_table(counts_by_file(diagnostics))
 
 
 def say_times(times: Counter[str]) -> None:

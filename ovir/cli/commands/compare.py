@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
-from ovir.analysis.tensor_comparison import nonfinite_text
 from ovir.cli.commands.sides import is_recorded, open_sides
 from ovir.cli.options.command import Command, Options
 from ovir.cli.options.comparison import OtherSideOptions
@@ -40,12 +40,11 @@ from ovir.cli.terminal.output import (
 )
 from ovir.cli.terminal.progress import reported
 from ovir.cli.terminal.quantization import about_quantization
+from ovir.core.tables import Table
 from ovir.debugging.compare import Comparison, LayerDifference, OutputDifference, TensorDifference, compare_as
 from ovir.debugging.sides import LayerMode, NotCompared
 from ovir.diagnostics.wording import plural, readable
 from ovir.ir.executed import read_executed
-
-_METRICS = (">max abs", ">max rel", ">mean", ">RMSE", ">cosine", ">SQNR dB", ">beyond", ">nonfinite")
 
 
 def print_comparison(
@@ -156,27 +155,11 @@ def _value(value: float | int | str | None) -> str:
 
 def _print_outputs(found: Comparison, limit: int | None) -> None:
     outputs, equal = _shown(sorted(found.outputs, key=lambda item: item.within), limit)
-    has_scores = any(item.tensor.agreement for item in outputs)
-    columns = ["~output", "type", *_METRICS, *_set_columns(found), *((">top-1", ">top-5") if has_scores else ())]
-    rows = []
-    notes: dict[str, int] = {}
-    for item in outputs[:limit]:
-        row = [
-            item.name,
-            item.tensor.type,
-            *_metrics(found, item.tensor, notes),
-            *_set_cells(found, item.tensor),
-        ]
-        if has_scores:
-            agreement = item.tensor.agreement
-            row += ["-", "-"] if agreement is None else [f"{agreement.top1:.1%}", f"{agreement.top5:.1%}"]
-        rows.append(row)
-    if rows:
-        say_table(columns, rows, least=_least(found))
-    _print_notes(notes)
-    rest = sum(not item.within for item in outputs[len(rows) :])
+    shown = outputs[:limit]
+    _say_items(found.outputs_table(shown), shown)
+    rest = sum(not item.within for item in outputs[len(shown) :])
     beyond = f", {format_count(rest)} of them beyond tolerance" if rest else ""
-    _print_rest("output", len(outputs) - len(rows), equal, beyond)
+    _print_rest("output", len(outputs) - len(shown), equal, beyond)
 
 
 _Item = TypeVar("_Item", OutputDifference, LayerDifference)
@@ -199,74 +182,29 @@ def _print_rest(noun: str, more: int, equal: int, beyond: str = "") -> None:
         say(f"{plural(equal, noun)} without any difference; --all shows all")
 
 
-def _least(found: Comparison) -> Sequence[str]:
-    """Return the columns that narrow terminals leave out; the metric of the tolerance stays."""
-    limited = {"max_rel": "max rel", "mean_abs": "mean", "rmse": "RMSE", "sqnr_db": "SQNR dB"}
-    order = ("RMSE", "mean", "cosine", "tensor", "top-5", "mean SQNR", "max rel", "type", "SQNR dB", "nonfinite")
-    metric = found.criterion.metric or ""
-    return [head for head in order if head != limited.get(metric, metric)]
-
-
-def _print_notes(notes: dict[str, int]) -> None:
-    for text, number in notes.items():
-        say_filled(readable(f"({number}) {text}"))
-
-
 def _print_layers(found: Comparison, limit: int | None) -> None:
     layers, equal = _shown(found.ranked(), limit)
-    first, largest = found.first, found.largest
-    rows = []
-    notes: dict[str, int] = {}
-    for layer in layers[:limit]:
-        marks = [name for name, marked in (("first", first), ("largest", largest)) if marked is layer]
-        mark = ", ".join(marks) or ("" if layer.within else "beyond")
-        name = layer.name if len({layer.output, 0}) == 1 else f"{layer.name}:{layer.output}"
-        row = [mark, layer.id, name, layer.type, layer.tensor.type, *_executed_cells(found, layer)]
-        rows.append([*row, *_metrics(found, layer.tensor, notes), *_set_cells(found, layer.tensor)])
-    columns = ["", ">id", "~layer", "~type", "tensor", *_executed_columns(found), *_METRICS, *_set_columns(found)]
-    if rows:
+    shown = layers[:limit]
+    if shown:
         say("layers by the noise that they add; those beyond tolerance come first")
-        say_table(columns, rows, least=_least(found))
-    _print_notes(notes)
-    _print_rest("layer", len(layers) - len(rows), equal)
+    _say_items(found.layers_table(shown), shown)
+    _print_rest("layer", len(layers) - len(shown), equal)
 
 
-def _metrics(found: Comparison, tensor: TensorDifference, notes: dict[str, int]) -> list[str]:
-    """Return the cells of a tensor; a problem becomes a note with a number."""
-    worst = tensor.worst
-    if worst.problem is not None:
-        number = notes.setdefault(worst.problem, len(notes) + 1)
-        return [f"see ({number})", *["-"] * (len(_METRICS) - 1)]
-    numbers = (worst.max_abs, worst.max_rel, worst.mean_abs, worst.rmse)
-    return [
-        *(format_number(None if value is None else float(f"{value:.3g}")) for value in numbers),
-        "-" if worst.cosine is None else f"{worst.cosine:.6f}",
-        "-" if worst.sqnr_db is None else f"{worst.sqnr_db:.1f}",
-        format_count(worst.beyond),
-        nonfinite_text(worst.nan, worst.inf, found.values) or "-",
-    ]
-
-
-def _set_columns(found: Comparison) -> Sequence[str]:
-    return (">mean SQNR", "~worst input") if found.sets > 1 else ()
-
-
-def _set_cells(found: Comparison, tensor: TensorDifference) -> Sequence[str]:
-    if found.sets == 1:
-        return ()
-    mean = tensor.means["sqnr_db"]
-    return "-" if mean is None else f"{mean:.1f}", tensor.worst_input
-
-
-def _executed_columns(found: Comparison) -> Sequence[str]:
-    return ("computed in",) if any(layer.execution is not None for layer in found.layers) else ()
-
-
-def _executed_cells(found: Comparison, layer: LayerDifference) -> Sequence[str]:
-    """Return the element types in which the device computes a layer, if its executed graph is known."""
-    if not _executed_columns(found):
-        return ()
-    return ("-" if layer.execution is None else layer.execution.by.types or "-",)
+def _say_items(table: Table, items: Sequence[OutputDifference | LayerDifference]) -> None:
+    """Print the table of the items, if there are any. A problem becomes a note with a number."""
+    problems = dict.fromkeys(problem for item in items if (problem := item.tensor.worst.problem) is not None)
+    notes = {problem: number for number, problem in enumerate(problems, 1)}
+    names = [column.name for column in table.columns]
+    start, end = names.index("max abs"), names.index("nonfinite")
+    rows = [["" if row[0] == "within" else row[0], *row[1:]] for row in table.rows]
+    for cells in rows:
+        if (problem := cells[end]) in notes:
+            cells[start : end + 1] = [f"see ({notes[problem]})", *[None] * (end - start)]
+    if rows:
+        say_table(replace(table, rows=rows))
+    for text, number in notes.items():
+        say_filled(readable(f"({number}) {text}"))
 
 
 def _not_compared(layers: Sequence[NotCompared]) -> Iterator[str]:

@@ -32,6 +32,7 @@ from ovir.cli.options.workers import WorkerOptions
 from ovir.cli.terminal.output import DONE, WRONG, say, say_filled, say_json, say_table
 from ovir.cli.terminal.progress import advance
 from ovir.core.arrays import Array
+from ovir.core.tables import Table, columns
 from ovir.diagnostics.errors import OvirError
 from ovir.diagnostics.wording import did_you_mean, plural, readable
 from ovir.io.input_files import InputFile, Loader, read_labels
@@ -151,13 +152,14 @@ def _print_classes(found: ModelEvaluation) -> None:
             item.number,
             item.samples,
             item.right,
-            f"{item.right / item.samples:.1%}",
+            item.right / item.samples,
             "-" if item.instead is None else f"{item.instead[0]} ({item.instead[1]:,})",
         )
         for item in classes
     ]
     say()
-    say_table((">class", ">samples", ">right", ">share", "~most often taken for"), rows)
+    heads = "class: counts; samples: count; right: count; share: share; most often taken for: name"
+    say_table(Table(columns(heads), rows))
 
 
 Runs = Generator[tuple[InputFile, Array | OvirError]]

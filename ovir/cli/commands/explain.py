@@ -15,6 +15,7 @@ import sys
 from ovir.cli.options.command import Command, Options
 from ovir.cli.terminal.display import has_colors, lines_for_terminal, terminal_width
 from ovir.cli.terminal.output import DONE, UNUSABLE, print_message, say, say_table
+from ovir.core.tables import Table, columns
 from ovir.diagnostics.codes import CODES, USAGE, Code, section
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.wording import did_you_mean
@@ -33,7 +34,8 @@ def run(options: Options) -> int:
         if len(codes) == 1:
             _say_section(section(codes[0].id))
         else:
-            say_table(("code", "severity", "¶meaning"), [(code.id, code.severity, code.meaning) for code in codes])
+            rows = [(code.id, code.severity, code.meaning) for code in codes]
+            say_table(Table(columns("code: tag; severity: tag; meaning: sentence"), rows))
     unknown = [text for text, codes in found.items() if not codes]
     for text in unknown:
         hint = did_you_mean(f"OVIR{_digits(text)}", CODES, "{}") or "`ovir explain` lists the codes"

@@ -19,14 +19,14 @@ from ovir.cli.options.values import OutputFile
 from ovir.cli.terminal.output import (
     DONE,
     WRONG,
-    format_count,
-    format_number,
     print_message,
     say,
     say_json,
     say_table,
 )
 from ovir.core.arrays import Array
+from ovir.core.json_fields import json_fields
+from ovir.core.tables import Table, columns
 from ovir.diagnostics.wording import plural, readable
 from ovir.model import Model
 
@@ -102,15 +102,14 @@ def _print(exported: Exported, found: Verification | None, path: str) -> None:
     rows = []
     for output in found.outputs:
         item = output.found
-        numbers = [format_number(item.max_abs), format_number(item.max_rel), format_count(item.beyond), item.lone_text]
         name = output.name if not output.call else f"{output.name} (call {output.call + 1})"
         if item.problem is not None:
             say(readable(f"{name}: {item.problem}"))
-        rows.append(["" if item.within else "beyond", name, str(output.element_type), *numbers])
-    columns = ["", "~output", "type", ">max abs", ">max rel", ">beyond", ">nonfinite"]
-    if not any(output.found.lone for output in found.outputs):
-        columns, rows = columns[:-1], [row[:-1] for row in rows]
-    say_table(columns, rows, least=("type", "max rel"))
+        mark = "" if item.within else "beyond"
+        rows.append((mark, name, output.element_type, item.max_abs, item.max_rel, item.beyond, item.lone_text))
+    heads = ": tag; output: name; type: text; max abs: real; max rel: real; beyond: count; nonfinite: count"
+    table = Table(columns(heads), rows, least=("type", "max rel"))
+    say_table(table if any(output.found.lone for output in found.outputs) else table.without(["nonfinite"]))
 
 
 def _as_json(exported: Exported, found: Verification | None, path: str) -> dict[str, Any]:
@@ -126,13 +125,5 @@ def _as_json(exported: Exported, found: Verification | None, path: str) -> dict[
         },
     }
     if found is not None:
-        outputs = [output.to_dict() for output in found.outputs]
-        result["verification"] = {
-            "engine": found.engine,
-            "within": found.within,
-            "agrees": found.agrees,
-            "outputs": outputs,
-            "reason": found.reason,
-            "rounding": found.rounding,
-        }
+        result["verification"] = json_fields(found, "engine", "within", "agrees", "outputs", "reason", "rounding")
     return result

@@ -24,8 +24,9 @@ from ovir.cli.options.command import Command, Options
 from ovir.cli.options.comparison import DeviceOptions
 from ovir.cli.options.targets import check_target
 from ovir.cli.options.values import FileName, natural, positive
-from ovir.cli.terminal.output import DONE, UNUSABLE, WRONG, format_count, print_message, say, say_json, say_table
+from ovir.cli.terminal.output import DONE, UNUSABLE, WRONG, print_message, say, say_json, say_table
 from ovir.cli.terminal.progress import reported
+from ovir.core.tables import Table, columns
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.wording import and_others, escaped, plural, readable
 
@@ -141,7 +142,8 @@ def _print(found: Fuzzing, folder: str) -> None:
         say(f"  {where} ({plural(finding.layers, 'layer')}, {plural(finding.count, 'model')}, seed {finding.number})")
     if found.known:
         say()
-        say_table((">models", "~known divergence"), [(format_count(n), name) for name, n in found.known.most_common()])
+        rows = [(count, name) for name, count in found.known.most_common()]
+        say_table(Table(columns("models: count; known divergence: name"), rows))
     say()
     if found.unreached:
         more = and_others(max(len(found.unreached) - _SHOWN, 0), "more operation version")

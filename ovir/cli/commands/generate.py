@@ -23,7 +23,6 @@ from ovir.cli.terminal.display import last_line
 from ovir.cli.terminal.output import (
     DONE,
     WRONG,
-    format_number,
     print_message,
     say,
     say_json,
@@ -31,6 +30,7 @@ from ovir.cli.terminal.output import (
     say_table,
 )
 from ovir.compiling import ENGINES
+from ovir.core.tables import Table, columns
 from ovir.diagnostics.wording import escaped, plural, readable
 from ovir.generation.sampling import GENERATION, MAX_TOKENS
 
@@ -138,8 +138,9 @@ def _print_comparison(found: TokenComparison) -> None:
     if (first := found.first) is not None:
         say()
         rows = [
-            (who, item.id, repr(item.text), format_number(item.logit), format_number(item.other_logit))
+            (who, item.id, repr(item.text), item.logit, item.other_logit)
             for who, item in (("the first", first.chosen), ("the other", first.other))
         ]
         title = f"the first step with different tokens is {first.step}:"
-        say_table(("chosen by", ">id", "token", ">logit of the first", ">of the other"), rows, title=title)
+        heads = columns("chosen by: text; id: counts; token: text; logit of the first: real; of the other: real")
+        say_table(Table(heads, rows), title=title)

@@ -21,6 +21,8 @@ from ovir.cli.options.command import Command, Options
 from ovir.cli.options.model import ModelOptions
 from ovir.cli.options.values import pattern
 from ovir.cli.terminal.output import say, say_filled, say_json, say_table, status_of
+from ovir.core.json_fields import json_fields
+from ovir.core.tables import Table, columns
 from ovir.diagnostics.wording import plural
 from ovir.graph.constant_layers import all_constant_layers
 from ovir.graph.layers import Layer, Port
@@ -44,7 +46,8 @@ def run(options: Options) -> int:
         say_json(_as_json(recovered, origins, layers))
     else:
         rows = [row for layer in layers for row in _rows(layer, origins, recovered.declared)]
-        say_table((">id", "~layer", "~type", "output", "¶why it is dynamic"), _without_repetition(rows))
+        heads = columns("id: count; layer: name; type: type; output: tensor; why it is dynamic: sentence")
+        say_table(Table(heads, list(_without_repetition(rows))))
         say()
         say_filled(_summary(recovered))
         if example := next(filter(None, map(_open_ended, model.walk())), None):
@@ -120,25 +123,17 @@ def _as_json(recovered: Recovered, origins: SizeOrigins, layers: Iterable[Layer]
 
 def _layer(layer: Layer, origins: SizeOrigins, declared: Collection[Port]) -> dict[str, Any]:
     return {
-        "id": layer.id,
-        "name": layer.name,
+        **json_fields(layer, "id", "name"),
         **({"scope": layer.scope.rstrip("/")} if layer.scope else {}),
-        "type": layer.type,
-        "version": layer.version,
-        "line": layer.line,
+        **json_fields(layer, "type", "version", "line"),
         "inferred": not (is_only_declared(layer) or any(port in declared for port in layer.outputs)),
-        "inputs": [{"shape": str(port.shape), "type": str(port.element_type)} for port in layer.inputs],
+        "inputs": [json_fields(port, "shape", "type=element_type") for port in layer.inputs],
         "outputs": [_port(port, origins) for port in layer.outputs],
     }
 
 
 def _port(port: Port, origins: SizeOrigins) -> dict[str, Any]:
-    entry: dict[str, Any] = {
-        "name": port.any_name,
-        "shape": str(port.shape),
-        "type": str(port.element_type),
-        "names": sorted(port.names),
-    }
+    entry = {**json_fields(port, "name=any_name", "shape", "type=element_type"), "names": sorted(port.names)}
     dynamic = [
         {"axis": axis, "size": str(port.shape[axis]), "cause": o.cause, "origin": str(o), "from": o.roots}
         for axis, o in origins.of(port)

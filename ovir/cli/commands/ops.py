@@ -24,6 +24,8 @@ from ovir.cli.operations import (
 from ovir.cli.options.command import Command, Options
 from ovir.cli.options.values import raise_usage_error
 from ovir.cli.terminal.output import say, say_json, say_table
+from ovir.core.json_fields import json_fields
+from ovir.core.tables import Table, columns
 from ovir.ops.base import opsets
 
 
@@ -41,11 +43,12 @@ def run(options: Options) -> int:
         say_json([_as_json(entry) for entry in (*listed, *tokenizer_entries())])
     else:
         tokenizers = tokenizer_entries()
-        rows = (
+        rows = [
             (e.name, e.version, e.opsets if e.opset else "", yes_or_no(e.infers), yes_or_no(e.runs))
             for e in (*listed, *tokenizers)
-        )
-        say_table(("~operation", "version", "opsets", "inference", "kernel"), rows, least=("opsets",))
+        ]
+        heads = columns("operation: type; version: text; opsets: text; inference: text; kernel: text")
+        say_table(Table(heads, rows, least=("opsets",)))
         say()
         say(f"{totals(listed)}; and {len(tokenizers)} operations of openvino_tokenizers")
     return 0
@@ -137,10 +140,4 @@ def _attribute_cells(item: dict[str, Any]) -> tuple[str, str]:
 
 
 def _as_json(entry: OperationEntry) -> dict[str, Any]:
-    return {
-        "type": entry.name,
-        "version": entry.version,
-        "opsets": entry.opsets,
-        "inference": entry.infers,
-        "kernel": entry.runs,
-    }
+    return json_fields(entry, "type=name", "version", "opsets", "inference=infers", "kernel=runs")

@@ -33,11 +33,11 @@ from ovir.cli.terminal.output import (
     say_table,
 )
 from ovir.cli.terminal.progress import reported
-from ovir.diagnostics.wording import plural, readable, size_text
+from ovir.diagnostics.wording import plural, readable
 from ovir.model import Model
 
 if TYPE_CHECKING:
-    from ovir.debugging.precision import LayerSensitivity, Precision
+    from ovir.debugging.precision import Precision
 
 _SHOWN = 20
 """The table shows this many layers besides those to keep; JSON contains all of them."""
@@ -119,25 +119,12 @@ def _save(model: Model, found: Precision, path: str, lost: dict[str, str]) -> No
 
 
 def _print(found: Precision) -> None:
-    ranked = sorted(found.layers, key=_rank)
-    rest = [layer for layer in ranked if not layer.keep]
-    rows = [*(layer for layer in ranked if layer.keep), *rest[:_SHOWN]]
     does = "has weights" if found.choices else "computes"
-    say_table(
-        ("~layer", "~operation", ">error", ">of its results", ""),
-        [_row(layer, found.kept_in) for layer in rows],
-        title=f"error of the outputs if the layer alone {does} in {found.to}:",
-        least=("of its results",),
-    )
-    if len(rest) > _SHOWN:
-        say(f"and {plural(len(rest) - _SHOWN, 'less sensitive layer')}")
+    title = f"error of the outputs if the layer alone {does} in {found.to}:"
+    say_table(found.table(), title=title, limit=len(found.keep) + _SHOWN, more="less sensitive layer")
     say()
     if found.choices:
-        say_table(
-            (f">in {found.kept_in}", ">error", ">weights"),
-            [(str(one.kept), format_number(one.error), size_text(one.weight_bytes)) for one in found.choices],
-            title=f"if the most sensitive layers have weights in {found.kept_in}:",
-        )
+        say_table(found.choices_table(), title=f"if the most sensitive layers have weights in {found.kept_in}:")
         say()
     sets = plural(found.samples, "set") + " of inputs"
     say_filled(f"all in {found.to}: error {format_number(found.error_before)}, tolerance {found.tolerance:g}, {sets}")
@@ -151,12 +138,3 @@ def _print(found: Precision) -> None:
         say(name)
     say()
     say(found.ignored_scope)
-
-
-def _rank(layer: LayerSensitivity) -> tuple[bool, float, float]:
-    return layer.error is None, -(layer.error or 0.0), -layer.own_error
-
-
-def _row(layer: LayerSensitivity, kept_in: str) -> tuple[str, ...]:
-    error = "not measured" if layer.error is None else format_number(layer.error)
-    return layer.layer, layer.type, error, format_number(layer.own_error), kept_in if layer.keep else ""

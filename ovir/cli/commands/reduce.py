@@ -22,6 +22,7 @@ from ovir.cli.options.values import FileName, OutputFile, natural, seconds
 from ovir.cli.terminal.output import DONE, print_message, say, say_filled, say_json, say_table
 from ovir.cli.terminal.progress import reported
 from ovir.core.arrays import Array
+from ovir.core.tables import Table, columns
 from ovir.debugging.failure_checks import status_text
 from ovir.debugging.reduce import Reduction, reduce
 from ovir.diagnostics.wording import plural, readable
@@ -93,24 +94,14 @@ def _arrays(model: Model, options: InputOptions) -> dict[int, Array]:
 def _print(found: Reduction, path: str, most: int | None) -> None:
     if found.steps:
         rows = [(step.name, step.runs, step.layers) for step in found.steps]
-        say_table(("~step", ">runs so far", ">layers left"), rows)
+        say_table(Table(columns("step: name; runs so far: count; layers left: count"), rows))
         say()
     walked = [layer for layer in found.model.walk() if layer.type not in ("Parameter", "Result")]
     rest = [layer for layer in walked if layer.type != "Const"] or walked
-    say_table(
-        ("~layer", "~type", "…inputs", "…output"),
-        [
-            (
-                layer.key,
-                f"{layer.type} ({layer.version})",
-                ", ".join(str(port.type) for port in layer.inputs),
-                ", ".join(str(port.type) for port in layer.outputs),
-            )
-            for layer in rest[:_MOST]
-        ],
-    )
-    if len(rest) > _MOST:
-        say(f"and {plural(len(rest) - _MOST, 'more layer')}")
+    types = ([", ".join(str(port.type) for port in ports) for ports in (x.inputs, x.outputs)] for x in rest)
+    left = [(x, f"{x.type} ({x.version})", *both) for x, both in zip(rest, types, strict=True)]
+    table = Table(columns("layer: layer; type: type; inputs: list; output: list"), left)
+    say_table(table, limit=_MOST, more="more layer")
     say()
     say_filled(readable(_summary(found, path, most)))
 

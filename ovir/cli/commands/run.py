@@ -43,12 +43,14 @@ from ovir.cli.terminal.output import (
     say_table,
 )
 from ovir.core.arrays import Array
+from ovir.core.json_fields import json_fields
+from ovir.core.tables import Table, columns
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import ReadError, RunError
-from ovir.diagnostics.wording import count_text, escaped, plural, readable
-from ovir.graph.layers import Layer, Port
+from ovir.diagnostics.wording import escaped, plural, readable
+from ovir.graph.layers import Port
 from ovir.model import Model
-from ovir.reports.ran import Ran, element_type_text, tensor_cells
+from ovir.reports.ran import Ran, element_type_text, tensors_table
 from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.listeners import Listener, steps_wanted_by, tapped_ports
 from ovir.runtime.results import Results
@@ -57,9 +59,9 @@ from ovir.system.files import replaced_file
 from ovir.system.progress import stage
 
 if TYPE_CHECKING:
-    from ovir.analysis.profile import Profile, RunTimes, Timing
+    from ovir.analysis.profile import Profile, RunTimes
     from ovir.checks.untrusted.budget import Budget
-    from ovir.debugging.watch import Watch, WatchedConstant, WatchedInput, WatchEvent
+    from ovir.debugging.watch import Watch, WatchedConstant
 
 IN_FULL = 1024
 """JSON contains the values of tensors of up to this many elements."""
@@ -70,9 +72,7 @@ SLOWEST = 20
 
 
 def print_tables(ran: Ran, top: int | None) -> None:
-    head = ("type", "shape", ">min", ">max", ">mean", ">nonfinite", "…first values")
-    least = ("mean", "nonfinite", "type")
-    say_table(("~output", *head), (_row(*found) for found in ran.outputs), least=least)
+    say_table(tensors_table("output", ran.outputs))
     for name, array, _, _ in ran.outputs:
         if top is not None:
             _print_scores(name, array, top)
@@ -82,7 +82,7 @@ def print_tables(ran: Ran, top: int | None) -> None:
             say_filled(f"{readable(name)}: the most probable class by row: {shown}")
     if ran.results.taps:
         say()
-        say_table(("~tap", *head), (_row(*found) for found in ran.taps), least=least)
+        say_table(tensors_table("tap", ran.taps))
     if ran.watch is not None:
         print_watch(ran.watch)
     if ran.profile is not None:
@@ -96,21 +96,13 @@ def print_tables(ran: Ran, top: int | None) -> None:
 
 
 def _print_profile(profile: Profile, profiled: RunTimes | None) -> None:
-    types, layers = profile.types(), profile.layers()
     runs = f"medians of {plural(profile.runs, 'run')}"
     say()
     say_filled(f"time in layers {profile.seconds * 1000:.2f} ms; a run without the profile: {profiled}; {runs}")
     say()
-    head = (">calls", ">ms", ">share")
-    say_table(("~operation", *head), ((t.type, *_timing_cells(t, profile)) for t in types))
+    say_table(profile.types_table())
     say()
-    say_table(
-        ("~layer", "~operation", *head, ">MACs", ">GMAC/s", ">GB/s"),
-        ((t.name, t.type, *_timing_cells(t, profile), *_cost_cells(t)) for t in layers[:SLOWEST]),
-        least=("calls", "GB/s", "MACs", "GMAC/s"),
-    )
-    if len(layers) > SLOWEST:
-        say(f"and {plural(len(layers) - SLOWEST, 'faster layer')}")
+    say_table(profile.layers_table(), limit=SLOWEST, more="faster layer")
 
 
 def print_json(ran: Ran, top: int | None, seed: int | None) -> None:
@@ -123,13 +115,8 @@ def print_json(ran: Ran, top: int | None, seed: int | None) -> None:
             for i, port in enumerate(ran.model.inputs)
         ],
         "outputs": [
-            {
-                "name": port.any_name,
-                "names": sorted(port.names),
-                **_tensor(ran.results[i], port),
-                **_top(ran.results[i], top),
-            }
-            for i, port in enumerate(ran.model.outputs)
+            {"name": name, "names": sorted(port.names), **_tensor(array, port), **_top(array, top)}
+            for port, (name, array, *_) in zip(ran.model.outputs, ran.outputs, strict=True)
         ],
         "taps": {
             name: [_tensor(*pair) for pair in zip(arrays, tapped_ports(ran.model, name), strict=True)]
@@ -166,38 +153,17 @@ def _print_scores(name: str, array: Array, count: int) -> None:
     if rows is None:
         return
     say()
-    shown = [(row, s.number, format_number(s.value)) for row, scores in enumerate(rows[:ROWS]) for s in scores]
-    say_table((">row", ">class", ">score"), shown, title=f"{readable(name)}: the highest scores by row")
+    shown = [(row, s.number, s.value) for row, scores in enumerate(rows[:ROWS]) for s in scores]
+    table = Table(columns("row: count; class: count; score: real"), shown)
+    say_table(table, title=f"{readable(name)}: the highest scores by row")
     if len(rows) > ROWS:
         say(f"and {plural(len(rows) - ROWS, 'row')} more; --json has all")
 
 
-def _row(name: str, array: Array, element_type: str, _: Layer | None) -> list[str]:
-    cells = tensor_cells(name, array, element_type)
-    return [cell if isinstance(cell, str) else format_number(cell) for cell in cells]
-
-
-def _timing_cells(timing: Timing, profile: Profile) -> tuple[str, str, str]:
-    share = timing.seconds / profile.seconds if profile.seconds else 0.0
-    return str(timing.calls), f"{timing.seconds * 1000:.3f}", f"{share:.1%}"
-
-
-def _cost_cells(timing: Timing) -> tuple[str, ...]:
-    macs = "?" if timing.macs is None else count_text(timing.macs) if timing.macs else "-"
-    return macs, *("-" if rate is None else f"{rate:.3g}" for rate in timing.rates)
-
-
 def _tensor(array: Array, port: Port) -> dict[str, Any]:
     """Return an array for JSON."""
-    s = stats(array)
-    entry: dict[str, Any] = {
-        "shape": list(array.shape),
-        "type": element_type_text(array, port),
-        "min": s.minimum,
-        "max": s.maximum,
-        "mean": s.mean,
-        "nonfinite": s.nonfinite,
-    }
+    entry: dict[str, Any] = {"shape": list(array.shape), "type": element_type_text(array, port)}
+    entry |= json_fields(stats(array), "min=minimum", "max=maximum", "mean", "nonfinite")
     if array.size <= IN_FULL:
         entry["values"] = array.tolist() if array.dtype.kind in "TUSOb" else as_numbers(array).tolist()
     return entry
@@ -220,9 +186,8 @@ def print_watch(watch: Watch) -> None:
     if (more := len(watch.constants) - _EVENTS) > 0:
         say(f"and {plural(more, 'constant')} more; --json has all")
     if watch.events:
-        head = ("~layer", "~operation", "what", ">value", "position", ">count", "…inputs")
-        rows = map(_watched_row, watch.events[:_EVENTS])
-        say_table(head, rows, title=f"watched for {watched}:", least=("position",))
+        table = watch.table()
+        say_table(replace(table, rows=table.rows[:_EVENTS]), title=f"watched for {watched}:")
         if (more := len(watch.events) - _EVENTS) > 0:
             say(f"and {plural(more, 'layer')} more; --json has all")
     else:
@@ -244,25 +209,14 @@ def _watched_constant(found: WatchedConstant) -> str:
     return f"constant '{found.layer}' {what}{readers}"
 
 
-def _watched_row(event: WatchEvent) -> tuple[str, ...]:
-    where = f"[{','.join(map(str, event.position))}]" + (f" of call {event.call + 1}" if event.call else "")
-    inputs = "; ".join(map(_input, event.inputs))
-    what = event.what if event.inside is None else f"{event.what} in its {event.inside}"
-    return event.layer, event.type, what, format_number(event.value), where, f"{event.count:,}", inputs
-
-
-def _input(item: WatchedInput) -> str:
-    ends = f"{format_number(item.minimum)}..{format_number(item.maximum)}"
-    return f"{item.source} {ends}" + (f", {item.nonfinite:,} not finite" if item.nonfinite else "")
-
-
 def _print_margins(watch: Watch) -> None:
     margins = watch.margins
     for name in dict.fromkeys(name for margin in margins for name in margin.margins):
         nearest = sorted(margins, key=lambda margin: margin.margins[name])[:_MARGINS]
         say()
-        rows = [(m.layer, m.type, format_number(m.largest), format_number(m.margins[name])) for m in nearest]
-        say_table(("~layer", "~operation", ">largest", ">margin"), rows, title=f"nearest to overflow in {name}:")
+        rows = [(m.layer, m.type, m.largest, m.margins[name]) for m in nearest]
+        table = Table(columns("layer: layer; operation: type; largest: real; margin: real"), rows)
+        say_table(table, title=f"nearest to overflow in {name}:")
         if beyond := sum(margin.margins[name] < 1 for margin in margins):
             say(f"{plural(beyond, 'layer')} beyond {name} (margin below 1)")
 

@@ -19,6 +19,7 @@ from ovir.cli.options.values import raise_usage_error
 from ovir.cli.options.workers import WorkerOptions
 from ovir.cli.terminal.output import DONE, WRONG, print_message, say, say_json
 from ovir.cli.terminal.progress import advance
+from ovir.core.json_fields import json_fields
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import ModelError, OvirError
 from ovir.diagnostics.wording import escaped, plural, readable
@@ -185,13 +186,12 @@ class ManyRuns:
     def to_dict(self) -> dict[str, Any]:
         """Return the outcome as JSON has it."""
         return {
-            "model": self.model,
-            "output": self.output,
+            **json_fields(self, "model", "output"),
             "inputs": len(self.files),
             "done": self.done,
             "kept": len(self.files) - self.ran,
-            "failed": [{"input": row.input, "error": row.error} for row in self.failed],
-            "missing": [{"input": row.input, "result": row.result} for row in self.missing],
+            "failed": [json_fields(row, "input", "error") for row in self.failed],
+            "missing": [json_fields(row, "input", "result") for row in self.missing],
             "seconds": self.seconds,
         }
 

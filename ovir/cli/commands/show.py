@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ovir.analysis.summary import Provenance, Summary, provenance, summarize
+from ovir.analysis.summary import Provenance, Summary, ports_table, provenance, summarize
 from ovir.checks.recovering import Recovered
 from ovir.cli.options.command import Command, Options
 from ovir.cli.options.model import ModelOptions
@@ -32,7 +32,6 @@ from ovir.cli.terminal.output import (
 )
 from ovir.diagnostics.errors import RunError
 from ovir.diagnostics.wording import escaped, plural, readable, size_text
-from ovir.graph.layers import Port
 from ovir.lowering.releases import Need, oldest_release, release_text
 
 if TYPE_CHECKING:
@@ -150,18 +149,15 @@ def _print(summary: Summary, made: Provenance, needs: Need) -> None:
         return
     for title, ports in (("inputs", summary.inputs), ("outputs", summary.outputs)):
         say()
-        say_table((f"~{title}", "type", "shape", "…other names"), map(_port_row, ports))
+        say_table(ports_table(title, ports))
     say()
-    say_table(("~operation", ">layers"), summary.operations.items())
+    say_table(summary.operations_table())
     say()
-    parameters = summary.constants.items()
-    rows = [(name, format_count(p.tensors), format_count(p.elements), size_text(p.bytes)) for name, p in parameters]
-    say_table(("~parameters", ">tensors", ">elements", ">stored as"), rows)
+    say_table(summary.constants_table())
     say()
-    constants = plural(sum(p.tensors for _, p in parameters), "constant")
-    once = (
-        "" if summary.parameters == sum(p.elements for _, p in parameters) else "; equal bytes of the file count once"
-    )
+    parameters = summary.constants.values()
+    constants = plural(sum(p.tensors for p in parameters), "constant")
+    once = "" if summary.parameters == sum(p.elements for p in parameters) else "; equal bytes of the file count once"
     say(f"parameters  {format_count(summary.parameters)} elements in {constants}{once}")
     size = summary.file_bytes
     file = f" of a file of {size_text(size)}" if size is not None else ", but there is no file"
@@ -172,8 +168,7 @@ def _print(summary: Summary, made: Provenance, needs: Need) -> None:
     if summary.states:
         say()
         states = summary.states
-        cells = [(s.name, str(s.read), str(s.assigned), _bytes(s.bytes), _bytes(s.step_bytes)) for s in states]
-        say_table(("~state", "type", "after a call", ">bytes", ">per step"), cells)
+        say_table(summary.states_table())
         whole, step = (
             sum(amounts) for amounts in zip(*((s.bytes or 0, s.step_bytes or 0) for s in states), strict=True)
         )
@@ -181,7 +176,7 @@ def _print(summary: Summary, made: Provenance, needs: Need) -> None:
         say(f"states      {size_text(whole)} after the call{grow}")
     if summary.model_info:
         say()
-        say_table(("~model_info", "…value"), summary.model_info)
+        say_table(summary.info_table())
 
 
 def _macs(summary: Summary) -> str:
@@ -192,12 +187,3 @@ def _macs(summary: Summary) -> str:
     if summary.sizes:
         text += f" {readable(summary.sizes_text)}"
     return f"{text}, and unknown for {plural(unknown, 'layer')}" if unknown else text
-
-
-def _bytes(amount: int | None) -> str:
-    return "?" if amount is None else size_text(amount) if amount else "-"
-
-
-def _port_row(port: Port) -> tuple[str, ...]:
-    others = sorted(port.names - {port.any_name})
-    return port.any_name, str(port.element_type), str(port.shape), ", ".join(others)

@@ -10,6 +10,7 @@ from ovir.analysis.costs import Cost, GroupCost, LayerCost, by_prefix, by_type, 
 from ovir.analysis.summary import Summary
 from ovir.cli.terminal.output import say, say_filled, say_table
 from ovir.core.shapes import Dimension
+from ovir.core.tables import Table, columns
 from ovir.diagnostics.wording import count_text, escaped, plural
 from ovir.system.files import write_text
 
@@ -49,8 +50,8 @@ def say_costs(rows: Sequence[Row], chosen: bool, summary: Summary, limit: int) -
     """Print the first rows; the others, those that were ``chosen``, and the whole model are summed in a line each."""
     layers = summary.layers
     total = replace(together("", layers), amounts=summary.costs.total)  # of an If, one branch counts
-    heads = ["~layer", "type"] if not rows or isinstance(rows[0], LayerCost) else ["~layers", ">number"]
-    heads += [">MACs", ">share", ">params", ">stored", ">written", ">op/byte"]
+    heads = "layer: layer; type: text" if not rows or isinstance(rows[0], LayerCost) else "layers: name; number: count"
+    heads += "; MACs: count; share: count; params: count; stored: count; written: count; op/byte: count"
     cells = [[*_head(row), *_numbers(row, total)] for row in rows[:limit]]
     if len(rows) > limit:
         cells.append([f"{len(rows) - limit:,} more", "", *_numbers(together("", rows[limit:]), total)])
@@ -59,7 +60,7 @@ def say_costs(rows: Sequence[Row], chosen: bool, summary: Summary, limit: int) -
     elif chosen:
         say("no name matches")
     cells.append([f"all {plural(len(layers), 'layer')}", "", *_numbers(total, total)])
-    say_table(heads, cells, least=("op/byte", "written", "share", "type"))
+    say_table(Table(columns(heads), cells, least=("op/byte", "written", "share", "type")))
     if shared := [row for row in rows if isinstance(row, LayerCost) and row.shared]:
         say_filled(
             f"{plural(len(shared), 'layer')} also read constants that count for another layer, as "

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ovir.cli.terminal.display import bold, has_colors, last_line, terminal_width
-from ovir.cli.terminal.tables import Table
+from ovir.cli.terminal.tables import LIST, NAME, NUMBER, TEXT, FittedTable
+from ovir.core.tables import NUMBERS, Table, columns
 from ovir.diagnostics.codes import CODES, NO_ENGINE, UNWRITABLE, USAGE, Severity
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.wording import escaped, number_text, plural
@@ -96,28 +98,39 @@ def _laid_out(value: Any, indent: str, dumps: Callable[..., str]) -> str:
     return dumps(value, allow_nan=False)
 
 
-def say_table(
-    columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str = "", least: Sequence[str] = ()
-) -> None:
-    """Print a table.
+def say_table(table: Table, *, title: str = "", limit: int | None = None, more: str = "") -> None:
+    """Print a table, or its first ``limit`` rows and how many ``more`` there are, such as more layers.
 
-    A heading may begin with a mark: ``>`` for numbers, ``~`` for names, ``…`` for lists and ``¶`` for sentences (see
-    ``ovir/cli/terminal/tables.py``). A terminal that is too narrow shows the last column below the rows if it has
-    sentences or a list, then leaves out columns of ``least``, the first one first, and says so. Elsewhere, everything
-    is printed in full.
+    A terminal that is too narrow shows the last column below the rows if it has sentences or a list, then leaves out
+    columns of ``table.least``, the first one first, and says so. Elsewhere, everything is printed in full.
     """
     if title:
         say(title)
     with stage("laying out"):
         is_terminal = sys.stdout.isatty()
         width = terminal_width() if is_terminal else None
-        table = Table(columns, ([escaped(str(cell)) for cell in row] for row in rows), width=width, least=least)
-        for head in table.heads():
+        shown = replace(table, rows=table.rows[:limit]).without(["reports"])
+        heads = [_MARKS.get(column.kind, "") + column.name for column in shown.columns]
+        cells = ([escaped(cell) for cell in row] for row in shown.texts())
+        laid_out = FittedTable(heads, cells, width=width, least=table.least)
+        for head in laid_out.heads():
             say(bold(head) if has_colors(sys.stdout) else head)
-        for line in table.rows():
+        for line in laid_out.rows():
             say(line)
-    if table.left_out:
-        say_filled(f"({width} columns leave out {', '.join(table.left_out)}; a pipe shows all)")
+    if laid_out.left_out:
+        say_filled(f"({width} columns leave out {', '.join(laid_out.left_out)}; a pipe shows all)")
+    if limit is not None and len(table.rows) > limit:
+        say(f"and {plural(len(table.rows) - limit, more)}")
+
+
+_KINDS = {
+    NUMBER: NUMBERS,
+    NAME: ("name", "path", "layer", "type"),
+    LIST: ("list", "names", "values"),
+    TEXT: ("sentence",),
+}
+_MARKS = {kind: mark for mark, kinds in _KINDS.items() for kind in kinds}
+"""The marks of the headings by the kind of their columns."""
 
 
 def format_number(value: float | int | None) -> str:
@@ -195,4 +208,5 @@ def say_saved(
 def say_ports(model: Model) -> None:
     """Print the inputs and outputs of a model."""
     ports = [("input", port) for port in model.inputs] + [("output", port) for port in model.outputs]
-    say_table(("", "~tensor", "type"), [(side, port.any_name, port.type) for side, port in ports])
+    rows = [(side, port.any_name, port.type) for side, port in ports]
+    say_table(Table(columns(": text; tensor: name; type: tensor"), rows))

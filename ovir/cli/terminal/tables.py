@@ -55,7 +55,7 @@ class _Column:
         return space + text if self.mark == NUMBER else text + space
 
 
-class Table:
+class FittedTable:
     """The columns of a table as they are shown, in ``width`` columns of a terminal if that is given.
 
     The columns whose headings are ``least`` may be left out: first those that say nothing, then the others in this

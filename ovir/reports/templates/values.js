@@ -20,7 +20,7 @@ async function unpacked(id) {
 }
 
 const TONES = {
-  error: "bad", warning: "warn", info: "info", beyond: "bad", within: "good", first: "bad", largest: "warn", "not compared": "plain",
+  error: "bad", warning: "warn", info: "info", beyond: "bad", within: "good", first: "bad", "first, largest": "bad", largest: "warn", "not compared": "plain",
   added: "good", removed: "bad", replaced: "warn", moved: "info", changed: "info", affected: "plain",
 };
 
