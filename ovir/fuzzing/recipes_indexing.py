@@ -37,7 +37,7 @@ def gather_nd(m: Make) -> None:
     m.has(batch_dims=batch)
 
 
-declare("GatherTree", " / ".join(f"{kind} T B W, {kind} T B W, {kind} B, {kind}" for kind in ("i32", "f32")))
+declare("GatherTree", "T i32|f32")
 
 
 @recipe("ScatterElementsUpdate")
@@ -127,7 +127,7 @@ def pack(m: Make) -> None:
     m.add((), "u8", np.full(8, 97, np.uint8))
 
 
-declare("StringTensorUnpack", "string ... A")
+declare("StringTensorUnpack", "")
 
 # --------------------------------------------------------------------------- products
 
@@ -169,7 +169,7 @@ def einsum(m: Make) -> None:
     m.has(equation=equation)
 
 
-declare("Inverse", "narrow ... K K")
+declare("Inverse", "T narrow")
 _ATTENTION = "narrow N ... L E, narrow N ... S E, narrow N ... S V, ?narrow|boolean L S, ?narrow"
 declare("ScaledDotProductAttention", _ATTENTION, "E=1|4|8")
 

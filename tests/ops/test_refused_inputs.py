@@ -10,9 +10,6 @@ CASES = [
     ("ReLU-1", "boolean[2]", "data boolean"),
     ("Mish-4", "i32[2]", "data i32"),
     ("Clamp-1 min=2 max=1", "2", "min 2.0 max 1.0"),
-    ("Swish-4", "2 f16[]", "data f32 beta f16"),
-    ("Swish-4", "2 1", "beta 0 [1]"),
-    ("HardSigmoid-1", "2 f32[] 2", "beta 0 [2]"),
     ("Selu-1", "2 2 1", "alpha [2]"),
     ("PReLU-1", "2,3,4 5", "slope [5] data"),
     ("PReLU-1", "2,3 i32=[1,2,3]", "slope i32"),
@@ -39,7 +36,6 @@ CASES = [
     ("Broadcast-3 mode=explicit", "f32[] =[3,2] =[0]", "0 [3,2] 1"),
     ("Broadcast-3 mode=bidirectional", "2 =[3]", "data [2] [3] mode bidirectional"),
     ("Tile-1", "2 =2", "repeats 1"),
-    # color
     # convert
     ("ConvertPromoteTypes-14 promote_unsafe=false pytorch_scalar_promotion=true", "i64[] u8[3]", "i64 u8"),
     ("ConvertPromoteTypes-14 promote_unsafe=true", "nf4[2] ?,3", "nf4"),
@@ -137,8 +133,6 @@ CASES = [
     ("GatherND-8 batch_dims=1", "2,3 i64[3,1]", "data [2,3] indices [3,1] 1"),
     ("GatherND-8 batch_dims=2", "2,3 i64[2,3,1]", "data 3 [2,3]"),
     ("GatherND-8", "2,3 i64[]", "indices 1 []"),
-    ("GatherTree-1", "4,2,3 4,2,3 3 f32[]", "step_ids [4,2,3] max_seq_len [3]"),
-    ("GatherTree-1", "i32[4,2,3] 4,2,3 2 f32[]", "step_ids i32 parent_ids f32"),
     # generate
     ("Range-4 output_type=i64", "=0 =[5,5] =1", "stop 0 [2]"),
     ("Range-4 output_type=i64", "=0 =5 =0", "step 0"),
@@ -155,25 +149,10 @@ CASES = [
     ("OneHot-1", "i64[2] =[4] =1 =0", "depth 0 [1]"),
     ("OneHot-1", "2 =4 =1 =0", "indices f32"),
     ("OneHot-1", "i64[2] =4 =1 i32=0", "on_value i64 off_value i32"),
-    # grid sample
-    ("GridSample-9", "2,3,4,5 1,3,3,2", "data [2,3,4,5] grid [1,3,3,2]"),
-    ("GridSample-9", "2,4,5 2,3,3,2", "data 4 [2,4,5]"),
-    ("GridSample-9", "2,3,4,5 2,3,2", "grid 4 [2,3,2]"),
-    ("GridSample-9", "2,3,4,5 2,3,3,3", "grid 2 [2,3,3,3]"),
-    ("GridSample-9", "2,3,4,5 i32[2,3,3,2]", "grid i32"),
-    ("GridSample-9", "2,3,4,5 nf4[2,3,3,2]", "grid nf4"),
     # grouped matmul
     ("GroupedMatMul-17", "6,3 2,4,3", "offsets a [6,3]"),
-    ("GroupedMatMul-17", "6,3 2,3,4 i32[2]", "[6,3] b [2,3,4]"),
     ("GroupedMatMul-17", "6,3 2,4,3 i32[3]", "offsets [3] b [2,4,3]"),
-    ("GroupedMatMul-17", "6,3 2,4,3 i32[2,1]", "offsets 1 [2,1]"),
-    ("GroupedMatMul-17", "6,3 2,4,3 2", "offsets i32 i64 f32"),
-    ("GroupedMatMul-17", "6,3 f16[2,4,3] i32[2]", "a f32 b f16"),
-    ("GroupedMatMul-17", "boolean[6,3] boolean[2,4,3] i32[2]", "a boolean"),
-    ("GroupedMatMul-17", "2,6,3 3,4,3", "[2,6,3] b [3,4,3]"),
     ("GroupedMatMul-17", "2,6,3 2,4,3 i32[2]", "divided groups"),
-    ("GroupedMatMul-17", "3,6 4,6 i32[2]", "b 3 [4,6]"),
-    ("GroupedMatMul-17", "3 2,4,3 i32[2]", "a 2 3 [3]"),
     # interpolate
     ("Interpolate-1 axes=0 mode=nearest", "3 1", "target_spatial_shape f32"),
     ("Interpolate-11", "3,4 =[5,6,7]", "scales_or_sizes axes [0,1] 3"),
@@ -204,9 +183,6 @@ CASES = [
     ("Einsum-7 equation=ii->i", "3,1", "3 1"),
     ("Einsum-7 equation=...,...", "2 3", "1 [3] [2]"),
     ("Einsum-7 equation=i,i->", "2 i32[2]", "0 f32 1 i32"),
-    ("Inverse-14", "2,3", "data [2,3]"),
-    ("Inverse-14", "3", "data 2 [3]"),
-    ("Inverse-14", "i32[2,2]", "data i32"),
     # movement
     ("Concat-1 axis=0", "2,3 2", "1 [2] [?,3]"),
     ("Concat-1 axis=0", "2 i32[2]", "0 f32 1 i32"),
@@ -226,7 +202,6 @@ CASES = [
     ("Pad-12 pad_mode=edge", "string[3] =[1] =[0]", "constant edge"),
     # multiclass nms
     ("MulticlassNms-9 nms_eta=1.5", "1,6,4 1,2,6", "nms_eta [0 1] 1.5"),
-    # nms
     # normalization
     ("MVN-6", "2,3 =[2]", "axes 2 [-2 1]"),
     ("MVN-6", "2,3 =1", "axes 1 []"),
@@ -238,11 +213,7 @@ CASES = [
     ("SoftMax-8 axis=-3", "?,3", "axis -3 [-2 1] data [?,3]"),
     ("GRN-1", "2", "data 2 3 4 [2]"),
     ("LRN-1", "2 =[1]", "axes 1 [-1 0]"),
-    ("BatchNormInference-5", "1,3 3 4 3 3", "data [1,3] beta [4] 1 0"),
-    ("BatchNormInference-5", "3 3 3 3 3", "data 2 [3]"),
-    ("BatchNormInference-5", "1,3 f16[3] 3 3 3", "data f32 gamma"),
-    ("GroupNormalization-12 num_groups=2", "1,3 3 3", "3 data [1,3] 2"),
-    ("GroupNormalization-12 num_groups=1", "1,3 3 2", "bias [2]"),
+    ("BatchNormInference-5", "1,0 0 0 0 0", "data [1,0] channel"),
     # odd inputs
     ("MaxPool-1 strides=1 pads_begin=0 pads_end=0 kernel=2", "string[1,1,3]", "data string"),
     ("ScaledDotProductAttention-13 causal=true", "3,4,8 3,4,8 3,4,8 f32[] f32[] 2,4,1", "sink [2,4,1] [3,4,1]"),
@@ -291,17 +262,7 @@ CASES = [
     # random
     ("RandomUniform-8 output_type=f32", "=[2] f32=1.0 f32=1.0", "minval maxval 1.0"),
     ("RandomUniform-8 output_type=f32", "=[2,-1] f32[] f32[]", "shape[1] -1"),
-    ("RandomUniform-8 output_type=f32", "i64[2,1] f32[] f32[]", "shape 1 [2,1]"),
-    ("RandomUniform-8 output_type=f32", "2 f32[] f32[]", "shape i32 i64 f32"),
-    ("RandomUniform-8 output_type=f32", "i64[2] 2 f32[]", "minval shape [2]"),
-    ("RandomUniform-8 output_type=f32", "i64[2] f32[] f16[]", "maxval f16 output_type f32"),
-    ("RandomUniform-8 output_type=u64", "i64[2] u64[] u64[]", "output_type f16 bf16 f32 f64 i32 i64 u64"),
-    ("Multinomial-13 convert_type=i32", "4 =3", "probs 2 [4]"),
-    ("Multinomial-13 convert_type=i32", "i32[2,4] =3", "probs i32"),
-    ("Multinomial-13 convert_type=i32", "2,4 f32=3.0", "num_samples f32"),
-    ("Multinomial-13 convert_type=i32", "2,4 =[1,2]", "num_samples [2]"),
     ("Multinomial-13 convert_type=i32", "2,4 =-2", "num_samples -2"),
-    ("Multinomial-13 convert_type=dynamic", "2,4 =3", "convert_type i32 i64 dynamic"),
     # rearrange
     ("Reverse-1", "2,3 =[2]", "2 [-2 1]"),
     ("BatchToSpace-2", "4,1 =[1,2] i32[2] =[0,0]", "block_shape i64"),

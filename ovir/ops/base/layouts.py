@@ -378,7 +378,9 @@ class _Plan:
         """The dimensions that are anything else."""
         self.rests: list[tuple[str, int, int, int]] = []
         """The names of the dimensions of rests, the inputs, and their start and stop."""
-        self._given: dict[str, list[tuple[ElementType, Layout]]] = {}
+        self._choice: int | None = None
+        """The alternative that input 0 has, None if its rank is unknown."""
+        self._given: dict[str, list[tuple[ElementType, Layout | None]]] = {}
         for name, size in declaration.sizes.items():
             if size.number is not None:
                 self.sizes[name], self.origins[name] = size.number, declaration.equations[name]
@@ -386,6 +388,8 @@ class _Plan:
             layout = None if rank is None else tensor.layout_of(rank)
             self.inputs.append((name, layout.text if layout else tensor.layout))
             if layout:
+                if not position:
+                    self._choice = tensor.layouts.index(layout)
                 self._add(position, layout, rank - layout.rank)
             elif rank is not None:
                 self.misfits.append(position)
@@ -405,14 +409,18 @@ class _Plan:
             elif axis.choices:
                 self.others.append((axis, position, k))
 
-    def given(self, gives: str) -> list[tuple[ElementType, Layout]]:
-        """Return the element types of what an operation gives, and the layouts."""
+    def given(self, gives: str) -> list[tuple[ElementType, Layout | None]]:
+        """Return the element types of what an operation gives, and the layouts. Of several, it is the one at the place
+        of that of input 0, None if the rank of input 0 is unknown."""
         found = self._given.get(gives)
         if found is None:
-            found = self._given[gives] = [
-                (self._element_type(tensor), tensor.layouts[0]) for tensor in given(gives, self.words)
-            ]
+            tensors = given(gives, self.words)
+            layouts = [self._layout(tensor.layouts) for tensor in tensors]
+            found = self._given[gives] = list(zip(map(self._element_type, tensors), layouts, strict=True))
         return found
+
+    def _layout(self, layouts: Sequence[Layout]) -> Layout | None:
+        return layouts[0] if len(layouts) == 1 else None if self._choice is None else layouts[self._choice]
 
     def _element_type(self, tensor: Tensor) -> ElementType:
         key = tensor.element_type
@@ -511,7 +519,7 @@ class Solved:
         """Return the types of what the operation gives, or of what another text in this form declares, whose words
         stand in the declarations of the operation, too."""
         found = [
-            TensorType(element_type, layout.shape(self))
+            TensorType(element_type, layout.shape(self) if layout else PartialShape(None))
             for element_type, layout in self._plan.given(gives or self._gives)
         ]
         return found[0] if len(found) == 1 else tuple(found)
