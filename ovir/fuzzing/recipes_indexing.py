@@ -127,7 +127,7 @@ def pack(m: Make) -> None:
     m.add((), "u8", np.full(8, 97, np.uint8))
 
 
-declare("StringTensorUnpack", "")
+declare("StringTensorUnpack", "string ... A")
 
 # --------------------------------------------------------------------------- products
 
@@ -170,8 +170,12 @@ def einsum(m: Make) -> None:
 
 
 declare("Inverse", "T narrow")
-_ATTENTION = "narrow N ... L E, narrow N ... S E, narrow N ... S V, ?narrow|boolean L S, ?narrow"
-declare("ScaledDotProductAttention", _ATTENTION, "E=1|4|8")
+
+
+@recipe("ScaledDotProductAttention")
+def attention(m: Make) -> None:
+    m.settle("E=1|4|8")
+    m.take("narrow N ... L E, narrow N ... S E, narrow N ... S V, ?narrow|boolean L S, ?narrow")
 
 
 @recipe("DFT", "IDFT", "RDFT", "IRDFT")

@@ -327,9 +327,9 @@ class ISTFT(ShortTimeFourierBase):
         found = self.solved(data, window, frame_size, frame_step, signal_length)
         size, step = self._positive("frame_size", frame_size), self._positive("frame_step", frame_step)
         self._require_window(found["Window"], size)
-        half = size.map(lambda length: length // 2)
-        message = "the frames of data {} must have {} numbers, which is frame_size // 2 + 1 for frame_size {}"
-        self.require(found["Half"].compatible(half), message, data.shape, _bins(size), size)
+        if not found["Half"].compatible(size // 2):
+            message = "the frames of data {} must have {} numbers, which is frame_size // 2 + 1 for frame_size {}"
+            self.fail(message, data.shape, _bins(size), size)
         given = None if signal_length is None else self.count_of("signal_length", signal_length)
         found.sizes["Length"] = self._length(found["Frames"], size, step) if given is None else given
         return found.outputs()

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from itertools import repeat
 from math import prod
+from operator import is_
 from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
 
@@ -64,10 +65,11 @@ _WORD = re.compile(r"\b[a-z]\w*")
 _TENSOR = re.compile(r"([?*]?)(\w+ )?([\w|]+?)(\[.*\])")
 
 
-@cache
-def _words(*texts: str | tuple[str, ...]) -> tuple[str, ...]:
-    """Return the words in declarations that stand for attributes or properties."""
-    parts = [part for text in texts for one in ((text,) if isinstance(text, str) else text) for part in one.split("; ")]
+@lru_cache(1024)
+def _words_of(cls: Any) -> tuple[str, ...]:
+    """Return the words that stand for attributes or properties in what an operation takes and gives."""
+    texts = (*((cls.takes,) if isinstance(cls.takes, str) else cls.takes), cls.gives)
+    parts = [part for text in texts for part in text.split("; ")]
     bare = ["".join(match.groups()[2:]) if (match := _TENSOR.fullmatch(part)) else part for part in parts]
     return tuple(dict.fromkeys(word for part in bare for word in _WORD.findall(part) if not _is_type(word)))
 
@@ -93,7 +95,7 @@ def known_words(cls: Any, words: Mapping[str, Any]) -> dict[str, str]:
 
 def declarations_of(op: Any) -> tuple[Declaration, ...]:
     """Parse what an operation takes, with what the words stand for."""
-    return declarations(op.takes, known_words(type(op), {word: getattr(op, word) for word in _words(op.takes)}))
+    return declarations(op.takes, known_words(type(op), {word: getattr(op, word) for word in _words_of(op.__class__)}))
 
 
 def _filled(text: str, words: Mapping[str, str]) -> str:
@@ -351,14 +353,15 @@ class _Plan:
     Dimensions are listed with the positions of input and axis.
     """
 
-    def __init__(self, cls: type[Any], values: tuple[Any, ...], *known: Any) -> None:
+    def __init__(self, cls: Any, values: tuple[Any, ...], *known: Any) -> None:
         """Plan for values of the words, and for the element type and rank of each input, which are None for an input
         that is left out; raise OperatorError for a number of inputs or for element types that do not fit."""
-        words = dict(zip(_words(cls.takes, cls.gives), values, strict=True))
+        words = dict(zip(_words_of(cls), values, strict=True))
         types, ranks = known[::2], known[1::2]
         self.words = known_words(cls, words)
         declaration = _declared_for(declarations(cls.takes, self.words), len(ranks))
         inputs = declaration.named(len(ranks))
+        self.gives = cls.gives
         self.types = _solved_types(declaration, words, types)
         self.inputs: list[tuple[str, str]] = []
         """The names of the inputs, and the layouts that their ranks choose."""
@@ -414,7 +417,7 @@ class _Plan:
         of that of input 0, None if the rank of input 0 is unknown."""
         found = self._given.get(gives)
         if found is None:
-            tensors = given(gives, self.words)
+            tensors = given(gives or self.gives, self.words)
             layouts = [self._layout(tensor.layouts) for tensor in tensors]
             found = self._given[gives] = list(zip(map(self._element_type, tensors), layouts, strict=True))
         return found
@@ -470,35 +473,37 @@ def _require_type(name: str, element_type: ElementType, words: str, allowed: fro
 class Solved:
     """The sizes, shapes and element types that the inputs of an operation have in common, as far as they are known."""
 
-    __slots__ = ("_gives", "_inputs", "_origins", "_plan", "shapes", "sizes", "types")
+    __slots__ = ("_inputs", "_origins", "_plan", "shapes", "sizes")
 
     def __init__(self, op: Any, inputs: Sequence[TensorType | None]) -> None:
         """Solve what the operation takes; raise OperatorError if the inputs contradict it."""
         while inputs and inputs[-1] is None:
             inputs = inputs[:-1]
-        known: list[Any] = []
+        key: list[Any] = []
         dims: list[tuple[Dimension, ...]] = []
         for tensor in inputs:
             shape = None if tensor is None else tensor.shape
             rank = None if shape is None else shape.rank
-            known += (None if tensor is None else tensor.element_type, rank)
+            key += (None if tensor is None else tensor.element_type, rank)
             dims.append(() if shape is None or rank is None else shape.dims)
-        words = _words(op.takes, op.gives)
-        plan = _plan(op.__class__, tuple(map(getattr, repeat(op), words)) if words else (), *known)
-        self._gives = op.gives
+        words = _words_of(op.__class__)
+        plan = _plan(op.__class__, tuple(map(getattr, repeat(op), words)) if words else (), *key)
         self._inputs = inputs
         self._plan = plan
         self._origins: dict[str, int | str] = {}
         """The inputs that determine a size or shape more closely than those in the plan."""
-        self.types: Mapping[str, ElementType] = plan.types
         self.shapes: dict[str, tuple[Dimension, ...]] = {}
+        shapes = self.shapes
         self.sizes = sizes = plan.sizes.copy()
         if plan.misfits:
             self._fail(plan.misfits[0], code=RANK)
         for name, i, k in plan.named:
             sizes[name] = dims[i][k]
         for name, i, start, stop in plan.rests:
-            self._take_rest(name, dims[i][start:stop], i)
+            part = dims[i][start:stop]
+            known = shapes.setdefault(name, part)
+            if len(known) != len(part) or not all(map(is_, known, part)):
+                shapes[name] = self._merged(name, PartialShape(known), PartialShape(part), i).dims
         for name, i, k in plan.repeated:
             dim = dims[i][k]
             if sizes.get(name) is not dim:
@@ -515,12 +520,17 @@ class Solved:
         if later:
             self._close(later)
 
+    @property
+    def types(self) -> Mapping[str, ElementType]:
+        """The element type of each letter."""
+        return self._plan.types
+
     def outputs(self, gives: str = "") -> TensorType | tuple[TensorType, ...]:
         """Return the types of what the operation gives, or of what another text in this form declares, whose words
         stand in the declarations of the operation, too."""
         found = [
             TensorType(element_type, layout.shape(self) if layout else PartialShape(None))
-            for element_type, layout in self._plan.given(gives or self._gives)
+            for element_type, layout in self._plan.given(gives)
         ]
         return found[0] if len(found) == 1 else tuple(found)
 
@@ -531,12 +541,6 @@ class Solved:
     def shape(self, name: str) -> PartialShape:
         """Return what is known of the dimensions that ``B...`` names."""
         return PartialShape(self.shapes.get(name))
-
-    def _take_rest(self, name: str, dims: tuple[Dimension, ...], position: int) -> None:
-        known = self.shapes.get(name)
-        self.shapes[name] = (
-            dims if known is None else self._merged(name, self.shape(name), PartialShape(dims), position).dims
-        )
 
     def _merge(self, name: str, found: Dimension, position: int) -> None:
         """Intersect a size with what is known of it."""
