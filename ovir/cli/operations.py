@@ -357,8 +357,8 @@ def _declared_input(name: str, known: list[dict[str, Tensor]], types: tuple[Elem
 def conditions_of(cls: type[Operator]) -> dict[str, str]:
     """Return what an operation says of the types and sizes in the declarations of its inputs."""
     declared = declarations(cls.takes) if cls.takes else ()
-    types = {name: type_class(text).words for one in declared for name, text in one.types}
-    return types | {name: size.text for one in declared for name, size in one.sizes}
+    types = {name: type_class(text).words for one in declared for name, text in one.types.items()}
+    return types | {name: text for one in declared for name, text in one.equations.items()}
 
 
 def outputs_of(cls: type[Operator]) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -14,8 +13,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
 from ovir.ops import find
-from ovir.ops.base.layouts import declarations, word_value
-from ovir.ops.base.operator import Operator
+from ovir.ops.base.layouts import declarations_of
 from ovir.ops.base.opsets import OPERATIONS
 
 REALS = ("f32", "f32", "f32", "f16", "bf16", "f64")
@@ -205,32 +203,32 @@ class Make:
         """
         cls = find(self.kind, self.opset)
         assert cls is not None
-        declared = self.pick(*declarations(cls.takes))
         known = {name: a.parse(text) for name, a in cls.attributes.items() if (text := self.attributes.get(name))}
         op = cls.from_parsed({cls.attributes[name].field: value for name, value in known.items()})
+        declared = self.pick(*declarations_of(op))
         parts = [part.partition(" = ") for part in given.split(", ")]
         values = {head: values for head, _, values in parts if values}
-        kinds = dict(declared.types) | dict(head.split(" ") for head, _, values in parts if head and not values)
+        kinds = declared.types | dict(head.split(" ") for head, _, values in parts if head and not values)
         kinds = {name: self.pick(*text.split("|")) for name, text in kinds.items()}
-        for name, size in declared.sizes:
-            if (value := size.value(op, {})).is_static:
-                self.set(**{name: value.length})
+        for name, size in declared.sizes.items():
+            if size.number is not None:
+                self.set(**{name: size.number.length})
         for tensor in declared.inputs:
             if tensor.is_optional and not self.flag():
                 return
             kind = kinds.get(tensor.name) or kinds.get(tensor.element_type, tensor.element_type)
             for _ in range(self.pick(1, 2, 3) if tensor.is_repeated else 1):
-                shape = " ".join(self._axis(op, axis) for axis in self.pick(*tensor.layouts).texts)
+                shape = " ".join(self._axis(axis) for axis in self.pick(*tensor.layouts).texts)
                 value = f" = {values[tensor.name]}" if tensor.name in values else ""
                 self.take(f"{_KINDS.get(kind, kind)} {shape}{value}")
 
-    def _axis(self, op: Operator, text: str) -> str:
+    def _axis(self, text: str) -> str:
         """Return a dimension of a layout in the form of ``shape``."""
         if text.endswith("..."):
             return "..."
         if text == "?":
             return str(self.size())
-        return re.sub(r"\b[a-z]\w*", lambda word: str(word_value(op, word[0])), self.pick(*text.split("|")))
+        return str(self.pick(*text.split("|")))
 
     def _values(self, text: str, shape: tuple[int, ...]) -> Any:
         if text in ("axis", "axes"):

@@ -135,10 +135,8 @@ declare("SoftMax-1", "real A ... | A B ...", "axis=0|1")
 declare("MVN-6", "narrow any2, index = axes", "eps=1e-9|1e-5|1|1e12")
 declare("MVN", "narrow any2", "eps=1e-9|1e-5|1|1e12 reduction_axes=|axes")
 declare("GRN", "real N C ...", "bias=0.1|1e-6|1")
-declare("BatchNormInference-1", "real C, real C, real N C ..., real C, real C", "epsilon=0|1e-5|0.1")
-declare("BatchNormInference", "real N C ..., real C, real C, real C, real C", "epsilon=0|1e-5|0.1")
-_GROUPS = "G=1|2|3 D=1|2|3 num_groups=G epsilon=1e-5|0.1"
-declare("GroupNormalization", "real N G*D ..., real G*D, real G*D", _GROUPS)
+declare("BatchNormInference", "T real", "epsilon=0|1e-5|0.1")
+declare("GroupNormalization", "T real", "C=1|2|3 num_groups=1|2|3 epsilon=1e-5|0.1")
 
 
 @recipe("NormalizeL2", "LRN")

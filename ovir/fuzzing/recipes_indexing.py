@@ -37,7 +37,7 @@ def gather_nd(m: Make) -> None:
     m.has(batch_dims=batch)
 
 
-declare("GatherTree", " / ".join(f"{kind} T B W, {kind} T B W, {kind} B, {kind}" for kind in ("i32", "f32")))
+declare("GatherTree", "T i32|f32")
 
 
 @recipe("ScatterElementsUpdate")
@@ -91,8 +91,8 @@ declare("EmbeddingBagBase", "T narrow, num_segments = 2..5, default_index = -1..
 
 _RANGES = [f"{t} = 0..9, {t} = 0..18, {t} = {step}" for t in ("i32", "i64", "f32", "u8") for step in ("1..3", "-3..-1")]
 declare("Range", " / ".join(_RANGES), "output_type=i32|i64|f32|f16")
-_KINDS = "output_type=f32|i32|i64|u8|f16|boolean"
-declare("Eye", "index = 0..7, index = 0..7, index = -4..7, ?index 0 | 1 | 2 = 0..3", _KINDS)
+_MATRIX = "num_rows = 0..7, num_columns = 0..7, diagonal_index = -4..7, batch_shape = 0..3"
+declare("Eye", _MATRIX, "Rank=0|1|2 output_type=f32|i32|i64|u8|f16")
 
 
 @recipe("RandomUniform")
@@ -169,9 +169,13 @@ def einsum(m: Make) -> None:
     m.has(equation=equation)
 
 
-declare("Inverse", "narrow ... K K")
-_ATTENTION = "narrow N ... L E, narrow N ... S E, narrow N ... S V, ?narrow|boolean L S, ?narrow"
-declare("ScaledDotProductAttention", _ATTENTION, "E=1|4|8")
+declare("Inverse", "T narrow")
+
+
+@recipe("ScaledDotProductAttention")
+def attention(m: Make) -> None:
+    m.settle("E=1|4|8")
+    m.take("narrow N ... L E, narrow N ... S E, narrow N ... S V, ?narrow|boolean L S, ?narrow")
 
 
 @recipe("DFT", "IDFT", "RDFT", "IRDFT")
@@ -186,9 +190,9 @@ def fourier(m: Make) -> None:
         m.given([m.pick(1, 2, 4, 7, -1) for _ in axes])
 
 
-declare("STFT", "narrow F+L | 1 F+L | 2 F+L, narrow W, index = F, index = 1..3", "F=1|4|8 W=1|3|4")
-_FRAMES = "narrow F+1 T 2 | 2 F+1 T 2, narrow W, index = 2*F, index = 1..2, ?index = 1..30"
-declare("ISTFT", _FRAMES, "F=1|2|4 T=1|3|5 W=1|2")
+declare("STFT", "T narrow, frame_size = 4, frame_step = 1..3", "Length=4|5|12 Window=1|3|4")
+_FRAMES = "T narrow, frame_size = 2*F, frame_step = 1..2, signal_length = 1..30"
+declare("ISTFT", _FRAMES, "F=1 Bins=2 Frames=1|3|5 Window=1|2")
 declare("CTCGreedyDecoder", "T narrow, sequence_mask narrow", "C=1|2|5")
 declare("CTCGreedyDecoderSeqLen", "data narrow, blank_index = 0..0", "C=1|2|5")
 declare("CTCLoss", "T narrow, blank_index = 0..0", "C=2|3|5 Time=1|3|6")

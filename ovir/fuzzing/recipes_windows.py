@@ -132,4 +132,4 @@ def interpolate(m: Make) -> None:
         m.has(pads_begin=[0, 0, *m.ints(len(axes), 0, 1)], pads_end=[0, 0, *m.ints(len(axes), 0, 1)])
 
 
-declare("GridSample", "real N C H W, f32|real N Y X 2", "H=1|3|7 W=1|2|5")
+declare("GridSample", "T real, grid f32|real", "H=1|3|7 W=1|2|5")

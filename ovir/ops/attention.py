@@ -23,7 +23,7 @@ from ovir.ops.base.traits import InnerStep
 
 @operator("ScaledDotProductAttention", opset=13)
 class ScaledDotProductAttention(Operator):
-    """softmax(query x key^T * scale + bias) x value; query [N, ..., L, E], key [N, ..., S, E], value [N, ..., S, Ev].
+    """softmax(query x key^T * scale + bias) x value.
 
     The batch dimensions are broadcast. ``scale`` defaults to 1 / sqrt(E). With ``causal``, query i attends to keys 0 to
     i, and the mask is ignored. Otherwise a boolean mask selects what is attended to, and a numeric mask is added. Rows
@@ -36,6 +36,11 @@ class ScaledDotProductAttention(Operator):
     [[[13.302385]]]
     """
 
+    takes = (
+        "query T[..., ?, L, E]; key T[..., ?, S, E]; value T[..., ?, S, Ev]; ?attention_mask any[...]; ?scale T[]|[1]; "
+        "?sink T[...]; T real"
+    )
+    gives = "T[Batch..., Rows, Ev]"
     arguments = "query key value attention_mask= scale= causal="
     fillers = (("attention_mask", 0, "query"),)
     domains = by_input(attention_mask=ONE)
@@ -57,21 +62,14 @@ class ScaledDotProductAttention(Operator):
         attention_mask: TensorType | None = None,
         scale: TensorType | None = None,
         sink: TensorType | None = None,
-    ) -> TensorType:
-        numbers = None if attention_mask is None or attention_mask.element_type == boolean else attention_mask
-        element_type = self.shared_type(
-            query=query, key=key, value=value, attention_mask=numbers, scale=scale, sink=sink
-        )
-        self.require_real("query", element_type)
-        tensors = {"query": query.shape, "key": key.shape, "value": value.shape}
-        for name, shape in tensors.items():
-            self.require_rank_at_least(name, shape, 3)
-        self.merge_dims("features", query=(query.shape, -1), key=(key.shape, -1))
-        keys = self.merge_dims("keys", key=(key.shape, -2), value=(value.shape, -2))
-        batch, rows = query.shape.slice(stop=-2), query.shape[-2]
-        for name in ("key", "value"):
-            if tensors[name].rank is not None:
-                batch = self._broadcast(batch, tensors[name].slice(stop=-2), name)
+    ) -> TensorType | tuple[TensorType, ...]:
+        found = self.solved(query, key, value, attention_mask, scale, sink)
+        if attention_mask is not None and attention_mask.element_type != boolean:
+            self.shared_type(query=query, attention_mask=attention_mask)
+        keys, rows, batch = found["S"], found["L"], query.shape.slice(stop=-2)
+        for name, tensor in (("key", key), ("value", value)):
+            if tensor.shape.rank is not None:
+                batch = self._broadcast(batch, tensor.shape.slice(stop=-2), name)
         mask = PartialShape([]) if attention_mask is None or self.causal else attention_mask.shape
         if mask.rank:
             self.require(mask.rank >= 2, "attention_mask must have rank 2 or more, or be a scalar, got shape {}", mask)
@@ -81,14 +79,15 @@ class ScaledDotProductAttention(Operator):
                 self.fail("attention_mask of shape {} cannot be broadcast to {} queries by {} keys", mask, *target)
             rows = both[0]
             batch = self._broadcast(batch, mask.slice(stop=-2), "attention_mask")
-        if scale is not None:
-            self.require_one_element("scale", scale.shape)
         if sink is not None:
             per_row = batch + PartialShape([rows, 1])
             both = per_row.broadcast_with(sink.shape)
             fits = both is not None and both.compatible(per_row)
             self.require(fits, "sink of shape {} cannot be broadcast to {}, one number per row", sink.shape, per_row)
-        return TensorType(element_type, batch + PartialShape([rows, value.shape[-1]]))
+        found.sizes["Rows"] = rows
+        if batch.rank is not None:
+            found.shapes["Batch"] = batch.dims
+        return found.outputs()
 
     def _broadcast(self, batch: PartialShape, other: PartialShape, name: str) -> PartialShape:
         message = "the batch dimensions {} of {} cannot be broadcast with {} of the other inputs"
@@ -161,7 +160,7 @@ class GroupedAttention(Replacement[ScaledDotProductAttention]):
         super().__init__(op)
         self.causal = op.causal
 
-    def infer(self, query: TensorType, key: TensorType, value: TensorType, *rest: TensorType) -> TensorType:
+    def infer(self, query: TensorType, key: TensorType, value: TensorType, *rest: TensorType) -> Any:
         heads = query.shape[1]
         repeated = (TensorType(x.element_type, PartialShape([x.shape[0], heads, *x.shape[3:]])) for x in (key, value))
         return self.replaced.infer(query, *repeated, *rest)

@@ -183,7 +183,7 @@ class RgbToNv12Base(ColorBase):
 
     def infer(self, data: TensorType) -> TensorType | tuple[TensorType, ...]:
         gives = "T[N, 3*H, 2*W, 1]" if self.single_plane else "y T[N, 2*H, 2*W, 1]; uv T[N, H, W, 2]"
-        return self.outputs(gives, self.solved(data))
+        return self.solved(data).outputs(gives)
 
     def run(self, data: Array) -> Array | tuple[Array, ...]:
         batch, height, width, _ = data.shape

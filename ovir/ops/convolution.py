@@ -10,7 +10,6 @@ from typing import ClassVar
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import ElementType, u1
 from ovir.core.shapes import UNKNOWN, Dimension, PartialShape, as_dimension
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.diagnostics.codes import NOT_SUPPORTED
@@ -45,47 +44,31 @@ class ConvolutionBase(SlidingWindowBase):
         kernel = filters.slice(filters.rank - data.rank + 2)
         return self.window_sizes(kernel.to_tuple()) if kernel.is_static else {}
 
-    def merged_types(self, data: TensorType, filters: TensorType) -> ElementType:
-        """Return the element type that data and filters share, which must be numeric."""
-        element_type = self.shared_type(data=data, filters=filters)
-        self.require_numeric("data", element_type)
-        return element_type
-
-    @property
-    def filter_axes(self) -> int:
-        """Return the number of axes of the filters that are not spatial."""
-        return 2 + self.is_grouped
-
-    def spatial_axes(self, data: PartialShape, filters: PartialShape) -> int | None:
-        """Return the number of spatial axes, from the ranks or else from the attributes; None if neither tells."""
-        filter_axes = self.filter_axes
-        self.require_rank("data", data, 3, 4, 5)
-        self.require_rank("filters", filters, *(filter_axes + axes for axes in (1, 2, 3)))
-        if data.rank is not None and filters.rank is not None:
-            message = "data {} has {} spatial axes, but filters {} have {}"
-            fits = data.rank - 2 == filters.rank - filter_axes
-            self.require(fits, message, data, data.rank - 2, filters, filters.rank - filter_axes)
+    def spatial_dims(
+        self, data: PartialShape, filters: PartialShape, count: Dimension = UNKNOWN
+    ) -> tuple[PartialShape, list[Dimension]] | None:
+        """Return the spatial dimensions of data and filters, or None if neither the ranks nor their ``count`` nor the
+        attributes tell how many there are."""
+        first = 2 + self.is_grouped
         if data.rank is not None:
-            return data.rank - 2
-        if filters.rank is not None:
-            return filters.rank - filter_axes
-        given = (self.strides, self.dilations, self.pads_begin, self.pads_end)
-        return next((len(items) for items in given if items), None)
-
-    def spatial_dims(self, filters: PartialShape, axes: int) -> list[Dimension]:
-        """Return the spatial dimensions of the filters; unknown ones for an unknown rank."""
-        return [filters[self.filter_axes + axis] for axis in range(axes)]
+            axes = data.rank - 2
+            if filters.rank is not None and filters.rank - first != axes:
+                message = "data {} has {} spatial axes, but filters {} have {}"
+                self.fail(message, data, axes, filters, filters.rank - first)
+        elif filters.rank is not None:
+            axes = filters.rank - first
+        elif count.is_static:
+            axes = count.length
+        else:
+            given = (self.strides, self.dilations, self.pads_begin, self.pads_end)
+            axes = next((len(items) for items in given if items), 0)
+        if not axes:
+            return None
+        return PartialShape([data[2 + axis] for axis in range(axes)]), [filters[first + axis] for axis in range(axes)]
 
     def grouped(self, filters: Array) -> Array:
         """Return the filters with an axis of groups in front."""
         return filters if self.is_grouped else filters[np.newaxis]
-
-    def output_channels(self, data: PartialShape, filters: PartialShape, inputs: int, outputs: int) -> Dimension:
-        """Return the channels of the output; ``inputs`` and ``outputs`` are the axes of channels of the filters."""
-        if self.is_grouped:
-            return self.groups(data, filters, filters[inputs]) * filters[outputs]
-        self.merge_dims("channels", data=(data, 1), filters=(filters, inputs))
-        return filters[outputs]
 
     def operands(self, data: Array, filters: Array) -> tuple[Array, Array]:
         """Return data as [images, groups, inputs, *spatial] for filters [groups, outputs, inputs, *kernel], and the
@@ -95,19 +78,12 @@ class ConvolutionBase(SlidingWindowBase):
         dtype = sum_dtype(data.dtype)
         return data.astype(dtype).reshape(images, groups, depth, *sizes), filters.astype(dtype)
 
-    def groups(self, data: PartialShape, filters: PartialShape, depth: Dimension) -> Dimension:
-        """Return the number of groups: the first dimension of the filters, or data's channels divided by a
-        filter's."""
-        groups = filters[0]
-        message = "data {} has {:channel}, but filters {} need {:group} of {}"
-        if not depth.is_static:
-            return groups
-        if not depth.length:
-            self.require(data[1].contains(0), message, data, data[1], filters, groups, 0)
-            return groups
-        counted = data[1].exact_div(depth.length)
-        merged = None if counted is None else groups.merged_with(counted)
-        return self.require_known(merged, message, data, data[1], filters, groups, depth.length)
+
+def _takes(channels: str, filters: str) -> str:
+    """Return what a convolution of 1 to 3 spatial axes takes."""
+    data = "|".join(f"[N, {channels}, {axes}]" for axes in ("X", "Y, X", "Z, Y, X"))
+    kernels = "|".join(f"[{filters}, {axes}]" for axes in ("U", "V, U", "W, V, U"))
+    return f"data T{data}; filters T{kernels}; T numeric"
 
 
 class ForwardConvolutionBase(ConvolutionBase):
@@ -117,17 +93,12 @@ class ForwardConvolutionBase(ConvolutionBase):
 
     arguments = "data filters strides pads_begin pads_end dilations auto_pad="
 
-    def infer(self, data: TensorType, filters: TensorType) -> TensorType:
-        return TensorType(self.merged_types(data, filters), self.infer_shape(data.shape, filters.shape))
-
-    def infer_shape(self, data: PartialShape, filters: PartialShape) -> PartialShape:
-        """Return the shape of the output."""
-        axes = self.spatial_axes(data, filters)
-        if axes is None:
-            return PartialShape(None)
-        channels = self.output_channels(data, filters, self.is_grouped + 1, int(self.is_grouped))
-        spatial = self.output_dims(data.slice(2), self.spatial_dims(filters, axes))
-        return PartialShape([data[0], channels, *spatial])
+    def infer(self, data: TensorType, filters: TensorType) -> TensorType | tuple[TensorType, ...]:
+        found = self.solved(data, filters)
+        spatial = self.spatial_dims(data.shape, filters.shape)
+        if spatial is not None:
+            found.shapes["Windows"] = tuple(self.output_dims(*spatial))
+        return found.outputs()
 
     def run(self, data: Array, filters: Array) -> Array:
         x, weights = self.operands(data, self.grouped(filters))
@@ -153,28 +124,31 @@ def mixed_channels(weights: Array, data: Array) -> Array:
 class Convolution(ForwardConvolutionBase):
     """out[n, o, p] = sum over c and k of filters[o, c, k] * data[n, c, p * strides + k * dilations - pads_begin].
 
-    data is [N, C_IN, *spatial], filters [C_OUT, C_IN, *kernel], out [N, C_OUT, *windows]; data counts as zero outside
-    its bounds. auto_pad same_upper and same_lower choose pads that give ceil(size / stride) windows, and valid means no
-    pads; pads_begin and pads_end are then ignored. Any numeric type is allowed; f16 and bf16 are summed in f32,
-    integers wrap around.
+    Data counts as zero outside its bounds. auto_pad same_upper and same_lower choose pads that give ceil(size / stride)
+    windows, and valid means no pads; pads_begin and pads_end are then ignored. f16 and bf16 are summed in f32, integers
+    wrap around.
 
     >>> ops.convolution([[[1.0, 2.0, 3.0]]], [[[1.0, -1.0]]], [1], [0], [0], [1])
     [[[-1. -1.]]]
     """
+
+    takes = _takes("C", "O, C")
+    gives = "T[N, O, Windows...]"
 
 
 @operator("GroupConvolution", opset=1)
 class GroupConvolution(ForwardConvolutionBase):
     """A Convolution for each group of channels, with concatenated results.
 
-    data is [N, GROUPS * C_IN, *spatial], filters [GROUPS, C_OUT, C_IN, *kernel], out [N, GROUPS * C_OUT, *windows].
-    Attributes and types are as in Convolution.
+    Attributes are as in Convolution.
 
     >>> filters = np.float32([[[[1]]], [[[10]]]])
     >>> ops.group_convolution([[[1.0, 2.0], [3.0, 4.0]]], filters, [1], [0], [0], [1])
     [[[ 1. 2.] [30. 40.]]]
     """
 
+    takes = _takes("G*C", "G, O, C")
+    gives = "T[N, G*O, Windows...]"
     is_grouped = True
     output_axes = (0, 1)
 
@@ -183,8 +157,7 @@ class GroupConvolution(ForwardConvolutionBase):
 class BinaryConvolution(ForwardConvolutionBase):
     """A 2-D Convolution of bits that represent -1 and 1; mode xnor-popcount computes it as 2 * popcount(xnor) - bits.
 
-    Data above zero is 1, all other data is -1; pad_value is the value of data outside its bounds. filters are u1; the
-    result has data's type.
+    Data above zero is 1, all other data is -1; pad_value is the value of data outside its bounds.
 
     >>> image = np.float32([1, 0, 1, 0, 1, 1, 1, 1]).reshape(1, 8, 1, 1)
     >>> filters = ops.constant(np.ones((1, 8, 1, 1), np.uint8), "u1")
@@ -192,6 +165,8 @@ class BinaryConvolution(ForwardConvolutionBase):
     [[[[4.]]]]
     """
 
+    takes = "data T[N, C, Y, X]; filters u1[O, C, V, U]; T numeric"
+    gives = "T[N, O, Windows...]"
     arguments = "data filters strides pads_begin pads_end dilations mode pad_value auto_pad="
     mode: str = attribute(default="xnor-popcount", choices=("xnor-popcount",), specified=True)
     pad_value: float = attribute(default=0.0, specified=True)
@@ -200,11 +175,6 @@ class BinaryConvolution(ForwardConvolutionBase):
 
     def scale_axes(self, position: int, rank: int) -> None:
         return None  # the numbers are bits already
-
-    def infer(self, data: TensorType, filters: TensorType) -> TensorType:
-        self.require_numeric("data", data, 4)
-        self.require_type("filters", filters, lambda t: t == u1, "u1", 4)
-        return TensorType(data.element_type, self.infer_shape(data.shape, filters.shape))
 
     def grouped(self, filters: Array) -> Array:
         self.require(
@@ -242,30 +212,21 @@ class TransposedConvolutionBase(ConvolutionBase):
 
     # ----- inference
 
-    def infer(self, data: TensorType, filters: TensorType, output_shape: TensorType | None = None) -> TensorType:
-        element_type = self.merged_types(data, filters)
-        axes = self.axes(data.shape, filters.shape, output_shape)
-        if axes is None:
-            return TensorType(element_type, PartialShape(None))
-        channels = self.output_channels(data.shape, filters.shape, int(self.is_grouped), self.is_grouped + 1)
-        spatial = self.spatial(data.shape, self.spatial_dims(filters.shape, axes), output_shape)
-        return TensorType(element_type, PartialShape([data.shape[0], channels, *spatial]))
-
-    def axes(self, data: PartialShape, filters: PartialShape, sizes: TensorType | None) -> int | None:
-        """Return the number of spatial axes: from the ranks or ``output_shape``, else from the attributes."""
-        axes = self.spatial_axes(data, filters)
-        if sizes is None:
-            return axes
-        self.require_integers("output_shape", sizes, 1)
-        count = sizes.shape[0]
-        if data.rank is None and filters.rank is None and count.is_static:
-            axes = count.length
-        message = "output_shape must have {} items, one for each spatial axis, got {}"
-        self.require(axes is None or count.contains(axes), message, axes, count)
-        return axes
+    def infer(
+        self, data: TensorType, filters: TensorType, output_shape: TensorType | None = None
+    ) -> TensorType | tuple[TensorType, ...]:
+        found = self.solved(data, filters, output_shape)
+        count = found["Axes"]
+        spatial = self.spatial_dims(data.shape, filters.shape, count)
+        if spatial is not None:
+            axes = len(spatial[1])
+            message = "output_shape must have {} items, one for each spatial axis, got {}"
+            self.require(count.contains(axes), message, axes, count)
+            found.shapes["Windows"] = tuple(self.spatial(*spatial, output_shape))
+        return found.outputs()
 
     def spatial(self, data: PartialShape, kernel: Sequence[Dimension], sizes: TensorType | None) -> list[Dimension]:
-        """Return the spatial dimensions of the output."""
+        """Return the spatial dimensions of the output for those of data."""
         padding = self._output_padding(len(kernel))
         if sizes is not None:
             self.per_axis(len(kernel))  # for its checks
@@ -277,7 +238,7 @@ class TransposedConvolutionBase(ConvolutionBase):
         result = []
         begins, ends = self._pads_without_sizes(len(kernel))
         strides, dilations, _, _ = self.per_axis(len(kernel))
-        for axis, dim in enumerate(data[2 + axis] for axis in range(len(kernel))):
+        for axis, dim in enumerate(data):
             stride, dilation = strides[axis], dilations[axis]
             more = padding[axis] - begins[axis] - ends[axis]
             least, most = kernel[axis].lower, kernel[axis].upper
@@ -322,7 +283,7 @@ class TransposedConvolutionBase(ConvolutionBase):
     ) -> tuple[list[Window], list[int]]:
         """Return the windows of the output, to each of which one element of the data is added, and the sizes of the
         output."""
-        data, dims = PartialShape([1, 1, *spatial]), [as_dimension(size) for size in kernel]
+        data, dims = PartialShape(spatial), [as_dimension(size) for size in kernel]
         given = None if output_shape is None else constant_type(output_shape)
         sizes = [dim.length for dim in self.spatial(data, dims, given)]
         strides, dilations, _, _ = self.per_axis(len(kernel))
@@ -339,16 +300,17 @@ class TransposedConvolutionBase(ConvolutionBase):
 class ConvolutionBackpropData(TransposedConvolutionBase):
     """out[n, o, i * strides + k * dilations - pads_begin] += filters[c, o, k] * data[n, c, i], starting from zero.
 
-    data is [N, C_IN, *spatial], filters [C_IN, C_OUT, *kernel], out [N, C_OUT, *sizes]. ``output_shape`` gives the
-    sizes; without it a size is stride * (size - 1) + dilation * (kernel - 1) + 1 - pads_begin - pads_end +
-    output_padding, with pads of zero for auto_pad valid and same. With ``output_shape``, auto_pad same computes the
-    pads; same_upper puts the extra one of an odd total at the beginning. Any numeric type is allowed; f16 and bf16 are
+    ``output_shape`` gives the spatial sizes; without it a size is stride * (size - 1) + dilation * (kernel - 1) + 1 -
+    pads_begin - pads_end + output_padding, with pads of zero for auto_pad valid and same. With ``output_shape``,
+    auto_pad same computes the pads; same_upper puts the extra one of an odd total at the beginning. f16 and bf16 are
     summed in f32.
 
     >>> ops.convolution_backprop_data([[[1.0, 2.0]]], [[[1.0, 10.0]]], [2])
     [[[ 1. 10. 2. 20.]]]
     """
 
+    takes = f"{_takes('C', 'C, O')}; ?output_shape integer[Axes]"
+    gives = "T[N, O, Windows...]"
     output_axes = (1,)
 
 
@@ -356,13 +318,13 @@ class ConvolutionBackpropData(TransposedConvolutionBase):
 class GroupConvolutionBackpropData(TransposedConvolutionBase):
     """A ConvolutionBackpropData for each group of channels, with concatenated results.
 
-    data is [N, GROUPS * C_IN, *spatial], filters [GROUPS, C_IN, C_OUT, *kernel], out [N, GROUPS * C_OUT, *sizes].
-
     >>> filters = np.float32([[[[1, 1]]], [[[10, 10]]]])
     >>> ops.group_convolution_backprop_data([[[1.0], [2.0]]], filters, [1])
     [[[ 1. 1.] [20. 20.]]]
     """
 
+    takes = f"{_takes('G*C', 'G, C, O')}; ?output_shape integer[Axes]"
+    gives = "T[N, G*O, Windows...]"
     is_grouped = True
     output_axes = (0, 2)
 
@@ -370,13 +332,17 @@ class GroupConvolutionBackpropData(TransposedConvolutionBase):
 class DeformableBase(ConvolutionBase):
     """Base of 2-D convolutions whose taps are moved, for each output, by offsets from an input.
 
-    data is [N, C, rows, cols], filters [O, C / group, *kernel]. Tap k of K taps reads, for output p, at p * strides + k
-    * dilations - pads_begin + offset[k, p]. offsets are [N, deformable_group * K * 2, *windows], y before x for each
-    tap; each of the ``deformable_group`` parts moves its share of data's channels. Data is interpolated bilinearly
+    Tap k reads, for output p, at p * strides + k * dilations - pads_begin + offset[k, p]. offsets have y before x for
+    each tap; each of the ``deformable_group`` parts moves its share of data's channels. Data is interpolated bilinearly
     between pixels and is zero outside. For ``group`` see GroupConvolution; for strides, dilations and pads see
-    Convolution. Any numeric type is allowed; f16 and bf16 are summed in f32.
+    Convolution. f16 and bf16 are summed in f32.
     """
 
+    takes = (
+        "data T[N, group*C, Y, X]; offsets T[N, 2*deformable_group*V*U, Rows, Columns]; filters T[group*O, C, V, U]; "
+        "T numeric"
+    )
+    gives = "T[N, group*O, Rows, Columns]"
     copies = 18
 
     group: int = attribute(minimum=1)
@@ -386,39 +352,13 @@ class DeformableBase(ConvolutionBase):
 
     # ----- inference
 
-    def infer(
-        self, data: TensorType, offsets: TensorType, filters: TensorType, mask: TensorType | None = None
-    ) -> TensorType:
-        element_type = self.shared_type(data=data, offsets=offsets, filters=filters)
-        for name, tensor in (("data", data), ("offsets", offsets), ("filters", filters), ("mask", mask)):
-            if tensor is not None:
-                self.require_numeric(name, tensor, 4)
-        self._require_multiple("data", data.shape, 1, self.group, "group")
-        self._require_multiple("filters", filters.shape, 0, self.group, "group")
-        channels = filters.shape[1] * self.group
-        message = "data {} has {:channel}, but filters {} with group {} need {}"
-        fits = data.shape[1].compatible(channels)
-        self.require(fits, message, data.shape, data.shape[1], filters.shape, self.group, channels)
-        kernel = self.spatial_dims(filters.shape, 2)
-        sizes = self.output_dims(data.shape.slice(2), kernel)
-        shape = PartialShape([data.shape[0], filters.shape[0], *sizes])
-        needed = kernel[0] * kernel[1] * self.deformable_group
-        shape = self._merged(shape, "offsets", offsets.shape, needed * 2)
-        if mask is not None:
-            shape = self._merged(shape, "mask", mask.shape, needed)
-        return TensorType(element_type, shape)
-
-    def _require_multiple(self, name: str, shape: PartialShape, axis: int, divisor: int, of: str) -> None:
-        if shape[axis].exact_div(divisor) is None:
-            self.fail("dimension {} of {} {} must be a multiple of {} {}", axis, name, shape, of, divisor)
-
-    def _merged(self, output: PartialShape, name: str, shape: PartialShape, channels: Dimension) -> PartialShape:
-        """Return the output's shape, refined by offsets or mask, which have the same windows."""
-        self._require_multiple(name, shape, 1, self.deformable_group, "deformable_group")
-        message = "{} {} has {:channel}, but kernel and deformable_group {} need {}"
-        self.require(shape[1].compatible(channels), message, name, shape, shape[1], self.deformable_group, channels)
-        message = "{} {} does not match the output {}: batch and spatial dimensions must be equal"
-        return self.require_known(output.merged_with(shape, except_axis=1), message, name, shape, output)
+    def infer(self, *inputs: TensorType) -> TensorType | tuple[TensorType, ...]:
+        found = self.solved(*inputs)
+        windows = PartialShape(self.output_dims(PartialShape([found["Y"], found["X"]]), [found["V"], found["U"]]))
+        merged = windows.merged_with(PartialShape([found["Rows"], found["Columns"]]))
+        message = "offsets {} must have the spatial sizes of the output, {}"
+        found.sizes["Rows"], found.sizes["Columns"] = self.require_known(merged, message, inputs[1].shape, windows)
+        return found.outputs()
 
     # ----- the kernel
 
@@ -488,13 +428,10 @@ class DeformableConvolution1(DeformableBase):
         "deformable_group=1"
     )
 
-    def infer(self, data: TensorType, offsets: TensorType, filters: TensorType) -> TensorType:  # type: ignore[override]
-        return super().infer(data, offsets, filters)
-
 
 @operator("DeformableConvolution", opset=8)
 class DeformableConvolution8(DeformableBase):
-    """DeformableConvolution-1 with each sample multiplied by an optional mask [N, deformable_group * K, *windows].
+    """DeformableConvolution-1 with each sample multiplied by an optional mask.
 
     With ``bilinear_interpolation_pad``, positions less than a pixel outside of data are interpolated between data and
     zero.
@@ -505,6 +442,7 @@ class DeformableConvolution8(DeformableBase):
     [[[[2. 3. 3.5] [5. 6. 6.5] [6.5 7.5 8. ]]]]
     """
 
+    takes = f"{DeformableBase.takes}; ?mask numeric[N, deformable_group*V*U, Rows, Columns]"
     arguments = (
         "data offsets filters strides pads_begin pads_end dilations mask= auto_pad= group=1 "
         "deformable_group=1 bilinear_interpolation_pad="

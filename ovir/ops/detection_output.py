@@ -101,7 +101,7 @@ class DetectionOutputBase(BoxSelectionBase):
         found = self._sizes(inputs)
         self.require(found["P"].upper != 0, "proposals {} contain no prior boxes", inputs[2].shape)
         found.sizes["Rows"] = self._rows(found["N"], found["P"], found["K"])
-        return self.outputs(self.gives, found)
+        return found.outputs()
 
     def _sizes(self, inputs: Sequence[TensorType]) -> Solved:
         found = self.solved(*inputs)

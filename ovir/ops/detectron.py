@@ -52,7 +52,7 @@ class ExperimentalDetectronPriorGridGenerator(Operator):
         for name, cells, points in (("h", self.h, found["H"]), ("w", self.w, found["W"])):
             fits = points.upper is None or cells <= points.upper
             self.require(fits, "{} {} exceeds the number of points of feature_map {}", name, cells, inputs[1].shape)
-        return self.outputs("T[H*W*P, 4]" if self.flatten else "T[H, W, P, 4]", found)
+        return found.outputs("T[H*W*P, 4]" if self.flatten else "T[H, W, P, 4]")
 
     def run(self, priors: Array, feature_map: Array, im_data: Array) -> Array:
         points, count, dtype = feature_map.shape[2:], len(priors), compute_dtype(priors.dtype)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import sqrt
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import ElementType, bf16, f16, f32, f64
 from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.kernels.precision import compute_dtype
@@ -18,17 +17,21 @@ from ovir.ops.base.domains import SMALL, Axis, Between, Domain, Inputs, Length, 
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
+_AXES = "axes index[Axes]; ?signal_size index[Axes]; T f16|bf16|f32|f64"
+
 
 class FourierBase(Operator):
     """Base of discrete Fourier transforms along some axes.
 
-    Complex numbers are pairs along the last axis, [..., 2], real part first. axes [n] are distinct dimensions of the
+    Complex numbers are pairs along the last axis, real part first. axes are distinct dimensions of the
     complex (or real) numbers in any order; negative ones count from the end, and the axis of the pairs is not among
-    them. signal_size [n] gives for each axis the length to which data is cut at the end or padded with zeros; -1 keeps
+    them. signal_size gives for each axis the length to which data is cut at the end or padded with zeros; -1 keeps
     the length. Where the numbers on one side are real, the other side holds only half of the last of the axes; the
     other half are the conjugates of the first.
     """
 
+    takes = f"data T[Numbers..., 2]; {_AXES}"
+    gives = "T[Resized..., 2]"
     copies = 1
 
     bounded = False
@@ -43,18 +46,13 @@ class FourierBase(Operator):
 
     value_inputs = (1, 2)
 
-    def infer(self, data: TensorType, axes: TensorType, signal_size: TensorType | None = None) -> TensorType:
-        allowed = (f16, bf16, f32, f64)
-        self.require_type("data", data, lambda t: t in allowed, "f16, bf16, f32 or f64")
-        for name, tensor in (("axes", axes), ("signal_size", signal_size)):
-            if tensor is not None:
-                self.require_index_type(name, tensor, 1)
-        count = axes.shape[0]
-        if signal_size is not None:
-            count = self.merge_dims("elements", axes=(axes.shape, 0), signal_size=(signal_size.shape, 0))
-        if data.shape.rank is None:
-            return TensorType(data.element_type, PartialShape(None))
-        dims = self._signal_dims(data.shape)
+    def infer(
+        self, data: TensorType, axes: TensorType, signal_size: TensorType | None = None
+    ) -> TensorType | tuple[TensorType, ...]:
+        found = self.solved(data, axes, signal_size)
+        dims, count = found.shapes.get("Numbers"), found["Axes"]
+        if dims is None:
+            return found.outputs()
         message = "axes has {:element}, but data of shape {} has only {} transformable {}"
         noun = "axis" if len(dims) == 1 else "axes"
         self.require(count.lower <= len(dims), message, count, data.shape, len(dims), noun)
@@ -65,15 +63,8 @@ class FourierBase(Operator):
                 resized[axis] = dim
         elif signal_size is not None or self.of_pairs != self.to_pairs:
             resized = [UNKNOWN] * len(dims)
-        return TensorType(data.element_type, PartialShape([*resized, 2] if self.to_pairs else resized))
-
-    def _signal_dims(self, data: PartialShape) -> tuple[Dimension, ...]:
-        """Return the dimensions of the data's numbers, without the axis of pairs."""
-        self.require_rank_at_least("data", data, 2 if self.of_pairs else 1)
-        if not self.of_pairs:
-            return data.dims
-        self.require(data[-1].contains(2), "the last dimension of data must be 2, for complex numbers; got {}", data)
-        return data.dims[:-1]
+        found.shapes["Resized"] = tuple(resized)
+        return found.outputs()
 
     def _axes(self, axes: Array, rank: int) -> list[int]:
         self.require(axes.size or self.of_pairs == self.to_pairs, "axes must name at least one axis, got none")
@@ -121,7 +112,7 @@ class FourierBase(Operator):
     ) -> tuple[tuple[int, ...], list[int], list[int]]:
         """Return the shape of the transformed numbers, without the axis of pairs, the axes counted from the front, and
         the lengths of the signal along them."""
-        dims = self._signal_dims(PartialShape(data))
+        dims = PartialShape(data[:-1] if self.of_pairs else data).dims
         along = self._axes(axes, len(dims))
         given = None if signal_size is None else constant_type(signal_size)
         lengths = self._lengths(dims, along, given)
@@ -147,7 +138,7 @@ def as_pairs(numbers: Array) -> Array:
 class DFT(FourierBase):
     """The discrete Fourier transform of complex numbers along some axes. See FourierBase.
 
-    out[m] = sum over j of data[j] * exp(-2i * pi * j * m / length) along each of the axes. data and out are [..., 2].
+    out[m] = sum over j of data[j] * exp(-2i * pi * j * m / length) along each of the axes.
 
     >>> wave = np.stack([np.float32([1, 0, -1, 0]), np.zeros(4, np.float32)], axis=-1)
     >>> ops.dft(wave, [0])
@@ -161,8 +152,6 @@ class DFT(FourierBase):
 class IDFT(FourierBase):
     """The inverse of DFT: the exponent is positive, and the sum along an axis is divided by its length.
 
-    data and out are [..., 2].
-
     >>> ops.idft(np.float32([[2, 0], [0, 0]]), [0])
     [[1. 0.] [1. 0.]]
     """
@@ -172,7 +161,7 @@ class IDFT(FourierBase):
 
 @operator("RDFT", opset=9)
 class RDFT(FourierBase):
-    """DFT of real data [...] to complex numbers [..., 2]; the last of the axes keeps length // 2 + 1 numbers.
+    """DFT of real data to complex numbers; the last of the axes keeps length // 2 + 1 numbers.
 
     For axes and signal_size see FourierBase. An axis of length 0 stays 0, as in OpenVINO.
 
@@ -180,13 +169,14 @@ class RDFT(FourierBase):
     [[0. 0.] [2. 0.] [0. 0.]]
     """
 
+    takes = f"data T[Numbers...]; {_AXES}"
     of_pairs = False
     transform = staticmethod(np.fft.rfftn)
 
 
 @operator("IRDFT", opset=9)
 class IRDFT(FourierBase):
-    """The inverse of RDFT: complex numbers [..., 2] to real ones [...].
+    """The inverse of RDFT: complex numbers to real ones.
 
     Along the last of the axes data holds the first length // 2 + 1 numbers; extra ones are cut off, and missing ones
     are zero. The length is 2 * (dimension - 1) unless signal_size gives it. For axes and signal_size see FourierBase.
@@ -195,6 +185,7 @@ class IRDFT(FourierBase):
     [1. 1.]
     """
 
+    gives = "T[Resized...]"
     to_pairs = False
     transform = staticmethod(np.fft.irfftn)
 
@@ -203,25 +194,18 @@ class IRDFT(FourierBase):
 
 
 class ShortTimeFourierBase(Operator):
-    """Base of operations on the frames of a signal, each multiplied by a window [length].
+    """Base of operations on the frames of a signal, each multiplied by a window.
 
-    A frame has frame_size elements and starts frame_step elements after the one before; both are scalars. A shorter
-    window is centered in the frame, with zeros around it.
+    A frame has frame_size elements and starts frame_step elements after the one before. A shorter window is
+    centered in the frame, with zeros around it.
     """
 
     copies = 1
 
     bounded = False
 
-    def _element_type(self, name: str, data: TensorType, window: TensorType) -> ElementType:
-        element_type = self.merge_types(data.element_type, window.element_type, names=(name, "window"))
-        self.require_real(name, element_type)
-        self.require_rank("window", window.shape, 1)
-        return element_type
-
     def _positive(self, name: str, tensor: TensorType) -> Dimension:
         """Return the one positive number of a tensor, as far as it is known."""
-        self.require_index_type(name, tensor, 0)
         known = UNKNOWN if tensor.value is None else tensor.value.dimensions()[0]
         shown = known if tensor.constant is None else tensor.constant
         self.require(known.upper is None or known.upper > 0, "{} must be above 0, got {}", name, shown)
@@ -259,14 +243,15 @@ def framed(window: Array, frame_size: int) -> Array:
 class STFT(ShortTimeFourierBase):
     """The Fourier transforms of all short frames that fit in a signal. See ShortTimeFourierBase.
 
-    out[b, f] = RDFT of signal[b, f * frame_step : f * frame_step + frame_size] * window. signal is [batch, length] or
-    [length], out is [batch, frames, frame_size // 2 + 1, 2] or the same without batch; ``transpose_frames`` swaps the
-    frames with the numbers of the transform.
+    out[b, f] = RDFT of signal[b, f * frame_step : f * frame_step + frame_size] * window: frame_size // 2 + 1
+    numbers. ``transpose_frames`` swaps the frames with the numbers of the transform.
 
     >>> ops.stft([1.0, 2.0, 3.0, 4.0], [1.0, 1.0], 2, 2, transpose_frames=False)
     [[[ 3. 0.] [-1. 0.]] [[ 7. 0.] [-1. 0.]]]
     """
 
+    takes = "signal T[Length]|[N, Length]; window T[Window]; frame_size index[]; frame_step index[]; T real"
+    gives = "T[Rows, Columns, 2]|[N, Rows, Columns, 2]"
     arguments = "data:signal window frame_size frame_step transpose_frames"
     domains = by_input(frame_size=Length("window", axis=0, full=True), frame_step=SMALL)
     transpose_frames: bool = attribute(default=False, specified=True)
@@ -275,20 +260,17 @@ class STFT(ShortTimeFourierBase):
 
     def infer(
         self, signal: TensorType, window: TensorType, frame_size: TensorType, frame_step: TensorType
-    ) -> TensorType:
-        element_type = self._element_type("signal", signal, window)
-        self.require_rank("signal", signal.shape, 1, 2)
+    ) -> TensorType | tuple[TensorType, ...]:
+        found = self.solved(signal, window, frame_size, frame_step)
         size, step = self._positive("frame_size", frame_size), self._positive("frame_step", frame_step)
-        self._require_window(window.shape[0], size)
-        if signal.shape.rank is None:
-            return TensorType(element_type, PartialShape(None))
-        length = signal.shape[-1]
+        self._require_window(found["Window"], size)
+        length = found["Length"]
         message = "frame_size {} is longer than the signal {}"
         fitting = self.require_known(size.merged_with(Dimension(0, length.upper)), message, size, signal.shape)
-        inner = [_frames(length, fitting, step), _bins(fitting)]
-        if self.transpose_frames:
-            inner.reverse()
-        return TensorType(element_type, PartialShape([*signal.shape.dims[:-1], *inner, 2]))
+        frames, bins = _frames(length, fitting, step), _bins(fitting)
+        rows, columns = (bins, frames) if self.transpose_frames else (frames, bins)
+        found.sizes.update(Rows=rows, Columns=columns)
+        return found.outputs()
 
     def run(self, signal: Array, window: Array, frame_size: Array, frame_step: Array) -> Array:
         self.infer(*map(constant_type, (signal, window, frame_size, frame_step)))
@@ -311,10 +293,9 @@ class ISTFT(ShortTimeFourierBase):
     """The inverse of STFT: the signal whose frames have the given transforms. See ShortTimeFourierBase.
 
     The frames, each multiplied by the window, are added where they overlap and divided by the sum of the squared
-    windows there; where this sum is zero, the signal is zero. data is [batch, frame_size // 2 + 1, frames, 2] or the
-    same without batch, out is [batch, length] or [length]. The length is (frames - 1) * frame_step + frame_size; with
-    ``center`` frame_size // 2 samples are removed at both ends. signal_length cuts the signal at its end, or extends it
-    by the samples removed there and then by zeros. ``normalized`` data was divided by sqrt(frame_size).
+    windows there; where this sum is zero, the signal is zero. The length is (frames - 1) * frame_step + frame_size;
+    with ``center`` frame_size // 2 samples are removed at both ends. signal_length cuts the signal at its end, or
+    extends it by the samples removed there and then by zeros. ``normalized`` data was divided by sqrt(frame_size).
 
     >>> signal = np.float32([1, 2, 3, 4])
     >>> window = np.ones(2, np.float32)
@@ -323,6 +304,11 @@ class ISTFT(ShortTimeFourierBase):
     [1. 2. 3. 4.]
     """
 
+    takes = (
+        "data T[Half+1, Frames, 2]|[N, Half+1, Frames, 2]; window T[Window]; frame_size index[]; frame_step index[]; "
+        "?signal_length index[]|[1]; T real"
+    )
+    gives = "T[Length]|[N, Length]"
     arguments = "data window frame_size frame_step center normalized signal_length="
     domains = by_input(frame_size=_frame_of_bins, frame_step=SMALL, signal_length=Between(8, 64))
     center: bool = attribute(default=False, specified=True)
@@ -337,27 +323,16 @@ class ISTFT(ShortTimeFourierBase):
         frame_size: TensorType,
         frame_step: TensorType,
         signal_length: TensorType | None = None,
-    ) -> TensorType:
-        element_type = self._element_type("data", data, window)
-        self.require_rank("data", data.shape, 3, 4)
+    ) -> TensorType | tuple[TensorType, ...]:
+        found = self.solved(data, window, frame_size, frame_step, signal_length)
         size, step = self._positive("frame_size", frame_size), self._positive("frame_step", frame_step)
-        self._require_window(window.shape[0], size)
-        given = None if signal_length is None else self._given_length(signal_length)
-        if data.shape.rank is None:
-            return TensorType(element_type, PartialShape(None))
-        *batch, bins, frames, pair = data.shape.dims
-        if not bins.compatible(_bins(size)):
-            message = "dimension {} of data {} must be {}, which is frame_size // 2 + 1 for frame_size {}"
-            self.fail(message, len(batch), data.shape, _bins(size), size)
-        message = "the last dimension of data must be 2, for complex numbers; got {}"
-        self.require(pair.contains(2), message, data.shape)
-        length = self._length(frames, size, step) if given is None else given
-        return TensorType(element_type, PartialShape([*batch, length]))
-
-    def _given_length(self, tensor: TensorType) -> Dimension:
-        self.require_index_type("signal_length", tensor)
-        self.require_one_element("signal_length", tensor.shape)
-        return self.count_of("signal_length", tensor)
+        self._require_window(found["Window"], size)
+        if not found["Half"].compatible(size // 2):
+            message = "the frames of data {} must have {} numbers, which is frame_size // 2 + 1 for frame_size {}"
+            self.fail(message, data.shape, _bins(size), size)
+        given = None if signal_length is None else self.count_of("signal_length", signal_length)
+        found.sizes["Length"] = self._length(found["Frames"], size, step) if given is None else given
+        return found.outputs()
 
     def _length(self, frames: Dimension, size: Dimension, step: Dimension) -> Dimension:
         """Return the length without ``signal_length``; no frames have the length of one."""
@@ -367,7 +342,7 @@ class ISTFT(ShortTimeFourierBase):
         return frames.map(lambda count: count - 1) * step + ends
 
     def run(self, *inputs: Array) -> Array:
-        shape = self.infer(*map(constant_type, inputs)).shape.to_tuple()
+        shape = cast("TensorType", self.infer(*map(constant_type, inputs))).shape.to_tuple()
         data, window, frame_size, frame_step = inputs[:4]
         size, step = int(frame_size.item()), int(frame_step.item())
         spectra = as_complex(data.astype(compute_dtype(data.dtype), copy=False)).swapaxes(-1, -2)

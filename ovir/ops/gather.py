@@ -303,7 +303,7 @@ class GatherND5(GatherND8):
 class GatherTree(Operator):
     """The beams of a search, each followed back from its last step through its parents.
 
-    step_ids and parent_ids are [time, batch, beam]. out[t, b, i] is step_ids[t, b, p], where p is i at the last of the
+    out[t, b, i] is step_ids[t, b, p], where p is i at the last of the
     max_seq_len[b] steps of a batch, and at earlier steps the parent of step t + 1's p. After the first end_token of a
     beam, and after the last step, the output is end_token.
 
@@ -313,23 +313,11 @@ class GatherTree(Operator):
     [[[2. 1.]] [[3. 4.]]]
     """
 
+    takes = "step_ids T[Time, N, Beam]; parent_ids T[Time, N, Beam]; max_seq_len T[N]; end_token T[]; T numeric"
+    gives = "T[Time, N, Beam]"
     arguments = "step_ids parent_idx:parent_ids max_seq_len end_token"
     bounded = False  # it takes a step in Python for each time
     domains = by_input(parent_ids=Index("step_ids", axis=-1, checked=False), max_seq_len=Length("step_ids", axis=0))
-
-    def infer(
-        self, step_ids: TensorType, parent_ids: TensorType, max_seq_len: TensorType, end_token: TensorType
-    ) -> TensorType:
-        inputs = {"step_ids": step_ids, "parent_ids": parent_ids, "max_seq_len": max_seq_len, "end_token": end_token}
-        element_type = self.shared_type(**inputs)
-        self.require_numeric("step_ids", element_type)
-        for (name, tensor), rank in zip(inputs.items(), (3, 3, 1, 0), strict=True):
-            self.require_rank(name, tensor.shape, rank)
-        shape = step_ids.shape.merged_with(parent_ids.shape)
-        if shape is None:
-            self.fail("step_ids {} and parent_ids {} must have the same shape", step_ids.shape, parent_ids.shape)
-        batch = self.merge_dims("batches", step_ids=(shape, 1), max_seq_len=(max_seq_len.shape, 0))
-        return TensorType(element_type, PartialShape([shape[0], batch, shape[2]]))
 
     def run(self, step_ids: Array, parent_ids: Array, max_seq_len: Array, end_token: Array) -> Array:
         times, _, beams = step_ids.shape

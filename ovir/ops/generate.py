@@ -155,6 +155,11 @@ class Eye(Operator):
     [[0 1 0] [0 0 1]]
     """
 
+    takes = (
+        "num_rows index[]|[1]; num_columns index[]|[1]; diagonal_index index[]|[1]; ?batch_shape index[Rank]; "
+        "output_type numeric"
+    )
+    gives = "output_type[Batch..., Rows, Columns]"
     domains = by_input(num_rows=SMALL, num_columns=SMALL, diagonal_index=ZERO, batch_shape=SMALL)
     output_type: ElementType = attribute()
 
@@ -166,19 +171,14 @@ class Eye(Operator):
         num_columns: TensorType,
         diagonal_index: TensorType,
         batch_shape: TensorType | None = None,
-    ) -> TensorType:
-        _require_number_type(self, self.output_type)
-        numbers = {"num_rows": num_rows, "num_columns": num_columns, "diagonal_index": diagonal_index}
-        for name, tensor in numbers.items():
-            self.require_index_type(name, tensor)
-            self.require_one_element(name, tensor.shape)
-        matrix = PartialShape([*self._sizes("num_rows", num_rows), *self._sizes("num_columns", num_columns)])
-        batch = PartialShape([])
-        if batch_shape is not None:
-            self.require_index_type("batch_shape", batch_shape, 1)
-            known = batch_shape.bounds_or_unknown() is not None
-            batch = PartialShape(self._sizes("batch_shape", batch_shape) if known else None)
-        return TensorType(self.output_type, batch + matrix)
+    ) -> TensorType | tuple[TensorType, ...]:
+        found = self.solved(num_rows, num_columns, diagonal_index, batch_shape)
+        found.sizes["Rows"] = self.count_of("num_rows", num_rows)
+        found.sizes["Columns"] = self.count_of("num_columns", num_columns)
+        known = None if batch_shape is None else batch_shape.bounds_or_unknown()
+        if batch_shape is None or known is not None:
+            found.shapes["Batch"] = () if known is None else self._sizes(known)
+        return found.outputs()
 
     def run(
         self, num_rows: Array, num_columns: Array, diagonal_index: Array, batch_shape: Array | None = None
@@ -188,13 +188,10 @@ class Eye(Operator):
         ones = np.eye(rows, columns, diagonal, np.bool_)
         return np.broadcast_to(ones, (*batch, rows, columns)).astype(self.output_type.to_dtype())
 
-    def _sizes(self, name: str, tensor: TensorType) -> list[Dimension]:
-        known = tensor.bounds_or_unknown()
-        if known is None:
-            return [UNKNOWN]
-        for size in known.upper.flat:
-            self.check_count(name, float(size))
-        return known.dimensions()
+    def _sizes(self, batch: Value) -> tuple[Dimension, ...]:
+        for size in batch.upper:
+            self.check_count("batch_shape", float(size))
+        return tuple(batch.dimensions())
 
 
 @operator("OneHot", opset=1)

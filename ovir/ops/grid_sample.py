@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from ovir.core import float16
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, boolean, nf4, string
-from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.precision import as_computed, compute_dtype, fill_saturated
 from ovir.kernels.rounding import as_index
@@ -37,8 +36,7 @@ class _Taps:
 class GridSample(Operator):
     """An image sampled at the positions of a grid, between its pixels and beyond its border.
 
-    out[n, :, i, j] = data[n, :, y, x], where grid[n, i, j] = (x, y) is scaled from [-1, 1] to pixels. data is [N, C, H,
-    W], grid [N, rows, columns, 2], out [N, C, rows, columns].
+    out[n, :, i, j] = data[n, :, y, x], where grid[n, i, j] = (x, y) is scaled from [-1, 1] to pixels.
 
     With ``align_corners``, -1 and 1 are the centers of the first and last pixel, otherwise their outer edges; all
     implementations agree on this, while the specification's text says the opposite. ``mode`` nearest takes the nearest
@@ -53,18 +51,12 @@ class GridSample(Operator):
     [[[[1. 2.5]]]]
     """
 
+    takes = "data T[N, C, H, W]; grid real[N, Rows, Columns, 2]; T any"
+    gives = "T[N, C, Rows, Columns]"
     arguments = "data grid attributes:**"
     align_corners: bool = attribute(default=False)
     mode: str = attribute(default="bilinear", choices=("bilinear", "bicubic", "nearest"))
     padding_mode: str = attribute(default="zeros", choices=("zeros", "border", "reflection"))
-
-    def infer(self, data: TensorType, grid: TensorType) -> TensorType:
-        self.require_rank("data", data.shape, 4)
-        self.require_real("grid", grid, 4)
-        pair = grid.shape[3]
-        self.require(pair.contains(2), "the last dimension of grid must be 2, for x and y; got {}", grid.shape)
-        batch = self.merge_dims("images", data=(data.shape, 0), grid=(grid.shape, 0))
-        return TensorType(data.element_type, PartialShape([batch, data.shape[1], grid.shape[1], grid.shape[2]]))
 
     def temporary_bytes(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:
         """Count the pixels of each sample, and their indices and weights."""

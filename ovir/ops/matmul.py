@@ -127,12 +127,11 @@ def in_integers(product: Array, dtype: np.dtype[Any]) -> Array:
 
 @operator("GroupedMatMul", opset=17, function_name="grouped_matmul")
 class GroupedMatMul(Operator):
-    """The rows of ``a`` times the transposed matrix of their group; ``b`` is [groups, columns, length].
+    """The rows of ``a`` times the transposed matrix of their group.
 
-    If ``a`` is [rows, length], group i consists of the rows from ``offsets[i - 1]`` (0 for the first) to
-    ``offsets[i]``, and the result is [rows, columns]. The last offset should equal the number of rows; rows behind it
-    give 0 and are reported. If ``a`` is [groups, rows, length], there are no ``offsets`` (or they are empty), and the
-    result is [groups, rows, columns].
+    If ``a`` has two dimensions, group i consists of the rows from ``offsets[i - 1]`` (0 for the first) to
+    ``offsets[i]``. The last offset should equal the number of rows; rows behind it give 0 and are reported. If ``a``
+    has three dimensions, there are no ``offsets``, or they are empty.
 
     f16 and bf16 are summed in f32. The order of b's dimensions and the refusal of a 2-D ``b`` follow OpenVINO.
 
@@ -143,6 +142,8 @@ class GroupedMatMul(Operator):
     """
 
     unmatched = "multiply groups of rows whose sizes only a run shows"
+    takes = "a T[Rows, K]|[G, Rows, K]; b T[G, Columns, K]; ?offsets index[Ends]; T numeric"
+    gives = "T[Rows, Columns]|[G, Rows, Columns]"
     arguments = "mat_a:a mat_b:b offsets="
     domains = by_input(offsets=Length("a", axis=0, full=True))
     multiplied = ("a", "b")
@@ -150,26 +151,18 @@ class GroupedMatMul(Operator):
     def multiply_accumulates(self, inputs: Sequence[TensorType], output: PartialShape) -> Dimension:
         return output.size() * inputs[0].shape[-1]
 
-    def infer(self, a: TensorType, b: TensorType, offsets: TensorType | None = None) -> TensorType:
-        element_type = self.shared_type(a=a, b=b)
-        self.require_numeric("a", element_type)
-        self.require_rank("a", a.shape, 2, 3)
-        self.require_rank("b", b.shape, 3)
-        if offsets is not None:
-            self.require_index_type("offsets", offsets, 1)
-        if a.shape.rank is None:
-            return TensorType(element_type, PartialShape(None))
-        self.merge_dims("elements in a row", a=(a.shape, -1), b=(b.shape, 2))
-        shape = a.shape.with_dim(-1, b.shape[1])
+    def infer(
+        self, a: TensorType, b: TensorType, offsets: TensorType | None = None
+    ) -> TensorType | tuple[TensorType, ...]:
+        found = self.solved(a, b, offsets)
         if a.shape.rank == 2:
             message = "offsets are missing: a of shape {} needs the ends of its groups"
             ends = self.require_known(offsets, message, a.shape)
             self.merge_dims("groups", offsets=(ends.shape, 0), b=(b.shape, 0))
-            return TensorType(element_type, shape)
-        unused = offsets is None or offsets.shape[0].contains(0)
-        self.require(unused, "offsets are not allowed: a of shape {} is already divided into groups", a.shape)
-        groups = self.merge_dims("groups", a=(a.shape, 0), b=(b.shape, 0))
-        return TensorType(element_type, shape.with_dim(0, groups))
+        elif a.shape.rank == 3:
+            unused = offsets is None or offsets.shape[0].contains(0)
+            self.require(unused, "offsets are not allowed: a of shape {} is already divided into groups", a.shape)
+        return found.outputs()
 
     def run(self, a: Array, b: Array, offsets: Array | None = None) -> Array:
         shapes = (a.shape, b.shape) if offsets is None else (a.shape, b.shape, offsets.shape)
@@ -329,19 +322,11 @@ class Inverse(Operator):
     [[0.5 0. ] [0. 0.25]]
     """
 
+    takes = "data T[B..., K, K]; T real"
+    gives = "T[B..., K, K]"
     copies = 3
 
     adjoint: bool = attribute(default=False)
-
-    def infer(self, data: TensorType) -> TensorType:
-        self.require_real("data", data)
-        shape = data.shape
-        if shape.rank is None:
-            return TensorType(data.element_type, shape)
-        self.require_rank_at_least("data", shape, 2)
-        message = "data must hold square matrices, got shape {}"
-        side = self.require_known(shape[-2].merged_with(shape[-1]), message, shape)
-        return TensorType(data.element_type, shape.with_dim(-2, side).with_dim(-1, side))
 
     def work(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:
         return super().work(inputs, outputs) * max(inputs[0].shape[-1].upper or 0, 1)

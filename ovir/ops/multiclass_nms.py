@@ -75,7 +75,7 @@ class ImageNmsBase(ClassNmsBase):
         found = self.solved(*inputs)
         most = _at_most(_at_most(found["P"], self.nms_top_k) * found["C"], self.keep_top_k) * found["N"]
         found.sizes["Most"] = most
-        return with_exact_shapes(self, self.outputs(self.gives, found), inputs)
+        return with_exact_shapes(self, found.outputs(), inputs)
 
     # ----- kernel
 

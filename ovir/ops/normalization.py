@@ -255,29 +255,15 @@ class GRN(NormalizationBase):
 class GroupNormalization(NormalizationBase):
     """scale * (x - mean) / sqrt(variance + epsilon) + bias, with mean and variance of a group of channels.
 
-    The channels, the second dimension, are divided into ``num_groups`` equal groups; scale and bias have one value per
-    channel.
-
     >>> ops.group_normalization([[[1.0, 3.0], [5.0, 7.0]]], [1.0, 1.0], [0.0, 0.0], 1, 0.0)
     [[[-1.3416407 -0.4472136] [ 0.4472136 1.3416407]]]
     """
 
+    takes = "data T[N, num_groups*C, Rest...]; scale T[num_groups*C]; bias T[num_groups*C]; T real"
+    gives = "T[N, num_groups*C, Rest...]"
     arguments = "data scale bias num_groups epsilon"
     num_groups: int = attribute(minimum=1)
     epsilon: float = attribute(default=0.0, specified=True)
-
-    def infer(self, data: TensorType, scale: TensorType, bias: TensorType) -> TensorType:
-        element_type = self.shared_type(data=data, scale=scale, bias=bias)
-        self.require_real("data", element_type)
-        shape = data.shape
-        self.require_rank_at_least("data", shape, 2)
-        for name, tensor in (("scale", scale), ("bias", bias)):
-            self.require_rank(name, tensor.shape, 1)
-        channels = self.merge_dims("channels", data=(shape, 1), scale=(scale.shape, 0), bias=(bias.shape, 0))
-        message = "{:channel} of data of shape {} cannot be divided into {} equal groups"
-        fits = not channels.is_static or channels.length % self.num_groups == 0
-        self.require(fits, message, channels, shape, self.num_groups)
-        return TensorType(element_type, shape.with_dim(1, channels))
 
     def run(self, data: Array, scale: Array, bias: Array) -> Array:
         count, channels = data.shape[:2]
@@ -338,29 +324,22 @@ class LRN(NormalizationBase):
 
 @operator("BatchNormInference", opset=5)
 class BatchNormInference5(NormalizationBase):
-    """gamma * (x - mean) / sqrt(variance + epsilon) + beta, with one value of each per channel, the second dimension.
+    """gamma * (x - mean) / sqrt(variance + epsilon) + beta, with the values of each channel.
 
     >>> ops.batch_norm_inference([[1.0, 2.0]], [1.0, 1.0], [0.0, 0.0], [0.0, 1.0], [1.0, 4.0], 0.0)
     [[1. 0.5]]
     """
 
+    takes = "data T[N, C, Rest...]; gamma T[C]; beta T[C]; mean T[C]; variance T[C]; T real"
+    gives = "T[N, C, Rest...]"
     arguments = "data gamma beta mean variance epsilon"
     epsilon: float = attribute(default=0.0, minimum=0, specified=True)
 
-    def infer(
-        self, data: TensorType, gamma: TensorType, beta: TensorType, mean: TensorType, variance: TensorType
-    ) -> TensorType:
-        parameters = {"gamma": gamma, "beta": beta, "mean": mean, "variance": variance}
-        element_type = self.shared_type(data=data, **parameters)
-        self.require_real("data", element_type)
-        shape = data.shape
-        self.require_rank_at_least("data", shape, 2)
-        for name, given in parameters.items():
-            self.require_rank(name, given.shape, 1)
-        places = {name: (given.shape, 0) for name, given in parameters.items()}
-        count = self.merge_dims("channels", data=(shape, 1), **places)
-        self.require(count.upper != 0, "data of shape {} must have at least one channel", shape)
-        return TensorType(element_type, shape.with_dim(1, count))
+    def infer(self, *inputs: TensorType) -> TensorType | tuple[TensorType, ...]:
+        found = self.solved(*inputs)
+        shape = self.named(inputs)["data"].shape
+        self.require(found["C"].upper != 0, "data of shape {} must have at least one channel", shape)
+        return found.outputs()
 
     def run(self, data: Array, *parameters: Array) -> Array:
         gamma, beta, mean, variance = (per_channel(_computed(p), data.ndim) for p in parameters)
@@ -372,12 +351,8 @@ class BatchNormInference5(NormalizationBase):
 class BatchNormInference1(BatchNormInference5):
     """BatchNormInference-5 with the data as third input."""
 
+    takes = "gamma T[C]; beta T[C]; data T[N, C, Rest...]; mean T[C]; variance T[C]; T real"
     inplace = (2,)
-
-    def infer(  # type: ignore[override]
-        self, gamma: TensorType, beta: TensorType, data: TensorType, mean: TensorType, variance: TensorType
-    ) -> TensorType:
-        return super().infer(data, gamma, beta, mean, variance)
 
     def run(self, *inputs: Array) -> Array:
         gamma, beta, data, mean, variance = inputs

@@ -91,13 +91,15 @@ class Col2Im(Operator):
     """out[n, c, p * strides + k * dilations - pads_begin] += data[n, (c * K + k), p], starting from zero; k has K
     positions.
 
-    data is [N, C * K, L] or [C * K, L]; L counts, row by row, the windows of ``kernel_size`` in a padded image of
-    ``output_size``. out is [N, C, *output_size]. Any type is allowed; f16 and bf16 are summed in f32.
+    The blocks of data are, row by row, the windows of ``kernel_size`` in a padded image of ``output_size``. f16 and
+    bf16 are summed in f32.
 
     >>> ops.col2im(np.ones((1, 4, 4), np.float32), [3, 3], [2, 2])
     [[[[1. 2. 1.] [2. 4. 2.] [1. 2. 1.]]]]
     """
 
+    takes = "data T[K, Blocks]|[N, K, Blocks]; output_size I[2]; kernel_size I[2]; T any; I index"
+    gives = "T[C, Rows, Columns]|[N, C, Rows, Columns]"
     domains = by_input(output_size=_image_side, kernel_size=ONE)
     strides: tuple[int, ...] = attribute(default=(1, 1), minimum=1)
     dilations: tuple[int, ...] = attribute(default=(1, 1), minimum=1)
@@ -106,33 +108,26 @@ class Col2Im(Operator):
 
     value_inputs = (1, 2)
 
-    def infer(self, data: TensorType, output_size: TensorType, kernel_size: TensorType) -> TensorType:
+    def infer(
+        self, data: TensorType, output_size: TensorType, kernel_size: TensorType
+    ) -> TensorType | tuple[TensorType, ...]:
         _require_pairs(self, "strides", "dilations", "pads_begin", "pads_end")
-        for name, tensor in (("output_size", output_size), ("kernel_size", kernel_size)):
-            self.require_index_type(name, tensor)
-            self.require(
-                tensor.shape.compatible(PartialShape([2])), "{} must have shape [2], got {}", name, tensor.shape
-            )
-        self.shared_type(output_size=output_size, kernel_size=kernel_size)
-        shape = data.shape
-        self.require_rank("data", shape, 2, 3)
-        if shape.rank is None:
-            return TensorType(data.element_type, PartialShape(None))
-        *batch, blocks, count = shape
+        found = self.solved(data, output_size, kernel_size)
         sizes = [UNKNOWN, UNKNOWN] if output_size.value is None else output_size.value.dimensions()
-        channels = UNKNOWN
+        found.sizes.update(Rows=sizes[0], Columns=sizes[1])
         if kernel_size.constant is not None:
             kernel = [int(size) for size in kernel_size.constant]
             self.require(min(kernel) >= 1, "kernel_size {} must be positive", kernel)
             message = "data {} has {:channel}, which is not a multiple of the size of kernel {}"
-            channels = self.require_known(blocks.exact_div(kernel[0] * kernel[1]), message, shape, blocks, kernel)
+            channels = found["K"].exact_div(kernel[0] * kernel[1])
+            found.sizes["C"] = self.require_known(channels, message, data.shape, found["K"], kernel)
             if all(size.is_static for size in sizes):
                 image = [size.length for size in sizes]
                 counts = self._counts(image, kernel)
                 message = "an image of {} has {} windows of kernel {}, but data has {} blocks"
-                fits = min(counts) >= 0 and count.contains(prod(counts))
-                self.require(fits, message, image, counts, kernel, count)
-        return TensorType(data.element_type, PartialShape([*batch, channels, *sizes]))
+                fits = min(counts) >= 0 and found["Blocks"].contains(prod(counts))
+                self.require(fits, message, image, counts, kernel, found["Blocks"])
+        return found.outputs()
 
     def _counts(self, sizes: Sequence[int], kernel: Sequence[int]) -> list[int]:
         """Return the number of windows on both axes of an image of these sizes."""

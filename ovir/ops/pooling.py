@@ -249,11 +249,10 @@ class AvgPool16(AvgPoolBase):
 
 
 class AdaptivePoolBase(Operator):
-    """Base of adaptive pooling: window i of n on an axis of size S covers floor(i * S / n) to ceil((i + 1) * S / n).
+    """Base of adaptive pooling: window i of n on an axis of size S covers floor(i * S / n) to ceil((i + 1) * S / n)."""
 
-    data is [N, C, *spatial] with one to three spatial axes; output_shape holds the number of windows on each of them.
-    """
-
+    takes = "data T[N, C, X]|[N, C, Y, X]|[N, C, Z, Y, X]; output_shape index[Axes]; T real"
+    gives = "T[N, C, Windows...]"
     copies = 5
 
     bounded = False
@@ -265,18 +264,15 @@ class AdaptivePoolBase(Operator):
         counts = inputs[1].constant if len(inputs) > 1 else None
         return {} if counts is None else {axis: count + 1 for axis, count in enumerate(counts.ravel().tolist(), 2)}
 
-    def pooled(self, data: TensorType, output_shape: TensorType) -> PartialShape:
-        """Return the shape of the output."""
-        self.require_real("data", data, 3, 4, 5)
-        self.require_index_type("output_shape", output_shape, 1)
-        if data.shape.rank is None:
-            return PartialShape(None)
-        axes = data.shape.rank - 2
-        message = "output_shape {} must have an element for each of the {} spatial axes of data {}"
-        self.require(output_shape.shape[0].contains(axes), message, output_shape.shape, axes, data.shape)
-        if output_shape.value is None:
-            return data.shape.slice(0, 2) + PartialShape([-1] * axes)
-        return data.shape.slice(0, 2) + PartialShape(output_shape.value.dimensions())
+    def infer(self, data: TensorType, output_shape: TensorType) -> TensorType | tuple[TensorType, ...]:
+        found = self.solved(data, output_shape)
+        if data.shape.rank is not None:
+            axes = data.shape.rank - 2
+            message = "output_shape {} must have an element for each of the {} spatial axes of data {}"
+            self.require(found["Axes"].contains(axes), message, output_shape.shape, axes, data.shape)
+            known = output_shape.value
+            found.shapes["Windows"] = (UNKNOWN,) * axes if known is None else tuple(known.dimensions())
+        return found.outputs()
 
     def spans(self, data: Array, output_shape: Array) -> list[Array]:
         """Return the start and end of the windows on each spatial axis."""
@@ -300,9 +296,6 @@ class AdaptiveAvgPool(AdaptivePoolBase):
     >>> ops.adaptive_avg_pool([[[1.0, 2.0, 3.0, 4.0]]], [2])
     [[[1.5 3.5]]]
     """
-
-    def infer(self, data: TensorType, output_shape: TensorType) -> TensorType:
-        return TensorType(data.element_type, self.pooled(data, output_shape))
 
     def run(self, data: Array, output_shape: Array) -> Array:
         if 0 in output_shape:
@@ -328,12 +321,9 @@ class AdaptiveMaxPool(AdaptivePoolBase):
     [[[1 3]]]
     """
 
+    takes = f"{AdaptivePoolBase.takes}; index_element_type index"
+    gives = "T[N, C, Windows...]; indices index_element_type[N, C, Windows...]"
     index_element_type: ElementType = attribute(default=i64)
-
-    def infer(self, data: TensorType, output_shape: TensorType) -> tuple[TensorType, TensorType]:
-        self.require_index_type("index_element_type", self.index_element_type, known=True)
-        shape = self.pooled(data, output_shape)
-        return TensorType(data.element_type, shape), TensorType(self.index_element_type, shape)
 
     def run(self, data: Array, output_shape: Array) -> tuple[Array, Array]:
         spatial = data.shape[2:]

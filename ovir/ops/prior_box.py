@@ -54,7 +54,7 @@ class PriorBoxBase(Operator):
         known = output_size.value
         height, width = known.dimensions() if known is not None else (UNKNOWN, UNKNOWN)
         found.sizes["Numbers"] = height * width * (4 * self.boxes_per_point())
-        return self.outputs(self.gives, found)
+        return found.outputs()
 
     def run(self, output_size: Array, image_size: Array) -> Array:
         height, width = (max(int(size), 0) for size in output_size)

@@ -12,7 +12,7 @@ import ml_dtypes
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import ElementType, bf16, f16, f32, f64, i32, i64
+from ovir.core.element_types import ElementType
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value
@@ -39,8 +39,6 @@ class RandomBase(Operator):
 
 # --------------------------------------------------------------------------- RandomUniform
 
-_TYPES = (f16, bf16, f32, f64, i32, i64)
-
 
 @operator("RandomUniform", opset=8)
 class RandomUniform(RandomBase):
@@ -55,6 +53,10 @@ class RandomUniform(RandomBase):
     [0.40639675 0.8575996 0.05539584]
     """
 
+    takes = (
+        "shape index[Rank]; minval output_type[]|[1]; maxval output_type[]|[1]; output_type f16|bf16|f32|f64|i32|i64"
+    )
+    gives = "output_type[Sizes...]"
     arguments = "output_shape:shape min_val:minval max_val:maxval output_type global_seed= op_seed= alignment="
     domains = by_input(shape=SMALL, minval=ZERO, maxval=ONE)
     output_type: ElementType = attribute()
@@ -62,19 +64,14 @@ class RandomUniform(RandomBase):
 
     value_inputs = ALL
 
-    def infer(self, shape: TensorType, minval: TensorType, maxval: TensorType) -> TensorType:
-        self.require_index_type("shape", shape, 1)
-        listed = ", ".join(map(str, _TYPES))
-        self.require(self.output_type in _TYPES, "output_type must be one of {}, got {}", listed, self.output_type)
-        for name, tensor in (("minval", minval), ("maxval", maxval)):
-            self.require_one_element(name, tensor.shape)
-            same = tensor.element_type.merged_with(self.output_type)
-            message = "{} is {} and output_type is {}: they must be equal"
-            self.require(same, message, name, tensor.element_type, self.output_type)
+    def infer(self, shape: TensorType, minval: TensorType, maxval: TensorType) -> TensorType | tuple[TensorType, ...]:
+        found = self.solved(shape, minval, maxval)
         if minval.constant is not None and maxval.constant is not None:
             self._check_range(minval.constant, maxval.constant)
         known = shape.bounds_or_unknown()
-        return TensorType(self.output_type, PartialShape(None) if known is None else self._sizes(known))
+        if known is not None:
+            found.shapes["Sizes"] = self._sizes(known).dims
+        return found.outputs()
 
     @cached_property
     def _generator(self) -> _Philox:
@@ -175,7 +172,7 @@ def _digits(dtype: np.dtype[Any]) -> int:
 
 @operator("Multinomial", opset=13)
 class Multinomial(RandomBase):
-    """``num_samples`` random classes for each row of ``probs`` [batch, classes], drawn with these probabilities.
+    """``num_samples`` random classes for each row of ``probs``, drawn with these probabilities.
 
     A row need not sum to 1; with ``log_probs`` it holds logarithms. A sample u in [0, 1] selects the first class whose
     cumulative probability is at least u. Without ``with_replacement``, a drawn class cannot be drawn again: its
@@ -187,6 +184,8 @@ class Multinomial(RandomBase):
     [[1 1 1 1]]
     """
 
+    takes = "probs real[N, C]; num_samples integer[]|[1]; convert_type index"
+    gives = "convert_type[N, Samples]"
     arguments = "probs num_samples convert_type with_replacement log_probs global_seed= op_seed="
     domains = by_input(num_samples=SMALL)
     convert_type: ElementType = attribute()
@@ -195,13 +194,10 @@ class Multinomial(RandomBase):
 
     value_inputs = (1,)
 
-    def infer(self, probs: TensorType, num_samples: TensorType) -> TensorType:
-        self.require_real("probs", probs, 2)
-        self.require_integers("num_samples", num_samples)
-        self.require_index_type("convert_type", self.convert_type, known=True)
-        self.require_one_element("num_samples", num_samples.shape)
-        count = self.count_of("num_samples", num_samples)
-        return TensorType(self.convert_type, PartialShape([probs.shape[0], count]))
+    def infer(self, probs: TensorType, num_samples: TensorType) -> TensorType | tuple[TensorType, ...]:
+        found = self.solved(probs, num_samples)
+        found.sizes["Samples"] = self.count_of("num_samples", num_samples)
+        return found.outputs()
 
     def run(self, probs: Array, num_samples: Array) -> Array:
         count = int(num_samples.item())

@@ -50,7 +50,7 @@ class SegmentMax(Operator):
             found.sizes["Segments"] = self.count_of("num_segments", num_segments)
         elif segment_ids.constant is not None:
             found.sizes["Segments"] = sized(_needed(segment_ids.constant))
-        return self.outputs(self.gives, found)
+        return found.outputs()
 
     def run(self, data: Array, segment_ids: Array, num_segments: Array | None = None) -> Array:
         self._check_sorted(segment_ids)
@@ -274,7 +274,7 @@ class EmbeddingSegmentsSum(EmbeddingBagBase):
     def infer(self, *inputs: TensorType) -> TensorType | tuple[TensorType, ...]:
         found = self.solved(*inputs)
         found.sizes["Bags"] = self.count_of("num_segments", inputs[3])
-        return self.outputs(self.gives, found)
+        return found.outputs()
 
     def run(
         self,
@@ -342,7 +342,7 @@ class SparseFillEmptyRows(Operator):
             most = None if entries.upper is None or rows.upper is None else entries.upper + rows.upper
             entries = Dimension(max(entries.lower, rows.lower), most)
         found.sizes.update(Entries=entries, Rows=rows)
-        return self.outputs(self.gives, found)
+        return found.outputs()
 
     def run(
         self, values: Array, dense_shape: Array, indices: Array, default_value: Array

@@ -46,7 +46,7 @@ class StringTensorUnpack(Operator):
 
 @operator("StringTensorPack", opset=15)
 class StringTensorPack(Operator):
-    """Strings made of the UTF-8 bytes [begins[i], ends[i]) of ``symbols``, in the shape of ``begins``.
+    """Strings made of the UTF-8 bytes [begins[i], ends[i]) of ``symbols``.
 
     They may overlap, and bytes may belong to none. U+FFFD stands for bytes that are not UTF-8.
 
@@ -54,17 +54,10 @@ class StringTensorPack(Operator):
     ['hi' 'you']
     """
 
+    takes = "begins I[Shape...]; ends I[Shape...]; symbols u8[Bytes]; I index"
+    gives = "string[Shape...]"
     unmatched = "convert between strings and their bytes"
     domains = by_input(begins=ZERO, ends=Length("symbols", axis=0, low=0), symbols=Between(97, 122))
-
-    def infer(self, begins: TensorType, ends: TensorType, symbols: TensorType) -> TensorType:
-        for name, tensor in (("begins", begins), ("ends", ends)):
-            self.require_index_type(name, tensor)
-        self.shared_type(begins=begins, ends=ends)
-        self.require_type("symbols", symbols, lambda t: t == u8, "u8", 1)
-        message = "begins {} and ends {} must have equal shapes"
-        shape = self.require_known(begins.shape.merged_with(ends.shape), message, begins, ends)
-        return TensorType(string, shape)
 
     def work(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:
         """Count the bytes of all strings, which may overlap."""

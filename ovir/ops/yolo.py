@@ -110,11 +110,12 @@ class ReorgYolo(Operator):
 
     def infer(self, data: TensorType) -> TensorType | tuple[TensorType, ...]:
         self.require(self.stride, "stride must be a number, got an empty list")
-        found = self.solved(data)
-        channels, needed = found["C"], self.step**2
-        message = "data {} has {:channel}, but at least stride * stride = {} are needed"
-        self.require(channels.upper is None or channels.upper >= needed, message, data.shape, channels, needed)
-        return self.outputs(self.gives, found)
+        result, least = super().infer(data), self.step**2
+        channels = data.shape[1].upper
+        if channels is not None and channels < least:
+            message = "data {} has {:channel}, but at least stride * stride = {} are needed"
+            self.fail(message, data.shape, data.shape[1], least)
+        return result
 
     def run(self, data: Array) -> Array:
         s = self.step

@@ -16,7 +16,7 @@ from ovir.diagnostics.errors import OperatorError
 from ovir.fuzzing.cases import draw, operation_of, type_of
 from ovir.fuzzing.making import VERSIONS, Make
 from ovir.ops import find
-from ovir.ops.base.layouts import Declaration, declarations, type_class
+from ovir.ops.base.layouts import Declaration, declarations_of, type_class
 from ovir.ops.base.operator import Operator
 
 DECLARING = [version for version in VERSIONS if (cls := find(*version)) is not None and cls.takes]
@@ -41,7 +41,7 @@ def fitting(op: Operator, inputs: Sequence[TensorType]) -> bool:
     """Return whether sizes exist for which the declaration gives these shapes."""
     return any(
         declared.allows(len(inputs)) and _fits(op, declared, [tensor.shape.to_tuple() for tensor in inputs])
-        for declared in declarations(type(op).takes)
+        for declared in declarations_of(op)
     )
 
 
@@ -62,14 +62,14 @@ def _fits(op: Operator, declared: Declaration, shapes: Shapes) -> bool:
     for axis, number in axes:
         if axis.name and sizes.setdefault(axis.name, number) != number:
             return False
-    equations = dict(declared.sizes)
+    equations = declared.sizes
     free = [name for name in names if name not in sizes]
     for numbers in itertools.product(range(max((n for _, n in axes), default=0) + 1), repeat=len(free)):
         trial = {name: Dimension(n) for name, n in {**sizes, **dict(zip(free, numbers, strict=True))}.items()}
         if all(
-            not axis.choices or any(size.value(op, trial).contains(number) for size in axis.choices)
+            not axis.choices or any(size.value(trial).contains(number) for size in axis.choices)
             for axis, number in axes
-        ) and all(size.value(op, {}).contains(trial[name].length) for name, size in equations.items() if name in trial):
+        ) and all(size.value({}).contains(trial[name].length) for name, size in equations.items() if name in trial):
             return True
     return False
 
@@ -87,7 +87,7 @@ def spoiled(inputs: Sequence[TensorType]) -> Iterator[tuple[int, list[TensorType
 
 
 def names_of(op: Operator, inputs: Sequence[TensorType]) -> list[str]:
-    (declared, *_) = [one for one in declarations(type(op).takes) if one.allows(len(inputs))]
+    (declared, *_) = [one for one in declarations_of(op) if one.allows(len(inputs))]
     return [name for name, _ in declared.named(len(inputs))]
 
 
@@ -126,8 +126,8 @@ def test_a_wrong_rank_or_size(kind: str, opset: int, seed: int) -> None:
 @pytest.mark.parametrize(("kind", "opset"), DECLARING)
 def test_a_wrong_type(kind: str, opset: int) -> None:
     op, inputs = legal(kind, opset, 0)
-    (declared, *_) = [one for one in declarations(type(op).takes) if one.allows(len(inputs))]
-    keys, classes = [tensor.element_type for _, tensor in declared.named(len(inputs))], dict(declared.types)
+    (declared, *_) = [one for one in declarations_of(op) if one.allows(len(inputs))]
+    keys, classes = [tensor.element_type for _, tensor in declared.named(len(inputs))], declared.types
     for position, tensor in enumerate(inputs):
         for other in (f32, f16, f64, nf4, i32, i64, u8, boolean, dynamic):
             changed = [*inputs[:position], TensorType(other, tensor.shape), *inputs[position + 1 :]]

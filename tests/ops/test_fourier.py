@@ -174,5 +174,5 @@ def test_istft_without_windows_or_frames_is_zero() -> None:
 def test_errors_of_the_run() -> None:
     with pytest.raises(OperatorError, match=r"frame_size 11 is longer than the signal \[10\]"):
         stft(np.ones(10, np.float32), np.ones(3, np.float32), 11, 1)
-    with pytest.raises(OperatorError, match="must be 6, which is frame_size // 2"):
+    with pytest.raises(OperatorError, match="must have 6 numbers, which is frame_size // 2"):
         istft(np.ones((5, 2, 2), np.float32), np.ones(3, np.float32), 11, 1)

@@ -85,8 +85,7 @@ def test_refused(op: str, inputs: str, words: str) -> None:
 
 
 SIZES = [
-    ("Convolution-1 strides=1 pads_begin=0 pads_end=0 dilations=1", "1,2,3 1,3,2", "data of shape [1,2,3] and filters of shape [1,3,2] must have the same number of channels"),
-    ("DFT-7", "4,2 =[0] =[3,3]", "axes of shape [1] and signal_size of shape [2] must have the same number"),
+    ("Convolution-1 strides=1 pads_begin=0 pads_end=0 dilations=1", "1,2,3 1,3,2", "got shapes [1,3,2] and [1,2,3]: C is 3 in filters, but 2 in data"),
     ("FakeConvert-13 destination_type=f8e4m3", "3 2", "scale of shape [2] cannot be broadcast"),
     ("Interpolate-11", "f32=[[0,0,0,0],[0,0,0,0],[0,0,0,0]] =[1,2] i64[1]", "scales_or_sizes must have one element for each of the axes [1], got 2"),
     ("SegmentMax-16", "=[0,1] =[0,0] =-3", "num_segments must not be negative, got -3"),

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ovir.core.element_types import f32, f64, i64
+from ovir.core.element_types import dynamic, f32, f64, i64
 from ovir.core.shapes import UNKNOWN, Dimension
+from ovir.core.tensor_types import TensorType
 from ovir.export.exporters import exports
 from ovir.export.onnx_graph import FIRST, Graph, Tensor
 from ovir.export.sliding_windows import (
@@ -94,7 +95,7 @@ def _without_groups(graph: Graph, op: ops.ConvolutionBase, data: Tensor, filters
     if not isinstance(op, _Grouped):
         return filters, 1
     first, second, *rest = graph.sizes_of(filters, "filters")
-    groups = op.groups(data.shape, filters.shape, filters.shape[2 if isinstance(op, ops.GroupConvolution) else 1])
+    groups = op.solved(*(TensorType(dynamic, tensor.shape) for tensor in (data, filters)))["G"]
     graph.require(groups.is_static, "the number of groups in filters {} is unknown", filters.shape)
     made = graph.reshaped(filters, [graph.Mul(first, second), *rest])
     return graph.shaped(made, [filters.shape[0] * filters.shape[1], *filters.shape.slice(2)]), groups.length

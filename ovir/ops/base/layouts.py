@@ -3,16 +3,20 @@
     takes = "im_info T[N, 3|4]; anchors T[H, W, A, 4]; deltas T[N, 4*A, H, W]; scores T[N, A, H, W]; T real"
     gives = "boxes T[..N*post_nms_count, 4]; scores T[..N*post_nms_count]; counts roi_num_type[N]"
 
-docs/operation-classes.md explains the grammar. A text is parsed when a layer first needs it, once for all layers.
+docs/operation-classes.md explains the grammar. Texts are parsed once for all layers with the same attributes, and what
+element types and ranks determine is found once for all inputs that have these: a layer only solves sizes.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
+from itertools import repeat
 from math import prod
+from operator import is_
+from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
 
 from ovir.core.element_types import ELEMENT_TYPES, ElementType, dynamic, i32, i64, nf4
@@ -53,52 +57,70 @@ def type_class(text: str) -> TypeClass:
     return TypeClass(" or ".join(filter(None, (", ".join(words[:-1]), words[-1]))), frozenset(allowed))
 
 
-@cache
-def _known_class(text: str) -> TypeClass | None:
-    """Return what ``type_class`` returns, or None if the text is the name of an attribute."""
-    try:
-        return type_class(text)
-    except ValueError:
-        return None
+# --------------------------------------------------------------------------- words
+
+
+_NO_WORDS: Mapping[str, str] = MappingProxyType({})
+_WORD = re.compile(r"\b[a-z]\w*")
+_TENSOR = re.compile(r"([?*]?)(\w+ )?([\w|]+?)(\[.*\])")
+
+
+@lru_cache(1024)
+def _words_of(cls: Any) -> tuple[str, ...]:
+    """Return the words that stand for attributes or properties in what an operation takes and gives."""
+    texts = (*((cls.takes,) if isinstance(cls.takes, str) else cls.takes), cls.gives)
+    parts = [part for text in texts for part in text.split("; ")]
+    bare = ["".join(match.groups()[2:]) if (match := _TENSOR.fullmatch(part)) else part for part in parts]
+    return tuple(dict.fromkeys(word for part in bare for word in _WORD.findall(part) if not _is_type(word)))
+
+
+def _is_type(word: str) -> bool:
+    """Return whether a word is an element type or a class of them."""
+    return word in _CLASSES or any(word == element_type.name for element_type in ELEMENT_TYPES)
+
+
+def known_words(cls: Any, words: Mapping[str, Any]) -> dict[str, str]:
+    """Return the texts for which words stand, from the values of attributes and properties, as far as these are known:
+    the number, the number of items of a list, or the element type; with ``...``, the items. A number below the minimum
+    of its attribute, as the default of some is, is missing."""
+    known = {}
+    for word, value in words.items():
+        declared = cls.attributes.get(word)
+        if isinstance(value, tuple):
+            known[word], known[f"{word}..."] = str(len(value)), ", ".join(map(str, value))
+        elif value is not None and not (declared and declared.minimum is not None and value < declared.minimum):
+            known[word] = str(value)
+    return known
+
+
+def declarations_of(op: Any) -> tuple[Declaration, ...]:
+    """Parse what an operation takes, with what the words stand for."""
+    return declarations(op.takes, known_words(type(op), {word: getattr(op, word) for word in _words_of(op.__class__)}))
+
+
+def _filled(text: str, words: Mapping[str, str]) -> str:
+    return re.sub(r"\b[a-z]\w*(\.\.\.)?", lambda word: words.get(word[0], word[0]), text) if words else text
 
 
 # --------------------------------------------------------------------------- sizes
 
 
-def word_value(op: Any, word: str) -> Any:
-    """Return the size that a word stands for: the number in an attribute or property, or the length of a list; None if
-    it is unknown, or below the minimum of the attribute, as the default of some is."""
-    value = getattr(op, word)
-    if isinstance(value, tuple):
-        return len(value)
-    declared = op.attributes.get(word)
-    is_missing = declared is not None and declared.minimum is not None and value < declared.minimum
-    return None if is_missing else value
-
-
 class Product(NamedTuple):
-    """A number times attributes times sizes."""
+    """A number times sizes."""
 
     number: int
-    words: tuple[str, ...]
     sizes: tuple[str, ...]
 
     @classmethod
     def parse(cls, text: str) -> Product:
         factors = text.split("*")
         number = prod(int(factor) for factor in factors if factor.isdigit())
-        words = tuple(factor for factor in factors if factor[0].islower())
-        return cls(number, words, tuple(factor for factor in factors if factor[0].isupper()))
+        return cls(number, tuple(factor for factor in factors if not factor.isdigit()))
 
-    def bounds(self, op: Any, sizes: dict[str, Dimension], without: str = "") -> tuple[int, int | None]:
+    def bounds(self, sizes: Mapping[str, Dimension], without: str = "") -> tuple[int, int | None]:
         """Return the least and the greatest product, None if it has no bound; ``without`` is a size that counts as
         1."""
         low = self.number
-        for word in self.words:
-            value = word_value(op, word)
-            if value is None:
-                return 0, None
-            low *= value
         high: int | None = low
         for name in self.sizes:
             if name != without:
@@ -120,50 +142,44 @@ class Size(NamedTuple):
     """Whether it is only a name."""
     number: Dimension | None
     """The number, if it is only one."""
-    word: str
-    """The word, if it is only one."""
     product: Product | None
     """The term, if there is only one."""
 
     @classmethod
+    @lru_cache(4096)
     def parse(cls, text: str) -> Size:
         terms = tuple(map(Product.parse, text.strip(".").split("+")))
         parts = {name: term for term in terms for name in term.sizes}
-        number = sized(int(text)) if text.isdigit() else None
-        is_name, product = list(parts) == [text], terms[0] if len(terms) == 1 else None
-        word = text if text.isidentifier() and text[0].islower() else ""
-        return cls(text, terms, parts, ".." in text, is_name, number, word, product)
+        is_range = ".." in text
+        number = None if parts or is_range else sized(sum(term.number for term in terms))
+        product = terms[0] if len(terms) == 1 else None
+        return cls(text, terms, parts, is_range, list(parts) == [text], number, product)
 
-    def bounds(self, op: Any, sizes: dict[str, Dimension], without: Product | None = None) -> tuple[int, int | None]:
+    def bounds(self, sizes: Mapping[str, Dimension], without: Product | None = None) -> tuple[int, int | None]:
         """Return the least and the greatest sum, None if it has no bound; ``without`` is a term that counts as 0."""
         low = 0
         high: int | None = 0
         for term in self.terms:
             if term is not without:
-                least, most = term.bounds(op, sizes)
+                least, most = term.bounds(sizes)
                 low, high = low + least, None if high is None or most is None else high + most
         return low, high
 
-    def value(self, op: Any, sizes: dict[str, Dimension]) -> Dimension:
+    def value(self, sizes: Mapping[str, Dimension]) -> Dimension:
         """Return what is known of the size."""
         if self.is_name:
             return sizes.get(self.text, UNKNOWN)
         if self.number is not None:
             return self.number
-        if self.word:
-            length = word_value(op, self.word)
-            return UNKNOWN if length is None else sized(length)
-        low, high = self.product.bounds(op, sizes) if self.product else self.bounds(op, sizes)
+        low, high = self.product.bounds(sizes) if self.product else self.bounds(sizes)
         if self.is_range:
             return Dimension(0 if self.text[0] == "." else low, None if self.text[-1] == "." else high)
         return sized(low) if low == high else Dimension(low, high, sizes.get(self.text, UNKNOWN).symbol)
 
 
-@dataclass(frozen=True)
-class Axis:
+class Axis(NamedTuple):
     """One dimension of a layout: its alternatives, none of which stands for any size."""
 
-    text: str
     choices: tuple[Size, ...]
     name: str
     """The name of the size, if the axis is nothing else."""
@@ -172,12 +188,19 @@ class Axis:
     size: Size | None
     """The alternative that is none."""
 
+    @property
+    def is_multiple(self) -> bool:
+        """Return whether the axis is only a multiple of a size."""
+        product = self.size.product if self.size and not self.size.is_range else None
+        return not self.numbers and product is not None and len(product.sizes) == 1 and product.number > 0
+
     @classmethod
+    @lru_cache(4096)
     def parse(cls, text: str) -> Axis:
         choices = () if text == "?" else tuple(map(Size.parse, text.split("|")))
-        numbers = tuple(int(size.text) for size in choices if size.text.isdigit())
-        size = next((size for size in choices if not size.text.isdigit()), None)
-        return cls(text, choices, text if text.isidentifier() and text[0].isupper() else "", numbers, size)
+        numbers = tuple(size.number.lower for size in choices if size.number is not None)
+        size = next((size for size in choices if size.number is None), None)
+        return cls(choices, text if text.isidentifier() else "", numbers, size)
 
 
 @dataclass(frozen=True)
@@ -186,6 +209,7 @@ class Layout:
 
     text: str
     texts: tuple[str, ...]
+    """The texts of the dimensions, in which known words are replaced by what they stand for."""
     axes: tuple[Axis, ...]
     rest: str
     place: int
@@ -195,8 +219,8 @@ class Layout:
     """The first alternative of each axis, which is that of an output."""
 
     @classmethod
-    def parse(cls, text: str) -> Layout:
-        parts = tuple(text[1:-1].split(", ")) if len(text) > 2 else ()
+    def parse(cls, text: str, words: Mapping[str, str]) -> Layout:
+        parts = tuple(_filled(text[1:-1], words).split(", ")) if len(text) > 2 else ()
         place = next((i for i, part in enumerate(parts) if part.endswith("...")), len(parts))
         axes = tuple(Axis.parse(part) for i, part in enumerate(parts) if i != place)
         rest = "".join(parts[place : place + 1]).removesuffix("...") or "..." * (place < len(parts))
@@ -207,10 +231,12 @@ class Layout:
 
     def shape(self, solved: Solved) -> PartialShape:
         """Return the shape of solved sizes."""
-        op, sizes = solved.op, solved.sizes
-        dims = [sizes.get(size.text, UNKNOWN) if size.is_name else size.value(op, sizes) for size in self.sizes]
+        sizes = solved.sizes
+        dims = [
+            sizes.get(size.text, UNKNOWN) if size.is_name else size.number or size.value(sizes) for size in self.sizes
+        ]
         if self.rest:
-            rest = solved.shapes.get(self.rest) if self.rest[0].isupper() else getattr(op, self.rest)
+            rest = solved.shapes.get(self.rest)
             if rest is None:
                 return PartialShape(None)
             dims[self.place : self.place] = rest
@@ -225,76 +251,70 @@ class Tensor(NamedTuple):
 
     name: str
     element_type: str
-    is_shared: bool
-    """Whether the element type is a letter."""
+    """A letter, a class of element types, or the text of one of them."""
     layouts: tuple[Layout, ...]
     is_optional: bool
     is_repeated: bool
-    class_text: str
-    """The text of the class of the element type."""
-    allowed: frozenset[ElementType]
-    """The element types of this class; none if an attribute has the type."""
+    text: str
+    """The element type and the layouts as they are declared."""
 
-    def layout_of(self, rank: int) -> Layout | None:
-        """Return the layout that shapes of a rank have, None if there is none."""
-        for layout in self.layouts:
-            if layout.fits(rank):
-                return layout
-        return None
+    @classmethod
+    def parse(cls, text: str, words: Mapping[str, str]) -> Tensor:
+        if (match := _TENSOR.fullmatch(text)) is None:
+            expected = "expected a name, a type and a shape, as in 'boxes T[N, 4]'"
+            raise ValueError(f"'{text}' does not declare a tensor: {expected}")
+        mark, name, element_type, shapes = match.groups(default="")
+        layouts = tuple(Layout.parse(f"[{shape}]", words) for shape in shapes[1:-1].split("]|["))
+        known = _filled(element_type, words)
+        return cls(name.strip(), known, layouts, mark == "?", mark == "*", element_type + shapes)
+
+    @property
+    def is_shared(self) -> bool:
+        """Return whether the element type is a letter."""
+        return self.element_type[0].isupper()
 
     @property
     def layout(self) -> str:
         return "|".join(layout.text for layout in self.layouts)
 
-    @property
-    def text(self) -> str:
-        return self.element_type + self.layout
+    def layout_of(self, rank: int) -> Layout | None:
+        """Return the layout that shapes of a rank have, None if there is none."""
+        return next((layout for layout in self.layouts if layout.fits(rank)), None)
 
 
-_TENSOR = re.compile(r"([?*]?)(\w+ )?([\w|]+?)(\[.*\])")
-
-
-def _tensor(match: re.Match[str], classes: dict[str, str]) -> Tensor:
-    mark, name, element_type, shapes = match.groups(default="")
-    layouts = tuple(Layout.parse(f"[{shape}]") for shape in shapes[1:-1].split("]|["))
-    text = classes.get(element_type, element_type)
-    known = _known_class(text)
-    allowed = frozenset[ElementType]() if known is None else known.types
-    is_shared = element_type[0].isupper()
-    return Tensor(name.strip(), element_type, is_shared, layouts, mark == "?", mark == "*", text, allowed)
-
-
-@cache
-def given(text: str) -> tuple[Tensor, ...]:
+def given(gives: str, words: Mapping[str, str] = _NO_WORDS) -> tuple[Tensor, ...]:
     """Parse what an operation gives."""
-    return tuple(_tensor(_parsed(part), {}) for part in text.split("; "))
-
-
-def _parsed(text: str) -> re.Match[str]:
-    """Match the text of a tensor; raise ValueError for another one."""
-    if (match := _TENSOR.fullmatch(text)) is None:
-        raise ValueError(
-            f"'{text}' does not declare a tensor: expected a name, a type and a shape, as in 'boxes T[N, 4]'"
-        )
-    return match
+    return tuple(Tensor.parse(part, words) for part in gives.split("; "))
 
 
 @dataclass(frozen=True)
 class Declaration:
-    """The inputs of an operation, the classes of their types, and sizes that attributes determine."""
+    """The inputs of an operation, the classes of their types, and the sizes that attributes determine with what they
+    equal."""
 
     inputs: tuple[Tensor, ...]
-    types: tuple[tuple[str, str], ...]
-    sizes: tuple[tuple[str, Size], ...]
+    types: dict[str, str]
+    equations: dict[str, str]
+    sizes: dict[str, Size]
+    """The sizes in the equations, in which known words are replaced by what they stand for."""
+
+    @classmethod
+    def parse(cls, text: str, words: Mapping[str, str]) -> Declaration:
+        inputs, types, equations = [], {}, {}
+        for part in text.split("; "):
+            name, _, rest = part.partition(" ")
+            if "[" in part:
+                inputs.append(Tensor.parse(part, words))
+            elif rest.startswith("= "):
+                equations[name] = rest[2:]
+            else:
+                types[name] = rest
+        sizes = {name: Size.parse(_filled(text, words)) for name, text in equations.items()}
+        return cls(tuple(inputs), types, equations, sizes)
 
     @cached_property
     def required(self) -> int:
         return sum(not tensor.is_optional for tensor in self.inputs)
-
-    @cached_property
-    def of_attributes(self) -> tuple[tuple[str, str], ...]:
-        """Return the classes of the types in attributes."""
-        return tuple((name, text) for name, text in self.types if name[0].islower())
 
     @property
     def counts(self) -> str:
@@ -314,80 +334,205 @@ class Declaration:
         repeated = tuple((f"{last.name}[{i}]", last) for i in range(count - len(first)))
         return tuple((tensor.name, tensor) for tensor in first) + repeated
 
+    def type_class(self, tensor: Tensor) -> TypeClass:
+        """Return the element types that an input may have."""
+        return type_class(self.types.get(tensor.element_type, tensor.element_type))
 
-@cache
-def declarations(takes: str | tuple[str, ...]) -> tuple[Declaration, ...]:
+
+def declarations(takes: str | tuple[str, ...], words: Mapping[str, str] = _NO_WORDS) -> tuple[Declaration, ...]:
     """Parse what an operation takes: one declaration, or several, of which the number of inputs chooses one."""
-    return tuple(map(_declaration, (takes,) if isinstance(takes, str) else takes))
-
-
-@lru_cache(1024)
-def declared_for(takes: str | tuple[str, ...], count: int) -> tuple[Declaration, tuple[tuple[str, Tensor], ...]]:
-    """Return the declaration for a number of inputs, and what it says of each; raise OperatorError if there is none."""
-    known = declarations(takes)
-    for declaration in known:
-        if declaration.allows(count):
-            return declaration, declaration.named(count)
-    counts = " or ".join(declaration.counts for declaration in known)
-    raise OperatorError(f"takes {counts} input{'' if counts == '1' else 's'}, got {count}", INPUT_COUNT)
-
-
-def _declaration(text: str) -> Declaration:
-    inputs, types, sizes = [], [], []
-    for part in text.split("; "):
-        name, _, rest = part.partition(" ")
-        if "[" in part:
-            inputs.append(_parsed(part))
-        elif rest.startswith("= "):
-            sizes.append((name, Size.parse(rest[2:])))
-        else:
-            types.append((name, rest))
-    classes = dict(types)
-    return Declaration(tuple(_tensor(match, classes) for match in inputs), tuple(types), tuple(sizes))
+    return tuple(Declaration.parse(text, words) for text in ((takes,) if isinstance(takes, str) else takes))
 
 
 # --------------------------------------------------------------------------- solving
 
 
-_Source = tuple[str, str, PartialShape]
-"""An input that determines a size: its name, the layout that its rank chooses, and its shape."""
+class _Plan:
+    """What the attributes of an operation, and the element types and ranks of its inputs, determine.
+
+    Dimensions are listed with the positions of input and axis.
+    """
+
+    def __init__(self, cls: Any, values: tuple[Any, ...], *known: Any) -> None:
+        """Plan for values of the words, and for the element type and rank of each input, which are None for an input
+        that is left out; raise OperatorError for a number of inputs or for element types that do not fit."""
+        words = dict(zip(_words_of(cls), values, strict=True))
+        types, ranks = known[::2], known[1::2]
+        self.words = known_words(cls, words)
+        declaration = _declared_for(declarations(cls.takes, self.words), len(ranks))
+        inputs = declaration.named(len(ranks))
+        self.gives = cls.gives
+        self.types = _solved_types(declaration, words, types)
+        self.inputs: list[tuple[str, str]] = []
+        """The names of the inputs, and the layouts that their ranks choose."""
+        self.misfits: list[int] = []
+        """The inputs whose ranks fit no layout."""
+        self.sizes: dict[str, Dimension] = {}
+        """The sizes that attributes determine."""
+        self.origins: dict[str, int | str] = {}
+        """The input or the text in terms of attributes that determines each size or shape first."""
+        self.named: list[tuple[str, int, int]] = []
+        """The first dimension of each further size."""
+        self.repeated: list[tuple[str, int, int]] = []
+        """The dimensions of sizes that are known by then."""
+        self.multiples: list[tuple[Size, int, int]] = []
+        """The dimensions that are a multiple of one size."""
+        self.others: list[tuple[Axis, int, int]] = []
+        """The dimensions that are anything else."""
+        self.rests: list[tuple[str, int, int, int]] = []
+        """The names of the dimensions of rests, the inputs, and their start and stop."""
+        self._choice: int | None = None
+        """The alternative that input 0 has, None if its rank is unknown."""
+        self._given: dict[str, list[tuple[ElementType, Layout | None]]] = {}
+        for name, size in declaration.sizes.items():
+            if size.number is not None:
+                self.sizes[name], self.origins[name] = size.number, declaration.equations[name]
+        for position, ((name, tensor), rank) in enumerate(zip(inputs, ranks, strict=True)):
+            layout = None if rank is None else tensor.layout_of(rank)
+            self.inputs.append((name, layout.text if layout else tensor.layout))
+            if layout:
+                if not position:
+                    self._choice = tensor.layouts.index(layout)
+                self._add(position, layout, rank - layout.rank)
+            elif rank is not None:
+                self.misfits.append(position)
+
+    def _add(self, position: int, layout: Layout, more: int) -> None:
+        """List the dimensions of an input, ``more`` of which are those of the rest."""
+        if layout.rest not in ("", "..."):
+            self.rests.append((layout.rest, position, layout.place, layout.place + more))
+            self.origins.setdefault(layout.rest, position)
+        for i, axis in enumerate(layout.axes):
+            k = i if i < layout.place else i + more
+            if axis.name:
+                (self.repeated if axis.name in self.origins else self.named).append((axis.name, position, k))
+                self.origins.setdefault(axis.name, position)
+            elif axis.size and axis.is_multiple:
+                self.multiples.append((axis.size, position, k))
+            elif axis.choices:
+                self.others.append((axis, position, k))
+
+    def given(self, gives: str) -> list[tuple[ElementType, Layout | None]]:
+        """Return the element types of what an operation gives, and the layouts. Of several, it is the one at the place
+        of that of input 0, None if the rank of input 0 is unknown."""
+        found = self._given.get(gives)
+        if found is None:
+            tensors = given(gives or self.gives, self.words)
+            layouts = [self._layout(tensor.layouts) for tensor in tensors]
+            found = self._given[gives] = list(zip(map(self._element_type, tensors), layouts, strict=True))
+        return found
+
+    def _layout(self, layouts: Sequence[Layout]) -> Layout | None:
+        return layouts[0] if len(layouts) == 1 else None if self._choice is None else layouts[self._choice]
+
+    def _element_type(self, tensor: Tensor) -> ElementType:
+        key = tensor.element_type
+        return self.types.get(key, dynamic) if tensor.is_shared else ElementType.parse(key)
+
+
+_plan = lru_cache(4096)(_Plan)
+
+
+def _declared_for(known: tuple[Declaration, ...], count: int) -> Declaration:
+    """Return the declaration for a number of inputs."""
+    for declaration in known:
+        if declaration.allows(count):
+            return declaration
+    counts = " or ".join(declaration.counts for declaration in known)
+    raise OperatorError(f"takes {counts} input{'' if counts == '1' else 's'}, got {count}", INPUT_COUNT)
+
+
+def _solved_types(
+    declaration: Declaration, words: Mapping[str, Any], types: Sequence[ElementType | None]
+) -> dict[str, ElementType]:
+    """Return the element type of each letter."""
+    for name, text in declaration.types.items():
+        if name in words:
+            _require_type(name, words[name], type_class(text).words, type_class(text).types - {dynamic})
+    solved: dict[str, ElementType] = {}
+    origins: dict[str, str] = {}
+    for (name, tensor), element_type in zip(declaration.named(len(types)), types, strict=True):
+        if element_type is None:
+            continue
+        key = tensor.element_type
+        _require_type(name, element_type, *type_class(declaration.types.get(key, key)))
+        before = solved.get(key, dynamic)
+        if before is dynamic and tensor.is_shared:
+            solved[key], origins[key] = element_type, name
+        elif element_type not in (before, dynamic) and tensor.is_shared:
+            message = f"{origins[key]} is {before} and {name} is {element_type}: their element types must be equal"
+            raise OperatorError(message, TYPES_DIFFER)
+    return solved
+
+
+def _require_type(name: str, element_type: ElementType, words: str, allowed: frozenset[ElementType]) -> None:
+    if element_type not in allowed:
+        raise OperatorError(f"{name} must be {words}, got {element_type}", ELEMENT_TYPE)
 
 
 class Solved:
     """The sizes, shapes and element types that the inputs of an operation have in common, as far as they are known."""
 
-    __slots__ = ("_later", "_origins", "_typed", "op", "shapes", "sizes", "types")
+    __slots__ = ("_inputs", "_origins", "_plan", "shapes", "sizes")
 
     def __init__(self, op: Any, inputs: Sequence[TensorType | None]) -> None:
         """Solve what the operation takes; raise OperatorError if the inputs contradict it."""
-        self.op = op
-        self.sizes: dict[str, Dimension] = {}
-        self.shapes: dict[str, tuple[Dimension, ...]] = {}
-        self.types: dict[str, ElementType] = {}
-        self._typed: dict[str, str] = {}
-        """The input that determines each element type."""
-        self._origins: dict[str, _Source | str] = {}
-        """The input or the text in terms of attributes that determines each size or shape."""
-        self._later: list[tuple[_Source, Size, Dimension]] = []
-        """The dimensions that are more than a name or a number."""
         while inputs and inputs[-1] is None:
             inputs = inputs[:-1]
-        declaration, named = declared_for(op.takes, len(inputs))
-        for name, text in declaration.of_attributes:
-            self._require_type(name, getattr(op, name), text, is_known=True)
-        for name, size in declaration.sizes:
-            value = size.value(op, {})
-            if value != UNKNOWN:
-                self.sizes[name], self._origins[name] = value, size.text
-        types = self.types
-        for (name, declared), found in zip(named, inputs, strict=True):
-            if found is not None:
-                if types.get(declared.element_type) is not found.element_type:
-                    self._take_type(name, declared, found.element_type)
-                if found.shape.rank is not None:
-                    self._take_shape(name, declared, found.shape)
-        if self._later:
-            self._close()
+        key: list[Any] = []
+        dims: list[tuple[Dimension, ...]] = []
+        for tensor in inputs:
+            shape = None if tensor is None else tensor.shape
+            rank = None if shape is None else shape.rank
+            key += (None if tensor is None else tensor.element_type, rank)
+            dims.append(() if shape is None or rank is None else shape.dims)
+        words = _words_of(op.__class__)
+        plan = _plan(op.__class__, tuple(map(getattr, repeat(op), words)) if words else (), *key)
+        self._inputs = inputs
+        self._plan = plan
+        self._origins: dict[str, int | str] = {}
+        """The inputs that determine a size or shape more closely than those in the plan."""
+        self.shapes: dict[str, tuple[Dimension, ...]] = {}
+        shapes = self.shapes
+        self.sizes = sizes = plan.sizes.copy()
+        if plan.misfits:
+            self._fail(plan.misfits[0], code=RANK)
+        for name, i, k in plan.named:
+            sizes[name] = dims[i][k]
+        for name, i, start, stop in plan.rests:
+            part = dims[i][start:stop]
+            known = shapes.setdefault(name, part)
+            if len(known) != len(part) or not all(map(is_, known, part)):
+                shapes[name] = self._merged(name, PartialShape(known), PartialShape(part), i).dims
+        for name, i, k in plan.repeated:
+            dim = dims[i][k]
+            if sizes.get(name) is not dim:
+                self._merge(name, dim, i)
+        for size, i, k in plan.multiples:
+            self._divide(size, dims[i][k], i)
+        later = []
+        for axis, i, k in plan.others:
+            dim = dims[i][k]
+            if dim.lower not in axis.numbers and not any(map(dim.contains, axis.numbers)):
+                if axis.size is None:
+                    self._fail(i)
+                later.append((axis.size, dim, i))
+        if later:
+            self._close(later)
+
+    @property
+    def types(self) -> Mapping[str, ElementType]:
+        """The element type of each letter."""
+        return self._plan.types
+
+    def outputs(self, gives: str = "") -> TensorType | tuple[TensorType, ...]:
+        """Return the types of what the operation gives, or of what another text in this form declares, whose words
+        stand in the declarations of the operation, too."""
+        found = [
+            TensorType(element_type, layout.shape(self) if layout else PartialShape(None))
+            for element_type, layout in self._plan.given(gives)
+        ]
+        return found[0] if len(found) == 1 else tuple(found)
 
     def __getitem__(self, name: str) -> Dimension:
         """Return what is known of a size."""
@@ -397,109 +542,64 @@ class Solved:
         """Return what is known of the dimensions that ``B...`` names."""
         return PartialShape(self.shapes.get(name))
 
-    # ----- element types
-
-    def _take_type(self, name: str, declared: Tensor, element_type: ElementType) -> None:
-        if element_type not in declared.allowed:
-            self._require_type(name, element_type, declared.class_text)
-        key = declared.element_type
-        if declared.is_shared:
-            before = self.types.get(key, dynamic)
-            if before is dynamic:
-                self.types[key], self._typed[key] = element_type, name
-            elif element_type is not dynamic:
-                message = "{} is {} and {} is {}: their element types must be equal"
-                self.op.fail(message, self._typed[key], before, name, element_type, code=TYPES_DIFFER)
-
-    def _require_type(self, name: str, element_type: ElementType, text: str, *, is_known: bool = False) -> None:
-        allowed = _known_class(text) or type_class(str(getattr(self.op, text)))
-        if element_type not in allowed.types or (is_known and element_type is dynamic):
-            self.op.fail("{} must be {}, got {}", name, allowed.words, element_type, code=ELEMENT_TYPE)
-
-    # ----- sizes
-
-    def _take_shape(self, name: str, declared: Tensor, shape: PartialShape) -> None:
-        dims = shape.dims
-        layout = declared.layouts[0]
-        if layout.rank != len(dims):
-            fitting = declared.layout_of(len(dims))
-            if fitting is None:
-                self._fail((name, declared.layout, shape), code=RANK)
-            layout = fitting
-        source = name, layout.text, shape
-        if layout.rest:
-            start, stop = layout.place, len(dims) - layout.rank + layout.place
-            self._take_rest(source, layout.rest, dims[start:stop])
-            dims = dims[:start] + dims[stop:]
-        sizes = self.sizes
-        for axis, dim in zip(layout.axes, dims, strict=True):
-            name = axis.name
-            if name:
-                if sizes.get(name) is not dim:
-                    self._merge(name, dim, source)
-            elif dim.lower not in axis.numbers:
-                self._take_axis(source, axis, dim)
-
-    def _take_axis(self, source: _Source, axis: Axis, dim: Dimension) -> None:
-        if axis.choices and not (axis.numbers and any(map(dim.contains, axis.numbers))):
-            if axis.size is None:
-                self._fail(source)
-            if axis.size.parts:
-                self._later.append((source, axis.size, dim))
-            else:
-                self._require(source, axis.size, dim)
-            if dim.symbol:  # what is written in the same way has the same size
-                self._merge(axis.size.text, dim, source)
-
-    def _take_rest(self, source: _Source, name: str, dims: tuple[Dimension, ...]) -> None:
-        if name not in self.shapes:
-            self.shapes[name], self._origins[name] = dims, source
-        elif name != "...":
-            before, found = self.shape(name), PartialShape(dims)
-            self.shapes[name] = self._merged(name, before, found, source).dims
-
-    def _merge(self, name: str, found: Dimension, source: _Source) -> None:
+    def _merge(self, name: str, found: Dimension, position: int) -> None:
         """Intersect a size with what is known of it."""
         before = self.sizes.get(name)
         if before is None:
-            self.sizes[name], self._origins[name] = found, source
+            self.sizes[name], self._origins[name] = found, position
         elif before is not found:
-            self.sizes[name] = self._merged(name, before, found, source)
+            self.sizes[name] = self._merged(name, before, found, position)
 
-    def _merged(self, name: str, before: Any, found: Any, source: _Source) -> Any:
+    def _merged(self, name: str, before: Any, found: Any, position: int) -> Any:
         """Return the intersection of what is known of a size or shape and what an input says of it."""
         merged = before.merged_with(found)
         if merged is None:
-            origin = self._origins[name]
-            other = "" if isinstance(origin, str) else f", but {before} in {origin[0]}"
-            self._fail(source, f"{name} is {found} in {source[0]}{other}", [name])
+            origin = self._origin(name)
+            other = f", but {before} in {self._plan.inputs[origin][0]}" if isinstance(origin, int) else ""
+            self._fail(position, f"{name} is {found} in {self._plan.inputs[position][0]}{other}", [name])
         if merged is not before and merged != before:
-            self._origins[name] = source
+            self._origins[name] = position
         return merged
 
-    def _close(self) -> None:
-        """Use the dimensions that are sums or products, as far as all sizes in them but one are known."""
-        later, count = self._later, 0
+    def _origin(self, name: str) -> int | str | None:
+        return self._origins.get(name, self._plan.origins.get(name))
+
+    def _divide(self, size: Size, dim: Dimension, position: int) -> None:
+        """Use a dimension that is a multiple of a size."""
+        factor, (name,) = size.terms[0]
+        quotient = dim.exact_div(factor)
+        if quotient is None:
+            self._fail(position, f"{dim} is not {size.text} for any {name}")
+        self._merge(name, quotient, position)
+        if dim.symbol:  # what is written in the same way has the same size
+            self._merge(size.text, dim, position)
+
+    def _close(self, later: list[tuple[Size, Dimension, int]]) -> None:
+        """Use the dimensions that are more than a name or number, as far as all sizes in them but one are known."""
+        for size, dim, position in later:
+            if dim.symbol:  # what is written in the same way has the same size
+                self._merge(size.text, dim, position)
+        count = 0
         while later and len(later) != count:
             count = len(later)
             later = [item for item in later if not self._use(*item)]
-        for source, size, dim in later:
-            self._merge(size.text, dim, source)
-            self._require(source, size, dim)
+        for size, dim, position in later:
+            self._merge(size.text, dim, position)
+            self._require(size, dim, position)
 
-    def _use(self, source: _Source, size: Size, dim: Dimension) -> bool:
+    def _use(self, size: Size, dim: Dimension, position: int) -> bool:
         """Check the size of a dimension, or solve for the one size in it that is not known; return whether there is
         no other."""
         sizes = self.sizes
         unknown = [name for name in size.parts if (known := sizes.get(name)) is None or known.lower != known.upper]
         if not unknown:
-            self._require(source, size, dim)
+            self._require(size, dim, position)
             return True
         if len(unknown) > 1 or size.is_range:
             return False
         (name,) = unknown
-        factor, most = size.parts[name].bounds(self.op, sizes, without=name)
-        offset, greatest = (0, 0) if size.product else size.bounds(self.op, sizes, without=size.parts[name])
+        factor, most = size.parts[name].bounds(sizes, without=name)
+        offset, greatest = size.bounds(sizes, without=size.parts[name])
         if factor != most or not factor or offset != greatest:
             return False
         quotient = None
@@ -507,34 +607,25 @@ class Solved:
             quotient = (dim.map(lambda n: n - offset) if offset else dim).exact_div(factor)
         if quotient is None:
             known_names = [other for other in size.parts if other != name]
-            self._fail(source, f"{dim} is not {size.text} for any {name}", known_names)
-        self._merge(name, quotient, source)
+            self._fail(position, f"{dim} is not {size.text} for any {name}", known_names)
+        self._merge(name, quotient, position)
         return True
 
-    def _require(self, source: _Source, size: Size, dim: Dimension) -> None:
-        value = size.value(self.op, self.sizes)
+    def _require(self, size: Size, dim: Dimension, position: int) -> None:
+        value = size.value(self.sizes)
         if value is not dim and not value.compatible(dim):
-            self._fail(source, f"{size.text} is {value}, got {dim}", size.parts)
+            self._fail(position, f"{size.text} is {value}, got {dim}", size.parts)
 
-    def _fail(self, source: _Source, detail: str = "", names: Iterable[str] = (), code: Code | None = None) -> NoReturn:
+    def _fail(self, position: int, detail: str = "", names: Iterable[str] = (), code: Code | None = None) -> NoReturn:
         """Raise for the shape of an input, and show those of the others that the sizes of these names come from."""
-        origins = {name: self._origins[name] for name in names if name in self._origins}
-        involved = list(dict.fromkeys((source, *(o for o in origins.values() if not isinstance(o, str)))))
-        layouts = " and ".join(f"{name} {layout}" for name, layout, _ in involved).replace(" ", " must be ", 1)
-        equations = {name: origin for name, origin in origins.items() if isinstance(origin, str)}
-        words = re.findall(r"\b[a-z]\w*", " ".join((*(layout for _, layout, _ in involved), *equations.values())))
-        values = equations | {word: word_value(self.op, word) for word in words}
+        plan = self._plan
+        origins = {name: origin for name in names if (origin := self._origin(name)) is not None}
+        involved = dict.fromkeys((position, *(origin for origin in origins.values() if isinstance(origin, int))))
+        layouts = " and ".join(" ".join(plan.inputs[i]) for i in involved).replace(" ", " must be ", 1)
+        values = {name: origin for name, origin in origins.items() if isinstance(origin, str)}
+        texts = " ".join((*(plan.inputs[i][1] for i in involved), *values.values()))
+        values |= {word: plan.words.get(word, "unknown") for word in _WORD.findall(texts)}
         where = ", where " + ", ".join(f"{name} is {value}" for name, value in values.items()) if values else ""
-        got = f"got shape{'s' if len(involved) > 1 else ''} {' and '.join(str(shape) for _, _, shape in involved)}"
+        shapes = [tensor.shape for i in involved if (tensor := self._inputs[i]) is not None]
+        got = f"got shape{'s' if len(involved) > 1 else ''} {' and '.join(map(str, shapes))}"
         raise OperatorError(f"{layouts}{where}, {got}{': ' if detail else ''}{detail}", code)
-
-
-def outputs(gives: str, solved: Solved) -> TensorType | tuple[TensorType, ...]:
-    """Return the types of what an operation gives."""
-    op, types = solved.op, solved.types
-    found = []
-    for tensor in given(gives):
-        key = tensor.element_type
-        element_type = types.get(key, dynamic) if tensor.is_shared else getattr(op, key, key)
-        found.append(TensorType(element_type, tensor.layouts[0].shape(solved)))
-    return found[0] if len(found) == 1 else tuple(found)

@@ -23,7 +23,7 @@ from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.wording import filled, shown
 from ovir.ops.base.attributes import Attribute
 from ovir.ops.base.bodies import BodyMap
-from ovir.ops.base.layouts import Solved, outputs
+from ovir.ops.base.layouts import Solved
 from ovir.ops.base.traits import ALL, Traits
 
 Kernel = Callable[..., "Array | tuple[Array, ...]"]
@@ -146,7 +146,7 @@ class Operator(Traits):
 
     def infer(self, *inputs: Any, **others: Any) -> TensorType | tuple[TensorType, ...]:
         """Return the types of the outputs for the types of the inputs; the default follows ``takes`` and ``gives``."""
-        return outputs(self.gives, Solved(self, inputs))
+        return Solved(self, inputs).outputs()
 
     run: Kernel
     """The kernel: the function from the arrays of the inputs to the arrays of the outputs."""
@@ -167,10 +167,6 @@ class Operator(Traits):
         """Return the sizes and types of the inputs that ``takes`` names; raise an error if they contradict each
         other."""
         return Solved(self, inputs)
-
-    def outputs(self, gives: str, solved: Solved) -> TensorType | tuple[TensorType, ...]:
-        """Return the types of the outputs that a text in the form of ``gives`` declares."""
-        return outputs(gives, solved)
 
     def require(self, condition: object, message: str, *values: object, code: Code | None = None) -> None:
         """Raise an error unless the condition holds. ``values`` fill the ``{}`` of the message."""

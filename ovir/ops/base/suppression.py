@@ -125,7 +125,7 @@ class SuppressionBase(ClassNmsBase):
         # The largest integer may be used to express that there is no limit.
         unlimited = rows.upper is None or rows.upper >= MAX_SIZE
         found.sizes["Rows"] = Dimension(rows.lower, None) if unlimited else rows
-        return with_exact_shapes(self, self.outputs(self.gives, found), inputs)
+        return with_exact_shapes(self, found.outputs(), inputs)
 
     # ----- kernel
 
