@@ -104,10 +104,10 @@ class _Adapted:
         raise first
 
     def _primes(self) -> dict[Axis, int]:
-        """Return a prime for each axis, above its old size, so that no other size is likely to be a multiple."""
+        """Return a prime for each axis, so far above its old size and the other primes that parts of them differ."""
         found: dict[Axis, int] = {}
         for axis, old in self._axes:
-            found[axis, old] = next_prime(max(LEAST_TRIAL, old * 5 // 4, *found.values()))
+            found[axis, old] = next_prime(max(LEAST_TRIAL, *(n * 5 // 3 for n in (old, *found.values()))))
         return found
 
     def _numbers_of(self, like: LayerGraph) -> dict[Axis, int]:

@@ -76,7 +76,7 @@ def _joined(array: Array, kind: ElementType, axes: Mapping[int, Factors], find: 
     return create_layer("Concat", parts, {"axis": axis}, version="opset1")
 
 
-def _ramp(rank: int, place: int, size: Size, kind: str) -> Layer:
+def _ramp(rank: int, place: int, size: Size, kind: Any) -> Layer:
     """Return the numbers from 0 to a size, along one axis."""
     count = create_layer("Squeeze", [size.layer(), np.array([0])], version="opset1")
     numbers = create_layer("Range", [np.array(0), count, np.array(1)], {"output_type": kind}, version="opset4")
@@ -106,13 +106,40 @@ def _ramps(grid: Array, kind: ElementType, sizes: Mapping[int, Size]) -> Layer |
         backwards = any(d is None and step.min() < 0 for step, (d, _) in zip(steps.values(), forms, strict=True))
         if _is_round(offset * 4) and not (backwards and np.abs(offset).max() > _LEAST):
             ways.append((dict(zip(steps, forms, strict=True)), np.round(offset * 4) / 4))
-    if len(ways) != 1 or not steps:
+    if len(ways) != 1:
         return None
     ((chosen, offset),) = ways
-    real, dtype = ("f32", np.float32) if grid.dtype.kind == "f" else ("i64", np.int64)
-    found: Any = offset.astype(dtype)
-    for place, form in chosen.items():
-        found = _op("Add", _term(grid.ndim, place, steps[place], lengths[place], form, sizes[place], real), found)
+    if not chosen:
+        return constant(origin.astype(grid.dtype), kind)
+
+    def total_of(dtype: str, steps_first: bool, ramp: Callable[[int], Any], count: Callable[[int], Any]) -> Any:
+        """Return the sum, computed with layers or with arrays."""
+        found = np.asarray(offset, dtype)
+        for place, form in chosen.items():
+            found = _term(steps[place], lengths[place], form, dtype, steps_first, ramp(place), count(place)) + found
+        return found
+
+    ways_to_compute = (
+        [("i8", False)] if grid.dtype.kind in "iu" else [(t, f) for t in ("f4", "f8") for f in (False, True)]
+    )
+    for dtype, steps_first in ways_to_compute:
+        old = total_of(
+            dtype,
+            steps_first,
+            lambda place, dtype=dtype: _positions(grid.ndim, place, lengths[place]).astype(dtype),
+            lambda place, dtype=dtype: np.asarray(lengths[place], dtype),
+        )
+        if np.array_equal(np.broadcast_to(old.astype(grid.dtype), grid.shape), grid):
+            break
+    else:
+        dtype, steps_first = ways_to_compute[0]
+    real = ElementType.from_dtype(np.dtype(dtype))
+    found = total_of(
+        dtype,
+        steps_first,
+        lambda place: _ramp(grid.ndim, place, sizes[place], real),
+        lambda place: create_layer("Convert", [sizes[place].layer()], {"destination_type": real}, version="opset1"),
+    )
     return create_layer("Convert", [found], {"destination_type": kind}, version="opset1")
 
 
@@ -143,17 +170,15 @@ def _forms(step: Array, n: int) -> list[Form]:
     return found
 
 
-def _term(rank: int, place: int, step: Array, n: int, form: Form, size: Size, real: str) -> Layer:
-    """Return the layer that gives what positions along an axis add."""
-    (d, c), dtype = form, np.float32 if real == "f32" else np.int64
-    ramp = _ramp(rank, place, size, real)
-    count = create_layer("Convert", [size.layer()], {"destination_type": real}, version="opset1")
+def _term(step: Array, n: int, form: Form, dtype: str, steps_first: bool, ramp: Any, count: Any) -> Any:
+    """Return what positions along an axis add, computed with layers or with arrays."""
+    d, c = form
     if d is None:
-        ramp = _op("Subtract", _op("Subtract", count, np.ones(1, dtype)), ramp) if c else ramp
-        return _op("Multiply", ramp, (-step if c else step).astype(dtype))
-    ramp = _op("Add", ramp, np.array([c], dtype)) if c else ramp
-    ramp = _op("Divide", ramp, _op("Add", count, np.array([d], dtype)) if d else count)
-    return _op("Multiply", ramp, (np.round(step * (n + d) * 2) / 2).astype(dtype))
+        return (count - np.ones(1, dtype) - ramp) * (-step).astype(dtype) if c else ramp * step.astype(dtype)
+    span = (np.round(step * (n + d) * 2) / 2).astype(dtype)
+    count = count + np.asarray([d], dtype) if d else count
+    ramp = ramp + np.asarray([c], dtype) if c else ramp
+    return ramp * (span / count) if steps_first else ramp / count * span
 
 
 def _band(grid: Array, kind: ElementType, sizes: Mapping[int, Size]) -> Layer | None:
@@ -161,17 +186,16 @@ def _band(grid: Array, kind: ElementType, sizes: Mapping[int, Size]) -> Layer | 
     if len(sizes) != 2:
         return None
     (one, n), (two, m) = ((place, grid.shape[place]) for place in sizes)
-    plane = grid[tuple(slice(None) if place in sizes else slice(1) for place in range(grid.ndim))]
-    difference = _positions(grid.ndim, two, m) - _positions(grid.ndim, one, n)
-    values = [plane[difference == d] for d in range(1 - n, m)]
-    if not np.array_equal(np.broadcast_to(plane, grid.shape), grid) or any((own != own[0]).any() for own in values):
+    diagonals = [grid.diagonal(d, one, two) for d in range(1 - n, m)]
+    if any((own != own[..., :1]).any() for own in diagonals):
         return None
-    changes = [d for d in range(2 - n, m) if values[d + n - 1][0] != values[d + n - 2][0]]
+    values = [np.expand_dims(own[..., 0], (one, two)) for own in diagonals]
+    changes = [d for d in range(2 - n, m) if not np.array_equal(values[d + n - 1], values[d + n - 2])]
     if not changes or any(abs(d) > MOST_STEPS for d in changes):
         return None
     apart = _op("Subtract", _ramp(grid.ndim, two, sizes[two], "i64"), _ramp(grid.ndim, one, sizes[one], "i64"))
-    found: Any = constant(values[-1][0], kind)
+    found: Any = constant(values[-1], kind)
     for d in reversed(changes):
         is_before = create_layer("Less", [apart, np.array(d)], version="opset1")
-        found = create_layer("Select", [is_before, constant(values[d + n - 2][0], kind), found], version="opset1")
+        found = create_layer("Select", [is_before, constant(values[d + n - 2], kind), found], version="opset1")
     return found if isinstance(found, Layer) else None

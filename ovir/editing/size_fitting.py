@@ -295,11 +295,12 @@ class Fitting(ComparingEngine):
     def _needs(self, layer: Layer) -> Iterator[str]:
         """Yield what data of a layer would have to be for the trial sizes."""
         for port in self._fixed(layer):
-            sizes = {a: self._dims(port)[a][0] for a in range(len(self._dims(port)))}
-            found = {a: new for a, old in sizes.items() for _, new in islice(self._candidates(layer, old, a), 1)}
-            if found and not self._reads_value(port):
-                wanted = ",".join(str(found.get(a, old)) for a, old in sizes.items())
-                text = f"constant '{read_by(port).layer.name}' of shape {port.shape} would need the shape [{wanted}]"
+            axes = None if self._reads_value(port) else next(self._data_axes(layer, port), None)
+            if axes is not None and constant_layers(read_by(port).layer) is not None:
+                shape = port.shape
+                for axis, (_, made) in axes.items():
+                    shape = shape.with_dim(axis, new_size(made))
+                text = f"constant '{read_by(port).layer.name}' of shape {port.shape} would need the shape {shape}"
                 yield f"{text}, for which it has no data"
 
     # ----- sizes of tensors
@@ -424,12 +425,18 @@ class Fitting(ComparingEngine):
         if self._items is not None or op is None or not layer.inputs or not self._fixed(layer):
             return []
         found: list[Pin] = list(self._lengths(layer))
-        before = self._before.get(layer.outputs[0]) if layer.outputs else None
-        if before is not None and before.rank == outputs[0].shape.rank == len(self._dims(layer.inputs[0])):
-            for axis, *_ in self._varying(layer.inputs[0]):
-                old, new = self._pair(before[axis], outputs[0].shape[axis])
-                found += [axis] if old == new > 1 else []
+        for port, tensor in zip(layer.outputs, outputs, strict=False):
+            data = self._data_of(layer, port)
+            for axis, *_ in self._varying(data) if data is not None else ():
+                old, new = self._pair(self._before[port][axis], tensor.shape[axis])
+                if old == new > 1 and (port.index == 0 or layer.bodies) and axis not in found:
+                    found.append(axis)
         return found
+
+    def _data_of(self, layer: Layer, output: Port) -> Port | None:
+        """Return the first input that varies and has as many axes as an output."""
+        rank = self._before[output].rank if output in self._before else None
+        return next((port for port in layer.inputs if self._varying(port) and len(self._dims(port)) == rank), None)
 
     def _lengths(self, layer: Layer) -> dict[str, tuple[Port, Port, int]]:
         """Return the inputs of a layer that have the old size of an axis as a length, with the data and the axis."""
@@ -452,11 +459,13 @@ class Fitting(ComparingEngine):
         return found
 
     def _is_whole(self, layer: Layer, axis: int) -> bool:
-        """Return whether an axis of the result had all of the data, or had its size from a layer that resizes."""
-        return (
-            self._dims(layer.inputs[0])[axis][0] == self._before[layer.outputs[0]][axis].lower
-            or layer.type == "Interpolate"
-        )
+        """Return whether the result probably had all of an axis, or nearly all, or what another tensor has there."""
+        data, size = self._data_of(layer, layer.outputs[0]), self._before[layer.outputs[0]][axis].lower
+        old = self._dims(data)[axis][0] if data is not None else 0
+        if layer.type == "Interpolate" or (old - size <= MOST_OFFSET and 4 * size >= 3 * old):
+            return True
+        equal = (found for found, _ in self._candidates(layer, size, axis))
+        return any(found.places[0][1] == axis and found == Size(found.places) for found in islice(equal, 1))
 
     # ----- Reshape
 
