@@ -52,6 +52,8 @@ MOST_RETRIES = 60
 """The most times that another size is tried because a later layer contradicts."""
 MOST_KNOWN = 1_000_000
 """Sizes that stay open in the old and in the trial shapes are taken for primes above this."""
+MOST_ROUNDED = 0.3
+"""The most by which rounding changes how much a part of a size grows."""
 MOST_OFFSET = 8
 """The most by which a size differs from another one that it follows."""
 
@@ -353,8 +355,15 @@ class Fitting(ComparingEngine):
             for port in other.outputs:
                 for item in self._varying(port) if port in self._before else ():
                     found.setdefault(item, (port, *item))
-        own.sort(key=lambda item: item[1] != hint)
-        every = [*own, *sorted(found.values(), key=lambda item: item[1] != hint)]
+        growths = [number / one for _, axis, one, number in own if axis == hint]
+
+        def unlikeliness(item: tuple[Port, int, int, int]) -> tuple[bool, bool]:
+            """Return whether a size grows unlike the axis, so that it is no part of it, or is of another axis."""
+            growth = item[3] / item[2] if item[2] else 1
+            return bool(growths) and abs(growth / growths[0] - 1) > MOST_ROUNDED, item[1] != hint
+
+        own.sort(key=unlikeliness)
+        every = [*own, *sorted(found.values(), key=unlikeliness)]
         for port, axis, one, number in every:
             if one == old:
                 yield Size(((port, axis),)), number
