@@ -290,7 +290,7 @@ edit digits.xml --add-output pool1:7 -o digits.xml => the layer has no output 7:
 edit digits.xml --shape picture=1,2 -o digits.xml => the model has no input 'picture'
 edit digits.xml --adapt --dry-run => --adapt needs --shape
 edit digits.xml --shape 2,1,8,8 --like digits.xml --dry-run => --like needs --adapt
-edit digits.xml --shape 2,1,8,8 --adapt --like none.xml --dry-run => there is no file none.xml
+edit digits.xml --shape 2,1,8,8 --adapt --like none.xml --dry-run => cannot read the file
 run digits.xml --adapt => --adapt needs --shape
 compare digits.xml digits.xml --adapt => --adapt needs --shape
 edit digits.xml --shape 2,1,8,8 --shape image=3,1,8,8 --dry-run => --shape image=3,1,8,8: input 'image' is given twice

@@ -73,8 +73,8 @@ class Shapes(NamedTuple):
     """The shapes in the file of inputs that have another one since it was read."""
     adapted: dict[Port, PartialShape] | None
     """The shapes that ``--adapt`` sets, all at once; None without it."""
-    like: str | None = None
-    """The file of ``--like``."""
+    like: Model | None
+    """The model of ``--like``."""
 
 
 def shape(model: Model, text: str, shapes: Shapes) -> Report:
@@ -90,8 +90,7 @@ def shape(model: Model, text: str, shapes: Shapes) -> Report:
 
 def adapt(model: Model, text: str, verify: bool, shapes: Shapes) -> Report:
     assert shapes.adapted is not None
-    like = None if shapes.like is None else read_model(shapes.like)
-    edit = model.reshape(shapes.adapted, adapt=True, verify=verify, like=like)
+    edit = model.reshape(shapes.adapted, adapt=True, verify=verify, like=shapes.like)
     return lambda: "\n".join(about_followers(edit, "--shape"))
 
 
@@ -449,9 +448,10 @@ def run(options: Options) -> int:
     if options.like is not None and _ADAPTING not in edits:
         raise_usage_error("--like needs --adapt, which uses the other export")
     model, own = _opened(source, edits)
+    like = None if options.like is None else read_model(options.like)
     keys, before = [layer.key for layer in model.walk()] if options.json else [], costs_of(model)
     with stage("editing"):
-        shapes = Shapes(own, {} if _ADAPTING in edits else None, options.like)
+        shapes = Shapes(own, {} if _ADAPTING in edits else None, like)
         done = _apply(model, edits, options[PreprocessingOptions], shapes, verify=not options.no_verify)
     path = None if options.dry_run else options.output
     compress_to = next((COMPRESS[e] for option, _ in edits if (e := _BY_OPTION[option]) in COMPRESS), None)
