@@ -1,0 +1,2 @@
+def positional(array, axes):
+    return None
