@@ -16,7 +16,6 @@ from ovir.editing.transaction import editing, with_types
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
 from ovir.inference.models import infer_model, reshape, reshaped_parameters
-from ovir.runtime.compiled import CompiledModel
 
 LEAST_TRIAL = 12
 """Trial sizes are primes above this and above the old sizes, so that no other size is likely to be a multiple."""
@@ -105,10 +104,10 @@ class _Adapted:
         raise first
 
     def _primes(self) -> dict[Axis, int]:
-        """Return a prime for each axis, above its old size, so that no other size is likely to be a multiple."""
+        """Return a prime for each axis, so far above its old size and the other primes that parts of them differ."""
         found: dict[Axis, int] = {}
         for axis, old in self._axes:
-            found[axis, old] = next_prime(max(LEAST_TRIAL, old * 5 // 4, *found.values()))
+            found[axis, old] = next_prime(max(LEAST_TRIAL, *(n * 5 // 3 for n in (old, *found.values()))))
         return found
 
     def _numbers_of(self, like: LayerGraph) -> dict[Axis, int]:
@@ -154,12 +153,12 @@ class _Adapted:
         ovir = sys.modules["ovir"]
         model = self._model
         inputs = list(ovir.random_inputs(before, 1).values())
-        results = [CompiledModel(part)(inputs).values() for part in (before, model.clone())]
+        results = [ovir.compile_model(part)(inputs).values() for part in (before, model.clone())]
         is_equal = all(a.dtype == b.dtype and a.tobytes() == b.tobytes() for a, b in zip(*results, strict=True))
         ran = []
         for numbers in self._shown_sizes(wanted):
             self._infers(numbers)
-            CompiledModel(self._trial)(list(ovir.random_inputs(self._trial, 1).values()))
+            ovir.compile_model(self._trial)(list(ovir.random_inputs(self._trial, 1).values()))
             ran.append(shapes_text(self._trial, self._sizes(numbers)))
         text = "to the last bit" if is_equal else "within the tolerance"
         verdict = f"proven for {shapes_text(before, self._old)}: the results are equal {text}"

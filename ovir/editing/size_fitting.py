@@ -10,6 +10,7 @@ layer contradicts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain, combinations, count, islice, takewhile
 from math import gcd, isqrt, prod
 from typing import Any
@@ -28,7 +29,7 @@ from ovir.editing.constant_edits import remove_unread
 from ovir.editing.keys import read_by
 from ovir.editing.layer_edits import NewLayers, replace
 from ovir.editing.positions import positional
-from ovir.editing.sizes import Factor, Factors, Size, new_size, ways
+from ovir.editing.sizes import Factor, Factors, Size, new_size, ways, with_sizes
 from ovir.editing.transaction import editing, owner_of
 from ovir.graph.constant_layers import constant_layers
 from ovir.graph.layer_graph import LayerGraph
@@ -294,11 +295,12 @@ class Fitting(ComparingEngine):
     def _needs(self, layer: Layer) -> Iterator[str]:
         """Yield what data of a layer would have to be for the trial sizes."""
         for port in self._fixed(layer):
-            sizes = {a: self._dims(port)[a][0] for a in range(len(self._dims(port)))}
-            found = {a: new for a, old in sizes.items() for _, new in islice(self._candidates(layer, old, a), 1)}
-            if found and not self._reads_value(port):
-                wanted = ",".join(str(found.get(a, old)) for a, old in sizes.items())
-                text = f"constant '{read_by(port).layer.name}' of shape {port.shape} would need the shape [{wanted}]"
+            axes = None if self._reads_value(port) else next(self._data_axes(layer, port), None)
+            if axes is not None and constant_layers(read_by(port).layer) is not None:
+                shape = port.shape
+                for axis, (_, made) in axes.items():
+                    shape = shape.with_dim(axis, new_size(made))
+                text = f"constant '{read_by(port).layer.name}' of shape {port.shape} would need the shape {shape}"
                 yield f"{text}, for which it has no data"
 
     # ----- sizes of tensors
@@ -423,14 +425,20 @@ class Fitting(ComparingEngine):
         if self._items is not None or op is None or not layer.inputs or not self._fixed(layer):
             return []
         found: list[Pin] = list(self._lengths(layer))
-        before = self._before.get(layer.outputs[0]) if layer.outputs else None
-        if before is not None and before.rank == outputs[0].shape.rank == len(self._dims(layer.inputs[0])):
-            for axis, *_ in self._varying(layer.inputs[0]):
-                old, new = self._pair(before[axis], outputs[0].shape[axis])
-                found += [axis] if old == new > 1 else []
+        for port, tensor in zip(layer.outputs, outputs, strict=False):
+            data = self._data_of(layer, port)
+            for axis, *_ in self._varying(data) if data is not None else ():
+                old, new = self._pair(self._before[port][axis], tensor.shape[axis])
+                if old == new > 1 and (port.index == 0 or layer.bodies) and axis not in found:
+                    found.append(axis)
         return found
 
-    def _lengths(self, layer: Layer) -> dict[str, tuple[Port, int]]:
+    def _data_of(self, layer: Layer, output: Port) -> Port | None:
+        """Return the first input that varies and has as many axes as an output."""
+        rank = self._before[output].rank if output in self._before else None
+        return next((port for port in layer.inputs if self._varying(port) and len(self._dims(port)) == rank), None)
+
+    def _lengths(self, layer: Layer) -> dict[str, tuple[Port, Port, int]]:
         """Return the inputs of a layer that have the old size of an axis as a length, with the data and the axis."""
         op, found = layer.operator, {}
         names = input_names(type(op)) if op is not None else ()
@@ -447,15 +455,17 @@ class Fitting(ComparingEngine):
                     and known.ndim == 1
                     and (known == old).all()
                 ):
-                    found[name] = data, place
+                    found[name] = layer.inputs[index], data, place
         return found
 
     def _is_whole(self, layer: Layer, axis: int) -> bool:
-        """Return whether an axis of the result had all of the data, or had its size from a layer that resizes."""
-        return (
-            self._dims(layer.inputs[0])[axis][0] == self._before[layer.outputs[0]][axis].lower
-            or layer.type == "Interpolate"
-        )
+        """Return whether the result probably had all of an axis, or nearly all, or what another tensor has there."""
+        data, size = self._data_of(layer, layer.outputs[0]), self._before[layer.outputs[0]][axis].lower
+        old = self._dims(data)[axis][0] if data is not None else 0
+        if layer.type == "Interpolate" or (old - size <= MOST_OFFSET and 4 * size >= 3 * old):
+            return True
+        equal = (found for found, _ in self._candidates(layer, size, axis))
+        return any(found.places[0][1] == axis and found == Size(found.places) for found in islice(equal, 1))
 
     # ----- Reshape
 
@@ -626,8 +636,7 @@ class Fitting(ComparingEngine):
     def _repairs(self, layer: Layer, pin: Pin | None) -> Iterator[Repair]:
         """Yield new sources for inputs of a layer that may be pinned to an old size."""
         if isinstance(pin, str):
-            data, axis = self._lengths(layer)[pin]
-            port = layer.inputs[input_names(type(layer.operator)).index(pin)]
+            port, data, axis = self._lengths(layer)[pin]
             yield [
                 (
                     port.index,
@@ -660,9 +669,9 @@ class Fitting(ComparingEngine):
                 hint = pin if isinstance(pin, int) else place
                 for size, _ in self._candidates(layer, entry, hint) if entry > 0 else ():
                     yield [(port.index, with_sizes(read_by(port), port, {place: size}))]
-        data = [(port, new) for port in free[:MOST_INPUTS] for new in self._data(layer, port)]
-        for number in range(1, len(data) + 1):
-            for chosen in combinations(data, number):
+        made = [(port, new) for port in free[:MOST_INPUTS] for new in self._data(layer, port)]
+        for number in range(1, len(made) + 1):
+            for chosen in combinations(made, number):
                 if len({port for port, _ in chosen}) == number:
                     yield [(port.index, make()) for port, make in chosen]
 
@@ -671,16 +680,24 @@ class Fitting(ComparingEngine):
         if self._items is not None:
             source, axis = self._item_source(layer), self._constant_item_axis(layer, port)
             if source is not None and axis is not None:
-                yield lambda: self._repeated(port, {axis: source})
+                yield partial(self._repeated, port, {axis: source})
             return
         for axes in self._data_axes(layer, port):
             array = self._array(port)
             if array is None:
                 return
             if all(np.array_equal(array, array.take([0] * array.shape[a], a)) for a in axes):
-                yield lambda axes=axes: self._repeated(port, {a: size for a, (size, _) in axes.items()})
-            elif (made := positional(array, axes)) is not None:
-                yield lambda made=made: made(port.element_type)
+                yield partial(self._repeated, port, {a: size for a, (size, _) in axes.items()})
+                continue
+            sizes = {(made[0].old, made[0].new): size for size, made in axes.values() if len(made) == 1}
+
+            def find(factor: Factor, sizes: Mapping[tuple[int, int], Size] = sizes) -> Size | None:
+                found = self._candidates(layer, factor.old, 0, factor.new)
+                return sizes.get((factor.old, factor.new)) or next((size for size, _ in found), None)
+
+            made = positional(array, port.element_type, {a: made for a, (_, made) in axes.items()}, find)
+            if made is not None:
+                yield partial(_given, made)
 
     def _data_axes(self, layer: Layer, port: Port) -> Iterator[dict[int, tuple[Size, Factors]]]:
         """Yield axes of a constant that may vary, with their sizes and what they are made of: those that axes of other
@@ -742,15 +759,8 @@ def state_axes(shape: PartialShape, old: int) -> list[int]:
     return [axis for axis, dim in enumerate(shape) if dim.is_static and dim.lower == old]
 
 
-def with_sizes(numbers: Any, port: Port | None, sizes: Mapping[int, Size]) -> Layer:
-    """Return the layer that puts sizes in place of some numbers of a list, or of a number; ``port`` has their type."""
-    found = [size.layer() for size in sizes.values()]
-    joined = found[0] if len(found) == 1 else create_layer("Concat", found, {"axis": 0}, version="opset1")
-    if port is not None and str(port.element_type) != "i64":
-        joined = create_layer("Convert", [joined], {"destination_type": port.element_type}, version="opset1")
-    if port is not None and port.shape.rank == 0:
-        return create_layer("Squeeze", [joined, np.array([0])], version="opset1")
-    return create_layer("ScatterUpdate", [numbers, np.array(list(sizes)), joined, np.array(0)], version="opset3")
+def _given(layer: Layer) -> Layer:
+    return layer
 
 
 def new_layer_of(operator: Const, reader: Layer) -> Layer:

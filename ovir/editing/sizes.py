@@ -6,10 +6,11 @@ that are equal in both follow the inputs in the same way.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from math import gcd, prod
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +31,10 @@ class Size:
     divisor: int = 1
     offset: int = 0
 
+    def times(self, other: Size) -> Size:
+        """Return the product of two sizes without offsets."""
+        return Size((*self.places, *other.places), self.factor * other.factor, self.divisor * other.divisor)
+
     def layer(self) -> Layer:
         """Return the layer that computes the size, as a list of one number."""
         found: Layer | None = None
@@ -44,6 +49,17 @@ class Size:
             if number != neutral:
                 found = create_layer(kind, [found, np.array([number])], version="opset1")
         return found
+
+
+def with_sizes(numbers: Any, port: Port | None, sizes: Mapping[int, Size]) -> Layer:
+    """Return the layer that puts sizes in place of some numbers of a list, or of a number; ``port`` has their type."""
+    found = [size.layer() for size in sizes.values()]
+    joined = found[0] if len(found) == 1 else create_layer("Concat", found, {"axis": 0}, version="opset1")
+    if port is not None and str(port.element_type) != "i64":
+        joined = create_layer("Convert", [joined], {"destination_type": port.element_type}, version="opset1")
+    if port is not None and port.shape.rank == 0:
+        return create_layer("Squeeze", [joined, np.array([0])], version="opset1")
+    return create_layer("ScatterUpdate", [numbers, np.array(list(sizes)), joined, np.array(0)], version="opset3")
 
 
 # --------------------------------------------------------------------------- what an axis is made of
