@@ -3,7 +3,7 @@
 from time import process_time
 
 import pytest
-from support.adaptable import ADAPTABLE, REFUSED, Make, opened, require_equal, results
+from support.adaptable import ADAPTABLE, REFUSED, Make, averaged, opened, require_equal, results
 from support.edited import everything
 
 import ovir
@@ -56,6 +56,13 @@ def test_learned_sizes_are_refused(make: Make, is_open: bool) -> None:
     with pytest.raises(ovir.ModelError, match=message):
         model.reshape(shape, adapt=True)
     assert everything(model) == before
+
+
+def test_another_export_shows_what_no_shape_shows() -> None:
+    model = averaged(8)
+    assert model.clone().reshape([1, -1, 8], adapt=True).verdict.startswith("proven")
+    with pytest.raises(ovir.ModelError, match="'divisor'"):
+        model.reshape([1, -1, 8], adapt=True, like=averaged(5))
 
 
 @NETWORKS

@@ -146,6 +146,14 @@ def loop(length: int) -> ovir.Model:
     return model(x, ops.reshape(layer.get_iter_value(again, -1), [4 * length], False))
 
 
+def backwards(length: int) -> ovir.Model:
+    """Steps in reversed order, twice in different ways, pairs of neighbours, and the last step."""
+    x, steps = ops.parameter([1, length, 4], "f32", name="x"), np.arange(length)
+    turned = ops.reverse_sequence(ops.tanh(x), np.array([length]), 0, 1) - ops.gather(x, steps[::-1].copy(), 1)
+    pairs = ops.gather(x, np.stack([steps[:-1], steps[1:]]), 1, name="pairs")
+    return model(x, turned, pairs, ops.gather(x, np.array(length - 1), 1))
+
+
 # --------------------------------------------------------------------------- images
 
 
@@ -288,6 +296,12 @@ def sinusoidal(length: int) -> ovir.Model:
     return model(x, attended(x + ops.constant(waves, name="waves"), length))
 
 
+def averaged(length: int) -> ovir.Model:
+    """A mean whose divisor is a number, which no shape shows."""
+    x = ops.parameter([1, length, 8], "f32", name="x")
+    return model(x, ops.reduce_sum(attended(x, length), [1], False) / ops.constant(np.float32(length), name="divisor"))
+
+
 Sizes = tuple[int, ...]
 Make = Callable[..., ovir.Model]
 ADAPTABLE: dict[Make, tuple[Sizes, Sizes, Sizes]] = {
@@ -300,6 +314,7 @@ ADAPTABLE: dict[Make, tuple[Sizes, Sizes, Sizes]] = {
     mel: ((64,), (80,), (131,)),
     iterator: ((4,), (3,), (9,)),
     loop: ((4,), (3,), (9,)),
+    backwards: ((6,), (5,), (11,)),
     unet: ((16, 16), (32, 8), (20, 28)),
     detector: ((32, 32), (16, 40), (64, 24)),
     anchor_free: ((32, 32), (16, 48), (64, 32)),
