@@ -26,24 +26,28 @@ COORDINATES = ((-1, 0.0), (0, 0.0), (0, 0.5), (1, 1.0))
 
 Form = tuple[int | None, float]
 """One of these pairs, or no number and 0 for the positions themselves, 1 for positions from the end."""
+FORMS: tuple[Form, ...] = ((None, 0.0), (None, 1.0), *COORDINATES)
+
 Find = Callable[[Factor], Size | None]
 """Returns how a factor of an axis is computed."""
 
 
-def positional(array: Array, kind: ElementType, axes: Mapping[int, Factors], find: Find) -> Layer | None:
+def positional(
+    array: Array, kind: ElementType, axes: Mapping[int, Factors], find: Find, form: Form | None = None
+) -> Layer | None:
     """Return the layer that computes the data of a constant for other sizes of some axes, given what these are made of;
-    None if the data are no known function of positions, or more than one."""
+    None if the data are no known function of positions, or more than one. With ``form``, only this one is tried."""
     joined = next((axis for axis, factors in axes.items() if len(factors) == 1 and factors[0].parts), None)
     if joined is not None:
         return _joined(array, kind, axes, find, joined)
     made = [axes.get(axis, (Factor(size, size),)) for axis, size in enumerate(array.shape)]
     flat = [factor for factors in made for factor in factors]
     sizes = {place: find(factor) for place, factor in enumerate(flat) if factor.varies}
-    known = {place: size for place, size in sizes.items() if size is not None and flat[place].old > MOST_STEPS}
+    known = {place: size for place, size in sizes.items() if size is not None and flat[place].old > 1}
     if len(known) < len(sizes):
         return None
     grid = array.reshape([factor.old for factor in flat])
-    found = (_ramps(grid, kind, known) if array.dtype.kind in "iuf" else None) or _band(grid, kind, known)
+    found = (_ramps(grid, kind, known, form) if array.dtype.kind in "iuf" else None) or _band(grid, kind, known)
     if found is None:
         return None
     found = create_layer("Broadcast", [found, with_sizes(np.array(grid.shape), None, known)], version="opset3")
@@ -61,19 +65,23 @@ def positional(array: Array, kind: ElementType, axes: Mapping[int, Factors], fin
 
 def _joined(array: Array, kind: ElementType, axes: Mapping[int, Factors], find: Find, axis: int) -> Layer | None:
     """Return the layer for data whose parts along an axis are functions of positions each."""
-    parts: list[Any] = []
-    start = 0
-    for factors in axes[axis][0].parts:
-        end = start + prod(factor.old for factor in factors)
-        part: Any = array.take(range(start, end), axis)
-        own = {**axes, axis: factors}
-        if any(factor.varies for made in own.values() for factor in made):
-            part = positional(part, kind, own, find)
-        if part is None:
-            return None
-        parts.append(part)
-        start = end
-    return create_layer("Concat", parts, {"axis": axis}, version="opset1")
+    made = axes[axis][0].parts
+    ends = np.cumsum([prod(factor.old for factor in factors) for factors in made]).tolist()
+    pieces = np.split(array, ends[:-1], axis)
+
+    def parts(form: Form | None) -> list[Any]:
+        """Return the parts, None for each that is no function of this form."""
+        found: list[Any] = []
+        for piece, factors in zip(pieces, made, strict=True):
+            own = {**axes, axis: factors}
+            varies = any(factor.varies for factors in own.values() for factor in factors)
+            found.append(positional(piece, kind, own, find, form) if varies else constant(piece, kind))
+        return found
+
+    ways = [parts(None)]
+    if None in ways[0]:  # a small part may fit several forms, of which the others have one
+        ways = [found for form in FORMS if None not in (found := parts(form))]
+    return create_layer("Concat", ways[0], {"axis": axis}, version="opset1") if len(ways) == 1 else None
 
 
 def _ramp(rank: int, place: int, size: Size, kind: Any) -> Layer:
@@ -84,7 +92,7 @@ def _ramp(rank: int, place: int, size: Size, kind: Any) -> Layer:
     return create_layer("Reshape", [numbers, np.array(shape)], {"special_zero": False}, version="opset1")
 
 
-def _ramps(grid: Array, kind: ElementType, sizes: Mapping[int, Size]) -> Layer | None:
+def _ramps(grid: Array, kind: ElementType, sizes: Mapping[int, Size], form: Form | None) -> Layer | None:
     """Return the sum of ramps along the axes that vary, with steps and offsets for each element of the other axes."""
     data, lengths = grid.astype(np.float64), {place: grid.shape[place] for place in sizes}
     if not np.isfinite(data).all():
@@ -98,19 +106,20 @@ def _ramps(grid: Array, kind: ElementType, sizes: Mapping[int, Size]) -> Layer |
     if not np.allclose(total, data, 1e-6, 1e-6 * (np.abs(data).max() or 1)):
         return None
     steps = {place: step for place, step in steps.items() if np.abs(step).max() > _LEAST}
+    if not steps:
+        return constant(origin.astype(grid.dtype), kind)
     ways = []
     for forms in product(*(_forms(step, lengths[place]) for place, step in steps.items())):
         offset = origin
         for (place, step), (d, c) in zip(steps.items(), forms, strict=True):
             offset = offset - (step * c if d is not None else -step * (lengths[place] - 1) * c)
         backwards = any(d is None and step.min() < 0 for step, (d, _) in zip(steps.values(), forms, strict=True))
-        if _is_round(offset * 4) and not (backwards and np.abs(offset).max() > _LEAST):
+        is_valid = _is_round(offset * 4) and not (backwards and np.abs(offset).max() > _LEAST)
+        if is_valid and (form is None or set(forms) == {form}):
             ways.append((dict(zip(steps, forms, strict=True)), np.round(offset * 4) / 4))
     if len(ways) != 1:
         return None
     ((chosen, offset),) = ways
-    if not chosen:
-        return constant(origin.astype(grid.dtype), kind)
 
     def total_of(dtype: str, steps_first: bool, ramp: Callable[[int], Any], count: Callable[[int], Any]) -> Any:
         """Return the sum, computed with layers or with arrays."""
@@ -123,12 +132,9 @@ def _ramps(grid: Array, kind: ElementType, sizes: Mapping[int, Size]) -> Layer |
         [("i8", False)] if grid.dtype.kind in "iu" else [(t, f) for t in ("f4", "f8") for f in (False, True)]
     )
     for dtype, steps_first in ways_to_compute:
-        old = total_of(
-            dtype,
-            steps_first,
-            lambda place, dtype=dtype: _positions(grid.ndim, place, lengths[place]).astype(dtype),
-            lambda place, dtype=dtype: np.asarray(lengths[place], dtype),
-        )
+        ramps = {place: _positions(grid.ndim, place, n).astype(dtype) for place, n in lengths.items()}
+        counts = {place: np.asarray(n, dtype) for place, n in lengths.items()}
+        old = total_of(dtype, steps_first, ramps.__getitem__, counts.__getitem__)
         if np.array_equal(np.broadcast_to(old.astype(grid.dtype), grid.shape), grid):
             break
     else:
@@ -183,7 +189,7 @@ def _term(step: Array, n: int, form: Form, dtype: str, steps_first: bool, ramp: 
 
 def _band(grid: Array, kind: ElementType, sizes: Mapping[int, Size]) -> Layer | None:
     """Return a mask: data that changes only where the difference of two positions passes small numbers."""
-    if len(sizes) != 2:
+    if len(sizes) != 2 or min(grid.shape[place] for place in sizes) <= MOST_STEPS:
         return None
     (one, n), (two, m) = ((place, grid.shape[place]) for place in sizes)
     diagonals = [grid.diagonal(d, one, two) for d in range(1 - n, m)]

@@ -39,6 +39,7 @@ from ovir.inference.engines import ComparingEngine, Types, set_outputs
 from ovir.inference.models import set_parameters
 from ovir.ops.base.domains import Length
 from ovir.ops.base.traits import input_names
+from ovir.ops.control_flow import Loop
 from ovir.ops.infrastructure import Const, Parameter
 from ovir.ops.movement import Concat
 from ovir.ops.shape import Reshape
@@ -440,22 +441,26 @@ class Fitting(ComparingEngine):
 
     def _lengths(self, layer: Layer) -> dict[str, tuple[Port, Port, int]]:
         """Return the inputs of a layer that have the old size of an axis as a length, with the data and the axis."""
-        op, found = layer.operator, {}
+        op, found = layer.operator, dict[str, tuple[Port, Port, int]]()
         names = input_names(type(op)) if op is not None else ()
-        for name, rule in op.domains.items() if op is not None else ():
-            if not isinstance(rule, Length) or rule.axis is None or rule.of not in names:
+        rules = [(names.index(name), rule) for name, rule in op.domains.items() if name in names] if op else []
+        for index, rule in rules:
+            if index >= len(layer.inputs) or (known := layer.inputs[index].type.constant) is None or known.ndim > 1:
                 continue
-            axis = getattr(op, rule.axis) if isinstance(rule.axis, str) else rule.axis
-            data, index = layer.inputs[names.index(rule.of)], names.index(name)
-            known = layer.inputs[index].type.constant if index < len(layer.inputs) else None
-            for place, old, _ in self._varying(data):
-                if (
-                    place == axis % len(self._dims(data))
-                    and known is not None
-                    and known.ndim == 1
-                    and (known == old).all()
-                ):
-                    found[name] = layer.inputs[index], data, place
+            if isinstance(rule, Length) and rule.axis is not None and rule.of in names:
+                data = layer.inputs[names.index(rule.of)]
+                axis = getattr(op, rule.axis) if isinstance(rule.axis, str) else rule.axis
+                likely = [
+                    (data, place) for place in range(len(self._dims(data))) if place == axis % len(self._dims(data))
+                ]
+            elif isinstance(op, Loop) and index == 0:
+                likely = [(port, axis) for port in layer.inputs for axis in range(len(self._dims(port)))]
+            else:
+                continue
+            for data, place in likely:
+                old, new = self._dims(data)[place]
+                if old != new and (known == old).all():
+                    found.setdefault(names[index], (layer.inputs[index], data, place))
         return found
 
     def _is_whole(self, layer: Layer, axis: int) -> bool:
@@ -636,15 +641,10 @@ class Fitting(ComparingEngine):
     def _repairs(self, layer: Layer, pin: Pin | None) -> Iterator[Repair]:
         """Yield new sources for inputs of a layer that may be pinned to an old size."""
         if isinstance(pin, str):
-            port, data, axis = self._lengths(layer)[pin]
-            yield [
-                (
-                    port.index,
-                    with_sizes(
-                        read_by(port), port, dict.fromkeys(range(port.shape[0].lower), Size(((read_by(data), axis),)))
-                    ),
-                )
-            ]
+            given, counted, axis = self._lengths(layer)[pin]
+            places = range(max(given.shape.to_tuple(), default=1))
+            lengths = dict.fromkeys(places, Size(((read_by(counted), axis),)))
+            yield [(given.index, with_sizes(read_by(given), given, lengths))]
             return
         free = self._fixed(layer)
         if layer in self.states and free:
@@ -652,23 +652,29 @@ class Fitting(ComparingEngine):
             return
         if not any(self._varying(port) for port in layer.inputs):
             return
+        numbers: list[tuple[Port, int, int]] = []
         for port in free:
             known = port.type.constant
             if known is None or known.ndim > 1 or known.dtype.kind not in "iu" or not self._reads_value(port):
                 continue
             entries = known.reshape(-1).tolist()
-            dims = self._dims(layer.inputs[0])
+            numbers += [(port, place, entry) for place, entry in enumerate(entries) if entry > 0]
+            own = layer.inputs[0]
             exact = {
-                a: Size(((read_by(layer.inputs[0]), a),))
-                for a, old, _ in self._varying(layer.inputs[0])
-                if a < len(entries) and entries[a] == old
+                axis: Size(((read_by(own), axis),))
+                for axis, old, _ in self._varying(own)
+                if len(entries) == len(self._dims(own)) and entries[axis] == old
             }
-            if len(exact) > 1 and len(dims) == len(entries):
+            if len(exact) > 1:
                 yield [(port.index, with_sizes(read_by(port), port, exact))]
-            for place, entry in sorted(enumerate(entries), key=lambda item: item[0] != pin):
-                hint = pin if isinstance(pin, int) else place
-                for size, _ in self._candidates(layer, entry, hint) if entry > 0 else ():
-                    yield [(port.index, with_sizes(read_by(port), port, {place: size}))]
+        if isinstance(pin, int):  # what is nearest to the sizes of the axis is likely
+            output = layer.outputs[0]
+            data = self._data_of(layer, output)
+            sizes = self._before[output][pin].lower, 0 if data is None else self._dims(data)[pin][0]
+            numbers.sort(key=lambda item: min(abs(item[2] - size) for size in sizes))
+        for port, place, entry in numbers:
+            for size, _ in self._candidates(layer, entry, pin if isinstance(pin, int) else place):
+                yield [(port.index, with_sizes(read_by(port), port, {place: size}))]
         made = [(port, new) for port in free[:MOST_INPUTS] for new in self._data(layer, port)]
         for number in range(1, len(made) + 1):
             for chosen in combinations(made, number):
