@@ -7,8 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from ovir.core.shapes import ShapeLike
-from ovir.diagnostics.errors import ModelError
+from ovir.diagnostics.codes import CHANGED_RESULTS
+from ovir.diagnostics.errors import ModelError, OvirError
 from ovir.editing.keys import refuse
 from ovir.editing.proof import ProvenEdit, proven
 from ovir.editing.size_fitting import Fitting, Sizes, next_prime, set_sizes, shapes_text
@@ -16,7 +19,10 @@ from ovir.editing.transaction import editing, with_types
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
 from ovir.inference.models import infer_model, reshape, reshaped_parameters
+from ovir.ops.infrastructure import Const
 
+MULTIPLES = 3, 11, 37, 113
+"""Of which multiples of the old sizes are trial sizes, where windows divide these."""
 LEAST_TRIAL = 12
 """Trial sizes are primes above this and above the old sizes, so that no other size is likely to be a multiple."""
 MOST_RUN = 4
@@ -79,23 +85,25 @@ class _Adapted:
     def fit(self, like: LayerGraph | None) -> list[Layer]:
         """Let constants follow; return the layers that were changed. The model has the old sizes then.
 
-        Trial sizes are those of ``like``, or primes, or else multiples of the old sizes, which all windows divide.
+        Trial sizes are primes, or else multiples of the old sizes, which all windows divide. Where these give other
+        shapes than ``like`` has, its sizes are tried, and its shapes.
         """
-        primes, multiples = (
-            self._primes(),
-            {key: key[1] * n for key, n in zip(self._axes, _primes_above(2), strict=False)},
-        )
+        primes = self._primes()
+        multiples = {key: key[1] * n for key, n in zip(self._axes, MULTIPLES, strict=False)}
+        trials: list[tuple[Numbers, LayerGraph | None]] = [(primes, None), (multiples, None)]
+        if like is not None:
+            trials.append((self._numbers_of(like), like))
         first: ModelError | None = None
-        for numbers in (primes, multiples) if like is None else (self._numbers_of(like),):
-            fitting = Fitting(self._model, self._old, self._sizes(numbers), {}, like=like)
+        for numbers, other in trials:
             try:
-                layers = fitting.run()
+                if like is not None and other is None and not self._agrees(numbers, like):
+                    continue
+                layers = Fitting(self._model, self._old, self._sizes(numbers), {}, like=other).run()
             except ModelError as error:
                 first = first or error
-                set_sizes(self._model, self._old)
-                with_types(self._model)
+                self._reset(self._model)
                 continue
-            set_sizes(self._model, self._old)
+            self._reset(self._model)
             self._trial = self._model.clone()
             if not self._infers(primes):
                 self._multiples = self._found_multiples()
@@ -103,11 +111,25 @@ class _Adapted:
         assert first is not None
         raise first
 
+    def _reset(self, model: LayerGraph) -> None:
+        set_sizes(model, self._old)
+        with_types(model)
+
+    def _agrees(self, numbers: Numbers, like: LayerGraph) -> bool:
+        """Return whether layers have the shapes of those of another model, if constants follow in these trial sizes."""
+        self._trial = self._model.clone()
+        Fitting(self._trial, self._old, self._sizes(numbers), {}).run()
+        found = self._infers(self._numbers_of(like))
+        own = {layer.key: layer for layer in self._trial.walk() if layer.type != "Const"}
+        pairs = [(own[layer.key], layer) for layer in like.walk() if layer.key in own]
+        ports = [pair for one, other in pairs for pair in zip(one.outputs, other.outputs, strict=False)]
+        return found and all(one.shape.compatible(other.shape) for one, other in ports)
+
     def _primes(self) -> dict[Axis, int]:
         """Return a prime for each axis, so far above its old size and the other primes that parts of them differ."""
         found: dict[Axis, int] = {}
         for axis, old in self._axes:
-            found[axis, old] = next_prime(max(LEAST_TRIAL, *(n * 5 // 3 for n in (old, *found.values()))))
+            found[axis, old] = next_prime(max(LEAST_TRIAL, old * 5 // 3, 3 * max(found.values(), default=0)))
         return found
 
     def _numbers_of(self, like: LayerGraph) -> dict[Axis, int]:
@@ -116,9 +138,11 @@ class _Adapted:
         for i, axes in self._old.items():
             shape = like.inputs[like.input_index(self._model.inputs[i].any_name)].shape
             for axis, old in axes.items():
-                if shape.rank is None or shape.rank <= axis or not shape[axis].is_static or shape[axis].lower == old:
-                    refuse(f"the other model must have another size than {old} in axis {axis} of shape {shape}")
+                if shape.rank is None or shape.rank <= axis or not shape[axis].is_static:
+                    refuse(f"the other model must have a size in axis {axis} of its input of shape {shape}")
                 found[axis, old] = shape[axis].lower
+        if all(old == size for (_, old), size in found.items()):
+            refuse("the other model has the sizes of this one")
         return found
 
     def _sizes(self, numbers: Numbers) -> Sizes:
@@ -158,18 +182,37 @@ class _Adapted:
         ran = []
         for numbers in self._shown_sizes(wanted):
             self._infers(numbers)
-            ovir.compile_model(self._trial)(list(ovir.random_inputs(self._trial, 1).values()))
-            ran.append(shapes_text(self._trial, self._sizes(numbers)))
+            text = shapes_text(self._trial, self._sizes(numbers))
+            try:
+                ovir.compile_model(self._trial)(list(ovir.random_inputs(self._trial, 1).values()))
+            except OvirError as error:
+                message = f"the adapted model does not run for {text}: {error.diagnostic.message}"
+                raise ModelError(replace(error.diagnostic, code=CHANGED_RESULTS.id, message=message)) from None
+            ran.append(text)
         text = "to the last bit" if is_equal else "within the tolerance"
         verdict = f"proven for {shapes_text(before, self._old)}: the results are equal {text}"
         verdict += f"; the model also runs, with the inferred sizes, for {', '.join(ran)}" if ran else ""
         if like is not None:
             self._infers(self._numbers_of(like))
-            ovir.prove_edit(like, self._trial.clone())
+            try:
+                ovir.prove_edit(like, self._trial.clone())
+            except ModelError as error:
+                raise ModelError(replace(error.diagnostic, hint=self._differing(like))) from None
             verdict += f"; for {shapes_text(like, self._old)}, the results are those of the other model"
         elif self._are_items(before):
             verdict += "; one call equals calls with fewer items"
         return verdict + (f"; {self.fitting_text()}" if self.fitting_text() else "")
+
+    def _differing(self, like: LayerGraph) -> str | None:
+        """Return which constants differ from those of another model, and do not follow the sizes."""
+        data = {layer.key: layer.operator.data for layer in like.walk() if isinstance(layer.operator, Const)}
+        names = [
+            f"'{layer.name}'"
+            for layer in self._trial.walk()
+            if isinstance(layer.operator, Const)
+            and not np.array_equal(data.get(layer.key, layer.operator.data), layer.operator.data)
+        ]
+        return f"these constants differ in the other model: {', '.join(names)}" if names else None
 
     def _shown_sizes(self, wanted: Numbers) -> Iterator[dict[Axis, int]]:
         """Yield the sizes for which the model is run."""
@@ -192,12 +235,6 @@ class _Adapted:
             return bool(sys.modules["ovir"].prove_edit(before, self._trial.clone(), batch=dict.fromkeys(self._old, 0)))
         except ModelError:
             return False
-
-
-def _primes_above(number: int) -> Iterator[int]:
-    while True:
-        number = next_prime(number)
-        yield number
 
 
 def _prime_factors(number: int) -> Iterator[int]:

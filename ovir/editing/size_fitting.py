@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, combinations, count, islice, takewhile
-from math import gcd, isqrt, prod
+from math import gcd, isqrt, log, prod
 from typing import Any
 
 import numpy as np
@@ -52,8 +52,6 @@ MOST_RETRIES = 60
 """The most times that another size is tried because a later layer contradicts."""
 MOST_KNOWN = 1_000_000
 """Sizes that stay open in the old and in the trial shapes are taken for primes above this."""
-MOST_ROUNDED = 0.3
-"""The most by which rounding changes how much a part of a size grows."""
 MOST_OFFSET = 8
 """The most by which a size differs from another one that it follows."""
 
@@ -355,12 +353,11 @@ class Fitting(ComparingEngine):
             for port in other.outputs:
                 for item in self._varying(port) if port in self._before else ():
                     found.setdefault(item, (port, *item))
-        growths = [number / one for _, axis, one, number in own if axis == hint]
+        likely = next((self._grows_as(one, number) for _, axis, one, number in own if axis == hint), None)
 
         def unlikeliness(item: tuple[Port, int, int, int]) -> tuple[bool, bool]:
-            """Return whether a size grows unlike the axis, so that it is no part of it, or is of another axis."""
-            growth = item[3] / item[2] if item[2] else 1
-            return bool(growths) and abs(growth / growths[0] - 1) > MOST_ROUNDED, item[1] != hint
+            """Return whether a size follows another size of the inputs than the axis, or is one of another axis."""
+            return likely is not None and self._grows_as(*item[2:]) != likely, item[1] != hint
 
         own.sort(key=unlikeliness)
         every = [*own, *sorted(found.values(), key=unlikeliness)]
@@ -379,6 +376,11 @@ class Fitting(ComparingEngine):
             if old % (one * one2) == 0:
                 factor = old // (one * one2)
                 yield Size(((port, axis), (port2, axis2)), factor), number * number2 * factor
+
+    def _grows_as(self, old: int, new: int) -> tuple[int, int]:
+        """Return the old and the trial size of the axis of an input that grows most nearly as a size does."""
+        pairs = {(size, self._trial[i][axis]) for i, axes in self._old.items() for axis, size in axes.items()}
+        return min(pairs, key=lambda pair: abs(log(max(new, 1) / max(old, 1)) - log(max(pair[1], 1) / max(pair[0], 1))))
 
     # ----- the items of a batch
 
@@ -470,8 +472,9 @@ class Fitting(ComparingEngine):
             if known is None or not known.size:
                 continue
             for data, axis, old, _ in axes:
-                is_nearly_all = isinstance(rule, Index) and known.size > 1 and 4 * int(known.max()) >= 3 * old
-                if is_nearly_all or (not isinstance(rule, Index) and np.all(known == old)):
+                most = int(known.max())
+                is_nearly_all = 4 * most >= 3 * old and (known.size > 1 or most == old - 1)
+                if is_nearly_all if isinstance(rule, Index) else (known == old).all():
                     found.setdefault(name, (port, data, axis))
         return found
 
@@ -654,12 +657,13 @@ class Fitting(ComparingEngine):
         """Yield new sources for inputs of a layer that may be pinned to an old size."""
         if isinstance(pin, str):
             given, counted, axis = self._counts(layer)[pin]
-            if layer.operator is not None and isinstance(layer.operator.domains.get(pin), Index):
+            is_index = layer.operator is not None and isinstance(layer.operator.domains.get(pin), Index)
+            count = prod(given.shape.to_tuple())
+            if is_index and count > 1:
                 yield from ([(given.index, make())] for make in self._data(layer, given))
                 return
-            places = range(max(given.shape.to_tuple(), default=1))
-            lengths = dict.fromkeys(places, Size(((read_by(counted), axis),)))
-            yield [(given.index, with_sizes(read_by(given), given, lengths))]
+            size = Size(((read_by(counted), axis),), offset=-1 if is_index else 0)
+            yield [(given.index, with_sizes(read_by(given), given, dict.fromkeys(range(count), size)))]
             return
         free = self._fixed(layer)
         if layer in self.states and free:
