@@ -37,7 +37,7 @@ from ovir.graph.layers import Layer, Port, ReadOnlyDict
 from ovir.graph.names import free_name
 from ovir.inference.engines import ComparingEngine, Types, set_outputs
 from ovir.inference.models import set_parameters
-from ovir.ops.base.domains import Length
+from ovir.ops.base.domains import Index, Length, axis_of
 from ovir.ops.base.traits import input_names
 from ovir.ops.control_flow import Loop
 from ovir.ops.infrastructure import Const, Parameter
@@ -52,6 +52,8 @@ MOST_RETRIES = 60
 """The most times that another size is tried because a later layer contradicts."""
 MOST_KNOWN = 1_000_000
 """Sizes that stay open in the old and in the trial shapes are taken for primes above this."""
+MOST_ROUNDED = 0.3
+"""The most by which rounding changes how much a part of a size grows."""
 MOST_OFFSET = 8
 """The most by which a size differs from another one that it follows."""
 
@@ -296,7 +298,8 @@ class Fitting(ComparingEngine):
     def _needs(self, layer: Layer) -> Iterator[str]:
         """Yield what data of a layer would have to be for the trial sizes."""
         for port in self._fixed(layer):
-            axes = None if self._reads_value(port) else next(self._data_axes(layer, port), None)
+            is_list = self._reads_value(port) and port.shape.rank == 1
+            axes = None if is_list else next(self._data_axes(layer, port), None)
             if axes is not None and constant_layers(read_by(port).layer) is not None:
                 shape = port.shape
                 for axis, (_, made) in axes.items():
@@ -352,8 +355,15 @@ class Fitting(ComparingEngine):
             for port in other.outputs:
                 for item in self._varying(port) if port in self._before else ():
                     found.setdefault(item, (port, *item))
-        own.sort(key=lambda item: item[1] != hint)
-        every = [*own, *sorted(found.values(), key=lambda item: item[1] != hint)]
+        growths = [number / one for _, axis, one, number in own if axis == hint]
+
+        def unlikeliness(item: tuple[Port, int, int, int]) -> tuple[bool, bool]:
+            """Return whether a size grows unlike the axis, so that it is no part of it, or is of another axis."""
+            growth = item[3] / item[2] if item[2] else 1
+            return bool(growths) and abs(growth / growths[0] - 1) > MOST_ROUNDED, item[1] != hint
+
+        own.sort(key=unlikeliness)
+        every = [*own, *sorted(found.values(), key=unlikeliness)]
         for port, axis, one, number in every:
             if one == old:
                 yield Size(((port, axis),)), number
@@ -425,7 +435,7 @@ class Fitting(ComparingEngine):
         op = layer.operator
         if self._items is not None or op is None or not layer.inputs or not self._fixed(layer):
             return []
-        found: list[Pin] = list(self._lengths(layer))
+        found: list[Pin] = list(self._counts(layer))
         for port, tensor in zip(layer.outputs, outputs, strict=False):
             data = self._data_of(layer, port)
             for axis, *_ in self._varying(data) if data is not None else ():
@@ -439,28 +449,30 @@ class Fitting(ComparingEngine):
         rank = self._before[output].rank if output in self._before else None
         return next((port for port in layer.inputs if self._varying(port) and len(self._dims(port)) == rank), None)
 
-    def _lengths(self, layer: Layer) -> dict[str, tuple[Port, Port, int]]:
-        """Return the inputs of a layer that have the old size of an axis as a length, with the data and the axis."""
+    def _counts(self, layer: Layer) -> dict[str, tuple[Port, Port, int]]:
+        """Return the inputs of a layer that have the old size of an axis as a length, or positions along nearly all of
+        it, with the tensor that has the axis, and the axis."""
         op, found = layer.operator, dict[str, tuple[Port, Port, int]]()
-        names = input_names(type(op)) if op is not None else ()
-        rules = [(names.index(name), rule) for name, rule in op.domains.items() if name in names] if op else []
-        for index, rule in rules:
-            if index >= len(layer.inputs) or (known := layer.inputs[index].type.constant) is None or known.ndim > 1:
-                continue
-            if isinstance(rule, Length) and rule.axis is not None and rule.of in names:
-                data = layer.inputs[names.index(rule.of)]
-                axis = getattr(op, rule.axis) if isinstance(rule.axis, str) else rule.axis
-                likely = [
-                    (data, place) for place in range(len(self._dims(data))) if place == axis % len(self._dims(data))
-                ]
-            elif isinstance(op, Loop) and index == 0:
-                likely = [(port, axis) for port in layer.inputs for axis in range(len(self._dims(port)))]
+        names = () if op is None else input_names(type(op))
+        for name, port in zip(names, layer.inputs, strict=False):
+            rule = None if op is None else op.domains.get(name)
+            of = rule.into if isinstance(rule, Index) else rule.of if isinstance(rule, Length) else None
+            if isinstance(op, Loop) and port.index == 0:
+                axes = [(other, *sizes) for other in layer.inputs for sizes in self._varying(other)]
+            elif op is not None and isinstance(rule, (Index, Length)) and of in names and rule.axis is not None:
+                data = layer.inputs[names.index(of)]
+                axis = axis_of(op, op.named([own.type for own in layer.inputs]), rule.axis)
+                places = () if axis is None else (axis, axis + len(self._dims(data)))
+                axes = [(data, *sizes) for sizes in self._varying(data) if sizes[0] in places]
             else:
                 continue
-            for data, place in likely:
-                old, new = self._dims(data)[place]
-                if old != new and (known == old).all():
-                    found.setdefault(names[index], (layer.inputs[index], data, place))
+            known = self._array(port) if axes and not self._varying(port) else None
+            if known is None or not known.size:
+                continue
+            for data, axis, old, _ in axes:
+                is_nearly_all = isinstance(rule, Index) and known.size > 1 and 4 * int(known.max()) >= 3 * old
+                if is_nearly_all or (not isinstance(rule, Index) and np.all(known == old)):
+                    found.setdefault(name, (port, data, axis))
         return found
 
     def _is_whole(self, layer: Layer, axis: int) -> bool:
@@ -641,7 +653,10 @@ class Fitting(ComparingEngine):
     def _repairs(self, layer: Layer, pin: Pin | None) -> Iterator[Repair]:
         """Yield new sources for inputs of a layer that may be pinned to an old size."""
         if isinstance(pin, str):
-            given, counted, axis = self._lengths(layer)[pin]
+            given, counted, axis = self._counts(layer)[pin]
+            if layer.operator is not None and isinstance(layer.operator.domains.get(pin), Index):
+                yield from ([(given.index, make())] for make in self._data(layer, given))
+                return
             places = range(max(given.shape.to_tuple(), default=1))
             lengths = dict.fromkeys(places, Size(((read_by(counted), axis),)))
             yield [(given.index, with_sizes(read_by(given), given, lengths))]
@@ -716,7 +731,7 @@ class Fitting(ComparingEngine):
                     aligned.setdefault(place, (Size(((read_by(other), axis),)), self._made_of(other)[axis]))
         if aligned:
             yield aligned
-        for place, (own, _) in enumerate(self._dims(port)):
+        for place, (own, _) in sorted(enumerate(self._dims(port)), key=lambda item: -item[1][0]):
             for size, new in self._candidates(layer, own, place) if own > 1 else ():
                 if aligned.keys() != {place}:
                     yield {place: (size, (Factor(own, new),))}
