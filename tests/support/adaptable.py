@@ -147,7 +147,7 @@ def loop(length: int) -> ovir.Model:
 
 
 def backwards(length: int) -> ovir.Model:
-    """Steps in reversed order, twice in different ways, pairs of neighbours, and the last step."""
+    """Steps in reversed order, twice in different ways, pairs of adjacent ones, and the last step."""
     x, steps = ops.parameter([1, length, 4], "f32", name="x"), np.arange(length)
     turned = ops.reverse_sequence(ops.tanh(x), np.array([length]), 0, 1) - ops.gather(x, steps[::-1].copy(), 1)
     pairs = ops.gather(x, np.stack([steps[:-1], steps[1:]]), 1, name="pairs")
