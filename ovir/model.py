@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Self, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 from ovir.diagnostics.errors import InputError, ModelError
 from ovir.graph.layer_graph import LayerGraph
@@ -90,18 +90,47 @@ class Model(LayerGraph):
 
         infer_shapes(self)
 
-    def reshape(self, shapes: Mapping[Any, ShapeLike] | ShapeLike) -> None:
+    @overload
+    def reshape(self, shapes: Mapping[Any, ShapeLike] | ShapeLike) -> None: ...
+    @overload
+    def reshape(
+        self,
+        shapes: Mapping[Any, ShapeLike] | ShapeLike,
+        *,
+        adapt: Literal[True],
+        verify: bool = True,
+        like: Model | None = None,
+    ) -> ProvenEdit: ...
+    def reshape(
+        self,
+        shapes: Mapping[Any, ShapeLike] | ShapeLike,
+        *,
+        adapt: bool = False,
+        verify: bool = True,
+        like: Model | None = None,
+    ) -> ProvenEdit | None:
         """Give inputs other shapes and infer again.
 
         ``shapes`` maps the name, position or Port of an input to its shape; a model with one input also takes a single
         shape. A shape is a PartialShape, a list such as ``[1, -1, "2..5"]`` or a text such as ``"1,?,2..5"``.
 
+        With ``adapt``, constants that hold a size of the present shapes follow the inputs, and the changes are returned
+        with a verdict, which says what was shown: the results in the present shapes are the same, the model runs in
+        other shapes. ``like`` is an export of the same model for other shapes, in which its results must be the same.
+        ``verify=False`` runs nothing.
+
         Raises InputError for an input that the model does not have or a text that is not a shape, and ModelError if
-        a layer refuses the shapes. The model has not changed then.
+        a layer refuses the shapes, or has data, such as a learned table, for the present ones only. The model has not
+        changed then.
         """
+        if adapt:
+            from ovir.editing.adaptation import adapt as adapt_model
+
+            return adapt_model(self, shapes, verify, like)
         from ovir.inference.models import reshape
 
         reshape(self, shapes)
+        return None
 
     def weights(self) -> list[Weights]:
         """Return the weights of all products, convolutions and gathers, those in bodies included.

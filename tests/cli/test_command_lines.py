@@ -288,6 +288,11 @@ edit digits.xml --set-constant relu1 -o digits.xml => there is no '=' between th
 edit digits.xml --add-output conv9 -o digits.xml => no tensor and no layer is named 'conv9'
 edit digits.xml --add-output pool1:7 -o digits.xml => the layer has no output 7: it has 2 outputs
 edit digits.xml --shape picture=1,2 -o digits.xml => the model has no input 'picture'
+edit digits.xml --adapt --dry-run => --adapt needs --shape
+edit digits.xml --shape 2,1,8,8 --like digits.xml --dry-run => --like needs --adapt
+edit digits.xml --shape 2,1,8,8 --adapt --like none.xml --dry-run => cannot read the file
+run digits.xml --adapt => --adapt needs --shape
+compare digits.xml digits.xml --adapt => --adapt needs --shape
 edit digits.xml --shape 2,1,8,8 --shape image=3,1,8,8 --dry-run => --shape image=3,1,8,8: input 'image' is given twice
 edit digits.xml --batch 2 --batch image=3 --dry-run => --batch image=3: input 'image' is given twice
 edit digits.xml --set-constant scale/factor=1e400 --dry-run => '1e400' is beyond the numbers of f64

@@ -31,7 +31,7 @@ def test_all_edits_are_one(cli: Cli, tmp_path: Path) -> None:
     assert "layer 16 'flatten' (Reshape, opset1): data of shape [4,32,2,2] cannot be reshaped to [1,128]" in failed.err
     assert (
         "hint: this follows from --shape image=4,1,8,8; the layer takes sizes or axes from layer 1 'flatten/pattern' "
-        "(Const, opset1); nothing is written"
+        "(Const, opset1); --adapt lets constants follow --shape; nothing is written"
     ) in failed.err
     np.save(tmp_path / "pattern.npy", np.array([4, 128]))
     done = cli("edit", one, "--shape", "image=4,1,8,8", "--set-constant", f"flatten/pattern={tmp_path}/pattern.npy",

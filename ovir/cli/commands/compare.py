@@ -247,7 +247,7 @@ LIMIT = 20
 
 def add_to(command: Command) -> None:
     command.error_status = UNUSABLE  # status 1 would say that the models differ
-    command.add(ModelOptions("shape", "legacy-io"))
+    command.add(ModelOptions("shape", "adapt", "legacy-io"))
     command.add(OtherSideOptions())
     modes = command.under("comparison", exclusive=True)
     modes("--isolated", "run each layer alone with the inputs that it has in ovir, also if the outputs agree")

@@ -4,6 +4,7 @@ Examples:
   ovir edit model.xml --rename image=photo -o renamed.xml
   ovir edit model.xml --set-constant target=-1,128 --shape image=4,1,8,8 -o four.xml
   ovir edit model.xml --batch ? -o any.xml
+  ovir edit model.xml --shape image=1,3,?,? --adapt -o any.xml
   ovir edit model.xml --fix-input sr=16000 --simplify -o simple.xml
   ovir edit model.xml --fold-constants --prune --strip-rt-info -o model.xml
   ovir edit model.xml --input-type u8 --input-layout NHWC --resize linear --mean 127.5 -o images.xml
@@ -28,10 +29,10 @@ from ovir.analysis.costs import changes_of, costs_of
 from ovir.building.values import as_array
 from ovir.cli.options.command import Command, Options
 from ovir.cli.options.faulty_constants import constants_of_sizes
-from ovir.cli.options.model import ModelOptions, parse_shapes, split_input, type_in_file
+from ovir.cli.options.model import ModelOptions, about_followers, parse_shapes, split_input, type_in_file
 from ovir.cli.options.preprocessing import PreprocessingOptions
-from ovir.cli.options.values import OutputFile, raise_usage_error, split_known
-from ovir.cli.terminal.output import DONE, say, say_filled, say_saved
+from ovir.cli.options.values import FileName, OutputFile, raise_usage_error, split_known
+from ovir.cli.terminal.output import DONE, listed, say, say_filled, say_saved
 from ovir.core.arrays import Array
 from ovir.core.shapes import PartialShape
 from ovir.diagnostics.codes import INTERNAL, OUT_OF_MEMORY, USAGE
@@ -48,7 +49,7 @@ from ovir.ir.writing.compression import BF16, F16, Narrow
 from ovir.ir.writing.save import prepare, write_model
 from ovir.lowering.registry import LOWERED_FROM
 from ovir.lowering.releases import IR_VERSION_11, as_release
-from ovir.model import Model
+from ovir.model import Model, read_model
 from ovir.ops.infrastructure import Const
 from ovir.system.progress import stage
 
@@ -65,13 +66,32 @@ def rename(model: Model, text: str) -> Report:
     return lambda: f"renamed '{old}' to '{new}'"
 
 
-def shape(model: Model, text: str, own: Mapping[Layer, PartialShape]) -> Report:
-    """Set a shape; ``own`` has the shapes in the file of inputs that have another one since it was read."""
+class Shapes(NamedTuple):
+    """The shapes of inputs that ``--shape`` gives."""
+
+    own: Mapping[Layer, PartialShape]
+    """The shapes in the file of inputs that have another one since it was read."""
+    adapted: dict[Port, PartialShape] | None
+    """The shapes that ``--adapt`` sets, all at once; None without it."""
+    like: Model | None
+    """The model of ``--like``."""
+
+
+def shape(model: Model, text: str, shapes: Shapes) -> Report:
     ((index, wanted),) = parse_shapes(model, [text]).items()
     port = model.inputs[index]
-    before = str(own.get(port.layer, port.shape))
-    model.reshape({index: wanted})
+    before = str(shapes.own.get(port.layer, port.shape))
+    if shapes.adapted is None:
+        model.reshape({index: wanted})
+    else:
+        shapes.adapted[port] = wanted
     return lambda: f"input '{port.any_name}': {before} -> {port.shape}"
+
+
+def adapt(model: Model, text: str, verify: bool, shapes: Shapes) -> Report:
+    assert shapes.adapted is not None
+    edit = model.reshape(shapes.adapted, adapt=True, verify=verify, like=shapes.like)
+    return lambda: "\n".join(about_followers(edit, "--shape"))
 
 
 def batch(model: Model, text: str, verify: bool) -> Report:
@@ -79,20 +99,12 @@ def batch(model: Model, text: str, verify: bool) -> Report:
     names = {name for port in model.inputs for name in (*port.names, port.layer.name)}
     parts = dict(split_known("--batch", part, names.__contains__) for part in text.split(",")) if "=" in text else text
     before = [str(port.shape) for port in model.inputs]
-    edit = model.set_batch(parts, verify=verify)
-    changed = [layer.key for layer in edit.layers]
-    listed = f": {_listed(changed)}" if changed else ""
+    lines = about_followers(model.set_batch(parts, verify=verify), "the batch")
 
     def report() -> str:
         pairs = zip(before, model.inputs, strict=True)
         moved = [f"input '{port.any_name}': {old} -> {port.shape}" for old, port in pairs if old != str(port.shape)]
-        return "\n".join(
-            (
-                *moved,
-                f"{plural(len(changed), 'layer')} now follow{'s' if len(changed) == 1 else ''} the batch{listed}",
-                edit.verdict,
-            )
-        )
+        return "\n".join((*moved, *lines))
 
     return report
 
@@ -186,7 +198,7 @@ def decompress(model: Model, text: str) -> Report:
 def fold_constants(model: Model, text: str, verify: bool) -> Report:
     edit = model.fold_constants(verify=verify)
     lines = _folded(len(edit.folded), len(edit)) if edit.folded or not edit.changes else []
-    lines += [f"{len(keys)} x {what}: {_listed(keys)}" for what, keys in edit.changes.items()]
+    lines += [f"{len(keys)} x {what}: {listed(keys)}" for what, keys in edit.changes.items()]
     return lambda: "\n".join([*lines, edit.verdict] if edit.folded or edit.changes else lines)
 
 
@@ -196,7 +208,7 @@ def _folded(layers: int, constants: int) -> list[str]:
 
 def simplify(model: Model, text: str, verify: bool) -> Report:
     before, edit, after = _count(model), model.simplify(verify=verify), _count(model)
-    lines = [f"{len(keys)} x {what}: {_listed(keys)}" for what, keys in edit.changes.items()]
+    lines = [f"{len(keys)} x {what}: {listed(keys)}" for what, keys in edit.changes.items()]
     lines += _folded(len(edit.folded), len(edit)) if edit.folded else []
     total = f"{plural(before, 'layer')} before, {after} after, bodies included"
     return lambda: "\n".join((*lines, total, edit.verdict))
@@ -216,14 +228,14 @@ def _lowered(model: Model, target: str | int, title: str) -> Report:
     origins = Counter(str(layer.rt_info[LOWERED_FROM]) for layer in model.lower(target))
     if not origins:
         return lambda: f"{title} needs no layer to be rewritten"
-    listed = ", ".join(f"{count} x {origin}" for origin, count in origins.items())
-    return lambda: f"rewrote {plural(origins.total(), 'layer')} for {title}: {listed}"
+    rewritten = ", ".join(f"{count} x {origin}" for origin, count in origins.items())
+    return lambda: f"rewrote {plural(origins.total(), 'layer')} for {title}: {rewritten}"
 
 
 def prune(model: Model, text: str) -> Report:
     removed = [layer.key for layer in model.prune()]
-    listed = f": {_listed(removed)}" if removed else ""
-    return lambda: f"removed {plural(len(removed), 'dead layer')}{listed}"
+    names = f": {listed(removed)}" if removed else ""
+    return lambda: f"removed {plural(len(removed), 'dead layer')}{names}"
 
 
 def strip_rt_info(model: Model, text: str) -> Report:
@@ -310,14 +322,6 @@ def _count(model: Model) -> int:
     return sum(1 for _ in model.walk())
 
 
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_SHOWN])
-    return shown if len(names) <= _SHOWN else f"{shown} and {len(names) - _SHOWN} more"
-
-
-_SHOWN = 5  # names of layers in a line
-
-
 class Edit(NamedTuple):
     """An option that edits the model."""
 
@@ -336,10 +340,12 @@ COMPRESS = {
     for name, to in (("fp16", F16), ("bf16", BF16))
 }
 DECOMPRESS = Edit("--decompress", None, "replace compressed weights by the decompressed numbers", decompress)
+_ADAPTING = ("--adapt", "")
 _REWRITING = RUNTIME, OPSET = "--runtime", "--opset"
 EDITS = (
     Edit("--rename", "OLD=NEW", "rename a layer, a tensor, or both where they share the name", rename),
     Edit("--shape", "NAME=1,3,?,2..5", "give an input another shape", shape),
+    Edit("--adapt", None, "let constants that hold an old size follow --shape", adapt, is_proven=True),
     Edit("--batch", "N", "another number of items: 4, ? for any, or NAME=4 for some inputs", batch, is_proven=True),
     Edit("--states-to-inputs", None, "make states inputs and outputs", states_to_inputs, is_proven=True),
     Edit(
@@ -412,8 +418,13 @@ def add_to(command: Command) -> None:
     command.option("-o, --output OUT.xml", "where to save the model; may be the model itself", OutputFile)
     command.option(
         "--no-verify",
-        "leave out the proof, on random inputs, that the result of --batch, --states-to-inputs, "
+        "leave out the proof, on random inputs, that the result of --adapt, --batch, --states-to-inputs, "
         "--inputs-to-states, --fix-input, --fold-constants or --simplify computes what the model computes",
+    )
+    command.option(
+        "--like OTHER.xml",
+        "with --adapt: an export of the same model for other shapes, in which the results must be equal",
+        FileName,
     )
     command.option("--dry-run", "report what the edits do, but write nothing")
     edits = command.parser.add_argument_group("edits, which may be repeated")
@@ -429,15 +440,19 @@ def add_to(command: Command) -> None:
 
 
 def run(options: Options) -> int:
-    source, edits = options[ModelOptions], options.edits
+    source, edits = options[ModelOptions], _with_adapt_last(options.edits)
     if options.output is None and not options.dry_run:
         raise_usage_error("there is no file to write", "name it with -o OUT.xml, or try the edits with --dry-run")
     if source.no_weights and not options.dry_run:
         raise_usage_error("without weights, the result cannot be saved", "--dry-run says what the edits do")
+    if options.like is not None and _ADAPTING not in edits:
+        raise_usage_error("--like needs --adapt, which uses the other export")
     model, own = _opened(source, edits)
+    like = None if options.like is None else read_model(options.like)
     keys, before = [layer.key for layer in model.walk()] if options.json else [], costs_of(model)
     with stage("editing"):
-        done = _apply(model, edits, options[PreprocessingOptions], own, verify=not options.no_verify)
+        shapes = Shapes(own, {} if _ADAPTING in edits else None, like)
+        done = _apply(model, edits, options[PreprocessingOptions], shapes, verify=not options.no_verify)
     path = None if options.dry_run else options.output
     compress_to = next((COMPRESS[e] for option, _ in edits if (e := _BY_OPTION[option]) in COMPRESS), None)
     version = _ir_version(edits)
@@ -462,6 +477,17 @@ def run(options: Options) -> int:
     summary = f"{path}: {plural(layers, 'layer')}{inside}, {ports}"
     say("nothing is written (--dry-run)" if path is None else readable(summary))
     return DONE
+
+
+def _with_adapt_last(edits: Edits) -> Edits:
+    """Return the edits with ``--adapt`` once, behind the shapes, which it sets all at once."""
+    if _ADAPTING not in edits:
+        return edits
+    others = [edit for edit in edits if edit != _ADAPTING]
+    last = max((i for i, (option, _) in enumerate(others) if option == "--shape"), default=None)
+    if last is None:
+        raise_usage_error("--adapt needs --shape, which constants can follow")
+    return [*others[: last + 1], _ADAPTING, *others[last + 1 :]]
 
 
 def _opened(source: ModelOptions, edits: Edits) -> tuple[Model, dict[Layer, PartialShape]]:
@@ -506,8 +532,12 @@ def _hint(model: Model, error: Diagnostic, edits: Edits, option: str, value: str
         option, value = edits[0]
     cause = f"{option} {value}".rstrip() if option else "the edits together"
     found = "" if cause in error.message else f"this follows from {cause}; "
-    if error.code != USAGE.id and (constants := constants_of_sizes(model, error)):
+    if error.code == USAGE.id:
+        return found
+    if constants := constants_of_sizes(model, error):
         found += f"the layer takes sizes or axes from {constants}; "
+    if _ADAPTING not in edits and any(given == "--shape" for given, _ in edits):
+        found += "--adapt lets constants follow --shape; "
     return found
 
 
@@ -533,7 +563,7 @@ def _apply(
     model: Model,
     edits: Edits,
     preprocessing: PreprocessingOptions,
-    own: Mapping[Layer, PartialShape],
+    shapes: Shapes,
     *,
     verify: bool,
 ) -> list[Done]:
@@ -552,7 +582,7 @@ def _apply(
                     raise_usage_error(f"{option} {value}: input '{port.any_name}' is given twice")
                 sized.add((option, port.layer))
             how: tuple[Any, ...] = (verify,) if edit.is_proven else ()
-            how = (own,) if option == "--shape" else how
+            how = (*how, shapes) if edit.apply in (shape, adapt) else how
             reports.append((option, value, edit.apply(model, value, *how)))
 
     try:

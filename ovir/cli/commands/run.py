@@ -222,7 +222,7 @@ def _print_margins(watch: Watch) -> None:
 
 
 def add_to(command: Command) -> None:
-    command.add(ModelOptions("shape", "legacy-io"))
+    command.add(ModelOptions("shape", "adapt", "legacy-io"))
     command.add(InputOptions())
     command.add(WorkerOptions())
     many = command.under("many inputs")

@@ -56,7 +56,7 @@ def print_failures(errors: Mapping[str, str], where: str, prefix: str = "failed"
 _WRITERS = 4
 """Threads that write results, because each waits for the disk."""
 _OPTIONS = (
-    *("shape", "tap", "engine", "emulate", "strict", "keep_compressed", "legacy_io", "quantize_activations"),
+    *("shape", "adapt", "tap", "engine", "emulate", "strict", "keep_compressed", "legacy_io", "quantize_activations"),
     *("mean", "scale", "layout", "resize", "bgr"),
 )
 

@@ -9,7 +9,7 @@ from ovir.cli.options.comparison import OtherSideOptions
 from ovir.cli.options.inputs import InputSetOptions
 from ovir.cli.options.model import ModelOptions, parse_shapes
 from ovir.cli.terminal.output import print_diagnostics
-from ovir.model import Model, read_model
+from ovir.model import Model
 
 if TYPE_CHECKING:
     from ovir.core.shapes import PartialShape
@@ -58,7 +58,7 @@ def open_other(name: str, model: Model, first: ModelOptions) -> Against:
             found[next(own, index)] = shape
         return found
 
-    other = read_model(name, shapes=wanted if first.shape else None, legacy_io=first.legacy_io)
+    other = first.read_file(name, None, wanted if first.shape else None)
     print_diagnostics(other.diagnostics)
     return other
 

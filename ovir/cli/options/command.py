@@ -186,6 +186,7 @@ _SHARED = (
         "state; may be repeated",
         repeated=True,
     ),
+    Shared("model", "--adapt", "let constants that hold an old size, such as targets of Reshape, follow --shape"),
     Shared("model", "--legacy-io", "read an IR of version 10 as OpenVINO does: inputs and outputs become f32 or i32"),
     Shared(
         "many inputs",

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 from ovir.cli.options.command import Command, Group
 from ovir.cli.options.values import FileName, raise_usage_error, split_known
-from ovir.cli.terminal.output import print_diagnostics, print_message
+from ovir.cli.terminal.output import listed, print_diagnostics, print_message, print_note
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import ModelError
-from ovir.diagnostics.wording import readable
+from ovir.diagnostics.wording import plural, readable
+from ovir.editing.proof import ProvenEdit
 from ovir.graph.layers import Port
 from ovir.graph.names import input_named
 from ovir.inference.pinned_sizes import pinned_sizes
@@ -34,6 +35,7 @@ class ModelOptions(Group):
     extension: Sequence[FileName]
     no_weights: bool = False
     shape: Sequence[str] = ()
+    adapt: bool = False
     legacy_io: bool = False
 
     def __init__(self, *names: str) -> None:
@@ -48,6 +50,8 @@ class ModelOptions(Group):
     def open(self) -> Model:
         """Return the model in the shapes that are given; print the sizes that constants pin, and its diagnostics."""
         hints: list[str] = []
+        if not self.shape:
+            self.refuse("needs --shape, which constants can follow", "--adapt")
 
         def shapes(model: Model) -> dict[int, PartialShape]:
             found = parse_shapes(model, self.shape)
@@ -59,6 +63,8 @@ class ModelOptions(Group):
         except ModelError as error:
             for hint in hints:
                 error.add_note(hint)
+            if hints and "adapt" in self.names and not self.adapt:
+                error.add_note("  hint: --adapt lets constants that hold an old size follow --shape")
             if hints and len(error.diagnostics) > 1:
                 error.add_note("  hint: `ovir check` with the same --shape lists all errors")
             raise
@@ -71,9 +77,18 @@ class ModelOptions(Group):
         """Return the model; without weights, its constants have no data. Raise ReadError or ModelError if it is
         wrong."""
         if not self.no_weights:
-            return read_model(self.path, self.weights, shapes=shapes, legacy_io=self.legacy_io)
+            return self.read_file(self.path, self.weights, shapes)
         self.refuse("and --no-weights exclude each other", "--weights")
         return read_topology(self.path, shapes, legacy_io=self.legacy_io)
+
+    def read_file(self, path: str, weights: str | None, shapes: Shapes | None) -> Model:
+        """Return the model of a file in the given shapes, which with --adapt its constants follow."""
+        adapted = self.adapt and shapes is not None
+        model = read_model(path, weights, shapes=None if adapted else shapes, legacy_io=self.legacy_io)
+        if adapted and shapes is not None:
+            edit = model.reshape(shapes(model), adapt=True)
+            print_note(readable(f"{path}: {'; '.join(about_followers(edit, '--shape'))}"))
+        return model
 
     def recover(self) -> Recovered:
         """Return the model with its faults, in the shapes that are given, and print its diagnostics."""
@@ -138,6 +153,14 @@ def shape_hints(model: Model, shapes: Mapping[int, PartialShape]) -> list[str]:
         readable(f"  hint: without --shape {port.any_name}={text} this input is {type_in_file(port)}")
         for port, text in ports.items()
     ]
+
+
+def about_followers(edit: ProvenEdit, followed: str) -> list[str]:
+    """Return sentences about the layers that now follow the batch or the shapes, and about the proof."""
+    changed = [layer.key for layer in edit.layers]
+    names = f": {listed(changed)}" if changed else ""
+    verb = "follows" if len(changed) == 1 else "follow"
+    return [f"{plural(len(changed), 'layer')} now {verb} {followed}{names}", *edit.notes, edit.verdict]
 
 
 def type_in_file(port: Port) -> TensorType:

@@ -143,6 +143,15 @@ def format_count(value: int) -> str:
     return f"{value:,}"
 
 
+def listed(names: Sequence[str]) -> str:
+    """Return the first names in one line, and the number of the others."""
+    shown = ", ".join(names[:_NAMED])
+    return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED} more"
+
+
+_NAMED = 5
+
+
 def listed_layers(counts: Mapping[str, int]) -> str:
     """Return kinds of layers with their counts: ``FakeQuantize-1 (12 layers), Interpolate-11 (2)``."""
     amounts = [plural(amount, "layer") if i == 0 else f"{amount:,}" for i, amount in enumerate(counts.values())]

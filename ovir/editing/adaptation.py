@@ -1,0 +1,248 @@
+"""Other sizes of the inputs: constants that hold an old size follow the inputs, and the verdict says what was shown."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ovir.core.shapes import ShapeLike
+from ovir.diagnostics.codes import CHANGED_RESULTS
+from ovir.diagnostics.errors import ModelError, OvirError
+from ovir.editing.keys import refuse
+from ovir.editing.proof import ProvenEdit, proven
+from ovir.editing.size_fitting import Fitting, Sizes, next_prime, set_sizes, shapes_text
+from ovir.editing.transaction import editing, with_types
+from ovir.graph.layer_graph import LayerGraph
+from ovir.graph.layers import Layer
+from ovir.inference.models import infer_model, reshape, reshaped_parameters
+from ovir.ops.infrastructure import Const
+
+MULTIPLES = 3, 11, 37, 113
+"""Of which multiples of the old sizes are trial sizes, where windows divide these."""
+LEAST_TRIAL = 12
+"""Trial sizes are primes above this and above the old sizes, so that no other size is likely to be a multiple."""
+MOST_RUN = 4
+"""The most times the old size that a size is for which the adapted model is run."""
+
+Axis = tuple[int, int]
+"""An axis, and its old size: axes of several inputs in which both are equal vary together."""
+Numbers = Mapping[Axis, int]
+"""A size for each axis that varies."""
+
+
+def adapt(
+    model: LayerGraph, shapes: Mapping[Any, ShapeLike] | ShapeLike, verify: bool, like: LayerGraph | None
+) -> ProvenEdit:
+    """Give inputs other shapes, and let constants follow; see ``Model.reshape``."""
+    if model.holder is not None:
+        refuse("the inputs of a body cannot be reshaped: they come from the model around it")
+    with_types(model)
+    parameters = reshaped_parameters(model, shapes)
+    old: dict[int, dict[int, int]] = {}
+    wanted: dict[Axis, int] = {}
+    for i, port in enumerate(model.inputs):
+        own, new = port.shape, parameters[port.layer].shape if port.layer in parameters else port.shape
+        if new.rank is None or own.rank != new.rank:
+            refuse(f"input '{port.any_name}' of shape {own} cannot be adapted to {new}: the rank differs", port.layer)
+        for axis, (one, other) in enumerate(zip(own, new, strict=True)):
+            if one.is_static and one != other:
+                old.setdefault(i, {})[axis] = one.lower
+                if other.is_static:
+                    wanted[axis, one.lower] = other.lower
+    with editing(model):
+        before = model.clone()
+        with proven(model, verify and bool(old)) as edit:
+            sizes = _Adapted(model, old)
+            if old:
+                edit.layers = sizes.fit(like)
+        if old and verify and edit.verdict.startswith("proven"):
+            edit.verdict = sizes.shown(before, wanted, like)
+        reshape(model, shapes)
+        try:
+            with_types(model)
+        except ModelError as error:
+            hint = sizes.fitting_text() or error.diagnostic.hint
+            raise ModelError(replace(error.diagnostic, hint=hint)) from None
+    if old and sizes.fitting_text():
+        edit.notes.append(sizes.fitting_text())
+    return edit
+
+
+class _Adapted:
+    """A model whose constants follow the sizes of some axes of its inputs."""
+
+    def __init__(self, model: LayerGraph, old: Sizes) -> None:
+        self._model = model
+        self._old = old
+        self._axes: list[Axis] = list(dict.fromkeys(item for axes in old.values() for item in axes.items()))
+        self._multiples = dict.fromkeys(self._axes, 1)
+        """The number of which each size must be a multiple."""
+
+    def fit(self, like: LayerGraph | None) -> list[Layer]:
+        """Let constants follow; return the layers that were changed. The model has the old sizes then.
+
+        Trial sizes are primes, or else multiples of the old sizes, which all windows divide. Where these give other
+        shapes than ``like`` has, its sizes are tried, and its shapes.
+        """
+        primes = self._primes()
+        multiples = {key: key[1] * n for key, n in zip(self._axes, MULTIPLES, strict=False)}
+        trials: list[tuple[Numbers, LayerGraph | None]] = [(primes, None), (multiples, None)]
+        if like is not None:
+            trials.append((self._numbers_of(like), like))
+        first: ModelError | None = None
+        for numbers, other in trials:
+            try:
+                if like is not None and other is None and not self._agrees(numbers, like):
+                    continue
+                layers = Fitting(self._model, self._old, self._sizes(numbers), {}, like=other).run()
+            except ModelError as error:
+                first = first or error
+                self._reset(self._model)
+                continue
+            self._reset(self._model)
+            self._trial = self._model.clone()
+            if not self._infers(primes):
+                self._multiples = self._found_multiples()
+            return layers
+        assert first is not None
+        raise first
+
+    def _reset(self, model: LayerGraph) -> None:
+        set_sizes(model, self._old)
+        with_types(model)
+
+    def _agrees(self, numbers: Numbers, like: LayerGraph) -> bool:
+        """Return whether layers have the shapes of those of another model, if constants follow in these trial sizes."""
+        self._trial = self._model.clone()
+        Fitting(self._trial, self._old, self._sizes(numbers), {}).run()
+        found = self._infers(self._numbers_of(like))
+        own = {layer.key: layer for layer in self._trial.walk() if layer.type != "Const"}
+        pairs = [(own[layer.key], layer) for layer in like.walk() if layer.key in own]
+        ports = [pair for one, other in pairs for pair in zip(one.outputs, other.outputs, strict=False)]
+        return found and all(one.shape.compatible(other.shape) for one, other in ports)
+
+    def _primes(self) -> dict[Axis, int]:
+        """Return a prime for each axis, so far above its old size and the other primes that parts of them differ."""
+        found: dict[Axis, int] = {}
+        for axis, old in self._axes:
+            found[axis, old] = next_prime(max(LEAST_TRIAL, old * 5 // 3, 3 * max(found.values(), default=0)))
+        return found
+
+    def _numbers_of(self, like: LayerGraph) -> dict[Axis, int]:
+        """Return the sizes of another model."""
+        found = {}
+        for i, axes in self._old.items():
+            shape = like.inputs[like.input_index(self._model.inputs[i].any_name)].shape
+            for axis, old in axes.items():
+                if shape.rank is None or shape.rank <= axis or not shape[axis].is_static:
+                    refuse(f"the other model must have a size in axis {axis} of its input of shape {shape}")
+                found[axis, old] = shape[axis].lower
+        if all(old == size for (_, old), size in found.items()):
+            refuse("the other model has the sizes of this one")
+        return found
+
+    def _sizes(self, numbers: Numbers) -> Sizes:
+        """Return sizes of the inputs."""
+        return {i: {axis: numbers[axis, old] for axis, old in axes.items()} for i, axes in self._old.items()}
+
+    def _infers(self, numbers: Numbers) -> bool:
+        set_sizes(self._trial, self._sizes(numbers))
+        try:
+            infer_model(self._trial)
+        except ModelError:
+            return False
+        return True
+
+    def _found_multiples(self) -> dict[Axis, int]:
+        """Return the least divisors of the old sizes of which other sizes must be multiples."""
+        found = {(axis, old): old for axis, old in self._axes}
+        for key in found:
+            for prime in _prime_factors(key[1]):
+                less = {**found, key: found[key] // prime}
+                if all(self._infers({k: n * p for k, n in less.items()}) for p in (3, 5)):
+                    found = less
+        return found
+
+    def fitting_text(self) -> str:
+        """Return which sizes fit; an empty text if all may."""
+        listed = [f"multiples of {n} in axis {axis}" for (axis, _), n in self._multiples.items() if n > 1]
+        return f"the sizes that fit are {' and '.join(listed)}" if listed else ""
+
+    def shown(self, before: LayerGraph, wanted: Numbers, like: LayerGraph | None) -> str:
+        """Return what runs show: in the old sizes, in the least ones, in primes, in large or the wanted ones."""
+        ovir = sys.modules["ovir"]
+        model = self._model
+        inputs = list(ovir.random_inputs(before, 1).values())
+        results = [ovir.compile_model(part)(inputs).values() for part in (before, model.clone())]
+        is_equal = all(a.dtype == b.dtype and a.tobytes() == b.tobytes() for a, b in zip(*results, strict=True))
+        ran = []
+        for numbers in self._shown_sizes(wanted):
+            self._infers(numbers)
+            text = shapes_text(self._trial, self._sizes(numbers))
+            try:
+                ovir.compile_model(self._trial)(list(ovir.random_inputs(self._trial, 1).values()))
+            except OvirError as error:
+                message = f"the adapted model does not run for {text}: {error.diagnostic.message}"
+                raise ModelError(replace(error.diagnostic, code=CHANGED_RESULTS.id, message=message)) from None
+            ran.append(text)
+        text = "to the last bit" if is_equal else "within the tolerance"
+        verdict = f"proven for {shapes_text(before, self._old)}: the results are equal {text}"
+        verdict += f"; the model also runs, with the inferred sizes, for {', '.join(ran)}" if ran else ""
+        if like is not None:
+            self._infers(self._numbers_of(like))
+            try:
+                ovir.prove_edit(like, self._trial.clone())
+            except ModelError as error:
+                raise ModelError(replace(error.diagnostic, hint=self._differing(like))) from None
+            verdict += f"; for {shapes_text(like, self._old)}, the results are those of the other model"
+        elif self._are_items(before):
+            verdict += "; one call equals calls with fewer items"
+        return verdict + (f"; {self.fitting_text()}" if self.fitting_text() else "")
+
+    def _differing(self, like: LayerGraph) -> str | None:
+        """Return which constants differ from those of another model, and do not follow the sizes."""
+        data = {layer.key: layer.operator.data for layer in like.walk() if isinstance(layer.operator, Const)}
+        names = [
+            f"'{layer.name}'"
+            for layer in self._trial.walk()
+            if isinstance(layer.operator, Const)
+            and not np.array_equal(data.get(layer.key, layer.operator.data), layer.operator.data)
+        ]
+        return f"these constants differ in the other model: {', '.join(names)}" if names else None
+
+    def _shown_sizes(self, wanted: Numbers) -> Iterator[dict[Axis, int]]:
+        """Yield the sizes for which the model is run."""
+        multiples = self._multiples
+        for factor in (1, 2, 4, 8, 16, 32, 64):
+            least = {key: min(n * factor, key[1]) for key, n in multiples.items()}
+            if self._infers(least):
+                yield least
+                break
+        yield {key: n * next_prime(max(key[1] // n - 1, 2)) for key, n in multiples.items()}
+        if all(wanted.get(key, 0) <= MOST_RUN * key[1] for key in multiples):
+            yield {key: wanted.get(key, n * (2 * key[1] // n + 1)) for key, n in multiples.items()}
+
+    def _are_items(self, before: LayerGraph) -> bool:
+        """Return whether the first axes have items that do not depend on each other."""
+        if [axis for axis, _ in self._axes] != [0]:
+            return False
+        self._infers({key: 2 * key[1] for key in self._axes})
+        try:
+            return bool(sys.modules["ovir"].prove_edit(before, self._trial.clone(), batch=dict.fromkeys(self._old, 0)))
+        except ModelError:
+            return False
+
+
+def _prime_factors(number: int) -> Iterator[int]:
+    """Yield the prime factors of a number, each as often as it divides the number."""
+    prime = 2
+    while number > 1:
+        if number % prime:
+            prime += 1
+        else:
+            number //= prime
+            yield prime

@@ -1,0 +1,817 @@
+"""Other sizes of the inputs: finds constants that pin the old sizes, and lets them follow the inputs.
+
+The model is inferred for trial sizes that occur nowhere else. Where inference fails, or where a size that varies is
+lost, a constant pins an old size: the target of a Reshape, a size or an end among the inputs of a layer, or data that
+was made for this size, such as an initial state. It is replaced by 0, by -1, or by what is computed from the shape of a
+tensor that has the size. Where several sizes come into question, the likeliest is taken, and another one if a later
+layer contradicts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain, combinations, count, islice, takewhile
+from math import gcd, isqrt, log, prod
+from typing import Any
+
+import numpy as np
+
+from ovir import opset8 as ops
+from ovir.building.creation import create_layer, new_constant
+from ovir.core.arrays import Array
+from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.codes import CHANGED_RESULTS
+from ovir.diagnostics.diagnostic import Diagnostic, diagnose, in_place_of
+from ovir.diagnostics.errors import Diagnostics, ModelError
+from ovir.editing.constant_edits import remove_unread
+from ovir.editing.keys import read_by
+from ovir.editing.layer_edits import NewLayers, replace
+from ovir.editing.positions import positional
+from ovir.editing.sizes import Factor, Factors, Size, new_size, ways, with_sizes
+from ovir.editing.transaction import editing, owner_of
+from ovir.graph.constant_layers import constant_layers
+from ovir.graph.layer_graph import LayerGraph
+from ovir.graph.layers import Layer, Port, ReadOnlyDict
+from ovir.graph.names import free_name
+from ovir.inference.engines import ComparingEngine, Types, set_outputs
+from ovir.inference.models import set_parameters
+from ovir.ops.base.domains import Index, Length, axis_of
+from ovir.ops.base.traits import input_names
+from ovir.ops.control_flow import Loop
+from ovir.ops.infrastructure import Const, Parameter
+from ovir.ops.movement import Concat
+from ovir.ops.shape import Reshape
+from ovir.ops.state import AssignBase, ReadValue6
+from ovir.runtime.planning import known_tensors
+
+MOST_INPUTS = 8
+"""The most inputs of a layer that are tried together as data made for the old size."""
+MOST_RETRIES = 60
+"""The most times that another size is tried because a later layer contradicts."""
+MOST_KNOWN = 1_000_000
+"""Sizes that stay open in the old and in the trial shapes are taken for primes above this."""
+MOST_OFFSET = 8
+"""The most by which a size differs from another one that it follows."""
+
+Sizes = Mapping[int, Mapping[int, int]]
+"""Sizes of axes by the positions of the inputs, -1 for any."""
+Repair = Sequence[tuple[int, Layer]]
+"""The new sources of some inputs of a layer."""
+Pin = int | str
+"""What is lost in the result of a layer: an axis, or the name of an input with lengths."""
+
+
+def set_sizes(model: LayerGraph, sizes: Sizes) -> None:
+    """Give axes of inputs other sizes; nothing is inferred."""
+    wanted: dict[Layer, Parameter] = {}
+    for i, axes in sizes.items():
+        port = model.inputs[i]
+        shape = port.layer.operator.shape if isinstance(port.layer.operator, Parameter) else port.shape
+        for axis, size in axes.items():
+            shape = shape.with_dim(axis, UNKNOWN if size < 0 else size)
+        wanted[port.layer] = Parameter(element_type=port.element_type, shape=shape)
+    set_parameters(wanted)
+    model.needs_inference = True
+
+
+def shapes_text(model: LayerGraph, sizes: Sizes) -> str:
+    """Return inputs with their shapes in some sizes."""
+    texts = []
+    for i, axes in sizes.items():
+        shape = model.inputs[i].shape
+        for axis, size in axes.items():
+            shape = shape.with_dim(axis, size)
+        texts.append(f"{model.inputs[i].any_name}={shape}")
+    return ", ".join(texts)
+
+
+def set_state(layer: Layer, axis: int, number: int) -> None:
+    """Give an axis of the variable of a ReadValue another size, -1 for any."""
+    if isinstance(op := layer.operator, ReadValue6) and op.variable_shape.rank is not None:
+        shape = op.variable_shape.with_dim(axis, UNKNOWN if number < 0 else number)
+        layer.operator = ReadValue6(variable_id=op.variable_id, variable_type=op.variable_type, variable_shape=shape)
+        layer.attributes = ReadOnlyDict({**layer.attributes, "variable_shape": shape})
+
+
+class Fitting(ComparingEngine):
+    """Infers a model for trial sizes, and repairs each layer that a constant holds to the old ones.
+
+    With ``items``, the one size that varies is a number of items, which no layer may mix: each tensor that holds items
+    has one axis that grows in proportion.
+    """
+
+    def __init__(
+        self,
+        model: LayerGraph,
+        old: Sizes,
+        trial: Sizes,
+        states: Mapping[Layer, int],
+        *,
+        items: bool = False,
+        like: LayerGraph | None = None,
+    ) -> None:
+        """Record the present types of a model that has the old sizes; ``states`` are axes of items of variables.
+
+        Layers of ``like``, which has the trial sizes, tell the shapes of outputs by their names.
+        """
+        super().__init__(Diagnostics(), model.version)
+        self._model = model
+        self._old, self._trial = old, trial
+        self._items: tuple[int, int] | None = None
+        self._source = next(Size(((model.inputs[i], axis),)) for i, axes in old.items() for axis in axes)
+        if items:
+            i, axis = next((i, axis) for i, axes in old.items() for axis in axes)
+            self._items = old[i][axis], trial[i][axis]
+        self._before = {port: port.shape for layer in model.walk() for port in (*layer.inputs, *layer.outputs)}
+        self._factors: dict[tuple[Port, int], Factors] = {}
+        self._trail: list[tuple[Port, Port, Layer]] = []
+        """Each input that has another source now, its old source, and the layer that was repaired."""
+        self._refused: Diagnostic | None = None
+        self._open: dict[int, int] = {}
+        """A number for each size that is open, by its symbol."""
+        self._known: dict[LayerGraph, dict[Port, Array]] = {}
+        self._expected = {layer.key: [port.shape for port in layer.outputs] for layer in like.walk()} if like else {}
+        self.states = dict(states)
+        """The axis of the items of each variable, by its ReadValue."""
+
+    def run(self) -> list[Layer]:
+        """Infer the model, and return the layers that were repaired; raise ModelError for one that cannot be."""
+        for layer, axis in list(self.states.items()):
+            del self.states[layer]
+            self.states[self._with_initial_value(layer)] = axis
+        self.set_sizes(self._trial)
+        for port in self._model.inputs:  # an initial value may come before the input that tells its number of items
+            set_outputs(port.layer, (port.type.refined(port.element_type, _parameter_shape(port)),))
+        self.infer(self._model)
+        for _, source, layer in self._trail:
+            remove_unread(owner_of(layer), [source])
+        return list(dict.fromkeys(layer for *_, layer in self._trail))
+
+    def set_sizes(self, sizes: Sizes) -> None:
+        """Give the inputs, and with them the variables, other sizes, -1 for any."""
+        set_sizes(self._model, sizes)
+        number = next(size for axes in sizes.values() for size in axes.values())
+        for layer, axis in self.states.items():
+            set_state(layer, axis, number)
+
+    def _with_initial_value(self, layer: Layer) -> Layer:
+        """Return the ReadValue with an initial value of its own, because zeros without one have no number of items."""
+        op, port = layer.operator, layer.outputs[0]
+        if layer.inputs or not isinstance(op, ReadValue6) or not port.shape.is_static:
+            return layer
+        zeros = ops.constant(np.zeros(port.shape.to_tuple(), port.element_type.to_dtype()), port.element_type)
+        with in_place_of(layer.place):
+            new = create_layer("ReadValue", [zeros], dict(layer.attributes), version="opset6")
+        replace(self._model, layer, new)
+        for one, other in zip((*layer.outputs, *layer.outputs), (*new.outputs, *new.inputs), strict=True):
+            self._before[other] = self._before[one]
+        return new
+
+    # ----- the search
+
+    def infer(self, model: LayerGraph, given: Sequence[TensorType] | None = None) -> list[TensorType]:
+        """Infer the layers in order; where one contradicts, take another way for the nearest one before it that has
+        one."""
+        if model is not self._model:
+            return super().infer(model, given)
+        layers, retries = list(model.layers), 0
+        done: list[tuple[int, Iterator[bool]]] = []
+        first: Diagnostic | None = None
+        while len(done) < len(layers):
+            layer = layers[len(done)]
+            mark, others = len(self._trail), self._solutions(layer)
+            done.append((mark, others))
+            with in_place_of(layer.place):
+                if next(others, False):
+                    continue
+                first = first or self._refusal(layer)
+            causes = _sources_of(layer)
+            while done.pop() and done:
+                mark, others = done[-1]
+                self._undo(mark)
+                cause = layers[len(done) - 1]
+                if cause in causes and retries < MOST_RETRIES:
+                    with in_place_of(cause.place):
+                        if next(others, False):
+                            retries += 1
+                            break
+            if not done:
+                raise ModelError(first)
+        return [port.type for port in model.outputs]
+
+    def infer_layer(self, layer: Layer, *, is_body: bool) -> None:
+        """Infer a layer of a body in the first way in which it fits."""
+        if self._refused is None:
+            with in_place_of(layer.place):
+                if not next(self._solutions(layer), False):
+                    self._refused = self._refusal(layer)
+
+    def _attempt(self, layer: Layer, repair: Repair = ()) -> tuple[Types | None, list[Diagnostic]]:
+        """Infer a layer, perhaps with new sources of some inputs, in trial sizes."""
+        self._refused, new = None, dict(repair)
+        types = [
+            new[port.index].outputs[0].type if port.index in new else self.input_type(port) for port in layer.inputs
+        ]
+        outputs, found = self.attempt(layer, types)
+        refused, self._refused = self._refused, None
+        return (outputs, found) if refused is None else (None, [refused])
+
+    def _solutions(self, layer: Layer, settled: frozenset[Pin | None] = frozenset()) -> Iterator[bool]:
+        """Infer a layer in each of the ways in which it fits, the likely ones first; each time yield True.
+
+        What is lost in its result is ``settled`` where it may stay lost.
+        """
+        mark = len(self._trail)
+        if self._items is not None and layer.bodies:
+            self._prepare_loop(layer)
+        if isinstance(layer.operator, Reshape) and self._varying(layer.inputs[0]):
+            yield from self._reshaped(layer)
+            return
+        outputs, _ = self._attempt(layer)
+        is_valid = outputs is not None and self._fits(layer, outputs)
+        pins = [pin for pin in self._pins(layer, outputs) if pin not in settled] if outputs and is_valid else []
+        if outputs is not None and is_valid and not pins:
+            self._set(layer, outputs)
+            yield True
+            return
+        pin = pins[0] if pins else None
+        stays = isinstance(pin, int) and not self._is_whole(layer, pin)
+        if stays:
+            yield from self._solutions(layer, settled | {pin})
+        for repair in self._repairs(layer, pin):
+            repaired, _ = self._attempt(layer, repair)
+            if repaired is None or not self._fits(layer, repaired):
+                continue
+            if not isinstance(pin, int) or pin not in self._pins(layer, repaired):
+                self._apply(layer, repair)
+                yield from self._solutions(layer, settled | {pin})
+                self._undo(mark)
+        if pin is not None and not stays:
+            yield from self._solutions(layer, settled | {pin})
+
+    def _set(self, layer: Layer, outputs: Types) -> None:
+        set_outputs(layer, outputs)
+        self._follow_factors(layer)
+
+    def _apply(self, layer: Layer, repair: Repair) -> None:
+        graph = owner_of(layer)
+        for index, new in repair:
+            port, added = layer.inputs[index], NewLayers(graph, new)
+            with editing(self._model, added.layers):
+                graph.add_layer(new, added.include(()))
+                self._trail.append((port, read_by(port), layer))
+                graph.connect(new.outputs[0], port)
+
+    def _undo(self, mark: int) -> None:
+        """Take back all repairs after the first ones."""
+        while len(self._trail) > mark:
+            port, source, _ = self._trail.pop()
+            new, graph = read_by(port), owner_of(port.layer)
+            graph.connect(source, port)
+            remove_unread(graph, [new])
+
+    def _refusal(self, layer: Layer) -> Diagnostic:
+        outputs, found = self._attempt(layer)
+        if self._items is not None:
+            old, trial = self._items
+            message = f"the number of items cannot change from {old}: "
+            message += "" if outputs is None else f"for {trial} items, a trial number, the result of this layer is "
+            taken = f"{trial} items, a trial number"
+        else:
+            message, taken = (
+                f"the sizes cannot change from {shapes_text(self._model, self._old)}: ",
+                shapes_text(self._model, self._trial),
+            )
+            message += "" if outputs is None else f"for {taken}, trial sizes, the result of this layer is "
+            taken += ", trial sizes"
+        if outputs is None:
+            message += f"this layer cannot take {taken}: {found[0].message}"
+        else:
+            what = "the items are picked or mixed" if self._items else "axes are made of sizes in an unknown way"
+            message += f"{', '.join(str(tensor.shape) for tensor in outputs)}, in which {what}"
+        return diagnose(CHANGED_RESULTS, message, layer.place, hint="; ".join(self._needs(layer)) or None)
+
+    def _needs(self, layer: Layer) -> Iterator[str]:
+        """Yield what data of a layer would have to be for the trial sizes."""
+        for port in self._fixed(layer):
+            is_list = self._reads_value(port) and port.shape.rank == 1
+            axes = None if is_list else next(self._data_axes(layer, port), None)
+            if axes is not None and constant_layers(read_by(port).layer) is not None:
+                shape = port.shape
+                for axis, (_, made) in axes.items():
+                    shape = shape.with_dim(axis, new_size(made))
+                text = f"constant '{read_by(port).layer.name}' of shape {port.shape} would need the shape {shape}"
+                yield f"{text}, for which it has no data"
+
+    # ----- sizes of tensors
+
+    def _dims(self, port: Port) -> list[tuple[int, int]]:
+        """Return the old and the trial size of each axis of a tensor; a size that is open in both is a prime."""
+        before, now = self._before.get(port, port.shape), port.shape
+        if before.rank is None or before.rank != now.rank:
+            return []
+        return [self._pair(m, n) for m, n in zip(before, now, strict=True)]
+
+    def _pair(self, before: Dimension, now: Dimension) -> tuple[int, int]:
+        if before.is_static and now.is_static:
+            return before.lower, now.lower
+        number = self._open.setdefault(before.symbol, next_prime(max(self._open.values(), default=MOST_KNOWN)))
+        return number, number
+
+    def _varying(self, port: Port) -> list[tuple[int, int, int]]:
+        """Return the axes of a tensor that vary, each with its sizes."""
+        return [(axis, old, new) for axis, (old, new) in enumerate(self._dims(port)) if old != new]
+
+    def _fixed(self, layer: Layer) -> list[Port]:
+        """Return the inputs whose sizes do not vary."""
+        return [port for port in layer.inputs if port.source is not None and not self._varying(port)]
+
+    def _reads_value(self, port: Port) -> bool:
+        op = port.layer.operator
+        return op is not None and type(op).reads_value(port.index)
+
+    def _candidates(self, layer: Layer, old: int, hint: int, new: int | None = None) -> Iterator[tuple[Size, int]]:
+        """Yield sizes that a number of a layer may stand for, with their trial sizes, the likely ones first.
+
+        A size of axis ``hint`` is likelier than others. With ``new``, only sizes of this trial size are yielded.
+        """
+        seen: set[int] | None = set() if new is None else None
+        for size, number in self._all_candidates(layer, old, hint):
+            if (seen is None and number == new) or (seen is not None and number not in seen):
+                yield size, number
+                if seen is None:
+                    return
+                seen.add(number)
+
+    def _all_candidates(self, layer: Layer, old: int, hint: int) -> Iterator[tuple[Size, int]]:
+        own = [(read_by(port), *found) for port in layer.inputs if port.source for found in self._varying(port)]
+        found: dict[tuple[int, int, int], tuple[Port, int, int, int]] = {item[1:]: item for item in reversed(own)}
+        graph = owner_of(layer)
+        for other in reversed(list(takewhile(lambda other: other is not layer, graph.layers))):
+            for port in other.outputs:
+                for item in self._varying(port) if port in self._before else ():
+                    found.setdefault(item, (port, *item))
+        likely = next((self._grows_as(one, number) for _, axis, one, number in own if axis == hint), None)
+
+        def unlikeliness(item: tuple[Port, int, int, int]) -> tuple[bool, bool]:
+            """Return whether a size follows another size of the inputs than the axis, or is one of another axis."""
+            return likely is not None and self._grows_as(*item[2:]) != likely, item[1] != hint
+
+        own.sort(key=unlikeliness)
+        every = [*own, *sorted(found.values(), key=unlikeliness)]
+        for port, axis, one, number in every:
+            if one == old:
+                yield Size(((port, axis),)), number
+        for port, axis, one, number in every:
+            common = gcd(one, old)
+            factor, divisor = old // common, one // common
+            if 1 in (factor, divisor) and number % divisor == 0:
+                yield Size(((port, axis),), factor, divisor), number * factor // divisor
+        for port, axis, one, number in every:
+            if axis == hint and abs(old - one) <= MOST_OFFSET:
+                yield Size(((port, axis),), offset=old - one), number + old - one
+        for (port, axis, one, number), (port2, axis2, one2, number2) in combinations(every, 2):
+            if old % (one * one2) == 0:
+                factor = old // (one * one2)
+                yield Size(((port, axis), (port2, axis2)), factor), number * number2 * factor
+
+    def _grows_as(self, old: int, new: int) -> tuple[int, int]:
+        """Return the old and the trial size of the axis of an input that grows most nearly as a size does."""
+        pairs = {(size, self._trial[i][axis]) for i, axes in self._old.items() for axis, size in axes.items()}
+        return min(pairs, key=lambda pair: abs(log(max(new, 1) / max(old, 1)) - log(max(pair[1], 1) / max(pair[0], 1))))
+
+    # ----- the items of a batch
+
+    def _moved(self, before: PartialShape, shape: PartialShape) -> int | None:
+        """Return the axis that has grown with the number of items, None if none has, -1 if other sizes have changed."""
+        if before.rank is None or shape.rank is None or before.rank != shape.rank:
+            return None if before.rank == shape.rank else -1
+        assert self._items is not None
+        old, trial = self._items
+        pairs = list(zip(before, shape, strict=True))
+        axes = [a for a, (m, n) in enumerate(pairs) if (m.lower, m.upper) != (n.lower, n.upper)]
+        if not axes:
+            return None
+        fixed = [pairs[a] for a in axes if pairs[a][0].is_static]
+        in_proportion = all(n.is_static and m.lower * trial == n.lower * old for m, n in fixed)
+        return axes[0] if in_proportion and (len(axes) == 1 or not fixed) else -1
+
+    def _item_axis(self, port: Port) -> int | None:
+        """Return the axis that holds the items of a tensor; None if there is none."""
+        moved = self._moved(self._before.get(port, port.shape), port.shape)
+        return moved if moved is not None and moved >= 0 else None
+
+    def _fits(self, layer: Layer, outputs: Types) -> bool:
+        """Return whether the outputs of a layer have axes as before; those of items hold the items of the inputs."""
+        pairs = [
+            (self._before[port], t.shape)
+            for port, t in zip(layer.outputs, outputs, strict=False)
+            if port in self._before
+        ]
+        if self._items is None:
+            expected = self._expected.get(layer.key, [])
+            return all(m.rank == n.rank for m, n in pairs) and all(
+                shape.compatible(tensor.shape) for shape, tensor in zip(expected, outputs, strict=False)
+            )
+        moved = [self._moved(before, shape) for before, shape in pairs]
+        if layer in self.states:
+            return moved[0] == self.states[layer]
+        holds_items = any(self._item_axis(port) is not None for port in layer.inputs)
+        if (
+            layer.type in ("ShapeOf", "Result")
+            or isinstance(layer.operator, AssignBase)
+            or not holds_items
+            or not pairs
+        ):
+            return True
+        if -1 in moved:
+            return False
+        return any(axis is not None for axis in moved) or not all(tensor.shape.is_static for tensor in outputs)
+
+    # ----- what is lost
+
+    def _pins(self, layer: Layer, outputs: Types) -> list[Pin]:
+        """Return inputs that give the old size as a length, and axes of the result that do not vary with the data."""
+        op = layer.operator
+        if self._items is not None or op is None or not layer.inputs or not self._fixed(layer):
+            return []
+        found: list[Pin] = list(self._counts(layer))
+        for port, tensor in zip(layer.outputs, outputs, strict=False):
+            data = self._data_of(layer, port)
+            for axis, *_ in self._varying(data) if data is not None else ():
+                old, new = self._pair(self._before[port][axis], tensor.shape[axis])
+                if old == new > 1 and (port.index == 0 or layer.bodies) and axis not in found:
+                    found.append(axis)
+        return found
+
+    def _data_of(self, layer: Layer, output: Port) -> Port | None:
+        """Return the first input that varies and has as many axes as an output."""
+        rank = self._before[output].rank if output in self._before else None
+        return next((port for port in layer.inputs if self._varying(port) and len(self._dims(port)) == rank), None)
+
+    def _counts(self, layer: Layer) -> dict[str, tuple[Port, Port, int]]:
+        """Return the inputs of a layer that have the old size of an axis as a length, or positions along nearly all of
+        it, with the tensor that has the axis, and the axis."""
+        op, found = layer.operator, dict[str, tuple[Port, Port, int]]()
+        names = () if op is None else input_names(type(op))
+        for name, port in zip(names, layer.inputs, strict=False):
+            rule = None if op is None else op.domains.get(name)
+            of = rule.into if isinstance(rule, Index) else rule.of if isinstance(rule, Length) else None
+            if isinstance(op, Loop) and port.index == 0:
+                axes = [(other, *sizes) for other in layer.inputs for sizes in self._varying(other)]
+            elif op is not None and isinstance(rule, (Index, Length)) and of in names and rule.axis is not None:
+                data = layer.inputs[names.index(of)]
+                axis = axis_of(op, op.named([own.type for own in layer.inputs]), rule.axis)
+                places = () if axis is None else (axis, axis + len(self._dims(data)))
+                axes = [(data, *sizes) for sizes in self._varying(data) if sizes[0] in places]
+            else:
+                continue
+            known = self._array(port) if axes and not self._varying(port) else None
+            if known is None or not known.size:
+                continue
+            for data, axis, old, _ in axes:
+                most = int(known.max())
+                is_nearly_all = 4 * most >= 3 * old and (known.size > 1 or most == old - 1)
+                if is_nearly_all if isinstance(rule, Index) else (known == old).all():
+                    found.setdefault(name, (port, data, axis))
+        return found
+
+    def _is_whole(self, layer: Layer, axis: int) -> bool:
+        """Return whether the result probably had all of an axis, or nearly all, or what another tensor has there."""
+        data, size = self._data_of(layer, layer.outputs[0]), self._before[layer.outputs[0]][axis].lower
+        old = self._dims(data)[axis][0] if data is not None else 0
+        if layer.type == "Interpolate" or (old - size <= MOST_OFFSET and 4 * size >= 3 * old):
+            return True
+        equal = (found for found, _ in self._candidates(layer, size, axis))
+        return any(found.places[0][1] == axis and found == Size(found.places) for found in islice(equal, 1))
+
+    # ----- Reshape
+
+    def _made_of(self, port: Port) -> list[Factors]:
+        """Return what each axis of an input is made of."""
+        source = read_by(port)
+        return [
+            self._factors.get((source, axis)) or ((Factor(old, new),) if (old, new) != (1, 1) else ())
+            for axis, (old, new) in enumerate(self._dims(port))
+        ]
+
+    def _follow_factors(self, layer: Layer) -> None:
+        """Record what the axes of the outputs are made of: what an equal axis of an input is made of."""
+        known = {
+            self._dims(port)[axis]: factors
+            for port in reversed(layer.inputs)
+            if port.source is not None
+            for axis, factors in enumerate(self._made_of(port))
+            if len(factors) > 1 or any(factor.parts for factor in factors)
+        }
+        for port in layer.outputs:
+            for axis, old, new in self._varying(port) if port in self._before else ():
+                factors = known.get((old, new))
+                if (
+                    factors is None
+                    and isinstance(layer.operator, Concat)
+                    and axis == layer.operator.axis % len(port.shape)
+                ):
+                    factors = (Factor(old, new, tuple(self._made_of(own)[axis] for own in layer.inputs)),)
+                if factors is not None:
+                    self._factors[port, axis] = factors
+                else:
+                    self._factors.pop((port, axis), None)
+
+    def _reshaped(self, layer: Layer) -> Iterator[bool]:
+        """Infer a Reshape in each of the ways to make the axes of its result of those of its data."""
+        mark, output = len(self._trail), layer.outputs[0]
+        for way in self._ways(layer):
+            wanted, repair = [new_size(factors) for factors in way], list[tuple[int, Layer]]()
+            outputs, _ = self._attempt(layer)
+            if outputs is None or not self._has_sizes(output, outputs[0].shape, wanted):
+                target = self._target(layer, way)
+                if target is None:
+                    continue
+                repair = [(1, target)]
+                outputs, _ = self._attempt(layer, repair)
+            if (
+                outputs is None
+                or not self._has_sizes(output, outputs[0].shape, wanted)
+                or not self._fits(layer, outputs)
+            ):
+                continue
+            self._apply(layer, repair)
+            set_outputs(layer, outputs)
+            self._factors.update({(output, axis): factors for axis, factors in enumerate(way)})
+            yield True
+            self._undo(mark)
+
+    def _has_sizes(self, output: Port, shape: PartialShape, wanted: Sequence[int]) -> bool:
+        return shape.rank == len(wanted) and all(
+            not dim.is_static or dim.lower == size for dim, size in zip(shape, wanted, strict=True)
+        )
+
+    def _ways(self, layer: Layer) -> list[list[Factors]]:
+        """Return what the axes of the result of a Reshape may be made of, the likely ways first."""
+        data = self._made_of(layer.inputs[0])
+        factors = tuple(chain.from_iterable(data))
+        before = self._before[layer.outputs[0]]
+        sizes = [self._pair(dim, dim)[0] for dim in before]
+        total, known = prod(factor.old for factor in factors), {factor.old for factor in factors}
+        unknown = [a for a, dim in enumerate(before) if not dim.is_static and sizes[a] not in known]
+        if len(unknown) == 1:
+            others = prod(size for a, size in enumerate(sizes) if a != unknown[0])
+            sizes[unknown[0]] = total // others if others else 0
+        found = ways(factors, sizes)
+        ones = [(axis, factor) for axis, own in enumerate(data) for factor in own if factor.old == 1]
+        for axis, one in ones:
+            likely = self._likely_axes(layer, axis, one, found)
+            found.sort(key=lambda way: min(likely.index(a) for a, made in enumerate(way) if one in made))
+        return found
+
+    def _likely_axes(self, layer: Layer, axis: int, one: Factor, found: list[list[Factors]]) -> list[int]:
+        """Return the axes that may hold what was an axis of size 1, the likely ones first.
+
+        It does not go to the last axes if these keep their sizes, and rather to an axis of its own, or to one whose
+        size the target leaves open, than to others.
+        """
+        before, after = self._before[layer.inputs[0]].dims, self._before[layer.outputs[0]].dims
+        places = {(a, made.index(one)) for way in found for a, made in enumerate(way) if one in made}
+        first = sorted({a for a, index in places if index == 0})
+        inside = sorted({a for a, index in places if index > 0} - set(first))
+        every = [*first, *reversed(inside)]
+        kept = before[axis + 1 :]
+        if kept and after[-len(kept) :] == kept and any(a < len(after) - len(kept) for a in every):
+            every.sort(key=lambda a: a >= len(after) - len(kept))
+            first = [a for a in first if a < len(after) - len(kept)]
+        target = layer.inputs[1].type.constant
+        opened = [] if target is None else [a for a in np.flatnonzero(target == -1).tolist() if a in every]
+        own = [a for a in first if after[a].is_static and after[a].lower == 1]
+        if axis not in first:
+            likely = [*own, *opened]
+        elif axis in own or after[axis] == before[axis]:
+            likely = [axis]
+        else:
+            likely = [*opened, axis]
+        return [*likely, *every]
+
+    def _target(self, layer: Layer, way: Sequence[Factors]) -> Layer | None:
+        """Return the layer that gives a Reshape the sizes of the axes that vary: 0, -1, or a size that is computed."""
+        op, port = layer.operator, layer.inputs[1]
+        assert isinstance(op, Reshape)
+        known, data = port.type.constant, self._dims(layer.inputs[0])
+        after = self._before[layer.outputs[0]]
+        pairs = [(prod(factor.old for factor in made), new_size(made)) for made in way]
+        varying = [a for a, (old, new) in enumerate(pairs) if old != new]
+        is_fixed = known is not None and constant_layers(read_by(port).layer) is not None
+        target = known.copy() if known is not None and is_fixed else None
+        if target is not None:
+            copied = [a for a in varying if op.special_zero and a < len(data) and data[a] == pairs[a]]
+            target[copied] = 0
+            rest = [a for a in varying if a not in copied]
+            opened = np.flatnonzero(target == -1).tolist()
+            inferred = next((a for a in (*opened, *rest) if a in rest), None)
+            for a in opened:
+                if a != inferred and a not in varying and inferred is not None:
+                    if not after[a].is_static:
+                        return None
+                    target[a] = after[a].lower
+            if inferred is not None:
+                target[inferred] = -1
+            varying = [a for a in rest if a != inferred]
+            base: Any = new_layer_of(Const.of(target, port.element_type), layer)
+        else:
+            base = read_by(port)
+            varying = [a for a in varying if known is None or known[a] != pairs[a][1]]
+        sizes: dict[int, Size] = {}
+        for a in varying:
+            found = next((size for size, _ in self._candidates(layer, *pairs[a][:1], a, pairs[a][1])), None)
+            if found is None:
+                return None
+            sizes[a] = found
+        return with_sizes(base, port, sizes) if sizes else base if isinstance(base, Layer) else None
+
+    # ----- other repairs
+
+    def _prepare_loop(self, layer: Layer) -> None:
+        """Give the tensors that a loop hands on to the next iteration all items, if they begin with a constant."""
+        wirings = layer.operator.wiring.values() if layer.operator is not None else ()
+        carried = {edge.parameter for wiring in wirings for edge in wiring.back_edges}
+        for wiring in wirings:
+            for entry in wiring.inputs:
+                if entry.parameter not in carried or entry.external < 0:
+                    continue
+                port = layer.inputs[entry.external]
+                found = self._item_source(layer)
+                axes = state_axes(self._before[port], self._items[0]) if self._items else []
+                if axes and found is not None and self._item_axis(port) is None:
+                    self._apply(layer, [(port.index, self._repeated(port, {axes[0]: found}))])
+
+    def _item_source(self, layer: Layer) -> Size | None:
+        """Return the number of items of the first input that holds some."""
+        for port in layer.inputs:
+            axis = self._item_axis(port)
+            if axis is not None and self._items is not None:
+                return Size(((read_by(port), axis),), 1, max(self._dims(port)[axis][0] // self._items[0], 1))
+        return None
+
+    def _repairs(self, layer: Layer, pin: Pin | None) -> Iterator[Repair]:
+        """Yield new sources for inputs of a layer that may be pinned to an old size."""
+        if isinstance(pin, str):
+            given, counted, axis = self._counts(layer)[pin]
+            is_index = layer.operator is not None and isinstance(layer.operator.domains.get(pin), Index)
+            count = prod(given.shape.to_tuple())
+            if is_index and count > 1:
+                yield from ([(given.index, make())] for make in self._data(layer, given))
+                return
+            size = Size(((read_by(counted), axis),), offset=-1 if is_index else 0)
+            yield [(given.index, with_sizes(read_by(given), given, dict.fromkeys(range(count), size)))]
+            return
+        free = self._fixed(layer)
+        if layer in self.states and free:
+            yield [(0, self._repeated(free[0], {self.states[layer]: self._source}))]
+            return
+        if not any(self._varying(port) for port in layer.inputs):
+            return
+        numbers: list[tuple[Port, int, int]] = []
+        for port in free:
+            known = port.type.constant
+            if known is None or known.ndim > 1 or known.dtype.kind not in "iu" or not self._reads_value(port):
+                continue
+            entries = known.reshape(-1).tolist()
+            numbers += [(port, place, entry) for place, entry in enumerate(entries) if entry > 0]
+            own = layer.inputs[0]
+            exact = {
+                axis: Size(((read_by(own), axis),))
+                for axis, old, _ in self._varying(own)
+                if len(entries) == len(self._dims(own)) and entries[axis] == old
+            }
+            if len(exact) > 1:
+                yield [(port.index, with_sizes(read_by(port), port, exact))]
+        if isinstance(pin, int):  # what is nearest to the sizes of the axis is likely
+            output = layer.outputs[0]
+            data = self._data_of(layer, output)
+            sizes = self._before[output][pin].lower, 0 if data is None else self._dims(data)[pin][0]
+            numbers.sort(key=lambda item: min(abs(item[2] - size) for size in sizes))
+        for port, place, entry in numbers:
+            for size, _ in self._candidates(layer, entry, pin if isinstance(pin, int) else place):
+                yield [(port.index, with_sizes(read_by(port), port, {place: size}))]
+        made = [(port, new) for port in free[:MOST_INPUTS] for new in self._data(layer, port)]
+        for number in range(1, len(made) + 1):
+            for chosen in combinations(made, number):
+                if len({port for port, _ in chosen}) == number:
+                    yield [(port.index, make()) for port, make in chosen]
+
+    def _data(self, layer: Layer, port: Port) -> Iterator[Callable[[], Layer]]:
+        """Yield functions that make the data of a constant for other sizes."""
+        if self._items is not None:
+            source, axis = self._item_source(layer), self._constant_item_axis(layer, port)
+            if source is not None and axis is not None:
+                yield partial(self._repeated, port, {axis: source})
+            return
+        for axes in self._data_axes(layer, port):
+            array = self._array(port)
+            if array is None:
+                return
+            if all(np.array_equal(array, array.take([0] * array.shape[a], a)) for a in axes):
+                yield partial(self._repeated, port, {a: size for a, (size, _) in axes.items()})
+                continue
+            sizes = {(made[0].old, made[0].new): size for size, made in axes.values() if len(made) == 1}
+
+            def find(factor: Factor, sizes: Mapping[tuple[int, int], Size] = sizes) -> Size | None:
+                found = self._candidates(layer, factor.old, 0, factor.new)
+                return sizes.get((factor.old, factor.new)) or next((size for size, _ in found), None)
+
+            made = positional(array, port.element_type, {a: made for a, (_, made) in axes.items()}, find)
+            if made is not None:
+                yield partial(_given, made)
+
+    def _data_axes(self, layer: Layer, port: Port) -> Iterator[dict[int, tuple[Size, Factors]]]:
+        """Yield axes of a constant that may vary, with their sizes and what they are made of: those that axes of other
+        inputs are laid on, and each one alone."""
+        rank, aligned = len(self._dims(port)), dict[int, tuple[Size, Factors]]()
+        for other in layer.inputs:
+            for axis, old, _ in self._varying(other):
+                place = axis - len(self._dims(other)) + rank
+                if 0 <= place < rank and self._dims(port)[place][0] == old:
+                    aligned.setdefault(place, (Size(((read_by(other), axis),)), self._made_of(other)[axis]))
+        if aligned:
+            yield aligned
+        for place, (own, _) in sorted(enumerate(self._dims(port)), key=lambda item: -item[1][0]):
+            for size, new in self._candidates(layer, own, place) if own > 1 else ():
+                if aligned.keys() != {place}:
+                    yield {place: (size, (Factor(own, new),))}
+
+    def _array(self, port: Port) -> Array | None:
+        """Return the data of a constant, or of what is computed from constants alone."""
+        source, graph = read_by(port), owner_of(port.layer)
+        if port.type.constant is not None:
+            return port.type.constant
+        if constant_layers(source.layer) is None:
+            return None
+        if graph not in self._known:
+            self._known[graph] = known_tensors(graph)
+        return self._known[graph].get(source)
+
+    def _constant_item_axis(self, layer: Layer, port: Port) -> int | None:
+        """Return the axis of a constant that may hold items; None if there is none."""
+        shape = self._before.get(port, port.shape)
+        assert self._items is not None
+        old, likely = (
+            self._items[0],
+            next(axis for other in layer.inputs if (axis := self._item_axis(other)) is not None),
+        )
+        if shape.rank is None:
+            return None
+        own = [a for a, dim in enumerate(shape) if dim.is_static and dim.lower and dim.lower % old == 0]
+        exact = [a for a in own if shape[a].lower == old]
+        return next((a for a in (likely, 0) if a in exact), None) if exact else next(iter(own), None)
+
+    def _repeated(self, port: Port, axes: Mapping[int, Size]) -> Layer:
+        """Return the layer that repeats the first row of some axes, or the data of one item for each item."""
+        data: Any = read_by(port)
+        shape, old = self._before.get(port, port.shape), 1 if self._items is None else self._items[0]
+        ones = np.ones(shape.rank or 0, np.int64)
+        for axis in axes:
+            unit = 1 if self._items is None else shape[axis].lower // old
+            if unit != shape[axis].lower:
+                data = create_layer("Slice", [data, *(np.array([n]) for n in (0, unit, 1, axis))], version="opset8")
+        return create_layer("Tile", [data, with_sizes(ones, None, axes)], version="opset1")
+
+
+def state_axes(shape: PartialShape, old: int) -> list[int]:
+    """Return the axes that may hold the items of a variable, or of a tensor that a loop hands on."""
+    if shape.rank is None or shape.rank < 2:
+        return []
+    return [axis for axis, dim in enumerate(shape) if dim.is_static and dim.lower == old]
+
+
+def _given(layer: Layer) -> Layer:
+    return layer
+
+
+def new_layer_of(operator: Const, reader: Layer) -> Layer:
+    """Return the Const for the target of a Reshape."""
+    graph = owner_of(reader)
+    name = free_name(f"{reader.name}/target", {other.name for other in graph.layers})
+    new = new_constant(graph.next_id, name, operator)
+    set_outputs(new, (operator.infer(),))
+    return new
+
+
+def next_prime(number: int) -> int:
+    """Return the least prime above a number."""
+    return next(n for n in count(number + 1) if all(n % k for k in range(2, isqrt(n) + 1)))
+
+
+def _sources_of(layer: Layer) -> set[Layer]:
+    """Return the layers that a layer depends on."""
+    found, pending = set[Layer](), [layer]
+    while pending:
+        new = {port.source.layer for port in pending.pop().inputs if port.source is not None} - found
+        found |= new
+        pending += new
+    return found
+
+
+def _parameter_shape(port: Port) -> PartialShape:
+    assert isinstance(port.layer.operator, Parameter)
+    return port.layer.operator.shape

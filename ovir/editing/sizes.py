@@ -1,0 +1,130 @@
+"""Sizes that follow from sizes of tensors, and how the axes of a tensor are made of the axes before a Reshape.
+
+A size is a pair of numbers: for the old sizes of the inputs, and for trial sizes, which occur nowhere else. So sizes
+that are equal in both follow the inputs in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from math import gcd, prod
+from typing import Any
+
+import numpy as np
+
+from ovir.building.creation import create_layer
+from ovir.graph.layers import Layer, Port
+
+MOST_WAYS = 64
+"""The most ways to make axes of factors that are looked at."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """A size that is computed: the product of some sizes of tensors, times and by a number, and with one added."""
+
+    places: tuple[tuple[Port, int], ...]
+    """Tensors, each with an axis."""
+    factor: int = 1
+    divisor: int = 1
+    offset: int = 0
+
+    def times(self, other: Size) -> Size:
+        """Return the product of two sizes without offsets."""
+        return Size((*self.places, *other.places), self.factor * other.factor, self.divisor * other.divisor)
+
+    def layer(self) -> Layer:
+        """Return the layer that computes the size, as a list of one number."""
+        found: Layer | None = None
+        for port, axis in self.places:
+            shape = create_layer("ShapeOf", [port], version="opset3")
+            size = create_layer("Gather", [shape, np.array([axis]), np.array(0)], version="opset8")
+            found = size if found is None else create_layer("Multiply", [found, size], version="opset1")
+        assert found is not None
+        common = gcd(self.factor, self.divisor)
+        steps = ("Divide", self.divisor // common, 1), ("Multiply", self.factor // common, 1), ("Add", self.offset, 0)
+        for kind, number, neutral in steps:
+            if number != neutral:
+                found = create_layer(kind, [found, np.array([number])], version="opset1")
+        return found
+
+
+def with_sizes(numbers: Any, port: Port | None, sizes: Mapping[int, Size]) -> Layer:
+    """Return the layer that puts sizes in place of some numbers of a list, or of a number; ``port`` has their type."""
+    found = [size.layer() for size in sizes.values()]
+    joined = found[0] if len(found) == 1 else create_layer("Concat", found, {"axis": 0}, version="opset1")
+    if port is not None and str(port.element_type) != "i64":
+        joined = create_layer("Convert", [joined], {"destination_type": port.element_type}, version="opset1")
+    if port is not None and port.shape.rank == 0:
+        return create_layer("Squeeze", [joined, np.array([0])], version="opset1")
+    return create_layer("ScatterUpdate", [numbers, np.array(list(sizes)), joined, np.array(0)], version="opset3")
+
+
+# --------------------------------------------------------------------------- what an axis is made of
+
+
+@dataclass(frozen=True)
+class Factor:
+    """One of the factors of a size, in the order in which they lie in memory, the outermost first."""
+
+    old: int
+    new: int
+    parts: tuple[Factors, ...] = ()
+    """What the parts are made of, if tensors were joined along the axis."""
+
+    @property
+    def varies(self) -> bool:
+        return self.old != self.new
+
+
+Factors = tuple[Factor, ...]
+
+
+def new_size(factors: Factors) -> int:
+    """Return the trial size of an axis that is made of these factors."""
+    return prod(factor.new for factor in factors)
+
+
+def ways(factors: Factors, sizes: Sequence[int]) -> list[list[Factors]]:
+    """Return the ways to make axes of these old sizes of factors that keep their order; the likely ones first.
+
+    Where an axis is divided, rather the outer part varies with it.
+    """
+    return list(islice(_ways(factors, sizes), MOST_WAYS))
+
+
+def _ways(factors: Factors, sizes: Sequence[int]) -> Iterator[list[Factors]]:
+    if not sizes:
+        if not factors:
+            yield []
+        return
+    for own, rest in _heads(factors, sizes[0]):
+        for others in _ways(rest, sizes[1:]):
+            yield [own, *others]
+
+
+def _heads(factors: Factors, size: int) -> Iterator[tuple[Factors, Factors]]:
+    """Yield the factors that make an axis of this size, and those that are left."""
+    if size == 1:
+        yield (), factors
+    if not factors or (size == 1 and factors[0].old != 1):
+        return
+    head, rest = factors[0], factors[1:]
+    common = gcd(head.old, size)
+    divided = [(head, None)] if common == head.old else _divided(head, common) if common > 1 else []
+    for outer, inner in divided:
+        for own, left in _heads(rest if inner is None else (inner, *rest), size // common):
+            yield (outer, *own), left
+
+
+def _divided(factor: Factor, outer: int) -> list[tuple[Factor, Factor | None]]:
+    """Return the ways to divide a factor into an outer and an inner one."""
+    inner = factor.old // outer
+    found: list[tuple[Factor, Factor | None]] = []
+    if factor.new % inner == 0:
+        found.append((Factor(outer, factor.new // inner), Factor(inner, inner)))
+    if factor.varies and factor.new % outer == 0:
+        found.append((Factor(outer, outer), Factor(inner, factor.new // outer)))
+    return found
