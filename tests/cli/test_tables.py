@@ -24,8 +24,8 @@ NAMES = [
 ]
 
 
-def lines_of(heads: list[str], rows: list[list[str]], width: int, least: tuple[str, ...] = ()) -> list[str]:
-    table = FittedTable(heads, rows, width=width, least=least)
+def lines_of(heads: str, rows: list[list[str]], width: int, least: tuple[str, ...] = ()) -> list[str]:
+    table = FittedTable(Table(columns(heads), rows, least=least), width=width)
     lines = [*table.heads(), *table.rows()]
     assert all(columns_of(line) <= width for line in lines)
     return lines
@@ -48,15 +48,15 @@ def test_programs_and_files_get_every_column_in_full(capsys: pytest.CaptureFixtu
 
 def test_a_table_that_fits_is_the_same_in_a_terminal() -> None:
     rows = [["1", "x", "f32[1,2]"], ["20", "größe 幅 e\u0301", ""]]
-    heads = [">id", "~name", "shape"]
-    fitted, free = FittedTable(heads, rows, width=40), FittedTable(heads, rows)
+    table = Table(columns("id: count; name: name; shape: tensor"), rows)
+    fitted, free = FittedTable(table, width=40), FittedTable(table)
     assert [*fitted.heads(), *fitted.rows()] == [*free.heads(), *free.rows()]
 
 
 @pytest.mark.parametrize("width", [80, 100, 120])
 def test_names_are_shortened_so_that_they_differ_and_numbers_stay_whole(width: int) -> None:
     rows = [[name, "MatMul", "-0.000451782", "12,345,678"] for name in NAMES]
-    head, *lines = lines_of(["~layer", "~type", ">mean of all", ">beyond"], rows, width)
+    head, *lines = lines_of("layer: name; type: type; mean of all: real; beyond: count", rows, width)
     assert head.split() == ["layer", "type", "mean", "of", "all", "beyond"]
     assert len(set(lines)) == len(NAMES) == len(lines)
     assert all(line.endswith("-0.000451782  12,345,678") for line in lines)
@@ -84,29 +84,30 @@ def test_names_that_would_look_alike_are_numbered() -> None:
 
 
 def test_columns_that_say_nothing_are_left_out_first() -> None:
-    heads = ["~layer", ">max", ">mean", ">nonfinite", ">sum"]
-    rows = [[name, "0.123456", "0.123456", "-", "0.1"] for name in NAMES]
-    table = FittedTable(heads, rows, width=50, least=("mean", "nonfinite"))
-    assert table.left_out == ["nonfinite"]
-    table = FittedTable(heads, rows, width=40, least=("mean", "nonfinite"))
-    assert table.left_out == ["mean", "nonfinite"]
+    heads = columns("layer: name; max: real; mean: real; nonfinite: count; sum: real")
+    rows = [[name, 0.123456, 0.123456, None, 0.1] for name in NAMES]
+    table = Table(heads, rows, least=("mean", "nonfinite"))
+    assert FittedTable(table, width=50).left_out == ["nonfinite"]
+    assert FittedTable(table, width=40).left_out == ["mean", "nonfinite"]
 
 
 def test_sentences_take_lines_of_whole_words() -> None:
-    lines = lines_of(["code", "¶meaning"], [["OVIR106", "the version is missing, unknown, or no longer read"]], 40)
+    lines = lines_of(
+        "code: tag; meaning: sentence", [["OVIR106", "the version is missing, unknown, or no longer read"]], 40
+    )
     assert lines[1:] == ["OVIR106  the version is missing,", "         unknown, or no longer read"]
 
 
 def test_a_list_that_is_too_long_ends_with_an_ellipsis() -> None:
-    lines = lines_of([">n", "…first values"], [["1", "0.123456 0.234567 0.345678 0.456789"]], 34)
+    lines = lines_of("n: count; first values: values", [["1", "0.123456 0.234567 0.345678 0.456789"]], 34)
     assert lines[1] == "1  0.123456 0.234567 0.345678 …"
 
 
-@pytest.mark.parametrize("mark", ["¶", "…"])
-def test_a_last_column_without_room_stands_below_each_row(mark: str) -> None:
+@pytest.mark.parametrize("kind", ["sentence", "list"])
+def test_a_last_column_without_room_stands_below_each_row(kind: str) -> None:
     words = "[0] is data[0] and [1] is computed from data[1] and data[2]"
     rows = [["1", "x" * 30, words], ["2", "y", ""]]
-    heads = [">n", "name", f"{mark}why"]
+    heads = f"n: count; name: text; why: {kind}"
     lines = lines_of(heads, rows, 50, least=("why", "name"))
     assert lines == [
         "n  name",
@@ -119,8 +120,8 @@ def test_a_last_column_without_room_stands_below_each_row(mark: str) -> None:
     assert lines_of(heads, [[*row[:2], ""] for row in rows], 34)[0] == "n  name"
 
 
-def test_a_column_without_a_mark_gives_way_last() -> None:
-    lines = lines_of(["~name", "shape"], [["n" * 30, "f32[" + "1," * 20 + "1]"]], 30)
+def test_a_column_of_another_kind_gives_way_last() -> None:
+    lines = lines_of("name: name; shape: tensor", [["n" * 30, "f32[" + "1," * 20 + "1]"]], 30)
     assert "…" in lines[1]
 
 

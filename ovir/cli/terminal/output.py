@@ -10,11 +10,11 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ovir.cli.terminal.display import bold, has_colors, last_line, terminal_width
-from ovir.cli.terminal.tables import LIST, NAME, NUMBER, TEXT, FittedTable
-from ovir.core.tables import NUMBERS, Table, columns
+from ovir.cli.terminal.tables import FittedTable
+from ovir.core.tables import Table, columns
 from ovir.diagnostics.codes import CODES, NO_ENGINE, UNWRITABLE, USAGE, Severity
 from ovir.diagnostics.diagnostic import Diagnostic
-from ovir.diagnostics.wording import escaped, number_text, plural
+from ovir.diagnostics.wording import number_text, plural
 from ovir.system.files import target_paths
 from ovir.system.progress import stage
 
@@ -110,9 +110,7 @@ def say_table(table: Table, *, title: str = "", limit: int | None = None, more: 
         is_terminal = sys.stdout.isatty()
         width = terminal_width() if is_terminal else None
         shown = replace(table, rows=table.rows[:limit]).without(["reports"])
-        heads = [_MARKS.get(column.kind, "") + column.name for column in shown.columns]
-        cells = ([escaped(cell) for cell in row] for row in shown.texts())
-        laid_out = FittedTable(heads, cells, width=width, least=table.least)
+        laid_out = FittedTable(shown, width=width)
         for head in laid_out.heads():
             say(bold(head) if has_colors(sys.stdout) else head)
         for line in laid_out.rows():
@@ -121,16 +119,6 @@ def say_table(table: Table, *, title: str = "", limit: int | None = None, more: 
         say_filled(f"({width} columns leave out {', '.join(laid_out.left_out)}; a pipe shows all)")
     if limit is not None and len(table.rows) > limit:
         say(f"and {plural(len(table.rows) - limit, more)}")
-
-
-_KINDS = {
-    NUMBER: NUMBERS,
-    NAME: ("name", "path", "layer", "type"),
-    LIST: ("list", "names", "values"),
-    TEXT: ("sentence",),
-}
-_MARKS = {kind: mark for mark, kinds in _KINDS.items() for kind in kinds}
-"""The marks of the headings by the kind of their columns."""
 
 
 def format_number(value: float | int | None) -> str:

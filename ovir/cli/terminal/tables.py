@@ -5,15 +5,23 @@ If sentences or a list at the end of the rows have no room, they stand below the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
 from ovir.core.short_names import columns_of, short_names, without_middle
+from ovir.core.tables import NUMBERS, Table
+from ovir.diagnostics.wording import escaped
 
-NUMBER, NAME, LIST, TEXT = ">", "~", "…", "¶"
-"""Marks before the heading of a column: numbers are aligned to the right, names may lose parts, lists their end, and
-sentences may take several lines. A column without a mark keeps its cells, as long as any other can give way."""
+NUMBER, NAME, LIST, TEXT = "number", "name", "list", "text"
+_LOOKS = {
+    **dict.fromkeys(NUMBERS, NUMBER),
+    **dict.fromkeys(("name", "path", "layer", "type"), NAME),
+    **dict.fromkeys(("list", "names", "values"), LIST),
+    "sentence": TEXT,
+}
+"""The looks of kinds of columns: numbers are aligned to the right, names may lose parts, lists their end, and sentences
+may take several lines. A column of another kind keeps its cells, as long as any other can give way."""
 
 _GAP = "  "
 _INDENT = "      "
@@ -25,7 +33,7 @@ _ROOM = {NAME: 24, LIST: 30, TEXT: 30}
 @dataclass
 class _Column:
     head: str
-    mark: str
+    look: str | None
     cells: list[str]
     width: int = field(init=False)
 
@@ -39,7 +47,7 @@ class _Column:
     @property
     def smallest(self) -> int:
         """The width below which other columns are left out."""
-        return max(columns_of(self.head), min(self.width, _ROOM.get(self.mark, self.width)))
+        return max(columns_of(self.head), min(self.width, _ROOM.get(self.look or "", self.width)))
 
     @property
     def says_nothing(self) -> bool:
@@ -47,39 +55,33 @@ class _Column:
 
     def lines(self, cell: str) -> list[str]:
         """Return a cell, which was shortened before, as lines of the width of the column."""
-        lines = _filled(cell, self.width) if self.mark == TEXT else [cell]
+        lines = _filled(cell, self.width) if self.look == TEXT else [cell]
         return [self.padded(line) for line in lines]
 
     def padded(self, text: str) -> str:
         space = " " * (self.width - columns_of(text))
-        return space + text if self.mark == NUMBER else text + space
+        return space + text if self.look == NUMBER else text + space
 
 
 class FittedTable:
     """The columns of a table as they are shown, in ``width`` columns of a terminal if that is given.
 
-    The columns whose headings are ``least`` may be left out: first those that say nothing, then the others in this
-    order. Before that, sentences or a list in the last column get lines of their own, below each row.
+    Its columns ``least`` may be left out: first those that say nothing, then the others in this order. Before that,
+    sentences or a list in the last column get lines of their own, below each row.
     """
 
-    def __init__(
-        self,
-        heads: Sequence[str],
-        rows: Iterable[Sequence[str]],
-        *,
-        width: int | None = None,
-        least: Sequence[str] = (),
-    ) -> None:
-        listed = list(rows)
-        cells = zip(*listed, strict=True) if listed else ([] for _ in heads)
-        self._columns = [_column(head, list(column)) for head, column in zip(heads, cells, strict=True)]
+    def __init__(self, table: Table, *, width: int | None = None) -> None:
+        rows = [list(map(escaped, row)) for row in table.texts()]
+        cells = map(list, zip(*rows, strict=True)) if rows else ([] for _ in table.columns)
+        pairs = zip(table.columns, cells, strict=True)
+        self._columns = [_Column(column.name, _LOOKS.get(column.kind), texts) for column, texts in pairs]
         self.left_out: list[str] = []
         """The headings of the columns that are not shown."""
         self._below: _Column | None = None
         if width is not None and self._width() > width:
             if self._width(smallest=True) > width:
                 self._move_below(width)
-            self._leave_out(least, width)
+            self._leave_out(table.least, width)
             self._shrink(width)
 
     def heads(self) -> Iterator[str]:
@@ -105,7 +107,7 @@ class FittedTable:
     def _move_below(self, width: int) -> None:
         """Give the last column lines of its own, if it has sentences or lists; if all of them are empty, omit it."""
         *others, last = self._columns
-        if others and last.mark in (LIST, TEXT):
+        if others and last.look in (LIST, TEXT):
             self._columns = others
             if any(last.cells):
                 self._below = last
@@ -124,25 +126,20 @@ class FittedTable:
     def _shrink(self, width: int) -> None:
         """Shorten names and lists, and fill sentences; if that is not enough, shorten everything but numbers."""
         room = width - self._width()
-        flexible = [column for column in self._columns if column.mark in _ROOM]
+        flexible = [column for column in self._columns if column.look in _ROOM]
         if sum(columns_of(column.head) - column.width for column in flexible) > room:
-            flexible = [column for column in self._columns if column.mark != NUMBER]
+            flexible = [column for column in self._columns if column.look != NUMBER]
         room += sum(column.width for column in flexible)
         for widest in range(width, 0, -1):
             widths = [max(columns_of(column.head), min(column.width, widest)) for column in flexible]
             if sum(widths) <= room:
                 break
         for column, given in zip(flexible, widths, strict=True):
-            if given < column.width and column.mark == LIST:
+            if given < column.width and column.look == LIST:
                 column.cells = [_without_end(cell, given) for cell in column.cells]
-            elif given < column.width and column.mark != TEXT:
+            elif given < column.width and column.look != TEXT:
                 column.cells = short_names(column.cells, given)
             column.width = given
-
-
-def _column(head: str, cells: list[str]) -> _Column:
-    has_mark = head[:1] in (NUMBER, NAME, LIST, TEXT)
-    return _Column(head[1:], head[0], cells) if has_mark else _Column(head, "", cells)
 
 
 def _without_end(text: str, width: int) -> str:

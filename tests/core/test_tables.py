@@ -1,0 +1,57 @@
+"""Tables as data: columns, cells as texts, and what a place leaves out; and the JSON of results."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ovir.core.element_types import ElementType
+from ovir.core.json_fields import json_fields
+from ovir.core.shapes import PartialShape
+from ovir.core.tables import Column, Table, cell_text, columns
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "text"),
+    [
+        *(("count", 12345, "12,345"), ("count", 0, "0"), ("count", None, "-"), ("count", "fails", "fails")),
+        *(("amount", 12345, "12.3 k"), ("amount", 0, "-"), ("amount", None, "?")),
+        *(("bytes", 12345, "12.3 kB"), ("bytes", 0, "-"), ("bytes", None, "?")),
+        *(("real", 0.12345678, "0.123457"), ("real", 7, "7"), ("real", None, "-"), ("error", 0.12345678, "0.123")),
+        *(("ms", 1.23456, "1.235"), ("share", 0.12345, "12.3%"), ("decibels", 12.345, "12.3")),
+        *(("cosine", 0.12345678, "0.123457"), ("counts", "2 NaN", "2 NaN"), ("counts", None, "-")),
+        *(("layer", SimpleNamespace(key="body/act"), "body/act"), ("layer", "act", "act"), ("text", None, "")),
+        ("tensor", PartialShape([1, 2]), "[1,2]"),
+    ],
+)
+def test_a_cell_has_the_text_of_its_kind(kind: str, value: Any, text: str) -> None:
+    assert cell_text(kind, value) == text
+
+
+def test_columns_are_written_in_one_text() -> None:
+    assert columns("max abs: error; : tag chosen; order: count in reports; of: x: layer 2.4 in texts") == [
+        Column("max abs", "error"),
+        Column("", "tag", filtered=True),
+        Column("order", "count", only="reports"),
+        Column("of: x", "layer", 2.4, only="texts"),
+    ]
+
+
+def test_a_notebook_has_the_columns_of_texts() -> None:
+    table = Table(columns("a: text; b: count in reports; a: count in texts"), [("<x>", 1, 2)])
+    assert table.without(["texts"]).rows == [["<x>", 1]]
+    shown = table.in_notebook("title")
+    assert "<th>a</th><th>a</th>" in shown
+    assert "&lt;x&gt;" in shown
+    assert table.without(["a"]).columns == columns("b: count in reports")
+
+
+def test_json_has_attributes_under_their_names() -> None:
+    shape = PartialShape([1, -1])
+    inner = SimpleNamespace(to_dict=lambda: {"low": 1}, shape=shape, type=ElementType.parse("f16"))
+    item = SimpleNamespace(name="x", sizes=(1, 2), inner=inner, all=[inner], none=None)
+    found = json_fields(item, "none", "inner.shape", "kind=inner.type", "sizes", "all", "called=name")
+    assert list(found.items()) == [
+        *(("none", None), ("shape", str(shape)), ("kind", "f16"), ("sizes", [1, 2]), ("all", [{"low": 1}])),
+        ("called", "x"),
+    ]
