@@ -1,12 +1,15 @@
-"""Values and sizes for which exports computed something else than the operations."""
+"""Which operators of ONNX an operation becomes, and that these compute what it computes."""
 
 import random
+from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from support.builder import Net
+from support.rows import model_of
 from support.special_values import special_values
 
 import ovir
@@ -17,11 +20,33 @@ from ovir.core.element_types import ElementType
 for package in ("onnx", "onnx_ir", "onnxruntime"):
     pytest.importorskip(package, reason=f"the comparison of exported models needs {package}")
 
-from support.export_comparison import check_exported  # noqa: E402  (it imports these packages)
+from support.export_comparison import check_exported, difference_of  # noqa: E402  (it imports these packages)
 
-from ovir.export.model_exporter import export_model  # noqa: E402
+from ovir.export.model_exporter import export_model, export_part  # noqa: E402
+from ovir.export.onnx_graph import Graph  # noqa: E402
 from ovir.export.session import OnnxRuntimeSession  # noqa: E402
-from ovir.export.support import default_opset  # noqa: E402
+from ovir.export.support import TESTED_OPSET, default_opset  # noqa: E402
+
+ROWS = (Path(__file__).parent / "operators.txt").read_text().splitlines()
+"""An operation with its attributes; its inputs (``support.rows``); the opset, or ``engine``; the operators."""
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.split()[0])
+def test_operators(row: str) -> None:
+    """Several ways often give the same numbers, so that only the operators tell which one was chosen."""
+    operation, inputs, target, expected = row.split(" | ")
+    opset = 21 if target == "engine" else int(target)
+    if opset > default_opset():
+        pytest.skip(f"the installed packages are older than opset {TESTED_OPSET}")
+    model, feeds = model_of(operation, inputs)
+    if target == "engine":
+        layers = [layer for layer in model.layers if layer.type not in ("Parameter", "Result")]
+        made = export_part(model, layers, model.inputs, layers[-1].outputs, Graph(opset, needs_kernels=True))
+    else:
+        made = export_model(model, opset)
+    found = Counter(node.op_type for node in made.onnx.graph)
+    assert " ".join(name if count == 1 else f"{name}*{count}" for name, count in found.items()) == expected
+    assert difference_of(model, made, feeds, opset) is None
 
 
 @pytest.mark.slow
@@ -167,6 +192,43 @@ def test_a_root_mean_square_of_an_unknown_rank_is_exported_as_its_parts() -> Non
     assert check_exported(model, feeds, 23) is None
 
 
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        ("*4", "LayerNormalization2 Identity1"),
+        ("+4", "LayerNormalization3 Identity1"),
+        ("*4 +4", "LayerNormalization3 Identity1"),
+        ("*1,4 +1,1,4", "LayerNormalization3 Identity1"),
+        ("+4 *4", "LayerNormalization3 Mul2 Identity1"),
+        ("*4 *4", "LayerNormalization2 Mul2 Identity1"),
+        ("*4 +4 +4", "LayerNormalization3 Add2 Identity1"),
+        ("*3,4", "LayerNormalization2 Mul2 Identity1"),
+        ("*1,1,1,4", "LayerNormalization2 Mul2 Identity1"),
+        ("*3,1", "LayerNormalization2 Mul2 Identity1"),
+        ("+1", "LayerNormalization2 Add2 Identity1"),
+        ("*4?", "LayerNormalization2 Mul2 Identity1"),
+        ("+4?", "LayerNormalization2 Add2 Identity1"),
+    ],
+)
+def test_a_scale_and_a_bias_enter_the_normalization(steps: str, expected: str, swapped: bool) -> None:
+    inputs = [opset13.parameter([2, 3, 4], np.float32, name="x")]
+    made = opset13.mvn(inputs[0], [2], True, 0.25, "inside_sqrt")
+    for number, step in enumerate(steps.split()):
+        sizes = [int(size) for size in step.strip("*+?").split(",")]
+        if step.endswith("?"):
+            inputs.append(other := opset13.parameter(sizes, np.float32, name=f"y{number}"))
+        else:
+            other = opset13.constant(np.arange(2, 2 + np.prod(sizes), dtype=np.float32).reshape(sizes))
+        operation = opset13.multiply if step.startswith("*") else opset13.add
+        made = operation(other, made) if swapped else operation(made, other)
+    model = ovir.Model([made], inputs)
+    nodes = export_model(model, 17).onnx.graph
+    assert " ".join(f"{node.op_type}{len(node.inputs)}" for node in nodes) == expected
+    feeds = [np.random.default_rng(0).random(port.shape.to_tuple(), np.float32) for port in model.inputs]
+    assert check_exported(model, feeds, 17) is None
+
+
 @pytest.mark.parametrize("default", [-1, 0, 2])
 @pytest.mark.parametrize("is_constant", [True, False])
 @pytest.mark.parametrize("weighted", [False, True])
@@ -214,10 +276,12 @@ def test_loops_slice_and_join_alike(
     added = opset13.add(state, np.ones(1, np.float32))
     joined = opset13.multiply(inner, added)
     if kind == "loop":
-        body = ovir.Model([joined, added, opset13.constant(True)], [inner, state], "body")
+        number = opset13.parameter([1] if axis else [], np.int32, name="number")
+        joined = opset13.add(joined, opset13.convert(number, np.float32))
+        body = ovir.Model([joined, added, opset13.constant(True)], [inner, state, number], "body")
         made = opset13.loop(parts, True)
         made.set_function(body)
-        made.set_special_body_ports([-1, 2])
+        made.set_special_body_ports([2, 2])
     else:
         body = ovir.Model([joined, added], [inner, state], "body")
         made = opset13.tensor_iterator()
@@ -228,6 +292,23 @@ def test_loops_slice_and_join_alike(
     model = ovir.Model([*outputs, made.get_iter_value(added, -1)], [x])
     feeds = [np.arange(np.prod(shape), dtype=np.float32).reshape(shape)]
     assert check_exported(model, feeds, default_opset()) is None
+
+
+@pytest.mark.parametrize("ends", [(0, 3, 1), (3, 0, -1), (0, 4, 2), None])
+def test_iterations_without_slices(ends: tuple[int, int, int] | None) -> None:
+    """The parts of an output give their number, or there is one; a result of the last one need not be a state."""
+    size = abs(ends[2]) if ends else 1
+    x, state = (opset13.parameter([size], np.float32, name=name) for name in ("x", "state"))
+    total = opset13.add(state, np.ones(1, np.float32))
+    made = opset13.tensor_iterator()
+    body = ovir.Model([total, opset13.negative(total)], [state], "body")
+    made.set_body(body)
+    made.set_merged_input(state, x, total)
+    outputs = [made.get_iter_value(body.outputs[1], -1)]
+    if ends:
+        outputs.append(made.get_concatenated_slices(total, ends[0], ends[2], size, ends[1], 0))
+    feeds = [np.arange(size, dtype=np.float32)]
+    assert check_exported(ovir.Model(outputs, [x]), feeds, default_opset()) is None
 
 
 @pytest.mark.slow
