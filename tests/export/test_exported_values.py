@@ -142,7 +142,15 @@ def test_reductions_of_data_without_elements(reduce: str, shape: tuple[int, ...]
         assert check_exported(model, [np.ones(shape, element_type)], default_opset()) is None, (axes, declared)
 
 
-_NORM = {"one": 1.0, "exponent": 2.0, "axes": -1, "element_type": np.float32, "sizes": (2, 3, 4), "other": False}
+_NORM = {
+    "one": 1.0,
+    "exponent": 2.0,
+    "axes": -1,
+    "element_type": np.float32,
+    "sizes": (2, 3, 4),
+    "other": False,
+    "wide": False,
+}
 
 
 @pytest.mark.parametrize("swapped", [False, True])
@@ -160,6 +168,7 @@ _NORM = {"one": 1.0, "exponent": 2.0, "axes": -1, "element_type": np.float32, "s
         ({"one": (1.0, 2.0, 3.0, 4.0)}, False),
         ({"element_type": np.float64}, False),
         ({"other": True}, False),
+        ({"wide": True}, True),
         ({"sizes": (-1, -1, 4)}, True),
         ({"sizes": (2, 3, -1)}, False),
     ],
@@ -170,7 +179,9 @@ def test_only_a_root_mean_square_is_exported_as_one(changed: dict[str, object], 
     sizes, kind = given["sizes"], given["element_type"]
     x, y = (opset13.parameter(sizes, kind, name=name) for name in "xy")
     axes = np.atleast_1d(given["axes"])
-    number = {name: opset13.constant(np.array(given[name]), kind) for name in ("one", "exponent")}
+    number: dict[str, Any] = {name: opset13.constant(np.array(given[name]), kind) for name in ("one", "exponent")}
+    if given["wide"]:  # as models with compressed constants have it
+        number = {name: opset13.convert(opset13.constant(np.array(given[name]), "f16"), kind) for name in number}
     mean = opset13.reduce_mean(opset13.power(x, number["exponent"]), axes, True)
     root = opset13.sqrt(opset13.add(mean, opset13.constant(np.array(0.25), kind)))
     factors = [y if given["other"] else x, opset13.divide(number["one"], root)]
