@@ -1,5 +1,6 @@
 """Decompositions compute the same as the operations, on random models of every operation version."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -59,16 +60,22 @@ def cases(index: int, ran: Counter[Choice]) -> Iterator[tuple[ovir.Model, list[A
 
 
 ROWS = (Path(__file__).parent / "parts.txt").read_text().splitlines()
-"""An operation with its attributes; its inputs (``support.rows``); an opset; the operations of the parts."""
+"""An operation with its attributes; its inputs (``support.rows``); an opset or a release; the operations of the parts,
+or ``refused:`` and why."""
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.split()[0])
 def test_parts(row: str) -> None:
     """Several ways often give the same numbers, so that only the parts tell which one was chosen."""
-    operation, inputs, opset, expected = row.split(" | ")
+    operation, inputs, target, expected = row.split(" | ")
     model, feeds = model_of(operation, inputs)
+    goal = int(target) if target.isdecimal() else target
+    if expected.startswith("refused: "):
+        with pytest.raises(ovir.ExportError, match=re.escape(expected.removeprefix("refused: "))):
+            model.lower(goal)
+        return
     wanted = list(ovir.compile_model(model)(feeds).values())
-    model.lower(int(opset))
+    model.lower(goal)
     found = Counter(layer.type for layer in model.walk() if layer.type not in ("Parameter", "Result"))
     assert " ".join(name if count == 1 else f"{name}*{count}" for name, count in found.items()) == expected
     assert_close(list(ovir.compile_model(model)(feeds).values()), wanted)
