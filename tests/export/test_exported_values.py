@@ -1,6 +1,7 @@
 """Which operators of ONNX an operation becomes, and that these compute what it computes."""
 
 import random
+import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -22,13 +23,15 @@ for package in ("onnx", "onnx_ir", "onnxruntime"):
 
 from support.export_comparison import check_exported, difference_of  # noqa: E402  (it imports these packages)
 
+from ovir.export.exported import Exported  # noqa: E402
 from ovir.export.model_exporter import export_model, export_part  # noqa: E402
 from ovir.export.onnx_graph import Graph  # noqa: E402
 from ovir.export.session import OnnxRuntimeSession  # noqa: E402
 from ovir.export.support import TESTED_OPSET, default_opset  # noqa: E402
 
 ROWS = (Path(__file__).parent / "operators.txt").read_text().splitlines()
-"""An operation with its attributes; its inputs (``support.rows``); the opset, or ``engine``; the operators."""
+"""An operation with its attributes; its inputs (``support.rows``); the opset, or ``engine``; the operators, or
+``refused:`` and why."""
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.split()[0])
@@ -39,11 +42,18 @@ def test_operators(row: str) -> None:
     if opset > default_opset():
         pytest.skip(f"the installed packages are older than opset {TESTED_OPSET}")
     model, feeds = model_of(operation, inputs)
-    if target == "engine":
+
+    def export() -> Exported:
+        if target != "engine":
+            return export_model(model, opset)
         layers = [layer for layer in model.layers if layer.type not in ("Parameter", "Result")]
-        made = export_part(model, layers, model.inputs, layers[-1].outputs, Graph(opset, needs_kernels=True))
-    else:
-        made = export_model(model, opset)
+        return export_part(model, layers, model.inputs, layers[-1].outputs, Graph(opset, needs_kernels=True))
+
+    if expected.startswith("refused: "):
+        with pytest.raises(ovir.ExportError, match=re.escape(expected.removeprefix("refused: "))):
+            export()
+        return
+    made = export()
     found = Counter(node.op_type for node in made.onnx.graph)
     assert " ".join(name if count == 1 else f"{name}*{count}" for name, count in found.items()) == expected
     assert difference_of(model, made, feeds, opset) is None

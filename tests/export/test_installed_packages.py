@@ -15,12 +15,12 @@ for package in ("onnx", "onnx_ir", "onnxruntime"):
 import onnx  # noqa: E402
 import onnxruntime  # noqa: E402
 
-from ovir.core.element_types import f16, f32  # noqa: E402
+from ovir.core.element_types import ElementType, f4e2m1, f8e8m0, f16, f32, u2  # noqa: E402
 from ovir.export import onnx_graph, support  # noqa: E402
 from ovir.export.model_exporter import export_model  # noqa: E402
 from ovir.export.onnx_graph import Graph, NotExportable  # noqa: E402
 from ovir.export.session import OnnxRuntimeSession  # noqa: E402
-from ovir.export.support import TESTED_OPSET, default_opset, kernel_types  # noqa: E402
+from ovir.export.support import TESTED_OPSET, default_opset, engine_opset, kernel_types  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -57,6 +57,14 @@ def test_newer_packages_do_not_change_the_default_opset(monkeypatch: pytest.Monk
     monkeypatch.setattr(onnx.defs, "onnx_opset_version", lambda: 99)
     monkeypatch.setattr(support, "_is_run", lambda opset: True)
     assert default_opset() == TESTED_OPSET
+
+
+@pytest.mark.parametrize(
+    ("types", "opset"),
+    [((f32, u2), 21), ((f32, f4e2m1), 23), ((f8e8m0, f4e2m1), 24), ((), 21), ((ElementType.parse("dynamic"),), 21)],
+)
+def test_the_engine_takes_a_later_opset_only_for_types_that_need_it(types: tuple[ElementType, ...], opset: int) -> None:
+    assert engine_opset(types) == opset
 
 
 def test_types_of_kernels() -> None:

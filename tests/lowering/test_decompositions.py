@@ -187,6 +187,18 @@ def test_regions_of_any_length(mode: str, aligned: str, ratio: int, kind: str) -
         assert_close(list(ovir.compile_model(model)(feeds).values()), wanted)
 
 
+@pytest.mark.parametrize(("kind", "error"), [("f32", 1e-6), ("f64", 1e-14)])
+def test_the_inverse_of_erf_has_all_digits(kind: str, error: float) -> None:
+    x = ovir.opset17.parameter([-1], kind)
+    model = ovir.Model([ovir.create_layer("ErfInv", [x], version="opset17")], [x])
+    near = 1 - np.logspace(-1, -7 if kind == "f32" else -15, 400)
+    data = [np.concatenate([np.linspace(-0.9, 0.9, 400), near, -near]).astype(kind.replace("f", "float"))]
+    (wanted,) = ovir.compile_model(model)(data).values()
+    model.lower(16)
+    (found,) = ovir.compile_model(model)(data).values()
+    np.testing.assert_allclose(found, wanted, rtol=error)
+
+
 # --------------------------------------------------------------------------- the table
 
 
