@@ -9,13 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.builder import Net
 from support.rows import model_of
 from support.special_values import special_values
 
 import ovir
-from ovir import opset3, opset11, opset13, opset15
-from ovir.core.arrays import Array
+from ovir import opset11, opset13
 from ovir.core.element_types import ElementType
 
 for package in ("onnx", "onnx_ir", "onnxruntime"):
@@ -100,28 +98,6 @@ def test_resized_integers_are_rounded_alike(element_type: str, mode: str, is_dyn
         ends = np.where(data % 3 == 0, info.max, info.min).astype(info.dtype)
         for numbers in (data, ends) if info.bits < 64 else (data,):  # f64 does not hold sums of larger ones
             assert check_exported(model, [numbers], default_opset()) is None
-
-
-@pytest.mark.parametrize("opset", [17, default_opset()])
-@pytest.mark.parametrize(
-    ("data", "updates", "axes"),
-    [
-        ([2, 4], [2, 0], [1]),
-        ([2, 4], [0, 0], [0, 1]),
-        ([2, 3, 4], [2, 3, 0], [1, 2]),
-        ([1, 0, 1], [0, 0, 1], [0, 1, 2]),
-    ],
-)
-@pytest.mark.parametrize("is_dynamic", [False, True])
-def test_slice_without_elements(
-    data: list[int], updates: list[int], axes: list[int], is_dynamic: bool, opset: int
-) -> None:
-    x = opset15.parameter([-1] * len(data) if is_dynamic else data, np.float32, name="x")
-    given = opset15.parameter(updates, np.float32, name="updates")
-    stop = np.array([updates[axis] for axis in axes])
-    made = opset15.slice_scatter(x, given, np.zeros_like(stop), stop, np.ones_like(stop), np.array(axes))
-    feeds = [np.ones(data, np.float32), np.zeros(updates, np.float32)]
-    assert check_exported(ovir.Model([made], [x, given]), feeds, opset) is None
 
 
 @pytest.mark.parametrize("shape", [(0, 4), (4, 0), (0, 0), (1, 0), (1, 1)])
@@ -248,22 +224,6 @@ def test_a_scale_and_a_bias_enter_the_normalization(steps: str, expected: str, s
     assert " ".join(f"{node.op_type}{len(node.inputs)}" for node in nodes) == expected
     feeds = [np.random.default_rng(0).random(port.shape.to_tuple(), np.float32) for port in model.inputs]
     assert check_exported(model, feeds, 17) is None
-
-
-@pytest.mark.parametrize("default", [-1, 0, 2])
-@pytest.mark.parametrize("is_constant", [True, False])
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("row", [(), (2,)])
-def test_empty_bags_have_the_default_row(default: int, is_constant: bool, weighted: bool, row: tuple[int, ...]) -> None:
-    table = np.arange(1, 1 + 3 * int(np.prod(row)), dtype=np.float32).reshape(3, *row)
-    inputs = [opset3.parameter(list(table.shape), np.float32, name="table")]
-    indices, offsets, number = np.array([0, 2, 2]), np.array([0, 0, 2, 3]), np.array(default)
-    if not is_constant:
-        inputs.append(opset3.parameter([], np.int64, name="default"))
-    given = number if is_constant else inputs[1]
-    weights = [np.array([2, 3, 4], np.float32)] if weighted else []
-    bags = opset3.embedding_bag_offsets_sum(inputs[0], indices, offsets, given, *weights)
-    assert check_exported(ovir.Model([bags], inputs), [table, number][: len(inputs)], default_opset()) is None
 
 
 @pytest.mark.slow
@@ -395,57 +355,11 @@ def test_functions_of_small_and_special_numbers(name: str, element_type: str) ->
     assert not wrong.any(), f"{theirs[wrong]} for {ours[wrong]} of {numbers[wrong]}"
 
 
-TUPLES = np.int64([[[1], [3], [0]], [[2], [2], [1]]])
-ATTRIBUTES: list[tuple[str, int, tuple[int, ...], list[Array], dict[str, Any]]] = [
-    *(
-        ("Broadcast", 1, shape, [np.array(target)], {"mode": "pdpd", "mode.auto_broadcast_axis": start})
-        for start, shape, target in ((-1, (2,), [3, 3, 2]), (0, (3,), [3, 2, 2]), (1, (3, 1), [3, 3, 2]))
-    ),
-    ("GatherND", 5, (2, 3, 4, 2), [TUPLES], {"batch_dims": 2}),
-]
-
-
-@pytest.mark.parametrize("is_dynamic", [False, True])
-@pytest.mark.parametrize(("kind", "opset", "shape", "constants", "attributes"), ATTRIBUTES)
-def test_dimensions_that_attributes_choose(
-    kind: str, opset: int, shape: tuple[int, ...], constants: list[Array], attributes: dict[str, Any], is_dynamic: bool
-) -> None:
-    net = Net()
-    data = net.parameter("x", ",".join("?" * len(shape) if is_dynamic else map(str, shape)))
-    net.result(net.op(kind, data, *map(net.const, constants), opset=opset, **attributes))
-    feeds = [np.arange(np.prod(shape), dtype=np.float32).reshape(shape)]
-    assert check_exported(net.model(), feeds, default_opset()) is None
-
-
-def test_positions_of_the_lowest_number_are_the_first_of_each_plane() -> None:
-    x = opset13.parameter([2, 3, 4], np.float32, name="x")
-    pool = opset13.max_pool(x, [1], [1], [0], [0], [2])
-    feeds = [np.full((2, 3, 4), np.finfo(np.float32).min)]
-    assert check_exported(ovir.Model(list(pool.outputs), [x]), feeds, default_opset()) is None
-
-
 def test_a_shape_of_the_run_copies_several_sizes() -> None:
     x = opset13.parameter([-1, -1, 4], np.float32, name="x")
     target = opset13.concat([opset13.gather(opset13.shape_of(x), np.array([0, 1]), np.array(0)), np.array([2, 2])], 0)
     model = ovir.Model([opset13.reshape(x, target, False)], [x])
     assert check_exported(model, [np.arange(24, dtype=np.float32).reshape(2, 3, 4)], default_opset()) is None
-
-
-@pytest.mark.parametrize(
-    ("kind", "constant", "expected"),
-    [
-        ("i32", None, ["Max"]),
-        ("i32", 1, ["Max"]),
-        ("f32", 1, ["Max"]),
-        ("f32", None, ["Greater", "Where"]),
-        ("f32", np.nan, ["Greater", "Where"]),
-    ],
-)
-def test_only_what_may_be_nan_is_compared(kind: str, constant: float | None, expected: list[str]) -> None:
-    x, y = (opset13.parameter([2], kind, name=name) for name in "xy")
-    model = ovir.Model([opset13.maximum(x, y if constant is None else opset13.constant(constant, kind))], [x, y])
-    made = [node.op_type for node in export_model(model, default_opset()).onnx.graph]
-    assert made == [*expected, "Identity"]  # for the name of the output
 
 
 @pytest.mark.parametrize(("lengths", "is_counted"), [([3, 3], False), ([3, 2], True)])

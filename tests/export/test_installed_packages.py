@@ -74,7 +74,9 @@ def test_types_of_kernels() -> None:
     assert "tensor(int64)" not in known
 
 
-@pytest.mark.parametrize(("operator", "version"), [("Softmax", 99), ("Cast", 99), ("NoSuchOperator", 13)])
+@pytest.mark.parametrize(
+    ("operator", "version"), [("Softmax", 99), ("Cast", 99), ("NoSuchOperator", 13), ("FusedMatMul", 1)]
+)
 def test_nothing_is_known_of_versions_without_kernels(operator: str, version: int) -> None:
     assert kernel_types(operator, version, "T") is None
 
