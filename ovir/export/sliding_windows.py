@@ -11,7 +11,7 @@ from ovir.core.element_types import ElementType, i32, i64
 from ovir.core.shapes import Dimension, PartialShape
 from ovir.export.onnx_graph import LAST, Graph, Operand, Tensor
 from ovir.kernels.windows import extent
-from ovir.ops.base.spatial import SAME, UndilatedWindowBase, resolve_pads
+from ovir.ops.base.spatial import SAME, UndilatedWindowBase
 from ovir.ops.pooling import PoolBase
 
 Pads = list[tuple[int, int]]
@@ -37,8 +37,9 @@ def padded(graph: Graph, data: Tensor, pads: Pads | tuple[Tensor, Tensor], value
 def spatial_pads(graph: Graph, op: UndilatedWindowBase, data: Tensor, taps: Tensor, axes: int) -> tuple[Tensor, Tensor]:
     """Return the pads at the beginning and end of the spatial axes; ``taps`` are the sizes of a window."""
     strides, dilations, begins, ends = (list(items) for items in op.per_axis(axes))
+    if op.auto_pad == "valid":
+        begins = ends = [0] * axes
     if op.auto_pad not in SAME:
-        begins, ends = resolve_pads(op.auto_pad, begins, ends, [0] * axes, [0] * axes, strides, dilations)
         return graph.constant(begins), graph.constant(ends)
     # With steps of 1 the pads are the same for every size.
     known = static_sizes(Dimension(1, 1) if step == 1 else data.shape[2 + axis] for axis, step in enumerate(strides))

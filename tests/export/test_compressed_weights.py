@@ -91,6 +91,12 @@ def test_one_row_and_odd_numbers_of_blocks() -> None:
     check(product("u8", 1, 33, rows=7), numbers(33), ["MatMulNBits"] * 2)
 
 
+@pytest.mark.parametrize(("kind", "has_points", "count"), [("i4", False, 3), ("u4", False, 4), ("i4", True, 4)])
+def test_the_usual_zero_point_is_left_out(kind: str, has_points: bool, count: int) -> None:
+    exported = export_model(product(kind, 2, 32, has_points=has_points), 21, contrib=True)
+    assert [len(node.inputs) for node in exported.onnx.graph if node.domain == CONTRIB] == [count]
+
+
 @pytest.mark.parametrize(("groups", "size"), [(3, 24), (2, 8)])
 def test_groups_that_are_no_blocks(groups: int, size: int) -> None:
     check(product("u4", groups, size), numbers(groups * size), [])

@@ -22,93 +22,10 @@ from support.export_comparison import check_exported  # noqa: E402  (it imports 
 from ovir.core.element_types import ElementType  # noqa: E402
 from ovir.export.model_exporter import export_model  # noqa: E402
 from ovir.export.onnx_graph import Graph  # noqa: E402
-from ovir.export.session import OnnxRuntimeSession, _large_weights  # noqa: E402
+from ovir.export.session import _large_weights  # noqa: E402
 from ovir.export.support import default_opset  # noqa: E402
 
-RANDOM = np.random.default_rng(5)
 both_opsets = pytest.mark.parametrize("opset", [17, default_opset()])
-
-
-def check(net: Net, last: tuple[int, int], feeds: list[np.ndarray], opset: int) -> None:
-    """Export what is computed by the last operation, and require onnxruntime to compute what ovir computes."""
-    net.result(last)
-    model = net.model()
-    exported = export_model(model, opset)
-    OnnxRuntimeSession(exported).run(dict(zip(exported.inputs, feeds, strict=True)), exported.outputs)
-    assert check_exported(model, feeds, opset) is None
-
-
-@both_opsets
-def test_nan_is_not_the_largest_of_a_segment(opset: int) -> None:
-    net = Net()
-    made = net.op("SegmentMax", net.parameter("x", "4,1"), net.const([0, 0, 0, 2]), opset=16, fill_mode="ZERO")
-    check(net, made, [np.array([[np.nan], [2], [1], [-3]], np.float32)], opset)
-
-
-@both_opsets
-@pytest.mark.parametrize("scales", [[1, 1, 0.5, 0.5], [1, 1, 1, 0.5], [1, 1, 2, 0.5]])
-def test_antialias_keeps_axes_of_scale_1(scales: list[float], opset: int) -> None:
-    net = Net()
-    data = net.parameter("x", "?,2,8,8")
-    sizes, factors, axes = net.const([1, 2, 4, 4]), net.const(np.array(scales, np.float32)), net.const([0, 1, 2, 3])
-    made = net.op("Interpolate", data, sizes, factors, axes, opset=4, mode="linear", antialias="true",
-                  shape_calculation_mode="scales", coordinate_transformation_mode="half_pixel")  # fmt: skip
-    check(net, made, [RANDOM.random((3, 2, 8, 8), np.float32)], opset)
-
-
-@both_opsets
-@pytest.mark.parametrize("has_sink", [False, True])
-@pytest.mark.parametrize("mask", [[[0.0]], [[2.0]], [[-3.4e38]]])
-def test_attention_with_a_mask_of_one_element(mask: list[list[float]], has_sink: bool, opset: int) -> None:
-    net = Net()
-    shape = "1,2,3,4"
-    query, key, value = (net.parameter(name, shape) for name in ("q", "k", "v"))
-    inputs = [query, key, value, net.const(np.array(mask, np.float32))]
-    if has_sink:
-        inputs += [net.const(np.array(0.5, np.float32)), net.const(np.ones((1, 2, 1, 1), np.float32))]
-    made = net.op("ScaledDotProductAttention", *inputs, opset=13, causal="false")
-    check(net, made, list(RANDOM.random((3, 1, 2, 3, 4), np.float32)), opset)
-
-
-@both_opsets
-@pytest.mark.parametrize(("shape", "axis"), [((), 5), ((1,), 2), ((1,), 5), ((1, 1), 3), ((2, 1), 1), ((2,), 0)])
-def test_axis_of_pdpd_beyond_the_rank(shape: tuple[int, ...], axis: int, opset: int) -> None:
-    net = Net()
-    a, b = net.parameter("a", "2,2"), net.parameter("b", ",".join(map(str, shape)))
-    attributes: dict[str, Any] = {"auto_broadcast": "pdpd", "auto_broadcast.auto_broadcast_axis": axis}
-    feeds = [RANDOM.random((2, 2), np.float32), RANDOM.random(shape, np.float32)]
-    check(net, net.op("Add", a, b, **attributes), feeds, opset)
-
-
-@both_opsets
-@pytest.mark.parametrize("declared", ["3,1,2", "3,?,2"])
-def test_inverse_transform_of_one_element_is_empty(declared: str, opset: int) -> None:
-    net = Net()
-    made = net.op("IRDFT", net.parameter("x", declared), net.const([1]), opset=9)
-    check(net, made, [RANDOM.random((3, 1, 2), np.float32)], opset)
-
-
-@pytest.mark.slow
-@both_opsets
-@pytest.mark.parametrize("declared", ["2,0,4,4", "2,?,4,4"])
-@pytest.mark.parametrize("method", ["max", "bilinear"])
-@pytest.mark.parametrize("channels", [0, 2])
-def test_regions_of_few_channels(declared: str, method: str, channels: int, opset: int) -> None:
-    net = Net()
-    data = net.parameter("x", declared.replace("0", str(channels)))
-    regions = net.const(np.array([[0, 0, 0, 1, 1], [1, 0, 0, 1, 1]], np.float32))
-    made = net.op("ROIPooling", data, regions, opset=2, output_size="2,3", spatial_scale="1", method=method)
-    check(net, made, [RANDOM.random((2, channels, 4, 4), np.float32)], opset)
-
-
-@both_opsets
-def test_scale_of_regions_that_is_no_number(opset: int) -> None:
-    net = Net()
-    data, numbers = net.parameter("x", "1,2,3,2"), net.const([0])
-    regions = net.const(np.array([[0, 0, 1, 1]], np.float32))
-    made = net.op("ROIAlign", data, regions, numbers, opset=9, pooled_h=1, pooled_w=2, sampling_ratio=2,
-                  spatial_scale="nan", mode="avg", aligned_mode="half_pixel_for_nn")  # fmt: skip
-    check(net, made, [RANDOM.random((1, 2, 3, 2), np.float32)], opset)
 
 
 NUMBERS = np.array([7, -7, -1, 0, 6]), np.array([2, -2, 3, 4, -3])
@@ -126,7 +43,7 @@ NUMBERS = np.array([7, -7, -1, 0, 6]), np.array([2, -2, 3, 4, -3])
         ("Reshape", (np.arange(6).reshape(2, 3, 1), np.array([0, -1])), {}),
         ("Reshape", (np.zeros((0, 3), np.int64), np.array([3, 0])), {"allowzero": 1}),
         ("ReduceSum", (np.arange(6).reshape(2, 3), np.array([1])), {"keepdims": 0}),
-        ("ReduceProd", (np.arange(1, 7).reshape(2, 3),), {"keepdims": 1}),
+        ("ReduceProd", (np.arange(1, 7).reshape(2, 3),), {}),
     ],
 )
 def test_known_sizes_are_computed_as_onnx_computes_them(
@@ -145,47 +62,6 @@ def test_a_known_division_by_0_is_left_to_the_run() -> None:
     graph = Graph(18)
     graph.Div(*NUMBERS[::-1])
     assert len(graph.nodes) == 1
-
-
-@pytest.mark.slow
-@both_opsets
-@pytest.mark.parametrize("kind", ["boolean", "i8", "u8", "i16", "i32", "i64", "f16", "f32", "f64"])
-@pytest.mark.parametrize("axis", [0, 1, -1])
-def test_one_hot_of_each_type(kind: str, axis: int, opset: int) -> None:
-    for given in ([[0, 1, 3], [-1, 4, 2]], *(() if axis == 1 else (0, 3, -1, 4))):
-        net = Net()
-        indices = net.parameter("x", ",".join(map(str, np.shape(given))), "i32")
-        made = net.op("OneHot", indices, net.const(4), net.const(1, kind), net.const(0, kind), axis=axis)
-        check(net, made, [np.array(given, np.int32)], opset)
-
-
-@both_opsets
-@pytest.mark.parametrize("alpha", [0, -0.5, 0.5])
-@pytest.mark.parametrize("beta", [0, -0.75, 0.75])
-def test_normalization_with_numbers_that_are_not_positive(alpha: float, beta: float, opset: int) -> None:
-    net = Net()
-    data = net.parameter("x", "1,3,4,4")
-    made = net.op("LRN", data, net.const([1]), alpha=alpha, beta=beta, bias=2, size=5)
-    check(net, made, [RANDOM.random((1, 3, 4, 4), np.float32)], opset)
-
-
-@both_opsets
-@pytest.mark.parametrize("kind", ["u2", "u4", "i4"])
-def test_functions_of_narrow_integers_keep_their_low_bits(kind: str, opset: int) -> None:
-    net = Net()
-    made = net.op("Sinh", net.parameter("x", "4", kind))
-    net.result(made)
-    feeds = [np.arange(4).astype(ElementType.parse(kind).to_dtype())]
-    assert check_exported(net.model(), feeds, opset) is None
-
-
-@both_opsets
-@pytest.mark.parametrize("kind", ["i8", "u8", "i16", "u16", "i32", "u32"])
-def test_powers_of_integers_wrap_around(kind: str, opset: int) -> None:
-    x = ops.parameter([3], kind)
-    model = ovir.Model([ops.power(x, ops.constant([10, 7, 2], kind))], [x])
-    feeds = [np.array([15, 100, 3], ElementType.parse(kind).to_dtype())]
-    assert check_exported(model, feeds, opset) is None
 
 
 FARTHEST = {"i32": [2**31 - 1, -(2**31)], "i64": [2**63 - 1, 2**31 - 1, 2**63 - 2, -(2**63)]}
@@ -218,16 +94,6 @@ def test_ends_of_slices_are_positions_whatever_the_step_is(kind: str, computed: 
     assert check_exported(net.model(), feeds, opset) is None
 
 
-@both_opsets
-@pytest.mark.parametrize("mode", ["index", "mask"])
-@pytest.mark.parametrize("size", [0, 1, 3])
-def test_reverse_of_few_elements(size: int, mode: str, opset: int) -> None:
-    net = Net()
-    axes = net.const([1]) if mode == "index" else net.const(np.array([False, True]), "boolean")
-    made = net.op("Reverse", net.parameter("x", "2,?"), axes, mode=mode)
-    check(net, made, [RANDOM.random((2, size), np.float32)], opset)
-
-
 @pytest.mark.parametrize("size", [0, 2])
 def test_condition_without_one_element_is_refused(size: int) -> None:
     x = ops.parameter([size], np.float32, name="x")
@@ -238,27 +104,6 @@ def test_condition_without_one_element_is_refused(size: int) -> None:
     chosen = layer.set_output(then.outputs[0], other.outputs[0].layer)
     with pytest.raises(ovir.ExportError, match=rf"If, opset8.*one element is needed, got shape \[{size}\]"):
         export_model(ovir.Model([chosen], [x]), 17)
-
-
-@both_opsets
-@pytest.mark.parametrize("lengths", [[0, 1], [0, 0], [3, 0]])
-def test_reversed_sequences_without_elements_are_kept(lengths: list[int], opset: int) -> None:
-    net = Net()
-    data = net.parameter("x", "2,3")
-    for given in (net.const(lengths), net.parameter("lengths", "2", "i64")):
-        net.result(net.op("ReverseSequence", data, given, batch_axis=0, seq_axis=1))
-    feeds = [RANDOM.random((2, 3), np.float32), np.array(lengths)]
-    assert check_exported(net.model(), feeds, opset) is None
-
-
-@both_opsets
-@pytest.mark.parametrize(("shape", "do_softmax"), [("1,18,0,2", "true"), ("1,18,0,2", "false"), ("2,18,0,0", "true")])
-def test_a_result_without_elements_is_a_constant(shape: str, do_softmax: str, opset: int) -> None:
-    net = Net()
-    attributes = {"anchors": "1,2", "axis": 1, "end_axis": 3, "coords": 4, "classes": 4, "num": 2, "mask": "0,1"}
-    net.result(net.op("RegionYolo", net.parameter("x", shape), do_softmax=do_softmax, **attributes))
-    feeds = [np.zeros(tuple(map(int, shape.split(","))), np.float32)]
-    assert check_exported(net.model(), feeds, opset) is None
 
 
 @pytest.mark.parametrize("count", [0, 1, 64, 65])

@@ -15,12 +15,12 @@ for package in ("onnx", "onnx_ir", "onnxruntime"):
 import onnx  # noqa: E402
 import onnxruntime  # noqa: E402
 
-from ovir.core.element_types import f16, f32  # noqa: E402
+from ovir.core.element_types import ElementType, f4e2m1, f8e8m0, f16, f32, u2  # noqa: E402
 from ovir.export import onnx_graph, support  # noqa: E402
 from ovir.export.model_exporter import export_model  # noqa: E402
 from ovir.export.onnx_graph import Graph, NotExportable  # noqa: E402
 from ovir.export.session import OnnxRuntimeSession  # noqa: E402
-from ovir.export.support import TESTED_OPSET, default_opset, kernel_types  # noqa: E402
+from ovir.export.support import TESTED_OPSET, default_opset, engine_opset, kernel_types  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -59,6 +59,14 @@ def test_newer_packages_do_not_change_the_default_opset(monkeypatch: pytest.Monk
     assert default_opset() == TESTED_OPSET
 
 
+@pytest.mark.parametrize(
+    ("types", "opset"),
+    [((f32, u2), 21), ((f32, f4e2m1), 23), ((f8e8m0, f4e2m1), 24), ((), 21), ((ElementType.parse("dynamic"),), 21)],
+)
+def test_the_engine_takes_a_later_opset_only_for_types_that_need_it(types: tuple[ElementType, ...], opset: int) -> None:
+    assert engine_opset(types) == opset
+
+
 def test_types_of_kernels() -> None:
     known = kernel_types("Softmax", 13, "T")
     assert known is not None
@@ -66,7 +74,9 @@ def test_types_of_kernels() -> None:
     assert "tensor(int64)" not in known
 
 
-@pytest.mark.parametrize(("operator", "version"), [("Softmax", 99), ("Cast", 99), ("NoSuchOperator", 13)])
+@pytest.mark.parametrize(
+    ("operator", "version"), [("Softmax", 99), ("Cast", 99), ("NoSuchOperator", 13), ("FusedMatMul", 1)]
+)
 def test_nothing_is_known_of_versions_without_kernels(operator: str, version: int) -> None:
     assert kernel_types(operator, version, "T") is None
 

@@ -14,6 +14,8 @@ from ovir import opset13 as ops
 onnx = pytest.importorskip("onnx", reason="the export needs onnx")
 pytest.importorskip("onnx_ir", reason="the export needs onnx_ir")
 
+from ovir.export.model_exporter import export_model  # noqa: E402  (it imports these packages)
+
 
 def softmax_net(shape: str = "2,4") -> Net:
     net = Net()
@@ -81,6 +83,23 @@ def test_variables_become_inputs_and_outputs(tmp_path: Path) -> None:
     exported = ovir.export_onnx(net.model(), tmp_path / "model.onnx")
     assert exported.state_inputs == {"sum": "sum"}
     assert exported.state_outputs == {"sum": "sum/next"}
+    assert list(exported.feeds([np.zeros(2), np.ones(2)])) == ["x", "sum"]
+
+
+def test_runtime_information_becomes_metadata() -> None:
+    net = softmax_net()
+    nested = '<one value="1"/><more><two value="2"/><inner><three value="3"/></inner></more>'
+    text = net.xml().replace("<rt_info/>", f"<rt_info>{nested}</rt_info>")
+    exported = export_model(ovir.read_model(text.encode(), bytes(net.blob)), 17)
+    assert dict(exported.onnx.metadata_props) == {"one": "1", "more/two": "2", "more/inner/three": "3"}
+
+
+def test_a_tensor_without_elements_that_onnx_refuses_is_named(tmp_path: Path) -> None:
+    x, y = ops.parameter([0, -1], np.float32, name="x"), ops.parameter([2, -1], np.float32, name="y")
+    model = ovir.Model([ops.reshape(each, [0, -1], True) for each in (y, x)], [y, x])
+    with pytest.raises(ovir.ExportError, match="tensor 'x' has no elements, which ONNX does not allow"):
+        ovir.export_onnx(model, tmp_path / "model.onnx")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_folder_that_does_not_exist(tmp_path: Path) -> None:

@@ -1,15 +1,18 @@
 """Model.lower: names, bodies, what is refused, and what remains unchanged."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from support.builder import document
 from support.newer_models import attention, faulty
 
 import ovir
 from ovir import opset13 as ops
 from ovir.lowering.registry import LOWERED_FROM
+from ovir.lowering.releases import as_release, oldest_release
 
 
 def newest_pooling() -> ovir.Model:
@@ -184,10 +187,34 @@ def test_unknown_sizes_are_refused_with_what_helps() -> None:
     model.lower("2022.3")
 
 
-@pytest.mark.parametrize("target", ["2022.9", "1999.1", 0, 99, True])
-def test_targets_that_do_not_exist(target: Any) -> None:
-    with pytest.raises(ovir.InputError):
-        attention().lower(target)
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [
+        ("2022.9", "there is no OpenVINO release 2022.9: that year has releases 2022.1 to 2022.3"),
+        ("2022.0", "there is no OpenVINO release 2022.0"),
+        ("2020.0", "reads neither IR version 10 nor 11; the first release that does is 2020.1"),
+        ("2026.5", "is newer than the releases that ovir supports, up to 2026.4"),
+        (0, "opset0 is not an opset: known are opset1 to opset17"),
+        (18, "opset18 is not an opset"),
+        (True, "expected a release, such as '2022.3', or an opset, such as 8, got True"),
+    ],
+)
+def test_targets_that_do_not_exist(target: Any, reason: str) -> None:
+    with pytest.raises(ovir.InputError, match=re.escape(reason)):
+        as_release(target)
+
+
+def test_the_ends_of_years_and_opsets_are_releases() -> None:
+    targets = "2020.1", "2022.3.2", "2026.4", 1, 17
+    assert [as_release(target) for target in targets] == [(2020, 1), (2022, 3), (2026, 4), (2020, 1), (2026, 4)]
+
+
+def test_an_opset_that_no_release_has_needs_one_that_is_unknown() -> None:
+    x = ops.parameter([2], "f32")
+    model = ovir.Model([ops.relu(x)], [x])
+    assert str(oldest_release(model)) == "OpenVINO 2022.1 or newer, because of IR version 11"
+    newer = ovir.read_model(document('<layer id="1" name="n" type="Swirl" version="opset99"/>'))
+    assert str(oldest_release(newer)) == "a release that this ovir does not know, because of Swirl of opset99"
 
 
 # --------------------------------------------------------------------------- files

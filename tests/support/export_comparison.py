@@ -6,6 +6,7 @@ import numpy as np
 
 import ovir
 from ovir.core.arrays import Array
+from ovir.export.exported import Exported
 from ovir.export.model_exporter import export_model
 from ovir.export.session import OnnxRuntimeSession, ReferenceSession
 from ovir.export.support import held_as
@@ -25,6 +26,11 @@ def check_exported(model: ovir.Model, feeds: Sequence[Array], opset: int) -> str
         if "OVIR999" in str(error):  # a fault of ovir, not a limit
             raise AssertionError(str(error)) from error
         raise
+    return difference_of(model, exported, feeds, opset)
+
+
+def difference_of(model: ovir.Model, exported: Exported, feeds: Sequence[Array], opset: int) -> str | None:
+    """Run a model and its export on the same inputs, and return how they differ, None if they are equal."""
     wanted = list(ovir.compile_model(model)(list(feeds)).values())
     arrays = {
         name: np.asarray(array, port.element_type.to_dtype())

@@ -22,11 +22,11 @@ def matmul(graph: Graph, op: MatMul, a: Tensor, b: Tensor, *, codes: Sequence[Co
     if codes:
         return _of_codes(graph, op, a, codes[1])
     element_type = op.output_types[0]
-    if element_type.is_integral and element_type.bits <= 16:
-        wide = i32 if element_type.bits <= 8 else i64
+    if element_type.is_integral and element_type.bits < 32:
+        wide = i32 if element_type.bits < 16 else i64
         a, b = (graph.shaped(graph.cast(x, wide), x.shape) for x in (a, b))
     result = graph.MatMul(_oriented(graph, a, op.transpose_a), _oriented(graph, b, op.transpose_b))
-    if element_type.is_integral and element_type.bits <= 8:
+    if element_type.is_integral and element_type.bits < 16:
         return graph.saturated(result, element_type)
     return result
 

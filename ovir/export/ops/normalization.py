@@ -194,7 +194,7 @@ def with_parameter(graph: Graph, a: Tensor, b: Tensor, position: int) -> Tensor 
             continue
         if position == SCALE and not (scale.const_value is not None and np.all(scale.const_value.numpy() == 1)):
             continue
-        if not graph.is_fixed(parameter) or not _fits(parameter, scale):
+        if not graph.is_fixed(parameter) or not _fits(parameter, normal, scale):
             continue
         sizes = parameter.shape.to_tuple()[-len(scale.shape or ()) :]
         shaped = parameter if parameter.rank == len(sizes) else graph.reshaped(parameter, sizes)
@@ -241,13 +241,15 @@ def _number(value: ir.Value | None) -> float | None:
     return float(value.const_value.numpy().item())
 
 
-def _fits(parameter: Tensor, scale: ir.Value) -> bool:
-    """Return whether a parameter has the shape of the scale, apart from sizes of 1 before it."""
+def _fits(parameter: Tensor, normal: Tensor, scale: ir.Value) -> bool:
+    """Return whether a parameter has the shape of the scale, apart from sizes of 1 before it, and no higher rank than
+    the result that it is broadcast to."""
     if not parameter.shape.is_static or scale.shape is None:
         return False
     sizes, wanted = parameter.shape.to_tuple(), tuple(scale.shape)
     extra = len(sizes) - len(wanted)
-    return extra >= 0 and sizes[extra:] == wanted and set(sizes[:extra]) <= {1}
+    is_broadcast = extra >= 0 and len(sizes) <= (normal.rank or 0)
+    return is_broadcast and sizes[extra:] == wanted and set(sizes[:extra]) <= {1}
 
 
 # --------------------------------------------------------------------------- given statistics

@@ -67,9 +67,7 @@ def segment_max(op: SegmentMax, data: Port, segment_ids: Port, num_segments: Por
     element_type, one = data.element_type, scalar(1, i64)
     ids = ops.convert(segment_ids, i64)
     if num_segments is None:
-        ended = ops.concat([ops.constant([-1], i64), ids], axis=0)
-        last = ops.strided_slice(ended, [-1], [0], [1], [0], [1], [], [1])  # the ids are sorted
-        count = ops.add(last, one)
+        count = ops.add(ops.reduce_max(ops.concat([ops.constant([-1], i64), ids], axis=0), [0], keep_dims=False), one)
     else:
         count = ops.convert(num_segments, i64)
     limits = ops.bucketize(below(ops.add(count, one)), ids, i64, with_right_bound=True)

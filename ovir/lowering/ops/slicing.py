@@ -17,7 +17,7 @@ def slice_8(op: Slice, data: Port, start: Port, stop: Port, step: Port, axes: Po
     """Slice all axes up to the last one that is named, whose masks leave out the others."""
     places = _axes(data, start, axes)
     count = max(places, default=-1) + 1
-    begin, end, stride = (_spread(port, places, count, filler) for port, filler in ((start, 0), (stop, 0), (step, 1)))
+    begin, end, stride = (_spread(port, places, count) for port in (start, stop, step))
     keep = [int(axis not in places) for axis in range(count)]
     return ops.strided_slice(data, begin, end, stride, keep, keep)
 
@@ -29,17 +29,17 @@ def _axes(data: Port, start: Port, axes: Port | None) -> list[int]:
     return list(range(length.length if length.is_static else rank(data)))
 
 
-def _spread(items: Port, places: list[int], count: int, filler: int) -> LayerOrPort:
-    """Return a list with the items at these places, and the filler elsewhere."""
+def _spread(items: Port, places: list[int], count: int) -> LayerOrPort:
+    """Return a list with the items at these places, and 1 elsewhere."""
     array = constant(items)
     if array is not None:
-        spread = np.full(count, filler, np.int64)
+        spread = np.ones(count, np.int64)
         spread[places] = np.clip(array.astype(np.int64), -FAR, FAR)
         return ops.constant(spread)
     if places == list(range(count)):
         return items
     wide = ops.convert(items, i64)
-    parts: list[LayerOrPort] = [ops.constant([filler], i64)] * count
+    parts: list[LayerOrPort] = [ops.constant([1], i64)] * count
     for index, place in enumerate(places):
         parts[place] = ops.strided_slice(wide, [index], [index + 1], [1], [0], [0])
     return ops.concat(parts, axis=0)

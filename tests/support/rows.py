@@ -1,0 +1,51 @@
+"""Rows of tables that tests read: an operation version with its attributes, and its inputs, as text.
+
+An input is an element type, ``:`` for a parameter or ``=`` for a constant, and sizes, of which those with ``?`` are
+unknown before the run: ``f32:2,?3``. Its numbers are drawn, or stand in place of the sizes: ``i64=[0,1]``; a scalar is
+``i64=#1``, and all sizes of ``f32:?[1,2]`` are unknown.
+"""
+
+import json
+import re
+
+import numpy as np
+
+import ovir
+from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType
+from ovir.fuzzing.net import Net, output
+
+
+def _array(element_type: ElementType, text: str, number: int) -> Array:
+    dtype = element_type.to_dtype()
+    if text.startswith(("[", "#")):
+        return np.array(json.loads(text.removeprefix("#")), dtype)
+    rng = np.random.default_rng(number)
+    shape = tuple(map(int, re.findall(r"\d+", text)))
+    if element_type.is_real:
+        return np.asarray(rng.uniform(0.5 if number else -2, 2, shape).astype(dtype))
+    return np.asarray(rng.integers(0, 2 if element_type.bits < 3 else 7, shape).astype(dtype))
+
+
+def model_of(operation: str, inputs: str) -> tuple[ovir.Model, list[Array]]:
+    """Return the model of a row, with arrays for its inputs. ``outputs=2`` among the attributes is no attribute."""
+    version, *attributes = operation.split()
+    kind, _, opset = version.partition("-")
+    net, ends, feeds = Net(), [], []
+    for number, given in enumerate(inputs.split()):
+        name, sign, text = re.split("([:=])", given, maxsplit=1)
+        array = _array(ElementType.parse(name), re.sub(r"^\?(?=\[)", "", text), number)
+        if sign == "=":
+            ends.append(net.const(array, name))
+            continue
+        sizes = re.sub(r"\?\d+", "?", text)
+        if text.startswith(("[", "?[", "#")):
+            sizes = ",".join("?" * array.ndim if text[0] == "?" else map(str, array.shape))
+        ends.append(net.parameter(f"x{number}", sizes, name))
+        feeds.append(array)
+    given = dict(attribute.split("=", 1) for attribute in attributes)
+    outputs = int(given.pop("outputs", 1))
+    made = net.op(kind, *ends, opset=int(opset), outputs=outputs, **given)
+    for index in range(outputs):
+        net.result(output(made, index))
+    return net.model(), feeds
