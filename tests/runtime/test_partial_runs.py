@@ -31,7 +31,7 @@ def test_steps_that_are_emulated_and_steps_that_are_not(seed: int) -> None:
     assert_same(narrow(runs.run(known, steps)), narrow(emulated), "all steps")
     assert_same(runs.run(known, runs.candidates), runs.run(known, steps), "candidates")
     for index in models.rng.sample(steps, min(3, len(steps))):
-        some = models.rng.sample(steps, models.rng.randint(0, len(steps))) + [index]
+        some = [*models.rng.sample(steps, models.rng.randint(0, len(steps))), index]
         assert_same(runs.rerun(recorded, some), runs.run(known, some), some)
         found = {port: array for port, array in runs.run_step(recorded, index) if port in runs._results}
         alone = runs.rerun(recorded, [index])

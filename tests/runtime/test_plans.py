@@ -1,0 +1,81 @@
+"""What plans consist of, and what a request keeps of them: other plans give the same results, so that only time and
+memory tell them apart.
+
+Each row has the number of a random model, what is bound after four runs, and the memory. Where a row differs, say why the
+new plan is the better one; then the test says what the row has to be.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from runtime.test_rewrites import shared_keys
+from runtime.test_taps import MODES, Models
+from runtime.test_weight_chains import Chain
+
+import ovir
+from ovir.core import parallel
+from ovir.fast.base import products
+from ovir.runtime import decompression
+from ovir.runtime.executor import Executor
+from ovir.runtime.memory import memory_use
+from ovir.runtime.unbound_calls import UnboundCall
+
+pytestmark = pytest.mark.slow
+
+ROWS = (Path(__file__).parent / "plans.txt").read_text().splitlines()
+"""The kind of model, its number and how it is compiled; steps with their calls, ``?`` for unbound ones and ``!`` for those
+that have bound themselves; bytes of constants, of inputs and between the steps, tensors of unknown size; bytes of the
+arena."""
+
+
+def _cases(kind: str, number: int) -> tuple[ovir.Model, Any, dict[str, Any]]:
+    """Return a model, its inputs, and the options with which it is compiled."""
+    if kind == "chain":
+        model, feeds, _ = Chain(number).model()
+        return model, feeds, {"keep_compressed": (None, True, False)[number % 3]}
+    if kind == "keys":
+        query, new = (np.ones((2, heads, 1, 4), np.float32) for heads in (6, 2))
+        repeats = ("each head", "tile", "all heads")[number % 3]
+        return shared_keys(repeats, -1, 1, shows_keys=number > 2), {"query": query, "new": new}, {}
+    return Models(number).model(), [np.float32([1.5, -700.3, 0.1])], list(MODES.values())[number % len(MODES)]
+
+
+def _step(executor: Executor, index: int, calls: list[Any]) -> str:
+    step, (count, after) = executor.plan.steps[index], executor._counts[index]
+    first = executor._calls[sum(map(sum, executor._counts[:index]))][0] if count else None
+    marks = "" if not isinstance(first, UnboundCall) else "?" if first._binding is None else "!"
+    marks += "," * after + "^" * step.checks_sizes + "*" * step.is_shown
+    bodies = executor.plan.bodies.get(index, {}).values()
+    return f"{type(step.operator).__name__}{marks or count}" + "".join(f"({len(body.steps)})" for body in bodies)
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_plans(row: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decompression, "MAX_ELEMENTS", 0)
+    monkeypatch.setattr(decompression, "SMALL", 0)
+    monkeypatch.setattr(decompression, "free_memory", lambda: 0)
+    monkeypatch.setattr(products, "has_small_products", lambda: True)
+    name, _, expected = row.partition(" | ")
+    kind, number = name.split()
+    assert _described(kind, int(number)) == expected
+
+
+def _described(kind: str, number: int) -> str:
+    model, feeds, options = _cases(kind, number)
+    compiled = ovir.compile_model(model, **options)
+    request = compiled.create_infer_request()
+    found = []
+    with parallel.limit(2):
+        for run in range(4):
+            if kind == "keys":
+                feeds["mask"] = np.zeros((2, 1, 1, run + 1), np.float32)
+            request.infer(feeds)
+    cache = request._bindings
+    for executor in filter(None, [*cache._bound.values(), cache._for_all_shapes]):
+        steps = [_step(executor, index, executor._calls) for index in range(len(executor._counts))]
+        use = memory_use(executor.plan)
+        sizes = f"{use.weights} {use.inputs} {use.activations} {use.unknown}; {executor.memory}"
+        found.append(f"{' '.join(steps)}; {sizes}, {len(executor.plan.independent)} of {len(executor.plan.constants)}")
+    return " | ".join([*found, f"{len(compiled.plan().steps)} steps"])
