@@ -10,7 +10,21 @@ import ovir
 from ovir import opset13 as ops
 from ovir.runtime.rewrites import without_repeated_keys
 
-INDICES = [[0, 1, 2], [2, 0], [4, 3, 2, 1], [4, 3, 2, 1, 0], [-1, -2], [3], 4, -1, [1, 1], [[0, 2]], [-1, 0], 9, [3, 4, 5]]
+INDICES = [
+    [0, 1, 2],
+    [2, 0],
+    [4, 3, 2, 1],
+    [4, 3, 2, 1, 0],
+    [-1, -2],
+    [3],
+    4,
+    -1,
+    [1, 1],
+    [[0, 2]],
+    [-1, 0],
+    9,
+    [3, 4, 5],
+]
 
 
 @pytest.mark.parametrize("indices", INDICES, ids=str)
@@ -31,7 +45,17 @@ def test_gather_with_constant_indices(indices: Any, shape: str) -> None:
 
 @pytest.mark.parametrize(
     ("indices", "calls"),
-    [([4, 2, 0], 0), ([-1, -2], 0), ([-5], 0), (4, 0), ([[0, 2]], 1), ([0, 0], 1), ([0, 1, 3], 1), ([0, -1], 1), ([-6], 1)],
+    [
+        ([4, 2, 0], 0),
+        ([-1, -2], 0),
+        ([-5], 0),
+        (4, 0),
+        ([[0, 2]], 1),
+        ([0, 0], 1),
+        ([0, 1, 3], 1),
+        ([0, -1], 1),
+        ([-6], 1),
+    ],
     ids=str,
 )
 def test_evenly_spaced_indices_cost_no_call(indices: Any, calls: int) -> None:
