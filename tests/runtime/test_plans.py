@@ -13,8 +13,10 @@ import pytest
 from runtime.test_rewrites import shared_keys
 from runtime.test_taps import MODES, Models
 from runtime.test_weight_chains import Chain
+from support import kernel_contract
 
 import ovir
+from ovir import opset13 as ops
 from ovir.core import parallel
 from ovir.fast.base import products
 from ovir.runtime import decompression
@@ -79,3 +81,27 @@ def _described(kind: str, number: int) -> str:
         sizes = f"{use.weights} {use.inputs} {use.activations} {use.unknown}; {executor.memory}"
         found.append(f"{' '.join(steps)}; {sizes}, {len(executor.plan.independent)} of {len(executor.plan.constants)}")
     return " | ".join([*found, f"{len(compiled.plan().steps)} steps"])
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "target", "steps"),
+    [
+        (1, 1, 4 << 20, 0),  # 16 MiB
+        (1, 1, (4 << 20) + 1, 1),
+        (1, 5 << 18, 20 << 18, 0),  # four times as much as there was
+        (1, 5 << 18, 25 << 18, 1),
+        (4, 1, 4 << 20, 0),  # 64 MiB
+        (5, 1, 4 << 20, 1),
+        (5, 1 << 19, 4 << 20, 0),  # and eight times the constants
+    ],
+)
+def test_constants_that_are_folded(
+    count: int, size: int, target: int, steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kernel_contract, "_LARGEST", -1)  # the contract need not make these calls again
+    x = end = ops.parameter([1], "f32", name="x")
+    for number in range(count):
+        small = ops.constant(np.full(size, number, np.float32))
+        end = ops.reduce_max(ops.add(end, ops.tile(small, ops.constant(np.int64([target // size])))), [0])
+    kinds = [step.layer.type for step in ovir.compile_model(ovir.Model([end], [x])).plan().steps]
+    assert kinds.count("Tile") == steps
