@@ -32,6 +32,12 @@ that have bound themselves; bytes of constants, of inputs and between the steps,
 arena."""
 
 
+@pytest.fixture(autouse=True)
+def _calls_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the contract of kernels make no call again."""
+    monkeypatch.setattr(kernel_contract, "_LARGEST", -1)
+
+
 def _cases(kind: str, number: int) -> tuple[ovir.Model, Any, dict[str, Any]]:
     """Return a model, its inputs, and the options with which it is compiled."""
     if kind == "chain":
@@ -95,10 +101,7 @@ def _described(kind: str, number: int) -> str:
         (5, 1 << 19, 4 << 20, 0),  # and eight times the constants
     ],
 )
-def test_constants_that_are_folded(
-    count: int, size: int, target: int, steps: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(kernel_contract, "_LARGEST", -1)  # the contract need not make these calls again
+def test_constants_that_are_folded(count: int, size: int, target: int, steps: int) -> None:
     x = end = ops.parameter([1], "f32", name="x")
     for number in range(count):
         small = ops.constant(np.full(size, number, np.float32))
