@@ -1,10 +1,6 @@
-"""What plans consist of, and what a request keeps of them: other plans give the same results, so that only time and
-memory tell them apart.
+"""What plans consist of: others give the same results, so that only time and memory tell them apart."""
 
-Each row has the number of a random model, what is bound after four runs, and the memory. Where a row differs, say why the
-new plan is the better one; then the test says what the row has to be.
-"""
-
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +23,10 @@ from ovir.runtime.unbound_calls import UnboundCall
 pytestmark = pytest.mark.slow
 
 ROWS = (Path(__file__).parent / "plans.txt").read_text().splitlines()
-"""The kind of model, its number and how it is compiled; steps with their calls, ``?`` for unbound ones and ``!`` for those
-that have bound themselves; bytes of constants, of inputs and between the steps, tensors of unknown size; bytes of the
-arena."""
+"""The kind of a random model and its number; after four runs, the steps with their calls, ``?`` for unbound ones and ``!``
+for those that have bound themselves; bytes of constants, of inputs and between the steps, tensors of unknown size; bytes of
+the arena, constants of the file.
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -50,13 +47,27 @@ def _cases(kind: str, number: int) -> tuple[ovir.Model, Any, dict[str, Any]]:
     return Models(number).model(), [np.float32([1.5, -700.3, 0.1])], list(MODES.values())[number % len(MODES)]
 
 
-def _step(executor: Executor, index: int, calls: list[Any]) -> str:
-    step, (count, after) = executor.plan.steps[index], executor._counts[index]
-    first = executor._calls[sum(map(sum, executor._counts[:index]))][0] if count else None
-    marks = "" if not isinstance(first, UnboundCall) else "?" if first._binding is None else "!"
-    marks += "," * after + "^" * step.checks_sizes + "*" * step.is_shown
-    bodies = executor.plan.bodies.get(index, {}).values()
-    return f"{type(step.operator).__name__}{marks or count}" + "".join(f"({len(body.steps)})" for body in bodies)
+def _described(kind: str, number: int) -> str:
+    model, feeds, options = _cases(kind, number)
+    compiled = ovir.compile_model(model, **options)
+    request = compiled.create_infer_request()
+    with parallel.limit(2):
+        for run in range(4):
+            if kind == "keys":
+                feeds["mask"] = np.zeros((2, 1, 1, run + 1), np.float32)
+            request.infer(feeds)
+    executors = filter(None, [*request._bindings._bound.values(), request._bindings._for_all_shapes])
+    return " | ".join([*map(_executor, executors), f"{len(compiled.plan().steps)} steps"])
+
+
+def _executor(executor: Executor) -> str:
+    use, calls, steps = memory_use(executor.plan), iter(executor._calls), []
+    for step, (count, after) in zip(executor.plan.steps, executor._counts, strict=True):
+        found = [function for function, _ in islice(calls, count + after)]
+        marks = ["?" if function._binding is None else "!" for function in found if isinstance(function, UnboundCall)]
+        steps.append(f"{type(step.operator).__name__}{''.join(marks) or count}{',' * after}")
+    sizes = f"{use.weights} {use.inputs} {use.activations} {use.unknown}; {executor.memory}"
+    return f"{' '.join(steps)}; {sizes}, {len(executor.plan.independent)} of {len(executor.plan.constants)}"
 
 
 @pytest.mark.parametrize("row", ROWS)
@@ -68,25 +79,6 @@ def test_plans(row: str, monkeypatch: pytest.MonkeyPatch) -> None:
     name, _, expected = row.partition(" | ")
     kind, number = name.split()
     assert _described(kind, int(number)) == expected
-
-
-def _described(kind: str, number: int) -> str:
-    model, feeds, options = _cases(kind, number)
-    compiled = ovir.compile_model(model, **options)
-    request = compiled.create_infer_request()
-    found = []
-    with parallel.limit(2):
-        for run in range(4):
-            if kind == "keys":
-                feeds["mask"] = np.zeros((2, 1, 1, run + 1), np.float32)
-            request.infer(feeds)
-    cache = request._bindings
-    for executor in filter(None, [*cache._bound.values(), cache._for_all_shapes]):
-        steps = [_step(executor, index, executor._calls) for index in range(len(executor._counts))]
-        use = memory_use(executor.plan)
-        sizes = f"{use.weights} {use.inputs} {use.activations} {use.unknown}; {executor.memory}"
-        found.append(f"{' '.join(steps)}; {sizes}, {len(executor.plan.independent)} of {len(executor.plan.constants)}")
-    return " | ".join([*found, f"{len(compiled.plan().steps)} steps"])
 
 
 @pytest.mark.parametrize(
