@@ -86,9 +86,10 @@ def test_unsigned_indices_of_a_batch() -> None:
     require_same_in_later_calls(net, np.uint64([[2, 0], [1, 1]]), f32(2, 3))
 
 
-@pytest.mark.parametrize(("lengths", "most"), [(MOST_BINDINGS + 1, 30), (40, 2)])
-def test_more_sets_of_shapes_than_plans_are_kept(lengths: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = []
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """A list that has an element for each executor that is made."""
+    made: list[int] = []
     original = executor.Executor.__init__
 
     def counted(self: Any, *arguments: Any) -> None:
@@ -96,6 +97,11 @@ def test_more_sets_of_shapes_than_plans_are_kept(lengths: int, most: int, monkey
         original(self, *arguments)
 
     monkeypatch.setattr(executor.Executor, "__init__", counted)
+    return made
+
+
+@pytest.mark.parametrize(("lengths", "most"), [(MOST_BINDINGS + 1, 30), (40, 2)])
+def test_more_sets_of_shapes_than_plans_are_kept(lengths: int, most: int, made: list[int]) -> None:
     net = Net()
     net.result(net.op("Exp", net.parameter("x", "?,3")))
     request = net.compiled().create_infer_request()
@@ -104,6 +110,48 @@ def test_more_sets_of_shapes_than_plans_are_kept(lengths: int, most: int, monkey
             data = f32(length, 3)
             np.testing.assert_allclose(request.infer([data])[0], np.exp(data), rtol=1e-5)
     assert len(made) <= most
+
+
+def test_shapes_that_were_dropped_are_bound_when_they_come_twice_as_often(made: list[int]) -> None:
+    net = Net()
+    net.result(net.op("Exp", net.parameter("x", "?,3")))
+    request, counts = net.compiled().create_infer_request(), []
+    for length in (1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 1, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 5, 5, 5, 1, 1, 1, 1, 1):
+        request.infer([f32(length, 3)])
+        counts.append(len(made))
+    assert counts == [
+        1,
+        1,
+        2,
+        3,
+        3,
+        4,
+        4,
+        5,
+        5,
+        6,
+        6,
+        6,
+        7,
+        7,
+        7,
+        7,
+        8,
+        8,
+        8,
+        9,
+        9,
+        9,
+        10,
+        10,
+        10,
+        11,
+        11,
+        11,
+        11,
+        11,
+        12,
+    ]
 
 
 def test_a_failure_of_a_bound_step_names_its_layer() -> None:

@@ -9,6 +9,7 @@ import pytest
 from support.builder import Net
 
 import ovir
+from ovir.runtime import inputs
 
 
 def identity(shape: str, element_type: str = "f32") -> Net:
@@ -163,3 +164,44 @@ def test_messages_count_in_the_singular() -> None:
         identity("?").compiled()([[1.0], [2.0]])
     with pytest.raises(ovir.InputError, match=r"the input has 1 dimension, the array 2"):
         identity("?").compiled()([np.ones((2, 2), np.float32)])
+
+
+A, B = np.ones((2, 3), np.float32), np.arange(4)
+UNALIGNED = np.frombuffer(b"\0" + A.tobytes(), np.uint8)[1:].view(np.float32).reshape(2, 3)
+
+
+@pytest.mark.parametrize(
+    ("feeds", "is_known"),
+    [
+        ([A, B], True),
+        ((A, B), False),
+        ({"a": A, "b": B}, True),
+        ({0: A, "b": B}, False),  # another key
+        ([A.astype(np.float64), B], False),
+        ([A, B[:3]], False),
+        ([A.T.copy().T, B], False),
+        ([UNALIGNED, B], False),
+        ([A, B.tolist()], False),
+    ],
+)
+def test_what_has_been_seen_is_not_collected_again(feeds: Any, is_known: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    net = Net()
+    for end in (net.parameter("a", "2,3"), net.parameter("b", "?", "i64")):
+        net.result(end)
+    collected = []
+    collect = inputs.collect_inputs
+    monkeypatch.setattr(inputs, "collect_inputs", lambda *given: collected.append(given) or collect(*given))
+    compiled = net.compiled()
+    for seen in ([A, B], {"a": A, "b": B}, feeds):
+        compiled(seen)
+    assert len(collected) == 2 + (not is_known)
+
+
+def test_one_array_is_the_only_input() -> None:
+    net = Net()
+    net.result(net.parameter("x", "2,3"))
+    collector = net.compiled().create_infer_request()._collect
+    collector(A)
+    assert collector._known(A) is not None
+    assert collector._known([A]) is not None
+    assert collector._known([A, A]) is None

@@ -17,6 +17,8 @@ from support.builder import Net, output
 
 import ovir
 from ovir.graph.layers import Layer
+from ovir.runtime.executor import Executor
+from ovir.runtime.state import Content, Variables
 
 ONES = np.ones((2, 3), np.float32)
 
@@ -326,3 +328,48 @@ def test_requests_are_not_copied(duplicate: Callable[[Any], Any]) -> None:
 def test_results_can_be_pickled() -> None:
     restored = pickle.loads(pickle.dumps(running_total()([ONES])))
     np.testing.assert_array_equal(restored["total"], ONES)
+
+
+def test_results_by_every_key() -> None:
+    net = Net()
+    y = net.op("Relu", net.parameter("x", "2"), name="y")
+    for end in (y, y, y, net.op("Abs", y, name="z")):
+        net.result(end)
+    results = net.compiled()(np.float32([1, -2]))
+    assert list(results.to_dict()) == ["y", "y_2", "y_3", "z"]
+    for index, port in enumerate(results):
+        for key in (index, index - 4, np.int64(index), port, port.layer.name, port.layer.key):
+            assert results[key] is results[index]
+    assert results["y"] is results[0]
+    assert results["z"] is results[3]
+    assert [key in results for key in (4, -5, "w", ("y",), [])] == [False] * 5
+
+
+def test_the_size_of_a_step_counts_weights_that_it_decompresses() -> None:
+    net = Net()
+    codes = net.op("Convert", net.const(np.ones((64, 64), np.int8)), destination_type="f16")
+    weights = net.op("Convert", net.op("Multiply", codes, net.const(np.float16(0.5))), destination_type="f32")
+    product = net.op("MatMul", net.op("Relu", net.parameter("x", "2,64")), weights, transpose_b="true")
+    net.result(net.op("Reshape", product, net.const(np.int64([128]))))
+    plan = net.compiled(keep_compressed=True).plan()
+    walk = Executor(plan, Variables()).walk([np.ones((2, 64), np.float32)])
+    found = {seen.layer.type: (seen.size, seen.input_shapes) for seen in walk}
+    assert found["MatMul"] == (2 * 512 + 4 * 64 * 64, [(2, 64), (64, 64)])
+    assert found["Reshape"] == (2 * 512 + 8, [(2, 64), (1,)])
+
+
+def test_variables_of_one_shape_use_two_arrays_in_turn() -> None:
+    content, used = Content(), []
+    for number in range(6):
+        content.value = np.full(3, number)
+        used.append(content.value)
+        content.commit()
+        assert content.value.tolist() == [number] * 3
+    assert len({id(array) for array in used}) == 2
+    content.value = np.zeros(3)
+    assert content.value.dtype == np.float64
+    content.value = first = content.value
+    content.value = np.ones(3)
+    assert first.tolist() == [0, 0, 0]
+    content.roll_back()
+    assert content.value.tolist() == [5, 5, 5]

@@ -10,7 +10,21 @@ import ovir
 from ovir import opset13 as ops
 from ovir.runtime.rewrites import without_repeated_keys
 
-INDICES = [[0, 1, 2], [2, 0], [4, 3, 2, 1, 0], [-1, -2], [3], 4, -1, [1, 1], [[0, 2]], [-1, 0], 9, [3, 4, 5]]
+INDICES = [
+    [0, 1, 2],
+    [2, 0],
+    [4, 3, 2, 1],
+    [4, 3, 2, 1, 0],
+    [-1, -2],
+    [3],
+    4,
+    -1,
+    [1, 1],
+    [[0, 2]],
+    [-1, 0],
+    9,
+    [3, 4, 5],
+]
 
 
 @pytest.mark.parametrize("indices", INDICES, ids=str)
@@ -29,14 +43,29 @@ def test_gather_with_constant_indices(indices: Any, shape: str) -> None:
         np.testing.assert_array_equal(request.infer([x])[0], expected)
 
 
-def test_evenly_spaced_indices_cost_no_call() -> None:
+@pytest.mark.parametrize(
+    ("indices", "calls"),
+    [
+        ([4, 2, 0], 0),
+        ([-1, -2], 0),
+        ([-5], 0),
+        (4, 0),
+        ([[0, 2]], 1),
+        ([0, 0], 1),
+        ([0, 1, 3], 1),
+        ([0, -1], 1),
+        ([-6], 1),
+    ],
+    ids=str,
+)
+def test_evenly_spaced_indices_cost_no_call(indices: Any, calls: int) -> None:
     net = Net()
     data = net.op("ReLU", net.parameter("x", "2,5"))
-    net.result(net.op("Gather", data, net.const(np.int64([4, 2, 0])), net.const(np.int64(1)), opset=8))
+    net.result(net.op("Gather", data, net.const(np.int64(indices)), net.const(np.int64(1)), opset=8))
     request = net.compiled().create_infer_request()
     request.infer([np.ones((2, 5), np.float32)])
     (executor,) = request._bindings._bound.values()
-    assert executor._counts == [(1, 0), (0, 0)]
+    assert executor._counts == [(1, 0), (calls, 0)]
 
 
 class Watcher(ovir.Listener):

@@ -230,3 +230,42 @@ def test_chains_of_weights(fits: bool, tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(decompression, "free_memory", lambda: 1 << 40 if fits else 0)
     for seed in range(fits, 2 * len(TYPES) * len(FACTORS), 2):
         assert not faults(seed, tmp_path)
+
+
+def test_parts_of_weights_are_parts_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decompression, "MAX_ELEMENTS", 0)
+    for seed in range(0, 2 * len(TYPES) * len(FACTORS), 3):
+        model, _, _ = Chain(seed).model()
+        for layer in decompression.find_decompressions(model, lambda layer: False, True).absorbed:
+            weights = decompression.ConstantWeights(layer.outputs[0])
+            if layer.outputs[0].element_type == "f32" and weights.has_slices:
+                whole, last = weights.whole(), weights.shape[0] - 1
+                np.testing.assert_array_equal(weights.slices(slice(last - 1, last + 1)), whole[-2:], str(seed))
+                np.testing.assert_array_equal(weights.slices(np.array([last, 0])), whole[[last, 0]], str(seed))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "free", "kept"),
+    [
+        ({"i8": 256}, 0, ""),
+        ({"i8": 257}, 0, "i8"),
+        ({"u4": 128, "u8": 129, "i16": 9}, 0, "u4 u8"),
+        ({"i16": 512, "f8e4m3": 512}, 0, ""),
+        ({"f16": 1 << 18, "bf16": 1 << 18}, 1 << 22, ""),
+        ({"f16": 1 << 18, "bf16": (1 << 18) + 1}, 1 << 22, "bf16 f16"),
+        ({"f16": 1 << 19}, None, ""),
+        ({"f16": 1 << 18}, 0, ""),
+        ({"f16": (1 << 18) + 1}, 0, "bf16 f16"),
+    ],
+)
+def test_types_that_stay_compressed(
+    sizes: dict[str, int], free: int | None, kept: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decompression, "SMALL", 1 << 10)
+    monkeypatch.setattr(decompression, "free_memory", lambda: free)
+    constants = [
+        ops.constant(np.broadcast_to(np.zeros((), ElementType.parse(name).to_dtype()), size), name)
+        for name, size in sizes.items()
+    ]
+    found = decompression.types_kept_compressed(ovir.Model(constants, []))
+    assert " ".join(sorted(map(str, found))) == kept

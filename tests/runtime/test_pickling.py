@@ -143,3 +143,18 @@ def test_an_embedded_recipe_needs_no_files(tmp_path: Path) -> None:
     del model
     (tmp_path / "m.bin").unlink()
     np.testing.assert_allclose(recipe.compile()(digits(1)[0])[0], expected, atol=1e-6)
+
+
+def test_a_recipe_in_a_file_is_mapped(tmp_path: Path) -> None:
+    net, arrays = Net(), [np.arange(70_001, dtype=np.uint8), np.arange(300, dtype=np.float32)]
+    for array in arrays:
+        net.result(net.const(array))
+    net.result(net.parameter("x", "1"))
+    recipe = PickledModel.of(ovir.CompiledModel, net.model(), {"threads": 1}, token="t" * 32)
+    recipe.write(tmp_path / "recipe")
+    found = PickledModel.read(tmp_path / "recipe")
+    assert (found.token, found.content) == (recipe.token, recipe.content)
+    assert [bytes(part) for part in found.buffers] == [bytes(part.raw()) for part in recipe.buffers]
+    assert not any(np.frombuffer(part, np.uint8).ctypes.data % 64 for part in found.buffers)
+    for array, result in zip(arrays, found.compile()(np.ones(1, np.float32)).values(), strict=False):
+        np.testing.assert_array_equal(result, array)

@@ -1,0 +1,102 @@
+"""What plans consist of: others give the same results, so that only time and memory tell them apart."""
+
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from runtime.test_rewrites import shared_keys
+from runtime.test_taps import MODES, Models
+from runtime.test_weight_chains import Chain
+from support import kernel_contract
+
+import ovir
+from ovir import opset13 as ops
+from ovir.core import parallel
+from ovir.fast.base import products
+from ovir.runtime import decompression
+from ovir.runtime.executor import Executor
+from ovir.runtime.memory import memory_use
+from ovir.runtime.unbound_calls import UnboundCall
+
+pytestmark = pytest.mark.slow
+
+ROWS = (Path(__file__).parent / "plans.txt").read_text().splitlines()
+"""The kind of a random model and its number; after four runs, the steps with their calls, ``?`` for unbound ones and ``!``
+for those that have bound themselves; bytes of constants, of inputs and between the steps, tensors of unknown size; bytes of
+the arena, constants of the file.
+"""
+
+
+@pytest.fixture(autouse=True)
+def _calls_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the contract of kernels make no call again."""
+    monkeypatch.setattr(kernel_contract, "_LARGEST", -1)
+
+
+def _cases(kind: str, number: int) -> tuple[ovir.Model, Any, dict[str, Any]]:
+    """Return a model, its inputs, and the options with which it is compiled."""
+    if kind == "chain":
+        model, feeds, _ = Chain(number).model()
+        return model, feeds, {"keep_compressed": (None, True, False)[number % 3]}
+    if kind == "keys":
+        query, new = (np.ones((2, heads, 1, 4), np.float32) for heads in (6, 2))
+        repeats = ("each head", "tile", "all heads")[number % 3]
+        return shared_keys(repeats, -1, 1, shows_keys=number > 2), {"query": query, "new": new}, {}
+    return Models(number).model(), [np.float32([1.5, -700.3, 0.1])], list(MODES.values())[number % len(MODES)]
+
+
+def _described(kind: str, number: int) -> str:
+    model, feeds, options = _cases(kind, number)
+    compiled = ovir.compile_model(model, **options)
+    request = compiled.create_infer_request()
+    with parallel.limit(2):
+        for run in range(4):
+            if kind == "keys":
+                feeds["mask"] = np.zeros((2, 1, 1, run + 1), np.float32)
+            request.infer(feeds)
+    executors = filter(None, [*request._bindings._bound.values(), request._bindings._for_all_shapes])
+    return " | ".join([*map(_executor, executors), f"{len(compiled.plan().steps)} steps"])
+
+
+def _executor(executor: Executor) -> str:
+    use, calls, steps = memory_use(executor.plan), iter(executor._calls), []
+    for step, (count, after) in zip(executor.plan.steps, executor._counts, strict=True):
+        found = [function for function, _ in islice(calls, count + after)]
+        marks = ["?" if function._binding is None else "!" for function in found if isinstance(function, UnboundCall)]
+        steps.append(f"{type(step.operator).__name__}{''.join(marks) or count}{',' * after}")
+    sizes = f"{use.weights} {use.inputs} {use.activations} {use.unknown}; {executor.memory}"
+    return f"{' '.join(steps)}; {sizes}, {len(executor.plan.independent)} of {len(executor.plan.constants)}"
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_plans(row: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decompression, "MAX_ELEMENTS", 0)
+    monkeypatch.setattr(decompression, "SMALL", 0)
+    monkeypatch.setattr(decompression, "free_memory", lambda: 0)
+    monkeypatch.setattr(products, "has_small_products", lambda: True)
+    name, _, expected = row.partition(" | ")
+    kind, number = name.split()
+    assert _described(kind, int(number)) == expected
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "target", "steps"),
+    [
+        (1, 1, 4 << 20, 0),  # 16 MiB
+        (1, 1, (4 << 20) + 1, 1),
+        (1, 5 << 18, 20 << 18, 0),  # four times as much as there was
+        (1, 5 << 18, 25 << 18, 1),
+        (4, 1, 4 << 20, 0),  # 64 MiB
+        (5, 1, 4 << 20, 1),
+        (5, 1 << 19, 4 << 20, 0),  # and eight times the constants
+    ],
+)
+def test_constants_that_are_folded(count: int, size: int, target: int, steps: int) -> None:
+    x = end = ops.parameter([1], "f32", name="x")
+    for number in range(count):
+        small = ops.constant(np.full(size, number, np.float32))
+        end = ops.reduce_max(ops.add(end, ops.tile(small, ops.constant(np.int64([target // size])))), [0])
+    kinds = [step.layer.type for step in ovir.compile_model(ovir.Model([end], [x])).plan().steps]
+    assert kinds.count("Tile") == steps
