@@ -10,8 +10,9 @@ from support.tokenizers_operations import model_of, run, strings
 
 import ovir
 from ovir.core.arrays import Array
+from ovir.diagnostics.errors import OperatorError
 from ovir.tokenizers import splitting
-from ovir.tokenizers.base import unpacked
+from ovir.tokenizers.base import Memo, ranges, unpacked
 from ovir.tokenizers.patterns import runs_of_classes, searched
 
 NOTHING = np.zeros(0, np.uint8)
@@ -126,6 +127,22 @@ def test_rows_are_fused() -> None:
     """As in openvino_tokenizers, a row without strings has the next string."""
     begins, ends = run("FuzeRagged", *rows(["a", "bc"], [], ["d"])[:4], outputs=2)
     assert (begins.tolist(), ends.tolist()) == ([0, 3, 3], [3, 4, 4])
+
+
+def test_results_for_words_are_kept_up_to_a_length_and_a_number() -> None:
+    computed: list[str] = []
+    memo: Memo[str, int] = Memo(lambda key: computed.append(key) or len(key), 2)
+    longest, longer = "x" * 256, "x" * 257
+    keys = ["a", "a", "bb", "a", "ccc", "ccc", "a", longest, longest, longer, longer, longest]
+    assert [memo[key] for key in keys] == list(map(len, keys))
+    assert computed == ["a", "bb", "ccc", "a", longest, longer, longer]  # the third one begins anew
+
+
+def test_begins_and_ends_that_do_not_fit() -> None:
+    with pytest.raises(OperatorError, match="1 begins and 2 ends of strings do not fit"):
+        unpacked(i32(0), i32(1, 2), NOTHING)
+    with pytest.raises(OperatorError, match="2 begins and 1 ends of rows do not fit"):
+        ranges(i32(0, 1), i32(1))
 
 
 # --------------------------------------------------------------------------- normalization
