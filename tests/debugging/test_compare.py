@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ from support.comparing import X, small_net
 import ovir
 from ovir import opset13 as ops
 from ovir import opset15
-from ovir.core.element_types import ELEMENT_TYPES, ElementType, f4e2m1, nf4, string
+from ovir.analysis.tensor_comparison import default_tolerance
+from ovir.core.element_types import ELEMENT_TYPES, ElementType, f4e2m1, f32, nf4, string
 from ovir.debugging.compare import Agreement
 from ovir.io.tensor_files import load_npz, save_npz
 
@@ -285,6 +287,17 @@ def test_rounding_on_the_way_has_its_tolerance(kind: str, where: str, rounded_to
     assert end.within == (where != "weights")
     (exact,) = [layer for layer in ovir.compare(model, tensors, inputs=inputs, rtol=1e-6).layers if layer.name == "end"]
     assert exact.tensor.tolerance.rounded_to is None
+
+
+@pytest.mark.parametrize(
+    ("mode", "depths"), [("isolated", [(4096, 1), (1, 1)]), ("cumulative", [(4096, 1), (4097, 2)])]
+)
+def test_the_tolerance_follows_from_the_sums_and_layers_before(mode: Any, depths: list[tuple[int, int]]) -> None:
+    x = ops.parameter([100, 4096], "f32", name="x")
+    product = ops.matmul(x, np.ones((4096, 100), np.float32), False, False, name="product")
+    model = ovir.Model([ops.relu(product, name="relu")], [x])
+    found = ovir.compare(model, model.clone(), inputs=[np.ones((100, 4096), np.float32)], mode=mode)
+    assert [layer.tensor.tolerance for layer in found.layers] == [default_tolerance(f32, *depth) for depth in depths]
 
 
 def test_models_with_other_inputs_are_refused() -> None:
