@@ -73,8 +73,8 @@ UNARY: dict[str, tuple[Callable[[ovir.Layer], ovir.Layer], float | None]] = {
     "Convert to i32": (lambda x: ops.convert(x, "i32"), 0),
     "Convert to boolean": (lambda x: ops.convert(x, "boolean"), 0),
     "Convert to f16": (lambda x: ops.convert(x, "f16"), 0),
-    "ReduceMean": (lambda x: ops.reduce_mean(x, [0], True), None),
-    "ReduceSum": (lambda x: ops.reduce_sum(x, [1], True), None),
+    "ReduceMean": (lambda x: ops.reduce_mean(x, [1], True), 0),
+    "ReduceSum": (lambda x: ops.reduce_sum(x, [1], True), 0),
     "CumSum": (lambda x: ops.cum_sum(x, 1), None),
     "Pad": (lambda x: ops.pad(x, [0, 1], [0, 0], "constant", np.float64(7)), None),
     "Concat": (lambda x: ops.concat([x, x], 1), 0),
@@ -91,6 +91,15 @@ def test_intervals_of_one_number(name: str) -> None:
         constants = [port.source.layer.operator.data for port in layer.inputs[1:] if port.source.layer.type == "Const"]
         arrays = [rows, rows] if name == "Concat" else [rows, *constants]
         require_interval(layer, (interval,) * len(arrays), arrays, slack)
+
+
+@pytest.mark.parametrize(("low", "high", "ends"), [(1, 5, (0, inf)), (-5, 0, (-inf, 0)), (-1, 1, (-inf, inf))])
+@pytest.mark.parametrize("make", [lambda x: ops.reduce_sum(x, [0], True), lambda x: ops.cum_sum(x, 0)])
+def test_sums_of_unknown_sizes(
+    make: Callable[..., ovir.Layer], low: float, high: float, ends: tuple[float, float]
+) -> None:
+    found = fact_of_layer(make(ops.parameter([-1], "f64")), [Fact(low, high), Fact(0, 0)], {})
+    assert (found.low, found.high) == ends
 
 
 BOOLEANS = [(0.0, 0.0), (0.0, 1.0), (1.0, 1.0)]

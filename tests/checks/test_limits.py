@@ -17,6 +17,10 @@ def of_rt_info(count: int, text: str) -> str:
 
 LIMITS = {
     "depth": (xml_scan.DEEPEST, lambda n: "<a>" * n + "</a>" * n),
+    "depth of other tags": (
+        xml_scan.DEEPEST,
+        lambda n: "".join(f"<a{i}>" for i in range(n)) + "".join(f"</a{i}>" for i in reversed(range(n))),
+    ),
     "tags": (xml_scan.MOST_TAGS, lambda n: "<a>" + "".join(f"<a{i}/>" for i in range(n - 1)) + "</a>"),
     "attributes": (xml_scan.MOST_ATTRIBUTES, lambda n: "<a " + " ".join(f"a{i}=''" for i in range(n)) + "/>"),
     "an attribute": (xml_scan.LONGEST_TEXT, lambda n: f"<a b='{'x' * n}'/>"),
