@@ -42,6 +42,32 @@ def test_what_is_out_of_proportion_in_a_topology(name: str) -> None:
     assert f"{limit:,}" in found[0].message or str(limit) in found[0].message
 
 
+FOLDER = "<{0}><input_model>/work/models/a</input_model></{0}>"
+
+
+@pytest.mark.parametrize(
+    ("inside", "expected"),
+    [
+        ('<layer id="0" name="a/b.so" type="Const" version="opset1"/>', []),
+        ('<layer id="0" name="a" type="Const" version="a/b.so"/>', [("error", "<layer> names a library: 'a/b.so'")]),
+        ("<rt_info><a value='a/b.so'/></rt_info>", [("error", "<a> names a library: 'a/b.so'")]),
+        ("<rt_info><a name='a/b.so'/></rt_info>", []),
+        ("<rt_info><a>~/x</a><b>$(ls)</b><c>~/y</c></rt_info>", [("error", "<a> names a path: '~/x'; and 1 other text"), ("error", "<b> names a command: '$(ls)'")]),
+        (f"<rt_info>{FOLDER.format('conversion_parameters').replace('/work', '/home')}</rt_info>", [("warning", "<input_model> names a folder of its converter: '/home/models/a'")]),
+        (f"<rt_info>{FOLDER.format('others').replace('/work', '/home')}</rt_info>", [("error", "<input_model> names a path: '/home/models/a'")]),
+        (f"<rt_info>{FOLDER.format('cli_parameters').replace('/work', '/etc')}</rt_info>", [("error", "<input_model> names a path: '/etc/models/a'")]),
+        ("<rt_info><a>https://a.org/b</a></rt_info>", []),
+        ("<layers><layer id='1'><data a='https://a.org/b'/></layer></layers>", [("error", "<data> names an address: 'https://a.org/b'")]),
+        ("<layers><layer id='01'/></layers>", [("error", "the attribute 'id' of <layer> is spelled '01'")]),
+        ("<port><dim> 3</dim><dim>3</dim><dim></dim></port>", [("error", "the text of <dim> is spelled '3'; and 1 other text")]),
+        ("<layer name='a&#x202E;b'/>", [("error", "the attribute 'name' of <layer> has U+202E, RIGHT-TO-LEFT OVERRIDE")]),
+    ],
+)  # fmt: skip
+def test_texts_of_a_topology(inside: str, expected: list[tuple[str, str]]) -> None:
+    found, _ = scan(f"<net>{inside}</net>".encode(), "model.xml")
+    assert [(str(d.severity), d.message) for d in found] == expected
+
+
 def codes(net: Net, *, blob: bytes = b"") -> list[tuple[str, str]]:
     return [(d.code, str(d.severity)) for d in ovir.check(net.xml(), bytes(net.blob) + blob)]
 

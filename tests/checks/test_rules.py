@@ -188,6 +188,18 @@ def test_what_is_declared_of_an_output_that_nothing_reads(is_read: bool, severit
     assert [(d.code, str(d.severity)) for d in found] == [("OVIR403", severity)]
 
 
+@pytest.mark.parametrize("is_same", [True, False])
+def test_a_name_of_two_results(is_same: bool) -> None:
+    net = Net()
+    x = net.parameter("x", "4")
+    one = net.op("ReLU", x)
+    net.result(one)
+    net.result(one if is_same else net.op("Exp", x))
+    text = net.xml().replace('type="Result"', 'type="Result" output_names="y"')
+    assert text.count('output_names="y"') == 2
+    assert [code for code, _ in found(text, net)] == ([] if is_same else ["OVIR220"])
+
+
 @pytest.mark.parametrize(("outputs", "more"), [(2, 1), (2, 3)])
 def test_surplus_outputs_are_counted(outputs: int, more: int) -> None:
     net = Net()
