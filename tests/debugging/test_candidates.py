@@ -58,6 +58,7 @@ TABLE, SHAPE = np.zeros((6, 2, 6)), np.int64([6, -1])
         ([[6]], (), [["[4]"]]),
         ([[5]], (np.int8([6]), np.full(17, 6), np.float32([6])), []),  # no shapes
         ([[5]], (np.full(16, 6),), [["[5]", [16]]]),
+        ([[5]], (np.int64([6]),), [["[5]", [4]]]),
     ],
 )  # fmt: skip
 def test_ways_to_replace_a_size(shapes: list[Any], constants: tuple[Any, ...], ways: list[list[Any]]) -> None:
