@@ -42,7 +42,7 @@ def test_what_is_out_of_proportion_in_a_topology(name: str) -> None:
     assert f"{limit:,}" in found[0].message or str(limit) in found[0].message
 
 
-FOLDER = "<{0}><input_model>/work/models/a</input_model></{0}>"
+FOLDER = "<{0}><input_model>/home/models/a</input_model></{0}>"
 
 
 @pytest.mark.parametrize(
@@ -52,10 +52,12 @@ FOLDER = "<{0}><input_model>/work/models/a</input_model></{0}>"
         ('<layer id="0" name="a" type="Const" version="a/b.so"/>', [("error", "<layer> names a library: 'a/b.so'")]),
         ("<rt_info><a value='a/b.so'/></rt_info>", [("error", "<a> names a library: 'a/b.so'")]),
         ("<rt_info><a name='a/b.so'/></rt_info>", []),
+        ("<edge x='a/b.so'/>", []),
         ("<rt_info><a>~/x</a><b>$(ls)</b><c>~/y</c></rt_info>", [("error", "<a> names a path: '~/x'; and 1 other text"), ("error", "<b> names a command: '$(ls)'")]),
-        (f"<rt_info>{FOLDER.format('conversion_parameters').replace('/work', '/home')}</rt_info>", [("warning", "<input_model> names a folder of its converter: '/home/models/a'")]),
-        (f"<rt_info>{FOLDER.format('others').replace('/work', '/home')}</rt_info>", [("error", "<input_model> names a path: '/home/models/a'")]),
-        (f"<rt_info>{FOLDER.format('cli_parameters').replace('/work', '/etc')}</rt_info>", [("error", "<input_model> names a path: '/etc/models/a'")]),
+        (f"<rt_info>{FOLDER.format('conversion_parameters')}</rt_info>", [("warning", "<input_model> names a folder of its converter: '/home/models/a'")]),
+        (f"<rt_info>{FOLDER.format('others')}</rt_info>", [("error", "<input_model> names a path: '/home/models/a'")]),
+        (f"<rt_info>{FOLDER.format('cli_parameters').replace('/home', '/etc')}</rt_info>", [("error", "<input_model> names a path: '/etc/models/a'")]),
+        (f"<rt_info>{FOLDER.format('cli_parameters')}{FOLDER.format('others')}</rt_info>", [("warning", "<input_model> names a folder of its converter: '/home/models/a'"), ("error", "<input_model> names a path: '/home/models/a'")]),
         ("<rt_info><a>https://a.org/b</a></rt_info>", []),
         ("<layers><layer id='1'><data a='https://a.org/b'/></layer></layers>", [("error", "<data> names an address: 'https://a.org/b'")]),
         ("<layers><layer id='01'/></layers>", [("error", "the attribute 'id' of <layer> is spelled '01'")]),
