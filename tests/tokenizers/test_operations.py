@@ -308,6 +308,11 @@ def test_characters_and_their_places_in_the_bytes(count: int) -> None:
     assert list(places) == [len(text[:i].encode()) for i in range(count + 2)]
 
 
+def test_characters_of_texts_that_are_not_utf_8() -> None:
+    seen, places = searched("aé漢\U0001f600".encode() + b"\x80\xf0\x9f")
+    assert (seen, list(places)) == ("aé漢\U0001f600\x80", [0, 1, 3, 6, 10, 11])
+
+
 def test_a_pattern_is_searched_once_in_each_word(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[bytes] = []
     original = splitting.searched
