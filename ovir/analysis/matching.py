@@ -212,7 +212,8 @@ def _hashable(value: Any) -> Hashable:
         return "nan" if value != value else as_f32(value)
     if isinstance(value, tuple):
         return tuple(map(_hashable, value))
-    return value if isinstance(value, Hashable) else str(value)
+    found: Hashable = value
+    return found
 
 
 def _roles(layer: Layer, key: str, body: Model) -> dict[Layer, Hashable]:

@@ -88,7 +88,7 @@ def lost_mark(layer: Layer) -> str | None:
     return None
 
 
-_REPLACED = ("LogSoftmax", "PRelu", "NormalizeL2", "GroupNormalization", "BatchNormInference", "Interpolate")
+_REPLACED = ("LogSoftmax", "PReLU", "NormalizeL2", "GroupNormalization", "BatchNormInference", "Interpolate")
 _REPLACED_VERSIONS = (("MaxPool", "opset8"), ("Pad", "opset12"))
 
 

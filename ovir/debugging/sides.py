@@ -264,12 +264,18 @@ class Partners:
         if port.layer.type == "Parameter":
             place = self.a.inputs.index(port)
             return next((own for own, i in zip(self.b.inputs, self._inputs, strict=True) if i == place), None)
-        other = self.of(port.layer)
-        if other is not None and len(other.outputs) == len(port.layer.outputs):
-            return other.outputs[port.index]
+        if (partner := self._partner(port)) is not None:
+            return partner
         pairs = zip(self.a.outputs, self.outputs, strict=True)
         matched = next((i for own, i in pairs if own.source is port), None)
         return None if matched is None else self.b.outputs[matched].source
+
+    def _partner(self, port: Port | None) -> Port | None:
+        """Return the output of a corresponding layer of the second model."""
+        other = None if port is None else self.of(port.layer)
+        if port is None or other is None or len(other.outputs) != len(port.layer.outputs):
+            return None
+        return other.outputs[port.index]
 
     def _input_of(self, port: Port) -> int:
         """Return the position of the first model's input that also feeds this one."""
@@ -291,17 +297,17 @@ class Partners:
     def _matched_outputs(self) -> list[int | None]:
         if self._to_b is None:
             return list(range(len(self.a.outputs)))
-        positions = {port.layer: index for index, port in enumerate(self.b.outputs)}
-        found = [positions.get(self._to_b.get(port.layer, port.layer)) for port in self.a.outputs]
+        sources = {port.source: index for index, port in enumerate(self.b.outputs)}
+        found = [sources.get(self._partner(port.source)) for port in self.a.outputs]
         free = [index for index in range(len(self.b.outputs)) if index not in found]
-        for place, port in enumerate(self.a.outputs):  # the layers before them may have been replaced
-            if found[place] is None:
-                index = next((i for i in free if self.b.outputs[i].names & port.names), None)
-                if index is None and len(self.a.outputs) == len(self.b.outputs) and place in free:
-                    index = place
-                if index is not None:
-                    free.remove(index)
-                    found[place] = index
+        for place, port in enumerate(self.a.outputs):
+            if found[place] is None:  # the layers before it have been replaced
+                alike = [i for i in free if self.b.outputs[i].names & port.names]
+                alike += [i for i in free if self.b.outputs[i].layer is self._to_b.get(port.layer)]
+                alike += [i for i in free if len(self.a.outputs) == len(self.b.outputs) and i == place]
+                if alike:
+                    found[place] = alike[0]
+                    free.remove(alike[0])
         return found
 
 

@@ -366,13 +366,17 @@ def test_what_layers_without_products_compute_and_move() -> None:
 # --------------------------------------------------------------------------- dynamic models and states
 
 
-def decoder() -> ovir.Model:
+def decoder(*, has_added: bool = False) -> ovir.Model:
     """Return attention over a cache that grows by the new positions, with a mask of its length."""
     x, mask = ops.parameter("1,?,8", "f32"), ops.parameter("1,?", "f32")
+    inputs = [x, mask]
+    if has_added:
+        inputs.append(ops.parameter("1,?,8", "f32"))
+        x = ops.add(x, inputs[-1])
     past = ops.read_value(zeros(1, 0, 8), "cache", "f32", "1,?,8")
     keys = ops.concat([past, x], 1)
     scores = ops.add(ops.matmul(x, keys, False, True), ops.unsqueeze(mask, 1))
-    return ovir.Model([ops.matmul(scores, keys, False, False)], [ops.assign(keys, "cache")], [x, mask])
+    return ovir.Model([ops.matmul(scores, keys, False, False)], [ops.assign(keys, "cache")], inputs)
 
 
 def test_a_dynamic_model_is_counted_at_the_sizes_of_a_run() -> None:
@@ -445,6 +449,12 @@ def test_a_mask_on_which_no_result_depends_is_as_long_as_the_states() -> None:
     summary = summarize(decoder(), {0: [1, 1, 8]}, state_length=24)
     assert list(summary.sizes.values()) == ["[1,25]"]
     assert summary.macs == 2 * 8 * 25
+
+
+def test_only_masks_are_as_long_as_the_states() -> None:
+    summary = summarize(decoder(has_added=True), {0: [1, 2, 8]}, state_length=24)
+    assert list(summary.sizes.values()) == ["[1,26]", "[1,1,8]"]
+    assert summary.macs == 2 * 2 * 8 * 26
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "examples" / "xml").glob("*.xml")), ids=lambda path: path.stem)

@@ -122,6 +122,14 @@ def test_a_layer_that_changes(edit: Callable[[Graph], object], status: str, chan
     assert whats(found) == changes
 
 
+def test_a_layer_after_the_first_one() -> None:
+    graph = Graph()
+    graph.result(graph.add("Tanh", graph.parameter("x"), name="tanh"))
+    after = graph.copy()
+    after.insert(after.find("tanh"), 0, "Floor", "new")
+    assert ovir.diff(graph.model(), after.model()).added[0].place == "between 'x' and 'tanh'"
+
+
 def test_a_layer_that_gets_another_input() -> None:
     """The inputs that both have lead on to what they read, without names too."""
     graph = Graph()

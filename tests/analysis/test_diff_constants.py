@@ -11,6 +11,7 @@ from support.builder import Net
 from support.diff_graphs import Graph, network, statuses, whats
 
 import ovir
+from ovir import opset13 as ops
 from ovir.analysis.changes import BLOCK, constant_difference
 from ovir.analysis.matching import constant_digest
 from ovir.analysis.tensor_comparison import EXACT
@@ -230,3 +231,26 @@ def test_large_constants_are_compared_in_little_memory(tmp_path: Path) -> None:
 def test_bf16_arrays_in_memory() -> None:
     array = np.array([1, 2], ml_dtypes.bfloat16)
     assert constant_difference(Const.of(array), Const.of(array.copy()), EXACT) is None
+
+
+@pytest.mark.parametrize("is_inside", [False, True])
+def test_tensor_names_of_compressed_constants(is_inside: bool) -> None:
+    """Nothing can refer to those in bodies."""
+
+    def model(name: str, *, is_compressed: bool) -> ovir.Model:
+        x = ops.parameter([2, 2], "f32", name="x")
+        numbers = np.float32([[1, 2], [3, 4]])
+        weights: Any = ops.constant(numbers, name="w", tensor_names=name)
+        if is_compressed:
+            weights = ops.convert(ops.constant(numbers, "f16", name="c"), "f32", name="w", tensor_names=name)
+        made = ovir.Model([ops.result(ops.matmul(x, weights, False, False, name="product"), name="y")], [x])
+        if not is_inside:
+            return made
+        start, layer = ops.parameter([2, 2], "f32", name="start"), ops.tensor_iterator(name="around")
+        layer.set_body(made)
+        layer.set_invariant_input(made.inputs[0].layer, start)
+        return ovir.Model([ops.result(layer.get_iter_value(made.outputs[0].layer, -1), name="z")], [start])
+
+    found = ovir.diff(model("one", is_compressed=False), model("two", is_compressed=True))
+    whats = [change.what for entry in found.layers for change in entry.changes]
+    assert ("compression" in whats, "tensor names" in whats) == (True, not is_inside)

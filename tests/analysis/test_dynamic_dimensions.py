@@ -75,6 +75,15 @@ def test_sizes_are_followed_through_arithmetic() -> None:
     assert found["flat"] == "[0] is x[0]; [2] from x[2], x[3]"
 
 
+def test_a_size_that_never_changes_is_not_named() -> None:
+    """The last 10 columns of b are 10 for all but small sizes."""
+    net = Net()
+    a, b = net.parameter("a", "2,?"), net.parameter("b", "2,?")
+    ends = [net.const([number], "i64") for number in (-10, 2**63 - 1, 1, 1)]
+    net.result(net.op("Concat", a, net.op("Slice", b, *ends, opset=8), axis=1, name="both"))
+    assert reasons(net)["both"] == "[1] from a[1]"
+
+
 def test_sizes_that_must_be_equal_are_both_named() -> None:
     net = Net()
     net.result(net.op("Add", net.parameter("a", "?,3"), net.parameter("b", "?,3"), name="sum"))

@@ -112,6 +112,9 @@ def test_values_are_seeded_and_in_range() -> None:
     np.testing.assert_array_equal(mask, 1)
     np.testing.assert_array_equal(generate_inputs(model, 5, only=[2])[0].array, y)
     assert (generate_inputs(model, 6, only=[2])[0].array != y).any()
+    np.testing.assert_array_equal(
+        generate_inputs(model, only=[2])[0].array, generate_inputs(model, 0, only=[2])[0].array
+    )
 
 
 @pytest.mark.parametrize("element_type", [str(t) for t in ovir.core.element_types.ELEMENT_TYPES if not t.is_dynamic])

@@ -40,7 +40,7 @@ def test_if() -> None:
     assert run(model.clone(), data, np.bool_(True)) == [[4, 6]]
 
 
-def counting() -> tuple[ovir.Model, ovir.Layer]:
+def unfinished() -> tuple[ovir.Layer, list[Any]]:
     """Returns a loop that adds the iteration's number to a sum, three times at most, while the sum is below 3."""
     trips = ops.parameter([], "i64", name="trips")
     number, total = ops.parameter([], "i64", name="number"), ops.parameter([1], "i64", name="total")
@@ -53,7 +53,24 @@ def counting() -> tuple[ovir.Model, ovir.Layer]:
     last = loop.get_iter_value(added, -1)
     parts = loop.get_concatenated_slices(added, 0, 1, 1, -1, 0)
     assert [str(port.type) for port in (last, parts)] == ["i64[1]", "i64[?]"]
-    return ovir.Model([last, parts], [trips], "m"), loop
+    return loop, [last, parts]
+
+
+def counting() -> tuple[ovir.Model, ovir.Layer]:
+    loop, outputs = unfinished()
+    return ovir.Model(outputs, [loop.inputs[0].source.layer], "m"), loop
+
+
+def test_the_ports_of_a_loop_may_be_set_again() -> None:
+    loop, _ = unfinished()
+    wiring = loop.operator.wiring["body"]  # type: ignore[union-attr]
+    for ports, number in (([-1, 1], []), ([0, 0], [0])):
+        loop.set_special_body_ports(ports)
+        again = loop.operator.wiring["body"]  # type: ignore[union-attr]
+        assert [item.parameter for item in again.inputs if item.purpose == "current_iteration"] == number
+        assert [(item.external, item.result) for item in again.outputs if item.purpose] == [(-1, ports[1])]
+    assert sorted(again.inputs, key=str) == sorted(wiring.inputs, key=str)
+    assert sorted(again.outputs, key=str) == sorted(wiring.outputs, key=str)
 
 
 def test_loop() -> None:

@@ -1,5 +1,6 @@
 """The functions of the opsets: what there is, how it is loaded, and what a call creates."""
 
+import ast
 import importlib
 import inspect
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 import ovir
 from ovir import opset13 as ops
 from ovir.building.opset import functions
+from ovir.building.stubs import stub
 from ovir.core.element_types import ELEMENT_TYPES, ElementType, boolean, nf4, value_range
 from ovir.ops.base.opsets import NEWEST_OPSET, OPERATIONS
 
@@ -262,6 +264,30 @@ def test_numbers_take_the_type_of_the_other_operand(create: Any, element_type: s
     assert str(create().element_type) == element_type
 
 
+@pytest.mark.parametrize(
+    ("given", "expected"), [(int, "i32"), (float, "f32"), (bool, "boolean"), (np.int64, "i64"), (np.float64, "f64")]
+)
+def test_types_of_python_and_numpy(given: Any, expected: str) -> None:
+    assert str(ops.parameter([1], given).element_type) == expected
+
+
+@pytest.mark.parametrize("opset", [1, 6, 13])
+def test_stubs_have_the_arguments_of_the_functions(opset: int) -> None:
+    module = importlib.import_module(f"ovir.opset{opset}")
+    found = [node for node in ast.parse(stub(opset)).body if isinstance(node, ast.FunctionDef)]
+    assert found
+    for node in found:
+        arguments = [*node.args.args, *node.args.kwonlyargs]
+        defaults = [None] * (len(node.args.args) - len(node.args.defaults)) + [
+            *node.args.defaults,
+            *node.args.kw_defaults,
+        ]
+        parameters = inspect.signature(getattr(module, node.name)).parameters.values()
+        assert [argument.arg for argument in arguments] == [parameter.name for parameter in parameters]
+        assert [default is None for default in defaults] == [p.default is p.empty for p in parameters], node.name
+        assert len(node.args.kwonlyargs) == sum(p.kind is p.KEYWORD_ONLY for p in parameters)
+
+
 # --------------------------------------------------------------------------- errors
 
 
@@ -285,6 +311,7 @@ def test_numbers_take_the_type_of_the_other_operand(create: Any, element_type: s
         (lambda: ops.relu(x(2), name=3), "argument 'name': expected a text, got 3"),
         (lambda: ops.relu(x(2), tensor_names=["a", "b"]), "names for 2 tensors, but the layer has 1"),
         (lambda: ops.concat(3, 0), "argument 'nodes': expected a list of layers, got 3"),
+        (lambda: ops.add(x(2), None), "argument 'right_node': expected a layer, a port, an array or a number, got None"),
         (lambda: ops.gelu(x(2), "tan"), "'tan' is not one of"),
         (lambda: ops.grid_sample(x(1, 1, 2, 2), x(1, 1, 1, 2), {"mod": 1}), "GridSample has no attribute 'mod'"),
         (lambda: ops.roi_pooling(x(1, 1, 4, 4), x(1, 5), [2, 2]), "argument 'spatial_scale' is missing"),

@@ -60,6 +60,15 @@ def code(model: ovir.Model) -> str:
     return Program(model).text
 
 
+def test_inputs_that_nothing_reads_remain_and_dead_layers_do_not(tmp_path: Path) -> None:
+    net = Net()
+    x, _ = net.parameter("x", "2"), net.parameter("unused", "3")
+    net.op("Exp", x, name="dead")
+    net.result(net.op("ReLU", x, name="alive"))
+    again = rebuilt(net.model(), tmp_path)
+    assert [layer.name for layer in again.layers if layer.type != "Result"] == ["x", "unused", "alive"]
+
+
 def run(text: str, folder: Path) -> ovir.Model:
     path = folder / "small.py"
     path.write_text(text, encoding="utf-8")

@@ -9,7 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from support.random_models import models
 
 import ovir
-from ovir.checks.owners import OwningEngine, _hull, counted_sizes, means_open, size_of
+from ovir import opset13 as ops
+from ovir import opset15
+from ovir.checks.conditions import Fact
+from ovir.checks.owners import OwningEngine, _hull, _within, counted_sizes, means_open, size_of
 from ovir.core.element_types import ElementType, i64
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
@@ -60,6 +63,38 @@ def test_bytes_of_tensors(kind: str, shape: list[Any], size: int) -> None:
 def test_bounds_that_mean_that_there_is_none() -> None:
     bounds = [1 << 30, *((1 << bits) + more for bits in (31, 32) for more in (-2, -1, 0, 1, 2)), (1 << 62) - 1, 1 << 62]
     assert [means_open(bound) for bound in bounds] == [False, *[False, True, True, True, False] * 2, False, True]
+
+
+def test_numbers_in_an_interval() -> None:
+    tensor = TensorType(i64, PartialShape([2]))
+    for fact in (Fact(), Fact(5, 2)):
+        assert _within(tensor, fact) is tensor
+    within = _within(tensor, Fact(2, 5))
+    assert within.value is not None
+    assert (within.value.lower.tolist(), within.value.upper.tolist()) == ([2, 2], [5, 5])
+    both = _within(within, Fact(3, 9))
+    assert both.value is not None
+    assert (both.value.lower.tolist(), both.value.upper.tolist()) == ([3, 3], [5, 5])
+    fixed = TensorType(i64, PartialShape([2]), Value(np.int64([1, 7])))
+    assert _within(fixed, Fact(2, 5)) is fixed
+
+
+def test_the_longest_strings() -> None:
+    """A byte that is not UTF-8 becomes a character of 3 bytes; strings of inputs count as empty."""
+    begins, ends = (ops.parameter([2], "i32", name=name) for name in ("begins", "ends"))
+    symbols, texts = ops.parameter([10], "u8", name="symbols"), ops.parameter([2], "string", name="texts")
+    made = opset15.string_tensor_pack(begins, ends, symbols, name="made")
+    fixed = ops.constant(np.array(["a", "żółw"]), name="fixed")
+    joined = [ops.concat([texts, fixed], 0, name="one"), ops.concat([fixed, made], 0, name="other")]
+    model = ovir.Model(joined, [begins, ends, symbols, texts])
+    engine = OwningEngine()
+    engine.infer(model)
+    lengths = {layer.name: engine.longest(layer.outputs[0]) for layer in model.layers if layer.outputs}
+    assert {name: lengths[name] for name in ("texts", "fixed", "made", "one", "other")} == {
+        "texts": 0, "fixed": 7, "made": 30, "one": 7, "other": 30,
+    }  # fmt: skip
+    assert engine.bytes_of(joined[1].outputs[0]) == 4 * (32 + 30)
+    assert engine.bytes_of(fixed.outputs[0]) == 2 * (32 + 7)
 
 
 def test_the_hull_of_two_types() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from itertools import product
 from math import inf
+from typing import Any
 
 import numpy as np
 import pytest
@@ -73,8 +74,8 @@ UNARY: dict[str, tuple[Callable[[ovir.Layer], ovir.Layer], float | None]] = {
     "Convert to i32": (lambda x: ops.convert(x, "i32"), 0),
     "Convert to boolean": (lambda x: ops.convert(x, "boolean"), 0),
     "Convert to f16": (lambda x: ops.convert(x, "f16"), 0),
-    "ReduceMean": (lambda x: ops.reduce_mean(x, [0], True), None),
-    "ReduceSum": (lambda x: ops.reduce_sum(x, [1], True), None),
+    "ReduceMean": (lambda x: ops.reduce_mean(x, [1], True), 0),
+    "ReduceSum": (lambda x: ops.reduce_sum(x, [1], True), 0),
     "CumSum": (lambda x: ops.cum_sum(x, 1), None),
     "Pad": (lambda x: ops.pad(x, [0, 1], [0, 0], "constant", np.float64(7)), None),
     "Concat": (lambda x: ops.concat([x, x], 1), 0),
@@ -91,6 +92,15 @@ def test_intervals_of_one_number(name: str) -> None:
         constants = [port.source.layer.operator.data for port in layer.inputs[1:] if port.source.layer.type == "Const"]
         arrays = [rows, rows] if name == "Concat" else [rows, *constants]
         require_interval(layer, (interval,) * len(arrays), arrays, slack)
+
+
+@pytest.mark.parametrize(("low", "high", "ends"), [(1, 5, (0, inf)), (-5, 0, (-inf, 0)), (-1, 1, (-inf, inf))])
+@pytest.mark.parametrize("make", [lambda x: ops.reduce_sum(x, [0], True), lambda x: ops.cum_sum(x, 0)])
+def test_sums_of_unknown_sizes(
+    make: Callable[..., ovir.Layer], low: float, high: float, ends: tuple[float, float]
+) -> None:
+    found = fact_of_layer(make(ops.parameter([-1], "f64")), [Fact(low, high), Fact(0, 0)], {})
+    assert (found.low, found.high) == ends
 
 
 BOOLEANS = [(0.0, 0.0), (0.0, 1.0), (1.0, 1.0)]
@@ -184,6 +194,45 @@ def test_a_counter_that_may_wrap_around_limits_nothing(
     function: Callable[..., ovir.Layer], kind: str, limit: int, count: int | None
 ) -> None:
     found = ending(loop(lambda i: function(i, ops.constant(limit, kind)), 0, 50, kind))
+    assert found == (Ending(1, is_limited=False) if count is None else Ending(count))
+
+
+def chosen(condition: ovir.Layer, then: ovir.Layer, other: ovir.Layer) -> ovir.Layer:
+    """Return an If of two booleans."""
+    inner = [ops.parameter([], "boolean") for _ in range(2)]
+    bodies = [ovir.Model([ops.result(x)], [x]) for x in inner]
+    made = ops.if_op(condition)
+    made.set_then_body(bodies[0])
+    made.set_else_body(bodies[1])
+    made.set_input(then, inner[0], None)
+    made.set_input(other, None, inner[1])
+    return made.set_output(bodies[0].outputs[0].layer, bodies[1].outputs[0].layer)
+
+
+def doubt(i: ovir.Layer) -> ovir.Layer:
+    return ops.less(ops.cos(ops.convert(i, "f32")), np.float32(0.5))
+
+
+YES, NO = np.array(True), np.array(False)
+
+
+@pytest.mark.parametrize(
+    "choose", [ops.select, lambda *a: chosen(*(ops.constant(x) if x is YES or x is NO else x for x in a))]
+)
+@pytest.mark.parametrize(
+    ("condition", "count"),
+    [
+        (lambda i, choose: choose(ops.less(i, np.int64(5)), YES, NO), 6),
+        (lambda i, choose: choose(ops.less(i, np.int64(5)), ops.less(i, np.int64(3)), NO), 4),
+        (lambda i, choose: choose(doubt(i), ops.less(i, np.int64(5)), NO), 6),
+        (lambda i, choose: choose(doubt(i), ops.less(i, np.int64(5)), ops.less(i, np.int64(8))), 9),
+        (lambda i, choose: choose(doubt(i), ops.less(i, np.int64(5)), YES), None),
+        (lambda i, choose: ops.logical_not(choose(doubt(i), YES, ops.greater_equal(i, np.int64(5)))), 6),
+        (lambda i, choose: ops.logical_not(choose(ops.greater(i, np.int64(5)), YES, doubt(i))), 7),
+    ],
+)
+def test_the_iterations_of_a_choice(condition: Callable[..., ovir.Layer], count: int | None, choose: Any) -> None:
+    found = ending(loop(lambda i: condition(i, choose), 0, 1))
     assert found == (Ending(1, is_limited=False) if count is None else Ending(count))
 
 

@@ -202,6 +202,16 @@ def test_sizes_that_depend_on_values_stay(tmp_path: Path) -> None:
     assert "depend on values" in (second.hint or "")
 
 
+def test_only_an_input_can_be_given_a_rank(tmp_path: Path) -> None:
+    net = Net()
+    net.result(
+        net.op("Reshape", net.parameter("x", "4", "i32"), net.parameter("shape", "?", "i64"), special_zero="false")
+    )
+    hints = [d.hint or "" for device in ("GPU", "CPU") for d in found(net.write(tmp_path), device)]
+    hints += [d.hint or "" for d in found(unary("...").write(tmp_path), "GPU")]
+    assert ["gives an input a rank" in hint for hint in hints] == [False, False, True]
+
+
 def test_small_arithmetic_of_sizes_is_no_integer_arithmetic(tmp_path: Path) -> None:
     net = Net()
     sizes = net.op("ShapeOf", net.parameter("x", "?,3", "i32"), opset=3, output_type="i64")

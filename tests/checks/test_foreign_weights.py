@@ -103,16 +103,6 @@ def test_a_single_wrong_constant_is_no_other_model() -> None:
     assert "OVIR305" in codes
 
 
-def test_a_large_unused_share_is_a_warning() -> None:
-    net = reductions()
-    severities = {}
-    for share in (0.1, 0.5):
-        (found,) = ovir.check(net.xml(), bytes(net.blob) + bytes(int(len(net.blob) * share / (1 - share)) + 64))
-        assert found.code == "OVIR508"
-        severities[share] = found.severity
-    assert severities == {0.1: ovir.Severity.INFO, 0.5: ovir.Severity.WARNING}
-
-
 @pytest.mark.parametrize("odd", ["axes", "open ends", "not a number", "unused", "past the end"])
 def test_a_mark_that_matches_ends_the_matter(odd: str) -> None:
     """The weights are what the .xml was saved with, whatever they hold."""

@@ -17,6 +17,10 @@ def of_rt_info(count: int, text: str) -> str:
 
 LIMITS = {
     "depth": (xml_scan.DEEPEST, lambda n: "<a>" * n + "</a>" * n),
+    "depth of other tags": (
+        xml_scan.DEEPEST,
+        lambda n: "".join(f"<a{i}>" for i in range(n)) + "".join(f"</a{i}>" for i in reversed(range(n))),
+    ),
     "tags": (xml_scan.MOST_TAGS, lambda n: "<a>" + "".join(f"<a{i}/>" for i in range(n - 1)) + "</a>"),
     "attributes": (xml_scan.MOST_ATTRIBUTES, lambda n: "<a " + " ".join(f"a{i}=''" for i in range(n)) + "/>"),
     "an attribute": (xml_scan.LONGEST_TEXT, lambda n: f"<a b='{'x' * n}'/>"),
@@ -36,6 +40,36 @@ def test_what_is_out_of_proportion_in_a_topology(name: str) -> None:
         assert [d.code for d in found] == codes
         assert is_endless == (name == "tags" and count > limit)
     assert f"{limit:,}" in found[0].message or str(limit) in found[0].message
+
+
+FOLDER = "<{0}><input_model>/home/models/a</input_model></{0}>"
+
+
+@pytest.mark.parametrize(
+    ("inside", "expected"),
+    [
+        ('<layer id="0" name="a/b.so" type="Const" version="opset1"/>', []),
+        ('<layer id="0" name="a" type="Const" version="a/b.so"/>', [("error", "<layer> names a library: 'a/b.so'")]),
+        ("<rt_info><a value='a/b.so'/></rt_info>", [("error", "<a> names a library: 'a/b.so'")]),
+        ("<rt_info><a name='a/b.so'/></rt_info>", []),
+        ("<edge x='a/b.so'/>", []),
+        ("<layer id='0' type='SoftMax' version='opset1'><data axis='01'/></layer>", [("error", "the attribute 'axis' of <data> is spelled '01'")]),
+        ("<layer id='0' type='SoftMax' version='opset1'/><other><data axis='01'/></other>", []),
+        ("<rt_info><a>~/x</a><b>$(ls)</b><c>~/y</c></rt_info>", [("error", "<a> names a path: '~/x'; and 1 other text"), ("error", "<b> names a command: '$(ls)'")]),
+        (f"<rt_info>{FOLDER.format('conversion_parameters')}</rt_info>", [("warning", "<input_model> names a folder of its converter: '/home/models/a'")]),
+        (f"<rt_info>{FOLDER.format('others')}</rt_info>", [("error", "<input_model> names a path: '/home/models/a'")]),
+        (f"<rt_info>{FOLDER.format('cli_parameters').replace('/home', '/etc')}</rt_info>", [("error", "<input_model> names a path: '/etc/models/a'")]),
+        (f"<rt_info>{FOLDER.format('cli_parameters')}{FOLDER.format('others')}</rt_info>", [("warning", "<input_model> names a folder of its converter: '/home/models/a'"), ("error", "<input_model> names a path: '/home/models/a'")]),
+        ("<rt_info><a>https://a.org/b</a></rt_info>", []),
+        ("<layers><layer id='1'><data a='https://a.org/b'/></layer></layers>", [("error", "<data> names an address: 'https://a.org/b'")]),
+        ("<layers><layer id='01'/></layers>", [("error", "the attribute 'id' of <layer> is spelled '01'")]),
+        ("<port><dim> 3</dim><dim>3</dim><dim></dim></port>", [("error", "the text of <dim> is spelled '3'; and 1 other text")]),
+        ("<layer name='a&#x202E;b'/>", [("error", "the attribute 'name' of <layer> has U+202E, RIGHT-TO-LEFT OVERRIDE")]),
+    ],
+)  # fmt: skip
+def test_texts_of_a_topology(inside: str, expected: list[tuple[str, str]]) -> None:
+    found, _ = scan(f"<net>{inside}</net>".encode(), "model.xml")
+    assert [(str(d.severity), d.message) for d in found] == expected
 
 
 def codes(net: Net, *, blob: bytes = b"") -> list[tuple[str, str]]:

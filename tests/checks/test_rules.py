@@ -1,5 +1,7 @@
 """Rules and consequences: what is reported once, and summed up, where files are wrong in several ways."""
 
+import re
+
 import numpy as np
 import pytest
 from support.builder import ITERATOR, RELU, RESULT, Net, document, layer_text
@@ -115,6 +117,17 @@ def test_a_size_that_contradicts_inference_is_not_said_to_be_declared_twice() ->
     assert {d.code for d in ovir.check("\n".join(lines), b"")} == {"OVIR406"}
 
 
+@pytest.mark.parametrize("is_input", [True, False])
+def test_a_size_that_only_one_of_two_ports_leaves_open(is_input: bool) -> None:
+    net = Net()
+    net.result(net.op("Exp", net.op("ReLU", net.parameter("x", "2,3"), name="relu"), name="exp"))
+    before, after = net.declared_xml().split('name="exp"' if is_input else 'name="relu"')
+    at = after.index("<input>" if is_input else "<output>")
+    text = f'{before}name="{"exp" if is_input else "relu"}"{after[:at]}{after[at:].replace("<dim>2</dim>", "<dim>-1</dim>", 1)}'
+    (warning,) = ovir.check(text, b"")
+    assert (warning.code, "but its source declares" in warning.message) == ("OVIR413", True)
+
+
 def found(text: str, net: Net) -> list[tuple[str, str]]:
     return [(d.code, str(d.severity)) for d in ovir.check(text, bytes(net.blob))]
 
@@ -186,6 +199,20 @@ def test_what_is_declared_of_an_output_that_nothing_reads(is_read: bool, severit
     assert declared.replace("FP32", "UNSPECIFIED") in text
     found = ovir.check(text.replace(declared.replace("FP32", "UNSPECIFIED"), declared), bytes(net.blob))
     assert [(d.code, str(d.severity)) for d in found] == [("OVIR403", severity)]
+
+
+@pytest.mark.parametrize("is_same", [True, False])
+def test_a_name_of_two_results(is_same: bool) -> None:
+    net = Net()
+    x = net.parameter("x", "4")
+    one = net.op("ReLU", x)
+    net.result(one)
+    net.result(one if is_same else net.op("Exp", x))
+    text = net.xml().replace('type="Result"', 'type="Result" output_names="y"')
+    assert text.count('output_names="y"') == 2
+    edge = re.findall(r"<edge [^>]*>", text)[-1]
+    assert "OVIR999" not in [code for code, _ in found(text.replace(edge, ""), net)]
+    assert [code for code, _ in found(text, net)] == ([] if is_same else ["OVIR220"])
 
 
 @pytest.mark.parametrize(("outputs", "more"), [(2, 1), (2, 3)])

@@ -111,6 +111,12 @@ def nested(trips: Sequence[int]) -> ovir.Model:
     return looped(trips[0], inside=inside(1))
 
 
+def test_the_loops_around_are_named(tmp_path: Path) -> None:
+    (found,) = {d.message for d in found_in(nested([1000, 50, 21]), tmp_path) if d.code == "OVIR008"}
+    assert found.startswith("the body runs 21 times, 50,000 times in the loops around it; no real model runs more than")
+    assert "OVIR008" not in codes_of(nested([1000, 50, 20]), tmp_path)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("trips", "is_error"),
@@ -391,11 +397,16 @@ def test_work_of_a_run(
     assert found == ({"OVIR015": "error"} if is_error else {})
 
 
-@pytest.mark.parametrize("rows", [1 << 14, "1..16384"])
+@pytest.mark.parametrize("rows", [1 << 14, "1..16384", None])
 @pytest.mark.parametrize(("count", "is_error"), [(22, False), (23, True)])
 def test_work_of_the_largest_sizes(count: int, is_error: bool, rows: object, tmp_path: Path) -> None:
-    x, weights = (ops.parameter([n, 1 << 14], "f32", name=name) for n, name in ((rows, "x"), (1 << 14, "weights")))  # type: ignore[list-item]
+    """The number of rows is fixed, has a bound, or follows from numbers of an input."""
+    shape = [1 << 14] if rows is None else [rows, 1 << 14]
+    x, weights = ops.parameter(shape, "f32", name="x"), ops.parameter([1 << 14] * 2, "f32", name="weights")  # type: ignore[arg-type]
     y: ovir.Layer = x
+    if rows is None:
+        places = ops.convert(ops.non_zero(x), "f32")
+        y = ops.matmul(places, ops.constant(np.ones((1, 1 << 14), np.float32)), True, False)
     for _ in range(count):
         y = ops.matmul(y, weights, False, False)
     assert ("OVIR015" in codes_of(ovir.Model([ops.reduce_max(y, [0, 1])], [x, weights]), tmp_path)) == is_error

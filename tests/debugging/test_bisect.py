@@ -205,7 +205,8 @@ def test_context_that_the_device_needs_to_fail() -> None:
     assert len([layer for layer in part.layers if layer.inputs and layer.outputs]) <= 3
 
 
-def test_errors_that_vanish_on_the_way() -> None:
+@pytest.mark.parametrize("first", [0, 1, 5])
+def test_errors_that_vanish_on_the_way(first: int) -> None:
     """Two layers are wrong, and all tensors agree between them, where zeros are the only way."""
     x = ops.parameter([2, 3], "f32", name="x")
     y: LayerOrPort = x
@@ -216,13 +217,13 @@ def test_errors_that_vanish_on_the_way() -> None:
     model = ovir.Model([y], [x])
 
     def change(model: ovir.Model) -> None:
-        _add_to(model, "relu5")
+        _add_to(model, f"relu{first}")
         _add_to(model, "relu33")
 
     search = PrefixSearch(Candidate(model), Judge(_Device(model, change), Criterion()))
     length = search.run()
-    assert length is not None
-    assert search.probes[length].name == "relu5"
+    assert length == first + 1
+    assert search.probes[length].name == f"relu{first}"
     assert any(probe.verdict.within for count, probe in search.probes.items() if count > length)
 
 

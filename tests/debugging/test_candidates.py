@@ -1,5 +1,6 @@
-"""The candidates of a reduction: what each of them keeps, and with which numbers."""
+"""The candidates of a reduction, what each of them keeps, and with which numbers; and the searches among them."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from ovir import opset13 as ops
 from ovir.debugging import candidates
 from ovir.debugging.candidates import Candidate, Fill
 from ovir.debugging.reduce import ReductionSearch
+from ovir.debugging.searches import least, needed
 
 
 def apart(*shapes: Any, constants: tuple[Any, ...] = ()) -> ovir.Model:
@@ -56,6 +58,7 @@ TABLE, SHAPE = np.zeros((6, 2, 6)), np.int64([6, -1])
         ([[6]], (), [["[4]"]]),
         ([[5]], (np.int8([6]), np.full(17, 6), np.float32([6])), []),  # no shapes
         ([[5]], (np.full(16, 6),), [["[5]", [16]]]),
+        ([[5]], (np.int64([6]),), [["[5]", [4]]]),
     ],
 )  # fmt: skip
 def test_ways_to_replace_a_size(shapes: list[Any], constants: tuple[Any, ...], ways: list[list[Any]]) -> None:
@@ -129,3 +132,44 @@ def test_a_size_becomes_the_least_that_is_needed(least: int) -> None:
     search = ReductionSearch(Candidate(ovir.Model([ops.relu(x)], [x])), attempt)
     search.run()
     assert content(search.best) == [f"[{least},1,1]"]
+
+
+@pytest.mark.parametrize(("shortest", "read"), [(True, "x"), (False, "a")])
+def test_readers_of_a_layer_read_one_of_its_inputs(shortest: bool, read: str) -> None:
+    x = ops.parameter([2], "f32", name="x")
+    a = ops.relu(x, name="a")
+    b = ops.add(a, x, name="b", tensor_names="kept")
+    model = ovir.Model([ops.abs(b, name="c"), ops.result(b), ops.shape_of(b, name="size")], [x])
+    whole = Candidate(model)
+    paths = {model.layer(number).name: (number,) for (number,) in candidates.paths(whole)}
+    assert list(paths) == ["a", "b", "c"]
+    found = candidates.past(whole, [paths["b"]], shortest=shortest)
+    assert found is not None
+    assert [found.model.layer(name).inputs[0].source.layer.name for name in ("c", "size")] == [read, read]
+    assert "kept" in found.model.outputs[1].source.names
+    assert "b" not in [layer.name for layer in found.model.layers]
+    assert candidates.past(whole, [(model.layer("size").id,)], shortest=shortest) is None
+
+
+@pytest.mark.parametrize("gain", [1, 3, 8])
+@pytest.mark.parametrize("most", [1, 2, 7, 64])
+def test_the_least_number_that_suffices(most: int, gain: int) -> None:
+    for wanted in range(1, most + 1):
+        tried: list[int] = []
+        found = least(0, most, lambda number: bool(tried.append(number)) or number >= wanted, least_gain=gain)  # noqa: B023
+        assert found == wanted or (found == most and wanted > most - gain)
+        assert len(tried) <= most.bit_length()
+
+
+@pytest.mark.parametrize("wanted", [{0}, {7}, {3, 4}, {0, 5, 9}, set(range(10))])
+def test_the_items_that_are_needed(wanted: set[int]) -> None:
+    tried: list[list[int]] = []
+
+    def can_remove(chunk: Sequence[int], rest: Sequence[int]) -> bool:
+        tried.append(list(rest))
+        return wanted <= set(rest)
+
+    assert needed(range(10), can_remove) == sorted(wanted)
+    assert [] not in tried
+    assert needed(range(10), lambda chunk, rest: len(chunk) < 2, most_failures=1) == list(range(10))
+    assert needed(range(10), lambda chunk, rest: len(chunk) == 2, most_failures=2) == list(range(8, 10))

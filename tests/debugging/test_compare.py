@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ from support.small_transformers import data, encoder
 import ovir
 from ovir import opset13 as ops
 from ovir import opset15
-from ovir.core.element_types import ELEMENT_TYPES, ElementType, f4e2m1, nf4, string
+from ovir.analysis.tensor_comparison import default_tolerance
+from ovir.core.element_types import ELEMENT_TYPES, ElementType, f4e2m1, f32, nf4, string
 from ovir.debugging.compare import Agreement
 from ovir.inference.layer_weights import weights_of
 from ovir.io.tensor_files import load_npz, save_npz
@@ -311,6 +313,17 @@ def test_constants_that_one_side_has_rounded_have_their_tolerance(kind: str, tmp
         found = ovir.compare(rounded, changed, inputs=[data()])
         assert found.first is not None
         assert found.first.name == key
+
+
+@pytest.mark.parametrize(
+    ("mode", "depths"), [("isolated", [(4096, 1), (1, 1)]), ("cumulative", [(4096, 1), (4097, 2)])]
+)
+def test_the_tolerance_follows_from_the_sums_and_layers_before(mode: Any, depths: list[tuple[int, int]]) -> None:
+    x = ops.parameter([100, 4096], "f32", name="x")
+    product = ops.matmul(x, np.ones((4096, 100), np.float32), False, False, name="product")
+    model = ovir.Model([ops.relu(product, name="relu")], [x])
+    found = ovir.compare(model, model.clone(), inputs=[np.ones((100, 4096), np.float32)], mode=mode)
+    assert [layer.tensor.tolerance for layer in found.layers] == [default_tolerance(f32, *depth) for depth in depths]
 
 
 def test_models_with_other_inputs_are_refused() -> None:

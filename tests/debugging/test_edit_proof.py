@@ -79,6 +79,13 @@ def test_mixed_items_are_named(target: Any, axes: Any) -> None:
         ovir.prove_edit(model(1, (1, 12), axes), model(3, target, axes), batch={0: 0})
 
 
+def test_other_shapes_are_named() -> None:
+    with pytest.raises(ovir.ModelError, match=r"the results before and after the edit differ.* output 0 has shape \["):
+        ovir.prove_edit(model(), model(target=(2, 6)))
+    with pytest.raises(ovir.ModelError, match=r"output 0 of fewer items, put together, has shape \["):
+        ovir.prove_edit(model(), model(3, (9, 4)), batch={0: 0})
+
+
 def test_nothing_is_proven_where_the_original_cannot_be_run() -> None:
     x = ops.parameter([50], "i32", name="x")
     failing = ovir.Model([ops.reshape(ops.non_zero(x), [1, 3], False, name="y")], [x], "model")

@@ -318,3 +318,17 @@ def test_marks_that_the_cpu_plugin_ignores() -> None:
         "difference": "OpenVINO replaces Subtract by other layers, and for this shape there is no equal form",
         "log": "OpenVINO replaces LogSoftmax by other layers",
     }
+    x = ops.parameter("...", "f32", name="x")
+    first = ovir.opset1.softmax(x, 0, name="first")
+    pooled = ops.max_pool(ovir.opset1.reshape(first, [1, 1, 4], False), [1], [1], [0], [0], [2], name="pooled")
+    model = ovir.Model([ops.softmax(x, 1, name="open"), ops.prelu(pooled[0], np.float32([1]), name="prelu")], [x])
+    assert lost_marks(model, ["open", "first", "pooled", "prelu"]) == {
+        "open": "OpenVINO replaces SoftMax by other layers, and for this shape there is no equal form",
+        "pooled": "OpenVINO replaces MaxPool by other layers",
+        "prelu": "OpenVINO replaces PReLU by other layers",
+    }
+    marked = with_f32_layers(model, ["open", "first"])
+    assert [(marked.layer(name).version, "precise" in marked.layer(name).rt_info) for name in ("open", "first")] == [
+        ("opset8", True),
+        ("opset1", True),
+    ]

@@ -131,6 +131,26 @@ def test_layers_that_have_no_result_of_their_own() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("layers", "expected"),
+    [
+        ({"q": ops.exp, "p": ops.sin, "s": ops.cos}, [1, 0]),
+        ({"q": ops.exp, "r": ops.sin, "s": ops.cos}, [None, 0]),
+        ({"s": ops.cos, "r": ops.sin, "q": ops.exp}, [None, 2]),
+        ({"r": ops.sin}, [None, None]),
+        ({"r": ops.sin, "s": ops.cos}, [0, 1]),
+    ],
+)
+def test_outputs_of_two_models_are_matched(layers: dict[str, Any], expected: list[int | None]) -> None:
+    """By the layers before them, by their names, or, if there are as many, by position."""
+
+    def model(made: dict[str, Any]) -> ovir.Model:
+        x = ops.parameter([2], "f32", name="x")
+        return ovir.Model([ops.result(make(x, name=name, tensor_names=name)) for name, make in made.items()], [x])
+
+    assert Partners(model({"p": ops.relu, "q": ops.exp}), model(layers)).outputs == expected
+
+
 ROWS = np.float32([[0.4, 0.3, 0.1, 0.1, 0.05, 0.05, 0, 0], [0.9, 0.1, 0, 0, 0, 0, 0, 0]])
 
 

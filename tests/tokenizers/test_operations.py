@@ -10,8 +10,10 @@ from support.tokenizers_operations import model_of, run, strings
 
 import ovir
 from ovir.core.arrays import Array
+from ovir.diagnostics.errors import OperatorError
 from ovir.tokenizers import splitting
-from ovir.tokenizers.base import unpacked
+from ovir.tokenizers.base import Memo, ranges, unpacked
+from ovir.tokenizers.charsmap import CompiledMap
 from ovir.tokenizers.patterns import runs_of_classes, searched
 
 NOTHING = np.zeros(0, np.uint8)
@@ -128,6 +130,22 @@ def test_rows_are_fused() -> None:
     assert (begins.tolist(), ends.tolist()) == ([0, 3, 3], [3, 4, 4])
 
 
+def test_results_for_words_are_kept_up_to_a_length_and_a_number() -> None:
+    computed: list[str] = []
+    memo: Memo[str, int] = Memo(lambda key: computed.append(key) or len(key), 2)
+    longest, longer = "x" * 256, "x" * 257
+    keys = ["a", "a", "bb", "a", "ccc", "ccc", "a", longest, longest, longer, longer, longest]
+    assert [memo[key] for key in keys] == list(map(len, keys))
+    assert computed == ["a", "bb", "ccc", "a", longest, longer, longer]  # the third one begins anew
+
+
+def test_begins_and_ends_that_do_not_fit() -> None:
+    with pytest.raises(OperatorError, match="1 begins and 2 ends of strings do not fit"):
+        unpacked(i32(0), i32(1, 2), NOTHING)
+    with pytest.raises(OperatorError, match="2 begins and 1 ends of rows do not fit"):
+        ranges(i32(0, 1), i32(1))
+
+
 # --------------------------------------------------------------------------- normalization
 
 
@@ -150,6 +168,11 @@ def test_patterns_are_replaced(pattern: str, replacement: str, source: str, expe
     assert unpacked(*found) == [expected.encode()]
 
 
+def test_what_is_cut_off_is_not_replaced() -> None:
+    found = matched("RegexNormalization", *strings(b"ab\xe2\x82", b"a\xffb\xf0"), text("(?=)."), text("x"), outputs=3)
+    assert unpacked(*found) == [b"xx\xe2\x82", b"xxx\xf0"]
+
+
 def test_strings_may_be_left_as_they_are() -> None:
     found = matched(
         "RegexNormalization", *strings("aa", "aa"), np.array([True, False]), text("a"), text("b"), outputs=4,
@@ -157,6 +180,65 @@ def test_strings_may_be_left_as_they_are() -> None:
     )  # fmt: skip
     assert unpacked(*found[:3]) == [b"aa", b"ba"]
     assert found[3].tolist() == [True, False]
+
+
+def compiled_map(texts: dict[bytes, bytes], draw: random.Random) -> bytes:
+    """Return keys and their texts as SentencePiece compiles them; ``draw`` chooses where the children of a node are."""
+    places, used, units, joined = dict[bytes, int](), {0}, dict[int, int](), b""
+    for key, value in texts.items():
+        places[key], joined = len(joined), joined + value + b"\0"
+
+    def add(node: int, label: int, key: bytes) -> None:
+        labels = sorted({other[len(key)] for other in texts if other.startswith(key) and other != key})
+        labels = [0] * (key in texts) + labels
+        while True:
+            offset, is_far = draw.randrange(1, 400), draw.random() < 0.3
+            children = [node ^ (offset << 8 if is_far else offset) ^ other for other in labels]
+            if used.isdisjoint(children):
+                break
+        used.update(children)
+        units[node] = label | offset << 10 | is_far << 9 | (key in texts) << 8
+        for child, other in zip(children, labels, strict=True):
+            if other:
+                add(child, other, key + bytes([other]))
+            else:
+                units[child] = 1 << 31 | places[key]
+
+    add(0, 0, b"")
+    array = np.zeros(max(units) + 1, np.uint32)
+    array[list(units)] = list(units.values())
+    return int(array.nbytes).to_bytes(4, "little") + array.tobytes() + joined
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_longest_keys_of_a_compiled_map_are_replaced(seed: int) -> None:
+    draw = random.Random(seed)
+    keys = ["".join(draw.choices("abé漢", k=draw.randrange(1, 5))) for _ in range(30)]
+    texts = {key: draw.choice(["", "x", "ÿ漢", key[:1]]) for key in keys}
+    sources = ["".join(draw.choices("abé漢c", k=40)) for _ in range(8)]
+
+    def mapped(text: str) -> str:
+        if not text:
+            return ""
+        found = max((key for key in texts if text.startswith(key)), key=len, default="")
+        return texts[found] + mapped(text[len(found) :]) if found else text[0] + mapped(text[1:])
+
+    data = compiled_map({key.encode(): value.encode() for key, value in texts.items()}, draw)
+    skips = np.array([number % 2 == 0 for number in range(8)])
+    found = run(
+        "CharsMapNormalization",
+        *strings(*sources),
+        skips,
+        np.frombuffer(data, np.uint8),
+        outputs=4,
+        remove_extra_whitespaces="false",
+    )
+    expected = [text if skip else mapped(text) for text, skip in zip(sources, skips, strict=True)]
+    assert [text.decode() for text in unpacked(*found[:3])] == expected
+    compiled = CompiledMap(data)
+    for character in "abé漢c":
+        after = {key[1].encode()[0] for key in keys if key[0] == character and key[1:]}
+        assert sorted(compiled.seconds(character)) == sorted(after)
 
 
 @pytest.mark.parametrize("data", ["a", "\x10\x00\x00\x00ab", "\x05\x00\x00\x00abcde", "\x04\x00\x00\x00abc"])
@@ -226,6 +308,11 @@ def test_characters_and_their_places_in_the_bytes(count: int) -> None:
     assert list(places) == [len(text[:i].encode()) for i in range(count + 2)]
 
 
+def test_characters_of_texts_that_are_not_utf_8() -> None:
+    seen, places = searched("aé漢\U0001f600".encode() + b"\x80\xf0\x9f")
+    assert (seen, list(places)) == ("aé漢\U0001f600\x80", [0, 1, 3, 6, 10, 11])
+
+
 def test_a_pattern_is_searched_once_in_each_word(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[bytes] = []
     original = splitting.searched
@@ -265,13 +352,15 @@ def test_splits_at_classes_of_characters(pattern: str, attributes: dict[str, str
     """Other patterns are searched in each string; ``(?=)`` makes a pattern such a one and changes no match."""
     some = rows([long_text(1), ""], [], [long_text(2), "a", long_text(3)])
     split = matched("SpecialTokensSplit", *some, text(r"(<s>)(?:\s*)"), outputs=6)  # leaves gaps between strings
-    one, other = (
-        matched("RegexSplit", *split, text(search), outputs=6, **attributes) for search in (pattern, f"(?=){pattern}")
-    )
     assert runs_of_classes(pattern)
     assert not runs_of_classes(f"(?=){pattern}")
-    assert words(one) == words(other)
-    assert one[5].tolist() == other[5].tolist()
+    for given in (split, some):
+        one, other = (
+            matched("RegexSplit", *given, text(search), outputs=len(given), **attributes)
+            for search in (pattern, f"(?=){pattern}")
+        )
+        assert words(one) == words(other)
+        assert [array.tolist() for array in one[5:]] == [array.tolist() for array in other[5:]]
 
 
 @pytest.mark.parametrize("pattern", CLASSES)
