@@ -19,6 +19,7 @@ from ovir.editing.transaction import editing, with_types
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
 from ovir.inference.models import infer_model, reshape, reshaped_parameters
+from ovir.inference.pinned_sizes import pinned_layers
 from ovir.ops.infrastructure import Const
 
 MULTIPLES = 3, 11, 37, 113
@@ -53,6 +54,9 @@ def adapt(
                 old.setdefault(i, {})[axis] = one.lower
                 if other.is_static:
                     wanted[axis, one.lower] = other.lower
+    if not old and (found := next(pinned_layers(model), None)) is not None:
+        message = f"nothing says for which size this constant is made: input '{found[2].any_name}' has {found[2].shape}"
+        refuse(message, found[0], "give the shape of the export first, and adapt the model from that")
     with editing(model):
         before = model.clone()
         with proven(model, verify and bool(old)) as edit:
