@@ -71,7 +71,9 @@ def adapt(
         except ModelError as error:
             hint = sizes.fitting_text() or error.diagnostic.hint
             raise ModelError(replace(error.diagnostic, hint=hint)) from None
-    if old and sizes.fitting_text():
+    if sizes.kept:
+        edit.notes.append(f"a constant decides on sizes that do not follow in {', '.join(sizes.kept)}")
+    if sizes.fitting_text():
         edit.notes.append(sizes.fitting_text())
     return edit
 
@@ -85,6 +87,8 @@ class _Adapted:
         self._axes: list[Axis] = list(dict.fromkeys(item for axes in old.values() for item in axes.items()))
         self._multiples = dict.fromkeys(self._axes, 1)
         """The number of which each size must be a multiple."""
+        self.kept: list[str] = []
+        """The keys of the layers that keep a size."""
 
     def fit(self, like: LayerGraph | None) -> list[Layer]:
         """Let constants follow; return the layers that were changed. The model has the old sizes then.
@@ -102,7 +106,8 @@ class _Adapted:
             try:
                 if like is not None and other is None and not self._agrees(numbers, like):
                     continue
-                layers = Fitting(self._model, self._old, self._sizes(numbers), {}, like=other).run()
+                fitting = Fitting(self._model, self._old, self._sizes(numbers), {}, like=other)
+                layers, self.kept = fitting.run(), [layer.key for layer in fitting.kept]
             except ModelError as error:
                 first = first or error
                 self._reset(self._model)
@@ -207,7 +212,7 @@ class _Adapted:
             verdict += f"; for {text}, the results are those of the other model"
         elif self._are_items(before):
             verdict += "; one call equals calls with fewer items"
-        return verdict + (f"; {self.fitting_text()}" if self.fitting_text() else "")
+        return verdict
 
     def _differing(self, like: LayerGraph) -> str | None:
         """Return which constants differ from those of another model, and do not follow the sizes."""

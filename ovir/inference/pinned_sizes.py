@@ -64,7 +64,7 @@ def _pinned(layer: Layer, by_symbol: Mapping[int, Port], items: Set[int]) -> tup
         if layer.type in _RESIZING:
             is_fixed = data.index == 0 and result.is_static and result.least_size and _has_constants(layer.inputs[1:2])
             if is_fixed and layer.type == "Reshape":  # a size that is computed from open ones has a symbol of its own
-                found = batch or {axis: dim.symbol for axis, dim in dims if not dim.is_static}
+                found = batch or places or {axis: dim.symbol for axis, dim in dims if dim.upper is None}
             else:
                 found = batch if is_fixed else {}
         elif layer.type in _SLICING:
