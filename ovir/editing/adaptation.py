@@ -116,14 +116,15 @@ class _Adapted:
         with_types(model)
 
     def _agrees(self, numbers: Numbers, like: LayerGraph) -> bool:
-        """Return whether layers have the shapes of those of another model, if constants follow in these trial sizes."""
+        """Return whether the outputs have the shapes of another model, if constants follow in these trial sizes."""
         self._trial = self._model.clone()
-        Fitting(self._trial, self._old, self._sizes(numbers), {}).run()
-        found = self._infers(self._numbers_of(like))
-        own = {layer.key: layer for layer in self._trial.walk() if layer.type != "Const"}
-        pairs = [(own[layer.key], layer) for layer in like.walk() if layer.key in own]
-        ports = [pair for one, other in pairs for pair in zip(one.outputs, other.outputs, strict=False)]
-        return found and all(one.shape.compatible(other.shape) for one, other in ports)
+        with editing(self._trial):
+            Fitting(self._trial, self._old, self._sizes(numbers), {}).run()
+            self._reset(self._trial)
+        if not self._infers(self._numbers_of(like)) or len(self._trial.outputs) != len(like.outputs):
+            return False
+        pairs = zip(self._trial.outputs, like.outputs, strict=True)
+        return all(one.shape.compatible(other.shape) for one, other in pairs)
 
     def _primes(self) -> dict[Axis, int]:
         """Return a prime for each axis, so far above its old size and the other primes that parts of them differ."""
@@ -198,7 +199,8 @@ class _Adapted:
                 ovir.prove_edit(like, self._trial.clone())
             except ModelError as error:
                 raise ModelError(replace(error.diagnostic, hint=self._differing(like))) from None
-            verdict += f"; for {shapes_text(like, self._old)}, the results are those of the other model"
+            text = shapes_text(self._trial, self._sizes(self._numbers_of(like)))
+            verdict += f"; for {text}, the results are those of the other model"
         elif self._are_items(before):
             verdict += "; one call equals calls with fewer items"
         return verdict + (f"; {self.fitting_text()}" if self.fitting_text() else "")
