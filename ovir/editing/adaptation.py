@@ -19,6 +19,7 @@ from ovir.editing.transaction import editing, with_types
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
 from ovir.inference.models import infer_model, reshape, reshaped_parameters
+from ovir.inference.pinned_sizes import pinned_layers
 from ovir.ops.infrastructure import Const
 
 MULTIPLES = 3, 11, 37, 113
@@ -53,6 +54,9 @@ def adapt(
                 old.setdefault(i, {})[axis] = one.lower
                 if other.is_static:
                     wanted[axis, one.lower] = other.lower
+    if not old and (found := next(pinned_layers(model), None)) is not None:
+        message = f"nothing says for which size this constant is made: input '{found[2].any_name}' has {found[2].shape}"
+        refuse(message, found[0], "give the shape of the export first, and adapt the model from that")
     with editing(model):
         before = model.clone()
         with proven(model, verify and bool(old)) as edit:
@@ -67,7 +71,9 @@ def adapt(
         except ModelError as error:
             hint = sizes.fitting_text() or error.diagnostic.hint
             raise ModelError(replace(error.diagnostic, hint=hint)) from None
-    if old and sizes.fitting_text():
+    if sizes.kept:
+        edit.notes.append(f"a constant decides on sizes that do not follow in {', '.join(sizes.kept)}")
+    if sizes.fitting_text():
         edit.notes.append(sizes.fitting_text())
     return edit
 
@@ -81,6 +87,8 @@ class _Adapted:
         self._axes: list[Axis] = list(dict.fromkeys(item for axes in old.values() for item in axes.items()))
         self._multiples = dict.fromkeys(self._axes, 1)
         """The number of which each size must be a multiple."""
+        self.kept: list[str] = []
+        """The keys of the layers that keep a size."""
 
     def fit(self, like: LayerGraph | None) -> list[Layer]:
         """Let constants follow; return the layers that were changed. The model has the old sizes then.
@@ -98,7 +106,8 @@ class _Adapted:
             try:
                 if like is not None and other is None and not self._agrees(numbers, like):
                     continue
-                layers = Fitting(self._model, self._old, self._sizes(numbers), {}, like=other).run()
+                fitting = Fitting(self._model, self._old, self._sizes(numbers), {}, like=other)
+                layers, self.kept = fitting.run(), [layer.key for layer in fitting.kept]
             except ModelError as error:
                 first = first or error
                 self._reset(self._model)
@@ -116,14 +125,15 @@ class _Adapted:
         with_types(model)
 
     def _agrees(self, numbers: Numbers, like: LayerGraph) -> bool:
-        """Return whether layers have the shapes of those of another model, if constants follow in these trial sizes."""
+        """Return whether the outputs have the shapes of another model, if constants follow in these trial sizes."""
         self._trial = self._model.clone()
-        Fitting(self._trial, self._old, self._sizes(numbers), {}).run()
-        found = self._infers(self._numbers_of(like))
-        own = {layer.key: layer for layer in self._trial.walk() if layer.type != "Const"}
-        pairs = [(own[layer.key], layer) for layer in like.walk() if layer.key in own]
-        ports = [pair for one, other in pairs for pair in zip(one.outputs, other.outputs, strict=False)]
-        return found and all(one.shape.compatible(other.shape) for one, other in ports)
+        with editing(self._trial):
+            Fitting(self._trial, self._old, self._sizes(numbers), {}).run()
+            self._reset(self._trial)
+        if not self._infers(self._numbers_of(like)) or len(self._trial.outputs) != len(like.outputs):
+            return False
+        pairs = zip(self._trial.outputs, like.outputs, strict=True)
+        return all(one.shape.compatible(other.shape) for one, other in pairs)
 
     def _primes(self) -> dict[Axis, int]:
         """Return a prime for each axis, so far above its old size and the other primes that parts of them differ."""
@@ -180,8 +190,7 @@ class _Adapted:
         results = [ovir.compile_model(part)(inputs).values() for part in (before, model.clone())]
         is_equal = all(a.dtype == b.dtype and a.tobytes() == b.tobytes() for a, b in zip(*results, strict=True))
         ran = []
-        for numbers in self._shown_sizes(wanted):
-            self._infers(numbers)
+        for numbers in filter(self._infers, self._shown_sizes(wanted)):
             text = shapes_text(self._trial, self._sizes(numbers))
             try:
                 ovir.compile_model(self._trial)(list(ovir.random_inputs(self._trial, 1).values()))
@@ -198,10 +207,11 @@ class _Adapted:
                 ovir.prove_edit(like, self._trial.clone())
             except ModelError as error:
                 raise ModelError(replace(error.diagnostic, hint=self._differing(like))) from None
-            verdict += f"; for {shapes_text(like, self._old)}, the results are those of the other model"
+            text = shapes_text(self._trial, self._sizes(self._numbers_of(like)))
+            verdict += f"; for {text}, the results are those of the other model"
         elif self._are_items(before):
             verdict += "; one call equals calls with fewer items"
-        return verdict + (f"; {self.fitting_text()}" if self.fitting_text() else "")
+        return verdict
 
     def _differing(self, like: LayerGraph) -> str | None:
         """Return which constants differ from those of another model, and do not follow the sizes."""

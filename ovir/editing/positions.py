@@ -19,8 +19,8 @@ from ovir.opset8 import constant
 
 MOST_STEPS = 3
 """A mask changes at most this far beside the diagonal."""
-MOST_SPAN = 2
-"""The greatest range of coordinates that do not grow with the size, such as those from -1 to 1."""
+SPANS = 1.0, 2.0
+"""The ranges of coordinates that do not grow with the size, such as those from -1 to 1."""
 COORDINATES = ((-1, 0.0), (0, 0.0), (0, 0.5), (1, 1.0))
 """How position i of n becomes a coordinate (i + c) / (n + d): pairs of d and c."""
 
@@ -167,10 +167,8 @@ def _is_round(numbers: Array) -> bool:
 
 def _forms(step: Array, n: int) -> list[Form]:
     """Return how data with these steps along an axis may follow its positions."""
-    spans = [(form, step * (n + form[0])) for form in COORDINATES]
-    found: list[Form] = [
-        form for form, span in spans if _is_round(span * 2) and np.abs(span).max() <= MOST_SPAN + _LEAST
-    ]
+    spans = [(form, np.abs(step[step != 0]) * (n + form[0])) for form in COORDINATES]
+    found: list[Form] = [form for form, span in spans if np.isclose(span[..., np.newaxis], SPANS).any(-1).all()]
     if _is_round(step * 2) or not found:
         found += [(None, 0.0), (None, 1.0)] if step.min() < 0 else [(None, 0.0)]
     return found

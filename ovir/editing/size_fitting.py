@@ -133,6 +133,8 @@ class Fitting(ComparingEngine):
         """A number for each size that is open, by its symbol."""
         self._known: dict[LayerGraph, dict[Port, Array]] = {}
         self._expected = {layer.key: [port.shape for port in layer.outputs] for layer in like.walk()} if like else {}
+        self.kept: list[Layer] = []
+        """The layers whose result has a fixed size where their data varies, which may be meant so."""
         self.states = dict(states)
         """The axis of the items of each variable, by its ReadValue."""
 
@@ -145,6 +147,13 @@ class Fitting(ComparingEngine):
         for port in self._model.inputs:  # an initial value may come before the input that tells its number of items
             set_outputs(port.layer, (port.type.refined(port.element_type, _parameter_shape(port)),))
         self.infer(self._model)
+        for layer in self._model.walk():
+            if (
+                layer.outputs
+                and layer.outputs[0] in self._before
+                and self._pins(layer, [p.type for p in layer.outputs])
+            ):
+                self.kept.append(layer)
         for _, source, layer in self._trail:
             remove_unread(owner_of(layer), [source])
         return list(dict.fromkeys(layer for *_, layer in self._trail))
@@ -432,7 +441,7 @@ class Fitting(ComparingEngine):
 
     # ----- what is lost
 
-    def _pins(self, layer: Layer, outputs: Types) -> list[Pin]:
+    def _pins(self, layer: Layer, outputs: Sequence[TensorType]) -> list[Pin]:
         """Return inputs that give the old size as a length, and axes of the result that do not vary with the data."""
         op = layer.operator
         if self._items is not None or op is None or not layer.inputs or not self._fixed(layer):
@@ -440,9 +449,11 @@ class Fitting(ComparingEngine):
         found: list[Pin] = list(self._counts(layer))
         for port, tensor in zip(layer.outputs, outputs, strict=False):
             data = self._data_of(layer, port)
-            for axis, *_ in self._varying(data) if data is not None else ():
-                old, new = self._pair(self._before[port][axis], tensor.shape[axis])
-                if old == new > 1 and (port.index == 0 or layer.bodies) and axis not in found:
+            pairs = [self._pair(*dims) for dims in zip(self._before[port], tensor.shape, strict=True)] if data else []
+            for axis, *moved in self._varying(data) if data is not None else ():
+                old, new = pairs[axis]
+                is_lost = old == new > 1 and tuple(moved) not in pairs
+                if is_lost and (port.index == 0 or layer.bodies) and axis not in found:
                     found.append(axis)
         return found
 

@@ -28,7 +28,9 @@ def pinned_sizes(model: LayerGraph) -> Iterator[Diagnostic]:
             f"a constant fixes the result to {layer.outputs[0].shape}, but its data has the shape "
             f"{data.shape}, as input '{port.any_name}' of shape {port.shape} leaves a size open"
         )
-        hint = "`ovir edit --batch ?` lets constants follow the number of items" if is_batch else None
+        hint = "`ovir edit --batch ?` lets constants follow the number of items"
+        if not is_batch:
+            hint = "from the shape that the constant is for, `ovir edit --shape ... --adapt` lets constants follow"
         yield diagnose(PINNED_SIZE, message, layer.place, hint=hint)
 
 
@@ -46,7 +48,7 @@ def pinned_layers(model: LayerGraph) -> Iterator[tuple[Layer, Port, Port, bool]]
         found = None if layer.is_dead or not layer.outputs else _pinned(layer, by_symbol, items)
         if found is not None:
             data, symbol = found
-            yield layer, data, by_symbol[symbol], symbol in items
+            yield layer, data, by_symbol.get(symbol, next(iter(by_symbol.values()))), symbol in items
 
 
 def _pinned(layer: Layer, by_symbol: Mapping[int, Port], items: Set[int]) -> tuple[Port, int] | None:
@@ -56,12 +58,15 @@ def _pinned(layer: Layer, by_symbol: Mapping[int, Port], items: Set[int]) -> tup
     if result.rank is None or any(dim.symbol in items and not dim.is_static for dim in result):
         return None
     for data in layer.inputs:
-        dims = enumerate(data.shape if data.shape.rank is not None else ())
+        dims = list(enumerate(data.shape if data.shape.rank is not None else ()))
         places = {axis: dim.symbol for axis, dim in dims if not dim.is_static and dim.symbol in by_symbol}
         batch = {axis: symbol for axis, symbol in places.items() if symbol in items}
         if layer.type in _RESIZING:
             is_fixed = data.index == 0 and result.is_static and result.least_size and _has_constants(layer.inputs[1:2])
-            found = (batch or places) if is_fixed and layer.type == "Reshape" else batch if is_fixed else {}
+            if is_fixed and layer.type == "Reshape":  # a size that is computed from open ones has a symbol of its own
+                found = batch or places or {axis: dim.symbol for axis, dim in dims if dim.upper is None}
+            else:
+                found = batch if is_fixed else {}
         elif layer.type in _SLICING:
             has_items = data.index == 0 and 1 < len(result) == data.shape.rank and _has_constants(layer.inputs[1:])
             pairs = batch.items() if has_items else ()

@@ -75,7 +75,8 @@ STRUCTURAL = {"Parameter", "Result", "Const", "ReadValue", "Assign", "If", "Loop
 NAMING = {
     *("ir/executed.py", "ir/legacy.py", "ir/writing/compression.py", "graph/layers.py"),
     *("inference/layer_weights.py", "inference/pinned_sizes.py", "runtime/rewrites.py"),
-    *("editing/batch.py", "editing/simplification.py", "editing/states.py", "editing/preprocessing.py"),
+    *("editing/size_fitting.py", "editing/sizes.py", "editing/positions.py"),
+    *("editing/simplification.py", "editing/states.py", "editing/preprocessing.py"),
     *("checks/conditions.py", "checks/rules/devices.py", "debugging/compare.py", "debugging/edit_proof.py"),
     *("debugging/f32_layers.py", "cli/terminal/quantization.py", "cli/operations.py"),
 }

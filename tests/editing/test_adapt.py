@@ -1,0 +1,160 @@
+"""Other sizes of the inputs: how constants follow, which data is a function of positions, and what is refused."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from support.adaptable import opened, results, windows
+from support.edited import everything
+
+import ovir
+from ovir import opset13 as ops
+
+Make = Callable[[int], ovir.Model]
+
+
+def added(data: Callable[[int], Any]) -> Make:
+    """Return the function that builds a sum of an input and data for a length."""
+
+    def make(length: int) -> ovir.Model:
+        array = data(length)
+        x = ops.parameter(array.shape, array.dtype, name="x")
+        return ovir.Model([ops.add(x, array)], [x], "model")
+
+    return make
+
+
+def grid(n: int) -> Any:
+    """Return coordinates of a plane, x before y, in one list, with a column that does not vary."""
+    y, x = np.meshgrid(np.arange(n), np.arange(6), indexing="ij")
+    return np.stack([(x.ravel() + 0.5) * 4, y.ravel() / n, np.full(6 * n, 0.1)], 1).astype(np.float32)
+
+
+POSITIONS: dict[str, Callable[[int], Any]] = {
+    "numbers": lambda n: np.arange(n),
+    "numbers from 7 on": lambda n: np.arange(n, dtype=np.int32) + 7,
+    "numbers backwards": lambda n: np.arange(n)[::-1].copy(),
+    "distances": lambda n: np.arange(n)[:, None] - np.arange(n) + n - 1,
+    "centres": lambda n: (np.arange(n, dtype=np.float32) + np.float32(0.5)) * 8,
+    "from -1 to 1": lambda n: np.linspace(-1, 1, n, dtype=np.float32),
+    "parts of one": lambda n: (np.arange(n) / n).astype(np.float32),
+    "centres of parts": lambda n: ((np.arange(n) + 0.5) / n).astype(np.float32),
+    "small steps": lambda n: np.arange(n)[None] * np.array([[0.125], [0.0625]], np.float32),
+    "triangle": lambda n: np.tril(np.ones((2, n, n), np.float32), -1),
+    "infinite triangle": lambda n: np.triu(np.full((n, n), -np.inf, np.float32), 1),
+    "diagonal": lambda n: np.eye(n, dtype=np.int32),
+    "band of each head": lambda n: np.stack([np.eye(n), 2 * np.tri(n)]).astype(np.float32),
+    "equal rows": lambda n: np.tile(np.float32([[3, 1, 4]]), (n, 1)),
+    "equal columns": lambda n: np.tile(np.float32([[3], [1]]), (1, n)),
+}
+
+
+@pytest.mark.parametrize("name", POSITIONS)
+@pytest.mark.parametrize("old", [9, 10])
+def test_data_that_follows(name: str, old: int) -> None:
+    make = added(POSITIONS[name])
+    model, others = make(old), [make(new) for new in (5, 23)]
+    edit = model.reshape(opened(make, (old,), (5,)), adapt=True)
+    assert "equal to the last bit" in edit.verdict
+    for built in others:
+        feeds = list(ovir.random_inputs(built, 3).values())
+        np.testing.assert_allclose(results(model, feeds)[0], results(built, feeds)[0], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        lambda n: np.random.default_rng(n).standard_normal(n).astype(np.float32),
+        lambda n: np.arange(n) ** 2,
+        lambda n: np.append(np.arange(n - 1), 0),
+        lambda n: np.linspace(-1, 1, n, dtype=np.float32)[: n // 2].repeat(2),
+        lambda n: np.tri(n, k=5, dtype=np.float32),
+    ],
+    ids=["random", "squares", "last differs", "pairs", "far from the diagonal"],
+)
+def test_data_that_does_not_follow(data: Callable[[int], Any]) -> None:
+    make = added(data)
+    model = make(8)
+    before = everything(model)
+    with pytest.raises(ovir.ModelError, match=r"OVIR812.*(?s:.*)of shape \[8.* would need the shape \[17"):
+        model.reshape(opened(make, (8,), (6,)), adapt=True)
+    assert everything(model) == before
+
+
+def test_data_that_may_follow_in_two_ways_is_refused() -> None:
+    """Five numbers from -1 to 1 may be steps of a half, or a range that is divided."""
+    make = added(lambda n: np.linspace(-1, 1, n, dtype=np.float32))
+    with pytest.raises(ovir.ModelError, match="has no data"):
+        make(5).reshape("?", adapt=True)
+
+
+def test_targets_get_a_zero_or_minus_one_where_these_suffice() -> None:
+    x = ops.parameter([2, 3, 8, 8], "f32", name="x")
+    kept = ops.reshape(x, [2, 3, 8, 8, 1], True, name="kept")
+    joined = ops.reshape(x, [2, 3, 64], False, name="joined")
+    model = ovir.Model([kept, joined], [x], "model")
+    model.reshape("2,3,?,?", adapt=True)
+    targets = [model.layer(name).inputs[1].type.constant.tolist() for name in ("kept", "joined")]
+    assert targets == [[2, 3, 0, 0, 1], [2, 3, -1]]
+
+
+def test_windows_tell_the_sizes_that_fit() -> None:
+    model = windows(32, 32)
+    edit = model.reshape("1,3,?,32", adapt=True)
+    assert edit.notes == ["the sizes that fit are multiples of 8 in axis 2"]
+    model = windows(32, 32)
+    before = everything(model)
+    with pytest.raises(ovir.ModelError, match="multiples of 8 in axis 2"):
+        model.reshape("1,3,36,32", adapt=True)
+    assert everything(model) == before
+
+
+def test_a_later_layer_decides() -> None:
+    """The first elements may be 9 of any number, until they meet all but 7."""
+    x = ops.parameter([1, 16], "f32", name="x")
+    parts = ops.slice(x, [0], [9], [1], [1]), ops.slice(x, [7], [2**31 - 1], [1], [1])
+    model = ovir.Model([ops.add(*parts)], [x], "model")
+    model.reshape("1,?", adapt=True)
+    (found,) = results(model, [np.arange(10, dtype=np.float32)[None]])
+    assert found.tolist() == [[7, 9, 11]]
+
+
+def test_sizes_that_do_not_follow_are_named() -> None:
+    x = ops.parameter([1, 3, 32, 32], "f32", name="x")
+    model = ovir.Model([ops.adaptive_avg_pool(x, np.array([4, 4]))], [x], "model")
+    layer = next(layer for layer in model.layers if layer.type == "AdaptiveAvgPool")
+    assert model.reshape("1,3,?,?", adapt=True).notes == [
+        f"a constant decides on sizes that do not follow in {layer.name}"
+    ]
+
+
+def test_independent_items_are_shown() -> None:
+    x = ops.parameter([6, 4], "f32", name="x")
+    model = ovir.Model([ops.reshape(ops.relu(x), [6, 2, 2], False)], [x], "model")
+    assert model.reshape("?,4", adapt=True).verdict.endswith("one call equals calls with fewer items")
+
+
+@pytest.mark.parametrize("verify", [True, False])
+def test_shapes_that_need_no_change(verify: bool) -> None:
+    x = ops.parameter([1, 4], "f32", name="x")
+    model = ovir.Model([ops.relu(x)], [x], "model")
+    edit = model.reshape("1,9", adapt=True, verify=verify)
+    assert (list(edit), edit.verdict.startswith("proven"), str(model.outputs[0].shape)) == ([], verify, "[1,9]")
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [("1,2,3", "the rank differs"), ({"z": "1,4"}, "no input 'z'"), ("?,?", "nothing says for which size")],
+)
+def test_wrong_arguments(shape: Any, message: str) -> None:
+    x = ops.parameter([1, -1], "f32", name="x")
+    model = ovir.Model([ops.reshape(x, [2, 2], False)], [x], "model")
+    with pytest.raises(ovir.InputError, match=message):
+        model.reshape(shape if message != "nothing says for which size" else "1,?", adapt=True)
+
+
+def test_another_model_of_the_same_sizes_says_nothing() -> None:
+    make = added(POSITIONS["numbers"])
+    with pytest.raises(ovir.InputError, match="has the sizes of this one"):
+        make(8).reshape("?", adapt=True, like=make(8))
