@@ -447,8 +447,10 @@ def test_arguments_that_do_not_fit(tmp_path: Path) -> None:
         ovir.bisect(model, model.clone(), output=tmp_path / "part.txt")
     with pytest.raises(ovir.InputError, match="rtol must be"):
         ovir.bisect(model, model.clone(), rtol=-1)
-    with pytest.raises(ovir.InputError, match="cannot compare with 'gpu'"):
-        ovir.bisect(model, "gpu")
+    for name, hint in (("gpu", "the device is openvino:GPU"), ("GPU.1", "the device is openvino:GPU.1"), ("tpu", None)):
+        with pytest.raises(ovir.InputError, match=f"cannot compare with '{name}'") as caught:
+            ovir.bisect(model, name)
+        assert caught.value.diagnostic.hint == hint
 
 
 # --------------------------------------------------------------------------- planted faults
