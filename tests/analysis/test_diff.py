@@ -141,6 +141,8 @@ def test_a_layer_that_gets_another_input() -> None:
     for one, other in ((graph, after), (after, graph)):
         found = ovir.diff(one.model(), other.model())
         assert {name for names in statuses(found).values() for name in names} == {"join"}
+        change = found.layers[0].changes[0]
+        assert str(change) == ("input 2: none -> x" if one is graph else "input 2: x -> none")
 
 
 def test_version() -> None:
