@@ -144,7 +144,7 @@ def _sizes_by_axis(before: Mapping[int, PartialShape], fixed: Mapping[int, Parti
 def _candidates(dim: Dimension, axis: int, likely: Mapping[int, int]) -> list[int]:
     usual = BATCH if axis == 0 else OTHER
     wanted = dict.fromkeys([likely.get(axis, usual), usual, BATCH, OTHER, *SIZES])
-    return [size for size in wanted if dim.contains(size)] or [max(dim.lower, 1) if dim.contains(1) else dim.lower]
+    return [size for size in wanted if dim.contains(size)] or [dim.lower]
 
 
 def _first_choice(shape: PartialShape, likely: Mapping[int, int]) -> PartialShape:

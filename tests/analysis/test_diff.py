@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from support.builder import ITERATOR, RELU, RESULT, document, layer_text
 from support.diff_graphs import Graph, network, scrambled, statuses, whats
 
 import ovir
+from ovir.analysis.changes import _are_equal
 
 
 def test_equal_models() -> None:
@@ -141,6 +143,8 @@ def test_a_layer_that_gets_another_input() -> None:
     for one, other in ((graph, after), (after, graph)):
         found = ovir.diff(one.model(), other.model())
         assert {name for names in statuses(found).values() for name in names} == {"join"}
+        change = found.layers[0].changes[0]
+        assert str(change) == ("input 2: none -> x" if one is graph else "input 2: x -> none")
 
 
 def test_version() -> None:
@@ -448,3 +452,19 @@ def test_what_saving_changes_in_bodies_is_no_difference(make: Callable[[], ovir.
             layer.layer.operator.shape = ovir.PartialShape([-1] * len(layer.type.shape))  # type: ignore[union-attr]
     ovir.save_model(model, tmp_path / "model.xml")
     assert not ovir.diff(model, ovir.read_model(tmp_path / "model.xml"))
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "are_equal"),
+    [
+        (float("nan"), float("nan"), True),
+        (float("nan"), 1.0, False),
+        (0.1, float(np.float32(0.1)), True),
+        (0.1, 0.2, False),
+        ((1.0, 0.1), (1.0, float(np.float32(0.1))), True),
+        ((1.0,), (1.0, 1.0), False),
+        (1, 1, True),
+    ],
+)
+def test_values_of_attributes(a: Any, b: Any, are_equal: bool) -> None:
+    assert _are_equal(a, b) == _are_equal(b, a) == are_equal

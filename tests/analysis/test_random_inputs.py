@@ -186,6 +186,12 @@ def test_a_rank_that_the_model_accepts_is_found(rank: int | None) -> None:
     assert len(found) == (2 if rank is None else rank)
 
 
+def test_a_rank_that_is_not_tried_is_an_error() -> None:
+    x = ops.parameter(ovir.PartialShape(None), "f32", name="x")
+    with pytest.raises(ovir.ModelError):
+        fix_shapes(ovir.Model([ops.transpose(x, np.arange(7)[::-1].copy())], [x]))
+
+
 def test_sizes() -> None:
     net = Net()
     for name, shape in (("a", "?,?"), ("b", "?,2..5,3"), ("c", "2,16..,..4"), ("d", "")):

@@ -53,6 +53,7 @@ FOLDER = "<{0}><input_model>/home/models/a</input_model></{0}>"
         ("<rt_info><a value='a/b.so'/></rt_info>", [("error", "<a> names a library: 'a/b.so'")]),
         ("<rt_info><a name='a/b.so'/></rt_info>", []),
         ("<edge x='a/b.so'/>", []),
+        ("<p><a>~/x</a></p><rt_info><p><a>~/x</a></p></rt_info>", [("error", "<a> names a path: '~/x'")]),
         ("<layer id='0' type='SoftMax' version='opset1'><data axis='01'/></layer>", [("error", "the attribute 'axis' of <data> is spelled '01'")]),
         ("<layer id='0' type='SoftMax' version='opset1'/><other><data axis='01'/></other>", []),
         ("<rt_info><a>~/x</a><b>$(ls)</b><c>~/y</c></rt_info>", [("error", "<a> names a path: '~/x'; and 1 other text"), ("error", "<b> names a command: '$(ls)'")]),

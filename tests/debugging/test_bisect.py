@@ -320,6 +320,12 @@ def test_layers_that_were_not_recorded_are_suspects(tmp_path: Path) -> None:
     assert ovir.compare(part, tmp_path / "part_expected.npz", inputs=tmp_path / "part_input.npz")
 
 
+def test_a_tensor_of_another_shape_is_a_problem() -> None:
+    model = _line()
+    found = ovir.bisect(model, {**_recorded(model, "x"), "relu3": np.zeros((2, 4), np.float32)})
+    assert found.to_dict()["first"]["problem"] == "has shape [2,4], but [2,3] was expected"
+
+
 def test_nothing_is_claimed_of_tensors_that_were_not_recorded() -> None:
     model = _line()
     found = ovir.bisect(model, _recorded(model, "x", "relu1", "relu5"))
@@ -441,8 +447,10 @@ def test_arguments_that_do_not_fit(tmp_path: Path) -> None:
         ovir.bisect(model, model.clone(), output=tmp_path / "part.txt")
     with pytest.raises(ovir.InputError, match="rtol must be"):
         ovir.bisect(model, model.clone(), rtol=-1)
-    with pytest.raises(ovir.InputError, match="cannot compare with 'gpu'"):
-        ovir.bisect(model, "gpu")
+    for name, hint in (("gpu", "the device is openvino:GPU"), ("GPU.1", "the device is openvino:GPU.1"), ("tpu", None)):
+        with pytest.raises(ovir.InputError, match=f"cannot compare with '{name}'") as caught:
+            ovir.bisect(model, name)
+        assert caught.value.diagnostic.hint == hint
 
 
 # --------------------------------------------------------------------------- planted faults

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.bodies import looped
+from support.builder import Net
 
 import ovir
 from ovir import opset13 as ops
@@ -278,3 +279,12 @@ def test_values_of_inputs_that_are_broadcast() -> None:
         ("x", "f32", (2, 1, 3), 1),
         ("y", "f32", (4, 1), 0),
     ]
+
+
+def test_large_constants_that_nothing_needs_are_not_named() -> None:
+    net = Net()
+    x = net.parameter("x", "2")
+    net.op("Add", x, net.const(np.float32([1e6, 0]), name="dead"))
+    net.result(net.op("Add", x, net.const(np.float32([1, 1e5]), name="needed")))
+    (found,) = watched(net.model(), [np.ones(2, np.float32)], "overflow:f16").constants
+    assert (found.layer, found.value, found.count) == ("needed", 1e5, 1)
