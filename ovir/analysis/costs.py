@@ -72,10 +72,11 @@ class Cost:
     as those of decompression. A constant that an earlier layer reads, too, is left out."""
     weight_bytes: int = 0
     """Bytes of these constants in the weights file."""
-    COLUMNS: ClassVar = columns(
+    cost_columns: ClassVar = columns(
         "MACs: count; operations: count; parameters: count; weights: bytes; moved: bytes; "
         "operations for each byte: real"
     )
+    """The columns of a table of costs."""
 
     @property
     def macs(self) -> int | None:
@@ -116,7 +117,7 @@ class Cost:
 
     @property
     def cells(self) -> tuple[float | None, ...]:
-        """Return the cells of a table under ``COLUMNS``."""
+        """Return the cells of a table under ``cost_columns``."""
         numbers = (self.macs, self.operations, self.parameters, self.weight_bytes, self.bytes, self.intensity)
         return tuple(number or None for number in numbers)
 
