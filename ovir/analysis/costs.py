@@ -123,9 +123,18 @@ class Cost:
 
     def numbers(self) -> dict[str, Any]:
         """Return the numbers for JSON and CSV; those that are not known are None."""
-        found = json_fields(self, "runs", "macs", "macs_least=amounts.macs.lower", "operations", "parameters")
-        found |= json_fields(self, "weight_bytes", "bits_per_parameter=bits", "bytes_read=amounts.read.upper")
-        return found | json_fields(self, "bytes_written=written", "intensity")
+        return {
+            "runs": self.runs,
+            "macs": self.macs,
+            "macs_least": self.amounts.macs.lower,
+            "operations": self.operations,
+            "parameters": self.parameters,
+            "weight_bytes": self.weight_bytes,
+            "bits_per_parameter": self.bits,
+            "bytes_read": self.amounts.read.upper,
+            "bytes_written": self.written,
+            "intensity": self.intensity,
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,7 +155,8 @@ class LayerCost(Cost):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the row for JSON and CSV."""
-        return {**json_fields(self, "layer.id", "name", "layer.type"), **self.numbers(), "shared": dict(self.shared)}
+        row = {"id": self.layer.id, "name": self.name, "type": self.layer.type}
+        return {**row, **self.numbers(), "shared": dict(self.shared)}
 
 
 @dataclass(frozen=True, kw_only=True)
