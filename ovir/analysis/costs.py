@@ -72,10 +72,11 @@ class Cost:
     as those of decompression. A constant that an earlier layer reads, too, is left out."""
     weight_bytes: int = 0
     """Bytes of these constants in the weights file."""
-    COLUMNS: ClassVar = columns(
+    cost_columns: ClassVar = columns(
         "MACs: count; operations: count; parameters: count; weights: bytes; moved: bytes; "
         "operations for each byte: real"
     )
+    """The columns of a table of costs."""
 
     @property
     def macs(self) -> int | None:
@@ -116,15 +117,24 @@ class Cost:
 
     @property
     def cells(self) -> tuple[float | None, ...]:
-        """Return the cells of a table under ``COLUMNS``."""
+        """Return the cells of a table under ``cost_columns``."""
         numbers = (self.macs, self.operations, self.parameters, self.weight_bytes, self.bytes, self.intensity)
         return tuple(number or None for number in numbers)
 
     def numbers(self) -> dict[str, Any]:
         """Return the numbers for JSON and CSV; those that are not known are None."""
-        found = json_fields(self, "runs", "macs", "macs_least=amounts.macs.lower", "operations", "parameters")
-        found |= json_fields(self, "weight_bytes", "bits_per_parameter=bits", "bytes_read=amounts.read.upper")
-        return found | json_fields(self, "bytes_written=written", "intensity")
+        return {
+            "runs": self.runs,
+            "macs": self.macs,
+            "macs_least": self.amounts.macs.lower,
+            "operations": self.operations,
+            "parameters": self.parameters,
+            "weight_bytes": self.weight_bytes,
+            "bits_per_parameter": self.bits,
+            "bytes_read": self.amounts.read.upper,
+            "bytes_written": self.written,
+            "intensity": self.intensity,
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,7 +155,8 @@ class LayerCost(Cost):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the row for JSON and CSV."""
-        return {**json_fields(self, "layer.id", "name", "layer.type"), **self.numbers(), "shared": dict(self.shared)}
+        row = {"id": self.layer.id, "name": self.name, "type": self.layer.type}
+        return {**row, **self.numbers(), "shared": dict(self.shared)}
 
 
 @dataclass(frozen=True, kw_only=True)

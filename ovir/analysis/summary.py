@@ -130,13 +130,13 @@ class Summary:
         largest = sorted(self.layers, key=lambda row: (-(row.macs or 0), -row.parameters))
         rows = [(row.layer.type, row.layer, *row.cells) for row in largest]
         title = f"{self.name}: {self.macs:,} MACs, {self.parameters:,} parameters in {self.layer_count:,} layers"
-        return Table([*columns("operation: type; layer: layer"), *LayerCost.COLUMNS], rows).in_notebook(title)
+        return Table([*columns("operation: type; layer: layer"), *LayerCost.cost_columns], rows).in_notebook(title)
 
     def operations_table(self) -> Table:
         """Return the layers of each operation, and in a report their cost."""
-        costs, none = {group.name: group.cells for group in by_type(self.layers)}, (None,) * len(LayerCost.COLUMNS)
+        costs, none = {group.name: group.cells for group in by_type(self.layers)}, (None,) * len(LayerCost.cost_columns)
         rows = [(name, n, n / self.layer_count, *costs.get(name, none)) for name, n in self.operations.items()]
-        more = [replace(column, only="reports") for column in LayerCost.COLUMNS]
+        more = [replace(column, only="reports") for column in LayerCost.cost_columns]
         return Table([*columns("operation: type; layers: count; share: share in reports"), *more], rows)
 
     def constants_table(self) -> Table:

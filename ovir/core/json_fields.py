@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from operator import attrgetter
 from typing import Any
 
@@ -14,11 +16,21 @@ def json_fields(item: object, *names: str) -> dict[str, Any]:
 
     ``by.name`` is an attribute of an attribute, whose key is ``name``; ``tolerance=criterion`` gives another key.
     """
+    return {key: _plain(get(item)) for key, get in _getters(names)}
+
+
+@cache
+def _getters(names: tuple[str, ...]) -> list[tuple[str, Callable[[object], Any]]]:
     keys = (name.partition("=")[0].rpartition(".")[2] for name in names)
-    return {key: _plain(attrgetter(name.rpartition("=")[2])(item)) for key, name in zip(keys, names, strict=True)}
+    return [(key, attrgetter(name.rpartition("=")[2])) for key, name in zip(keys, names, strict=True)]
+
+
+_AS_IS = frozenset({int, float, str, bool, type(None)})  # most values: spares the questions below
 
 
 def _plain(value: Any) -> Any:
+    if type(value) in _AS_IS:
+        return value
     if hasattr(value, "to_dict"):
         return value.to_dict()
     if isinstance(value, ElementType | PartialShape):

@@ -49,7 +49,7 @@ def show_page(shown: Shown) -> Page:
     if summary.model_info:
         page.add("Model information", summary.info_table())
     costs = {row.layer: row.cells for row in summary.layers}
-    add_layers(page, LayerCost.COLUMNS, lambda layer: costs.get(layer, (None,) * len(LayerCost.COLUMNS)))
+    add_layers(page, LayerCost.cost_columns, lambda layer: costs.get(layer, (None,) * len(LayerCost.cost_columns)))
     return page
 
 
