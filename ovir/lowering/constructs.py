@@ -233,7 +233,7 @@ def gather_in_batches(layer: Layer) -> Changes:
     if op is None or data is None or indices is None or data.shape.is_dynamic or indices.shape.is_dynamic:
         return {}
     axis = _given(layer, 2)
-    count = getattr(op, "batch_dims", 0) % max(indices.shape.rank or 1, 1)
+    count = getattr(op, "batch_dims", 0) % (indices.shape.rank or 1)
     if not count or axis is None or int(axis.reshape(-1)[0]) % (data.shape.rank or 1) != count:
         return {}
     (*sizes, length), others = data.shape.to_tuple()[: count + 1], data.shape.to_tuple()[count + 1 :]

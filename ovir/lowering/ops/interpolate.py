@@ -70,7 +70,7 @@ def _pillow_weights(
         weights = ops.maximum(ops.subtract(one, distance), scalar(0, f64))
     else:
         weights = _keys(distance, op.cube_coeff)
-    return ops.convert(ops.divide(weights, ops.reduce_sum(weights, [0], keep_dims=True)), element_type)
+    return ops.convert(ops.divide(weights, ops.reduce_sum(weights, [0])), element_type)
 
 
 def _keys(distance: Layer, coefficient: float) -> Layer:
