@@ -138,3 +138,30 @@ def test_an_element_outside_is_refused(value: int) -> None:
 def test_strings() -> None:
     data, indices = np.array(["a", "żółw", "c"], STRING), np.int64([[2, -1], [7, 1]])
     assert np.asarray(Gather8().run(data, indices, np.array(0))).tolist() == [["c", "c"], ["", "żółw"]]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "index_type", "block", "position_type", "count"),
+    [
+        ((1, 50000, 200000, 1, 4), "i4", (1, 131072, 1), "i4", 2),
+        ((40, 500, 90, 80, 4), "i4", (18, 90, 80), "i4", 3),
+        ((40, 500, 90, 80, 4), "i8", (18, 90, 80), "i8", 3),
+        ((3, 1000, 7, 70000, 4), "i4", (1, 1, 70000), "i4", 21),
+        ((3, 100, 7, 70000, 4), "i4", (1, 7, 655), "i4", 321),  # narrow blocks keep their data in a cache
+        ((3, 100, 1, 70000, 4), "i4", (1, 1, 70000), "i4", 3),
+        ((3, 1, 7, 300000, 4), "i8", (1, 2, 60000), "i8", 60),
+        ((1, 2**31 - 1, 3, 1, 1), "i4", (1, 3, 1), "i4", 1),
+        ((2, 2**30, 3, 1, 1), "i4", (2, 3, 1), "i8", 1),
+        ((5, 9, 1, 1, 1 << 21), "i8", (1, 1, 1), "i8", 5),
+        ((1, 256, 3, 256, 4), "i8", (1, 3, 256), "i8", 1),
+        ((1, 256, 3, 257, 4), "i8", (1, 3, 129), "i8", 2),
+    ],
+)
+def test_blocks(
+    sizes: tuple[int, ...], index_type: str, block: tuple[int, ...], position_type: str, count: int
+) -> None:
+    """Blocks have at most 2^17 entries and 1 MiB; positions are narrow where they fit and indices are."""
+    layout = gather_blocks.layout_of(*sizes, np.dtype(index_type))
+    assert (layout.slabs, layout.rows, layout.columns) == block
+    assert (layout.position_type, layout.blocks) == (np.dtype(position_type), count)
+    assert (layout.offsets is None) == (layout.slabs == layout.columns == 1)

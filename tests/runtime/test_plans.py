@@ -10,6 +10,7 @@ from runtime.test_rewrites import shared_keys
 from runtime.test_taps import MODES, Models
 from runtime.test_weight_chains import Chain
 from support import kernel_contract
+from support.builder import Net
 
 import ovir
 from ovir import opset13 as ops
@@ -100,3 +101,25 @@ def test_constants_that_are_folded(count: int, size: int, target: int, steps: in
         end = ops.reduce_max(ops.add(end, ops.tile(small, ops.constant(np.int64([target // size])))), [0])
     kinds = [step.layer.type for step in ovir.compile_model(ovir.Model([end], [x])).plan().steps]
     assert kinds.count("Tile") == steps
+
+
+@pytest.mark.parametrize(
+    ("shape", "element_type", "known", "certain"),
+    [
+        ("2,3", "f32", (0, 24, 72, 0), (0, 24, 72, 0)),
+        ("2,3", "i8", (0, 6, 18, 0), (0, 6, 18, 0)),
+        ("1..4,3", "f32", (0, 48, 144, 0), (0, 48, 0, 2)),
+        ("?,3", "f32", (0, 0, 0, 3), (0, 0, 0, 3)),
+        ("...", "f32", (0, 0, 0, 3), (0, 0, 0, 3)),
+        ("2,3", "string", (0, 0, 0, 3), (0, 0, 0, 3)),
+    ],
+)
+def test_memory_that_is_known(shape: str, element_type: str, known: tuple[int, ...], certain: tuple[int, ...]) -> None:
+    net = Net()
+    x = net.parameter("x", shape, element_type)
+    copy = net.op("Concat", x, axis="0")
+    net.result(net.op("Concat", copy, copy, axis="0"))
+    plan = net.compiled().plan()
+    for use, expected in ((memory_use(plan), known), (memory_use(plan, certain=True), certain)):
+        assert (use.weights, use.inputs, use.activations, use.unknown) == expected
+        assert use.total == sum(expected[:3])

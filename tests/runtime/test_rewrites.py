@@ -8,7 +8,6 @@ from support.builder import Net
 
 import ovir
 from ovir import opset13 as ops
-from ovir.runtime.rewrites import without_repeated_keys
 
 INDICES = [
     [0, 1, 2],
@@ -125,17 +124,6 @@ def test_heads_that_share_keys(repeats: str, rows: int, shows_keys: bool, emulat
         weights = np.exp(scores - scores.max(-1, keepdims=True))
         expected = weights / weights.sum(-1, keepdims=True) @ whole
         np.testing.assert_allclose(result, expected, tolerance, tolerance)
-
-
-def test_keys_that_heads_share_are_not_repeated() -> None:
-    def types(model: ovir.Model) -> list[str]:
-        plan = ovir.compile_model(model).plan()
-        assert [step.layer.type for step in plan.steps].count("Reshape") == 2
-        return [step.layer.type for step in without_repeated_keys(plan).steps]
-
-    assert not {"Reshape", "Broadcast"} & set(types(shared_keys("each head", -1, 1)))
-    assert types(shared_keys("each head", -1, 1, shows_keys=True)).count("Reshape") == 1
-    assert types(shared_keys("all heads", -1, 1)).count("Reshape") == 2
 
 
 def test_sizes_that_contradict_each_other_are_named_where_heads_share_keys() -> None:

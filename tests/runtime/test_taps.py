@@ -12,6 +12,7 @@ import ovir
 from ovir import opset13 as ops
 from ovir.core.arrays import Array
 from ovir.runtime.emulation import Emulation
+from ovir.runtime.listeners import matching_taps, tapped_ports
 
 MODES: dict[str, dict[str, Any]] = {
     "f32": {},
@@ -159,3 +160,30 @@ def test_a_layer_that_stays_in_f32_gives_its_output_in_f32() -> None:
     model = ovir.Model([large, ops.relu(x)], [x], "large")
     compiled = ovir.compile_model(model, emulate=Emulation("f16", ["large"]))
     assert compiled([np.float32([1])])[0].tolist() == [1000000.125]
+
+
+def test_names_that_a_pattern_finds() -> None:
+    x, state = ops.parameter([1], "f32", name="x"), ops.parameter([1], "f32", name="state")
+    grown = ops.multiply(state, ops.constant(np.float32(2)), name="grown")
+    loop = ops.loop(ops.constant(np.int64(3)), ops.constant(np.array(True)), name="loop")
+    loop.set_function(ovir.Model([grown, ops.constant(np.array(True))], [state], "body"))
+    loop.set_special_body_ports([-1, 1])
+    loop.set_merged_input(state, x.output(0), grown.output(0))
+    both = ops.split(ops.concat([loop.get_iter_value(grown.output(0), -1), x], 0), 0, 2, name="both")
+    both.outputs[1].names = ["second"]
+    results = [ops.result(both.output(0), name="out"), ops.result(both.output(1), name="other")]
+    model = ovir.Model(results, [x], "loop")
+    patterns = {
+        "grown|state": "loop/body/grown",
+        "out": "out",
+        "second": "second",
+        "out|both": "both",
+        "^x|other": "x other",
+    }
+    assert {pattern: " ".join(matching_taps(model, pattern)) for pattern in patterns} == patterns
+    found = {name: [port.index for port in tapped_ports(model, name)] for name in ("both", "second", "out", "other")}
+    assert found == {"both": [0, 1], "second": [1], "out": [0], "other": [1]}
+    taps = ovir.compile_model(model)([np.float32([1])], taps=["both", "second", "out", "loop/body/grown"]).taps
+    assert {name: [array.tolist() for array in arrays] for name, arrays in taps.items()} == {
+        "both": [[8], [1]], "second": [[1]], "out": [[8]], "loop/body/grown": [[8]]
+    }  # fmt: skip
