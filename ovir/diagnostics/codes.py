@@ -849,7 +849,8 @@ made or repeated (Tile) for the items, which a Concat, MatMul or an elementwise 
 then fail, or lose items. `ovir check` reports it, and so do the commands that take `--shape`.
     model.xml:59: warning[OVIR711] layer 4 'level8' (Reshape, opset1): a constant fixes the result to [1,20,64], but its data has the shape [?,20,8,8], as input 'images' of shape [?,3,8,8] leaves a size open
       hint: `ovir edit --batch ?` lets constants follow the number of items
-Fix: `ovir edit --batch ?` (`model.set_batch(-1)`) for the number of items. For other sizes, give the constant a -1 with
+Fix: `ovir edit --batch ?` (`model.set_batch(-1)`) for the number of items. For other sizes, start from the file as it was
+exported: `ovir edit --shape ... --adapt` (`model.reshape(..., adapt=True)`), or give the constant a -1 with
 `--set-constant`.
 """)  # noqa: E501
 

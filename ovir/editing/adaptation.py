@@ -22,8 +22,6 @@ from ovir.inference.models import infer_model, reshape, reshaped_parameters
 from ovir.inference.pinned_sizes import pinned_layers
 from ovir.ops.infrastructure import Const
 
-MULTIPLES = 3, 11, 37, 113
-"""Of which multiples of the old sizes are trial sizes, where windows divide these."""
 LEAST_TRIAL = 12
 """Trial sizes are primes above this and above the old sizes, so that no other size is likely to be a multiple."""
 MOST_RUN = 4
@@ -46,7 +44,9 @@ def adapt(
     old: dict[int, dict[int, int]] = {}
     wanted: dict[Axis, int] = {}
     for i, port in enumerate(model.inputs):
-        own, new = port.shape, parameters[port.layer].shape if port.layer in parameters else port.shape
+        if port.layer not in parameters:
+            continue
+        own, new = port.shape, parameters[port.layer].shape
         if new.rank is None or own.rank != new.rank:
             refuse(f"input '{port.any_name}' of shape {own} cannot be adapted to {new}: the rank differs", port.layer)
         for axis, (one, other) in enumerate(zip(own, new, strict=True)):
@@ -85,6 +85,8 @@ class _Adapted:
         self._model = model
         self._old = old
         self._axes: list[Axis] = list(dict.fromkeys(item for axes in old.values() for item in axes.items()))
+        self._groups = [[key] for key in self._axes]
+        """The axes that have equal sizes each."""
         self._multiples = dict.fromkeys(self._axes, 1)
         """The number of which each size must be a multiple."""
         self.kept: list[str] = []
@@ -93,16 +95,11 @@ class _Adapted:
     def fit(self, like: LayerGraph | None) -> list[Layer]:
         """Let constants follow; return the layers that were changed. The model has the old sizes then.
 
-        Trial sizes are primes, or else multiples of the old sizes, which all windows divide. Where these give other
-        shapes than ``like`` has, its sizes are tried, and its shapes.
+        Trial sizes are primes, or else multiples of the old sizes, which all windows divide; where equal sizes cannot
+        differ, the same for these. Where they give other shapes than ``like`` has, its sizes are tried, and its shapes.
         """
-        primes = self._primes()
-        multiples = {key: key[1] * n for key, n in zip(self._axes, MULTIPLES, strict=False)}
-        trials: list[tuple[Numbers, LayerGraph | None]] = [(primes, None), (multiples, None)]
-        if like is not None:
-            trials.append((self._numbers_of(like), like))
         first: ModelError | None = None
-        for numbers, other in trials:
+        for numbers, other in self._trials(like):
             try:
                 if like is not None and other is None and not self._agrees(numbers, like):
                     continue
@@ -114,7 +111,7 @@ class _Adapted:
                 continue
             self._reset(self._model)
             self._trial = self._model.clone()
-            if not self._infers(primes):
+            if not self._infers(self._primes()):
                 self._multiples = self._found_multiples()
             return layers
         assert first is not None
@@ -135,11 +132,26 @@ class _Adapted:
         pairs = zip(self._trial.outputs, like.outputs, strict=True)
         return all(one.shape.compatible(other.shape) for one, other in pairs)
 
+    def _trials(self, like: LayerGraph | None) -> Iterator[tuple[Numbers, LayerGraph | None]]:
+        """Yield trial sizes, with the model whose shapes they must give."""
+        equal = [[key for key in self._axes if key[1] == old] for old in dict.fromkeys(old for _, old in self._axes)]
+        for groups in [self._groups] if len(equal) == len(self._groups) else [self._groups, equal]:
+            self._groups = groups
+            yield self._primes(), None
+            multiples, n = dict[Axis, int](), 3
+            for group in groups:
+                multiples |= {key: key[1] * n for key in group}
+                n = next_prime(3 * n)
+            yield multiples, None
+        if like is not None:
+            yield self._numbers_of(like), like
+
     def _primes(self) -> dict[Axis, int]:
         """Return a prime for each axis, so far above its old size and the other primes that parts of them differ."""
         found: dict[Axis, int] = {}
-        for axis, old in self._axes:
-            found[axis, old] = next_prime(max(LEAST_TRIAL, old * 5 // 3, 3 * max(found.values(), default=0)))
+        for group in self._groups:
+            least = max(LEAST_TRIAL, group[0][1] * 5 // 3, 3 * max(found.values(), default=0))
+            found |= dict.fromkeys(group, next_prime(least))
         return found
 
     def _numbers_of(self, like: LayerGraph) -> dict[Axis, int]:
@@ -170,10 +182,10 @@ class _Adapted:
     def _found_multiples(self) -> dict[Axis, int]:
         """Return the least divisors of the old sizes of which other sizes must be multiples."""
         found = {(axis, old): old for axis, old in self._axes}
-        for key in found:
-            for prime in _prime_factors(key[1]):
-                less = {**found, key: found[key] // prime}
-                if all(self._infers({k: n * p for k, n in less.items()}) for p in (3, 5)):
+        for group in self._groups:
+            for prime in _prime_factors(group[0][1]):
+                less = {**found, **{key: found[key] // prime for key in group}}
+                if all(self._infers({key: n * p for key, n in less.items()}) for p in (3, 5)):
                     found = less
         return found
 

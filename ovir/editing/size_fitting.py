@@ -48,6 +48,8 @@ from ovir.runtime.planning import known_tensors
 
 MOST_INPUTS = 8
 """The most inputs of a layer that are tried together as data made for the old size."""
+MOST_TRIED = 1 << MOST_INPUTS
+"""The most choices of such inputs that are tried."""
 MOST_RETRIES = 60
 """The most times that another size is tried because a later layer contradicts."""
 MOST_KNOWN = 1_000_000
@@ -114,7 +116,7 @@ class Fitting(ComparingEngine):
     ) -> None:
         """Record the present types of a model that has the old sizes; ``states`` are axes of items of variables.
 
-        Layers of ``like``, which has the trial sizes, tell the shapes of outputs by their names.
+        Layers of ``like``, which has the trial sizes, tell the shapes of the outputs of layers of the same names.
         """
         super().__init__(Diagnostics(), model.version)
         self._model = model
@@ -147,13 +149,8 @@ class Fitting(ComparingEngine):
         for port in self._model.inputs:  # an initial value may come before the input that tells its number of items
             set_outputs(port.layer, (port.type.refined(port.element_type, _parameter_shape(port)),))
         self.infer(self._model)
-        for layer in self._model.walk():
-            if (
-                layer.outputs
-                and layer.outputs[0] in self._before
-                and self._pins(layer, [p.type for p in layer.outputs])
-            ):
-                self.kept.append(layer)
+        old = [layer for layer in self._model.walk() if layer.outputs and layer.outputs[0] in self._before]
+        self.kept = [layer for layer in old if self._pins(layer, [port.type for port in layer.outputs])]
         for _, source, layer in self._trail:
             remove_unread(owner_of(layer), [source])
         return list(dict.fromkeys(layer for *_, layer in self._trail))
@@ -242,7 +239,8 @@ class Fitting(ComparingEngine):
         is_valid = outputs is not None and self._fits(layer, outputs)
         pins = [pin for pin in self._pins(layer, outputs) if pin not in settled] if outputs and is_valid else []
         if outputs is not None and is_valid and not pins:
-            self._set(layer, outputs)
+            set_outputs(layer, outputs)
+            self._follow_factors(layer)
             yield True
             return
         pin = pins[0] if pins else None
@@ -259,10 +257,6 @@ class Fitting(ComparingEngine):
                 self._undo(mark)
         if pin is not None and not stays:
             yield from self._solutions(layer, settled | {pin})
-
-    def _set(self, layer: Layer, outputs: Types) -> None:
-        set_outputs(layer, outputs)
-        self._follow_factors(layer)
 
     def _apply(self, layer: Layer, repair: Repair) -> None:
         graph = owner_of(layer)
@@ -289,10 +283,8 @@ class Fitting(ComparingEngine):
             message += "" if outputs is None else f"for {trial} items, a trial number, the result of this layer is "
             taken = f"{trial} items, a trial number"
         else:
-            message, taken = (
-                f"the sizes cannot change from {shapes_text(self._model, self._old)}: ",
-                shapes_text(self._model, self._trial),
-            )
+            message = f"the sizes cannot change from {shapes_text(self._model, self._old)}: "
+            taken = shapes_text(self._model, self._trial)
             message += "" if outputs is None else f"for {taken}, trial sizes, the result of this layer is "
             taken += ", trial sizes"
         if outputs is None:
@@ -326,8 +318,9 @@ class Fitting(ComparingEngine):
     def _pair(self, before: Dimension, now: Dimension) -> tuple[int, int]:
         if before.is_static and now.is_static:
             return before.lower, now.lower
-        number = self._open.setdefault(before.symbol, next_prime(max(self._open.values(), default=MOST_KNOWN)))
-        return number, number
+        if before.symbol not in self._open:
+            self._open[before.symbol] = next_prime(max(self._open.values(), default=MOST_KNOWN))
+        return (self._open[before.symbol],) * 2
 
     def _varying(self, port: Port) -> list[tuple[int, int, int]]:
         """Return the axes of a tensor that vary, each with its sizes."""
@@ -369,7 +362,7 @@ class Fitting(ComparingEngine):
             return likely is not None and self._grows_as(*item[2:]) != likely, item[1] != hint
 
         own.sort(key=unlikeliness)
-        every = [*own, *sorted(found.values(), key=unlikeliness)]
+        every = [item for item in (*own, *sorted(found.values(), key=unlikeliness)) if item[2]]
         for port, axis, one, number in every:
             if one == old:
                 yield Size(((port, axis),)), number
@@ -444,7 +437,7 @@ class Fitting(ComparingEngine):
     def _pins(self, layer: Layer, outputs: Sequence[TensorType]) -> list[Pin]:
         """Return inputs that give the old size as a length, and axes of the result that do not vary with the data."""
         op = layer.operator
-        if self._items is not None or op is None or not layer.inputs or not self._fixed(layer):
+        if self._items is not None or op is None or isinstance(op, Reshape) or not self._fixed(layer):
             return []
         found: list[Pin] = list(self._counts(layer))
         for port, tensor in zip(layer.outputs, outputs, strict=False):
@@ -628,13 +621,13 @@ class Fitting(ComparingEngine):
             if inferred is not None:
                 target[inferred] = -1
             varying = [a for a in rest if a != inferred]
-            base: Any = new_layer_of(Const.of(target, port.element_type), layer)
+            base: Any = _target_constant(Const.of(target, port.element_type), layer)
         else:
             base = read_by(port)
             varying = [a for a in varying if known is None or known[a] != pairs[a][1]]
         sizes: dict[int, Size] = {}
         for a in varying:
-            found = next((size for size, _ in self._candidates(layer, *pairs[a][:1], a, pairs[a][1])), None)
+            found = next((size for size, _ in self._candidates(layer, pairs[a][0], a, pairs[a][1])), None)
             if found is None:
                 return None
             sizes[a] = found
@@ -706,10 +699,10 @@ class Fitting(ComparingEngine):
             for size, _ in self._candidates(layer, entry, pin if isinstance(pin, int) else place):
                 yield [(port.index, with_sizes(read_by(port), port, {place: size}))]
         made = [(port, new) for port in free[:MOST_INPUTS] for new in self._data(layer, port)]
-        for number in range(1, len(made) + 1):
-            for chosen in combinations(made, number):
-                if len({port for port, _ in chosen}) == number:
-                    yield [(port.index, make()) for port, make in chosen]
+        together = chain.from_iterable(combinations(made, number) for number in range(1, len(made) + 1))
+        for chosen in islice(together, MOST_TRIED):
+            if len({port for port, _ in chosen}) == len(chosen):
+                yield [(port.index, make()) for port, make in chosen]
 
     def _data(self, layer: Layer, port: Port) -> Iterator[Callable[[], Layer]]:
         """Yield functions that make the data of a constant for other sizes."""
@@ -766,10 +759,8 @@ class Fitting(ComparingEngine):
         """Return the axis of a constant that may hold items; None if there is none."""
         shape = self._before.get(port, port.shape)
         assert self._items is not None
-        old, likely = (
-            self._items[0],
-            next(axis for other in layer.inputs if (axis := self._item_axis(other)) is not None),
-        )
+        old = self._items[0]
+        likely = next(axis for other in layer.inputs if (axis := self._item_axis(other)) is not None)
         if shape.rank is None:
             return None
         own = [a for a, dim in enumerate(shape) if dim.is_static and dim.lower and dim.lower % old == 0]
@@ -799,7 +790,7 @@ def _given(layer: Layer) -> Layer:
     return layer
 
 
-def new_layer_of(operator: Const, reader: Layer) -> Layer:
+def _target_constant(operator: Const, reader: Layer) -> Layer:
     """Return the Const for the target of a Reshape."""
     graph = owner_of(reader)
     name = free_name(f"{reader.name}/target", {other.name for other in graph.layers})

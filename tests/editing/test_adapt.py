@@ -120,6 +120,14 @@ def test_a_later_layer_decides() -> None:
     assert found.tolist() == [[7, 9, 11]]
 
 
+def test_axes_of_inputs_that_must_have_equal_sizes() -> None:
+    x, mask = ops.parameter([1, 8, 4], "f32", name="x"), ops.parameter([1, 8, 8], "f32", name="mask")
+    scores = ops.add(ops.matmul(x, x, False, True), mask)
+    model = ovir.Model([ops.reshape(ops.matmul(scores, x, False, False), [8, 4], False)], [x, mask], "model")
+    model.reshape({"x": [1, 5, 4], "mask": [1, 5, 5]}, adapt=True)
+    assert str(model.outputs[0].shape) == "[5,4]"
+
+
 def test_sizes_that_do_not_follow_are_named() -> None:
     x = ops.parameter([1, 3, 32, 32], "f32", name="x")
     model = ovir.Model([ops.adaptive_avg_pool(x, np.array([4, 4]))], [x], "model")
