@@ -187,7 +187,7 @@ def _term(step: Array, n: int, form: Form, dtype: str, steps_first: bool, ramp: 
 
 def _band(grid: Array, kind: ElementType, sizes: Mapping[int, Size]) -> Layer | None:
     """Return a mask: data that changes only where the difference of two positions passes small numbers."""
-    if len(sizes) != 2 or min(grid.shape[place] for place in sizes) <= MOST_STEPS:
+    if len(sizes) != 2:
         return None
     (one, n), (two, m) = ((place, grid.shape[place]) for place in sizes)
     diagonals = [grid.diagonal(d, one, two) for d in range(1 - n, m)]
@@ -196,6 +196,8 @@ def _band(grid: Array, kind: ElementType, sizes: Mapping[int, Size]) -> Layer | 
     values = [np.expand_dims(own[..., 0], (one, two)) for own in diagonals]
     changes = [d for d in range(2 - n, m) if not np.array_equal(values[d + n - 1], values[d + n - 2])]
     if not changes or any(abs(d) > MOST_STEPS for d in changes):
+        return None
+    if changes[0] == 2 - n or changes[-1] == m - 1:  # nothing shows that the data stay the same further away
         return None
     apart = _op("Subtract", _ramp(grid.ndim, two, sizes[two], "i64"), _ramp(grid.ndim, one, sizes[one], "i64"))
     found: Any = constant(values[-1], kind)
