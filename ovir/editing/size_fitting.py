@@ -569,6 +569,8 @@ class Fitting(ComparingEngine):
         for axis, one in ones:
             likely = self._likely_axes(layer, axis, one, found)
             found.sort(key=lambda way: min(likely.index(a) for a, made in enumerate(way) if one in made))
+        if len(ones) > 1:  # several sizes of 1 rather stay apart
+            found.sort(key=lambda way: not all((one,) in map(tuple, way) for _, one in ones))
         return found
 
     def _likely_axes(self, layer: Layer, axis: int, one: Factor, found: list[list[Factors]]) -> list[int]:

@@ -321,7 +321,7 @@ ADAPTABLE: dict[Make, tuple[Sizes, Sizes, Sizes]] = {
     windows: ((16, 16), (8, 16), (40, 24)),
     keypoints: ((32, 32), (16, 40), (20, 12)),
     shuffle: ((8, 8), (5, 12), (16, 3)),
-    strided: ((13, 13), (9, 20), (16, 7)),
+    strided: ((3, 4), (9, 20), (16, 7)),
     groups: ((8, 8), (5, 12), (16, 3)),
     padded: ((8, 8), (5, 12), (16, 3)),
 }
