@@ -293,7 +293,7 @@ class Layer(Arithmetic, PublicNames):
     line: int | None = None
     """The line of the <layer> in the file, from 1."""
     data_line: int | None = None
-    """The line of the <data> element."""
+    """The line of the <data> element, or of the layer if it has none; None if a program has created the layer."""
     file: str | None = None
     """The path of the file; None for a layer that was not read from one."""
     scope: str = ""

@@ -116,7 +116,7 @@ class LayerReader(ElementReader):
 
     def _parts(self, element: etree._Element, layer: Layer, gaps: Gaps) -> etree._Element | None:
         """Read the ports and the <rt_info> of a layer, and return its <data>."""
-        data = None
+        data, layer.data_line = None, layer.line
         for child in element:
             tag: Any = child.tag
             if tag not in _PARTS:

@@ -317,6 +317,7 @@ class GatherTree(Operator):
     gives = "T[Time, N, Beam]"
     arguments = "step_ids parent_idx:parent_ids max_seq_len end_token"
     bounded = False  # it takes a step in Python for each time
+    copies = 4  # the parents of a step are i64
     domains = by_input(parent_ids=Index("step_ids", axis=-1, checked=False), max_seq_len=Length("step_ids", axis=0))
 
     def run(self, step_ids: Array, parent_ids: Array, max_seq_len: Array, end_token: Array) -> Array:

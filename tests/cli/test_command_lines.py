@@ -247,7 +247,7 @@ compare digits.xml digits.xml --inputs in --input image=d.npy => --input is for 
 compare digits.xml digits.xml --samples 3 --input image=d.npy => --samples draws random inputs: give either it or --input
 compare digits.xml --against recorded.npz --save-inputs saved.npz => the recording has its own
 precision digits.xml => --to
-precision digits.xml --to f8 => argument --to: invalid choice: 'f8'
+precision digits.xml --to f8 => expected f16, bf16, int8, int4[:sym|asym][:GROUP] or int8:sym|asym[:GROUP], got 'f8'
 precision digits.xml --to int8 -o a.xml => NNCF
 precision digits.xml --to f16 --tolerance -1 => '-1' is not a number of 0 or more
 precision digits.xml --to f16 --input image=[1,2] => input 'image'

@@ -61,9 +61,9 @@ OF_CONSTANT = "the values are not from the random inputs, but from layer 0 'wher
         ("run inverted.xml", [OF_CONSTANT]),
         ("run chosen.xml", [OF_CONSTANT, "sizes were chosen for this run; give others as in: --shape data=1"]),
         ("run random.xml", ["the inputs were random, which may be the cause: give real ones with --input NAME=file.npy"]),
-        ("edit sum.xml --shape x=2,4 --dry-run", ["this follows from --shape x=2,4; nothing is written"]),
-        ("edit sum.xml --shape x=2,4 --shape y=2,5 --dry-run", ["this follows from the edits together; nothing is written"]),
-        ("edit reshape.xml --shape x=3,4 --dry-run", ["this follows from --shape x=3,4; the layer takes sizes or axes from layer 1 'sizes' (Const, opset1); nothing is written"]),
+        ("edit sum.xml --shape x=2,4 --dry-run", ["this follows from --shape x=2,4; --adapt lets constants follow --shape; nothing is written"]),
+        ("edit sum.xml --shape x=2,4 --shape y=2,5 --dry-run", ["this follows from the edits together; --adapt lets constants follow --shape; nothing is written"]),
+        ("edit reshape.xml --shape x=3,4 --dry-run", ["this follows from --shape x=3,4; the layer takes sizes or axes from layer 1 'sizes' (Const, opset1); --adapt lets constants follow --shape; nothing is written"]),
     ],
 )  # fmt: skip
 def test_what_may_be_at_fault(

@@ -179,6 +179,9 @@ FAULTS_OF_OPENVINO = {
     *(
         ("values", "Selu-1"),
         ("refusal", "LogicalOr-1"),
+        ("refusal", "LessEqual-1"),
+        ("values", "BitwiseOr-13"),
+        ("values", "NormalizeL2-1", "Tile-1"),
         ("values", "LogicalXor-2"),
         ("values", "DepthToSpace-1"),
         ("crash", "DepthToSpace-1"),

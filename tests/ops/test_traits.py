@@ -76,7 +76,13 @@ NAMING = {
     *("ir/executed.py", "ir/legacy.py", "ir/writing/compression.py", "graph/layers.py"),
     *("inference/layer_weights.py", "inference/pinned_sizes.py", "runtime/rewrites.py"),
     *("editing/size_fitting.py", "editing/sizes.py", "editing/positions.py"),
-    *("editing/simplification.py", "editing/states.py", "editing/preprocessing.py"),
+    *(
+        "editing/weight_compression.py",
+        "debugging/weight_types.py",
+        "editing/simplification.py",
+        "editing/states.py",
+        "editing/preprocessing.py",
+    ),
     *("checks/conditions.py", "checks/rules/devices.py", "debugging/compare.py", "debugging/edit_proof.py"),
     *("debugging/f32_layers.py", "cli/terminal/quantization.py", "cli/operations.py"),
 }

@@ -1,5 +1,7 @@
 """OpenVINO computes of adapted networks what ovir computes of the networks that were built for these sizes."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from support.adaptable import ADAPTABLE, Make, opened, results
@@ -11,9 +13,11 @@ pytestmark = pytest.mark.oracle
 
 
 @pytest.mark.parametrize("make", ADAPTABLE, ids=lambda make: make.__name__)
-def test_openvino_runs_adapted_networks(make: Make, openvino: EngineProcess) -> None:
+def test_openvino_runs_adapted_networks(make: Make, openvino: EngineProcess, tmp_path: Path) -> None:
+    """A layer that an edit adds to a model of a file has all attributes, which OpenVINO requires."""
     old, *others = ADAPTABLE[make]
-    model = make(*old)
+    ovir.save_model(make(*old), tmp_path / "old.xml")
+    model = ovir.read_model(tmp_path / "old.xml")
     model.reshape(opened(make, old, *others), adapt=True, verify=False)
     with openvino.compiled(model) as loaded:
         for sizes in others:

@@ -18,7 +18,7 @@ from support.builder import Net, output
 import ovir
 from ovir.graph.layers import Layer
 from ovir.runtime.executor import Executor
-from ovir.runtime.state import Content, Variables
+from ovir.runtime.state import Variables, VariableValue
 
 ONES = np.ones((2, 3), np.float32)
 
@@ -359,7 +359,7 @@ def test_the_size_of_a_step_counts_weights_that_it_decompresses() -> None:
 
 
 def test_variables_of_one_shape_use_two_arrays_in_turn() -> None:
-    content, used = Content(), []
+    content, used = VariableValue(), []
     for number in range(6):
         content.value = np.full(3, number)
         used.append(content.value)

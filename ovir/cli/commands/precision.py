@@ -48,8 +48,8 @@ def add_to(command: Command) -> None:
     command.add(ModelOptions("shape", "legacy-io"))
     command.option(
         "--to TYPE",
-        "the type that the device computes in: f16, bf16 or int8; or a type of weights alone: "
-        "int4[:sym|asym][:GROUP] or int8:sym|asym[:GROUP]",
+        "the type that the device computes in: f16, bf16 or int8; or one of weights alone, such as int4, int4:asym, "
+        "int4:sym:64 (groups of 64) and int8:sym",
         required=True,
     )
     command.add(InputSetOptions())

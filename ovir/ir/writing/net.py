@@ -284,7 +284,7 @@ class NetWriter:
 
     def _is_read(self, layer: Layer) -> bool:
         """Return whether the layer comes from the file of the model, not from a program."""
-        return layer.line is not None and layer.file == self._path
+        return layer.data_line is not None and layer.file == self._path
 
     def _constant_line(self, layer: Layer, op: Const, depth: int) -> str:
         if self.blobs is None:
