@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
 from ovir.inference.models import infer_model, reshape, reshaped_parameters
 from ovir.inference.pinned_sizes import pinned_layers
+from ovir.ops.control_flow import Loop
 from ovir.ops.infrastructure import Const
 
 LEAST_TRIAL = 12
@@ -27,8 +28,17 @@ LEAST_TRIAL = 12
 MOST_RUN = 4
 """The most times the old size that a size is for which the adapted model is run."""
 
-Axis = tuple[int, int]
-"""An axis, and its old size: axes of several inputs in which both are equal vary together."""
+
+class Axis(NamedTuple):
+    """An axis that varies; axes of several inputs in which all three numbers are equal vary together."""
+
+    position: int
+    old: int
+    """The old size."""
+    wanted: int
+    """The wanted size, -1 for any."""
+
+
 Numbers = Mapping[Axis, int]
 """A size for each axis that varies."""
 
@@ -41,8 +51,7 @@ def adapt(
         refuse("the inputs of a body cannot be reshaped: they come from the model around it")
     with_types(model)
     parameters = reshaped_parameters(model, shapes)
-    old: dict[int, dict[int, int]] = {}
-    wanted: dict[Axis, int] = {}
+    axes: dict[int, list[Axis]] = {}
     for i, port in enumerate(model.inputs):
         if port.layer not in parameters:
             continue
@@ -51,20 +60,18 @@ def adapt(
             refuse(f"input '{port.any_name}' of shape {own} cannot be adapted to {new}: the rank differs", port.layer)
         for axis, (one, other) in enumerate(zip(own, new, strict=True)):
             if one.is_static and one != other:
-                old.setdefault(i, {})[axis] = one.lower
-                if other.is_static:
-                    wanted[axis, one.lower] = other.lower
-    if not old and (found := next(pinned_layers(model), None)) is not None:
+                axes.setdefault(i, []).append(Axis(axis, one.lower, other.lower if other.is_static else -1))
+    if not axes and (found := next(pinned_layers(model), None)) is not None:
         message = f"nothing says for which size this constant is made: input '{found[2].any_name}' has {found[2].shape}"
         refuse(message, found[0], "give the shape of the export first, and adapt the model from that")
     with editing(model):
         before = model.clone()
-        with proven(model, verify and bool(old)) as edit:
-            sizes = _Adapted(model, old)
-            if old:
+        with proven(model, verify and bool(axes)) as edit:
+            sizes = _Adapted(model, axes)
+            if axes:
                 edit.layers = sizes.fit(like)
-        if old and verify and edit.verdict.startswith("proven"):
-            edit.verdict = sizes.shown(before, wanted, like)
+        if axes and verify and edit.verdict.startswith("proven"):
+            edit.verdict = sizes.shown(before, like)
         reshape(model, shapes)
         try:
             with_types(model)
@@ -73,18 +80,18 @@ def adapt(
             raise ModelError(replace(error.diagnostic, hint=hint)) from None
     if sizes.kept:
         edit.notes.append(f"a constant decides on sizes that do not follow in {', '.join(sizes.kept)}")
-    if sizes.fitting_text():
-        edit.notes.append(sizes.fitting_text())
+    edit.notes += [note for note in (sizes.fitting_text(), *sizes.shared()) if note]
     return edit
 
 
 class _Adapted:
     """A model whose constants follow the sizes of some axes of its inputs."""
 
-    def __init__(self, model: LayerGraph, old: Sizes) -> None:
+    def __init__(self, model: LayerGraph, axes: Mapping[int, Sequence[Axis]]) -> None:
         self._model = model
-        self._old = old
-        self._axes: list[Axis] = list(dict.fromkeys(item for axes in old.values() for item in axes.items()))
+        self._of_inputs = axes
+        self._axes = list(dict.fromkeys(axis for found in axes.values() for axis in found))
+        self._old = self._sizes({axis: axis.old for axis in self._axes})
         self._groups = [[key] for key in self._axes]
         """The axes that have equal sizes each."""
         self._multiples = dict.fromkeys(self._axes, 1)
@@ -134,13 +141,14 @@ class _Adapted:
 
     def _trials(self, like: LayerGraph | None) -> Iterator[tuple[Numbers, LayerGraph | None]]:
         """Yield trial sizes, with the model whose shapes they must give."""
-        equal = [[key for key in self._axes if key[1] == old] for old in dict.fromkeys(old for _, old in self._axes)]
+        kinds = dict.fromkeys(axis[1:] for axis in self._axes)
+        equal = [[axis for axis in self._axes if axis[1:] == kind] for kind in kinds]
         for groups in [self._groups] if len(equal) == len(self._groups) else [self._groups, equal]:
             self._groups = groups
             yield self._primes(), None
             multiples, n = dict[Axis, int](), 3
             for group in groups:
-                multiples |= {key: key[1] * n for key in group}
+                multiples |= {axis: axis.old * n for axis in group}
                 n = next_prime(3 * n)
             yield multiples, None
         if like is not None:
@@ -150,26 +158,27 @@ class _Adapted:
         """Return a prime for each axis, so far above its old size and the other primes that parts of them differ."""
         found: dict[Axis, int] = {}
         for group in self._groups:
-            least = max(LEAST_TRIAL, group[0][1] * 5 // 3, 3 * max(found.values(), default=0))
+            least = max(LEAST_TRIAL, group[0].old * 5 // 3, 3 * max(found.values(), default=0))
             found |= dict.fromkeys(group, next_prime(least))
         return found
 
     def _numbers_of(self, like: LayerGraph) -> dict[Axis, int]:
         """Return the sizes of another model."""
         found = {}
-        for i, axes in self._old.items():
+        for i, axes in self._of_inputs.items():
             shape = like.inputs[like.input_index(self._model.inputs[i].any_name)].shape
-            for axis, old in axes.items():
-                if shape.rank is None or shape.rank <= axis or not shape[axis].is_static:
-                    refuse(f"the other model must have a size in axis {axis} of its input of shape {shape}")
-                found[axis, old] = shape[axis].lower
-        if all(old == size for (_, old), size in found.items()):
-            refuse("the other model has the sizes of this one")
+            for axis in axes:
+                place = axis.position
+                if shape.rank is None or shape.rank <= place or not shape[place].is_static:
+                    refuse(f"the other model must have a size in axis {place} of its input of shape {shape}")
+                found[axis] = shape[place].lower
+        if all(axis.old == size for axis, size in found.items()):
+            refuse("the other model has the sizes of this one: an export for other sizes is needed")
         return found
 
     def _sizes(self, numbers: Numbers) -> Sizes:
         """Return sizes of the inputs."""
-        return {i: {axis: numbers[axis, old] for axis, old in axes.items()} for i, axes in self._old.items()}
+        return {i: {axis.position: numbers[axis] for axis in axes} for i, axes in self._of_inputs.items()}
 
     def _infers(self, numbers: Numbers) -> bool:
         set_sizes(self._trial, self._sizes(numbers))
@@ -179,11 +188,18 @@ class _Adapted:
             return False
         return True
 
+    def _ends(self, numbers: Numbers) -> bool:
+        """Return whether the model can be inferred for these sizes, and no loop would run for ever."""
+        if not self._infers(numbers):
+            return False
+        counts = [layer.inputs[0].type.constant for layer in self._trial.walk() if isinstance(layer.operator, Loop)]
+        return all(count is None or (count >= 0).all() for count in counts)
+
     def _found_multiples(self) -> dict[Axis, int]:
         """Return the least divisors of the old sizes of which other sizes must be multiples."""
-        found = {(axis, old): old for axis, old in self._axes}
+        found = {axis: axis.old for axis in self._axes}
         for group in self._groups:
-            for prime in _prime_factors(group[0][1]):
+            for prime in _prime_factors(group[0].old):
                 less = {**found, **{key: found[key] // prime for key in group}}
                 if all(self._infers({key: n * p for key, n in less.items()}) for p in (3, 5)):
                     found = less
@@ -191,10 +207,17 @@ class _Adapted:
 
     def fitting_text(self) -> str:
         """Return which sizes fit; an empty text if all may."""
-        listed = [f"multiples of {n} in axis {axis}" for (axis, _), n in self._multiples.items() if n > 1]
+        listed = [f"multiples of {n} in axis {axis.position}" for axis, n in self._multiples.items() if n > 1]
         return f"the sizes that fit are {' and '.join(listed)}" if listed else ""
 
-    def shown(self, before: LayerGraph, wanted: Numbers, like: LayerGraph | None) -> str:
+    def shared(self) -> Iterator[str]:
+        """Yield which axes of several inputs may have any size, but one together."""
+        for axis in self._axes:
+            names = [self._model.inputs[i].any_name for i, axes in self._of_inputs.items() if axis in axes]
+            if axis.wanted < 0 and len(names) > 1:
+                yield f"axis {axis.position} of {', '.join(names)} is taken for the same size"
+
+    def shown(self, before: LayerGraph, like: LayerGraph | None) -> str:
         """Return what runs show: in the old sizes, in the least ones, in primes, in large or the wanted ones."""
         ovir = sys.modules["ovir"]
         model = self._model
@@ -202,7 +225,7 @@ class _Adapted:
         results = [ovir.compile_model(part)(inputs).values() for part in (before, model.clone())]
         is_equal = all(a.dtype == b.dtype and a.tobytes() == b.tobytes() for a, b in zip(*results, strict=True))
         ran = []
-        for numbers in filter(self._infers, self._shown_sizes(wanted)):
+        for numbers in filter(self._ends, self._shown_sizes()):
             text = shapes_text(self._trial, self._sizes(numbers))
             try:
                 ovir.compile_model(self._trial)(list(ovir.random_inputs(self._trial, 1).values()))
@@ -213,6 +236,9 @@ class _Adapted:
         text = "to the last bit" if is_equal else "within the tolerance"
         verdict = f"proven for {shapes_text(before, self._old)}: the results are equal {text}"
         verdict += f"; the model also runs, with the inferred sizes, for {', '.join(ran)}" if ran else ""
+        asked = self._sizes({axis: axis.old if axis.wanted < 0 else axis.wanted for axis in self._axes})
+        if (text := shapes_text(before, asked)) not in (*ran, shapes_text(before, self._old)):
+            verdict += f"; {text} was not run"
         if like is not None:
             self._infers(self._numbers_of(like))
             try:
@@ -236,23 +262,24 @@ class _Adapted:
         ]
         return f"these constants differ in the other model: {', '.join(names)}" if names else None
 
-    def _shown_sizes(self, wanted: Numbers) -> Iterator[dict[Axis, int]]:
+    def _shown_sizes(self) -> Iterator[dict[Axis, int]]:
         """Yield the sizes for which the model is run."""
         multiples = self._multiples
         for factor in (1, 2, 4, 8, 16, 32, 64):
-            least = {key: min(n * factor, key[1]) for key, n in multiples.items()}
-            if self._infers(least):
+            least = {axis: min(n * factor, axis.old) for axis, n in multiples.items()}
+            if self._ends(least):
                 yield least
                 break
-        yield {key: n * next_prime(max(key[1] // n - 1, 2)) for key, n in multiples.items()}
-        if all(wanted.get(key, 0) <= MOST_RUN * key[1] for key in multiples):
-            yield {key: wanted.get(key, n * (2 * key[1] // n + 1)) for key, n in multiples.items()}
+        yield {axis: n * next_prime(max(axis.old // n - 1, 2)) for axis, n in multiples.items()}
+        if all(axis.wanted <= MOST_RUN * axis.old for axis in multiples):
+            large = {axis: n * (2 * axis.old // n + 1) for axis, n in multiples.items()}
+            yield {axis: large[axis] if axis.wanted < 0 else axis.wanted for axis in multiples}
 
     def _are_items(self, before: LayerGraph) -> bool:
         """Return whether the first axes have items that do not depend on each other."""
-        if [axis for axis, _ in self._axes] != [0]:
+        if [axis.position for axis in self._axes] != [0]:
             return False
-        self._infers({key: 2 * key[1] for key in self._axes})
+        self._infers({axis: 2 * axis.old for axis in self._axes})
         try:
             return bool(sys.modules["ovir"].prove_edit(before, self._trial.clone(), batch=dict.fromkeys(self._old, 0)))
         except ModelError:

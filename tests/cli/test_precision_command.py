@@ -74,5 +74,8 @@ def test_weights_of_4_bits(cli: Any, planted: Path, tmp_path: Path) -> None:
     assert "10 layers in int8: error" in result.out
     stored = {str(weights.stored_type) for weights in weights_of(ovir.read_model(out))}
     assert stored == {"u4", "u8"}
+    result = cli("precision", planted, "--to", "int4", "--tolerance", "1e-9", "-o", out)
+    assert (result.status, "no choice of layers keeps the outputs within the tolerance" in result.out) == (1, True)
+    assert "warning: the outputs of the saved model are beyond the tolerance" in result.err
     result = cli("precision", planted, "--to", "int3")
     assert (result.status, "expected f16, bf16, int8, int4[:sym|asym][:GROUP]" in result.err) == (2, True)

@@ -166,3 +166,49 @@ def test_another_model_of_the_same_sizes_says_nothing() -> None:
     make = added(POSITIONS["numbers"])
     with pytest.raises(ovir.InputError, match="has the sizes of this one"):
         make(8).reshape("?", adapt=True, like=make(8))
+
+
+def scores(rows: int, columns: int) -> ovir.Model:
+    x, y = (ops.parameter([1, size, 4], "f32", name=name) for name, size in (("x", rows), ("y", columns)))
+    return ovir.Model([ops.reshape(ops.matmul(x, y, False, True), [rows, columns], False)], [x, y], "scores")
+
+
+@pytest.mark.parametrize("sizes", [(5, 3), (5, 12), (20, 12)])
+def test_equal_old_sizes_may_become_different_ones(sizes: tuple[int, int]) -> None:
+    model, expected = scores(12, 12), scores(*sizes)
+    edit = model.reshape({name: [1, size, 4] for name, size in zip("xy", sizes, strict=True)}, adapt=True)
+    assert str(expected.inputs[0].shape) in edit.verdict
+    inputs = list(ovir.random_inputs(expected, 3).values())
+    np.testing.assert_array_equal(*(ovir.compile_model(one)(inputs)[0] for one in (model, expected)))
+
+
+def test_sizes_that_are_taken_for_one_are_named() -> None:
+    edit = scores(12, 12).reshape({"x": "1,?,4", "y": "1,?,4"}, adapt=True)
+    assert edit.notes == ["axis 1 of x, y is taken for the same size"]
+
+
+def test_a_large_size_is_not_run() -> None:
+    x = ops.parameter([1, 8], "f32", name="x")
+    model = ovir.Model([ops.reshape(ops.relu(x), [8, 1], False)], [x], "model")
+    assert model.reshape("1,100000", adapt=True).verdict.endswith("x=[1,100000] was not run")
+
+
+def test_no_loop_runs_for_ever() -> None:
+    """A trip count of two less than a length is negative for a length of one, which has no limit."""
+    edit = looped_over(10, 12).reshape("1,20,6", adapt=True)
+    assert "x=[1,1,6]" not in edit.verdict
+    assert "x=[1,20,6]" in edit.verdict
+
+
+def looped_over(count: int, length: int) -> ovir.Model:
+    """Return a loop over the first steps of an input, whose results are concatenated."""
+    x = ops.parameter([1, length, 6], "f32", name="x")
+    step, state, steps = ops.parameter([], "i64"), ops.parameter([1, 6], "f32"), ops.parameter([1, length, 6], "f32")
+    last = ops.add(state, ops.gather(steps, step, 1))
+    rows = ops.unsqueeze(last, [1])
+    loop = ops.loop(ops.constant(np.int64(count)), ops.constant(np.array(True)), name="loop")
+    loop.set_function(ovir.Model([ops.constant(np.array(True)), last, rows], [step, state, steps], "body"))
+    loop.set_special_body_ports([0, 0])
+    loop.set_merged_input(state, ops.constant(np.zeros((1, 6), np.float32)).output(0), last.output(0))
+    loop.set_invariant_input(steps, x.output(0))
+    return ovir.Model([loop.get_concatenated_slices(rows.output(0), 0, 1, 1, -1, 1)], [x], "looped")

@@ -108,6 +108,8 @@ def _save(model: Model, found: Precision, path: str, lost: dict[str, str]) -> No
     from ovir.model import save_model
 
     if found.choices:
+        if not found.within:
+            print_message("warning: the outputs of the saved model are beyond the tolerance")
         print_diagnostics(save_model(found.compressed(model), path))
         print_message(readable(f"{path}: weights in {found.to}, {plural(len(found.keep), 'layer')} in {found.kept_in}"))
         return
@@ -128,9 +130,11 @@ def _print(found: Precision) -> None:
         say()
     sets = plural(found.samples, "set") + " of inputs"
     say_filled(f"all in {found.to}: error {format_number(found.error_before)}, tolerance {found.tolerance:g}, {sets}")
+    if not found.within:
+        say("no choice of layers keeps the outputs within the tolerance")
+    elif not found.keep:
+        say(f"no layer needs {found.kept_in}")
     if not found.keep:
-        nothing = "no choice of layers keeps the outputs within the tolerance"
-        say(f"no layer needs {found.kept_in}" if found.within else nothing)
         return
     say(f"{plural(len(found.keep), 'layer')} in {found.kept_in}: error {format_number(found.error)}")
     say()
