@@ -79,7 +79,7 @@ def adapt(
             hint = sizes.fitting_text() or error.diagnostic.hint
             raise ModelError(replace(error.diagnostic, hint=hint)) from None
     if sizes.kept:
-        edit.notes.append(f"a constant decides on sizes that do not follow in {', '.join(sizes.kept)}")
+        edit.notes.append(f"a constant or a window decides on sizes that do not follow in {', '.join(sizes.kept)}")
     edit.notes += [note for note in (sizes.fitting_text(), *sizes.shared()) if note]
     return edit
 

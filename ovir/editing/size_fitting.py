@@ -39,8 +39,10 @@ from ovir.inference.engines import ComparingEngine, Types, set_outputs
 from ovir.inference.models import set_parameters
 from ovir.ops.base.domains import Index, Length, axis_of
 from ovir.ops.base.traits import input_names
+from ovir.ops.broadcast import Broadcast3, Tile
 from ovir.ops.control_flow import Loop
 from ovir.ops.infrastructure import Const, Parameter
+from ovir.ops.interpolate import InterpolateBase
 from ovir.ops.movement import Concat
 from ovir.ops.shape import Reshape
 from ovir.ops.state import AssignBase, ReadValue6
@@ -57,6 +59,8 @@ MOST_KNOWN = 1_000_000
 MOST_OFFSET = 8
 """The most by which a size differs from another one that it follows."""
 
+REPEATING = (Broadcast3, Tile, InterpolateBase)
+"""Operations that repeat or resize a tensor to sizes that they are given."""
 Sizes = Mapping[int, Mapping[int, int]]
 """Sizes of axes by the positions of the inputs, -1 for any."""
 Repair = Sequence[tuple[int, Layer]]
@@ -150,7 +154,9 @@ class Fitting(ComparingEngine):
             set_outputs(port.layer, (port.type.refined(port.element_type, _parameter_shape(port)),))
         self.infer(self._model)
         old = [layer for layer in self._model.walk() if layer.outputs and layer.outputs[0] in self._before]
-        self.kept = [layer for layer in old if self._pins(layer, [port.type for port in layer.outputs])]
+        self.kept = [
+            layer for layer in old if self._pins(layer, [port.type for port in layer.outputs]) or self._covers(layer)
+        ]
         for _, source, layer in self._trail:
             remove_unread(owner_of(layer), [source])
         return list(dict.fromkeys(layer for *_, layer in self._trail))
@@ -242,6 +248,10 @@ class Fitting(ComparingEngine):
             set_outputs(layer, outputs)
             self._follow_factors(layer)
             yield True
+            if (repair := self._followed(layer)) is not None:
+                self._apply(layer, repair)
+                yield from self._solutions(layer)
+                self._undo(mark)
             return
         pin = pins[0] if pins else None
         stays = isinstance(pin, int) and not self._is_whole(layer, pin)
@@ -448,7 +458,16 @@ class Fitting(ComparingEngine):
                 is_lost = old == new > 1 and tuple(moved) not in pairs
                 if is_lost and (port.index == 0 or layer.bodies) and axis not in found:
                     found.append(axis)
+            if isinstance(op, REPEATING) and data is not None:  # a row for each element of another axis
+                sizes, lengths = self._dims(data), {old for _, old, _ in self._varying(data)}
+                found += [a for a, (old, new) in enumerate(pairs) if sizes[a] == (1, 1) and old == new in lengths]
         return found
+
+    def _covers(self, layer: Layer) -> bool:
+        """Return whether the window of a layer had the size of the whole tensor, which varies."""
+        kernel = getattr(layer.operator, "kernel", ())
+        dims = self._dims(layer.inputs[0])[-len(kernel) :] if kernel else []
+        return [old for old, _ in dims] == list(kernel) and any(old != new for old, new in dims)
 
     def _data_of(self, layer: Layer, output: Port) -> Port | None:
         """Return the first input that varies and has as many axes as an output."""
@@ -705,6 +724,28 @@ class Fitting(ComparingEngine):
         for chosen in islice(together, MOST_TRIED):
             if len({port for port, _ in chosen}) == len(chosen):
                 yield [(port.index, make()) for port, make in chosen]
+
+    def _followed(self, layer: Layer) -> Repair | None:
+        """Return what lets the result of a layer have varying sizes that the layer does not read; None if it reads
+        some, or has none of them."""
+        if self._items is not None or not isinstance(layer.operator, REPEATING):
+            return None
+        if any(self._varying(port) for port in layer.inputs):
+            return None
+        rank = layer.outputs[0].shape.rank or 0
+        for port in layer.inputs[1:]:
+            known = port.type.constant
+            if known is None or known.ndim != 1 or known.dtype.kind not in "iu":
+                continue
+            varying: dict[int, Size] = {}
+            for place, entry in enumerate(known.tolist()):
+                hint = place + rank - known.size
+                exact = (size for size, _ in self._candidates(layer, entry, hint) if size == Size(size.places[:1]))
+                if entry > 1 and (size := next((size for size in exact if size.places[0][1] == hint), None)):
+                    varying[place] = size
+            if varying:
+                return [(port.index, with_sizes(read_by(port), port, varying))]
+        return None
 
     def _data(self, layer: Layer, port: Port) -> Iterator[Callable[[], Layer]]:
         """Yield functions that make the data of a constant for other sizes."""
