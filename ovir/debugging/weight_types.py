@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from functools import cached_property
+from functools import cache, cached_property
 
+from ovir.analysis.costs import stored_bytes
 from ovir.core.arrays import Array
 from ovir.diagnostics.errors import InputError
 from ovir.editing.weight_compression import (
@@ -34,6 +35,7 @@ class WeightCompression:
         self._kind = kind
         self._backup = BACKUP if kind.bits == 4 else None
         self._weights = {(found.layer.key, found.input.index): found for found in compressible(model)}
+        self._bytes_of = cache(self._count_bytes)
         self._chosen = {
             place: found for place, found in self._weights.items() if self._backup is None or takes_4_bits(found)
         }
@@ -63,10 +65,11 @@ class WeightCompression:
     def bytes(self, keep: Collection[str]) -> int:
         """Return the bytes of the weights."""
         kinds = self._kinds(keep)
-        return sum(
-            compress(found, kinds[place]).bytes if place in kinds else _stored(found)
-            for place, found in self._weights.items()
-        )
+        return sum(self._bytes_of(place, kinds.get(place)) for place in self._weights)
+
+    def _count_bytes(self, place: Place, kind: WeightType | None) -> int:
+        found = self._weights[place]
+        return stored_bytes(found.constant) if kind is None else compress(found, kind).bytes
 
     def _kinds(self, keep: Collection[str]) -> dict[Place, WeightType]:
         kinds = {
@@ -74,10 +77,6 @@ class WeightCompression:
             for place in self._weights
         }
         return {place: kind for place, kind in kinds.items() if kind is not None}
-
-
-def _stored(weights: Weights) -> int:
-    return -(-weights.array.size * weights.stored_type.bits // 8)
 
 
 class _RoundedWeights(Emulation):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -225,7 +226,7 @@ class _Adapted:
         results = [ovir.compile_model(part)(inputs).values() for part in (before, model.clone())]
         is_equal = all(a.dtype == b.dtype and a.tobytes() == b.tobytes() for a, b in zip(*results, strict=True))
         ran = []
-        for numbers in filter(self._ends, self._shown_sizes()):
+        for numbers in self._shown_sizes():
             text = shapes_text(self._trial, self._sizes(numbers))
             try:
                 ovir.compile_model(self._trial)(list(ovir.random_inputs(self._trial, 1).values()))
@@ -240,12 +241,13 @@ class _Adapted:
         if (text := shapes_text(before, asked)) not in (*ran, shapes_text(before, self._old)):
             verdict += f"; {text} was not run"
         if like is not None:
-            self._infers(self._numbers_of(like))
+            sizes = self._numbers_of(like)
+            self._infers(sizes)
             try:
                 ovir.prove_edit(like, self._trial.clone())
             except ModelError as error:
                 raise ModelError(replace(error.diagnostic, hint=self._differing(like))) from None
-            text = shapes_text(self._trial, self._sizes(self._numbers_of(like)))
+            text = shapes_text(self._trial, self._sizes(sizes))
             verdict += f"; for {text}, the results are those of the other model"
         elif self._are_items(before):
             verdict += "; one call equals calls with fewer items"
@@ -263,17 +265,15 @@ class _Adapted:
         return f"these constants differ in the other model: {', '.join(names)}" if names else None
 
     def _shown_sizes(self) -> Iterator[dict[Axis, int]]:
-        """Yield the sizes for which the model is run."""
+        """Yield the sizes for which the model is run; it is inferred for each of them."""
         multiples = self._multiples
-        for factor in (1, 2, 4, 8, 16, 32, 64):
-            least = {axis: min(n * factor, axis.old) for axis, n in multiples.items()}
-            if self._ends(least):
-                yield least
-                break
-        yield {axis: n * next_prime(max(axis.old // n - 1, 2)) for axis, n in multiples.items()}
+        small = ({axis: min(n << k, axis.old) for axis, n in multiples.items()} for k in range(7))
+        yield from islice(filter(self._ends, small), 1)
+        others = [{axis: n * next_prime(max(axis.old // n - 1, 2)) for axis, n in multiples.items()}]
         if all(axis.wanted <= MOST_RUN * axis.old for axis in multiples):
             large = {axis: n * (2 * axis.old // n + 1) for axis, n in multiples.items()}
-            yield {axis: large[axis] if axis.wanted < 0 else axis.wanted for axis in multiples}
+            others.append({axis: large[axis] if axis.wanted < 0 else axis.wanted for axis in multiples})
+        yield from filter(self._ends, others)
 
     def _are_items(self, before: LayerGraph) -> bool:
         """Return whether the first axes have items that do not depend on each other."""

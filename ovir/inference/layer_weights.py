@@ -174,8 +174,10 @@ def _compression(port: Port, constant: Layer, chain: list[Layer]) -> str:
     held, read = stored.shape.dims, port.shape.dims
     if not _any(operators, "scales") or len(held) <= len(read):
         return text
-    axis = next((axis for axis, (one, other) in enumerate(zip(held, read, strict=False)) if one != other), len(read))
-    return f"{text}, groups of {held[min(axis + 1, len(read))]}"
+    axis = next(
+        (axis for axis, (one, other) in enumerate(zip(held, read, strict=False)) if one != other), len(read) - 1
+    )
+    return f"{text}, groups of {held[axis + 1]}"
 
 
 def _any(operators: list[Operator], trait: str) -> bool:
