@@ -49,6 +49,11 @@ exit status: 0 nothing wrong, 1 the model or its data is at fault, 2 wrong usage
 class _JobsFormatter(HelpFormatter):
     """Help that lists commands by purpose."""
 
+    def _format_action(self, action: argparse.Action) -> str:
+        if action.nargs != argparse.PARSER:
+            return super()._format_action(action)
+        return "".join(map(self._format_action, self._iter_indented_subactions(action)))
+
     def _iter_indented_subactions(self, action: argparse.Action) -> Generator[argparse.Action, None, None]:
         actions = {item.dest: item for item in super()._iter_indented_subactions(action)}
         for job, names in JOBS.items() if actions else ():
@@ -67,7 +72,7 @@ def parser(names: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
         formatter_class=_JobsFormatter,
         allow_abbrev=False,
     )
-    result.add_argument("--version", action=VersionAction)
+    result.add_argument("-V", "--version", action=VersionAction)
     commands = result.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True, prog="ovir")
     for name in names:
         add_command(commands, name, importlib.import_module(f"ovir.cli.commands.{name}"))
@@ -121,6 +126,10 @@ def _status(argv: Sequence[str] | None) -> int:
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
     """Parse a command line. Only help and errors about the command itself need all commands."""
+    if argv[:1] == ["version"]:
+        argv = ["--version", *argv[1:]]
+    if argv[:1] == ["help"]:
+        argv = [*argv[1:2], "--help"]
     command = argv[0] if argv else ""
     if not argv:
         parser(COMMANDS).print_help(sys.stderr)

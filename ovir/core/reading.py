@@ -8,6 +8,8 @@ import os
 import stat
 from typing import Any
 
+from ovir.diagnostics.wording import closest
+
 Path = str | os.PathLike[str]
 
 
@@ -27,6 +29,26 @@ def read_bytes(path: Path) -> bytes:
     """Return the content of a regular file; OSError if it is not one, or cannot be read."""
     with open_regular(path) as file:
         return file.read()
+
+
+def read_beginning(path: Path, length: int) -> bytes:
+    """Return the first bytes of a regular file; none if it cannot be read."""
+    try:
+        with open_regular(path) as file:
+            return file.read(length)
+    except (OSError, ValueError):  # ValueError: the path has a null character
+        return b""
+
+
+def similar_file(path: Path) -> str | None:
+    """Return a hint that names the file beside a missing one whose name is most similar; None if there is none."""
+    folder, name = os.path.split(os.fspath(path))
+    try:
+        beside = [] if os.path.exists(path) else os.listdir(folder or os.curdir)
+    except (OSError, ValueError):
+        return None
+    meant = closest(name, beside)
+    return None if meant is None else f"did you mean {os.path.join(folder, meant)}?"
 
 
 def read_text(path: Path, encoding: str = "utf-8", newline: str | None = None) -> str:

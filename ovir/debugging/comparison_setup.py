@@ -21,6 +21,7 @@ from ovir.debugging.sides import LayerMode, Partners, Side
 from ovir.debugging.tensor_sides import OnnxModel, Recorded, SecondModel
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import InputError, require_counts, require_seconds
+from ovir.diagnostics.wording import did_you_mean
 from ovir.inference.models import infer_if_edited
 from ovir.io.input_files import InputFile, find_inputs, takes_text
 from ovir.io.tensor_files import open_npz
@@ -202,5 +203,10 @@ def _kind(against: object) -> tuple[str, str]:
                 return kind, text
     expected = "expected openvino:DEVICE, onnx:FILE, an .npz, an .xml or a Model"
     name = str(against)
-    hint = f"the device is openvino:{name.upper()}" if name.upper().partition(".")[0] in DEVICES else None
+    kind, _, rest = name.partition(":")
+    hint = (
+        f"the device is openvino:{name.upper()}"
+        if name.upper().partition(".")[0] in DEVICES
+        else did_you_mean(kind, ("openvino", "onnx"), f"{{}}:{rest}")
+    )
     raise InputError.usage(f"cannot compare with {against!r}: {expected}", hint=hint)

@@ -15,7 +15,7 @@ import numpy as np
 
 from ovir.core.arrays import Array, listed_array
 from ovir.core.element_types import ElementType, bf16, f4e2m1, f8e4m3, f8e5m2, f8e8m0, i4, string, u2, u4
-from ovir.core.reading import open_regular, read_text
+from ovir.core.reading import open_regular, read_text, similar_file
 from ovir.core.shapes import PartialShape
 from ovir.diagnostics.codes import BAD_INPUT, UNREADABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
@@ -268,7 +268,7 @@ def _reading(path: str | os.PathLike[str]) -> Iterator[None]:
     try:
         yield
     except (OSError, *_BROKEN) as error:
-        raise _unreadable(path, f"cannot read the file: {_reason(error)}") from None
+        raise _unreadable(path, f"cannot read the file: {_reason(error)}", similar_file(path)) from None
 
 
 def _unreadable(path: str | os.PathLike[str], message: str, hint: str | None = None) -> ReadError:

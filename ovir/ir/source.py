@@ -12,16 +12,18 @@ from typing import Any, BinaryIO, NamedTuple
 
 from lxml import etree
 
-from ovir.core.reading import read_bytes
+from ovir.core.reading import read_bytes, similar_file
 from ovir.diagnostics.codes import DOCTYPE, ENCODING, ENTITIES, LFS_POINTER, NOT_XML, TRUNCATED, UNREADABLE
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import Diagnostics, InputError, ReadError
 from ovir.ir.elements import SAFE, xml_parser
+from ovir.ir.other_formats import other_format
 from ovir.ir.weights import WeightBytes, WeightsMark, refuse_path_as_bytes
 from ovir.system.files import older_files
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO
-"""The path of an .xml, its content (bytes, or a text that begins with ``<``), or an open file."""
+"""The path of an .xml or of a folder with one, its content (a buffer, or a text that begins with ``<``), or an open
+file."""
 
 
 class Parsed(NamedTuple):
@@ -116,21 +118,39 @@ def _content(model: Any) -> tuple[bytes | str, str | None]:
     if isinstance(model, str) and model.lstrip("\ufeff \t\r\n").startswith("<"):
         return model, None
     if isinstance(model, (str, os.PathLike)):
-        name = os.fsdecode(model)
+        name = _in_folder(os.fsdecode(model))
         try:
             return read_bytes(name), name
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             hint = _interrupted_save(name)
             reason = reason if hint is None else "saving the model was interrupted while its files were replaced"
+            hint = hint or similar_file(name)
             raise ReadError(diagnose(UNREADABLE, f"cannot read the file: {reason}", Place(name), hint=hint)) from None
-    if isinstance(model, (bytes, bytearray, memoryview)):
-        refuse_path_as_bytes(model)
-        return bytes(model), None
     if hasattr(model, "read") and isinstance(content := _rest(model), (bytes, str)):
         return content, _path_of(model)
-    message = f"a model must be a path, the content of an .xml or an open file, got {type(model).__name__}"
-    raise InputError.usage(message)
+    try:
+        content = bytes(memoryview(model))
+    except TypeError:
+        message = f"a model must be a path, the content of an .xml or an open file, got {type(model).__name__}"
+        raise InputError.usage(message) from None
+    refuse_path_as_bytes(content)
+    return content, None
+
+
+def _in_folder(path: str) -> str:
+    """Return the .xml of a folder, or the path of anything else; raise ReadError unless a folder has one .xml."""
+    if not os.path.isdir(path):
+        return path
+    try:
+        names = sorted(name for name in os.listdir(path) if name.lower().endswith(".xml"))
+    except OSError as error:
+        raise ReadError(diagnose(UNREADABLE, f"cannot read the folder: {error.strerror}", Place(path))) from None
+    if len(names) == 1:
+        return os.path.join(path, names[0])
+    names.sort(key=lambda name: name != "openvino_model.xml")
+    message = f"the folder holds {len(names)} models: {', '.join(names)}" if names else "the folder holds no .xml file"
+    raise ReadError(diagnose(UNREADABLE, message, Place(path), hint="give one of them" if names else None))
 
 
 def _interrupted_save(name: str) -> str | None:
@@ -204,19 +224,22 @@ def _syntax_error(error: etree.XMLSyntaxError, data: bytes, name: str | None) ->
     if int(error.code) == etree.ErrorTypes.ERR_NO_MEMORY:
         raise MemoryError("the parser of XML needs more memory")
     if data.lstrip()[:1] != b"<":
-        message = "this is not XML: an IR topology begins with '<', this file with " + repr(data.lstrip()[:16])[1:]
-        hint: str | None = "give the .xml of the pair; a model of another framework is converted with `ovc`"
         if data.startswith(b"version https://git-lfs"):
             message, hint = "this is a git-LFS pointer, not the model", "fetch the real file with `git lfs pull`"
             return diagnose(LFS_POINTER, message, Place(name, 1), hint=hint)
+        begins = repr(data.lstrip()[:16])[1:]
+        message, hint = other_format(data, name) or (
+            f"this is not XML: an IR topology begins with '<', this file with {begins}",
+            "give the .xml of the pair; a model of another framework is converted with `ovc`",
+        )
         return diagnose(NOT_XML, message, Place(name, 1), hint=hint)
     line, column = error.position
     lines = data.splitlines()
     text = lines[line - 1].decode(errors="replace").strip() if line <= len(lines) else ""
     reason = " ".join(str(error.msg).rsplit(", line", 1)[0].removesuffix(_OF_THE_PARSER).split())
-    hint = _SYNTAX_HINTS.get(int(error.code))
+    remedy = _SYNTAX_HINTS.get(int(error.code))
     if (unclosed := _UNCLOSED.search(reason)) is not None:
-        hint = f"<{unclosed[1]}> of line {unclosed[2]} is not closed before </{unclosed[3]}>"
+        remedy = f"<{unclosed[1]}> of line {unclosed[2]} is not closed before </{unclosed[3]}>"
     at_end = line > len(lines) or (line == len(lines) and column >= len(lines[-1]))
     if at_end and b"</net" not in data:
         message = f"the file ends before the model does: {reason}"
@@ -227,7 +250,7 @@ def _syntax_error(error: etree.XMLSyntaxError, data: bytes, name: str | None) ->
         hint = "resolve the conflict, for example by taking one of the two files as a whole"
         return diagnose(NOT_XML, "the file contains a merge conflict of git", Place(name, line), hint=hint)
     shown = f" in: {text[:120]}" if text else ""
-    return diagnose(NOT_XML, f"not well-formed XML: {reason}{shown}", Place(name, line), column=column, hint=hint)
+    return diagnose(NOT_XML, f"not well-formed XML: {reason}{shown}", Place(name, line), column=column, hint=remedy)
 
 
 _CONFLICT = re.compile(rb"^<<<<<<< ", re.MULTILINE)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ovir.core.element_types import ElementType, string
 from ovir.core.encoding import Bytes, decode
-from ovir.core.reading import open_regular
+from ovir.core.reading import open_regular, similar_file
 from ovir.core.shapes import MAX_RANK
 from ovir.diagnostics import codes
 from ovir.diagnostics.diagnostic import Place, diagnose
@@ -97,7 +97,9 @@ class WeightBytes:
                 data: Any = b"" if empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            raise ReadError(diagnose(codes.UNREADABLE, f"cannot read the weights: {reason}", Place(name))) from None
+            raise ReadError(
+                diagnose(codes.UNREADABLE, f"cannot read the weights: {reason}", Place(name), hint=similar_file(name))
+            ) from None
         if data[: len(_LFS_HEAD)] == _LFS_HEAD:
             raise ReadError(
                 diagnose(

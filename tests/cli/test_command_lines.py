@@ -402,9 +402,9 @@ check dynamic_shapes.xml --device NPU --ignore OVIR708 => 0 => !reason
 check i64.xml --device GPU.1 => 0 => GPU.1: no reason found against it, in the rules; the device was not asked && !runs
 check wrong_declared_shape.xml --device CPU => 1 => CPU: 1 reason against it
 check empty => 2 => the folder holds no .xml file
-run in => 2 => Is a directory
-infer in => 2 => Is a directory
-show in => 2 => Is a directory
+run in => 2 => the folder holds no .xml file
+infer in => 2 => the folder holds no .xml file
+show in => 2 => the folder holds no .xml file
 run cycle.xml => 1 => error[OVIR211]
 infer cycle.xml => 1 => error[OVIR211]
 show cycle.xml => 1 => error[OVIR211]

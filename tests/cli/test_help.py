@@ -63,3 +63,11 @@ def test_groups_stand_in_one_order_and_have_what_commands_share(command: str, cl
 def test_every_option_of_run_has_a_group(cli: Cli) -> None:
     options = cli("run", "--help").out.partition("\noptions:\n")[2].partition("\n\n")[0]
     assert re.findall(r"^  (-\S+)", options, re.MULTILINE) == ["-h,"]
+
+
+def test_help_and_version_are_commands_as_well(cli: Cli) -> None:
+    assert cli("help").out == cli("--help").out
+    assert cli("help", "show").out == cli("show", "--help").out
+    assert cli("version").out == cli("--version").out == cli("-V").out
+    assert "there is no command 'shwo'" in cli("help", "shwo").err
+    assert "COMMAND" not in cli("--help").out.partition("commands:")[2].partition("examples:")[0]

@@ -40,7 +40,7 @@ from ovir.cli.options.budget import BudgetOptions
 from ovir.cli.options.check_config import Settings, find_settings, parse_codes
 from ovir.cli.options.command import Command, Group, Options
 from ovir.cli.options.device import DeviceOptions, Verdict
-from ovir.cli.options.model import parse_shape
+from ovir.cli.options.model import STDIN, parse_shape
 from ovir.cli.options.node_data import NodeDataOptions
 from ovir.cli.options.opening import load_extensions
 from ovir.cli.options.values import FileName, output_with, raise_usage_error
@@ -155,7 +155,10 @@ def _check_file(name: str, folder: str, weights: str | None, options: CheckOptio
     load_extensions(options.extensions)
     root = "" if folder == os.getcwd() else os.path.join(folder, "")
     times: dict[str, float] = {}
-    found = check_here(os.path.join(root, name), weights and os.path.join(root, weights), options, times.__setitem__)
+    source = sys.stdin.buffer.read() if name == STDIN else os.path.join(root, name)
+    found = check_here(source, weights and os.path.join(root, weights), options, times.__setitem__)
+    if name == STDIN:
+        return [replace(d, file=STDIN) for d in found], times
     if root and not os.path.isabs(name):
         found = [replace(d, file=d.file and d.file.removeprefix(root)) for d in found]
     return found, times
@@ -222,7 +225,7 @@ def write_sarif(target: str, diagnostics: Sequence[Diagnostic], untrusted: bool)
 
 
 def add_to(command: Command) -> None:
-    command.argument("models", "MODEL.xml", "the files to check, or folders of such files", FileName, nargs="+")
+    command.argument("models", "MODEL.xml", "the files to check, or folders; - is standard input", FileName, nargs="+")
     model = command.under("model")
     model("--weights FILE", "the weights of the model; for one model only", FileName)
     model("--no-weights", "read only the topology; no .bin is needed", default=None)
@@ -457,6 +460,10 @@ def _refuse_contradictions(options: Options) -> None:
         options.refuse("and --untrusted exclude each other: the device would compile the model", "--ask")
     if len(options.models) > 1 or os.path.isdir(options.models[0]):
         options.refuse("is for one model, and several are given", "--weights", "--shape", "--node-data")
+    if STDIN in options.models:
+        if len(options.models) > 1:
+            raise_usage_error("standard input (-) is checked alone, without other files")
+        options.refuse("needs a file, not standard input", "--workers", "--dask", "--untrusted", "--ask", "--html")
     if options.no_weights:
         options.refuse("and --no-weights exclude each other", "--weights")
     if options.shape:

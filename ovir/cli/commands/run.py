@@ -335,7 +335,7 @@ def _run_guarded(command: Sequence[str], source: ModelOptions, budget: Budget) -
     """Run the command in a process within a budget, and return the exit status."""
     from ovir.checks.untrusted.guarded_command import run_guarded  # trusted models do not need it
 
-    found = run_guarded(command, source.path, source.weights, budget)
+    found = run_guarded(command, source.require_file("--untrusted"), source.weights, budget)
     if isinstance(found, Diagnostic):
         print_diagnostics([found])
         return WRONG

@@ -122,7 +122,8 @@ def _hint_at_sizes(model: Model, file: InputFile) -> None:
 
 def _fingerprint(source: ModelOptions) -> str:
     """Return the fingerprint of the model."""
-    return fingerprint(source.path, source.weights or f"{os.path.splitext(source.path)[0]}.bin")
+    path = source.require_file("--inputs")
+    return fingerprint(path, source.weights or f"{os.path.splitext(path)[0]}.bin")
 
 
 def _options(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -112,7 +112,7 @@ def _checked(source: ModelOptions, recovered: Recovered, *, is_wanted: bool) -> 
     the model has faults."""
     if not is_wanted and not recovered.errors:
         return [], [_as_checked(found) for found in recovered.model.diagnostics]
-    found = check(source.path, source.weights, need_weights=not source.no_weights)
+    found = check(source.source, source.weights, need_weights=not source.no_weights)
     if is_wanted:
         print_message(f"{plural(len(found), 'diagnostic')} from the check")
     if source.shape:

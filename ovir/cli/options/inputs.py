@@ -15,6 +15,7 @@ from ovir.cli.options.model import split_name
 from ovir.cli.options.values import FileName, OutputFile, natural, output_with, positive, raise_usage_error
 from ovir.cli.terminal.output import print_diagnostics, print_note
 from ovir.core.arrays import Array
+from ovir.core.reading import similar_file
 from ovir.core.shapes import PartialShape
 from ovir.diagnostics.codes import BAD_INPUT, ENGINE, INTERNAL, NO_ENGINE, NOT_SUPPORTED, OUT_OF_MEMORY, TOO_LARGE
 from ovir.diagnostics.diagnostic import Place, diagnose
@@ -350,7 +351,8 @@ def _literal(model: Model, index: int, source: str, text: str) -> Array:
         hint = (
             _TEXTS
             if is_text
-            else "a file is an .npy, an .npz or an image; values are written as 1,2,3 or [[1,2],[3,4]]"
+            else similar_file(source)
+            or "a file is an .npy, an .npz or an image; values are written as 1,2,3 or [[1,2],[3,4]]"
         )
         message = f"--input {text}: there is no file of this name, and it is not a value for {port.type}: {error}"
         raise_usage_error(message, hint)

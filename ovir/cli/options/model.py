@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ovir.cli.options.command import Command, Group
@@ -17,11 +19,15 @@ from ovir.editing.proof import ProvenEdit
 from ovir.graph.layers import Port
 from ovir.graph.names import input_named
 from ovir.inference.pinned_sizes import pinned_sizes
+from ovir.ir.source import Source
 from ovir.model import Model, read_model
 from ovir.ops.infrastructure import Parameter
 
 if TYPE_CHECKING:
     from ovir.checks.recovering import Recovered
+
+STDIN = "-"
+"""The path that stands for standard input."""
 
 Shapes = Callable[[Model], Mapping[int, PartialShape]]
 """Returns the shapes of inputs in which a model is inferred while it is read."""
@@ -43,9 +49,23 @@ class ModelOptions(Group):
 
     def add_to(self, command: Command) -> None:
         command.argument(
-            "path", "MODEL.xml", "the .xml of the model; its weights are read from the .bin next to it", FileName
+            "path",
+            "MODEL.xml",
+            "the .xml, or - for standard input; the weights are in the .bin next to it",
+            FileName,
         )
         command.shared("weights", "extension", *self.names)
+
+    @cached_property
+    def source(self) -> Source:
+        """Return what the model is read from: a path, or the content of standard input."""
+        return sys.stdin.buffer.read() if self.path == STDIN else self.path
+
+    def require_file(self, what: str) -> str:
+        """Return the path of the model; raise InputError for standard input, which other processes cannot read."""
+        if self.path == STDIN:
+            raise_usage_error(f"{what} reads the model in other processes: it needs a file, not standard input")
+        return self.path
 
     def open(self) -> Model:
         """Return the model in the shapes that are given; print the sizes that constants pin, and its diagnostics."""
@@ -77,17 +97,17 @@ class ModelOptions(Group):
         """Return the model; without weights, its constants have no data. Raise ReadError or ModelError if it is
         wrong."""
         if not self.no_weights:
-            return self.read_file(self.path, self.weights, shapes)
+            return self.read_file(self.source, self.weights, shapes)
         self.refuse("and --no-weights exclude each other", "--weights")
-        return read_topology(self.path, shapes, legacy_io=self.legacy_io)
+        return read_topology(self.source, shapes, legacy_io=self.legacy_io)
 
-    def read_file(self, path: str, weights: str | None, shapes: Shapes | None) -> Model:
+    def read_file(self, source: Source, weights: str | None, shapes: Shapes | None) -> Model:
         """Return the model of a file in the given shapes, which with --adapt its constants follow."""
         adapted = self.adapt and shapes is not None
-        model = read_model(path, weights, shapes=None if adapted else shapes, legacy_io=self.legacy_io)
+        model = read_model(source, weights, shapes=None if adapted else shapes, legacy_io=self.legacy_io)
         if adapted and shapes is not None:
             edit = model.reshape(shapes(model), adapt=True)
-            print_note(readable(f"{path}: {'; '.join(about_followers(edit, '--shape'))}"))
+            print_note(readable(f"{model.path or STDIN}: {'; '.join(about_followers(edit, '--shape'))}"))
         return model
 
     def recover(self) -> Recovered:
@@ -96,7 +116,9 @@ class ModelOptions(Group):
 
         if self.no_weights:
             self.refuse("and --no-weights exclude each other", "--weights")
-        recovered = read_recovering(self.path, self.weights, need_weights=not self.no_weights, legacy_io=self.legacy_io)
+        recovered = read_recovering(
+            self.source, self.weights, need_weights=not self.no_weights, legacy_io=self.legacy_io
+        )
         states, texts = _state_shapes(recovered, self.shape)
         shapes = parse_shapes(recovered.model, texts)
         hints = []
@@ -114,14 +136,15 @@ class ModelOptions(Group):
     @property
     def absent_weights(self) -> str:
         """Return the name of the .bin beside the .xml, which ``--no-weights`` does not read."""
-        return f"{os.path.splitext(os.path.basename(self.path))[0]}.bin"
+        name = "model" if self.path == STDIN else os.path.splitext(os.path.basename(self.path))[0]
+        return f"{name}.bin"
 
 
-def read_topology(path: str, shapes: Shapes | None = None, *, legacy_io: bool = False) -> Model:
+def read_topology(source: Source, shapes: Shapes | None = None, *, legacy_io: bool = False) -> Model:
     """Return a model whose constants have no data. Raise ReadError or ModelError if it is wrong."""
     from ovir.checks.recovering import read_recovering  # most commands read weights
 
-    recovered = read_recovering(path, need_weights=False, legacy_io=legacy_io)
+    recovered = read_recovering(source, need_weights=False, legacy_io=legacy_io)
     if shapes is not None:
         recovered.reshape(shapes(recovered.model))
     if recovered.errors:
