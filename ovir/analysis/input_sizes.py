@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isqrt
 
 from ovir.core.shapes import Dimension, PartialShape, ShapeLike, as_shape
 from ovir.diagnostics.codes import CHOSEN_SIZES, NARROW_TENSOR
@@ -14,6 +15,7 @@ from ovir.graph.constant_layers import all_constant_layers
 from ovir.graph.layers import Layer
 from ovir.model import Model
 from ovir.ops.base.elementwise import BinaryBase
+from ovir.system.progress import trials
 
 BATCH, OTHER = 1, 8
 """The sizes that are tried first: for the first axis, and for the others."""
@@ -96,13 +98,19 @@ def fix_shapes(model: Model, given: Mapping[int, ShapeLike] | None = None) -> Ch
     its tensor, the dimensions that the tensor depends on become the first of these sizes, and of ``LARGER``, in which
     all lie inside, or most. If no sizes are accepted, raise ModelError and leave the model unchanged.
     """
+    with trials("choosing sizes"):
+        return _fix_shapes(model, given or {})
+
+
+def _fix_shapes(model: Model, given: Mapping[int, ShapeLike]) -> ChosenSizes:
     before = {i: port.shape for i, port in enumerate(model.inputs)}
-    fixed = {i: as_shape(shape) for i, shape in (given or {}).items()}
+    fixed = {i: as_shape(shape) for i, shape in given.items()}
     open_inputs = [i for i, shape in before.items() if i not in fixed and not shape.is_static]
     if not open_inputs and all(before[i] == shape for i, shape in fixed.items()):
         return ChosenSizes()
     likely = _sizes_by_axis(before, fixed)
-    windows, implied = list(_windows(model)), _implied(model)
+    windows = list(_windows(model))
+    implied = _implied(model, windows)
     shapes = {**before, **fixed}
     first_choice = {i: _first_choice(before[i], likely) for i in open_inputs}
     try:
@@ -115,7 +123,12 @@ def fix_shapes(model: Model, given: Mapping[int, ShapeLike] | None = None) -> Ch
             sizes = ", ".join(f"{escaped(model.inputs[i].any_name)}={before[i]}" for i in open_inputs)
             if sizes:
                 refused.add_note(f"  hint: no sizes were found for the dynamic inputs {sizes}: give them with --shape")
+                together = sorted({*implied, *IMAGES})
+                one = f"{len(SIZES)} sizes from 1 to {max(SIZES)} were tried for each axis in turn"
+                many = f"{len(together)} from {together[0]} to {together[-1]} for all but the first together"
+                refused.add_note(f"  {one}, and {many}")
             raise refused from None
+    _join_batches(model, shapes, open_inputs)
     narrow = _narrow(windows)
     if narrow and open_inputs:
         narrow = _enlarge(model, shapes, open_inputs, windows, narrow, implied)
@@ -139,6 +152,36 @@ def _sizes_by_axis(before: Mapping[int, PartialShape], fixed: Mapping[int, Parti
             if dim.is_static and not before[i][axis].is_static:
                 sizes.setdefault(axis, dim.lower)
     return sizes
+
+
+def _join_batches(model: Model, shapes: Mapping[int, PartialShape], open_inputs: Sequence[int]) -> None:
+    """Give a batch that is not the first axis of its input the size of the others, as states of recurrent layers have.
+
+    A batch of 1 may meet any size. Another size shows which axes have to equal it.
+    """
+    chosen = {i: port.shape for i, port in enumerate(model.inputs)}
+    places = [
+        (i, axis)
+        for i in open_inputs
+        for axis, dim in enumerate(shapes[i] if shapes[i].rank is not None else ())
+        if dim.contains(_PROBE)
+    ]
+    first = [(i, axis) for i, axis in places if axis == 0 and chosen[i][0] == BATCH]
+    apart = [(i, axis) for i, axis in places if axis and shapes[i][0].is_static and chosen[i][axis] != BATCH]
+    probed = _resized(chosen, shapes, first, _PROBE)
+    if not first or not apart or _accepts(model, probed):
+        model.reshape(chosen)
+        return
+    joined = (
+        group
+        for group in (apart, *([place] for place in apart))
+        if _accepts(model, _resized(probed, shapes, group, _PROBE))
+    )
+    model.reshape(_resized(chosen, shapes, next(joined, ()), BATCH))
+
+
+_PROBE = 3
+"""A batch that no other size that is tried first equals."""
 
 
 def _candidates(dim: Dimension, axis: int, likely: Mapping[int, int]) -> list[int]:
@@ -194,9 +237,12 @@ def _search_images(
     return any(_accepts(model, _resized(static, shapes, axes, size)) for size in dict.fromkeys([*implied, *IMAGES]))
 
 
-def _implied(model: Model) -> list[int]:
+def _implied(model: Model, windows: Iterable[Window]) -> list[int]:
     """Return the sizes that constants imply where they meet a dynamic dimension, as anchors and positions do, and
-    multiples of these, because windows move by more than one element."""
+    multiples of these, because windows move by more than one element.
+
+    A number of positions may be that of a square grid, with up to two tokens before it.
+    """
     found: dict[int, None] = {}
     for layer in model.layers:
         if isinstance(layer.operator, BinaryBase) and len(layer.inputs) == 2:
@@ -205,7 +251,13 @@ def _implied(model: Model) -> list[int]:
                 pairs = zip(reversed(one.dims), reversed(other.dims), strict=False)
                 sizes = (a.lower if a.is_static else b.lower for a, b in pairs if a.is_static != b.is_static)
                 found.update((size, None) for size in sizes if size > 1)
-    return [size * factor for size in found for factor in _FACTORS]
+    roots = ((isqrt(size - tokens), size - tokens) for size in found for tokens in range(3))
+    sides = dict.fromkeys(root for root, square in roots if root > 1 and root * root == square)
+    steps = dict.fromkeys(step for _, _, step in windows)
+    return [
+        *(size * factor for size in found for factor in _FACTORS),
+        *(side * step for side in sides for step in steps),
+    ]
 
 
 _FACTORS = (1, 2, 4, 8, 16, 32)

@@ -66,6 +66,17 @@ def stage(name: str, total: int = 0) -> Iterator[Stage]:
         del stages[depth:]  # also the stages of loops that an exception has left
 
 
+@contextmanager
+def trials(name: str) -> Iterator[None]:
+    """Open a stage for a ``with`` block of many trials, whose own stages are not shown: each would begin at 0 again."""
+    with stage(name):
+        token = _watched.set(None)
+        try:
+            yield
+        finally:
+            _watched.reset(token)
+
+
 def is_shown() -> bool:
     """Return whether anybody shows the stages of this context."""
     return _watched.get() is not None

@@ -1,6 +1,7 @@
 """Sizes that are chosen for dynamic inputs: windows lie inside their tensors, and comparisons see what they compute."""
 
 from collections.abc import Callable
+from math import isqrt
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,33 @@ def test_sizes_that_positions_imply(count: int) -> None:
     assert fix_shapes(model).shapes == {0: (1, 4, 2 * count)}
 
 
+@pytest.mark.parametrize(("patch", "positions"), [(16, 37), (14, 65), (8, 26), (20, 51)])
+def test_sizes_of_a_grid_of_patches(patch: int, positions: int) -> None:
+    """A vision transformer adds a learned position to each patch, and to up to two tokens before them."""
+    image = ops.parameter([-1, 3, -1, -1], "f32", name="image")
+    patches = ops.convolution(image, weights(4, 3, patch, patch), [patch] * 2, [0, 0], [0, 0], [1, 1])
+    rows = ops.transpose(ops.reshape(patches, np.int64([0, 4, -1]), True), np.int64([0, 2, 1]))
+    side = isqrt(positions)
+    tokens = positions - side**2
+    rows = ops.pad(rows, np.int64([0, tokens, 0]), np.int64([0, 0, 0]), "constant")
+    model = ovir.Model([ops.add(rows, weights(1, positions, 4))], [image])
+    assert fix_shapes(model).shapes == {0: (1, 3, side * patch, side * patch)}
+
+
+@pytest.mark.parametrize("states", [1, 2])
+@pytest.mark.parametrize("is_joined", [True, False])
+def test_batch_of_a_state_is_that_of_the_input(states: int, is_joined: bool) -> None:
+    x = ops.parameter([-1, 6], "f32", name="x")
+    first, *others = (ops.parameter([2, -1, 6], "f32", name=f"state{i}") for i in range(states))
+    if is_joined:  # a batch of 1 would meet any other
+        found = [ops.add(x, ops.gather(state, np.int64(0), np.int64(0))) for state in (first, *others)]
+        model = ovir.Model([ops.multiply(y, y) for y in found], [x, first, *others])
+    else:
+        model = ovir.Model([ops.relu(x), *map(ops.relu, (first, *others))], [x, first, *others])
+    sizes = fix_shapes(model).shapes
+    assert sizes == {0: (1, 6), **{1 + i: (2, 1 if is_joined else 8, 6) for i in range(states)}}
+
+
 @pytest.mark.parametrize("shape", [[1, -1], [-1], [-1, -1]])
 @pytest.mark.parametrize("frames", [1, 10, 100])
 def test_windows_of_sounds(shape: list[int], frames: int) -> None:
@@ -162,7 +190,9 @@ def test_commands_say_for_which_inputs_no_sizes_are_found(tmp_path: Path, capsys
     ovir.save_model(ovir.Model([ops.convolution(x, weights(1, 1, 40001), [1], [0], [0], [1])], [x]), path)
     for command in (["run", path], ["compare", path, path], ["bisect", path, path]):
         assert main(command) != 0
-        assert "no sizes were found for the dynamic inputs wave=[1,1,?]" in capsys.readouterr().err
+        printed = capsys.readouterr().err
+        assert "no sizes were found for the dynamic inputs wave=[1,1,?]" in printed
+        assert "26 sizes from 1 to 32768 were tried for each axis in turn, and 20 from 224 to 1280" in printed
 
 
 @pytest.mark.parametrize(("size", "has"), [(4, 4), (3, 3), (1, 1)])
