@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn
 
@@ -199,10 +199,13 @@ class Score(NamedTuple):
 
     number: int
     value: float
+    label: str | None = None
 
 
-def top_scores(array: Array, count: int) -> list[list[Score]] | None:
+def top_scores(array: Array, count: int, labels: Sequence[str] = ()) -> list[list[Score]] | None:
     """Return the ``count`` highest values of each row; None for a tensor that is not a row or table of scores.
+
+    ``labels`` are the names of classes; a row of another length has no names.
 
     Axes of size 1 at the end are left out, and the axes before the last are taken as one. Among equal values the first
     comes first; NaN comes last.
@@ -217,4 +220,5 @@ def top_scores(array: Array, count: int) -> list[list[Score]] | None:
         return None
     keys = -rows if rows.dtype.kind == "f" else np.invert(rows)  # -rows of integers may overflow
     best = np.argsort(keys, axis=1, kind="stable")[:, :count]
-    return [[Score(int(c), rows[i, c].item()) for c in classes] for i, classes in enumerate(best)]
+    named = labels if len(labels) == length else [None] * length
+    return [[Score(int(c), rows[i, c].item(), named[c]) for c in classes] for i, classes in enumerate(best)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -124,9 +125,13 @@ def _opened(path: str | os.PathLike[str]) -> Image:
         with open_regular(path) as file, Image.open(file) as opened:
             return ImageOps.exif_transpose(opened)
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
+        reason = getattr(error, "strerror", None) or _OBJECT.sub("", str(error).splitlines()[0])
         place = Place(os.fspath(path))
         raise ReadError(diagnose(UNREADABLE, f"cannot read the image: {reason}", place)) from None
+
+
+_OBJECT = re.compile(r" <.*>$")
+"""The end of a message of Pillow about a file without a name."""
 
 
 def _resized(path: str | os.PathLike[str], image: Image, width: int, height: int, mode: str) -> Image:

@@ -17,6 +17,7 @@ from ovir.runtime.listeners import tapped_ports
 from ovir.runtime.results import Results
 
 if TYPE_CHECKING:  # most runs on a terminal need none of them
+    from ovir.analysis.metrics import Score
     from ovir.analysis.profile import Profile, RunTimes
     from ovir.debugging.watch import Watch
 
@@ -43,6 +44,16 @@ class Ran:
     """The times of runs beside those of the profile, without it."""
     types: Mapping[Port, str] = field(default_factory=dict)
     """The types that outputs of unknown sizes had."""
+    top: int | None = None
+    """The number of scores of each row that are shown."""
+    labels: Sequence[str] = ()
+    """The names of classes."""
+
+    def scores(self, array: Array) -> list[list[Score]] | None:
+        """Return the highest scores of each row of an output, if they are wanted and it has rows of scores."""
+        from ovir.analysis.metrics import top_scores  # most runs do not need it
+
+        return None if self.top is None else top_scores(array, self.top, self.labels)
 
     @property
     def inputs(self) -> Tensors:

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from ovir.analysis.metrics import top_scores
 from ovir.analysis.profile import WARM_UP, Profile, RunTimes
 from ovir.analysis.tensor_stats import likely_classes, stats
 from ovir.core.arrays import Array
@@ -56,10 +55,10 @@ def types_of_run(compiled: CompiledModel, feeds: Mapping[int, Array]) -> dict[Po
     return seen.types
 
 
-def run_page(ran: Ran, top: int | None = None) -> Page:
+def run_page(ran: Ran) -> Page:
     """Return the report on a run: times, outputs, inputs and taps with their histograms, and watched values.
 
-    The details of an output have the ``top`` highest scores of each row, if it has rows of scores.
+    The details of an output have the highest scores of each row, if they are wanted and it has rows of scores.
     """
     model, watch = ran.model, ran.watch
     verdict, tone = f"ran in {ran.seconds * 1000:,.1f} ms", "good"
@@ -71,7 +70,7 @@ def run_page(ran: Ran, top: int | None = None) -> Page:
     page.facts += _facts(ran)
     if watch is not None:
         _add_watch(page, watch)
-    page.add("Outputs", _tensors(page, "output", ran.outputs, top), *_histograms(ran.outputs))
+    page.add("Outputs", _tensors(page, "output", ran.outputs, ran), *_histograms(ran.outputs))
     add_diagnostics(page, [*model.diagnostics, *ran.results.diagnostics])
     if ran.profile is not None:
         _add_profile(page, ran.profile, model)
@@ -119,20 +118,21 @@ def _profile_facts(profile: Profile, runs: RunTimes | None) -> Iterator[Fact]:
 # --------------------------------------------------------------------------- tensors
 
 
-def _tensors(page: Page, kind: str, tensors: Tensors, top: int | None = None) -> Table:
-    details = [_detail(page, name, array, layer, top) for name, array, _, layer in tensors]
+def _tensors(page: Page, kind: str, tensors: Tensors, ran: Ran | None = None) -> Table:
+    details = [_detail(page, name, array, layer, ran) for name, array, _, layer in tensors]
     return replace(tensors_table(kind, tensors), details=details)
 
 
-def _detail(page: Page, name: str, array: Array, layer: Layer | None, top: int | None) -> Detail:
+def _detail(page: Page, name: str, array: Array, layer: Layer | None, ran: Ran | None) -> Detail:
     if array.dtype.kind in "TUSO":
         texts = [(str(number), str(text)) for number, text in enumerate(array.reshape(-1)[:MOST_ROWS].tolist())]
         return Detail(name, [Pairs(texts, "Texts")], page.layers.number(layer))
     chart = histogram("Histogram", array)
     blocks: list[Block] = [Text("no finite numbers")] if chart is None else [chart]
-    if (rows := top_scores(array, top) if top is not None else None) is not None:
-        scores = [(f"row {i}", ", ".join(f"{s.number}: {s.value:.4g}" for s in row)) for i, row in enumerate(rows)]
-        blocks.append(Pairs(scores[:MOST_ROWS], f"Highest {plural(top or 0, 'score')}"))
+    if ran is not None and (rows := ran.scores(array)) is not None:
+        scored = (", ".join(f"{s.label or s.number}: {s.value:.4g}" for s in row) for row in rows[:MOST_ROWS])
+        scores = [(f"row {i}", text) for i, text in enumerate(scored)]
+        blocks.append(Pairs(scores, f"Highest {plural(ran.top or 0, 'score')}"))
     elif (classes := likely_classes(array)) is not None:
         pairs = [(f"row {row}", f"{number} ({share:.3f})") for row, (number, share) in enumerate(classes[:MOST_ROWS])]
         blocks.append(Pairs(pairs, "Most probable class"))

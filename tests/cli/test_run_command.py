@@ -1,6 +1,7 @@
 """`ovir run`: inputs, outputs, taps, JSON, profile."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -161,3 +162,24 @@ def test_emulated_overflow_is_infinite(cli: Any, squares: Path) -> None:
     document = json.loads(result.out)
     assert [(event["layer"], event["what"]) for event in document["watch"]] == [("squared", "inf")]
     assert document["outputs"][0]["values"] == [float(np.float16(0.001)), "inf"]
+
+
+def test_classes_have_the_names_of_labels(cli: Any, tmp_path: Path) -> None:
+    x = ops.parameter([2, 3], np.float32, name="x")
+    one = ops.parameter([4], np.float32, name="one")
+    path = str(tmp_path / "model.xml")
+    ovir.save_model(ovir.Model([ops.relu(x), ops.relu(one)], [x, one]), path)
+    (tmp_path / "names.txt").write_text("cat\ndog\nowl\n")
+    arguments = ("run", path, "--input", "x=[[1,3,2],[9,8,7]]", "--input", "one=[4,3,2,1]", "--top", 2)
+    named = (*arguments, "--labels", tmp_path / "names.txt")
+    rows = re.findall(r"^  (\d) +(\d) +(\d) *(\w*)$", cli(*named).out, re.MULTILINE)
+    expected = [("0", "1", "3", "dog"), ("0", "2", "2", "owl"), ("1", "0", "9", "cat"), ("1", "1", "8", "dog")]
+    assert rows == [*expected, ("0", "0", "4", ""), ("0", "1", "3", "")]
+    first, second = json.loads(cli(*named, "--json").out)["outputs"]
+    assert first["top"][0] == [{"number": 1, "value": 3.0, "label": "dog"}, {"number": 2, "value": 2.0, "label": "owl"}]
+    assert second["top"] == [[{"number": 0, "value": 4.0}, {"number": 1, "value": 3.0}]]
+    (tmp_path / "names.txt").write_text("cat\ndog")
+    refused = cli(*named)
+    assert refused.status == 2
+    assert "it has 2 names, which fit no output" in refused.err
+    assert "--labels names the classes that --top N shows" in cli(*named[:-4], *named[-2:]).err

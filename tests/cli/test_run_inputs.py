@@ -10,6 +10,7 @@ import pytest
 from support.builder import Net, output
 
 import ovir
+from ovir import opset13 as ops
 
 ROWS = np.array([[0.1, 3.0, -2.0], [5.0, 1.0, 5.0]], np.float32)
 
@@ -293,3 +294,24 @@ def test_without_pillow_there_is_a_hint(cli: Any, tmp_path: Path, monkeypatch: p
     assert result.status == 2
     assert "images are read with Pillow, which is not installed" in result.err
     assert 'pip install "ovir[image]"' in result.err
+
+
+def test_array_without_a_name_is_asked_for_its_input(cli: Any, tmp_path: Path) -> None:
+    names = ("a", "b")
+    inputs = [ops.parameter([1], np.float32, name=name) for name in names]
+    path = tmp_path / "model.xml"
+    ovir.save_model(ovir.Model([ops.add(*inputs)], inputs), path)
+    for given in ("photo.jpg", "1", "x.npy"):
+        refused = cli("run", path, "--input", given)
+        assert refused.status == 2
+        assert "this is one array, but the model has 2 inputs" in refused.err
+        assert f"as in --input a={given}" in refused.err
+
+
+def test_broken_image_is_named_without_python_objects(cli: Any, tmp_path: Path) -> None:
+    pytest.importorskip("PIL")
+    x = ops.parameter([1, 3, 5, 5], np.float32, name="x")
+    path, image = tmp_path / "model.xml", tmp_path / "image.png"
+    ovir.save_model(ovir.Model([ops.relu(x)], [x]), path)
+    image.write_text("no image")
+    assert "cannot read the image: cannot identify image file\n" in cli("run", path, "--input", image).err

@@ -274,7 +274,7 @@ def test_run_with_scores_and_repeated_runs() -> None:
     (_, pairs) = detail(table(page, "Outputs"), 0).blocks
     assert isinstance(pairs, Pairs)
     assert pairs.rows[0][1].startswith("1 (0.97")
-    page = run_page(done, top=2)
+    page = run_page(replace(done, top=2))
     (_, pairs) = detail(table(page, "Outputs"), 0).blocks
     assert isinstance(pairs, Pairs)
     assert [text.split(":")[0] for text in pairs.rows[0][1].split(", ")] == ["1", "2"]

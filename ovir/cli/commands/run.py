@@ -28,7 +28,7 @@ from ovir.cli.options.inputs import InputOptions
 from ovir.cli.options.model import ModelOptions
 from ovir.cli.options.node_data import NodeDataOptions
 from ovir.cli.options.targets import check_target
-from ovir.cli.options.values import OutputFile, output_with, pattern, positive
+from ovir.cli.options.values import FileName, OutputFile, output_with, pattern, positive, raise_usage_error
 from ovir.cli.options.workers import WorkerOptions
 from ovir.cli.terminal.output import (
     DONE,
@@ -59,6 +59,7 @@ from ovir.system.files import replaced_file
 from ovir.system.progress import stage
 
 if TYPE_CHECKING:
+    from ovir.analysis.metrics import Score
     from ovir.analysis.profile import Profile, RunTimes
     from ovir.checks.untrusted.budget import Budget
     from ovir.debugging.watch import Watch, WatchedConstant
@@ -71,11 +72,11 @@ SLOWEST = 20
 """The table of the profile shows this many layers; JSON contains all of them."""
 
 
-def print_tables(ran: Ran, top: int | None) -> None:
+def print_tables(ran: Ran) -> None:
     say_table(tensors_table("output", ran.outputs))
     for name, array, _, _ in ran.outputs:
-        if top is not None:
-            _print_scores(name, array, top)
+        if ran.top is not None:
+            _print_scores(name, ran.scores(array) or ())
         elif classes := likely_classes(array):
             shown = ", ".join(f"{c} ({p:.3f})" for c, p in classes[:10]) + (", ..." if len(classes) > 10 else "")
             say()
@@ -105,7 +106,7 @@ def _print_profile(profile: Profile, profiled: RunTimes | None) -> None:
     say_table(profile.layers_table(), limit=SLOWEST, more="faster layer")
 
 
-def print_json(ran: Ran, top: int | None, seed: int | None) -> None:
+def print_json(ran: Ran, seed: int | None) -> None:
     document: dict[str, Any] = {
         "model": ran.model.path,
         "seed": seed,
@@ -115,7 +116,7 @@ def print_json(ran: Ran, top: int | None, seed: int | None) -> None:
             for i, port in enumerate(ran.model.inputs)
         ],
         "outputs": [
-            {"name": name, "names": sorted(port.names), **_tensor(array, port), **_top(array, top)}
+            {"name": name, "names": sorted(port.names), **_tensor(array, port), **_top(ran.scores(array))}
             for port, (name, array, *_) in zip(ran.model.outputs, ran.outputs, strict=True)
         ],
         "taps": {
@@ -138,23 +139,20 @@ def print_json(ran: Ran, top: int | None, seed: int | None) -> None:
     say_json(document)
 
 
-def _top(array: Array, count: int | None) -> dict[str, Any]:
-    from ovir.analysis.metrics import top_scores  # most runs do not need it
+def _top(rows: list[list[Score]] | None) -> dict[str, Any]:
+    """Return the highest scores for JSON; those of classes without names have no label."""
+    scores = [[{k: v for k, v in score._asdict().items() if v is not None} for score in row] for row in rows or ()]
+    return {} if rows is None else {"top": scores}
 
-    rows = top_scores(array, count) if count is not None else None
-    return {} if rows is None else {"top": [[score._asdict() for score in row] for row in rows]}
 
-
-def _print_scores(name: str, array: Array, count: int) -> None:
-    """Print the highest scores of each row, if the output has rows of scores."""
-    from ovir.analysis.metrics import top_scores  # most runs do not need it
-
-    rows = top_scores(array, count)
-    if rows is None:
+def _print_scores(name: str, rows: Sequence[Sequence[Score]]) -> None:
+    """Print the highest scores of each row."""
+    if not rows:
         return
     say()
-    shown = [(row, s.number, s.value) for row, scores in enumerate(rows[:ROWS]) for s in scores]
-    table = Table(columns("row: count; class: count; score: real"), shown)
+    shown = [(row, s.number, s.value, s.label) for row, scores in enumerate(rows[:ROWS]) for s in scores]
+    has_labels = any(label is not None for *_, label in shown)
+    table = Table(columns("row: count; class: count; score: real" + "; label: text" * has_labels), shown)
     say_table(table, title=f"{readable(name)}: the highest scores by row")
     if len(rows) > ROWS:
         say(f"and {plural(len(rows) - ROWS, 'row')} more; --json has all")
@@ -249,6 +247,7 @@ def add_to(command: Command) -> None:
         output_with(".npz"),
     )
     outputs("--top N", "show the N highest scores of each row of the outputs", positive)
+    outputs("--labels FILE", "with --top: a text file with the name of one class in each line", FileName)
     command.under("checks")(
         "--watch WHAT",
         "report the layers that make such values first: nan, inf, overflow:TYPE, denormal:TYPE, as in "
@@ -276,6 +275,13 @@ def run(options: Options) -> int:
         return run_many(options)
     options.refuse("is for many inputs, which --inputs gives", "--workers", "--dask", "--batch", "--resume")
     given.refuse_folders()
+    if options.top is None:
+        options.refuse("names the classes that --top N shows", "--labels")
+    labels: Sequence[str] = ()
+    if options.labels is not None:
+        from ovir.io.tensor_files import read_texts  # most runs do not need it
+
+        labels = read_texts(options.labels)
     if options.output is not None:
         check_target("--output", options.output, ".npz")
     watch = _watch(options.watch, engine.emulate) if options.watch else None
@@ -318,17 +324,27 @@ def run(options: Options) -> int:
         node_data.write_run(model, profile, ranges)
     random = frozenset(model.inputs.index(item.port) for item in inputs.made)
     ran = Ran(model, inputs.feeds, results, seconds, random, profile, times, watch, profiled)
+    ran = replace(ran, top=options.top, labels=labels)
+    _refuse_labels(ran, options.labels)
     if options.json:
-        print_json(ran, options.top, seed=(given.seed or 0) if random else None)
+        print_json(ran, seed=(given.seed or 0) if random else None)
     else:
-        print_tables(ran, options.top)
+        print_tables(ran)
     if options.html is not None:
         from ovir.cli.options.report import write_html
         from ovir.reports.run_page import run_page, types_of_run
 
         typed = replace(ran, types=types_of_run(compiled, ran.feeds))
-        write_html(options.html, lambda: run_page(typed, options.top), options.command_line, given.drawn_seed)
+        write_html(options.html, lambda: run_page(typed), options.command_line, given.drawn_seed)
     return WRONG if is_doubtful or (watch is not None and watch.events) else DONE
+
+
+def _refuse_labels(ran: Ran, file: str | None) -> None:
+    """Raise InputError for names of classes that fit no output: each would name a wrong class."""
+    rows = [row for _, array, *_ in ran.outputs for row in ran.scores(array) or ()]
+    if file is not None and rows and all(score.label is None for row in rows for score in row):
+        lengths = ", ".join(f"'{name}' {array.shape}" for name, array, *_ in ran.outputs)
+        raise_usage_error(f"--labels {file}: it has {plural(len(ran.labels), 'name')}, which fit no output: {lengths}")
 
 
 def _run_guarded(command: Sequence[str], source: ModelOptions, budget: Budget) -> int:

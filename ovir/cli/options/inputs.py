@@ -189,7 +189,7 @@ class InputOptions(FileOptions):
             if name is not None and takes_text(model) and not _NAME.fullmatch(name):
                 name, source = None, text  # what stands before "=" is not a name but part of a text
             if (name is None and len(model.inputs) != 1) or (name is None and source.endswith(".npz")):
-                _refuse_key_without_name(model, source)
+                _refuse_without_name(model, source)
                 found = _archive(model, source)
             else:
                 index = _named(model, name)
@@ -304,14 +304,14 @@ def _named(model: Model, name: str | None) -> int:
         raise
 
 
-def _refuse_key_without_name(model: Model, source: str) -> None:
-    """Raise for ``file.npz:key`` without the name of the input that gets the array."""
-    path, key = _split_key(source)
-    if key is not None:
+def _refuse_without_name(model: Model, source: str) -> None:
+    """Raise for anything but an .npz, whose arrays have names, if there is no name of the input that gets it."""
+    _, key = _split_key(source)
+    if key is not None or not source.lower().endswith(".npz"):
         names = [port.any_name for port in model.inputs]
         name = key if key in names or not names else names[0]
         message = f"--input {source}: this is one array, but the model has {plural(len(names), 'input')}"
-        raise_usage_error(message, f"name the input that gets it, as in --input {name}={path}:{key}")
+        raise_usage_error(message, f"name the input that gets it, as in --input {name}={source}")
 
 
 def _archive(model: Model, source: str) -> dict[int, Array]:
