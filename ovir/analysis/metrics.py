@@ -46,6 +46,8 @@ class Top(MetricBase):
 
     def scores(self, output: Array, label: Array) -> Array:
         rows = score_rows(output)
+        if self.count >= rows.shape[1]:
+            refuse(f"{self.name} is always 100%: the output has {rows.shape[1]} classes", "give a smaller number")
         classes = _classes(label, rows)
         own = np.take_along_axis(rows, classes[:, np.newaxis], 1)
         before = np.arange(rows.shape[1]) < classes[:, np.newaxis]

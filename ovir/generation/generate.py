@@ -82,6 +82,9 @@ class TextGenerator:
         self._settings = Settings(folder)
         self._path = model_file(folder, DECODER)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({os.fspath(self._folder)!r}, engine={self._engine!r})"
+
     @cached_property
     def _tokens(self) -> Tokens:
         return Tokens(self._folder)

@@ -39,11 +39,16 @@ def scores(name: str, output: object, label: object, peak: float | None = None) 
         ("top1", [2, 2, 0], [0, 0, 0]),
         ("top2", [2, 2, 0], [1, 1, 1]),
         ("top2", [0, 1, 1], [0, 0, 0]),  # of equal scores, the first comes first
-        ("top5", [0, 1, 1], [1, 1, 1]),
     ],
 )
 def test_top(name: str, labels: list[int], expected: list[int]) -> None:
     assert scores(name, ROWS, labels) == expected
+
+
+@pytest.mark.parametrize("name", ["top3", "top5"])
+def test_top_of_all_classes_is_refused(name: str) -> None:
+    with pytest.raises(ovir.InputError, match=f"{name} is always 100%: the output has 3 classes"):
+        scores(name, ROWS, [0, 1, 1])
 
 
 @pytest.mark.parametrize("shape", [(3,), (1, 3), (1, 3, 1, 1), (3, 1)])

@@ -202,6 +202,12 @@ def test_a_prompt_becomes_a_message(folder: Path, capsys: pytest.CaptureFixture[
     assert ovir.generate(folder, MESSAGES[-1:], max_tokens=9, chat=True).prompt == "[Why?]"
     assert main(["generate", str(folder), "--prompt", "Who?", "--max-tokens", "9", "--chat"]) == 0
     assert capsys.readouterr().out == found.text + "\n"
+    (folder / "chat_template.jinja").write_text("{% for m in messages %}{{ m.role }} {{ m.content }};{% endfor %}")
+    command = ["generate", str(folder), "--prompt", "Who?", "--max-tokens", "1", "--system", "Be brief."]
+    assert main([*command, "--chat", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["prompt"] == "system Be brief.;user Who?;"
+    assert main(command) == 2
+    assert "--system needs --chat" in capsys.readouterr().err
 
 
 # --------------------------------------------------------------------------- tokens that tokenizers add

@@ -181,6 +181,7 @@ def test_a_generator_makes_the_same_texts_as_new_ones(folder: Path) -> None:
 
 def test_a_generator_reads_and_compiles_once(folder: Path) -> None:
     generator = ovir.TextGenerator(folder)
+    assert repr(generator) == f"TextGenerator({str(folder)!r}, engine='numpy')"
     expected = generator.generate(PROMPT, max_tokens=5)
     for path in folder.iterdir():
         path.unlink()

@@ -44,6 +44,7 @@ def add_to(command: Command) -> None:
     command.argument("folder", "FOLDER", text, FileName)
     command.option("--prompt TEXT", "the text to continue; - reads it from stdin")
     command.option("--chat", "make the prompt the message of a user in the chat template of the folder")
+    command.option("--system TEXT", "with --chat: a message of the system before that of the user")
     command.option("--max-tokens N", f"generate at most N tokens (default: {MAX_TOKENS})", positive)
     command.option("--temperature T", "draw tokens, with logits divided by T; 0 takes the best one", amount)
     command.option("--top-k K", "draw one of the K most probable tokens", positive)
@@ -73,6 +74,10 @@ def run(options: Options) -> int:
     if options.prompt is None:
         raise_usage_error("--prompt is missing: give the text to continue, or - to read it from stdin")
     prompt = _standard_input() if options.prompt == "-" else options.prompt
+    if options.system is not None:
+        if not options.chat:
+            raise_usage_error("--system needs --chat: only a conversation has a message of the system")
+        prompt = [{"role": "system", "content": options.system}, {"role": "user", "content": prompt}]
     stream = None if options.json else _Stream()
     try:
         how = {name: value for name, value in vars(options).items() if name in GenerationOptions.__annotations__}
