@@ -51,9 +51,11 @@ class Ran:
 
     def scores(self, array: Array) -> list[list[Score]] | None:
         """Return the highest scores of each row of an output, if they are wanted and it has rows of scores."""
+        if self.top is None:
+            return None
         from ovir.analysis.metrics import top_scores  # most runs do not need it
 
-        return None if self.top is None else top_scores(array, self.top, self.labels)
+        return top_scores(array, self.top, self.labels)
 
     @property
     def inputs(self) -> Tensors:

@@ -172,6 +172,11 @@ def test_an_unknown_property_is_an_error_and_no_difference(device: pytest.Monkey
     assert str(caught.value) == (
         "error[OVIR904] openvino:CPU: CPU refuses the properties FOO=bar: Unsupported property FOO"
     )
+    with pytest.raises(ovir.InputError, match=r"did you mean INFERENCE_PRECISION_HINT\?"):
+        ovir.compare(small_net(), inputs=[X], config={"INFERENCE_PRECISON_HINT": "f32"})
+    with pytest.raises(ovir.InputError) as mistaken:
+        ovir.compare(small_net(), "openvio:CPU", inputs=[X])
+    assert mistaken.value.diagnostic.hint == "did you mean openvino:CPU?"
 
 
 # --------------------------------------------------------------------------- second models

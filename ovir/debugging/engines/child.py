@@ -18,7 +18,6 @@ import runpy
 import signal
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
 from importlib.util import find_spec
 from typing import Any, BinaryIO, Tuple  # noqa: UP035  # Python 3.8 has no tuple[...]
 
@@ -70,6 +69,8 @@ class OpenVino:
         except RuntimeError as error:
             self.core.compile_model(model, self.device, {})  # the properties are at fault only if it compiles without
             listed = ", ".join(f"{key}={value}" for key, value in self.config.items())
+            from difflib import get_close_matches  # only needed here
+
             known = list(self.core.get_property(self.device, "SUPPORTED_PROPERTIES"))
             meant = [name for key in self.config if key not in known for name in get_close_matches(key, known, 1)]
             hint = f"\ndid you mean {meant[0]}?" if meant else ""

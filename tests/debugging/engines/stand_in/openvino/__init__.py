@@ -143,12 +143,18 @@ class Compiled:
         return Request(self._model)
 
 
+_PROPERTIES = ("INFERENCE_PRECISION_HINT", "PERF_COUNT")
+
+
 class Core:
     available_devices = ("CPU",)
 
+    def get_property(self, device: str, name: str) -> Any:
+        return {"SUPPORTED_PROPERTIES": dict.fromkeys(_PROPERTIES, "RW")}[name]
+
     def compile_model(self, path: Any, device: str, config: Any) -> Compiled:
         for name in config:
-            if name not in ("INFERENCE_PRECISION_HINT", "PERF_COUNT"):
+            if name not in _PROPERTIES:
                 raise RuntimeError(f"Exception from core.cpp:1:\nUnsupported property {name}")
         model = ovir.read_model(path) if isinstance(path, str) else path
         for kind, type_ in FAULTS:
