@@ -154,7 +154,7 @@ def seconds(stage: Stage, net: Net, rounds: int) -> float:
 
 # --------------------------------------------------------------------------- tests
 
-SIZE, LIMIT, TRIALS = 300, 35, 3
+SIZE, LIMIT, TRIALS = 100, 35, 3
 STAGES = READING | RUNNING | EDITS
 CASES = [
     *((name, "check") for name in ("split_results", "alike_results", "ports", "bodies")),

@@ -52,8 +52,10 @@ def test_each_token_is_the_best_after_all_before_it(folder: Path) -> None:
 
 
 def test_draws_depend_on_the_seed_alone(folder: Path) -> None:
+    generator = ovir.TextGenerator(folder)
+
     def drawn(**arguments: Any) -> list[int]:
-        return ovir.generate(folder, PROMPT, max_tokens=12, **arguments).ids
+        return generator.generate(PROMPT, max_tokens=12, **arguments).ids
 
     assert drawn(temperature=1.0, seed=1) == drawn(temperature=1.0, seed=1)
     assert drawn(temperature=1.0) == drawn(temperature=1.0, seed=0)
@@ -107,13 +109,15 @@ def test_a_token_ends_the_text(where: str, folder: Path) -> None:
 def test_the_folder_says_how_tokens_are_drawn(settings: dict[str, Any], given: dict[str, Any], folder: Path) -> None:
     write_json(folder / "generation_config.json", **settings)
     arguments: list[dict[str, Any]] = [{}, given, {"temperature": 0}]
-    found = [ovir.generate(folder, PROMPT, max_tokens=12, **given).ids for given in arguments]
+    generator = ovir.TextGenerator(folder)
+    found = [generator.generate(PROMPT, max_tokens=12, **given).ids for given in arguments]
     (folder / "generation_config.json").unlink()
+    generator = ovir.TextGenerator(folder)
     for given, ids in zip(arguments, found, strict=True):
         values = {name: value for name, value in settings.items() if value and name != "do_sample"} | given
         draws = bool(given) or (settings.get("do_sample") and settings.get("temperature") != 0)
         expected = {"temperature": 1.0, **values} if draws and given != {"temperature": 0} else {}
-        assert ids == ovir.generate(folder, PROMPT, max_tokens=12, **expected).ids
+        assert ids == generator.generate(PROMPT, max_tokens=12, **expected).ids
 
 
 @pytest.mark.parametrize("form", [str, lambda text: [text], lambda text: ["never so", "", text]])

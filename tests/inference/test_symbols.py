@@ -19,9 +19,9 @@ from ovir.diagnostics.errors import OperatorError
 from ovir.inference.known_values import infer_with_values
 from ovir.ops import find
 
-MODELS = 8
+MODELS = 6
 """Random models of each operation."""
-ARRANGEMENTS = 3
+ARRANGEMENTS = 2
 """Ways of giving symbols to sizes of a model."""
 SIZES = (0, 1, 2, 3)
 FIRST = 9_000_000
