@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ovir.diagnostics.errors import require_counts, require_packages
+from ovir.diagnostics.errors import InputError, require_counts, require_packages
 from ovir.export.exported import ONNX, Exported, write
 from ovir.model import Model
 from ovir.system.files import target_paths
@@ -16,6 +16,7 @@ def export_onnx(
     path: str | os.PathLike[str],
     opset: int | None = None,
     *,
+    target: str | None = None,
     external_data: bool = False,
     contrib: bool = False,
 ) -> Exported:
@@ -27,8 +28,9 @@ def export_onnx(
     Args:
         model: The model, or the path of an .xml.
         path: The file, which ends in ``.onnx``.
-        opset: The version of ONNX's operators, at least 17; by default the newest that this release was tested with and
-            that the installed packages run.
+        opset: The version of ONNX's operators, at least 17; by default the newest that releases of onnxruntime of the
+            last year and the installed packages run.
+        target: A release that has to read the file, such as ``"onnxruntime:1.20"``, in place of an opset.
         external_data: Whether the weights are written to a second file, ``<path>.data``; above 2 GB they always are.
         contrib: Whether operators that onnxruntime contributes read weights of 4 and 8 bits; other runtimes may lack
             them.
@@ -40,14 +42,16 @@ def export_onnx(
     require_packages("the export", "onnx", "onnx", "onnx_ir")
     with stage("loading onnx"):
         from ovir.export.model_exporter import export_model
-        from ovir.export.support import default_opset
+        from ovir.export.support import opset_for
 
     if not isinstance(model, Model):
         from ovir.model import read_model  # only this convenience needs the reader
 
         model = read_model(model)
     require_counts(opset=opset)
+    if opset is not None and target is not None:
+        raise InputError.usage("opset and target exclude each other: the release decides the opset")
     target_paths(path, ONNX)  # refuses other endings, so that an IR is never overwritten
-    exported = export_model(model, default_opset() if opset is None else opset, contrib=contrib)
+    exported = export_model(model, opset_for(target) if opset is None else opset, contrib=contrib)
     write(exported, path, external_data=external_data)
     return exported

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from functools import cache
 
@@ -9,13 +10,33 @@ import onnx
 import onnx_ir as ir
 
 from ovir.core import element_types as t
+from ovir.diagnostics.errors import InputError
 
 # --------------------------------------------------------------------------- opsets
 
 OLDEST_OPSET = 17
 """The lowest opset of ONNX that models are exported to."""
 TESTED_OPSET = 26
-"""The default: the newest opset that this release was tested with. docs/adding-an-export.md says how to raise it."""
+"""The newest opset that this release was tested with. docs/adding-an-export.md says how to raise it."""
+OPENED = {(1, 17): 20, (1, 18): 21, (1, 21): 22, (1, 23): 23, (1, 24): 25, (1, 25): 26, (1, 32): 28}
+"""The newest opset whose models releases of onnxruntime open, from the first release with it on. Measured."""
+USUAL = (1, 24)
+"""The oldest release of onnxruntime of the last year, which opens what is exported by default."""
+
+
+def opset_for(target: str | None) -> int:
+    """Return the newest opset for a release such as ``onnxruntime:1.20``, by default for those of the last year.
+
+    Raise InputError for a target that is not known.
+    """
+    release = USUAL
+    if target is not None:
+        match = re.fullmatch(r"onnxruntime:(\d+)\.(\d+)(?:\.\d+)?", target)
+        release = (int(match[1]), int(match[2])) if match else (0, 0)
+        if release < min(OPENED):
+            oldest = "onnxruntime:{}.{}".format(*min(OPENED))
+            raise InputError.usage(f"has to be {oldest} or a newer release, not {target!r}", option="target")
+    return min(max(opset for first, opset in OPENED.items() if first <= release), default_opset())
 
 
 @cache

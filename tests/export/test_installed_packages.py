@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from ovir.export import onnx_graph, support  # noqa: E402
 from ovir.export.model_exporter import export_model  # noqa: E402
 from ovir.export.onnx_graph import Graph, NotExportable  # noqa: E402
 from ovir.export.session import OnnxRuntimeSession  # noqa: E402
-from ovir.export.support import TESTED_OPSET, default_opset, engine_opset, kernel_types  # noqa: E402
+from ovir.export.support import TESTED_OPSET, default_opset, engine_opset, kernel_types, opset_for  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -57,6 +58,29 @@ def test_newer_packages_do_not_change_the_default_opset(monkeypatch: pytest.Monk
     monkeypatch.setattr(onnx.defs, "onnx_opset_version", lambda: 99)
     monkeypatch.setattr(support, "_is_run", lambda opset: True)
     assert default_opset() == TESTED_OPSET
+
+
+@pytest.mark.parametrize(
+    ("target", "opset"),
+    [
+        (None, 25),
+        *(("onnxruntime:1.17", 20), ("onnxruntime:1.20.1", 21), ("onnxruntime:1.23", 23), ("onnxruntime:1.24", 25)),
+        *(("onnxruntime:1.25", 26), ("onnxruntime:1.32", 26), ("onnxruntime:2.0", 26)),
+    ],
+)
+def test_opset_that_releases_read(target: str | None, opset: int, tmp_path: Path) -> None:
+    """The opsets were read off releases: each opened models of its opset, and none of the next one."""
+    assert opset_for(target) == min(opset, default_opset())
+    exported = ovir.export_onnx(sum_of_halves(), tmp_path / "model.onnx", target=target)
+    assert exported.onnx.opset_imports[""] == min(opset, default_opset())
+
+
+@pytest.mark.parametrize("target", ["onnxruntime:1.16", "onnxruntime", "onnxruntime:1", "tensorrt:10.1", ""])
+def test_targets_that_are_not_known(target: str, tmp_path: Path) -> None:
+    with pytest.raises(ovir.InputError, match=r"target has to be onnxruntime:1\.17 or a newer release"):
+        ovir.export_onnx(sum_of_halves(), tmp_path / "model.onnx", target=target)
+    with pytest.raises(ovir.InputError, match="opset and target exclude each other"):
+        ovir.export_onnx(sum_of_halves(), tmp_path / "model.onnx", 17, target=target)
 
 
 @pytest.mark.parametrize(

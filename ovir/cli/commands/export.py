@@ -39,8 +39,11 @@ def add_to(command: Command) -> None:
     command.add(ModelOptions("shape", "legacy-io"))
     command.option("-o, --output MODEL.onnx", "the file to write", OutputFile, required=True)
     command.option(
-        "--opset N", "the version of ONNX's operators, from 17 on (default: the newest that ovir was tested with)", int
+        "--opset N",
+        "the version of ONNX's operators, from 17 on (default: one that onnxruntime has read for a year)",
+        int,
     )
+    command.option("--target onnxruntime:1.20", "take the newest opset that this release of onnxruntime reads")
     command.option("--external-data", "write the weights to MODEL.onnx.data (always above 2 GB)")
     command.option(
         "--contrib", "read weights of 4 and 8 bits with operators that onnxruntime contributes, and others may lack"
@@ -58,11 +61,14 @@ def run(options: Options) -> int:
 
     if not options.verify:
         options.refuse("needs --verify: an export reads no inputs", "--input", "--seed", "--save-inputs")
+    if options.target is not None:
+        options.refuse("and --target exclude each other: the release decides the opset", "--opset")
     model = options[ModelOptions].open()
     exported = export_onnx(
         model,
         options.output,
         options.opset,
+        target=options.target,
         external_data=options.external_data,
         contrib=options.contrib,
     )
