@@ -126,6 +126,8 @@ def _status(argv: Sequence[str] | None) -> int:
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
     """Parse a command line. Only help and errors about the command itself need all commands."""
+    if sys.flags.optimize > 1 and {"explain", "help", "-h", "--help"} & {*argv[:1], *argv[-1:]}:
+        print_message("note: this Python runs with -OO, which removes the texts of commands and rules")
     if argv[:1] == ["version"]:
         argv = ["--version", *argv[1:]]
     if argv[:1] == ["help"]:

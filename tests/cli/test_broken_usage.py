@@ -133,11 +133,11 @@ def test_streams_that_are_closed(model: Path, closed: str, command: str) -> None
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
-def test_a_full_disk(model: Path) -> None:
+@pytest.mark.parametrize("arguments", [("infer", "{}"), ("run", "--help")])
+def test_a_full_disk(arguments: tuple[str, ...], model: Path) -> None:
+    command = [sys.executable, "-m", "ovir", *(text.format(model) for text in arguments)]
     with open("/dev/full", "w") as full:
-        process = subprocess.run(
-            [sys.executable, "-m", "ovir", "infer", str(model)], stdout=full, stderr=subprocess.PIPE, check=False
-        )
+        process = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False)
     assert process.returncode == 2
     assert process.stderr == b"error[OVIR903] cannot write the output: No space left on device\n"
 

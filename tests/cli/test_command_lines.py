@@ -218,6 +218,7 @@ check model.xml --runtime 2022.9 => there is no OpenVINO release 2022.9: that ye
 check model.xml --runtime 2027.0 => OpenVINO 2027.0 is newer than the releases that ovir supports, up to 2026.4
 check model.xml --runtime 22.3 => '22.3' is not an OpenVINO release, such as '2022.3'
 check model.xml --timeout 5 => --timeout belongs to --untrusted
+check model.xml --untrusted --memory 1 => must be at least 16.8 MB and at most 1.1 PB, got 1.0 MB
 check model.xml --memory 100 => --memory belongs to --untrusted
 check model.xml --untrusted --timeout 0 => must be
 check model.xml --device TPU => there are no rules for the device 'TPU': known are CPU, GPU, NPU
@@ -446,6 +447,8 @@ edit digits.xml --compress-to-fp16 -o half.xml => 0 => weights of f32 and f64 ar
 edit f32.xml --runtime 2021.4 --dry-run => 1 => --shape x=...
 edit f32.xml --runtime 2021.4 -o x.xml => 1 => --shape x=...
 edit f32.xml --runtime 2021.4 --shape x=2 --dry-run => 0 => nothing is written (--dry-run)
+edit digits.xml --shape 1,1,8,8 --batch 3 --dry-run => 0 => [?,1,8,8] -> [1,1,8,8]\ninput 'image': [1,1,8,8] -> [3,1,8,8]
+edit digits.xml --batch 3 --shape 1,1,8,8 --dry-run => 0 => [?,1,8,8] -> [3,1,8,8] && input 'image': [3,1,8,8] -> [1,1,8,8]
 edit mixing.xml --batch 4 -o x.xml => 1 => error[OVIR812] && 'mixing' && nothing is written
 edit same.xml --shape data=2,3 --fold-constants --dry-run => 0 => folded 1 layer into 1 constant
 edit same.xml --fold-constants --shape data=2,3 --dry-run => 0 => folded 0 layers into 0 constants

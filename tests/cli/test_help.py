@@ -2,6 +2,8 @@
 
 import re
 import shlex
+import subprocess
+import sys
 
 import pytest
 from support.command import Cli
@@ -71,3 +73,11 @@ def test_help_and_version_are_commands_as_well(cli: Cli) -> None:
     assert cli("version").out == cli("--version").out == cli("-V").out
     assert "there is no command 'shwo'" in cli("help", "shwo").err
     assert "COMMAND" not in cli("--help").out.partition("commands:")[2].partition("examples:")[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arguments", [("show", "--help"), ("explain", "OVIR702")])
+def test_a_python_without_docstrings_says_so(arguments: tuple[str, ...]) -> None:
+    command = [sys.executable, "-OO", "-m", "ovir", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "this Python runs with -OO, which removes the texts" in done.stderr

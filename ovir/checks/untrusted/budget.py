@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 
 from ovir.diagnostics.errors import InputError
+from ovir.diagnostics.wording import size_text
 
 
 @dataclass(frozen=True)
@@ -28,8 +29,8 @@ class Budget:
             message = f"the seconds of a budget must be a positive number of at most {_MOST_SECONDS:,}"
             raise InputError.usage(f"{message}, got {self.seconds}")
         if not (_LEAST <= self.memory <= _MOST):
-            message = f"the memory of a budget must be at least {_LEAST} and at most {_MOST} bytes"
-            raise InputError.usage(f"{message}, got {self.memory}")
+            message = f"the memory of a budget must be at least {size_text(_LEAST)} and at most {size_text(_MOST)}"
+            raise InputError.usage(f"{message}, got {size_text(self.memory)}")
 
     def seconds_for(self, weights: str) -> float:
         """Return the time for a model whose weights are in a file, which need not exist."""

@@ -85,7 +85,7 @@ def shape(model: Model, text: str, shapes: Shapes) -> Report:
         model.reshape({index: wanted})
     else:
         shapes.adapted[port] = wanted
-    return lambda: f"input '{port.any_name}': {before} -> {port.shape}"
+    return lambda: f"input '{port.any_name}': {before} -> {wanted}"
 
 
 def adapt(model: Model, text: str, verify: bool, shapes: Shapes) -> Report:
@@ -98,15 +98,13 @@ def batch(model: Model, text: str, verify: bool) -> Report:
     """Apply ``4``, ``?``, or ``NAME=4`` for some inputs, with commas between them."""
     names = {name for port in model.inputs for name in (*port.names, port.layer.name)}
     parts = dict(split_known("--batch", part, names.__contains__) for part in text.split(",")) if "=" in text else text
-    before = [str(port.shape) for port in model.inputs]
+    before = [str(type_in_file(port).shape) for port in model.inputs]
     lines = about_followers(model.set_batch(parts, verify=verify), "the batch")
-
-    def report() -> str:
-        pairs = zip(before, model.inputs, strict=True)
-        moved = [f"input '{port.any_name}': {old} -> {port.shape}" for old, port in pairs if old != str(port.shape)]
-        return "\n".join((*moved, *lines))
-
-    return report
+    pairs = [
+        (old, str(type_in_file(port).shape), port.any_name) for old, port in zip(before, model.inputs, strict=True)
+    ]
+    moved = [f"input '{name}': {old} -> {new}" for old, new, name in pairs if old != new]
+    return lambda: "\n".join((*moved, *lines))
 
 
 def states_to_inputs(model: Model, text: str, verify: bool) -> Report:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from collections.abc import Callable, Container, Iterator, Sequence
 from functools import partial
 from types import ModuleType
@@ -273,6 +274,9 @@ def _fitting(text: str, width: int) -> list[str]:
 
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are one message with a code, as all other errors are."""
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        (file or sys.stderr).write(message)  # argparse is silent about a full disk
 
     def error(self, message: str) -> NoReturn:
         hint = f"`{self.prog} --help` lists what it takes"
