@@ -125,7 +125,7 @@ class _Walk:
 
 def _bytes(port: Port) -> int | None:
     """Return the most bytes that a tensor takes; None where that is not known, or Python manages its strings."""
-    if port.shape.rank is None or port.element_type.is_dynamic or port.element_type.kind == "string":
+    if port.element_type.is_dynamic or port.element_type.kind == "string":
         return None
     size = port.shape.size().upper
     return None if size is None else size * port.element_type.to_dtype().itemsize
