@@ -3,6 +3,7 @@
 import pickle
 import subprocess
 import sys
+from collections import OrderedDict
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from support.builder import Net
 from support.worker_inputs import DIGITS, EXAMPLES, digits
 
 import ovir
+from ovir.runtime import pickling
 from ovir.runtime.pickling import PickledModel
 
 RESTORED = """
@@ -129,9 +131,26 @@ def test_weights_that_have_changed_are_refused(tmp_path: Path) -> None:
     (tmp_path / "m.bin").write_bytes(b"x")
     with pytest.raises(ovir.ReadError, match="the weights have changed since the model was read"):
         other.compile()
+    (tmp_path / "new.bin").write_bytes(DIGITS.with_suffix(".bin").read_bytes()[::-1])
+    (tmp_path / "new.bin").replace(tmp_path / "m.bin")
+    with pytest.raises(ovir.ReadError, match="the weights have changed .*: another file has their name"):
+        other.compile()
     (tmp_path / "m.bin").unlink()
     with pytest.raises(ovir.ReadError, match=r"m\.bin"):
         other.compile()
+
+
+def test_a_process_keeps_the_latest_models_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pickling, "_opened", OrderedDict())
+    compiled = ovir.compile_model(DIGITS)
+    recipe, found = PickledModel.of(ovir.CompiledModel, compiled.model, {}), []
+    for token in "abcdaeabdfa":
+        pickling.open_compiled(token, lambda token=token: found.append(token) or recipe)
+    assert "".join(found) == "abcdebf"
+    assert [pickling.is_in_use(token) for token in "abcdef"] == [True, True, False, True, False, True]
+    restored = pickle.loads(pickle.dumps(compiled))  # by the process that has compiled it
+    assert restored.prepared is compiled.prepared
+    assert pickling.is_in_use(compiled.recipe().token)
 
 
 def test_an_embedded_recipe_needs_no_files(tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from runtime.test_growing_variables import WIDTH, cache
+from runtime.test_requests import drawn_graph
 from runtime.test_rewrites import shared_keys
 from runtime.test_taps import MODES, Models
 from runtime.test_weight_chains import Chain
@@ -45,6 +47,12 @@ def _cases(kind: str, number: int) -> tuple[ovir.Model, Any, dict[str, Any]]:
         query, new = (np.ones((2, heads, 1, 4), np.float32) for heads in (6, 2))
         repeats = ("each head", "tile", "all heads")[number % 3]
         return shared_keys(repeats, -1, 1, shows_keys=number > 2), {"query": query, "new": new}, {}
+    if kind == "beams":
+        feeds = {"x": np.ones((2, 1, WIDTH), np.float32), "beams": np.int32([0, 1])}
+        return cache(reorders=number > 0), dict([*feeds.items()][: number + 1]), {}
+    if kind == "graph":  # a tensor takes a chunk of the arena
+        data = np.random.default_rng(0).random((256, 512), np.float32)
+        return drawn_graph(np.random.default_rng(number), *data.shape).model(), [data, data.copy()], {}
     return Models(number).model(), [np.float32([1.5, -700.3, 0.1])], list(MODES.values())[number % len(MODES)]
 
 

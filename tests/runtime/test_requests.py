@@ -166,12 +166,10 @@ def test_sizes_that_do_not_fit_at_run_time_are_the_datas_fault() -> None:
     assert "fault of ovir" not in str(caught.value)
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_memory_plan_of_random_graphs(seed: int) -> None:
-    """Buffers, views and in-place steps against each step computed on copies."""
-    rng = np.random.default_rng(seed)
+def drawn_graph(rng: np.random.Generator, rows: int = 4, columns: int = 6) -> Net:
+    """A model of many views and of steps that may overwrite their inputs; it may have one result several times."""
     net = Net()
-    values = [net.parameter("x", "4,6"), net.parameter("y", "4,6")]
+    values = [net.parameter(name, f"{rows},{columns}") for name in "xy"]
     for _ in range(rng.integers(4, 25)):
         a, b = (values[i] for i in rng.integers(max(len(values) - 6, 0), len(values), 2))
         kind = rng.integers(6)
@@ -180,19 +178,28 @@ def test_memory_plan_of_random_graphs(seed: int) -> None:
         elif kind == 1:
             values.append(net.op(str(rng.choice(["ReLU", "Negative", "Abs", "Sigmoid", "Floor"])), a))
         elif kind == 2:
-            flat = net.op("Reshape", a, net.const(np.int64([6, -1])), special_zero="false")
+            flat = net.op("Reshape", a, net.const(np.int64([columns, -1])), special_zero="false")
             values.append(net.op("Transpose", flat, net.const(np.int64([1, 0]))))
         elif kind == 3:
             parts = net.op("Split", a, net.const(np.int64(1)), num_splits=2, outputs=2)
             values.append(net.op("Concat", output(parts, 1), net.op("ReLU", parts), axis=1))
         elif kind == 4:
-            values.append(net.op("Gather", a, net.const(np.int64([3, 2, 1, 0])), net.const(np.int64(0)), opset=8))
+            order = net.const(np.arange(rows)[::-1])
+            values.append(net.op("Gather", a, order, net.const(np.int64(0)), opset=8))
         else:
-            rows = net.const(np.ones((1, 6), np.float32))
-            values.append(net.op("ScatterUpdate", a, net.const(np.int64([1])), rows, net.const(np.int64(0)), opset=3))
+            ones = net.const(np.ones((1, columns), np.float32))
+            values.append(net.op("ScatterUpdate", a, net.const(np.int64([1])), ones, net.const(np.int64(0)), opset=3))
     for i in rng.integers(0, len(values), 3):
         net.result(values[i])
     net.result(values[-1])
+    return net
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_memory_plan_of_random_graphs(seed: int) -> None:
+    """Buffers, views and in-place steps against each step computed on copies."""
+    rng = np.random.default_rng(seed)
+    net = drawn_graph(rng)
     compiled = net.compiled()
     request = compiled.create_infer_request()
     held: list[tuple[np.ndarray, np.ndarray]] = []
