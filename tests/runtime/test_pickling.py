@@ -12,8 +12,10 @@ from support.builder import Net
 from support.worker_inputs import DIGITS, EXAMPLES, digits
 
 import ovir
+from ovir import opset13 as ops
 from ovir.runtime import pickling
 from ovir.runtime.pickling import PickledModel
+from ovir.system.python_runtime import load_module
 
 RESTORED = """
 import pickle, sys
@@ -116,6 +118,22 @@ def test_operations_of_an_extension_are_found_by_their_file(twice: Path) -> None
     assert_doubles(restored_from(["-c", load + SAVES], twice))
 
 
+def test_an_embedded_recipe_holds_the_code_of_operations(tmp_path: Path) -> None:
+    path = tmp_path / "halving.py"
+    path.write_text(TWICE.replace("Twice", "Half").replace("2 * x", "x / 2"))
+    half = load_module("halving", str(path)).Half
+    x = ops.parameter([2], "f32")
+    model = ovir.Model([ovir.create_layer("Half", [x], version="extension")], [x])
+    named, embedded = (PickledModel.of(ovir.CompiledModel, model, {}, embedded=flag) for flag in (False, True))
+    path.unlink()
+    del sys.modules["halving"]
+    with pytest.raises(ovir.ReadError, match=r"the Python file with an operation is missing"):
+        named.compile()
+    restored = embedded.compile()
+    assert restored([np.float32([4, 6])])[0].tolist() == [2, 3]
+    assert restored.model.layers[1].operator.__class__ is not half
+
+
 def test_an_operation_of_the_main_module_is_sent_as_code(twice: Path) -> None:
     pytest.importorskip("cloudpickle", reason="classes of the main module are pickled by cloudpickle")
     script = twice.with_name("script.py")
@@ -133,7 +151,7 @@ def test_weights_that_have_changed_are_refused(tmp_path: Path) -> None:
         other.compile()
     (tmp_path / "new.bin").write_bytes(DIGITS.with_suffix(".bin").read_bytes()[::-1])
     (tmp_path / "new.bin").replace(tmp_path / "m.bin")
-    with pytest.raises(ovir.ReadError, match="the weights have changed .*: another file has their name"):
+    with pytest.raises(ovir.ReadError, match=r"the weights have changed .*: another file has their name"):
         other.compile()
     (tmp_path / "m.bin").unlink()
     with pytest.raises(ovir.ReadError, match=r"m\.bin"):

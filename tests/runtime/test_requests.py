@@ -151,6 +151,23 @@ def test_taps_of_usual_steps_need_no_other_plan() -> None:
     np.testing.assert_array_equal(compiled([ONES], taps=["x"]).taps["x"][0], ONES)
 
 
+def test_listeners_that_want_no_more_get_the_run_of_others() -> None:
+    net = plus_one()
+    net.op("Abs", net.const(np.float32(-1)), name="folded")
+
+    class Clock(ovir.Listener):
+        sees_tensors = False
+
+    request, clock = net.compiled().create_infer_request(), Clock()
+    kept = []
+    for wanted in ([], ["sum"], ["x", "sum"], ["folded"], ["folded"], ["folded", "sum"]):
+        clock.wanted_steps = wanted
+        request.infer([ONES], listeners=[clock])
+        kept.append(request._watched)
+    assert kept[:3] == [None] * 3
+    assert kept[3] is kept[4] is not kept[5]
+
+
 def test_sizes_that_cannot_be_allocated() -> None:
     net = Net()
     net.result(net.op("ReLU", net.parameter("x", "1073741824,1073741824")))
@@ -354,15 +371,15 @@ def test_results_by_every_key() -> None:
 
 def test_the_size_of_a_step_counts_weights_that_it_decompresses() -> None:
     net = Net()
-    codes = net.op("Convert", net.const(np.ones((64, 64), np.int8)), destination_type="f16")
+    codes = net.op("Convert", net.const(np.ones((512, 256), np.int8)), destination_type="f16")
     weights = net.op("Convert", net.op("Multiply", codes, net.const(np.float16(0.5))), destination_type="f32")
-    product = net.op("MatMul", net.op("Relu", net.parameter("x", "2,64")), weights, transpose_b="true")
-    net.result(net.op("Reshape", product, net.const(np.int64([128]))))
+    product = net.op("MatMul", net.op("Relu", net.parameter("x", "2,256")), weights, transpose_b="true")
+    net.result(net.op("Reshape", product, net.const(np.int64([1024]))))
     plan = net.compiled(keep_compressed=True).plan()
-    walk = Executor(plan, Variables()).walk([np.ones((2, 64), np.float32)])
+    walk = Executor(plan, Variables()).walk([np.ones((2, 256), np.float32)])
     found = {seen.layer.type: (seen.size, seen.input_shapes) for seen in walk}
-    assert found["MatMul"] == (2 * 512 + 4 * 64 * 64, [(2, 64), (64, 64)])
-    assert found["Reshape"] == (2 * 512 + 8, [(2, 64), (1,)])
+    assert found["MatMul"] == (8 * 256 + 8 * 512 + 4 * 512 * 256, [(2, 256), (512, 256)])
+    assert found["Reshape"] == (2 * 8 * 512 + 8, [(2, 512), (1,)])
 
 
 def test_variables_of_one_shape_use_two_arrays_in_turn() -> None:

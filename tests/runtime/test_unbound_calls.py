@@ -1,5 +1,6 @@
 """Steps of bound plans whose shapes only a run shows: they bind themselves to shapes that come again."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -137,6 +138,39 @@ def test_variables_of_known_shape_do_not_free_the_steps_after_them() -> None:
     assert "total" not in free_steps(request)
     request.reset_state()
     assert request.infer([np.float32([1, 2])])[0].tolist() == [2, 3]
+
+
+def identity_or_double(x: Any, count: Any) -> Any:
+    one, other = ops.parameter([-1], "f32"), ops.parameter([-1], "f32")
+    results = ops.result(one), ops.result(ops.concat([other, other], 0))
+    branch = ops.if_op(ops.greater(ops.squeeze(count, np.int64([0])), np.int64(0)))
+    branch.set_then_body(ovir.Model([results[0]], [one], "then"))
+    branch.set_else_body(ovir.Model([results[1]], [other], "else"))
+    branch.set_input(x.output(0), one, other)
+    return branch.set_output(*results)
+
+
+SHOWN: dict[str, Callable[[Any, Any], Any]] = {
+    "part": lambda x, count: ops.slice(x, np.int64([0]), count, np.int64([1]), np.int64([0])),
+    "initial value": lambda x, count: ops.read_value(x, "v", "f32", [-1]),
+    "branch": identity_or_double,
+}
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_memory_that_an_unbound_step_shows_is_not_taken(name: str) -> None:
+    x, count = ops.parameter([4], "f32"), ops.parameter([1], "i64")
+    shown = SHOWN[name](ops.exp(x), count)
+    later = ops.exp(ops.add(x, ops.reduce_sum(shown, np.int64([0]), False)))  # when nothing else reads the first one
+    sinks = [ops.assign(shown, "v")] if name == "initial value" else []
+    model = ovir.Model([ops.concat([shown, later], 0)], [x, count], "shown", sinks=sinks)
+    request = ovir.compile_model(model).create_infer_request()
+    for number in (0.0, 0.5, 0.5, 0.5, 0.5):
+        request.reset_state()
+        data = np.full(4, number, np.float32)
+        first = np.exp(data)
+        expected = [*first, *np.exp(data + first.sum())]
+        np.testing.assert_allclose(request.infer([data, np.int64([4])])[0], expected, rtol=1e-6)
 
 
 def test_steps_that_bind_themselves_out_of_order() -> None:
