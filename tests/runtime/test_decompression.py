@@ -218,14 +218,23 @@ def test_codes_of_large_models_stay_compressed_by_default(monkeypatch: pytest.Mo
     assert [len(step.inputs) for step in net.compiled(keep_compressed=False).plan().steps] == [2, 2, 2]
 
 
+@pytest.mark.parametrize(("columns", "kept"), [(256, False), (257, True)])
+def test_weights_of_more_than_65536_elements_may_be_kept(columns: int, kept: bool) -> None:
+    net = Net()
+    weights = weights_of(net, "i8", shape=(256, columns))
+    net.result(net.op("MatMul", net.parameter("x", f"?,{columns}"), weights, transpose_b="true"))
+    (step,) = net.compiled(keep_compressed=True).plan().steps
+    assert isinstance(step.operator, compressed_operations.Compressed) == kept
+
+
 def test_free_memory_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    weights = ops.convert(ops.constant(np.ones((300, 300), np.float16)), "f32")
-    x = ops.parameter([-1, 300], "f32")
+    weights = ops.convert(ops.constant(np.ones((600, 600), np.float16)), "f32")
+    x = ops.parameter([-1, 600], "f32")
     compiled = ovir.compile_model(ovir.Model([ops.matmul(x, weights, False, True)], [x]))
     monkeypatch.setattr(decompression, "free_memory", lambda: 0)
     for rows in (1, 2, 2, 3, 3):
-        compiled(np.ones((rows, 300), np.float32))
-        plan = compiled.plan_for(((rows, 300),), {})
+        compiled(np.ones((rows, 600), np.float32))
+        plan = compiled.plan_for(((rows, 600),), {})
         assert plan is not None
         assert [array.dtype for array in plan.constants.values()] == [np.float32]
 
@@ -328,6 +337,15 @@ def test_experts_of_a_grouped_product_are_restored_when_they_have_rows() -> None
     decompressed_once, kept, steps = both_ways(net, {"x": x, "ends": np.int32([2, 2, 5, 6])})
     assert len(steps) == 1
     np.testing.assert_allclose(kept, decompressed_once, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("element_type", "kept"), [("i4", True), ("u6", True), ("i8", False), ("bf16", False)])
+def test_rows_of_a_constant_are_kept_if_it_is_packed(element_type: str, kept: bool) -> None:
+    table = ops.constant(np.ones((300, 256)), element_type)
+    ids = ops.parameter([-1], "i64")
+    model = ovir.Model([ops.gather(table, ids, np.int64(0))], [ids])
+    (step,) = ovir.compile_model(model).plan().steps
+    assert isinstance(step.operator, compressed_operations.Compressed) == kept
 
 
 @pytest.mark.parametrize("turned", [False, True])

@@ -1,5 +1,6 @@
 """Emulation of f16 and bf16: what is rounded and what is not."""
 
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -82,6 +83,33 @@ def test_integers_sizes_and_narrow_types_stay_as_they_are() -> None:
     assert found[0].shape == (2049, 4)
     assert found[1].tolist() == [70002, 2, 4]
     assert found[2].dtype == np.float16
+
+
+def looped(x: Any) -> Any:
+    state = ops.parameter([1], "f32")
+    grown = ops.multiply(state, ops.constant(np.float32(2049)))
+    loop = ops.loop(ops.constant(np.int64(1)), ops.constant(np.array(True)))
+    loop.set_function(ovir.Model([grown, ops.constant(np.array(True))], [state], "body"))
+    loop.set_special_body_ports([-1, 1])
+    loop.set_merged_input(state, ops.constant(np.float32([1])).output(0), grown.output(0))
+    return loop.get_iter_value(grown.output(0), -1)
+
+
+SIZES: dict[str, tuple[Callable[[Any], Any], int]] = {
+    "shape": (lambda x: ops.multiply(ops.convert(ops.shape_of(x), "f32"), ops.constant(np.float32([2049]))), 2049),
+    "input": (lambda x: x, 2048),
+    "variable": (lambda x: ops.read_value(ops.constant(np.float32([2049])), "v", "f32", [1]), 2048),
+    "loop": (looped, 2048),
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_sizes_are_exact_where_they_follow_from_shapes(name: str) -> None:
+    source, expected = SIZES[name]
+    x = ops.parameter([1], "f32", name="x")
+    size = ops.convert(ops.relu(source(x)), "i64")
+    model = ovir.Model([ops.broadcast(ops.constant(np.float32([1])), size)], [x], "sizes")
+    assert run_all_ways(model, [np.float32([2049])], "bf16")[0].shape == (expected,)
 
 
 def test_shapes_that_become_data_are_rounded() -> None:

@@ -110,6 +110,17 @@ def test_large_steps_keep_their_kernels() -> None:
     assert bound_names(request) == set()
 
 
+@pytest.mark.parametrize("count", [64, 65])
+def test_steps_that_read_many_sizes_keep_their_kernels(count: int) -> None:
+    net = Net()
+    places = net.op("NonZero", net.parameter("x", "65"), opset=3, output_type="i64")
+    net.result(net.op("Unique", places, opset=10, name="unique", outputs=4))
+    request = net.compiled().create_infer_request()
+    for _ in range(4):
+        check(request, [(np.arange(65) < count).astype(np.float32)])
+    assert ("unique" in bound_names(request)) == (count == 64)
+
+
 def test_errors_of_bound_steps_name_the_layer() -> None:
     net = Net()
     x, y = net.parameter("x", "4"), net.parameter("y", "3")
