@@ -278,7 +278,7 @@ def find_decompressions(
                 ends.add(layer)
     absorb(kept)
     for layer in decompressing:
-        if layer in kept or layer in found.absorbed:
+        if layer in kept:
             continue
         before = _before(layer)
         is_restored = _converts_to_f32(layer) and any(map(_is_arithmetic, before))

@@ -226,12 +226,35 @@ def test_sizes_that_only_a_run_shows_must_fit_together() -> None:
     assert run(2, 2).shape == (2, 1, 1, 1)
 
 
+@pytest.mark.parametrize(
+    ("shapes", "types", "checks"),
+    [
+        (["?,3", "?,?"], "GatherElements", True),
+        (["2,3", "?,?"], "GatherElements", True),
+        (["2,3", "2,3"], "GatherElements", False),
+        (["?,?"], "TopK", False),
+        (["?,?"], "Negative", False),
+        (["?,?", "?,?"], "Maximum", False),  # its kernel checks them itself
+    ],
+)
+def test_steps_that_check_sizes(shapes: list[str], types: str, checks: bool) -> None:
+    net = Net()
+    inputs = [net.parameter(name, shape, "i64") for name, shape in zip("ab", shapes, strict=False)]
+    if types == "TopK":
+        inputs.append(net.const(np.int64(1)))
+    attributes = {"GatherElements": {"axis": 0}, "TopK": {"axis": 0, "mode": "max", "sort": "value", "outputs": 2}}
+    net.result(net.op(types, *inputs, opset=6 if types == "GatherElements" else 1, **attributes.get(types, {})))
+    (step,) = net.compiled().plan().steps
+    assert step.checks_sizes == checks
+
+
 def test_tensors_beyond_the_memory_are_refused_before_they_are_allocated(monkeypatch: pytest.MonkeyPatch) -> None:
     net = Net()
     net.result(net.op("ReLU", net.op("Abs", net.parameter("x", "1000,1000"))))
     monkeypatch.setattr(memory, "physical_memory", lambda: 1 << 20)
     with pytest.raises(
-        ovir.RunError, match=r"OVIR412.*take 8.0 MB \(8,000,000 bytes\) at once; this machine has 1.0 MB"
+        ovir.RunError,
+        match=r"OVIR412.*\(Abs, .*take 8.0 MB \(8,000,000 bytes\) at once; this machine has 1.0 MB; the largest",
     ):
         ovir.compile_model(net.model()).create_infer_request()
 

@@ -45,8 +45,8 @@ def _cases(kind: str, number: int) -> tuple[ovir.Model, Any, dict[str, Any]]:
         return model, feeds, {"keep_compressed": (None, True, False)[number % 3]}
     if kind == "keys":
         query, new = (np.ones((2, heads, 1, 4), np.float32) for heads in (6, 2))
-        repeats = ("each head", "tile", "all heads")[number % 3]
-        return shared_keys(repeats, -1, 1, shows_keys=number > 2), {"query": query, "new": new}, {}
+        repeats = ("each head", "tile", "all heads", "heads in turn")[number % 4]
+        return shared_keys(repeats, -1, 1, shows_keys=number > 3), {"query": query, "new": new}, {}
     if kind == "beams":
         feeds = {"x": np.ones((2, 1, WIDTH), np.float32), "beams": np.int32([0, 1])}
         return cache(reorders=number > 0), dict([*feeds.items()][: number + 1]), {}

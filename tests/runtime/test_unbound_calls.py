@@ -83,6 +83,9 @@ def test_steps_bind_to_shapes_that_come_again() -> None:
             assert bound_names(request) == set()
         check(request, feeds(random, count))
         assert bound_names(request) >= CHAIN
+        bindings = {name: step._binding for name, step in free_steps(request).items()}
+        check(request, feeds(random, count))
+        assert {name: step._binding for name, step in free_steps(request).items()} == bindings
         assert "places" not in bound_names(request)  # its output has another shape for other elements
 
 
