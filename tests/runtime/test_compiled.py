@@ -10,8 +10,6 @@ from support.builder import Net
 import ovir
 from ovir.graph.layers import Layer
 from ovir.runtime import memory
-from ovir.runtime.executor import Executor
-from ovir.runtime.state import Variables
 
 
 def add_and_multiply() -> Net:
@@ -94,42 +92,6 @@ def test_an_input_passed_through_is_copied() -> None:
         assert not np.shares_memory(net.compiled()([given], share_outputs=share)[0], given)
 
 
-def test_one_tensor_for_two_results() -> None:
-    net = Net()
-    value = net.op("Add", net.parameter("x", "2,3"), net.const(np.float32(1)))
-    net.result(value, name="a")
-    net.result(value, name="b")
-    results = net.compiled()([X])
-    results["a"][...] = 0
-    np.testing.assert_array_equal(results["b"], X + 1)
-
-
-def test_memory_of_a_value_that_is_used_late_is_not_taken() -> None:
-    net = Net()
-    value = net.parameter("x", "256,256")
-    early = net.op("Add", value, net.const(np.float32(1)))
-    for _ in range(6):
-        value = net.op("Multiply", value, net.const(np.float32(2)))
-    net.result(net.op("Add", value, early))
-    x = np.random.default_rng(0).random((256, 256), np.float32)
-    compiled = net.compiled()
-    assert Executor(compiled.plan(), Variables()).memory <= 3 * 256 * 256 * 4
-    for _ in range(3):
-        np.testing.assert_array_equal(compiled([x])[0], x * 64 + (x + 1))
-
-
-def test_in_place_spares_what_a_view_still_shows() -> None:
-    net = Net()
-    total = net.op("Add", net.parameter("x", "2,3"), net.const(np.float32(1)))
-    view = net.op("Reshape", total, net.const(np.int64([3, 2])), special_zero="false")
-    doubled = net.op("Multiply", total, net.const(np.float32(2)))
-    net.result(doubled)
-    net.result(net.op("Add", view, net.const(np.float32(0))))
-    results = net.compiled()([X])
-    np.testing.assert_array_equal(results[0], (X + 1) * 2)
-    np.testing.assert_array_equal(results[1], (X + 1).reshape(3, 2))
-
-
 def test_taps_see_layers_that_are_folded_or_dead() -> None:
     net = Net()
     x = net.parameter("x", "2,3")
@@ -140,15 +102,6 @@ def test_taps_see_layers_that_are_folded_or_dead() -> None:
     np.testing.assert_array_equal(results.taps["total"][0], X + 1)
     with pytest.raises(ovir.InputError, match="no layer and no tensor is named 'none'"):
         net.compiled()([X], taps=["none"])
-
-
-def test_constants_are_folded() -> None:
-    net = Net()
-    weight = net.op("Multiply", net.const(X), net.const(np.float32(2)), name="weight")
-    net.result(net.op("Add", net.parameter("x", "2,3"), weight, name="sum"))
-    compiled = net.compiled()
-    assert [step.layer.name for step in compiled.plan().steps] == ["sum"]
-    np.testing.assert_array_equal(compiled([X])[0], 3 * X)
 
 
 def test_listeners_see_every_step() -> None:
