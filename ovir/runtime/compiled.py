@@ -170,9 +170,7 @@ class CompiledModel(PublicNames):
                 running=running,
             )
 
-    def plan_for(
-        self, shapes: InputShapes, states: States, keep: Collection[str] = (), *, watched: bool = False
-    ) -> Plan | None:
+    def plan_for(self, shapes: InputShapes, states: States, keep: Collection[str], *, watched: bool) -> Plan | None:
         """Return the plan for one set of shapes of the inputs and the variables; the plans of the latest sets are
         cached.
 

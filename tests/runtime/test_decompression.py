@@ -234,7 +234,7 @@ def test_free_memory_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decompression, "free_memory", lambda: 0)
     for rows in (1, 2, 2, 3, 3):
         compiled(np.ones((rows, 600), np.float32))
-        plan = compiled.plan_for(((rows, 600),), {})
+        plan = compiled.plan_for(((rows, 600),), {}, (), watched=False)
         assert plan is not None
         assert [array.dtype for array in plan.constants.values()] == [np.float32]
 

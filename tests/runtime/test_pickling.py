@@ -183,11 +183,10 @@ def test_an_embedded_recipe_needs_no_files(tmp_path: Path) -> None:
 
 
 def test_a_recipe_in_a_file_is_mapped(tmp_path: Path) -> None:
-    net, arrays = Net(), [np.arange(70_001, dtype=np.uint8), np.arange(300, dtype=np.float32)]
-    for array in arrays:
-        net.result(net.const(array))
-    net.result(net.parameter("x", "1"))
-    recipe = PickledModel.of(ovir.CompiledModel, net.model(), {"threads": 1}, token="t" * 32)
+    arrays, x = [np.arange(70_001, dtype=np.uint8), np.arange(300, dtype=np.float32)], ops.parameter([1], "f32")
+    model = ovir.Model([*map(ops.constant, arrays), x], [x])
+    recipe = PickledModel.of(ovir.CompiledModel, model, {"threads": 1}, token="t" * 32)
+    assert len(recipe.buffers) == len(arrays)
     recipe.write(tmp_path / "recipe")
     found = PickledModel.read(tmp_path / "recipe")
     assert (found.token, found.content) == (recipe.token, recipe.content)

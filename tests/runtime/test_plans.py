@@ -75,6 +75,7 @@ def _executor(executor: Executor) -> str:
         found = [function for function, _ in islice(calls, count + after)]
         marks = ["?" if function._binding is None else "!" for function in found if isinstance(function, UnboundCall)]
         steps.append(f"{type(step.operator).__name__}{''.join(marks) or count}{',' * after}")
+    assert not any(array.flags.writeable for array in executor.plan.constants.values())
     sizes = f"{use.weights} {use.inputs} {use.activations} {use.unknown}; {executor.memory}"
     return f"{' '.join(steps)}; {sizes}, {len(executor.plan.independent)} of {len(executor.plan.constants)}"
 

@@ -38,7 +38,8 @@ def chosen() -> Net:
     )
     net.result(net.op("Multiply", last, last, name="square"))
     net.result(counted)
-    net.result(net.op("ReduceSum", total, net.const(np.int64([0, 1])), keep_dims="false", name="sum"))
+    same = net.op("Convert", total, destination_type="f32", name="same")
+    net.result(net.op("ReduceSum", same, net.const(np.int64([0, 1])), keep_dims="false", name="sum"))
     return net
 
 
@@ -51,7 +52,7 @@ def bound_names(request: ovir.InferRequest) -> set[str]:
     return {name for name, step in free_steps(request).items() if step._binding is not None}
 
 
-CHAIN = {"indices", "rows", "total", "count", "parts", "last", "counted", "square", "sum"}
+CHAIN = {"indices", "rows", "total", "count", "parts", "last", "counted", "square", "same", "sum"}
 
 
 def feeds(random: np.random.Generator, count: int) -> list[Any]:
