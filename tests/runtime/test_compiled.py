@@ -5,9 +5,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.bodies import looped
 from support.builder import Net
 
 import ovir
+from ovir import opset13 as ops
 from ovir.graph.layers import Layer
 from ovir.runtime import memory
 
@@ -138,6 +140,13 @@ def test_strict_turns_a_report_into_an_error() -> None:
     assert [d.layer_id for d in results.diagnostics] == [3]
     with pytest.raises(ovir.RunError, match="7"):
         net.compiled(strict=True)(feeds)
+
+
+def test_a_report_of_a_body_names_the_layer_in_it() -> None:
+    zeros = ops.constant(np.int32([0, 0]))
+    model = looped(lambda x: ops.convert(ops.divide(ops.convert(x, "i32"), zeros, name="quotient"), "f32"))
+    (warning,) = ovir.compile_model(model)([np.ones(2, np.float32)]).diagnostics
+    assert "'quotient'" in str(warning)
 
 
 def test_an_error_in_place_of_a_warning_claims_no_result() -> None:

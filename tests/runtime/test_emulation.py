@@ -6,6 +6,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from support.bodies import looped
 
 import ovir
 from ovir import opset13 as ops
@@ -85,7 +86,7 @@ def test_integers_sizes_and_narrow_types_stay_as_they_are() -> None:
     assert found[2].dtype == np.float16
 
 
-def looped(x: Any) -> Any:
+def of_a_loop(x: Any) -> Any:
     state = ops.parameter([1], "f32")
     grown = ops.multiply(state, ops.constant(np.float32(2049)))
     loop = ops.loop(ops.constant(np.int64(1)), ops.constant(np.array(True)))
@@ -99,7 +100,7 @@ SIZES: dict[str, tuple[Callable[[Any], Any], int]] = {
     "shape": (lambda x: ops.multiply(ops.convert(ops.shape_of(x), "f32"), ops.constant(np.float32([2049]))), 2049),
     "input": (lambda x: x, 2048),
     "variable": (lambda x: ops.read_value(ops.constant(np.float32([2049])), "v", "f32", [1]), 2048),
-    "loop": (looped, 2048),
+    "loop": (of_a_loop, 2048),
 }
 
 
@@ -134,18 +135,10 @@ def test_a_tensor_is_not_changed_for_the_layers_that_stay_in_f32() -> None:
 
 
 def test_layers_in_bodies_are_emulated() -> None:
-    x = ops.parameter([1], "f32", name="x")
-    state = ops.parameter([1], "f32", name="state")
-    grown = ops.multiply(state, ops.constant(np.float32(100)), name="grown")
-    body = ovir.Model([grown, ops.constant(np.array(True))], [state], "body")
-    loop = ops.loop(ops.constant(np.int64(3)), ops.constant(np.array(True)))
-    loop.set_function(body)
-    loop.set_special_body_ports([-1, 1])
-    loop.set_merged_input(state, x.output(0), grown.output(0))
-    model = ovir.Model([loop.get_iter_value(grown.output(0), -1)], [x], "loop")
+    model = looped(lambda state: ops.multiply(state, ops.constant(np.float32(100)), name="grown"), 1)
     assert run_all_ways(model, [np.float32([1])], "f16")[0].tolist() == [np.inf]
     key = next(layer.key for layer in model.walk() if layer.name == "grown")
-    assert run_all_ways(model, [np.float32([1])], Emulation("f16", [key]))[0].tolist() == [1e6]
+    assert run_all_ways(model, [np.float32([1])], Emulation("f16", [key, "out"]))[0].tolist() == [1e6]
 
 
 def test_states_hold_rounded_values() -> None:

@@ -303,7 +303,9 @@ def running_total() -> ovir.CompiledModel:
 
 
 def test_a_compiled_model_shows_its_inputs_and_outputs() -> None:
-    assert repr(running_total()) == "<CompiledModel 'test': x f32[2,3] -> total f32[2,3]>"
+    compiled = running_total()
+    assert repr(compiled) == "<CompiledModel 'test': x f32[2,3] -> total f32[2,3]>"
+    assert (compiled.input(), compiled.output()) == (compiled.inputs[0], compiled.outputs[0])
 
 
 def test_a_request_shows_its_variables() -> None:

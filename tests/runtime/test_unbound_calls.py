@@ -9,6 +9,7 @@ from support.builder import Net
 
 import ovir
 from ovir import opset13 as ops
+from ovir.runtime import unbound_calls
 from ovir.runtime.unbound_calls import UnboundCall
 
 
@@ -73,6 +74,14 @@ def test_results_hold_whatever_shapes_come(counts: str) -> None:
     request = chosen().compiled().create_infer_request()
     for count in counts:
         check(request, feeds(random, int(count)))
+
+
+def test_few_shapes_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unbound_calls, "_MOST_SHAPES", 2)
+    request = chosen().compiled().create_infer_request()
+    for count in (1, 2, 3, 4, 5):
+        check(request, feeds(np.random.default_rng(0), count))
+    assert free_steps(request)["rows"]._promised == {(5, 4)}
 
 
 def test_steps_bind_to_shapes_that_come_again() -> None:
