@@ -48,6 +48,20 @@ def test_arithmetic_is_in_f32() -> None:
     assert (result != decompressed().astype(np.float16)).any()  # rounding on the way would show
 
 
+@pytest.mark.parametrize("moved", [False, True])
+def test_comparisons_see_weights_in_f32(moved: bool) -> None:
+    codes = ops.convert(ops.constant(np.int8([100])), "f16")
+    weights = ops.convert(ops.multiply(codes, ops.constant(np.float16([0.1]))), "f32")  # 9.9976, or 10 in f16
+    x = ops.parameter(["0..10"], "f32", name="x")
+    length = ops.convert(ops.shape_of(x), "f32")
+    if moved:
+        weights = ops.reshape(ops.add(weights, ops.constant(np.float32([0]))), np.int64([1]), False)
+    model = ovir.Model([ops.greater(length, weights)], [x], "longer")
+    assert model.outputs[0].type.constant == [False]  # as the file computes it
+    request = ovir.compile_model(model).create_infer_request()
+    assert [request.infer([np.ones(size, np.float32)])[0].item() for size in (9, 10, 9, 10)] == [False, True] * 2
+
+
 def test_what_another_layer_reads_is_rounded_as_it_says() -> None:
     net, product = compressed()
     net.result(product)

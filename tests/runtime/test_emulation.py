@@ -156,6 +156,33 @@ def test_states_hold_rounded_values() -> None:
     assert found.tolist() == [float(expected)]
 
 
+@ovir.register("Table", version="emulation")
+class Table(ovir.Operator):
+    """An operation that returns an array of its own."""
+
+    numbers = np.float32([1 / 3])
+
+    def infer(self, x: Any) -> Any:
+        return x
+
+    def run(self, x: Array) -> Array:
+        return self.numbers
+
+
+def test_arrays_that_outlive_a_run_are_not_rounded() -> None:
+    x, third = ops.parameter([1], "f32", name="x"), np.float32([1 / 3])
+    variable = ops.read_value(ops.constant(np.float32([0])), "v", "f32", [1])
+    table = ovir.create_layer("Table", [x], version="emulation")
+    model = ovir.Model([ops.add(ops.add(x, variable), table)], [x], "kept", sinks=[ops.assign(variable, "v")])
+    request = ovir.compile_model(model, emulate="bf16").create_infer_request()
+    (state,) = request.query_state()
+    state.value = third
+    before = request._variables.named("v").value
+    for _ in range(4):
+        request.infer([third])
+        assert (before, Table.numbers) == (third, third)
+
+
 def test_weights_that_are_decompressed_are_rounded() -> None:
     codes = RNG.integers(-128, 128, (16, 8)).astype(np.int8)
     scale = RNG.random((16, 1)).astype(np.float16)
