@@ -328,6 +328,22 @@ def test_rows_of_kept_weights_are_gathered_and_the_head_is_tied() -> None:
         np.testing.assert_array_equal(kept, decompressed_once)
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.uint64])
+def test_rows_that_are_made_of_several_rows_of_codes(dtype: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decompression, "BLOCK", 10 * COLUMNS)
+    net = Net()
+    weights = weights_of(net, "i8", shape=(600, 128))
+    weights = net.op("Reshape", weights, net.const(np.int64([300, 256])), special_zero="false")
+    ids = net.parameter("ids", "?", f"{np.dtype(dtype).kind}{8 * np.dtype(dtype).itemsize}")
+    net.result(net.op("Gather", weights, ids, net.const(np.int64(0)), opset=8, name="rows"))
+    net.result(net.op("Multiply", weights, net.parameter("x", "1"), name="all"))
+    feeds = {"ids": np.array([5, 255, 0, 5], dtype), "x": np.ones(1, np.float32)}
+    once, kept = (net.compiled(keep_compressed=keep)(feeds) for keep in (False, True))
+    for found, expected in zip(kept.values(), once.values(), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(kept["rows"], kept["all"][feeds["ids"]])
+
+
 @pytest.mark.parametrize("element_type", ["i8", "u4", "f16"])
 def test_rows_that_the_file_says_are_gathered_once(element_type: str) -> None:
     net = Net()
