@@ -93,18 +93,6 @@ def test_an_output_of_the_last_call_is_fed(
         np.testing.assert_array_equal(own, theirs)
 
 
-def test_a_run_that_gives_its_outputs_away_may_be_fed_the_shared_ones() -> None:
-    net = Net()
-    net.result(roll(net, net.parameter("x", f"{SIZE},{SIZE}")))
-    request = net.compiled().create_infer_request()
-    data = np.arange(SIZE * SIZE, dtype=np.float32).reshape(SIZE, SIZE)
-    shared = request.infer([data], share_outputs=True)[0]
-    kept = request.infer([shared])[0]
-    np.testing.assert_array_equal(kept, np.roll(data, 2, (0, 1)))
-    request.infer([kept], share_outputs=True)
-    np.testing.assert_array_equal(kept, np.roll(data, 2, (0, 1)))
-
-
 def test_a_view_of_an_input_is_fed_as_another_input() -> None:
     net = Net()
     x, y = net.parameter("x", "3"), net.parameter("y", "3")
