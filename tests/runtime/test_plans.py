@@ -19,6 +19,7 @@ from ovir import opset13 as ops
 from ovir.core import parallel
 from ovir.fast.base import products
 from ovir.runtime import decompression
+from ovir.runtime.emulation import Emulation
 from ovir.runtime.executor import Executor
 from ovir.runtime.memory import memory_use
 from ovir.runtime.unbound_calls import UnboundCall
@@ -46,7 +47,10 @@ def _cases(kind: str, number: int) -> tuple[ovir.Model, Any, dict[str, Any]]:
     if kind == "keys":
         query, new = (np.ones((2, heads, 1, 4), np.float32) for heads in (6, 2))
         repeats = ("each head", "tile", "all heads", "heads in turn")[number % 4]
-        return shared_keys(repeats, -1, 1, shows_keys=number > 3), {"query": query, "new": new}, {}
+        model = shared_keys(repeats, -1, 1, shows_keys=number > 3)
+        kept = [layer.key for layer in model.layers if layer.type != ("Broadcast", "Reshape")[number % 2]]
+        options = {"emulate": Emulation("bf16", kept)} if number > 7 else {}
+        return model, {"query": query, "new": new}, options
     if kind == "beams":
         feeds = {"x": np.ones((2, 1, WIDTH), np.float32), "beams": np.int32([0, 1])}
         return cache(reorders=number > 0), dict([*feeds.items()][: number + 1]), {}
