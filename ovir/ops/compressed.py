@@ -127,7 +127,7 @@ class CompressedGather(Compressed[GatherBase]):
         wanted, places = np.unique(as_native(indices), return_inverse=True)
         if not wanted.size or wanted[0] < 0 or wanted[-1] >= self.weights.shape[0]:
             return self.replaced.run(self.weights.whole(), indices, axis)
-        return self.replaced.run(self.weights.slices(wanted), places.reshape(indices.shape), axis)
+        return self.replaced.run(self.weights.slices(wanted.astype(np.int64)), places.reshape(indices.shape), axis)
 
 
 @replaces(MatMul)

@@ -170,9 +170,7 @@ class CompiledModel(PublicNames):
                 running=running,
             )
 
-    def plan_for(
-        self, shapes: InputShapes, states: States, keep: Collection[str] = (), *, watched: bool = False
-    ) -> Plan | None:
+    def plan_for(self, shapes: InputShapes, states: States, keep: Collection[str], *, watched: bool) -> Plan | None:
         """Return the plan for one set of shapes of the inputs and the variables; the plans of the latest sets are
         cached.
 
@@ -419,7 +417,7 @@ class InferRequest(PublicNames):
     def _begin(self, run: Run) -> bool:
         """Begin a run; return whether no other is going on."""
         found = self._running.setdefault("", run)
-        if found is not run and found[0] != run[0]:
+        if found[0] != run[0]:
             with self.compiled._changing:  # which may be what keeps the request from running
                 found = self._running.setdefault("", run)
         return found is run
@@ -435,7 +433,7 @@ class InferRequest(PublicNames):
         """Keep other threads from running the request, once their run has ended."""
         rest: Run = [threading.get_ident()]
         try:
-            while (found := self._running.setdefault("", rest)) is not rest and found[0] != rest[0]:
+            while self._running.setdefault("", rest)[0] != rest[0]:
                 sleep(_PATIENCE)
             yield  # if the run is one of this thread, a listener changes the model
         finally:

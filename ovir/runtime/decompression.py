@@ -278,7 +278,7 @@ def find_decompressions(
                 ends.add(layer)
     absorb(kept)
     for layer in decompressing:
-        if layer in kept or layer in found.absorbed:
+        if layer in kept:
             continue
         before = _before(layer)
         is_restored = _converts_to_f32(layer) and any(map(_is_arithmetic, before))
@@ -325,9 +325,9 @@ def _is_decompression(layer: Layer, decompressing: Collection[Layer]) -> bool:
 
 
 def _converts_to_f32(layer: Layer) -> bool:
-    if layer.operator is None or not layer.operator.converts or not sources_of(layer):
-        return False
-    return layer.inputs[0].element_type in _NARROW and layer.outputs[0].element_type == f32
+    """Return whether a layer of a decompression makes f32 of f16 or bf16."""
+    is_convert = _operator(layer).converts
+    return is_convert and layer.inputs[0].element_type in _NARROW and layer.outputs[0].element_type == f32
 
 
 def _stays_compressed(

@@ -142,7 +142,7 @@ class EmulatedSteps:
     def kernel(self, layer: Layer, op: Operator, positions: Sequence[int], kernel: Callable[..., Any]) -> Any:
         """Return a kernel that rounds the inputs at these positions, calls the given one, and rounds its outputs."""
         emulation = self.emulation
-        may_write = op.pure and not op.views and bool(op.opset)
+        may_write = op.pure and bool(op.opset)  # others may return an array that they keep
         if op.has_steps and emulation.rounds_steps:
             kernel = _in_steps(layer, op, emulation)
 

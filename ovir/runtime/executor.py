@@ -263,9 +263,8 @@ class Executor:
         try:
             self._begin(inputs, ())
             for step in self._steps(()):
-                slots = {ports[slot]: slot for slot in step.inputs}
-                sources = [port.source for port in step.layer.inputs if port.source is not None]
-                read = [own.get(slots.get(source, -1)) for source in sources]
+                arrays = {ports[slot]: own[slot] for slot in step.inputs}
+                read = [arrays.get(port.source) for port in step.layer.inputs if port.source is not None]
                 for slot in step.outputs:
                     own[slot] = None if self._slots[slot] is None else self._slots[slot].copy()
                 yield SeenStep(step.shown, read, [own[slot] for slot in step.outputs])
@@ -310,7 +309,7 @@ class Executor:
                     binder.bind_again(tuple([slots[slot] for slot in step.inputs]))
                     for slot, bound in zip(step.outputs, binder.outputs, strict=True):
                         slots[slot] = bound
-        except BaseException:  # an interrupt, too, leaves steps half bound, which the next run has to bind again
+        except Exception:  # the next run has to bind them again; after an interrupt, nothing is used again
             for slot in lent:
                 slots[slot] = None
             raise

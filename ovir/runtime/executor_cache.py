@@ -36,9 +36,7 @@ class Plans(Protocol):
     def plan(self, keep: Collection[str] = ()) -> Plan:
         """Return the plan for inputs of all shapes, in which the layers in ``keep`` are steps."""
 
-    def plan_for(
-        self, shapes: InputShapes, states: States, keep: Collection[str] = (), *, watched: bool = False
-    ) -> Plan | None:
+    def plan_for(self, shapes: InputShapes, states: States, keep: Collection[str], *, watched: bool) -> Plan | None:
         """Return the plan for one set of shapes; None where the plan for all shapes has to be used."""
 
 

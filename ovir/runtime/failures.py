@@ -10,7 +10,6 @@ from math import prod
 from ovir.core.arrays import Array
 from ovir.core.shapes import PartialShape, RankError
 from ovir.core.tensor_types import TensorType, array_text, constant_type
-from ovir.core.values import MAX_ELEMENTS
 from ovir.diagnostics.codes import INTERNAL, NOT_SUPPORTED, OUTSIDE_SPEC, RUN, Code
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import OperatorError, OvirError, RunError
@@ -111,7 +110,7 @@ def inference_for(layer: Layer, arrays: Sequence[Array]) -> partial[TensorType |
     inputs = []
     for index, (port, array) in enumerate(zip(layer.inputs, arrays, strict=True)):
         element_type = port.element_type
-        if element_type.is_dynamic or (layer.operator.reads_value(index) and array.size <= MAX_ELEMENTS):
+        if element_type.is_dynamic or layer.operator.reads_value(index):
             inputs.append(constant_type(array, None if element_type.is_dynamic else element_type))
         else:
             inputs.append(TensorType(element_type, PartialShape(array.shape)))

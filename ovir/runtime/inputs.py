@@ -48,7 +48,7 @@ class InputCollector:
             if len(shapes) >= _MOST_SHAPES:
                 shapes.clear()
             shapes.add(array.shape)
-        if isinstance(feeds, Mapping) and len(self._positions) < _MOST_SHAPES:
+        if isinstance(feeds, Mapping):
             self._positions.update((key, self._index_of(key)) for key in feeds)
         return arrays
 
@@ -77,7 +77,7 @@ class InputCollector:
         return arrays
 
 
-_MOST_SHAPES = 1000  # the largest number of shapes and keys that are cached
+_MOST_SHAPES = 1000  # the largest number of shapes that are cached
 
 
 def collect_inputs(model: LayerGraph, feeds: Feeds, index_of: Callable[[Any], int]) -> list[Array]:

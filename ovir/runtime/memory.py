@@ -9,7 +9,7 @@ from numpy.lib.array_utils import byte_bounds
 
 from ovir.core.arrays import Array
 from ovir.diagnostics.codes import TOO_LARGE, Severity
-from ovir.diagnostics.diagnostic import Place, diagnose
+from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import RunError
 from ovir.diagnostics.wording import exact_size_text, size_text
 from ovir.graph.layers import Port
@@ -66,12 +66,13 @@ def refuse_what_does_not_fit(plan: Plan) -> None:
     needed, memory = memory_use(plan, certain=True).activations, physical_memory()
     if memory is not None and needed > memory:
         largest = largest_tensor(plan)
-        place = Place(plan.model.path) if largest is None else largest.layer.place
-        message = f"the model's tensors take {exact_size_text(needed)} at once; this machine has {size_text(memory)}"
-        if largest is not None:
-            message += f"; the largest is the output {largest.type} of this layer"
+        assert largest is not None
+        message = (
+            f"the model's tensors take {exact_size_text(needed)} at once; this machine has {size_text(memory)}; "
+            f"the largest is the output {largest.type} of this layer"
+        )
         hint = "`ovir infer` shows the shapes; `--shape` gives an input another one"
-        raise RunError(diagnose(TOO_LARGE, message, place, hint=hint, severity=Severity.ERROR))
+        raise RunError(diagnose(TOO_LARGE, message, largest.layer.place, hint=hint, severity=Severity.ERROR))
 
 
 class _Walk:
@@ -125,7 +126,7 @@ class _Walk:
 
 def _bytes(port: Port) -> int | None:
     """Return the most bytes that a tensor takes; None where that is not known, or Python manages its strings."""
-    if port.shape.rank is None or port.element_type.is_dynamic or port.element_type.kind == "string":
+    if port.element_type.is_dynamic or port.element_type.kind == "string":
         return None
     size = port.shape.size().upper
     return None if size is None else size * port.element_type.to_dtype().itemsize

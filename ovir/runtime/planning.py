@@ -329,7 +329,7 @@ class _Builder:
     def _fold_known(self, layer: Layer, outputs: tuple[int, ...]) -> bool:
         """Make outputs constants that follow from shapes, such as the output of ShapeOf; these are integers or
         booleans."""
-        if not outputs or any(port.element_type.is_real for port in layer.outputs):
+        if any(port.element_type.is_real for port in layer.outputs):
             return False
         known = [array for port in layer.outputs if (array := port.type.constant) is not None]
         if len(known) < len(outputs):

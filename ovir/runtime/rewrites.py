@@ -234,12 +234,10 @@ def _before_repetition(slot: int, makers: Mapping[int, Step], ports: Sequence[Po
     groups, copies, heads = between[1], between[2], after[1]
     if not (before[2] == Dimension(1) and groups.is_static and copies.is_static and heads.is_static):
         return None
-    kept = [(0, 0), (3, 2), (4, 3)]
-    is_repeated = all(
-        _is_same(before[axis], between[axis]) and _is_same(between[axis], after[place]) for axis, place in kept
-    )
-    is_repeated = is_repeated and _is_same(before[1], groups) and groups.length * copies.length == heads.length
-    return repeat.inputs[0] if is_repeated else None
+    same = [(before[1], groups), (Dimension(groups.length * copies.length), heads)]
+    for axis, place in ((0, 0), (3, 2), (4, 3)):
+        same += [(before[axis], between[axis]), (between[axis], after[place])]
+    return repeat.inputs[0] if all(_is_same(a, b) for a, b in same) else None
 
 
 def _is_same(a: Dimension, b: Dimension) -> bool:

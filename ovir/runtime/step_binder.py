@@ -59,14 +59,13 @@ class StepBinder:
         self._scratch: list[Span] = []
         self._answers: list[Any] = []
         self._answered = 0
-        self._is_again = False
 
     def bind_again(self, inputs: tuple[Array, ...]) -> None:
         """Replace the calls by those for other arrays, of the same types and shapes."""
         self.inputs = inputs
         self.calls.clear()
         self.outputs = [None] * len(self.outputs)
-        self._answered, self._is_again = 0, True
+        self._answered = 0
         bind_step(self, self._step)
 
     def _once(self, request: object, answer: Callable[[], T]) -> T:
@@ -121,8 +120,7 @@ class StepBinder:
         self._share(index, sources)
 
     def _share(self, index: int, sources: Sequence[int]) -> None:
-        if not self._is_again:
-            self._memory.share(self._step.outputs[index], sources)
+        self._once(("share", index), lambda: self._memory.share(self._step.outputs[index], sources))
 
     def scratch(self, shape: Sequence[int], dtype: Any = np.float32) -> Array:
         return self._once((shape, dtype), lambda: self._take(shape, np.dtype(dtype)))
@@ -151,9 +149,7 @@ class StepBinder:
 
     def undo(self) -> None:
         """Drop the requests of an operation that turned out to have no fast form, if there are any."""
-        for index, slot in enumerate(self._step.outputs):
-            if self.outputs[index] is not None and not self._is_again:
-                self._memory.release(slot)
+        self._once("undo", lambda: list(map(self._memory.release, self._step.outputs)))
         self.outputs = [None] * len(self._step.outputs)
         self.calls.clear()
         self.finish()

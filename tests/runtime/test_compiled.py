@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.bodies import looped
 from support.builder import Net
 
 import ovir
+from ovir import opset13 as ops
 from ovir.graph.layers import Layer
 from ovir.runtime import memory
-from ovir.runtime.executor import Executor
-from ovir.runtime.state import Variables
 
 
 def add_and_multiply() -> Net:
@@ -94,42 +94,6 @@ def test_an_input_passed_through_is_copied() -> None:
         assert not np.shares_memory(net.compiled()([given], share_outputs=share)[0], given)
 
 
-def test_one_tensor_for_two_results() -> None:
-    net = Net()
-    value = net.op("Add", net.parameter("x", "2,3"), net.const(np.float32(1)))
-    net.result(value, name="a")
-    net.result(value, name="b")
-    results = net.compiled()([X])
-    results["a"][...] = 0
-    np.testing.assert_array_equal(results["b"], X + 1)
-
-
-def test_memory_of_a_value_that_is_used_late_is_not_taken() -> None:
-    net = Net()
-    value = net.parameter("x", "256,256")
-    early = net.op("Add", value, net.const(np.float32(1)))
-    for _ in range(6):
-        value = net.op("Multiply", value, net.const(np.float32(2)))
-    net.result(net.op("Add", value, early))
-    x = np.random.default_rng(0).random((256, 256), np.float32)
-    compiled = net.compiled()
-    assert Executor(compiled.plan(), Variables()).memory <= 3 * 256 * 256 * 4
-    for _ in range(3):
-        np.testing.assert_array_equal(compiled([x])[0], x * 64 + (x + 1))
-
-
-def test_in_place_spares_what_a_view_still_shows() -> None:
-    net = Net()
-    total = net.op("Add", net.parameter("x", "2,3"), net.const(np.float32(1)))
-    view = net.op("Reshape", total, net.const(np.int64([3, 2])), special_zero="false")
-    doubled = net.op("Multiply", total, net.const(np.float32(2)))
-    net.result(doubled)
-    net.result(net.op("Add", view, net.const(np.float32(0))))
-    results = net.compiled()([X])
-    np.testing.assert_array_equal(results[0], (X + 1) * 2)
-    np.testing.assert_array_equal(results[1], (X + 1).reshape(3, 2))
-
-
 def test_taps_see_layers_that_are_folded_or_dead() -> None:
     net = Net()
     x = net.parameter("x", "2,3")
@@ -140,15 +104,6 @@ def test_taps_see_layers_that_are_folded_or_dead() -> None:
     np.testing.assert_array_equal(results.taps["total"][0], X + 1)
     with pytest.raises(ovir.InputError, match="no layer and no tensor is named 'none'"):
         net.compiled()([X], taps=["none"])
-
-
-def test_constants_are_folded() -> None:
-    net = Net()
-    weight = net.op("Multiply", net.const(X), net.const(np.float32(2)), name="weight")
-    net.result(net.op("Add", net.parameter("x", "2,3"), weight, name="sum"))
-    compiled = net.compiled()
-    assert [step.layer.name for step in compiled.plan().steps] == ["sum"]
-    np.testing.assert_array_equal(compiled([X])[0], 3 * X)
 
 
 def test_listeners_see_every_step() -> None:
@@ -185,6 +140,13 @@ def test_strict_turns_a_report_into_an_error() -> None:
     assert [d.layer_id for d in results.diagnostics] == [3]
     with pytest.raises(ovir.RunError, match="7"):
         net.compiled(strict=True)(feeds)
+
+
+def test_a_report_of_a_body_names_the_layer_in_it() -> None:
+    zeros = ops.constant(np.int32([0, 0]))
+    model = looped(lambda x: ops.convert(ops.divide(ops.convert(x, "i32"), zeros, name="quotient"), "f32"))
+    (warning,) = ovir.compile_model(model)([np.ones(2, np.float32)]).diagnostics
+    assert "'quotient'" in str(warning)
 
 
 def test_an_error_in_place_of_a_warning_claims_no_result() -> None:
@@ -226,12 +188,35 @@ def test_sizes_that_only_a_run_shows_must_fit_together() -> None:
     assert run(2, 2).shape == (2, 1, 1, 1)
 
 
+@pytest.mark.parametrize(
+    ("shapes", "types", "checks"),
+    [
+        (["?,3", "?,?"], "GatherElements", True),
+        (["2,3", "?,?"], "GatherElements", True),
+        (["2,3", "2,3"], "GatherElements", False),
+        (["?,?"], "TopK", False),
+        (["?,?"], "Negative", False),
+        (["?,?", "?,?"], "Maximum", False),  # its kernel checks them itself
+    ],
+)
+def test_steps_that_check_sizes(shapes: list[str], types: str, checks: bool) -> None:
+    net = Net()
+    inputs = [net.parameter(name, shape, "i64") for name, shape in zip("ab", shapes, strict=False)]
+    if types == "TopK":
+        inputs.append(net.const(np.int64(1)))
+    attributes = {"GatherElements": {"axis": 0}, "TopK": {"axis": 0, "mode": "max", "sort": "value", "outputs": 2}}
+    net.result(net.op(types, *inputs, opset=6 if types == "GatherElements" else 1, **attributes.get(types, {})))
+    (step,) = net.compiled().plan().steps
+    assert step.checks_sizes == checks
+
+
 def test_tensors_beyond_the_memory_are_refused_before_they_are_allocated(monkeypatch: pytest.MonkeyPatch) -> None:
     net = Net()
     net.result(net.op("ReLU", net.op("Abs", net.parameter("x", "1000,1000"))))
     monkeypatch.setattr(memory, "physical_memory", lambda: 1 << 20)
     with pytest.raises(
-        ovir.RunError, match=r"OVIR412.*take 8.0 MB \(8,000,000 bytes\) at once; this machine has 1.0 MB"
+        ovir.RunError,
+        match=r"OVIR412.*\(Abs, .*take 8.0 MB \(8,000,000 bytes\) at once; this machine has 1.0 MB; the largest",
     ):
         ovir.compile_model(net.model()).create_infer_request()
 

@@ -48,6 +48,20 @@ def test_arithmetic_is_in_f32() -> None:
     assert (result != decompressed().astype(np.float16)).any()  # rounding on the way would show
 
 
+@pytest.mark.parametrize("moved", [False, True])
+def test_comparisons_see_weights_in_f32(moved: bool) -> None:
+    codes = ops.convert(ops.constant(np.int8([100])), "f16")
+    weights = ops.convert(ops.multiply(codes, ops.constant(np.float16([0.1]))), "f32")  # 9.9976, or 10 in f16
+    x = ops.parameter(["0..10"], "f32", name="x")
+    length = ops.convert(ops.shape_of(x), "f32")
+    if moved:
+        weights = ops.reshape(ops.add(weights, ops.constant(np.float32([0]))), np.int64([1]), False)
+    model = ovir.Model([ops.greater(length, weights)], [x], "longer")
+    assert model.outputs[0].type.constant == [False]  # as the file computes it
+    request = ovir.compile_model(model).create_infer_request()
+    assert [request.infer([np.ones(size, np.float32)])[0].item() for size in (9, 10, 9, 10)] == [False, True] * 2
+
+
 def test_what_another_layer_reads_is_rounded_as_it_says() -> None:
     net, product = compressed()
     net.result(product)
@@ -218,14 +232,23 @@ def test_codes_of_large_models_stay_compressed_by_default(monkeypatch: pytest.Mo
     assert [len(step.inputs) for step in net.compiled(keep_compressed=False).plan().steps] == [2, 2, 2]
 
 
+@pytest.mark.parametrize(("columns", "kept"), [(256, False), (257, True)])
+def test_weights_of_more_than_65536_elements_may_be_kept(columns: int, kept: bool) -> None:
+    net = Net()
+    weights = weights_of(net, "i8", shape=(256, columns))
+    net.result(net.op("MatMul", net.parameter("x", f"?,{columns}"), weights, transpose_b="true"))
+    (step,) = net.compiled(keep_compressed=True).plan().steps
+    assert isinstance(step.operator, compressed_operations.Compressed) == kept
+
+
 def test_free_memory_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    weights = ops.convert(ops.constant(np.ones((300, 300), np.float16)), "f32")
-    x = ops.parameter([-1, 300], "f32")
+    weights = ops.convert(ops.constant(np.ones((600, 600), np.float16)), "f32")
+    x = ops.parameter([-1, 600], "f32")
     compiled = ovir.compile_model(ovir.Model([ops.matmul(x, weights, False, True)], [x]))
     monkeypatch.setattr(decompression, "free_memory", lambda: 0)
     for rows in (1, 2, 2, 3, 3):
-        compiled(np.ones((rows, 300), np.float32))
-        plan = compiled.plan_for(((rows, 300),), {})
+        compiled(np.ones((rows, 600), np.float32))
+        plan = compiled.plan_for(((rows, 600),), {}, (), watched=False)
         assert plan is not None
         assert [array.dtype for array in plan.constants.values()] == [np.float32]
 
@@ -305,6 +328,22 @@ def test_rows_of_kept_weights_are_gathered_and_the_head_is_tied() -> None:
         np.testing.assert_array_equal(kept, decompressed_once)
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.uint64])
+def test_rows_that_are_made_of_several_rows_of_codes(dtype: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decompression, "BLOCK", 10 * COLUMNS)
+    net = Net()
+    weights = weights_of(net, "i8", shape=(600, 128))
+    weights = net.op("Reshape", weights, net.const(np.int64([300, 256])), special_zero="false")
+    ids = net.parameter("ids", "?", f"{np.dtype(dtype).kind}{8 * np.dtype(dtype).itemsize}")
+    net.result(net.op("Gather", weights, ids, net.const(np.int64(0)), opset=8, name="rows"))
+    net.result(net.op("Multiply", weights, net.parameter("x", "1"), name="all"))
+    feeds = {"ids": np.array([5, 255, 0, 5], dtype), "x": np.ones(1, np.float32)}
+    once, kept = (net.compiled(keep_compressed=keep)(feeds) for keep in (False, True))
+    for found, expected in zip(kept.values(), once.values(), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(kept["rows"], kept["all"][feeds["ids"]])
+
+
 @pytest.mark.parametrize("element_type", ["i8", "u4", "f16"])
 def test_rows_that_the_file_says_are_gathered_once(element_type: str) -> None:
     net = Net()
@@ -328,6 +367,15 @@ def test_experts_of_a_grouped_product_are_restored_when_they_have_rows() -> None
     decompressed_once, kept, steps = both_ways(net, {"x": x, "ends": np.int32([2, 2, 5, 6])})
     assert len(steps) == 1
     np.testing.assert_allclose(kept, decompressed_once, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("element_type", "kept"), [("i4", True), ("u6", True), ("i8", False), ("bf16", False)])
+def test_rows_of_a_constant_are_kept_if_it_is_packed(element_type: str, kept: bool) -> None:
+    table = ops.constant(np.ones((300, 256)), element_type)
+    ids = ops.parameter([-1], "i64")
+    model = ovir.Model([ops.gather(table, ids, np.int64(0))], [ids])
+    (step,) = ovir.compile_model(model).plan().steps
+    assert isinstance(step.operator, compressed_operations.Compressed) == kept
 
 
 @pytest.mark.parametrize("turned", [False, True])

@@ -1,10 +1,12 @@
 """Emulation of f16 and bf16: what is rounded and what is not."""
 
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
+from support.bodies import looped
 
 import ovir
 from ovir import opset13 as ops
@@ -84,6 +86,33 @@ def test_integers_sizes_and_narrow_types_stay_as_they_are() -> None:
     assert found[2].dtype == np.float16
 
 
+def of_a_loop(x: Any) -> Any:
+    state = ops.parameter([1], "f32")
+    grown = ops.multiply(state, ops.constant(np.float32(2049)))
+    loop = ops.loop(ops.constant(np.int64(1)), ops.constant(np.array(True)))
+    loop.set_function(ovir.Model([grown, ops.constant(np.array(True))], [state], "body"))
+    loop.set_special_body_ports([-1, 1])
+    loop.set_merged_input(state, ops.constant(np.float32([1])).output(0), grown.output(0))
+    return loop.get_iter_value(grown.output(0), -1)
+
+
+SIZES: dict[str, tuple[Callable[[Any], Any], int]] = {
+    "shape": (lambda x: ops.multiply(ops.convert(ops.shape_of(x), "f32"), ops.constant(np.float32([2049]))), 2049),
+    "input": (lambda x: x, 2048),
+    "variable": (lambda x: ops.read_value(ops.constant(np.float32([2049])), "v", "f32", [1]), 2048),
+    "loop": (of_a_loop, 2048),
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_sizes_are_exact_where_they_follow_from_shapes(name: str) -> None:
+    source, expected = SIZES[name]
+    x = ops.parameter([1], "f32", name="x")
+    size = ops.convert(ops.relu(source(x)), "i64")
+    model = ovir.Model([ops.broadcast(ops.constant(np.float32([1])), size)], [x], "sizes")
+    assert run_all_ways(model, [np.float32([2049])], "bf16")[0].shape == (expected,)
+
+
 def test_shapes_that_become_data_are_rounded() -> None:
     x = ops.parameter([2, 3], "f32", name="x")
     length = ops.convert(ops.shape_of(x, name="shape"), "f32", name="length")
@@ -106,18 +135,10 @@ def test_a_tensor_is_not_changed_for_the_layers_that_stay_in_f32() -> None:
 
 
 def test_layers_in_bodies_are_emulated() -> None:
-    x = ops.parameter([1], "f32", name="x")
-    state = ops.parameter([1], "f32", name="state")
-    grown = ops.multiply(state, ops.constant(np.float32(100)), name="grown")
-    body = ovir.Model([grown, ops.constant(np.array(True))], [state], "body")
-    loop = ops.loop(ops.constant(np.int64(3)), ops.constant(np.array(True)))
-    loop.set_function(body)
-    loop.set_special_body_ports([-1, 1])
-    loop.set_merged_input(state, x.output(0), grown.output(0))
-    model = ovir.Model([loop.get_iter_value(grown.output(0), -1)], [x], "loop")
+    model = looped(lambda state: ops.multiply(state, ops.constant(np.float32(100)), name="grown"), 1)
     assert run_all_ways(model, [np.float32([1])], "f16")[0].tolist() == [np.inf]
     key = next(layer.key for layer in model.walk() if layer.name == "grown")
-    assert run_all_ways(model, [np.float32([1])], Emulation("f16", [key]))[0].tolist() == [1e6]
+    assert run_all_ways(model, [np.float32([1])], Emulation("f16", [key, "out"]))[0].tolist() == [1e6]
 
 
 def test_states_hold_rounded_values() -> None:
@@ -133,6 +154,33 @@ def test_states_hold_rounded_values() -> None:
     for _ in range(3):
         expected = np.float16(np.float32(expected) + np.float32(np.float16(0.01)))
     assert found.tolist() == [float(expected)]
+
+
+@ovir.register("Table", version="emulation")
+class Table(ovir.Operator):
+    """An operation that returns an array of its own."""
+
+    numbers = np.float32([1 / 3])
+
+    def infer(self, x: Any) -> Any:
+        return x
+
+    def run(self, x: Array) -> Array:
+        return self.numbers
+
+
+def test_arrays_that_outlive_a_run_are_not_rounded() -> None:
+    x, third = ops.parameter([1], "f32", name="x"), np.float32([1 / 3])
+    variable = ops.read_value(ops.constant(np.float32([0])), "v", "f32", [1])
+    table = ovir.create_layer("Table", [x], version="emulation")
+    model = ovir.Model([ops.add(ops.add(x, variable), table)], [x], "kept", sinks=[ops.assign(variable, "v")])
+    request = ovir.compile_model(model, emulate="bf16").create_infer_request()
+    (state,) = request.query_state()
+    state.value = third
+    before = request._variables.named("v").value
+    for _ in range(4):
+        request.infer([third])
+        assert (before, Table.numbers) == (third, third)
 
 
 def test_weights_that_are_decompressed_are_rounded() -> None:

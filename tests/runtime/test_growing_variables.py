@@ -47,6 +47,21 @@ def test_a_value_that_grows_is_right_in_every_run(reorders: bool, emulate: str |
         np.testing.assert_array_equal(result, before)
 
 
+@pytest.mark.parametrize("axis", [0, 1, None])
+def test_slices_of_a_value_that_grows(axis: int | None) -> None:
+    x, which = ops.parameter([2, 1], "f32", name="x"), ops.parameter([-1], "i32", name="which")
+    given = ops.parameter([], "i64", name="axis")
+    past = ops.read_value(np.zeros((2, 2), np.float32), "past", "f32", [2, -1])
+    picked = ops.gather(past, which, given if axis is None else np.array(axis))
+    sinks = [ops.assign(ops.concat([past, x], 1), "past")]
+    request = ovir.compile_model(ovir.Model([picked], [x, which, given], "slices", sinks=sinks)).create_infer_request()
+    value = np.zeros((2, 2), np.float32)
+    for number, indices in enumerate(([0, 1], [0, 1], [1, 0], [0], [1, 1], [0, 1])):
+        feeds = {"x": np.float32([[number], [-number]]), "which": np.int32(indices), "axis": np.int64(axis or 0)}
+        np.testing.assert_array_equal(request.infer(feeds)[0], np.take(value, indices, axis or 0))
+        value = np.append(value, feeds["x"], 1)
+
+
 def test_shapes_of_variables_are_bound_when_they_come_again() -> None:
     request = ovir.compile_model(cache(reorders=False)).create_infer_request()
     bound = []

@@ -195,6 +195,16 @@ def test_what_has_been_seen_is_not_collected_again(feeds: Any, is_known: bool, m
     for seen in ([A, B], {"a": A, "b": B}, feeds):
         compiled(seen)
     assert len(collected) == 2 + (not is_known)
+    arrays = compiled.create_infer_request()._collect(feeds)
+    assert all(array.flags.c_contiguous and array.flags.aligned for array in arrays)
+
+
+def test_few_shapes_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inputs, "_MOST_SHAPES", 2)
+    request = identity("?").compiled().create_infer_request()
+    for count in (1, 2, 3, 4, 5):
+        request.infer([np.ones(count, np.float32)])
+    assert request._collect._shapes == [{(5,)}]
 
 
 def test_one_array_is_the_only_input() -> None:

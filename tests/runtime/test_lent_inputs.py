@@ -46,7 +46,8 @@ def expected(name: str, arrays: list[Any]) -> Any:
 @pytest.fixture(params=["lent", "copied"])
 def rule(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let steps be bound again for each array, or to a copy from the second array on."""
-    monkeypatch.setattr(executor, "_BYTES_PER_CALL", 0 if request.param == "lent" else 1 << 30)
+    for name in ("_BYTES_PER_STEP", "_BYTES_PER_CALL"):
+        monkeypatch.setattr(executor, name, 0 if request.param == "lent" else 1 << 30)
 
 
 @pytest.mark.slow

@@ -11,6 +11,8 @@ import pytest
 from support.builder import Net
 
 import ovir
+from ovir import opset13 as ops
+from ovir.runtime import failures
 
 ROWS, COLUMNS = 3, 833_333_333
 SIZE = "takes 10.0 GB"
@@ -137,6 +139,19 @@ def test_a_memory_error_without_words(place: str, monkeypatch: pytest.MonkeyPatc
         request.infer([np.zeros((2, 3), np.float32)])
     monkeypatch.undo()
     np.testing.assert_array_equal(request.infer([np.zeros((2, 3), np.float32)])[0], np.ones((2, 3)))
+
+
+@pytest.mark.parametrize(
+    ("beyond", "words"),
+    [(-1, "1.0 kB; no room"), (0, "1.0 kB"), (4095, "1.0 kB"), (4096, "1.0 kB; no room"), (None, "1.0 kB; no room")],
+)
+def test_the_size_of_an_output_is_said_once(beyond: int | None, words: str) -> None:
+    error = MemoryError("no room")
+    if beyond is not None:  # as NumPy's error
+        error.shape, error.dtype = (1000 + beyond,), np.dtype(np.uint8)  # type: ignore[attr-defined]
+    layer = ops.parameter([1000], "u8")
+    found = failures.out_of_memory(layer, error, [layer[0].type]).diagnostic.message
+    assert found == f"out of memory: its output u8[1000] takes {words}"
 
 
 def test_weights_that_are_decompressed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 import pickle
 import subprocess
 import sys
+from collections import OrderedDict
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,10 @@ from support.builder import Net
 from support.worker_inputs import DIGITS, EXAMPLES, digits
 
 import ovir
+from ovir import opset13 as ops
+from ovir.runtime import pickling
 from ovir.runtime.pickling import PickledModel
+from ovir.system.python_runtime import load_module
 
 RESTORED = """
 import pickle, sys
@@ -114,6 +118,22 @@ def test_operations_of_an_extension_are_found_by_their_file(twice: Path) -> None
     assert_doubles(restored_from(["-c", load + SAVES], twice))
 
 
+def test_an_embedded_recipe_holds_the_code_of_operations(tmp_path: Path) -> None:
+    path = tmp_path / "halving.py"
+    path.write_text(TWICE.replace("Twice", "Half").replace("2 * x", "x / 2"))
+    half = load_module("halving", str(path)).Half
+    x = ops.parameter([2], "f32")
+    model = ovir.Model([ovir.create_layer("Half", [x], version="extension")], [x])
+    named, embedded = (PickledModel.of(ovir.CompiledModel, model, {}, embedded=flag) for flag in (False, True))
+    path.unlink()
+    del sys.modules["halving"]
+    with pytest.raises(ovir.ReadError, match=r"the Python file with an operation is missing"):
+        named.compile()
+    restored = embedded.compile()
+    assert restored([np.float32([4, 6])])[0].tolist() == [2, 3]
+    assert restored.model.layers[1].operator.__class__ is not half
+
+
 def test_an_operation_of_the_main_module_is_sent_as_code(twice: Path) -> None:
     pytest.importorskip("cloudpickle", reason="classes of the main module are pickled by cloudpickle")
     script = twice.with_name("script.py")
@@ -129,9 +149,26 @@ def test_weights_that_have_changed_are_refused(tmp_path: Path) -> None:
     (tmp_path / "m.bin").write_bytes(b"x")
     with pytest.raises(ovir.ReadError, match="the weights have changed since the model was read"):
         other.compile()
+    (tmp_path / "new.bin").write_bytes(DIGITS.with_suffix(".bin").read_bytes()[::-1])
+    (tmp_path / "new.bin").replace(tmp_path / "m.bin")
+    with pytest.raises(ovir.ReadError, match=r"the weights have changed .*: another file has their name"):
+        other.compile()
     (tmp_path / "m.bin").unlink()
     with pytest.raises(ovir.ReadError, match=r"m\.bin"):
         other.compile()
+
+
+def test_a_process_keeps_the_latest_models_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pickling, "_opened", OrderedDict())
+    compiled = ovir.compile_model(DIGITS)
+    recipe, found = PickledModel.of(ovir.CompiledModel, compiled.model, {}), []
+    for token in "abcdaeabdfa":
+        pickling.open_compiled(token, lambda token=token: found.append(token) or recipe)
+    assert "".join(found) == "abcdebf"
+    assert [pickling.is_in_use(token) for token in "abcdef"] == [True, True, False, True, False, True]
+    restored = pickle.loads(pickle.dumps(compiled))  # by the process that has compiled it
+    assert restored.prepared is compiled.prepared
+    assert pickling.is_in_use(compiled.recipe().token)
 
 
 def test_an_embedded_recipe_needs_no_files(tmp_path: Path) -> None:
@@ -146,11 +183,10 @@ def test_an_embedded_recipe_needs_no_files(tmp_path: Path) -> None:
 
 
 def test_a_recipe_in_a_file_is_mapped(tmp_path: Path) -> None:
-    net, arrays = Net(), [np.arange(70_001, dtype=np.uint8), np.arange(300, dtype=np.float32)]
-    for array in arrays:
-        net.result(net.const(array))
-    net.result(net.parameter("x", "1"))
-    recipe = PickledModel.of(ovir.CompiledModel, net.model(), {"threads": 1}, token="t" * 32)
+    arrays, x = [np.arange(70_001, dtype=np.uint8), np.arange(300, dtype=np.float32)], ops.parameter([1], "f32")
+    model = ovir.Model([*map(ops.constant, arrays), x], [x])
+    recipe = PickledModel.of(ovir.CompiledModel, model, {"threads": 1}, token="t" * 32)
+    assert len(recipe.buffers) == len(arrays)
     recipe.write(tmp_path / "recipe")
     found = PickledModel.read(tmp_path / "recipe")
     assert (found.token, found.content) == (recipe.token, recipe.content)

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from runtime.test_growing_variables import WIDTH, cache
+from runtime.test_requests import drawn_graph
 from runtime.test_rewrites import shared_keys
 from runtime.test_taps import MODES, Models
 from runtime.test_weight_chains import Chain
@@ -17,6 +19,7 @@ from ovir import opset13 as ops
 from ovir.core import parallel
 from ovir.fast.base import products
 from ovir.runtime import decompression
+from ovir.runtime.emulation import Emulation
 from ovir.runtime.executor import Executor
 from ovir.runtime.memory import memory_use
 from ovir.runtime.unbound_calls import UnboundCall
@@ -43,8 +46,17 @@ def _cases(kind: str, number: int) -> tuple[ovir.Model, Any, dict[str, Any]]:
         return model, feeds, {"keep_compressed": (None, True, False)[number % 3]}
     if kind == "keys":
         query, new = (np.ones((2, heads, 1, 4), np.float32) for heads in (6, 2))
-        repeats = ("each head", "tile", "all heads")[number % 3]
-        return shared_keys(repeats, -1, 1, shows_keys=number > 2), {"query": query, "new": new}, {}
+        repeats = ("each head", "tile", "all heads", "heads in turn")[number % 4]
+        model = shared_keys(repeats, -1, 1, shows_keys=number > 3)
+        kept = [layer.key for layer in model.layers if layer.type != ("Broadcast", "Reshape")[number % 2]]
+        options = {"emulate": Emulation("bf16", kept)} if number > 7 else {}
+        return model, {"query": query, "new": new}, options
+    if kind == "beams":
+        feeds = {"x": np.ones((2, 1, WIDTH), np.float32), "beams": np.int32([0, 1])}
+        return cache(reorders=number > 0), dict([*feeds.items()][: number + 1]), {}
+    if kind == "graph":  # a tensor takes a chunk of the arena
+        data = np.random.default_rng(0).random((256, 512), np.float32)
+        return drawn_graph(np.random.default_rng(number), *data.shape).model(), [data, data.copy()], {}
     return Models(number).model(), [np.float32([1.5, -700.3, 0.1])], list(MODES.values())[number % len(MODES)]
 
 
@@ -67,6 +79,7 @@ def _executor(executor: Executor) -> str:
         found = [function for function, _ in islice(calls, count + after)]
         marks = ["?" if function._binding is None else "!" for function in found if isinstance(function, UnboundCall)]
         steps.append(f"{type(step.operator).__name__}{''.join(marks) or count}{',' * after}")
+    assert not any(array.flags.writeable for array in executor.plan.constants.values())
     sizes = f"{use.weights} {use.inputs} {use.activations} {use.unknown}; {executor.memory}"
     return f"{' '.join(steps)}; {sizes}, {len(executor.plan.independent)} of {len(executor.plan.constants)}"
 

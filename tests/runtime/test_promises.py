@@ -65,6 +65,21 @@ def test_kernels_of_users_are_held_against_their_inference() -> None:
                 request.infer(inputs)
 
 
+def test_an_operation_without_a_kernel_is_named() -> None:
+    @ovir.register("Silent", version="promises")
+    class Silent(ovir.Operator):
+        def infer(self, x: Any) -> Any:
+            return x
+
+    x = ops.parameter([2], "f32", name="x")
+    model = ovir.Model([ovir.create_layer("Silent", [x], version="promises")], [x], "silent")
+    for emulate in (None, "f16"):
+        with pytest.raises(
+            ovir.RunError, match=r"does not execute Silent of promises(.|\n)*class Silent defines no run"
+        ):
+            ovir.compile_model(model, emulate=emulate)
+
+
 @pytest.mark.parametrize("outside", [np.float32([1, 2, 3]), np.zeros((4, 1), np.float32)])
 def test_copies_of_results_name_the_same_promise(outside: Any) -> None:
     parameter = ops.parameter([4], "f32")

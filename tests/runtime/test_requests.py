@@ -151,6 +151,23 @@ def test_taps_of_usual_steps_need_no_other_plan() -> None:
     np.testing.assert_array_equal(compiled([ONES], taps=["x"]).taps["x"][0], ONES)
 
 
+def test_listeners_that_want_no_more_get_the_run_of_others() -> None:
+    net = plus_one()
+    net.op("Abs", net.const(np.float32(-1)), name="folded")
+
+    class Clock(ovir.Listener):
+        sees_tensors = False
+
+    request, clock = net.compiled().create_infer_request(), Clock()
+    kept = []
+    for wanted in ([], ["sum"], ["x", "sum"], ["folded"], ["folded"], ["folded", "sum"]):
+        clock.wanted_steps = wanted
+        request.infer([ONES], listeners=[clock])
+        kept.append(request._watched)
+    assert kept[:3] == [None] * 3
+    assert kept[3] is kept[4] is not kept[5]
+
+
 def test_sizes_that_cannot_be_allocated() -> None:
     net = Net()
     net.result(net.op("ReLU", net.parameter("x", "1073741824,1073741824")))
@@ -166,12 +183,10 @@ def test_sizes_that_do_not_fit_at_run_time_are_the_datas_fault() -> None:
     assert "fault of ovir" not in str(caught.value)
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_memory_plan_of_random_graphs(seed: int) -> None:
-    """Buffers, views and in-place steps against each step computed on copies."""
-    rng = np.random.default_rng(seed)
+def drawn_graph(rng: np.random.Generator, rows: int = 4, columns: int = 6) -> Net:
+    """A model of many views and of steps that may overwrite their inputs; it may have one result several times."""
     net = Net()
-    values = [net.parameter("x", "4,6"), net.parameter("y", "4,6")]
+    values = [net.parameter(name, f"{rows},{columns}") for name in "xy"]
     for _ in range(rng.integers(4, 25)):
         a, b = (values[i] for i in rng.integers(max(len(values) - 6, 0), len(values), 2))
         kind = rng.integers(6)
@@ -180,19 +195,28 @@ def test_memory_plan_of_random_graphs(seed: int) -> None:
         elif kind == 1:
             values.append(net.op(str(rng.choice(["ReLU", "Negative", "Abs", "Sigmoid", "Floor"])), a))
         elif kind == 2:
-            flat = net.op("Reshape", a, net.const(np.int64([6, -1])), special_zero="false")
+            flat = net.op("Reshape", a, net.const(np.int64([columns, -1])), special_zero="false")
             values.append(net.op("Transpose", flat, net.const(np.int64([1, 0]))))
         elif kind == 3:
             parts = net.op("Split", a, net.const(np.int64(1)), num_splits=2, outputs=2)
             values.append(net.op("Concat", output(parts, 1), net.op("ReLU", parts), axis=1))
         elif kind == 4:
-            values.append(net.op("Gather", a, net.const(np.int64([3, 2, 1, 0])), net.const(np.int64(0)), opset=8))
+            order = net.const(np.arange(rows)[::-1])
+            values.append(net.op("Gather", a, order, net.const(np.int64(0)), opset=8))
         else:
-            rows = net.const(np.ones((1, 6), np.float32))
-            values.append(net.op("ScatterUpdate", a, net.const(np.int64([1])), rows, net.const(np.int64(0)), opset=3))
+            ones = net.const(np.ones((1, columns), np.float32))
+            values.append(net.op("ScatterUpdate", a, net.const(np.int64([1])), ones, net.const(np.int64(0)), opset=3))
     for i in rng.integers(0, len(values), 3):
         net.result(values[i])
     net.result(values[-1])
+    return net
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_memory_plan_of_random_graphs(seed: int) -> None:
+    """Buffers, views and in-place steps against each step computed on copies."""
+    rng = np.random.default_rng(seed)
+    net = drawn_graph(rng)
     compiled = net.compiled()
     request = compiled.create_infer_request()
     held: list[tuple[np.ndarray, np.ndarray]] = []
@@ -279,7 +303,9 @@ def running_total() -> ovir.CompiledModel:
 
 
 def test_a_compiled_model_shows_its_inputs_and_outputs() -> None:
-    assert repr(running_total()) == "<CompiledModel 'test': x f32[2,3] -> total f32[2,3]>"
+    compiled = running_total()
+    assert repr(compiled) == "<CompiledModel 'test': x f32[2,3] -> total f32[2,3]>"
+    assert (compiled.input(), compiled.output()) == (compiled.inputs[0], compiled.outputs[0])
 
 
 def test_a_request_shows_its_variables() -> None:
@@ -347,15 +373,15 @@ def test_results_by_every_key() -> None:
 
 def test_the_size_of_a_step_counts_weights_that_it_decompresses() -> None:
     net = Net()
-    codes = net.op("Convert", net.const(np.ones((64, 64), np.int8)), destination_type="f16")
+    codes = net.op("Convert", net.const(np.ones((512, 256), np.int8)), destination_type="f16")
     weights = net.op("Convert", net.op("Multiply", codes, net.const(np.float16(0.5))), destination_type="f32")
-    product = net.op("MatMul", net.op("Relu", net.parameter("x", "2,64")), weights, transpose_b="true")
-    net.result(net.op("Reshape", product, net.const(np.int64([128]))))
+    product = net.op("MatMul", net.op("Relu", net.parameter("x", "2,256")), weights, transpose_b="true")
+    net.result(net.op("Reshape", product, net.const(np.int64([1024]))))
     plan = net.compiled(keep_compressed=True).plan()
-    walk = Executor(plan, Variables()).walk([np.ones((2, 64), np.float32)])
+    walk = Executor(plan, Variables()).walk([np.ones((2, 256), np.float32)])
     found = {seen.layer.type: (seen.size, seen.input_shapes) for seen in walk}
-    assert found["MatMul"] == (2 * 512 + 4 * 64 * 64, [(2, 64), (64, 64)])
-    assert found["Reshape"] == (2 * 512 + 8, [(2, 64), (1,)])
+    assert found["MatMul"] == (8 * 256 + 8 * 512 + 4 * 512 * 256, [(2, 256), (512, 256)])
+    assert found["Reshape"] == (2 * 8 * 512 + 8, [(2, 512), (1,)])
 
 
 def test_variables_of_one_shape_use_two_arrays_in_turn() -> None:

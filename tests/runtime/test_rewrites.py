@@ -90,6 +90,8 @@ def shared_keys(repeats: str, batch: int, rows: int, *, shows_keys: bool = False
         repeated = ops.broadcast(ops.unsqueeze(both, [2]), np.array([1, 1, 3, 1, 1]), None, "bidirectional")
     elif repeats == "tile":
         repeated = ops.tile(ops.unsqueeze(both, [2]), np.array([1, 1, 3, 1, 1]))
+    elif repeats == "heads in turn":
+        repeated = ops.tile(ops.unsqueeze(both, [2]), np.array([1, 3, 1, 1, 1]))
     else:  # heads 0, 2 and 4 share keys
         repeated = ops.broadcast(ops.unsqueeze(both, [1]), np.array([1, 3, 1, 1, 1]), None, "bidirectional")
     keys = ops.reshape(repeated, [0, 6, -1, 4], True)

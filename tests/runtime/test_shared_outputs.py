@@ -93,47 +93,6 @@ def test_an_output_of_the_last_call_is_fed(
         np.testing.assert_array_equal(own, theirs)
 
 
-def test_two_outputs_are_fed_crosswise() -> None:
-    net = Net()
-    x, y = net.parameter("x", "3"), net.parameter("y", "3")
-    net.result(net.op("Add", x, y))
-    net.result(net.op("Subtract", x, y))
-    request = net.compiled().create_infer_request()
-    a, b = np.float32([1, 2, 3]), np.float32([4, 5, 6])
-    x_fed, y_fed = a, b
-    for _ in range(3):
-        x_fed, y_fed = reversed(request.infer([x_fed, y_fed], share_outputs=True).to_dict().values())
-        a, b = a - b, a + b
-        np.testing.assert_array_equal(x_fed, a)
-        np.testing.assert_array_equal(y_fed, b)
-
-
-def test_a_run_that_gives_its_outputs_away_may_be_fed_the_shared_ones() -> None:
-    net = Net()
-    net.result(roll(net, net.parameter("x", f"{SIZE},{SIZE}")))
-    request = net.compiled().create_infer_request()
-    data = np.arange(SIZE * SIZE, dtype=np.float32).reshape(SIZE, SIZE)
-    shared = request.infer([data], share_outputs=True)[0]
-    kept = request.infer([shared])[0]
-    np.testing.assert_array_equal(kept, np.roll(data, 2, (0, 1)))
-    request.infer([kept], share_outputs=True)
-    np.testing.assert_array_equal(kept, np.roll(data, 2, (0, 1)))
-
-
-def test_large_inputs_that_are_picked_from_are_not_copied_but_may_be_outputs() -> None:
-    net = Net()
-    rows = 1 << 16
-    order = np.random.default_rng(3).permutation(rows)
-    x = net.parameter("x", f"{rows},2")
-    net.result(net.op("Gather", x, net.const(order), net.const(np.int64(0))))
-    request = net.compiled().create_infer_request()
-    fed = expected = np.random.default_rng(4).standard_normal((rows, 2)).astype(np.float32)
-    for _ in range(4):
-        fed = request.infer([fed], share_outputs=True)[0]
-        expected = expected[order]
-        np.testing.assert_array_equal(fed, expected)
-
-
 def test_a_view_of_an_input_is_fed_as_another_input() -> None:
     net = Net()
     x, y = net.parameter("x", "3"), net.parameter("y", "3")

@@ -12,7 +12,9 @@ import ovir
 from ovir import opset13 as ops
 from ovir.core.arrays import Array
 from ovir.runtime.emulation import Emulation
+from ovir.runtime.executor import Executor
 from ovir.runtime.listeners import matching_taps, tapped_ports
+from ovir.runtime.state import Variables
 
 MODES: dict[str, dict[str, Any]] = {
     "f32": {},
@@ -123,6 +125,28 @@ def test_taps_change_nothing(seed: int) -> None:
             assert_same(list(found.values()), expected, (mode, taps))
             for key, arrays in found.taps.items():
                 assert_same(arrays, tapped.taps[key], (mode, taps, key))
+
+
+@pytest.mark.parametrize("seed", range(22, 28))
+def test_a_walk_shows_what_listeners_see(seed: int) -> None:
+    model, data = Models(seed).model(), np.float32([1.5, -700.3, 0.1])
+    compiled, seen = ovir.compile_model(model), {}
+
+    class Watcher(ovir.Listener):
+        def did_run(self, layer: ovir.Layer, inputs: Any, outputs: Any) -> None:
+            seen[layer.key] = [[np.array(array) for array in arrays] for arrays in (inputs, outputs)]
+
+    expected = compiled([data], listeners=[Watcher()])
+    outputs: list[Array] = []
+
+    def walk() -> Any:
+        outputs.extend((yield from Executor(compiled.plan().watched(), Variables()).walk([data])))
+
+    steps = {step.layer.key: step for step in list(walk())}
+    assert_same(outputs, list(expected.values()), "outputs")
+    for key in (layer.key for layer in model.layers if layer.key in seen):
+        for found, wanted in zip((steps[key].inputs, steps[key].outputs), seen[key], strict=True):
+            assert_same(found, wanted, key)
 
 
 OUTPUTS: dict[str, Callable[[Any], Any]] = {

@@ -1,5 +1,6 @@
 """Steps of bound plans whose shapes only a run shows: they bind themselves to shapes that come again."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ from support.builder import Net
 
 import ovir
 from ovir import opset13 as ops
+from ovir.runtime import unbound_calls
 from ovir.runtime.unbound_calls import UnboundCall
 
 
@@ -37,7 +39,8 @@ def chosen() -> Net:
     )
     net.result(net.op("Multiply", last, last, name="square"))
     net.result(counted)
-    net.result(net.op("ReduceSum", total, net.const(np.int64([0, 1])), keep_dims="false", name="sum"))
+    same = net.op("Convert", total, destination_type="f32", name="same")
+    net.result(net.op("ReduceSum", same, net.const(np.int64([0, 1])), keep_dims="false", name="sum"))
     return net
 
 
@@ -50,7 +53,7 @@ def bound_names(request: ovir.InferRequest) -> set[str]:
     return {name for name, step in free_steps(request).items() if step._binding is not None}
 
 
-CHAIN = {"indices", "rows", "total", "count", "parts", "last", "counted", "square", "sum"}
+CHAIN = {"indices", "rows", "total", "count", "parts", "last", "counted", "square", "same", "sum"}
 
 
 def feeds(random: np.random.Generator, count: int) -> list[Any]:
@@ -73,6 +76,14 @@ def test_results_hold_whatever_shapes_come(counts: str) -> None:
         check(request, feeds(random, int(count)))
 
 
+def test_few_shapes_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unbound_calls, "_MOST_SHAPES", 2)
+    request = chosen().compiled().create_infer_request()
+    for count in (1, 2, 3, 4, 5):
+        check(request, feeds(np.random.default_rng(0), count))
+    assert free_steps(request)["rows"]._promised == {(5, 4)}
+
+
 def test_steps_bind_to_shapes_that_come_again() -> None:
     random = np.random.default_rng(0)
     request = chosen().compiled().create_infer_request()
@@ -82,6 +93,9 @@ def test_steps_bind_to_shapes_that_come_again() -> None:
             assert bound_names(request) == set()
         check(request, feeds(random, count))
         assert bound_names(request) >= CHAIN
+        bindings = {name: step._binding for name, step in free_steps(request).items()}
+        check(request, feeds(random, count))
+        assert {name: step._binding for name, step in free_steps(request).items()} == bindings
         assert "places" not in bound_names(request)  # its output has another shape for other elements
 
 
@@ -107,6 +121,17 @@ def test_large_steps_keep_their_kernels() -> None:
     for _ in range(4):
         check(request, [np.ones(40000, np.float32)])
     assert bound_names(request) == set()
+
+
+@pytest.mark.parametrize("count", [64, 65])
+def test_steps_that_read_many_sizes_keep_their_kernels(count: int) -> None:
+    net = Net()
+    places = net.op("NonZero", net.parameter("x", "65"), opset=3, output_type="i64")
+    net.result(net.op("Unique", places, opset=10, name="unique", outputs=4))
+    request = net.compiled().create_infer_request()
+    for _ in range(4):
+        check(request, [(np.arange(65) < count).astype(np.float32)])
+    assert ("unique" in bound_names(request)) == (count == 64)
 
 
 def test_errors_of_bound_steps_name_the_layer() -> None:
@@ -137,6 +162,39 @@ def test_variables_of_known_shape_do_not_free_the_steps_after_them() -> None:
     assert "total" not in free_steps(request)
     request.reset_state()
     assert request.infer([np.float32([1, 2])])[0].tolist() == [2, 3]
+
+
+def identity_or_double(x: Any, count: Any) -> Any:
+    one, other = ops.parameter([-1], "f32"), ops.parameter([-1], "f32")
+    results = ops.result(one), ops.result(ops.concat([other, other], 0))
+    branch = ops.if_op(ops.greater(ops.squeeze(count, np.int64([0])), np.int64(0)))
+    branch.set_then_body(ovir.Model([results[0]], [one], "then"))
+    branch.set_else_body(ovir.Model([results[1]], [other], "else"))
+    branch.set_input(x.output(0), one, other)
+    return branch.set_output(*results)
+
+
+SHOWN: dict[str, Callable[[Any, Any], Any]] = {
+    "part": lambda x, count: ops.slice(x, np.int64([0]), count, np.int64([1]), np.int64([0])),
+    "initial value": lambda x, count: ops.read_value(x, "v", "f32", [-1]),
+    "branch": identity_or_double,
+}
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_memory_that_an_unbound_step_shows_is_not_taken(name: str) -> None:
+    x, count = ops.parameter([4], "f32"), ops.parameter([1], "i64")
+    shown = SHOWN[name](ops.exp(x), count)
+    later = ops.exp(ops.add(x, ops.reduce_sum(shown, np.int64([0]), False)))  # when nothing else reads the first one
+    sinks = [ops.assign(shown, "v")] if name == "initial value" else []
+    model = ovir.Model([ops.concat([shown, later], 0)], [x, count], "shown", sinks=sinks)
+    request = ovir.compile_model(model).create_infer_request()
+    for number in (0.0, 0.5, 0.5, 0.5, 0.5):
+        request.reset_state()
+        data = np.full(4, number, np.float32)
+        first = np.exp(data)
+        expected = [*first, *np.exp(data + first.sum())]
+        np.testing.assert_allclose(request.infer([data, np.int64([4])])[0], expected, rtol=1e-6)
 
 
 def test_steps_that_bind_themselves_out_of_order() -> None:

@@ -83,9 +83,7 @@ class HybridModel(CompiledModel):
         hint = "the engine 'numpy' may be faster"
         return [diagnose(SLOW_ENGINE, message, Place(self.model.path), hint=hint) for message in messages]
 
-    def plan_for(
-        self, shapes: InputShapes, states: States, keep: Collection[str] = (), *, watched: bool = False
-    ) -> None:
+    def plan_for(self, shapes: InputShapes, states: States, keep: Collection[str], *, watched: bool) -> None:
         """Return None: the parts run inputs of all shapes."""
 
 
