@@ -66,7 +66,9 @@ def test_intervals_of_two_numbers(function: Callable[..., ovir.Layer]) -> None:
 def test_intervals_of_two_integers(function: Callable[..., ovir.Layer]) -> None:
     layer = function(ops.parameter([1], "i64"), ops.parameter([1], "i64"))
     for a, b in product(INTERVALS, INTERVALS):
-        one, other = (np.intersect1d(numbers_in(interval), [-3, -2, -1, 1, 2, 3, 5]).astype(np.int64) for interval in (a, b))
+        one, other = (
+            np.intersect1d(numbers_in(interval), [-3, -2, -1, 1, 2, 3, 5]).astype(np.int64) for interval in (a, b)
+        )
         require_interval(layer, (a, b), [one[:, np.newaxis], other[np.newaxis]], None)
 
 
@@ -247,7 +249,9 @@ def test_the_iterations_of_a_choice(condition: Callable[..., ovir.Layer], count:
 
 @pytest.mark.parametrize("function", [ops.minimum, ops.maximum, lambda i, step: ops.floor_mod(i, step)])
 def test_a_state_that_stays_within_its_bounds_ends_nothing(function: Callable[..., ovir.Layer]) -> None:
-    found = ending(loop(lambda i: ops.logical_and(ops.less(i, np.int64(9)), ops.greater(i, np.int64(-9))), 5, 5, function=function))
+    found = ending(
+        loop(lambda i: ops.logical_and(ops.less(i, np.int64(9)), ops.greater(i, np.int64(-9))), 5, 5, function=function)
+    )
     assert "always true" in found.endless
 
 
