@@ -43,6 +43,9 @@ def test_layers_without_a_name_get_one() -> None:
         "ReLU_4",
         "Result_5",
     ]
+    for layer in model.layers:
+        ports = [*layer.inputs, *layer.outputs]
+        assert [port.id for port in ports] == list(range(len(ports)))
 
 
 def test_equal_code_gives_equal_models() -> None:
