@@ -43,9 +43,11 @@ def test_layers_without_a_name_get_one() -> None:
         "ReLU_4",
         "Result_5",
     ]
-    for layer in model.layers:
-        ports = [*layer.inputs, *layer.outputs]
-        assert [port.id for port in ports] == list(range(len(ports)))
+
+
+def test_the_ports_of_a_layer_are_numbered() -> None:
+    layer = ops.split(ops.parameter([6]), 0, 3)
+    assert [port.id for port in (*layer.inputs, *layer.outputs)] == [0, 1, 2, 3, 4]
 
 
 def test_equal_code_gives_equal_models() -> None:
