@@ -77,10 +77,10 @@ def test_bytes_that_are_not_utf_8() -> None:
 
 
 def test_bytes_and_the_characters_that_stand_for_them() -> None:
-    found = run("BytesToChars", *rows(["a b", b"\x00\xff"], ["\n"]), outputs=5)
-    assert [[word.decode() for word in row] for row in words(found)] == [["aĠb", "Āÿ"], ["Ċ"]]
+    found = run("BytesToChars", *rows(["a b", b"\x00\xff"], ["\n", b"!~\x7f\xa0\xa1\xac\xad\xae"]), outputs=5)
+    assert [[word.decode() for word in row] for row in words(found)] == [["aĠb", "Āÿ"], ["Ċ", "!~ġł¡¬Ń®"]]
     again = run("CharsToBytes", *found, outputs=3)
-    assert unpacked(*again) == [b"a b\x00\xff", b"\n"]
+    assert unpacked(*again) == [b"a b\x00\xff", b"\n!~\x7f\xa0\xa1\xac\xad\xae"]
     with pytest.raises(ovir.RunError, match="stands for no byte"):
         run("CharsToBytes", *rows(["€"]), outputs=3)
 
@@ -407,7 +407,7 @@ def test_strings_that_older_files_leave_as_they_are() -> None:
 @pytest.mark.parametrize(
     ("pattern", "parts"),
     [
-        (r"[\81]|\o{101}|\07|\102|\N{U+43}|\x44\x{45}|\cA", "8 x 1 y A \x07 z B C DE \x01"),
+        (r"[\81]|\o{101}|\07|\102|\N{U+43}|\x44\x{45}|\cA|\10", "8 x 1 y A \x07 z B C DE \x01 \x08"),
         (r"(?i)i", "x I i İı"),
         (r"(?i)[i]|[^\W\diı]", "x I i İ ı1"),
         (r"(?i:[^i])", "x Ii İ ı"),
