@@ -1,5 +1,6 @@
 """Code that ``ovir.to_python`` writes builds the same model again, and reads well."""
 
+import re
 import runpy
 import subprocess
 import sys
@@ -170,7 +171,9 @@ def test_large_constants_go_to_a_file(dtype: str, tmp_path: Path) -> None:
     values = numbers.astype(str) if dtype == "string" else numbers + (dtype == "f8e8m0")
     model = ovir.Model([ops.constant(values, dtype, name="table/w")], [], "m")
     ovir.to_python(model, tmp_path / "build.py")
-    assert 'constant(weights["table_w"]' in (tmp_path / "build.py").read_text(encoding="utf-8")
+    is_own = re.fullmatch(r"boolean|[fiu](8|16|32|64)", dtype) is not None  # of NumPy
+    kind = "" if is_own else f', "{dtype}"'
+    assert f'constant(weights["table_w"]{kind}, name' in (tmp_path / "build.py").read_text(encoding="utf-8")
     assert np.load(tmp_path / "build.npz")["table_w"].shape == (3, 20)
     again = rebuilt(model, tmp_path)
     assert difference(model, again, {}) == ""
