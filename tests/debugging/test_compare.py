@@ -556,6 +556,7 @@ def test_integers_must_be_equal_unless_atol_is_given() -> None:
         ({"metric": "rmse=-1"}, "metric rmse is never negative, got 'rmse=-1'"),
         ({"timeout": -1}, "timeout must be a number of seconds above 0, got -1"),
         ({"against": "openvino:"}, "cannot compare with 'openvino:': expected openvino:DEVICE"),
+        ({"against": "onnx:"}, "cannot compare with 'onnx:': expected openvino:DEVICE, onnx:FILE"),
         ({"mode": "both"}, "mode must be 'isolated' or 'cumulative', got 'both'"),
         (
             {"against": "tensorrt"},
