@@ -301,6 +301,7 @@ def test_constants_that_one_side_has_rounded_have_their_tolerance(kind: str, tmp
         found = ovir.compare(first, second, inputs=[data()])
         assert found.within, found.first
         assert {layer.tensor.tolerance.weights_in for layer in found.layers[-3:]} == {kind}
+        assert {layer.tensor.to_dict().get("weights_in") for layer in found.layers} == {None, kind}
         assert not ovir.compare(first, second, inputs=[data()], rtol=1e-6).within
     products = [weights.layer.key for weights in weights_of(model)]
     assert len(products) == 12
