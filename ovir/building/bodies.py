@@ -220,10 +220,9 @@ class LoopLayer(IterationLayer):
             call.fail(f"the body has no result {condition}: it has {len(body.outputs)}", BODY)
         wiring = self._wiring("body")
         inputs = [item for item in wiring.inputs if not item.purpose]
-        outputs = [item for item in wiring.outputs if not (item.purpose and item.external < 0)]
+        outputs = [item for item in wiring.outputs if not item.purpose]
         if counter >= 0:
             inputs.append(InputMap(-1, counter, purpose="current_iteration"))
-        outputs = [replace(item, purpose="") for item in outputs]
         outputs.append(OutputMap(-1, condition, purpose="execution_condition"))
         self._wire("body", replace(wiring, inputs=tuple(inputs), outputs=tuple(outputs)))
 

@@ -118,15 +118,14 @@ def _facts_of_all_iterations(layer: Layer, body: Model, wiring: BodyMap) -> list
     first: list[Fact] = []
     counters: dict[int, _Counter] = {}
     for index, parameter in enumerate(parameters):
-        item, fact = feeds.get(index), _of_type(parameter.type)
+        item, fact, source = feeds.get(index), _of_type(parameter.type), None
         if item is not None and item.purpose == "current_iteration":
             fact = replace(fact, low=0.0)
             counters[index] = _Counter(1.0, Fact(0.0, 0.0))
         elif item is not None and 0 <= item.external < len(layer.inputs):
-            fact = _of_type(layer.inputs[item.external].type)
+            fact, source = _of_type(layer.inputs[item.external].type), layer.inputs[item.external].source
         is_fixed = index not in counters and index not in edges and (item is None or item.axis is None)
-        source = layer.inputs[item.external].source if is_fixed and item is not None and item.external >= 0 else None
-        key: Hashable = ("parameter", index) if source is None else ("outside", source)
+        key: Hashable = ("outside", source) if is_fixed and source is not None else ("parameter", index)
         first.append(replace(fact, varies=not is_fixed, key=key, counter=(index, 0.0)))
     given = list(first)
     for round_ in range(_ROUNDS):
@@ -255,7 +254,10 @@ def _by_kind(layer: Layer, inputs: Sequence[Fact], counters: Mapping[int, _Count
         return replace(_summed(layer, inputs[0]), varies=varies)
     is_square_of_integers = kind == "SquaredDifference" and not layer.inputs[0].element_type.is_real  # it may wrap
     if kind in _ARITHMETIC and len(inputs) == 2 and not is_square_of_integers:
-        return replace(_computed(kind, *inputs), varies=varies)
+        fact = _computed(kind, *inputs)
+        if not layer.outputs[0].element_type.is_real:  # quotients and the like are rounded, up or down
+            fact = replace(fact, low=float(np.floor(fact.low)), high=float(np.ceil(fact.high)))
+        return replace(fact, varies=varies)
     if kind == "Select" and len(inputs) == 3:
         return replace(_chosen(*inputs), varies=varies)
     if kind == "Convert":
@@ -359,10 +361,10 @@ def _computed(kind: str, a: Fact, b: Fact) -> Fact:
             result = Fact(0.0 if a.low >= 0 else -b.high, b.high) if b.low > 0 else Fact()
         else:  # Power
             is_even = b.low == b.high and isfinite(b.low) and b.low % 2 == 0
-            result = Fact(0.0) if is_even or a.low >= 0 else Fact()
-            if a.low > 0:
+            result = Fact(0.0) if is_even else Fact()
+            if a.low >= 0:
                 corners = [float(np.power(x, y)) for x in (a.low, a.high) for y in (b.low, b.high)]
-                result = Fact(_or(min(corners), 0.0), _or(max(corners), inf))
+                result = Fact(min(corners), max(corners))
     return result
 
 

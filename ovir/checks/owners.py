@@ -309,7 +309,7 @@ class OwningEngine(Engine):
         elif owner is Owner.FILE and is_short and (array := self.computed(port)) is not None:
             low, high = _ends(array, low, high)
         elif op is not None and (owned := [self._owned[source] for source in sources]):
-            fact = fact_of_layer(layer, [item.fact for item in owned], {}) if is_followed(layer) else Fact()
+            fact = fact_of_layer(layer, [item.fact for item in owned], {})
             if op.converts and fact == Fact() and owned[0].is_open:
                 fact = owned[0].fact  # numbers that wrap around are not what a caller chooses
             varying = [item.owner for item in owned if item.varies]  # a fixed number decides nothing
@@ -571,8 +571,6 @@ def _hull(a: TensorType, b: TensorType) -> TensorType:
 
 def _is_same(a: TensorType, b: TensorType) -> bool:
     """Return whether as much is known of two tensors."""
-    if a is b:
-        return True
     if a != b or (a.value is None) is not (b.value is None):
         return False
     one, other = a.value, b.value

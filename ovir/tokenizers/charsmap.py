@@ -56,7 +56,7 @@ class Normalizer:
             for number, piece in enumerate(_INVALID.split(text.decode(errors="surrogateescape"))):
                 parts += [_REPLACEMENT] if number % 2 else self._mapped(piece.encode())
         result = b"".join(parts)
-        if self._removes_spaces and (b"  " in result or result.startswith(_SPACE) or result.endswith(_SPACE)):
+        if self._removes_spaces and b"  " in b" %b " % result:
             result = b"".join(_without_extra_spaces(parts))
         if self._adds_prefix and (result if self._removes_spaces else text):
             result = _SPACE + result

@@ -79,7 +79,7 @@ class SentencepieceTokenizer(_SentencePiece):
             else [str(item).encode(errors="surrogateescape") for item in strings[0].flat]
         )
         tokens = self.prepared(SentencepieceTokenizer.special_tokens, *special) if special else None
-        draws = self.nbest_size > 1 or self.nbest_size < 0
+        draws = self.nbest_size not in (0, 1)
         encode = partial(processor.encode, enable_sampling=draws, nbest_size=self.nbest_size, alpha=self.alpha)
         rows = [self._row(encode, text, tokens, end) for text in texts]
         places = [(row, column) for row, ids in enumerate(rows) for column in range(len(ids))]

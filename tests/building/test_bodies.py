@@ -64,10 +64,10 @@ def counting() -> tuple[ovir.Model, ovir.Layer]:
 def test_the_ports_of_a_loop_may_be_set_again() -> None:
     loop, _ = unfinished()
     wiring = loop.operator.wiring["body"]  # type: ignore[union-attr]
-    for ports, number in (([-1, 1], []), ([0, 0], [0])):
+    for ports, number in (([-1, 1], []), ([0, 0], [(-1, 0)])):
         loop.set_special_body_ports(ports)
         again = loop.operator.wiring["body"]  # type: ignore[union-attr]
-        assert [item.parameter for item in again.inputs if item.purpose == "current_iteration"] == number
+        assert [(item.external, item.parameter) for item in again.inputs if item.purpose] == number
         assert [(item.external, item.result) for item in again.outputs if item.purpose] == [(-1, ports[1])]
     assert sorted(again.inputs, key=str) == sorted(wiring.inputs, key=str)
     assert sorted(again.outputs, key=str) == sorted(wiring.outputs, key=str)

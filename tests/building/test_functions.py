@@ -14,9 +14,11 @@ import pytest
 
 import ovir
 from ovir import opset13 as ops
+from ovir.building.functions import documentation
 from ovir.building.opset import functions
 from ovir.building.stubs import stub
 from ovir.core.element_types import ELEMENT_TYPES, ElementType, boolean, nf4, value_range
+from ovir.ops import find
 from ovir.ops.base.opsets import NEWEST_OPSET, OPERATIONS
 
 OPSETS = range(1, NEWEST_OPSET + 1)
@@ -47,6 +49,10 @@ def test_every_operation_of_an_opset_has_a_function(opset: int) -> None:
 def test_every_operation_version_has_a_function() -> None:
     found = {version for opset in OPSETS for version in functions(opset).values()}
     assert found == {version for versions in OPERATIONS.values() for version in versions.values()}
+    for version in found:
+        cls = find(version.type, version.opset)
+        assert cls is not None
+        assert ("The example shows its values." in documentation(cls)) == (">>> " in (cls.__doc__ or ""))
 
 
 def test_an_opset_loads_no_operation_before_it_is_used() -> None:
@@ -274,7 +280,9 @@ def test_types_of_python_and_numpy(given: Any, expected: str) -> None:
 @pytest.mark.parametrize("opset", [1, 6, 13])
 def test_stubs_have_the_arguments_of_the_functions(opset: int) -> None:
     module = importlib.import_module(f"ovir.opset{opset}")
-    found = [node for node in ast.parse(stub(opset)).body if isinstance(node, ast.FunctionDef)]
+    text = stub(opset)
+    assert max(map(len, text.splitlines())) <= 120
+    found = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
     assert found
     for node in found:
         arguments = [*node.args.args, *node.args.kwonlyargs]
@@ -298,6 +306,7 @@ def test_stubs_have_the_arguments_of_the_functions(opset: int) -> None:
          r"opset13.matmul\(data_a=f32\[2,3\], data_b=f32\[4,5\], transpose_a=False, transpose_b=False\): a of shape"),
         (lambda: ops.softmax(x(2), 5), r"opset13.softmax\(data=f32\[2\], axis=5\): axis 5 is outside \[-1, 0\]"),
         (lambda: ops.softmax(x(2), "a"), "argument 'axis': expected an integer, got 'a'"),
+        (lambda: ops.reduce_sum(x(2), 0, 2), "argument 'keep_dims': expected True or False, got 2"),
         (lambda: ops.transpose(x(2), object()), "argument 'input_order': .* is neither numbers nor strings"),
         (lambda: ops.parameter([1, "a"]), "opset13.parameter.*'a' is not a dimension"),
         (lambda: ops.parameter([1], "f31"), "'f31' is not an element type"),

@@ -45,6 +45,11 @@ def test_layers_without_a_name_get_one() -> None:
     ]
 
 
+def test_the_ports_of_a_layer_are_numbered() -> None:
+    layer = ops.split(ops.parameter([6]), 0, 3)
+    assert [port.id for port in (*layer.inputs, *layer.outputs)] == [0, 1, 2, 3, 4]
+
+
 def test_equal_code_gives_equal_models() -> None:
     def make() -> list[Any]:
         x = parameter()

@@ -1,5 +1,6 @@
 """Code that ``ovir.to_python`` writes builds the same model again, and reads well."""
 
+import re
 import runpy
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from support.rebuilding import described, difference, rebuilt
 
 import ovir
 from ovir import opset13 as ops
-from ovir.building.python_code import Program, identifier
+from ovir.building.python_code import WIDTH, Program, assignment, identifier
 from ovir.core.arrays import Array
 
 pytestmark = pytest.mark.slow
@@ -103,6 +104,15 @@ model = ovir.Model([out], [input_data], "test")
     )
 
 
+def test_long_statements_fill_their_lines() -> None:
+    whole = ["a" * 40, "b" * (WIDTH - len("x = f(, )") - 40)]
+    assert len(assignment("x", "f", whole)) == WIDTH
+    first, second = ["a" * 40, "b" * (WIDTH - len("    , ,") - 40)], ["c" * 41, "d" * (WIDTH - len("    , ,") - 40)]
+    lines = assignment("x", "f", [*first, *second]).splitlines()
+    assert lines == ["x = f(", *(f"    {', '.join(part)}," for part in (first, second[:1], second[1:])), ")"]
+    assert len(lines[1]) == WIDTH
+
+
 def test_operations_of_several_opsets_and_outputs(tmp_path: Path) -> None:
     net = Net()
     x = net.parameter("x", "2,6")
@@ -161,7 +171,9 @@ def test_large_constants_go_to_a_file(dtype: str, tmp_path: Path) -> None:
     values = numbers.astype(str) if dtype == "string" else numbers + (dtype == "f8e8m0")
     model = ovir.Model([ops.constant(values, dtype, name="table/w")], [], "m")
     ovir.to_python(model, tmp_path / "build.py")
-    assert 'constant(weights["table_w"]' in (tmp_path / "build.py").read_text(encoding="utf-8")
+    is_own = re.fullmatch(r"boolean|[fiu](8|16|32|64)", dtype) is not None  # of NumPy
+    kind = "" if is_own else f', "{dtype}"'
+    assert f'constant(weights["table_w"]{kind}, name' in (tmp_path / "build.py").read_text(encoding="utf-8")
     assert np.load(tmp_path / "build.npz")["table_w"].shape == (3, 20)
     again = rebuilt(model, tmp_path)
     assert difference(model, again, {}) == ""
@@ -171,16 +183,21 @@ def test_large_constants_go_to_a_file(dtype: str, tmp_path: Path) -> None:
 
 def test_layouts_and_decompression_are_kept(tmp_path: Path) -> None:
     x = ops.parameter([1, 2], name="x", layout="NC")
-    weights = ops.convert(ops.constant(np.float16([1, 2])), "f32", name="w", rt_info={"decompression": ""})
-    again = run(code(ovir.Model([ops.add(x, weights)], [x], "m")), tmp_path)
+    info = {"decompression": "", "made_by": "me", "place": {"x": "1", "y": "2"}}
+    weights = ops.convert(ops.constant(np.float16([1, 2])), "f32", name="w", rt_info=info)
+    text = code(ovir.Model([ops.add(x, weights)], [x], "m"))
+    assert f"rt_info={info}".replace("'", '"') in text
+    again = run(text, tmp_path)
     assert again.inputs[0].rt_info == x.output().rt_info
-    assert list(again.layer("w").rt_info) == ["decompression"]
+    assert again.layer("w").rt_info == weights.rt_info
 
 
-def test_layers_of_unknown_operations_keep_their_declared_types(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", ["mine", "extension"])
+def test_layers_of_unknown_operations_keep_their_declared_types(version: str, tmp_path: Path) -> None:
     x = ops.parameter([2, 3], name="x")
-    odd = ovir.create_layer("Odd", [x], {"amount": "3"}, version="mine", outputs=[("f32", [2, -1])], name="odd")
+    odd = ovir.create_layer("Odd", [x], {"amount": "3"}, version=version, outputs=[("f32", [2, -1])], name="odd")
     model = ovir.Model([odd], [x], "m")
+    assert ("version=" in code(model)) == (version == "mine")
     again = run(code(model), tmp_path)
     assert difference(model, again) == ""
     assert again.layer("odd").attributes == {"amount": "3"}

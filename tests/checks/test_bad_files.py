@@ -104,6 +104,22 @@ def test_a_file_is_inferred_at_most_with_declared_types_and_without_them(monkeyp
     assert not often
 
 
+def test_files_at_fault_are_read_as_far_as_they_can_be_understood() -> None:
+    """What reading reports, a check reports as well; nothing can be read only of files that are unusable."""
+    wrong = {}
+    for path in FILES:
+        found = ovir.check(path)
+        errors = {(d.code, d.line) for d in found if d.severity is ovir.Severity.ERROR}
+        is_unusable = any(CODES[d.code].unusable and d.code != "OVIR501" for d in found)
+        try:
+            more = {(d.code, d.line) for d in read_recovering(path).errors} - errors
+        except ovir.ReadError:
+            more = None
+        if more != (None if is_unusable else set()):
+            wrong[path.stem] = more
+    assert not wrong
+
+
 def test_a_baseline_takes_what_it_was_written_from(tmp_path: Path) -> None:
     """Each diagnostic as often as it was found, with and without a layer and a port."""
     found = [d for path in FILES for d in ovir.check(path)] + ovir.check(FILES[0])

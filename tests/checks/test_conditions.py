@@ -44,7 +44,7 @@ def require_interval(
 
 EXACT = (ops.add, ops.subtract, ops.multiply, ops.maximum, ops.minimum, ops.squared_difference)
 LOOSE: dict[Callable[..., ovir.Layer], Callable[[tuple[float, float], tuple[float, float]], bool]] = {
-    ops.power: lambda a, b: a[0] > 0,
+    ops.power: lambda a, b: a[0] >= 0,
     ops.divide: lambda a, b: b[0] > 0,
     ops.floor_mod: lambda a, b: a[1] - a[0] >= b[1] and b[0] > 0,
     ops.mod: lambda a, b: a[1] >= b[1] and a[1] - a[0] >= b[1] and b[0] > 0 and (a[0] >= 0 or a[0] <= -b[1]),
@@ -60,6 +60,16 @@ def test_intervals_of_two_numbers(function: Callable[..., ovir.Layer]) -> None:
         arrays = [numbers_in(a)[:, np.newaxis], numbers_in(b)[np.newaxis]]
         is_tight = function not in LOOSE or LOOSE[function](a, b)
         require_interval(layer, (a, b), arrays, 1.0 * (function in (ops.mod, ops.floor_mod)) if is_tight else None)
+
+
+@pytest.mark.parametrize("function", [*EXACT, *LOOSE, *COMPARISONS], ids=lambda f: f.__name__)
+def test_intervals_of_two_integers(function: Callable[..., ovir.Layer]) -> None:
+    layer = function(ops.parameter([1], "i64"), ops.parameter([1], "i64"))
+    for a, b in product(INTERVALS, INTERVALS):
+        one, other = (
+            np.intersect1d(numbers_in(interval), [-3, -2, -1, 1, 2, 3, 5]).astype(np.int64) for interval in (a, b)
+        )
+        require_interval(layer, (a, b), [one[:, np.newaxis], other[np.newaxis]], None)
 
 
 UNARY: dict[str, tuple[Callable[[ovir.Layer], ovir.Layer], float | None]] = {
@@ -129,10 +139,11 @@ def loop(
     step: int,
     kind: str = "i64",
     trips: ovir.Layer | int = -1,
+    function: Callable[..., ovir.Layer] = ops.add,
 ) -> ovir.Layer:
     """Return a Loop, by default without trip count, whose counter begins with ``start``."""
     i = ops.parameter([], kind)
-    following = ops.add(i, ops.constant(step, kind))
+    following = function(i, ops.constant(step, kind))
     body = ovir.Model([ops.result(following), ops.result(condition(i))], [i])
     made = ops.loop(np.int64(trips) if isinstance(trips, int) else trips, np.array(True))
     made.set_function(body)
@@ -234,6 +245,14 @@ YES, NO = np.array(True), np.array(False)
 def test_the_iterations_of_a_choice(condition: Callable[..., ovir.Layer], count: int | None, choose: Any) -> None:
     found = ending(loop(lambda i: condition(i, choose), 0, 1))
     assert found == (Ending(1, is_limited=False) if count is None else Ending(count))
+
+
+@pytest.mark.parametrize("function", [ops.minimum, ops.maximum, lambda i, step: ops.floor_mod(i, step)])
+def test_a_state_that_stays_within_its_bounds_ends_nothing(function: Callable[..., ovir.Layer]) -> None:
+    found = ending(
+        loop(lambda i: ops.logical_and(ops.less(i, np.int64(9)), ops.greater(i, np.int64(-9))), 5, 5, function=function)
+    )
+    assert "always true" in found.endless
 
 
 def bounded(function: Callable[..., ovir.Layer], bound: int) -> ovir.Layer:

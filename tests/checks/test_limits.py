@@ -158,6 +158,15 @@ def test_tensors_beyond_the_memory_of_the_machine(
         assert (("OVIR412", "warning") in codes(net)) == (memory < size)
 
 
+def test_tensors_of_fewer_bytes_than_an_input_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ovir.checks.rules.constants.physical_memory", lambda: 0)
+    for other, count in (([[1, 2]], 1), ([[1] * 5], 2)):
+        net = Net()
+        x = net.op("Broadcast", net.const(1, "i32"), net.const([1 << 31, 1]), opset=3, mode="numpy")
+        net.result(net.op("Greater", x, net.const(other, "i32")))  # a byte for each element
+        assert codes(net).count(("OVIR412", "warning")) == count
+
+
 @pytest.mark.parametrize(
     ("kind", "count", "needed"),
     [("u3", 8, 3), ("u3", 9, 6), ("u6", 4, 3), ("u6", 5, 6), ("u4", 3, 2), ("u1", 9, 2), ("f32", 3, 12)],

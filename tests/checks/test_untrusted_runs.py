@@ -295,6 +295,13 @@ def test_tensors_of_unknown_sizes(name: str, tmp_path: Path) -> None:
     assert codes_of(ovir.Model([small], [x]), tmp_path)["OVIR007"] == "error"
 
 
+@pytest.mark.parametrize("more", [0, 1])
+def test_the_largest_tensor(more: int, tmp_path: Path) -> None:
+    x = ops.parameter([1], "f32", name="x")
+    model = ovir.Model([ops.reduce_max(ops.broadcast(x, [(1 << 30) + more]), [0])], [x])
+    assert codes_of(model, tmp_path) == ({"OVIR007": "error"} if more else {})
+
+
 def tiled(value: ovir.Layer) -> ovir.Layer:
     return ops.tile(value, [1, 1 << 40])
 

@@ -306,6 +306,7 @@ def test_constants_that_one_side_has_rounded_have_their_tolerance(kind: str, tmp
         found = ovir.compare(first, second, inputs=[data()])
         assert found.within, found.first
         assert {layer.tensor.tolerance.weights_in for layer in found.layers[-3:]} == {kind}
+        assert {layer.tensor.to_dict().get("weights_in") for layer in found.layers} == {None, kind}
         assert not ovir.compare(first, second, inputs=[data()], rtol=1e-6).within
     products = [weights.layer.key for weights in weights_of(model)]
     assert len(products) == 12
@@ -561,6 +562,7 @@ def test_integers_must_be_equal_unless_atol_is_given() -> None:
         ({"metric": "rmse=-1"}, "metric rmse is never negative, got 'rmse=-1'"),
         ({"timeout": -1}, "timeout must be a number of seconds above 0, got -1"),
         ({"against": "openvino:"}, "cannot compare with 'openvino:': expected openvino:DEVICE"),
+        ({"against": "onnx:"}, "cannot compare with 'onnx:': expected openvino:DEVICE, onnx:FILE"),
         ({"mode": "both"}, "mode must be 'isolated' or 'cumulative', got 'both'"),
         (
             {"against": "tensorrt"},

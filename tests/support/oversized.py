@@ -453,6 +453,9 @@ MODEST: dict[str, Model] = {
     ),
     "a small sum of many numbers": lambda: ovir.Model([tensor_of(total(filled(1e-3)))], []),
     "places of numbers": lambda: of_input(ops.non_zero, 100),
+    "as many as a constant has other than zero": lambda: ovir.Model(
+        [square_of(ops.gather(ops.shape_of(ops.non_zero(filled(0.0))), np.int64([1]), np.int64(0)))], []
+    ),
     "places of random numbers": lambda: of_input(
         lambda x: ops.non_zero(ops.less(ops.random_uniform([4], np.float32(0), ONE, "f32", 1, 2), x))
     ),

@@ -77,10 +77,10 @@ def test_bytes_that_are_not_utf_8() -> None:
 
 
 def test_bytes_and_the_characters_that_stand_for_them() -> None:
-    found = run("BytesToChars", *rows(["a b", b"\x00\xff"], ["\n"]), outputs=5)
-    assert [[word.decode() for word in row] for row in words(found)] == [["aĠb", "Āÿ"], ["Ċ"]]
+    found = run("BytesToChars", *rows(["a b", b"\x00\xff"], ["\n", b"!~\x7f\xa0\xa1\xac\xad\xae"]), outputs=5)
+    assert [[word.decode() for word in row] for row in words(found)] == [["aĠb", "Āÿ"], ["Ċ", "!~ġł¡¬Ń®"]]
     again = run("CharsToBytes", *found, outputs=3)
-    assert unpacked(*again) == [b"a b\x00\xff", b"\n"]
+    assert unpacked(*again) == [b"a b\x00\xff", b"\n!~\x7f\xa0\xa1\xac\xad\xae"]
     with pytest.raises(ovir.RunError, match="stands for no byte"):
         run("CharsToBytes", *rows(["€"]), outputs=3)
 
@@ -115,6 +115,9 @@ NFC, NFD, NFKC, NFKD = ({"normalization_form": form, "remove_extra_whitespaces":
         ("CharsMapNormalization", "ÀßẞΣİ", {**NFC, "normalization_form": "identity", "case_fold": "true"}, "àßßσİ"),
         ("CharsMapNormalization", "Å㎏", {**NFKD, "case_fold": "true"}, "a\u030akg"),
         ("CharsMapNormalization", "  a   b ", {"normalization_form": "nfd"}, "a b"),
+        ("CharsMapNormalization", "a  b", {"normalization_form": "nfd"}, "a b"),
+        ("CharsMapNormalization", " a", {"normalization_form": "nfd"}, "a"),
+        ("CharsMapNormalization", "a ", {"normalization_form": "nfd"}, "a"),
         ("CharsMapNormalization", "a b", {**NFC, "add_dummy_prefix": "true", "escape_whitespaces": "true"}, "▁a▁b"),
         ("CharsMapNormalization", b"a\xffb", NFC, "a\ufffdb"),
     ],
@@ -235,6 +238,7 @@ def test_the_longest_keys_of_a_compiled_map_are_replaced(seed: int) -> None:
     )
     expected = [text if skip else mapped(text) for text, skip in zip(sources, skips, strict=True)]
     assert [text.decode() for text in unpacked(*found[:3])] == expected
+    assert CompiledMap(bytes(4)).alone("é").decode() == "é"
     compiled = CompiledMap(data)
     for character in "abé漢c":
         after = {key[1].encode()[0] for key in keys if key[0] == character and key[1:]}
@@ -400,6 +404,32 @@ def test_strings_that_older_files_leave_as_they_are() -> None:
     assert words(found) == [[b"a", b"b", b"<a b>"]]
 
 
+@pytest.mark.parametrize(
+    ("pattern", "parts"),
+    [
+        (r"[\81]|\o{101}|\07|\102|\N{U+43}|\x44\x{45}|\cA|\10", "8 x 1 y A \x07 z B C DE \x01 \x08"),
+        (r"(?i)i", "x I i İı"),
+        (r"(?i)[i]|[^\W\diı]", "x I i İ ı1"),
+        (r"(?i:[^i])", "x Ii İ ı"),
+        (r"(?i:\p{Lu})|\p{^L}|\PM", "a A 1 \u0301"),
+        (r"\p{sc=Greek}|\p{scx:Cyrl}|\p{Han}|\p{L&}|\p{Common}", "α я a 漢 、 \u0301"),
+        (r"\Qa.b\E|[\Q^]\Ec]|[]^-]|[a-c-e]", "a.b x a c ] ^ - e"),
+        (r"[[:^digit:]c]x|[[:upper:]\d]|\t\R", "1 ax 2 cx \t\r\n"),
+        (r"a{ 1 , 2 }b|c{,2}d|e{2}?", "a aab ccd ee {,2}"),
+        (r"(?<n>a)(?'m'b)\k<n>\g{m}|(?P<o>c)(?P=o)(?P>o)|(d)\g{-1}\4", "abab ccx ccc ddd"),
+        (r"a(?i)b|c(?-i)d|(?^:e)", "aB Cd CDE e"),
+        (r"(?i:a(?s-i:b.))(?:c|d(?i))e|(?m:^f$)", "Ab\nce deF\n f"),
+        (r"a++b|(c)?(?(1)d|e)|(?<k>f)(?(<k>)g|h)|(?#no)i", "aab cd e fg i"),
+        (r"(?<=a{1,2})b|(?<!x)c(?=d)|(e|f)\1|(g)(?2)", "a b bxc c d ee ff gg h"),
+        (r"[\W\d]z|[^\W\d]y|[^[:alpha:]\P{L}]|\w\B|\bw\b", "1z -z ay by _ w- w"),
+    ],
+)
+def test_what_the_constructs_of_pcre2_match(pattern: str, parts: str) -> None:
+    """As in OpenVINO. The parts are written with spaces between them."""
+    found = matched("RegexSplit", *rows([parts.replace(" ", "")]), text(pattern), outputs=5, behaviour="isolate")
+    assert [word.decode() for word in words(found)[0]] == parts.split(" ")
+
+
 BLOOM = r" ?[^(\s|[.,!?…。，、।۔،])]+"
 
 
@@ -415,8 +445,13 @@ BLOOM = r" ?[^(\s|[.,!?…。，、।۔،])]+"
         ("[[:letter:]]", r"\[:letter:\] is not a class of POSIX"),
         (r"\p{Letter}", "the property 'Letter' is unknown"),
         (r"\u0061", r"\\u means nothing"),
+        (r"\g", r"\\g means nothing"),
+        (r"\i<a>", r"\\i means nothing"),
         ("a{2,1}", r"a?\{2,1\} is not a number of times"),
         ("*a", r"\* repeats nothing"),
+        ("(?:+a)", r"\+ repeats nothing"),
+        ("[[=a=]]", r"\[=a=\] is not a class of POSIX"),
+        (r"\p{age=3}", "the property 'age=3' is unknown"),
         ("(?<=a+)a", r"\+ looks behind without limit"),
     ],
 )
@@ -434,7 +469,7 @@ def test_patterns_that_pcre2_refuses_match_nothing(pattern: str, reason: str) ->
     ]
 
 
-@pytest.mark.parametrize("pattern", ["(?x)a", r"\X", "(*UTF)a", r"\p{bc=L}", "(?C1)a"])
+@pytest.mark.parametrize("pattern", ["(?x)a", r"\X", r"(a)\g<1>", "(*UTF)a", r"\p{bc=L}", "(?C1)a"])
 def test_patterns_that_have_no_translation(pattern: str) -> None:
     with pytest.raises(ovir.RunError, match=r"cannot be used: .*has no translation"):
         matched("RegexSplit", *rows(["a"]), text(pattern), outputs=5)
@@ -477,10 +512,9 @@ def test_bytes_without_a_token(unknown: str, expected: list[int]) -> None:
 def test_further_tokens_and_the_end_of_words_of_bpe() -> None:
     vocabulary = strings("a", "a</w>", "</w>")
     added = (*strings("<s>"), i32(7))
-    found = run(
-        "BPETokenizer", *rows(["aa", "<s>"]), *vocabulary, *strings("a </w>"), *added, outputs=3, end_suffix="&lt;/w>"
-    )
-    assert ids(found) == [[0, 1, 7, 2]]
+    for merges in (strings("a </w>"), (*strings("a"), *strings("</w>"))):
+        found = run("BPETokenizer", *rows(["aa", "<s>"]), *vocabulary, *merges, *added, outputs=3, end_suffix="&lt;/w>")
+        assert ids(found) == [[0, 1, 7, 2]]
     with pytest.raises(ovir.RunError, match="a merge needs b'x', which is not in the vocabulary"):
         run("BPETokenizer", *rows(["a"]), *vocabulary, *strings("a x"), outputs=3)
 
@@ -573,8 +607,9 @@ def test_pairs_of_rows_are_cut(mode: str, longest: int, expected: tuple[list[int
 
 
 def test_segments_are_combined() -> None:
-    token = np.int32(0), np.int32(1), i32(101)
-    found = run("CombineSegments", *token, *ragged([1, 2], []), *token, i32(0, 1, 2), outputs=6)
+    token = np.int32(0), np.int32(1), np.int64([101])
+    rows_begin, rows_end, numbers = ragged([1, 2], [])
+    found = run("CombineSegments", *token, rows_begin, rows_end, np.int64(numbers), *token, i32(0, 1, 2), outputs=6)
     assert ids(found[:3]) == [[101, 1, 2, 101], [101, 101]]
     assert ids(found[3:]) == [[0, 1, 1, 2], [0, 2]]
 
