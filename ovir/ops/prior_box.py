@@ -24,10 +24,10 @@ _DEFAULT_VARIANCE = (0.1,)
 class PriorBoxBase(Operator):
     """Base of the boxes that a detector's predictions refer to, around each point of a grid.
 
-    output_size and image_size are [2], height and width of the grid and of the image. The output is f32 [2, 4 * height
-    * width * boxes]: the first row holds boxes [xmin, ymin, xmax, ymax] relative to the image, point by point, clipped
-    to [0, 1] if ``clip``; the second row holds ``variance``, one number for all or four per box, 0.1 if empty.
-    ``offset`` is the distance of the first point from the image's border, in steps.
+    output_size and image_size are height and width of the grid and of the image. The first row of the output holds
+    boxes [xmin, ymin, xmax, ymax] relative to the image, point by point, clipped to [0, 1] if ``clip``; the second row
+    holds ``variance``, one number for all or four per box, 0.1 if empty. ``offset`` is the distance of the first point
+    from the image's border, in steps.
     """
 
     takes = "output_size integer[2]; image_size integer[2]"

@@ -23,8 +23,7 @@ class RoiAlignBase(RegionBase):
     sample is interpolated between the four pixels around it. Up to one pixel outside of data it counts as on the
     border, further outside as 0; a bin without samples is 0. ``spatial_scale`` converts coordinates to pixels.
 
-    data is [N, C, H, W], rois [regions, numbers], batch_indices [regions] holds the image of each region; -1 ends the
-    list of regions, and the rest is 0. The output is [regions, C, pooled_h, pooled_w].
+    batch_indices holds the image of each region; -1 ends the list of regions, and the rest of the output is 0.
     """
 
     takes = "data T[N, C, H, W]; rois T[R, columns]; batch_indices integer[R]; T real"
