@@ -79,6 +79,7 @@ class Clamp(UnaryActivationBase):
     [0. 0.5 6. ]
     """
 
+    recipe = "real|real|real|real|number ... A; min=-1|0|-2.5|-1e9 max=0|1|0.5|1e12"
     arguments = "data min_value:min max_value:max"
     min: float = attribute()
     max: float = attribute()
@@ -166,6 +167,7 @@ class HardSigmoid(ActivationBase):
     [0. 0.5 1. ]
     """
 
+    recipe = "real ... A, real, real"
     within = (0, 1)
 
     def infer(self, data: TensorType, alpha: TensorType, beta: TensorType) -> TensorType:
@@ -206,6 +208,7 @@ class Selu(ActivationBase):
     [-1.1113542 1.0507 ]
     """
 
+    recipe = "real ... A, real, real"
     arguments = "data alpha lambda_value:lambda_"
     real_only = True
 
@@ -231,6 +234,7 @@ class Swish(ActivationBase):
     [-0.2689414 0. 0.7310586]
     """
 
+    recipe = "real ... A, ?real"
     real_only = True
 
     def infer(self, data: TensorType, beta: TensorType | None = None) -> TensorType:
@@ -336,6 +340,8 @@ class PReLU(ActivationBase):
     >>> ops.prelu([-2.0, 3.0], 0.1)
     [-0.2 3. ]
     """
+
+    recipe = "real N C ..., real C | 1 | N C ..."
 
     def infer(self, data: TensorType, slope: TensorType) -> TensorType:
         if slope.element_type != data.element_type:

@@ -56,6 +56,7 @@ class YuvToRgbBase(ColorBase):
     """
 
     gives = "T[N, 2*H, 2*W, 3]"
+    recipe = "T u8|f32|f16; H=0|1|2|5 W=1|2|3"
 
     def planes(self, *inputs: Array) -> tuple[Array, Array, Array]:
         """Return Y [batch, height, width], and U and V, which are half as high and wide."""
@@ -169,6 +170,7 @@ class RgbToNv12Base(ColorBase):
     """
 
     takes = "data T[N, 2*H, 2*W, 3]; T u8|f16|bf16|f32|f64"
+    recipe = "T u8|f32; H=0|1|3 W=1|2"
     single_plane: bool = attribute(default=True)
 
     def infer(self, data: TensorType) -> TensorType | tuple[TensorType, ...]:

@@ -58,6 +58,7 @@ class CTCGreedyDecoder(CtcGreedyDecoderBase):
 
     takes = "data T[Time, N, C]; sequence_mask real[Time, N]; T real"
     gives = "T[N, Time, 1, 1]"
+    recipe = "T narrow, sequence_mask narrow; C=1|2|5"
     arguments = "data sequence_mask merge_repeated:ctc_merge_repeated="
     domains = by_input(sequence_mask=ONE)
     ctc_merge_repeated: bool = attribute(default=True)
@@ -88,6 +89,7 @@ class CTCGreedyDecoderSeqLen(CtcGreedyDecoderBase):
         "sequence_length_type index"
     )
     gives = "classes classes_index_type[N, Time]; counts sequence_length_type[N]"
+    recipe = "data narrow, blank_index = 0..0; C=1|2|5"
     domains = by_input(sequence_length=Length("data", axis=1), blank_index=Index("data", axis=-1, checked=False))
     merge_repeated: bool = attribute(default=True)
     classes_index_type: ElementType = attribute(default=i32)
@@ -137,6 +139,7 @@ class CTCLoss(Operator):
         "?blank_index index[]; T real"
     )
     gives = "T[N]"
+    recipe = "T narrow, blank_index = 0..0; C=2|3|5 Time=1|3|6"
     bounded = False
     unmatched = "compute the loss of CTC"
     domains = by_input(

@@ -38,6 +38,7 @@ class ExperimentalDetectronPriorGridGenerator(Operator):
     """
 
     takes = "priors T[P, 4]; feature_map T[N, ?, H, W]; im_data T[N, ?, ?, ?]; T real"
+    recipe = "T narrow; stride_x=0|4 stride_y=0|4"
     unmatched = "compute the heads of Detectron"
     shape_inputs = (1, 2)
     flatten: bool = attribute(default=True, misread="false")
@@ -147,6 +148,7 @@ class ExperimentalDetectronTopKROIs(BoxSelectionBase, RegionBase):
 
     takes = "rois T[R, 4]; probabilities T[R]; T real"
     gives = "T[max_rois, 4]"
+    recipe = "T narrow; max_rois=0|1|3|100"
     unmatched = "compute the heads of Detectron"
 
     max_rois: int = attribute(default=0, minimum=0)
@@ -189,6 +191,10 @@ class ExperimentalDetectronDetectionOutput(BoxSelectionBase, RegionBase):
         "M = max_detections_per_image"
     )
     gives = "boxes T[M, 4]; classes i32[M]; scores T[M]"
+    recipe = (
+        "T narrow, im_info = image; num_classes=1|2|4 deltas_weights=10,10,5,5 score_threshold=0.05 "
+        "nms_threshold=0.5 max_delta_log_wh=4.1 post_nms_count=1|10 max_detections_per_image=1|5"
+    )
     unmatched = "compute the heads of Detectron"
     shape_inputs = (3,)
     score_threshold: float = attribute(default=0.0, specified=True)

@@ -160,6 +160,10 @@ class Eye(Operator):
         "output_type numeric"
     )
     gives = "output_type[Batch..., Rows, Columns]"
+    recipe = (
+        "num_rows = 0..7, num_columns = 0..7, diagonal_index = -4..7, batch_shape = 0..3; Rank=0|1|2 "
+        "output_type=f32|i32|i64|u8|f16"
+    )
     domains = by_input(num_rows=SMALL, num_columns=SMALL, diagonal_index=ZERO, batch_shape=SMALL)
     output_type: ElementType = attribute()
 
@@ -203,6 +207,7 @@ class OneHot1(Operator):
     sets nothing.
     """
 
+    recipe = "index any, index = 1..6, anything, anything; axis=axis|-1"
     arguments = "indices depth on_value off_value axis"
     domains = by_input(indices=Below("depth"), depth=Between(2, 8))
     axis: int = attribute(default=0, specified=True)

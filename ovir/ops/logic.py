@@ -88,6 +88,7 @@ class LogicalNot(Operator):
     [False True]
     """
 
+    recipe = "boolean ... A"
     function = np.logical_not
     arguments = "node:data"
     inplace = (0,)
@@ -218,6 +219,7 @@ class BitwiseNot(Operator):
     [-1 -6]
     """
 
+    recipe = "bits ... A"
     function = np.invert
     arguments = "node:data"
     inplace = (0,)

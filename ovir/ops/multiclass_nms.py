@@ -44,6 +44,10 @@ class ImageNmsBase(ClassNmsBase):
 
     takes: ClassVar[str | tuple[str, ...]] = _SHARED_BOXES
     gives = "rows T[..Most, 6]; indices output_type[..Most, 1]; counts output_type[N]"
+    recipe = (
+        "T narrow; P=1|4|7 score_threshold=|0.1 nms_top_k=|-1|0|3 keep_top_k=|-1|0|2 background_class=|-1|0 "
+        "iou_threshold=|0.4 nms_eta=|1.0|0.8"
+    )
     sort_result_type: str = attribute(default="none", choices=("classid", "score", "none"))
     sort_result_across_batch: bool = attribute(default=False)
     output_type: ElementType = attribute(default=i64)

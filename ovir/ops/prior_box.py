@@ -113,6 +113,10 @@ class PriorBox1(PriorBoxBase):
     points), and the other ratios apply to the first size only.
     """
 
+    recipe = (
+        "output_size = 1..12, image_size = 1..12; min_size=2|16 offset=0.5 variance=0.1|0.1,0.1,0.2,0.2 step=0|4 "
+        "max_size=|20 aspect_ratio=|2"
+    )
     leftovers = frozenset(("img_h", "img_size", "img_w", "step_h", "step_w"))
 
     arguments = "layer_shape:output_size image_shape:image_size attrs:**"
@@ -271,6 +275,7 @@ class PriorBoxClustered(PriorBoxBase):
     [[0.25 0.375 0.75 0.625] [0.1 0.1 0.1 0.1 ]]
     """
 
+    recipe = "output_size = 1..12, image_size = 1..12; width=2,5 height=3,4 offset=0.5 variance=0.1 step=0|4"
     leftovers = frozenset(("flip", "img_h", "img_size", "img_w"))
 
     arguments = "output_size image_size attrs:**"

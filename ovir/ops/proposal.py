@@ -43,6 +43,10 @@ class ProposalBase(BoxSelectionBase):
     """
 
     takes = "class_probs T[N, 2*K, H, W]; bbox_deltas T[N, 4*K, H, W]; image_shape T[3|4]; T real; K = kinds"
+    recipe = (
+        "T narrow, image_shape = image; N=1|2 H=1|4 W=1|3 ratio=1|1,2 scale=4|4,8 base_size=8 pre_nms_topn=1|50 "
+        "post_nms_topn=1|9 nms_thresh=0.7 feat_stride=8 min_size=1"
+    )
     arguments = "class_probs bbox_deltas image_shape attrs:**"
     bounded = False
 
@@ -229,6 +233,10 @@ class GenerateProposalsBase(BoxSelectionBase):
     ordered by point, then by anchor. Everything is computed in f32.
     """
 
+    recipe = (
+        "T narrow, im_info = image; A=1|3 H=1|4 W=1|3 min_size=0|1 nms_threshold=0.7 post_nms_count=1|10 "
+        "pre_nms_count=5|100"
+    )
     bounded = False
 
     min_size: float = attribute(default=0.0, specified=True)

@@ -28,6 +28,7 @@ class RoiAlignBase(RegionBase):
 
     takes = "data T[N, C, H, W]; rois T[R, columns]; batch_indices integer[R]; T real"
     gives = "T[R, C, pooled_h, pooled_w]"
+    recipe = "T narrow; N=1|2 H=1|3|8 W=1|2|8 spatial_scale=1|0.25 pooled_h=1|2|3 pooled_w=1|2 sampling_ratio=0|1|2"
     domains = by_input(batch_indices=Index("data", absent=-1))
     pooled_h: int = attribute(default=0, minimum=0, specified=True)
     pooled_w: int = attribute(default=0, minimum=0, specified=True)

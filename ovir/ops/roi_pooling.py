@@ -80,6 +80,7 @@ class ROIPooling(RoiPoolingBase):
 
     takes = "data T[N, C, H, W]; rois T[R, 5]; T real"
     gives = "T[R, C, bins...]"
+    recipe = "T narrow, rois = rois; N=1|2 H=1|3|8 W=1|2|8 spatial_scale=1|0.25 output_size=|2,3 pooled_h=2 pooled_w=1"
     arguments = "input:data coords:rois output_roi= spatial_scale=None method="
     output_size: tuple[int, ...] = attribute(default=(), minimum=1)
     output_roi: tuple[int, ...] = attribute(default=(), minimum=1)
@@ -165,6 +166,10 @@ class PSROIPooling(RoiPoolingBase):
 
     takes = "data T[N, output_dim*parts, H, W]; rois U[R, 5]; T real; U real"
     gives = "T[R, output_dim, group_size, group_size]"
+    recipe = (
+        "T narrow, U narrow, rois = rois; N=1|2 H=1|3|8 W=1|2|8 spatial_scale=1|0.25 output_dim=1|2|4 "
+        "group_size=1|2|3 spatial_bins_x=1|2|3 spatial_bins_y=1|2 mode=average|bilinear"
+    )
     arguments = "input:data coords:rois output_dim group_size spatial_scale spatial_bins_x spatial_bins_y mode"
     output_dim: int = attribute(minimum=1)
     group_size: int = attribute(minimum=1)

@@ -29,6 +29,7 @@ class TopK3(Operator):
     any number.
     """
 
+    recipe = "number any1, index = 0..4; axis=axis"
     copies = 4
 
     arguments = "data k axis mode sort index_element_type="
@@ -116,6 +117,7 @@ class NonZero(Operator):
     [[0 1] [1 0]]
     """
 
+    recipe = "anything any"
     within = (0, inf)
 
     output_type: ElementType = attribute(default=i64)
@@ -165,6 +167,7 @@ class Unique(Operator):
     [1 1 2]
     """
 
+    recipe = "number any1, ?index = axis"
     copies = 60
 
     domains = by_input(axis=Axis("data"))
@@ -256,6 +259,7 @@ class Bucketize(SearchSortedBase):
     [0 0 1 2]
     """
 
+    recipe = "number ... A, number K"
     arguments = "data buckets output_type='i64' with_right_bound="
     domains = by_input(buckets=SORTED)
     output_type: ElementType = attribute()
@@ -286,6 +290,7 @@ class SearchSorted(SearchSortedBase):
     [1 2]
     """
 
+    recipe = "number ... K, number ... V"
     arguments = "sorted_sequence values right_mode="
     domains = by_input(sorted_sequence=SORTED)
     right_mode: bool = attribute(default=False)

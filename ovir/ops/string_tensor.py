@@ -28,6 +28,7 @@ class StringTensorUnpack(Operator):
     [104 105 121 111 117]
     """
 
+    recipe = "string ... A"
     unmatched = "convert between strings and their bytes"
     value_inputs = (0,)
 

@@ -99,6 +99,7 @@ class ReorgYolo(Operator):
 
     takes = "data T[N, C, step*H, step*W]; T any"
     gives = "T[N, C*step*step, H, W]"
+    recipe = "C=9|10|18 stride=1|2|3"
     arguments = "input:data stride"
     # The specification has one number; OpenVINO keeps one for each axis, writes both and reads the first.
     stride: tuple[int, ...] = attribute(minimum=1)

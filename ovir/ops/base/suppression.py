@@ -110,6 +110,10 @@ class SuppressionBase(ClassNmsBase):
     """Whether iou_threshold applies to Soft-NMS too."""
 
     gives = "triplets output_type[Rows, 3]; scores f32[Rows, 3]; count output_type[1]"
+    recipe = (
+        f"real half, {NARROW} half, max_output_boxes_per_class = 0..4, iou_threshold = 0.5, score_threshold = 0.0, "
+        "soft_nms_sigma = 0.5"
+    )
 
     # ----- inference
 
