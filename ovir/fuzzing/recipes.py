@@ -60,7 +60,7 @@ def _in_words(m: Make) -> None:
 # --------------------------------------------------------------------------- element by element
 
 
-@recipe("UnaryBase", "UnaryActivationBase", "IsFinite", "IsInf", "IsNaN")
+@recipe("UnaryBase", "UnaryActivationBase")
 def unary(m: Make) -> None:
     m.add("... A B" if m.chance(0.8) else (), m.real if m.chance(0.85) else m.number)
 

@@ -161,20 +161,16 @@ class HSwish(UnaryActivationBase):
 
 @operator("HardSigmoid", opset=1)
 class HardSigmoid(ActivationBase):
-    """max(0, min(1, alpha * x + beta)), which is 1 for NaN; alpha and beta are scalars of the data's type.
+    """max(0, min(1, alpha * x + beta)), which is 1 for NaN.
 
     >>> ops.hard_sigmoid([-3.0, 0.0, 3.0], 0.2, 0.5)
     [0. 0.5 1. ]
     """
 
-    recipe = "real ... A, real, real"
+    takes = "data T[D...]; alpha T[]; beta T[]; T numeric"
+    gives = "T[D...]"
+    recipe = "T real"
     within = (0, 1)
-
-    def infer(self, data: TensorType, alpha: TensorType, beta: TensorType) -> TensorType:
-        element_type = self.shared_type(data=data, alpha=alpha, beta=beta)
-        self.require_rank("alpha", alpha.shape, 0)
-        self.require_rank("beta", beta.shape, 0)
-        return self.output_type(data, element_type)
 
     def compute(self, x: Array, *parameters: Array | None) -> Array:
         return np.fmin(self.clipped(x, *parameters), 1)
@@ -228,20 +224,14 @@ class Selu(ActivationBase):
 
 @operator("Swish", opset=4)
 class Swish(ActivationBase):
-    """x / (1 + e^(-beta x)); beta is a scalar of the data's type, 1 if it is missing.
+    """x / (1 + e^(-beta x)); beta is 1 if it is missing.
 
     >>> ops.swish([-1.0, 0.0, 1.0])
     [-0.2689414 0. 0.7310586]
     """
 
-    recipe = "real ... A, ?real"
-    real_only = True
-
-    def infer(self, data: TensorType, beta: TensorType | None = None) -> TensorType:
-        if beta is not None:
-            self.shared_type(data=data, beta=beta)
-            self.require_rank("beta", beta.shape, 0)
-        return self.output_type(data, data.element_type)
+    takes = "data T[D...]; ?beta T[]; T real"
+    gives = "T[D...]"
 
     def compute(self, x: Array, *parameters: Array | None) -> Array:
         (beta,) = _numbers(parameters) or (1.0,)

@@ -88,14 +88,11 @@ class LogicalNot(Operator):
     [False True]
     """
 
-    recipe = "boolean ... A"
+    takes = "data boolean[D...]"
+    gives = "boolean[D...]"
     function = np.logical_not
     arguments = "node:data"
     inplace = (0,)
-
-    def infer(self, data: TensorType) -> TensorType:
-        self.require_type("data", data, lambda t: t == boolean, "boolean")
-        return TensorType(boolean, data.shape)
 
     def run(self, data: Array) -> Array:
         return np.asarray(self.function(data))
@@ -219,14 +216,12 @@ class BitwiseNot(Operator):
     [-1 -6]
     """
 
-    recipe = "bits ... A"
+    takes = "data T[D...]; T integer|boolean"
+    gives = "T[D...]"
+    recipe = "T bits"
     function = np.invert
     arguments = "node:data"
     inplace = (0,)
-
-    def infer(self, data: TensorType) -> TensorType:
-        self.require_type("data", data, _has_bits, "of an integer type or boolean")
-        return TensorType(data.element_type, data.shape)
 
     def run(self, data: Array) -> Array:
         element_type = self.output_types[0]

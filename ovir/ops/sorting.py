@@ -243,11 +243,6 @@ class SearchSortedBase(Operator):
 
     output_type: ElementType = attribute(default=i64)
 
-    def require_types(self, **inputs: TensorType) -> None:
-        self.require_index_type("output_type", self.output_type, known=True)
-        for name, tensor in inputs.items():
-            self.require_numeric(name, tensor)
-
 
 @operator("Bucketize", opset=3)
 class Bucketize(SearchSortedBase):
@@ -259,16 +254,12 @@ class Bucketize(SearchSortedBase):
     [0 0 1 2]
     """
 
-    recipe = "number ... A, number K"
+    takes = "data numeric[D...]; buckets numeric[K]; output_type index"
+    gives = "output_type[D...]"
     arguments = "data buckets output_type='i64' with_right_bound="
     domains = by_input(buckets=SORTED)
     output_type: ElementType = attribute()
     with_right_bound: bool = attribute(default=True)
-
-    def infer(self, data: TensorType, buckets: TensorType) -> TensorType:
-        self.require_types(data=data, buckets=buckets)
-        self.require_rank("buckets", buckets.shape, 1)
-        return TensorType(self.output_type, data.shape)
 
     def run(self, data: Array, buckets: Array) -> Array:
         side: Literal["left", "right"] = "left" if self.with_right_bound else "right"
@@ -296,8 +287,8 @@ class SearchSorted(SearchSortedBase):
     right_mode: bool = attribute(default=False)
 
     def infer(self, sorted_sequence: TensorType, values: TensorType) -> TensorType:
-        self.require_types(sorted_sequence=sorted_sequence, values=values)
-        self.shared_type(sorted_sequence=sorted_sequence, values=values)
+        self.require_index_type("output_type", self.output_type, known=True)
+        self.require_numeric("values", self.shared_type(sorted_sequence=sorted_sequence, values=values))
         rows, shape = sorted_sequence.shape, values.shape
         self.require_rank_at_least("sorted_sequence", rows, 1)
         if shape.rank is None:

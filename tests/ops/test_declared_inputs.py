@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterator, Sequence
+from copy import copy
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from ovir.ops.base.layouts import Declaration, declarations_of, type_class
 from ovir.ops.base.operator import Operator
 
 DECLARING = [version for version in VERSIONS if (cls := find(*version)) is not None and cls.takes]
+TYPES = (f32, f16, f64, nf4, i32, i64, u8, boolean, dynamic)
 Shapes = Sequence[tuple[int, ...]]
 
 
@@ -129,7 +131,7 @@ def test_a_wrong_type(kind: str, opset: int) -> None:
     (declared, *_) = [one for one in declarations_of(op) if one.allows(len(inputs))]
     keys, classes = [tensor.element_type for _, tensor in declared.named(len(inputs))], declared.types
     for position, tensor in enumerate(inputs):
-        for other in (f32, f16, f64, nf4, i32, i64, u8, boolean, dynamic):
+        for other in TYPES:
             changed = [*inputs[:position], TensorType(other, tensor.shape), *inputs[position + 1 :]]
             key = keys[position]
             alike = {t.element_type for t, k in zip(changed, keys, strict=True) if k == key} - {dynamic}
@@ -139,3 +141,16 @@ def test_a_wrong_type(kind: str, opset: int) -> None:
             assert (message is None) == (is_legal and (key[0].islower() or len(alike) <= 1)), changed
             if message is not None:
                 assert_named(op, changed, position, message, [str(tensor.element_type) for tensor in changed])
+
+
+@pytest.mark.parametrize(("kind", "opset"), DECLARING)
+def test_a_wrong_type_of_an_attribute(kind: str, opset: int) -> None:
+    op, inputs = legal(kind, opset, 0)
+    (declared, *_) = [one for one in declarations_of(op) if one.allows(len(inputs))]
+    for name in declared.types.keys() & op.attributes.keys():
+        for other in TYPES:
+            changed = copy(op)
+            setattr(changed, name, other)
+            message = message_for(changed, inputs) or ""
+            is_legal = other in type_class(declared.types[name]).types - {dynamic}
+            assert is_legal != (message.startswith(f"{name} must be ") and message.endswith(f", got {other}"))
