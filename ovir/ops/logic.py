@@ -117,7 +117,9 @@ class BitwiseBase(BinaryBase):
     inplace = (0, 1)
 
     def result_type(self, element_type: ElementType) -> ElementType:
-        self.require_type("the inputs", element_type, _has_bits, "of an integer type or boolean")
+        self.require_type(
+            "the inputs", element_type, lambda t: t.is_integral or t == boolean, "of an integer type or boolean"
+        )
         return element_type
 
     def run(self, a: Array, b: Array) -> Array:
@@ -228,7 +230,3 @@ class BitwiseNot(Operator):
         if element_type in HELD_IN_BYTES:  # only the low bits of a byte are significant
             return data ^ ((1 << element_type.bits) - 1)
         return stored(np.asarray(self.function(as_native(data))), data.dtype)
-
-
-def _has_bits(element_type: ElementType) -> bool:
-    return element_type.is_integral or element_type == boolean

@@ -29,11 +29,11 @@ def legal(kind: str, opset: int, seed: int) -> tuple[Operator, list[TensorType]]
     """Return a random operation, and types of inputs that it accepts."""
     cls = find(kind, opset)
     assert cls is not None
-    for attempt in itertools.count():
+    for attempt in range(100):
         made = Make(kind, random.Random(f"{seed} {attempt}"), opset)
         if draw(made, cls, np.random.default_rng(seed)) and (op := operation_of(cls, made)) is not None:
             return op, [TensorType(t.element_type, t.shape) for t in map(type_of, made.inputs)]
-    raise AssertionError
+    raise AssertionError("no random model is legal")
 
 
 # ----- which shapes fit together, by trying all sizes
