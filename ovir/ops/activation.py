@@ -224,14 +224,20 @@ class Selu(ActivationBase):
 
 @operator("Swish", opset=4)
 class Swish(ActivationBase):
-    """x / (1 + e^(-beta x)); beta is 1 if it is missing.
+    """x / (1 + e^(-beta x)); beta is a scalar of the data's type, 1 if it is missing.
 
     >>> ops.swish([-1.0, 0.0, 1.0])
     [-0.2689414 0. 0.7310586]
     """
 
-    takes = "data T[D...]; ?beta T[]; T real"
-    gives = "T[D...]"
+    recipe = "real ... A, ?real"
+    real_only = True
+
+    def infer(self, data: TensorType, beta: TensorType | None = None) -> TensorType:
+        if beta is not None:
+            self.shared_type(data=data, beta=beta)
+            self.require_rank("beta", beta.shape, 0)
+        return self.output_type(data, data.element_type)
 
     def compute(self, x: Array, *parameters: Array | None) -> Array:
         (beta,) = _numbers(parameters) or (1.0,)

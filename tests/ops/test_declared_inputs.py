@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 from collections.abc import Iterator, Sequence
 from copy import copy
 
@@ -11,11 +12,12 @@ import numpy as np
 import pytest
 
 from ovir.core.element_types import boolean, dynamic, f16, f32, f64, i32, i64, nf4, u8
-from ovir.core.shapes import Dimension, PartialShape
+from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
 from ovir.fuzzing.cases import draw, operation_of, type_of
 from ovir.fuzzing.making import VERSIONS, Make
+from ovir.inference.known_values import as_tuple
 from ovir.ops import find
 from ovir.ops.base.layouts import Declaration, declarations_of, type_class
 from ovir.ops.base.operator import Operator
@@ -154,3 +156,108 @@ def test_a_wrong_type_of_an_attribute(kind: str, opset: int) -> None:
             message = message_for(changed, inputs) or ""
             is_legal = other in type_class(declared.types[name]).types - {dynamic}
             assert is_legal != (message.startswith(f"{name} must be ") and message.endswith(f", got {other}"))
+
+
+# ----- how many inputs there may be
+
+
+@pytest.mark.parametrize(("kind", "opset"), DECLARING)
+def test_a_wrong_number_of_inputs(kind: str, opset: int) -> None:
+    op, _ = legal(kind, opset, 0)
+    known = declarations_of(op)
+    for count in range(12):
+        message = message_for(op, [TensorType(dynamic, PartialShape(None))] * count) or ""
+        found = re.fullmatch(rf"takes (.+) inputs?, got {count}", message)
+        assert any(declared.allows(count) for declared in known) == (found is None), message
+        if found is not None:
+            named = {n for words in found[1].replace(" or more", " to 11").split(" or ") for n in numbers_in(words)}
+            assert named == {n for n in range(12) if any(declared.allows(n) for declared in known)}
+            assert ("inputs" in message) == (found[1] != "1")
+
+
+def numbers_in(words: str) -> range:
+    """Return the numbers below 12 that words such as ``2 to 4`` or ``3`` stand for."""
+    first, _, last = words.partition(" to ")
+    return range(int(first), int(last or first) + 1)
+
+
+# ----- forms of sizes, with all small shapes
+
+FORMS = {
+    "a T[A+B]; b T[A]; c T[B]; T real": "T[A+B, A]",
+    "a T[A*B]; b T[A]; c T[B]; T real": "T[A*B, B]",
+    "a T[2*A]; b T[2*A]; c T[A]; T real": "T[2*A, A]",
+    "a T[..2*A]; b T[..2*A]; c T[A]; T real": "T[..2*A, A]",
+    "a T[2*A+1..]; b T[A]; T real": "T[2*A+1.., A]",
+    "a T[3|2*A+1]; b T[A]; T real": "T[2*A+1, A]",
+    "a T[A, 2*A+B]; b T[B]; T real": "T[A*B]",
+    "a T[A, B..., A]; b T[B...]; T real": "T[B..., A]",
+}
+"""What operations take and give."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("takes", FORMS)
+def test_all_small_shapes(takes: str) -> None:
+    op = type("Declared", (Operator,), {"type": "Declared", "opset": 1, "takes": takes, "gives": FORMS[takes]})()
+    (declared,) = declarations_of(op)
+    ranks = [tensor.layouts[0].rank + bool(tensor.layouts[0].rest) for tensor in declared.inputs]
+    for sizes in itertools.product(range(5), repeat=sum(ranks)):
+        left = iter(sizes)
+        inputs = [TensorType(f32, PartialShape([next(left) for _ in range(rank)])) for rank in ranks]
+        assert (message_for(op, inputs) is None) == fitting(op, inputs), sizes
+        if fitting(op, inputs):
+            assert_blurred(op, inputs, random.Random(str(sizes)))
+
+
+def assert_blurred(op: Operator, inputs: Sequence[TensorType], rng: random.Random) -> None:
+    """Check that inputs of which less is known are not refused, and give all that the known ones give."""
+    exact = op.infer(*inputs)
+    for _ in range(3):
+        less = [TensorType(tensor.element_type, blurred(tensor.shape, rng)) for tensor in inputs]
+        outputs = op.infer(*less)
+        for one, other in zip(as_tuple(outputs), as_tuple(exact), strict=True):
+            assert one.shape.rank is None or contains(one.shape, other.shape), (less, outputs)
+
+
+def blurred(shape: PartialShape, rng: random.Random) -> PartialShape:
+    """Return a shape that allows a shape and others."""
+    if rng.random() < 0.2:
+        return PartialShape(None)
+    choices = [(n, Dimension(max(n.lower - 1, 0), n.lower + 2), UNKNOWN) for n in shape]
+    return PartialShape([rng.choice(choice) for choice in choices])
+
+
+def contains(shape: PartialShape, other: PartialShape) -> bool:
+    """Return whether a shape allows all that the other one allows."""
+    return shape.rank == other.rank and all(
+        one.merged_with(dim) == dim for one, dim in zip(shape.dims, other.dims, strict=True)
+    )
+
+
+@pytest.mark.parametrize(("kind", "opset"), DECLARING)
+def test_less_is_known(kind: str, opset: int) -> None:
+    for seed in range(3):
+        assert_blurred(*legal(kind, opset, seed), random.Random(seed))
+
+
+# ----- which inputs a message names
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "opset"), DECLARING)
+def test_a_message_names_the_inputs_that_contradict_each_other(kind: str, opset: int) -> None:
+    op, inputs = legal(kind, opset, 0)
+    names, rng = names_of(op, inputs), random.Random(0)
+    for position, changed in spoiled(inputs):
+        less = [
+            t if i == position else TensorType(t.element_type, blurred(t.shape, rng)) for i, t in enumerate(changed)
+        ]
+        if message := message_for(op, less):
+            shown = re.findall(r"(?:^| and )(\S+) (?:must be )?\[", message)
+            assert set(shown) <= set(names), message
+            alone = [
+                tensor if name in shown else TensorType(dynamic, PartialShape(None))
+                for name, tensor in zip(names, less, strict=True)
+            ]
+            assert message_for(op, alone) is not None, message
