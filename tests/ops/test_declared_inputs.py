@@ -19,7 +19,7 @@ from ovir.fuzzing.cases import draw, operation_of, type_of
 from ovir.fuzzing.making import VERSIONS, Make
 from ovir.inference.known_values import as_tuple
 from ovir.ops import find
-from ovir.ops.base.layouts import Declaration, declarations_of, type_class
+from ovir.ops.base.layouts import Declaration, declarations_of, given, type_class
 from ovir.ops.base.operator import Operator
 
 DECLARING = [version for version in VERSIONS if (cls := find(*version)) is not None and cls.takes]
@@ -196,10 +196,15 @@ FORMS = {
 """What operations take and give."""
 
 
+def declared_as(takes: str) -> Operator:
+    """Return an operation of one of the forms."""
+    return type("Declared", (Operator,), {"type": "Declared", "opset": 1, "takes": takes, "gives": FORMS[takes]})()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("takes", FORMS)
 def test_all_small_shapes(takes: str) -> None:
-    op = type("Declared", (Operator,), {"type": "Declared", "opset": 1, "takes": takes, "gives": FORMS[takes]})()
+    op = declared_as(takes)
     (declared,) = declarations_of(op)
     ranks = [tensor.layouts[0].rank + bool(tensor.layouts[0].rest) for tensor in declared.inputs]
     for sizes in itertools.product(range(5), repeat=sum(ranks)):
@@ -208,6 +213,20 @@ def test_all_small_shapes(takes: str) -> None:
         assert (message_for(op, inputs) is None) == fitting(op, inputs), sizes
         if fitting(op, inputs):
             assert_blurred(op, inputs, random.Random(str(sizes)))
+
+
+@pytest.mark.parametrize("takes", FORMS)
+def test_a_size_in_the_same_words_keeps_its_symbol(takes: str) -> None:
+    op = declared_as(takes)
+    (declared,) = declarations_of(op)
+    texts = declared.inputs[0].layouts[0].texts
+    inputs = [TensorType(f32, PartialShape(None)) for _ in declared.inputs]
+    inputs[0] = TensorType(f32, PartialShape([Dimension(1, 9, 70 + i) for i in range(len(texts))]))
+    (output,) = as_tuple(op.infer(*inputs))
+    (layout,) = given(op.gives)[0].layouts
+    for text, dim in zip(layout.texts, output.shape.dims if output.shape.rank else (), strict=False):
+        if text in texts and ".." not in text:
+            assert dim.symbol == 70 + texts.index(text), output
 
 
 def assert_blurred(op: Operator, inputs: Sequence[TensorType], rng: random.Random) -> None:

@@ -170,7 +170,7 @@ class Size(NamedTuple):
             return self.number
         low, high = self.bounds(sizes)
         if self.is_range:
-            return Dimension(0 if self.text[0] == "." else low, None if self.text[-1] == "." else high)
+            return Dimension(0 if self.text.startswith(".") else low, None if self.text.endswith(".") else high)
         return sized(low) if low == high else Dimension(low, high, sizes.get(self.text, UNKNOWN).symbol)
 
 
