@@ -204,17 +204,14 @@ def _search(
 ) -> bool:
     """Fix one dimension after another, with later ones open; return whether all could be fixed."""
     for i in open_inputs:
-        if shapes[i].rank is None and not _first_accepted(model, shapes, i, _ranks()):
+        of_ranks = (PartialShape([-1] * rank) for rank in (2, 4, 1, 3, 5, 0))
+        if shapes[i].rank is None and not _first_accepted(model, shapes, i, of_ranks):
             return False
         for axis, dim in enumerate(shapes[i]):
             trials = (shapes[i].with_dim(axis, size) for size in _candidates(dim, axis, likely))
             if not dim.is_static and not _first_accepted(model, shapes, i, trials):
                 return False
     return True
-
-
-def _ranks() -> Iterator[PartialShape]:
-    return (PartialShape([-1] * rank) for rank in (2, 4, 1, 3, 5, 0))
 
 
 def _first_accepted(model: Model, shapes: dict[int, PartialShape], i: int, trials: Iterator[PartialShape]) -> bool:

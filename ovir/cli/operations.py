@@ -19,7 +19,7 @@ from ovir.lowering.registry import decomposition_of, why_without
 from ovir.lowering.releases import IR_VERSION_11, OPERATIONS_SINCE, Release, release_of_opset, release_text
 from ovir.ops import find, resolve
 from ovir.ops.base.attributes import Attribute
-from ovir.ops.base.layouts import Tensor, declarations, given, type_class
+from ovir.ops.base.layouts import Declaration, declarations, given, type_class
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.opsets import OPERATIONS, TOKENIZERS, canonical_type
 from ovir.ops.base.traits import input_signature
@@ -332,12 +332,13 @@ def default_of(attribute: Attribute) -> str | None:
 def inputs_of(cls: type[Operator]) -> list[OperationInput]:
     """Return the inputs of an operation, from what it ``takes`` or from the signature of ``infer``, with the element
     types that it accepts."""
+    if cls.takes:
+        known = declarations(cls.takes)
+        longest_first = sorted(known, key=lambda declared: -len(declared.inputs))
+        every = dict.fromkeys(tensor.name for declared in longest_first for tensor in declared.inputs)
+        return [_declared_input(name, known) for name in every]
     names, _, variadic, _ = input_signature(cls)
     accepted = _accepted_types(cls, len(names), variadic)
-    if cls.takes:
-        known = [{tensor.name: tensor for tensor in declared.inputs} for declared in declarations(cls.takes)]
-        every = dict.fromkeys(name for inputs in known for name in inputs)
-        return [_declared_input(name, known, types) for name, types in zip(every, accepted, strict=True)]
     parameters = list(inspect.signature(cls.infer).parameters.values())[1:]
     taken = [p for p in parameters if p.name not in _KEYWORDS and p.kind is not p.KEYWORD_ONLY]
     return [
@@ -346,12 +347,14 @@ def inputs_of(cls: type[Operator]) -> list[OperationInput]:
     ]
 
 
-def _declared_input(name: str, known: list[dict[str, Tensor]], types: tuple[ElementType, ...] | None) -> OperationInput:
+def _declared_input(name: str, known: Sequence[Declaration]) -> OperationInput:
     """Return the input of this name, which some or all declarations of an operation have."""
-    found = [inputs[name] for inputs in known if name in inputs]
-    is_optional = found[0].is_optional or len(found) < len(known)
-    declared = " or ".join(dict.fromkeys(tensor.text for tensor in found))
-    return OperationInput(name, is_optional, found[0].is_repeated, types, declared)
+    found = [(declared, tensor) for declared in known for tensor in declared.inputs if tensor.name == name]
+    accepted = frozenset[ElementType]().union(*(declared.type_class(tensor).types for declared, tensor in found))
+    first = found[0][1]
+    text = " or ".join(dict.fromkeys(tensor.text for _, tensor in found))
+    is_optional = first.is_optional or len(found) < len(known)
+    return OperationInput(name, is_optional, first.is_repeated, tuple(t for t in _EVERY if t in accepted), text)
 
 
 def conditions_of(cls: type[Operator]) -> dict[str, str]:

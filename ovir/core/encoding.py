@@ -76,10 +76,6 @@ def _padded(raw: Bytes, block: int) -> Bytes:
     return np.concatenate([raw, np.zeros(missing, np.uint8)]) if missing else raw
 
 
-def _unpack_u1(raw: Bytes) -> Bytes:
-    return np.unpackbits(raw)  # most significant bit first
-
-
 def _unpack_u2(raw: Bytes) -> Bytes:
     return (raw[:, None] >> np.array([0, 2, 4, 6], np.uint8) & 3).ravel()
 
@@ -115,7 +111,7 @@ def _unpack_u6(raw: Bytes) -> Bytes:
 
 
 UNPACK: dict[ElementType, Callable[[Bytes], NDArray[Any]]] = {
-    u1: _unpack_u1,
+    u1: np.unpackbits,  # most significant bit first
     u2: _unpack_u2,
     u3: _unpack_u3,
     u4: _unpack_4,

@@ -84,7 +84,9 @@ class StatefulCalls:
         open_axes: list[Choice] = [
             (i, a) for i, port in enumerate(model.inputs) for a, dim in enumerate(_dims(port)) if not dim.is_static
         ]
-        counted: list[Choice] = [(i, None) for i, port in enumerate(model.inputs) if _dims(port) and _counts(port)]
+        counted: list[Choice] = [
+            (i, None) for i, port in enumerate(model.inputs) if _dims(port) and port.element_type in (i32, i64)
+        ]
         self._choices = sorted((*open_axes, *counted), key=lambda choice: choice[1] == 0)  # axes of batches last
         self._last: tuple[Choice, ...] = ()
         self.values: dict[str, Array] = {}
@@ -133,7 +135,3 @@ class StatefulCalls:
 
 def _dims(port: Port) -> Sequence[Dimension]:
     return port.shape.dims if port.shape.rank is not None else ()
-
-
-def _counts(port: Port) -> bool:
-    return port.element_type in (i32, i64)

@@ -12,20 +12,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from ovir.diagnostics.wording import plural
-from ovir.editing.keys import (
-    InputKey,
-    InputKeys,
-    LayerKey,
-    TensorKey,
-    TensorKeys,
-    find_input,
-    find_layer,
-    find_readers,
-    find_tensor,
-    find_tensors,
-    read_by,
-    refuse,
-)
+from ovir.editing import keys
 from ovir.editing.transaction import editing, owner_of
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port, separate
@@ -33,14 +20,14 @@ from ovir.graph.names import free_name
 from ovir.lowering.decompose import new_layers
 
 
-def replace(model: LayerGraph, layer: LayerKey, new: Layer) -> Layer:
+def replace(model: LayerGraph, layer: keys.LayerKey, new: Layer) -> Layer:
     """Replace a layer; see ``Model.replace``."""
-    old = find_layer(model, layer)
+    old = keys.find_layer(model, layer)
     graph = owner_of(old)
     added = NewLayers(graph, new, replaced=old)
     if old.type == "Result" and new.type != "Result":
         hint = "to compute something before this output, use insert_after with the tensor that it reads"
-        refuse(f"an output of the model cannot be replaced by a layer of type {new.type}", old, hint)
+        keys.refuse(f"an output of the model cannot be replaced by a layer of type {new.type}", old, hint)
     is_connected = any(port.source is not None for port in new.inputs)
     with editing(model, added.layers):
         sources = added.include([port.source for port in old.inputs])
@@ -51,32 +38,34 @@ def replace(model: LayerGraph, layer: LayerKey, new: Layer) -> Layer:
 
 
 def insert_after(
-    model: LayerGraph, port: TensorKey, layer: Layer, others: TensorKeys, readers: InputKeys | None
+    model: LayerGraph, port: keys.TensorKey, layer: Layer, others: keys.TensorKeys, readers: keys.InputKeys | None
 ) -> Layer:
     """Insert a layer after a tensor; see ``Model.insert_after``."""
-    source = find_tensor(model, port)
-    moved = source.readers if readers is None else find_readers(model, source, readers)
-    return _insert(model, source, layer, find_tensors(model, others, repeated=True), moved)
+    source = keys.find_tensor(model, port)
+    moved = source.readers if readers is None else keys.find_readers(model, source, readers)
+    return _insert(model, source, layer, keys.find_tensors(model, others, repeated=True), moved)
 
 
-def insert_before(model: LayerGraph, port: InputKey, layer: Layer, others: TensorKeys) -> Layer:
+def insert_before(model: LayerGraph, port: keys.InputKey, layer: Layer, others: keys.TensorKeys) -> Layer:
     """Insert a layer before an input; see ``Model.insert_before``."""
-    target = find_input(model, port)
-    return _insert(model, read_by(target), layer, find_tensors(model, others, repeated=True), [target])
+    target = keys.find_input(model, port)
+    return _insert(model, keys.read_by(target), layer, keys.find_tensors(model, others, repeated=True), [target])
 
 
 def _insert(model: LayerGraph, source: Port, layer: Layer, others: Sequence[Port], readers: Sequence[Port]) -> Layer:
     graph = owner_of(source.layer)
     new = NewLayers(graph, layer)
     if not (layer.inputs and layer.outputs):
-        refuse("the layer needs an input and an output to be inserted", layer)
+        keys.refuse("the layer needs an input and an output to be inserted", layer)
     if len(others) >= len(layer.inputs):
-        refuse(f"the layer has {plural(len(layer.inputs), 'input')}, got {plural(1 + len(others), 'source')}", layer)
+        keys.refuse(
+            f"the layer has {plural(len(layer.inputs), 'input')}, got {plural(1 + len(others), 'source')}", layer
+        )
     with editing(model, new.layers):
         reads_source = source in new.reads
         sources = new.include([source, *others])
         if source not in sources and not reads_source:
-            refuse("the new layer does not read the tensor that it is inserted after", layer)
+            keys.refuse("the new layer does not read the tensor that it is inserted after", layer)
         if sources[0] is source:
             graph.insert_layer_after(source, layer, sources[1:], readers=readers)
         else:
@@ -87,12 +76,14 @@ def _insert(model: LayerGraph, source: Port, layer: Layer, others: Sequence[Port
     return layer
 
 
-def remove(model: LayerGraph, layer: LayerKey) -> None:
+def remove(model: LayerGraph, layer: keys.LayerKey) -> None:
     """Remove a layer; see ``Model.remove``."""
-    old = find_layer(model, layer)
+    old = keys.find_layer(model, layer)
     graph = owner_of(old)
     if old.type == "Result" and graph.holder is None and len(graph.outputs) == 1:
-        refuse("the only output of a model cannot be removed", old, "make another tensor an output before: add_outputs")
+        keys.refuse(
+            "the only output of a model cannot be removed", old, "make another tensor an output before: add_outputs"
+        )
     with editing(model):
         source = old.inputs[0].source if old.inputs else None
         outputs = [port for port in old.outputs if feeds_result(port)]
@@ -126,9 +117,9 @@ class NewLayers:
     def __init__(self, graph: LayerGraph, layer: Layer, *, replaced: Layer | None = None) -> None:
         """Check that the layers can become part of ``graph``, where the last one may take the place of a layer."""
         if not isinstance(layer, Layer):
-            refuse(f"expected a layer, got {layer!r}")
+            keys.refuse(f"expected a layer, got {layer!r}")
         if layer.owner is not None:
-            refuse("the layer already belongs to a model", layer)
+            keys.refuse("the layer already belongs to a model", layer)
         self._graph = graph
         self._last = layer
         self._replaced = replaced
@@ -161,17 +152,17 @@ class NewLayers:
             _refuse_dependence(layer)
         for source in (port.source.layer for port in layer.inputs if port.source is not None):
             if source.owner is not None and source.owner is not self._graph:
-                refuse(f"the new layer reads {source.title} of another model or body", layer)
+                keys.refuse(f"the new layer reads {source.title} of another model or body", layer)
             if source is self._replaced:
                 hint = "to compute something from its output, use insert_after"
-                refuse("the new layer reads the one that it replaces", layer, hint)
+                keys.refuse("the new layer reads the one that it replaces", layer, hint)
 
     def _refuse_parameter(self, layer: Layer) -> NoReturn:
         if self._replaced is None or self._replaced.type != "Parameter":
             hint = "extract(inputs=...) makes tensors of the model inputs of a new model"
-            refuse("a Parameter cannot be added to the model: its inputs are fixed", layer, hint)
+            keys.refuse("a Parameter cannot be added to the model: its inputs are fixed", layer, hint)
         hint = "reshape gives it another shape, rename another name; insert_after converts what it is fed"
-        refuse("an input of the model cannot be replaced by another Parameter", self._replaced, hint)
+        keys.refuse("an input of the model cannot be replaced by another Parameter", self._replaced, hint)
 
     def _check_names(self) -> None:
         given: dict[str, Layer] = {}
@@ -180,7 +171,7 @@ class NewLayers:
             if other is layer and layer.name:
                 other = self._graph.named(layer.name) or layer
             if other is not layer and other is not self._replaced:
-                refuse(f"the name of the new layer is already used by {other.title}", layer)
+                keys.refuse(f"the name of the new layer is already used by {other.title}", layer)
 
     def include(self, default: Sequence[Port | None]) -> list[Port]:
         """Add the layers before the last one to the model; return the sources of the last one, now unconnected.
@@ -208,7 +199,7 @@ class NewLayers:
         while found and found[-1] is None:
             found.pop()
         if None in found:
-            refuse(f"input {found.index(None)} of the new layer has no source", self._last)
+            keys.refuse(f"input {found.index(None)} of the new layer has no source", self._last)
         return [source for source in found if source is not None]
 
     def _name(self, layer: Layer) -> None:
@@ -227,4 +218,4 @@ class NewLayers:
 
 
 def _refuse_dependence(parameter: Layer) -> NoReturn:
-    refuse("the new layer depends on a Parameter that is not in the model", parameter, _DEPENDENCE_HINT)
+    keys.refuse("the new layer depends on a Parameter that is not in the model", parameter, _DEPENDENCE_HINT)

@@ -14,27 +14,17 @@ from ovir.graph.layers import Layer, Port, separate
 from ovir.graph.names import take_name
 from ovir.graph.rt_info import NO_RT_INFO, RtElement, RtInfo
 from ovir.inference.models import infer_model
+from ovir.lowering import releases
 from ovir.lowering.constructs import changes_for
 from ovir.lowering.decompose import decomposed, is_newer, new_layers
 from ovir.lowering.registry import LOWERED_FROM, NotLowered
-from ovir.lowering.releases import (
-    ELEMENT_TYPES_SINCE,
-    Release,
-    as_release,
-    newest_opset_for,
-    opset_number,
-    own_element_types,
-    release_of_opset,
-    release_text,
-    since_later,
-)
 from ovir.opset1 import convert
 from ovir.system.progress import counted
 
 
 def lower(model: LayerGraph, target: str | int) -> list[Layer]:
     """Replace operations that a release does not know; see ``Model.lower``."""
-    release = as_release(target)
+    release = releases.as_release(target)
     with_types(model)
     refused = [diagnostic for layer in model.walk() for diagnostic in _refused_types(layer, release)]
     with editing(model):
@@ -49,10 +39,10 @@ def lower(model: LayerGraph, target: str | int) -> list[Layer]:
     return rewritten
 
 
-def _lower_graph(graph: LayerGraph, release: Release, refused: list[Diagnostic]) -> Iterator[Layer]:
+def _lower_graph(graph: LayerGraph, release: releases.Release, refused: list[Diagnostic]) -> Iterator[Layer]:
     taken = {layer.name for layer in graph.layers}
     for layer in counted("lowering", list(graph.layers)):
-        newest = newest_opset_for(layer, release)
+        newest = releases.newest_opset_for(layer, release)
         if not is_newer(layer, newest):
             _declare_birth(layer, newest)
             continue
@@ -65,17 +55,17 @@ def _lower_graph(graph: LayerGraph, release: Release, refused: list[Diagnostic])
         yield _put(graph, layer, ports, taken)
 
 
-def _avoid_failures(graph: LayerGraph, release: Release, refused: list[Diagnostic]) -> Iterator[Layer]:
+def _avoid_failures(graph: LayerGraph, release: releases.Release, refused: list[Diagnostic]) -> Iterator[Layer]:
     """Rewrite the layers that the release reads but fails to run."""
     taken = {layer.name for layer in graph.layers}
     for layer in list(graph.layers):
-        if is_newer(layer, newest_opset_for(layer, release)):
+        if is_newer(layer, releases.newest_opset_for(layer, release)):
             continue  # it is refused already
         try:
             with in_place_of(layer.place):
                 changes = changes_for(layer, release)
         except NotLowered as error:
-            message = f"OpenVINO {release_text(release)} reads this layer, but {error.reason}"
+            message = f"OpenVINO {releases.release_text(release)} reads this layer, but {error.reason}"
             refused.append(diagnose(NEWER_THAN_RUNTIME, message, layer.place, hint=error.hint))
             continue
         if any(port in changes for port in layer.outputs):
@@ -90,7 +80,7 @@ def _avoid_failures(graph: LayerGraph, release: Release, refused: list[Diagnosti
 
 def _declare_birth(layer: Layer, newest: int) -> None:
     """Declare the opset that introduced an operation version, where a file names a later one than a release knows."""
-    if layer.operator is not None and layer.operator.opset and (opset_number(layer.version) or 0) > newest:
+    if layer.operator is not None and layer.operator.opset and (releases.opset_number(layer.version) or 0) > newest:
         layer.version = f"opset{layer.operator.opset}"
 
 
@@ -146,22 +136,22 @@ def _with_origin(info: RtInfo, origin: str) -> RtInfo:
 # --------------------------------------------------------------------------- what is refused
 
 
-def _diagnostic(layer: Layer, release: Release, error: NotLowered) -> Diagnostic:
+def _diagnostic(layer: Layer, release: releases.Release, error: NotLowered) -> Diagnostic:
     op = layer.operator
-    number = opset_number(layer.version) if op is None else op.opset
-    first = since_later(layer) or release_of_opset(number or 1)
-    since = f"OpenVINO knows it from release {release_text(first)}"
-    message = f"this layer cannot be rewritten for OpenVINO {release_text(release)}: {error.reason}"
+    number = releases.opset_number(layer.version) if op is None else op.opset
+    first = releases.since_later(layer) or releases.release_of_opset(number or 1)
+    since = f"OpenVINO knows it from release {releases.release_text(first)}"
+    message = f"this layer cannot be rewritten for OpenVINO {releases.release_text(release)}: {error.reason}"
     hint = f"{error.hint}; {since}" if error.hint else since
     return diagnose(NEWER_THAN_RUNTIME, message, layer.place, hint=hint)
 
 
-def _refused_types(layer: Layer, release: Release) -> Iterator[Diagnostic]:
-    for element_type in own_element_types(layer):
-        since = ELEMENT_TYPES_SINCE.get(element_type, release)
+def _refused_types(layer: Layer, release: releases.Release) -> Iterator[Diagnostic]:
+    for element_type in releases.own_element_types(layer):
+        since = releases.ELEMENT_TYPES_SINCE.get(element_type, release)
         if since > release:
-            message = f"OpenVINO {release_text(release)} does not support the element type {element_type}"
-            hint = f"OpenVINO supports {element_type} from release {release_text(since)}"
+            message = f"OpenVINO {releases.release_text(release)} does not support the element type {element_type}"
+            hint = f"OpenVINO supports {element_type} from release {releases.release_text(since)}"
             if layer.type == "Const":
                 hint = f"--decompress (Model.decompress) replaces compressed weights by numbers; {hint}"
             yield diagnose(NEWER_THAN_RUNTIME, message, layer.place, hint=hint)

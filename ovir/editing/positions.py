@@ -152,10 +152,6 @@ def _ramps(grid: Array, kind: ElementType, sizes: Mapping[int, Size], form: Form
 _LEAST = 1e-9
 
 
-def _op(kind: str, one: Any, other: Any) -> Layer:
-    return create_layer(kind, [one, other], version="opset1")
-
-
 def _positions(rank: int, place: int, n: int) -> Array:
     """Return the positions along an axis."""
     return np.arange(n).reshape([-1 if axis == place else 1 for axis in range(rank)])
@@ -199,7 +195,8 @@ def _band(grid: Array, kind: ElementType, sizes: Mapping[int, Size]) -> Layer | 
         return None
     if changes[0] == 2 - n or changes[-1] == m - 1:  # nothing shows that the data stay the same further away
         return None
-    apart = _op("Subtract", _ramp(grid.ndim, two, sizes[two], "i64"), _ramp(grid.ndim, one, sizes[one], "i64"))
+    ramps = [_ramp(grid.ndim, axis, sizes[axis], "i64") for axis in (two, one)]
+    apart = create_layer("Subtract", ramps, version="opset1")
     found: Any = constant(values[-1], kind)
     for d in reversed(changes):
         is_before = create_layer("Less", [apart, np.array(d)], version="opset1")

@@ -28,7 +28,8 @@ def activation(op: ops.ActivationBase, binder: Binder, *inputs: Array) -> bool:
     data, *others = inputs
     is_native = is_real(data) or (data.dtype.kind in "iu" and op.input_types[0] not in HELD_IN_BYTES)
     if isinstance(op, ops.ReLU | ops.Clamp) and is_native:
-        low, high = op.ends(op.output_types[0]) if isinstance(op, ops.Clamp) else (0, _largest(data))
+        largest = inf if is_real(data) else np.iinfo(data.dtype).max
+        low, high = op.ends(op.output_types[0]) if isinstance(op, ops.Clamp) else (0, largest)
         bind_passes(binder, recorded(lambda x: np.clip(x, low, high)), data, heavy=False)
         return True
     if not is_real(data):
@@ -54,10 +55,6 @@ def _nan_is_one(y: Array) -> None:
     """Replace NaN by 1; ``np.fmin`` of an array and a number takes as long as all other passes together."""
     if np.isnan(np.maximum.reduce(y, None)):
         np.copyto(y, 1, where=np.isnan(y))
-
-
-def _largest(data: Array) -> float:
-    return inf if is_real(data) else np.iinfo(data.dtype).max
 
 
 # --------------------------------------------------------------------------- PReLU

@@ -24,7 +24,7 @@ from ovir.fuzzing import (  # noqa: F401  (they register recipes)
 )
 from ovir.fuzzing.making import INDICES, VERSIONS, Input, Make
 from ovir.fuzzing.net import End, Net, output
-from ovir.fuzzing.recipes import RECIPES, recipe_name
+from ovir.fuzzing.recipes import recipe_of
 from ovir.inference.known_values import as_tuple
 from ovir.ops import find
 from ovir.ops.base.domains import Domain
@@ -94,7 +94,7 @@ def make_case(
 def draw(made: Make, cls: type[Operator], values: np.random.Generator) -> bool:
     """Draw the inputs and attributes of an operation with its recipe, and attributes that the recipe leaves open from
     their declared values; return whether inference accepts them, as far as it can tell without a model."""
-    RECIPES[recipe_name(cls)](made)
+    recipe_of(cls)(made)
     for name, declared in cls.attributes.items():
         choices = declared.choices or _VALUES.get(declared.type, ())
         if choices and name not in made.attributes and (declared.required or made.flag()):

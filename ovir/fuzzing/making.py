@@ -172,13 +172,8 @@ class Make:
         self.add((), element_type or self.index, values, True if constant is None and self.chance(0.8) else constant)
 
     def take(self, inputs: str) -> None:
-        """Append the inputs of a text such as ``real N C ..., index N C | C, ?f32 2 = 0..9``.
-
-        Each has a type, or the name of a set of types (``real``), and a shape: of letters, or any one, of at least one
-        dimension for ``any1``; ``|`` separates choices. After ``=`` are its values: integers of a range, ``axis`` or
-        ``axes`` of the first input, ``rois``, ``image``, or what a shape of one dimension stands for. An input with
-        ``?`` and all after it are left out with a chance of one half.
-        """
+        """Append the inputs of a text such as ``real N C ..., index N C | C, ?f32 2 = 0..9``, which
+        docs/operation-classes.md explains."""
         for text in inputs.split(", "):
             if text.startswith("?") and not self.flag():
                 return
@@ -196,11 +191,8 @@ class Make:
                 self.add(sizes, element_type)
 
     def take_declared(self, given: str = "") -> None:
-        """Append the inputs that an operation takes, with a text such as ``T narrow, im_info = image``.
-
-        It names sets of types for letters or inputs, where not all types of the declaration are to be drawn, and values
-        of inputs after ``=``, both as in ``take``.
-        """
+        """Append the inputs that an operation takes; a text such as ``T narrow, im_info = image`` has types for letters
+        and inputs, where not all types of the declaration are to be drawn, and values of inputs."""
         cls = find(self.kind, self.opset)
         assert cls is not None
         known = {name: a.parse(text) for name, a in cls.attributes.items() if (text := self.attributes.get(name))}
@@ -245,11 +237,7 @@ class Make:
         return np.insert(corners, 0, 0, axis=1).astype(np.float32)
 
     def settle(self, settings: str) -> None:
-        """Set attributes by a text such as ``eps=0.1|1 num_classes=C axis=axis``.
-
-        ``|`` separates choices, of which an empty one leaves the attribute out. A letter stands for its size, and
-        ``axis`` or ``axes`` for axes of the first input. A letter in place of a name gives this letter a size.
-        """
+        """Set attributes and sizes by a text such as ``eps=0.1|1 num_classes=C axis=axis N=1|2``."""
         for name, _, choices in (setting.partition("=") for setting in settings.split()):
             value: Any = self.pick(*choices.split("|"))
             if name[0].isupper():

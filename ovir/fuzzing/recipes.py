@@ -1,6 +1,7 @@
-"""Recipes for legal layers, one for each type of operation. This module has those of arithmetic.
+"""Recipes for legal layers: those that the classes of operations declare in words, and functions for the others.
 
-A recipe for a base class holds for the operations derived from it, unless they have recipes of their own.
+A recipe of a base class holds for the operations derived from it, unless they have recipes of their own. This module
+has the functions of arithmetic.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ RECIPES: dict[str, Recipe] = {}
 
 
 def recipe(*names: str) -> Callable[[Recipe], Recipe]:
-    """Register a recipe for types of operations, operation versions such as ``MVN-6``, or names of base classes."""
+    """Register a recipe for types of operations or names of base classes."""
 
     def add(function: Recipe) -> Recipe:
         RECIPES.update(dict.fromkeys(names, function))
@@ -25,56 +26,52 @@ def recipe(*names: str) -> Callable[[Recipe], Recipe]:
     return add
 
 
-def declare(names: str, inputs: str, settings: str = "") -> None:
-    """Register a recipe in words: ``Make.take`` explains the inputs, and ``Make.settle`` sizes and attributes.
-
-    `` / `` separates inputs to choose from. An operation that declares what it takes has types and values in place of
-    inputs, which ``Make.take_declared`` explains; its attributes come first, because layouts may depend on them.
-    """
-    sizes = " ".join(setting for setting in settings.split() if setting[0].isupper())
-    attributes = " ".join(setting for setting in settings.split() if not setting[0].isupper())
-
-    def make(m: Make) -> None:
-        cls = find(m.kind, m.opset)
-        assert cls is not None
-        m.settle(sizes)
-        if cls.takes:
-            m.settle(attributes)
-            m.take_declared(inputs)
-        else:
-            m.take(m.pick(*inputs.split(" / ")))
-            m.settle(attributes)
-
-    recipe(*names.split())(make)
+def recipe_of(cls: type[Operator]) -> Recipe:
+    """Return the recipe that makes layers of an operation."""
+    if cls.type in RECIPES:
+        return RECIPES[cls.type]
+    for base in cls.__mro__:
+        if base.__name__ in RECIPES:
+            return RECIPES[base.__name__]
+        if "recipe" in vars(base) and (cls.recipe or cls.takes):
+            return _in_words
+    raise AssertionError(f"neither {cls.type} nor a base class of it has a recipe")
 
 
-def recipe_name(cls: type[Operator]) -> str:
-    """Return the operation version, type or base class whose recipe makes layers of an operation."""
-    names = (f"{cls.type}-{cls.opset}", cls.type, *(base.__name__ for base in cls.__mro__))
-    found = next((name for name in names if name in RECIPES), None)
-    assert found is not None, f"neither {cls.type} nor a base class of it has a recipe in ovir/fuzzing"
-    return found
+def _in_words(m: Make) -> None:
+    """Draw what the class of an operation declares: sizes, attributes and inputs. If it declares what it takes, its
+    attributes come before its inputs, because layouts may depend on them."""
+    cls = find(m.kind, m.opset)
+    assert cls is not None
+    words = cls.recipe.split()
+    settings = [word for word in words if "=" in word[1:]]
+    inputs = " ".join(word for word in words if word not in settings).removesuffix(";")
+    sizes = " ".join(setting for setting in settings if setting[0].isupper())
+    attributes = " ".join(setting for setting in settings if not setting[0].isupper())
+    m.settle(sizes)
+    if cls.takes:
+        m.settle(attributes)
+        m.take_declared(inputs)
+    else:
+        m.take(m.pick(*inputs.split(" / ")))
+        m.settle(attributes)
 
 
 # --------------------------------------------------------------------------- element by element
 
 
-@recipe("UnaryBase", "UnaryActivationBase", "IsFinite", "IsInf", "IsNaN")
+@recipe("UnaryBase", "UnaryActivationBase")
 def unary(m: Make) -> None:
     m.add("... A B" if m.chance(0.8) else (), m.real if m.chance(0.85) else m.number)
 
 
-_NUMBERS = "|".join((*REALS, *INTEGERS))
-_ALL = "|".join((_NUMBERS, *NARROW[:-1], "boolean"))
-declare("Clamp", "real|real|real|real|number ... A", "min=-1|0|-2.5|-1e9 max=0|1|0.5|1e12")
-declare("Identity Result Parameter NonZero ShapeOf", "anything any")
-declare("LogicalNot", "boolean ... A")
-declare("BitwiseNot", f"{'|'.join(INTEGERS)}|boolean ... A")
-declare("Swish", "real ... A, ?real")
-declare("HardSigmoid Selu", "real ... A, real, real")
-declare("PReLU", "real N C ..., real C | 1 | N C ...")
-declare("Convert", f"{_ALL} ... A", f"destination_type={_ALL}")
-declare("ConvertLike ConvertPromoteTypes", f"{_NUMBERS} ... A, {_NUMBERS} B")
+@recipe("ConversionBase")
+def conversion(m: Make) -> None:
+    kinds = (*REALS, *INTEGERS, *((*NARROW[:-1], "boolean") if m.kind == "Convert" else ()))
+    m.add("... A", m.pick(*kinds))
+    if m.kind != "Convert":
+        m.add("B", m.pick(*kinds))
+    m.has(destination_type=m.pick(*kinds))
 
 
 def _pair(m: Make, *types: str) -> None:
@@ -126,17 +123,6 @@ def fake_convert(m: Make) -> None:
 
 
 # --------------------------------------------------------------------------- reductions, normalization
-
-declare("ReductionBase", "number any1, index = axes")
-declare("LogicalReductionBase", "boolean any1, index = axes")
-declare("CumSum", "number any1, index = axis")
-declare("SoftMax LogSoftmax", "real any1", "axis=axis")
-declare("SoftMax-1", "real A ... | A B ...", "axis=0|1")
-declare("MVN-6", "narrow any2, index = axes", "eps=1e-9|1e-5|1|1e12")
-declare("MVN", "narrow any2", "eps=1e-9|1e-5|1|1e12 reduction_axes=|axes")
-declare("GRN", "real N C ...", "bias=0.1|1e-6|1")
-declare("BatchNormInference", "T real", "epsilon=0|1e-5|0.1")
-declare("GroupNormalization", "T real", "C=1|2|3 num_groups=1|2|3 epsilon=1e-5|0.1")
 
 
 @recipe("NormalizeL2", "LRN")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ovir.fuzzing.making import REALS, Make
-from ovir.fuzzing.recipes import declare, recipe
+from ovir.fuzzing.recipes import recipe
 
 
 @recipe("Gather")
@@ -35,9 +35,6 @@ def gather_nd(m: Make) -> None:
     width = m.rng.randint(1, len(shape) - batch)
     m.add((*shape[:batch], *m.any_shape(0, 2), width), m.index)
     m.has(batch_dims=batch)
-
-
-declare("GatherTree", "T i32|f32")
 
 
 @recipe("ScatterElementsUpdate")
@@ -78,21 +75,15 @@ def sparse(m: Make) -> None:
     m.add((), m.number)
 
 
-declare("OneHot", "index any, index = 1..6, anything, anything", "axis=axis|-1")
-declare("TopK", "number any1, index = 0..4", "axis=axis")
-declare("Unique", "number any1, ?index = axis")
-declare("Bucketize", "number ... A, number K")
-declare("SearchSorted", "number ... K, number ... V")
-declare("SegmentMax", "num_segments = 0..12")
-declare("EmbeddingBagBase", "T narrow, num_segments = 2..5, default_index = -1..0", "Rows=1|3|7 reduction=sum|mean")
-
 # --------------------------------------------------------------------------- generation
 
 
-_RANGES = [f"{t} = 0..9, {t} = 0..18, {t} = {step}" for t in ("i32", "i64", "f32", "u8") for step in ("1..3", "-3..-1")]
-declare("Range", " / ".join(_RANGES), "output_type=i32|i64|f32|f16")
-_MATRIX = "num_rows = 0..7, num_columns = 0..7, diagonal_index = -4..7, batch_shape = 0..3"
-declare("Eye", _MATRIX, "Rank=0|1|2 output_type=f32|i32|i64|u8|f16")
+@recipe("RangeBase")
+def numbers(m: Make) -> None:
+    kind, sign = m.pick("i32", "i64", "f32", "u8"), m.pick(1, -1)
+    for value in (m.rng.randint(0, 9), m.rng.randint(0, 18), sign * m.rng.randint(1, 3)):
+        m.given(value, kind)
+    m.has(output_type=m.pick("i32", "i64", "f32", "f16"))
 
 
 @recipe("RandomUniform")
@@ -126,8 +117,6 @@ def pack(m: Make) -> None:
     m.add((), "i32", ends.astype(np.int32))
     m.add((), "u8", np.full(8, 97, np.uint8))
 
-
-declare("StringTensorUnpack", "string ... A")
 
 # --------------------------------------------------------------------------- products
 
@@ -169,9 +158,6 @@ def einsum(m: Make) -> None:
     m.has(equation=equation)
 
 
-declare("Inverse", "T narrow")
-
-
 @recipe("ScaledDotProductAttention")
 def attention(m: Make) -> None:
     m.settle("E=1|4|8")
@@ -188,11 +174,3 @@ def fourier(m: Make) -> None:
     m.given(axes)
     if m.flag():
         m.given([m.pick(1, 2, 4, 7, -1) for _ in axes])
-
-
-declare("STFT", "T narrow, frame_size = 4, frame_step = 1..3", "Length=4|5|12 Window=1|3|4")
-_FRAMES = "T narrow, frame_size = 2*F, frame_step = 1..2, signal_length = 1..30"
-declare("ISTFT", _FRAMES, "F=1 Bins=2 Frames=1|3|5 Window=1|2")
-declare("CTCGreedyDecoder", "T narrow, sequence_mask narrow", "C=1|2|5")
-declare("CTCGreedyDecoderSeqLen", "data narrow, blank_index = 0..0", "C=1|2|5")
-declare("CTCLoss", "T narrow, blank_index = 0..0", "C=2|3|5 Time=1|3|6")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ovir.fuzzing.making import Make
-from ovir.fuzzing.recipes import declare, recipe
+from ovir.fuzzing.recipes import recipe
 
 
 @recipe("Reshape")
@@ -54,9 +54,6 @@ def broadcast(m: Make) -> None:
     if is_explicit:
         m.given(axes)
     m.has(mode=mode)
-
-
-declare("Tile", "anything any, index 0 | 1 | 2 | 3 | 4 = 0..3")
 
 
 @recipe("Concat")
@@ -148,16 +145,6 @@ def reverse(m: Make) -> None:
         m.has(mode="mask")
 
 
-declare("ReverseSequence", "anything B S ..., index B", "batch_axis=0 seq_axis=1")
-_SHIFTS = "anything any1, index = -20..20, index = axes / anything A B ..., index 2 = -20..20, index 2 = -2..1"
-declare("Roll", _SHIFTS)
-declare("ShuffleChannels", "anything G*A G*B ...", "G=1|2|3 axis=0|1 group=G")
-_DEEP = "anything N C*S H / anything N C*S*S H W / anything N C*S*S*S D H W"
-declare("DepthToSpace", _DEEP, "S=1|2|3 block_size=S")
-_WIDE = "anything N C H*S / anything N C H*S W*S / anything N C D*S H*S W*S"
-declare("SpaceToDepth", _WIDE, "S=1|2|3 block_size=S")
-
-
 @recipe("SpaceToBatch", "BatchToSpace")
 def blocks(m: Make) -> None:
     count = m.rng.randint(1, 3)
@@ -172,6 +159,3 @@ def blocks(m: Make) -> None:
     m.add(shape, m.anything)
     for values in (block, begin, end):
         m.given(values)
-
-
-declare("ReorgYolo", "", "C=9|10|18 stride=1|2|3")

@@ -6,7 +6,7 @@ import numpy as np
 
 from ovir.core.shapes import Dimension
 from ovir.fuzzing.making import Make
-from ovir.fuzzing.recipes import declare, recipe
+from ovir.fuzzing.recipes import recipe
 from ovir.ops.base.spatial import output_dim
 
 # --------------------------------------------------------------------------- windows
@@ -88,10 +88,6 @@ def convolution(m: Make) -> None:
         m.maybe(output_padding=[0] * axes)
 
 
-_PATCHES = "sizes=1,2|2,1|3,3 rates=1,1|1,2|2,1 strides=1,1|2,3|3,1"
-declare("ExtractImagePatches", "number N C H+4 W+4", _PATCHES)
-
-
 @recipe("Col2Im")
 def col2im(m: Make) -> None:
     kernel, output = [m.pick(1, 2, 3) for _ in "ab"], [m.pick(3, 4, 6) for _ in "ab"]
@@ -130,6 +126,3 @@ def interpolate(m: Make) -> None:
     m.maybe(cube_coeff=-0.5)
     if m.chance(0.3) and not mode.endswith("pillow"):
         m.has(pads_begin=[0, 0, *m.ints(len(axes), 0, 1)], pads_end=[0, 0, *m.ints(len(axes), 0, 1)])
-
-
-declare("GridSample", "T real, grid f32|real", "H=1|3|7 W=1|2|5")

@@ -79,6 +79,7 @@ class Clamp(UnaryActivationBase):
     [0. 0.5 6. ]
     """
 
+    recipe = "real|real|real|real|number ... A; min=-1|0|-2.5|-1e9 max=0|1|0.5|1e12"
     arguments = "data min_value:min max_value:max"
     min: float = attribute()
     max: float = attribute()
@@ -160,19 +161,16 @@ class HSwish(UnaryActivationBase):
 
 @operator("HardSigmoid", opset=1)
 class HardSigmoid(ActivationBase):
-    """max(0, min(1, alpha * x + beta)), which is 1 for NaN; alpha and beta are scalars of the data's type.
+    """max(0, min(1, alpha * x + beta)), which is 1 for NaN.
 
     >>> ops.hard_sigmoid([-3.0, 0.0, 3.0], 0.2, 0.5)
     [0. 0.5 1. ]
     """
 
+    takes = "data T[D...]; alpha T[]; beta T[]; T numeric"
+    gives = "T[D...]"
+    recipe = "T real"
     within = (0, 1)
-
-    def infer(self, data: TensorType, alpha: TensorType, beta: TensorType) -> TensorType:
-        element_type = self.shared_type(data=data, alpha=alpha, beta=beta)
-        self.require_rank("alpha", alpha.shape, 0)
-        self.require_rank("beta", beta.shape, 0)
-        return self.output_type(data, element_type)
 
     def compute(self, x: Array, *parameters: Array | None) -> Array:
         return np.fmin(self.clipped(x, *parameters), 1)
@@ -206,6 +204,7 @@ class Selu(ActivationBase):
     [-1.1113542 1.0507 ]
     """
 
+    recipe = "real ... A, real, real"
     arguments = "data alpha lambda_value:lambda_"
     real_only = True
 
@@ -231,6 +230,7 @@ class Swish(ActivationBase):
     [-0.2689414 0. 0.7310586]
     """
 
+    recipe = "real ... A, ?real"
     real_only = True
 
     def infer(self, data: TensorType, beta: TensorType | None = None) -> TensorType:
@@ -336,6 +336,8 @@ class PReLU(ActivationBase):
     >>> ops.prelu([-2.0, 3.0], 0.1)
     [-0.2 3. ]
     """
+
+    recipe = "real N C ..., real C | 1 | N C ..."
 
     def infer(self, data: TensorType, slope: TensorType) -> TensorType:
         if slope.element_type != data.element_type:

@@ -182,6 +182,7 @@ class Tile(Operator):
     [[1 2 1 2] [1 2 1 2]]
     """
 
+    recipe = "anything any, index 0 | 1 | 2 | 3 | 4 = 0..3"
     domains = by_input(repeats=Between(1, 2))
     views = True
     moves_elements = (0,)

@@ -52,11 +52,11 @@ class YuvToRgbBase(ColorBase):
     """Base of conversions from luma and chroma, where four pixels share U and V, to an image of three colors.
 
     R = 1.164 (Y - 16) + 1.596 (V - 128), G = 1.164 (Y - 16) - 0.391 (U - 128) - 0.813 (V - 128) and B = 1.164 (Y - 16)
-    + 2.018 (U - 128), each clipped to [0, 255]. The type is the same as of the inputs, u8 or a floating-point type. The
-    output is [batch, height, width, 3].
+    + 2.018 (U - 128), each clipped to [0, 255].
     """
 
     gives = "T[N, 2*H, 2*W, 3]"
+    recipe = "T u8|f32|f16; H=0|1|2|5 W=1|2|3"
 
     def planes(self, *inputs: Array) -> tuple[Array, Array, Array]:
         """Return Y [batch, height, width], and U and V, which are half as high and wide."""
@@ -83,11 +83,7 @@ def _plus_shared(luma: Array, chroma: Array) -> Array:
 
 
 class Nv12ToRgbBase(YuvToRgbBase):
-    """Base of conversions from interleaved U and V, below Y in the same tensor or in a separate plane of two channels.
-
-    One input is [batch, height * 3 / 2, width, 1]; two are [batch, height, width, 1] and [batch, height / 2, width / 2,
-    2].
-    """
+    """Base of conversions from interleaved U and V, below Y in the same tensor or in a plane of two channels."""
 
     takes = (_ALL_PLANES, "data T[N, 2*H, 2*W, 1]; uv T[N, H, W, 2]; T u8|real")
     arguments = "arg:data arg_uv:uv="
@@ -130,11 +126,7 @@ class NV12toBGR(Nv12ToRgbBase):
 
 
 class I420ToRgbBase(YuvToRgbBase):
-    """Base of conversions from planar U and V, below Y in the same tensor or in separate tensors.
-
-    One input is [batch, height * 3 / 2, width, 1]; three are [batch, height, width, 1] and twice [batch, height / 2,
-    width / 2, 1].
-    """
+    """Base of conversions from planar U and V, below Y in the same tensor or in separate tensors."""
 
     takes = (_ALL_PLANES, "data T[N, 2*H, 2*W, 1]; u T[N, H, W, 1]; v T[N, H, W, 1]; T u8|real")
     arguments = "arg:data arg_u:u= arg_v:v="
@@ -173,12 +165,12 @@ class RgbToNv12Base(ColorBase):
     """Base of conversions from an image of three colors, [batch, height, width, 3], to luma and chroma.
 
     Y = 16 + 0.257 R + 0.504 G + 0.098 B, U = 128 - 0.148 R - 0.291 G + 0.439 B and V = 128 + 0.439 R - 0.368 G - 0.071
-    B, each clipped to [0, 255]. U and V are then averaged over four pixels and interleaved. The output is one tensor
-    with all planes, [batch, height * 3 / 2, width, 1]; without ``single_plane`` it is two, Y [batch, height, width, 1]
-    and UV [batch, height / 2, width / 2, 2].
+    B, each clipped to [0, 255]. U and V are then averaged over four pixels and interleaved. With ``single_plane``
+    the output is all planes in one tensor, [N, 3*H, 2*W, 1], else Y [N, 2*H, 2*W, 1] and UV [N, H, W, 2].
     """
 
     takes = "data T[N, 2*H, 2*W, 3]; T u8|f16|bf16|f32|f64"
+    recipe = "T u8|f32; H=0|1|3 W=1|2"
     single_plane: bool = attribute(default=True)
 
     def infer(self, data: TensorType) -> TensorType | tuple[TensorType, ...]:

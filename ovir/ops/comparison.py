@@ -11,7 +11,6 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, boolean
-from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value
 from ovir.kernels.precision import as_native
 from ovir.ops.base.attributes import attribute
@@ -123,14 +122,13 @@ class LessEqual(ComparisonBase):
 class FloatTestBase(Operator):
     """Base of tests for a property of floating-point numbers."""
 
+    takes = "data real[D...]"
+    gives = "boolean[D...]"
+
     @property
     def function(self) -> Callable[..., Array]:
         """Return the test, which is called as ``function(x, out)`` or without ``out``."""
         raise NotImplementedError
-
-    def infer(self, data: TensorType) -> TensorType:
-        self.require_real("data", data)
-        return TensorType(boolean, data.shape)
 
     def run(self, data: Array) -> Array:
         return np.asarray(self.function(as_native(data)))

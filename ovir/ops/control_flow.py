@@ -12,7 +12,6 @@ from typing import TypeVar
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import ElementType
 from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import BODY
@@ -51,7 +50,7 @@ class BodyOperatorBase(Operator):
 
     def require_condition(self, name: str, tensor: TensorType) -> None:
         """Raise unless the tensor can be a single truth value."""
-        self.require_type(name, tensor, _can_be_true, "boolean or of an integer type")
+        self.require_type(name, tensor, lambda t: t.kind == "boolean" or t.is_integral, "boolean or of an integer type")
         self.require_one_known(name, tensor)
 
     def require_one_known(self, name: str, tensor: TensorType) -> None:
@@ -75,10 +74,6 @@ class BodyOperatorBase(Operator):
             fits = expected.contains(array.shape)
             self.require(fits, "output {} has shape {}, but the inferred shape is {}", index, array.shape, expected)
         return tuple(arrays)
-
-
-def _can_be_true(element_type: ElementType) -> bool:
-    return element_type.kind == "boolean" or element_type.is_integral
 
 
 def known_truth(tensor: TensorType) -> bool | None:

@@ -48,9 +48,8 @@ class CtcGreedyDecoderBase(Operator):
 class CTCGreedyDecoder(CtcGreedyDecoderBase):
     """The most probable class of each step, with repetitions merged if ``ctc_merge_repeated`` and without blanks.
 
-    A repetition is a class equal to the class of the previous step. data is [time, batch, classes]; the last class is
-    the blank. A sequence ends before the first 0 in ``sequence_mask`` [time, batch]. The output is [batch, time, 1, 1]
-    of the type of data, padded with -1.
+    A repetition is a class equal to the class of the previous step. The last class is the blank. A sequence ends before
+    the first 0 in ``sequence_mask``. The rest of the output is -1.
 
     >>> scores = np.eye(3, dtype=np.float32)[[0, 0, 2, 1]].reshape(4, 1, 3)
     >>> ops.ctc_greedy_decoder(scores, np.ones((4, 1), np.float32))
@@ -59,6 +58,7 @@ class CTCGreedyDecoder(CtcGreedyDecoderBase):
 
     takes = "data T[Time, N, C]; sequence_mask real[Time, N]; T real"
     gives = "T[N, Time, 1, 1]"
+    recipe = "T narrow, sequence_mask narrow; C=1|2|5"
     arguments = "data sequence_mask merge_repeated:ctc_merge_repeated="
     domains = by_input(sequence_mask=ONE)
     ctc_merge_repeated: bool = attribute(default=True)
@@ -74,9 +74,9 @@ class CTCGreedyDecoder(CtcGreedyDecoderBase):
 class CTCGreedyDecoderSeqLen(CtcGreedyDecoderBase):
     """The most probable class of each step, with repetitions merged if ``merge_repeated`` and without blanks.
 
-    A repetition is a class equal to the class of the previous step. data is [batch, time, classes]; ``sequence_length``
-    is the number of steps of each sequence. The blank is ``blank_index``, by default the last class. The outputs are
-    the classes [batch, time], padded with -1, and the number of classes of each sequence.
+    A repetition is a class equal to the class of the previous step. ``sequence_length`` is the number of steps of each
+    sequence. The blank is ``blank_index``, by default the last class. The rest of the first output is -1; the second is
+    the number of classes of each sequence.
 
     >>> scores = np.eye(3, dtype=np.float32)[[0, 0, 2, 1]].reshape(1, 4, 3)
     >>> ops.ctc_greedy_decoder_seq_len(scores, [4])
@@ -89,6 +89,7 @@ class CTCGreedyDecoderSeqLen(CtcGreedyDecoderBase):
         "sequence_length_type index"
     )
     gives = "classes classes_index_type[N, Time]; counts sequence_length_type[N]"
+    recipe = "data narrow, blank_index = 0..0; C=1|2|5"
     domains = by_input(sequence_length=Length("data", axis=1), blank_index=Index("data", axis=-1, checked=False))
     merge_repeated: bool = attribute(default=True)
     classes_index_type: ElementType = attribute(default=i32)
@@ -126,8 +127,8 @@ class CTCLoss(Operator):
     The probability is the sum over all paths (one class per step) that decode to the labels. A path is decoded by
     merging repetitions if ``ctc_merge_repeated`` and removing blanks. First the labels are reduced: to their first
     occurrences if ``unique``, else, with ``preprocess_collapse_repeated``, to the first of each run. Only the logits
-    [batch, time, classes] and labels [batch, time] within the given lengths count. The blank is ``blank_index``, by
-    default the last class. The loss is +inf if no path decodes to the labels.
+    and labels within the given lengths count. The blank is ``blank_index``, by default the last class. The loss is +inf
+    if no path decodes to the labels.
 
     >>> ops.ctc_loss(np.zeros((1, 3, 2), np.float32), [3], [[0, 0, 0]], [1], 1)
     [0.28768206]
@@ -138,6 +139,7 @@ class CTCLoss(Operator):
         "?blank_index index[]; T real"
     )
     gives = "T[N]"
+    recipe = "T narrow, blank_index = 0..0; C=2|3|5 Time=1|3|6"
     bounded = False
     unmatched = "compute the loss of CTC"
     domains = by_input(

@@ -29,25 +29,24 @@ _PREDICTIONS = (
 class DetectionOutputBase(BoxSelectionBase):
     """Base of the detections of a single-shot detector: rows [image, class, confidence, xmin, ymin, xmax, ymax].
 
-    The output is [1, 1, rows, 7]. After the last detection comes a row that begins with -1; the rest is 0.
+    After the last detection comes a row that begins with -1; the rest is 0.
 
-    box_logits [N, priors * location classes * 4] move the prior boxes, for each class separately unless
+    box_logits, four of each location class of each prior box, move the prior boxes, for each class separately unless
     ``share_location``. With ``code_type`` CORNER they are added to the corners; with CENTER_SIZE (dx * width, dy *
-    height) is added to the center, and the size is multiplied by (exp dw, exp dh). proposals [1 or N, 2, priors * 4]
-    hold the corners and the variances by which the logits are multiplied, or only the corners with
-    ``variance_encoded_in_target``. If they are not ``normalized``, a prior has 5 numbers, the first of which is an
-    image id (-1 ends the list), and is in pixels of ``input_width`` and ``input_height``. With five inputs, the priors
-    are first moved by aux_box_preds, and those whose second number in aux_class_preds [N, priors * 2] is below
-    ``objectness_score`` are background.
+    height) is added to the center, and the size is multiplied by (exp dw, exp dh). proposals hold the corners, and in a
+    second row the variances by which the logits are multiplied unless ``variance_encoded_in_target``. If they are not
+    ``normalized``, a prior has 5 numbers, the first of which is an image id (-1 ends the list), and is in pixels of
+    ``input_width`` and ``input_height``. With five inputs, the priors are first moved by aux_box_preds, and those whose
+    second number in aux_class_preds is below ``objectness_score`` are background.
 
     For each class except ``background_label_id`` (-1: for each class), at most ``top_k`` boxes (-1: all) whose
-    class_preds [N, priors * classes] exceed ``confidence_threshold`` enter non-maximum suppression: a box is kept
-    unless it overlaps a kept box of higher confidence by more than ``nms_threshold``. At most ``keep_top_k`` (its first
-    item; -1: all) of the kept boxes of an image are detections. With ``decrease_label_id`` each prior counts only for
-    its best class other than 0, a confidence equal to the threshold is enough, top_k applies to all classes together,
-    and class 1 is written as 0. Boxes are clipped to [0, 1] before the suppression with ``clip_before_nms``, after it
-    with ``clip_after_nms``. Detections are ordered by image, class and descending confidence; equal confidences are
-    ordered by prior. Everything is computed in f32.
+    class_preds exceed ``confidence_threshold`` enter non-maximum suppression: a box is kept unless it overlaps a kept
+    box of higher confidence by more than ``nms_threshold``. At most ``keep_top_k`` (its first item; -1: all) of the
+    kept boxes of an image are detections. With ``decrease_label_id`` each prior counts only for its best class other
+    than 0, a confidence equal to the threshold is enough, top_k applies to all classes together, and class 1 is written
+    as 0. Boxes are clipped to [0, 1] before the suppression with ``clip_before_nms``, after it with ``clip_after_nms``.
+    Detections are ordered by image, class and descending confidence; equal confidences are ordered by prior. Everything
+    is computed in f32.
     """
 
     takes = (_PREDICTIONS, f"{_PREDICTIONS}; aux_class_preds T[N, 2*P]; aux_box_preds T[N, 4*L*P]")

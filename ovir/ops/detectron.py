@@ -28,10 +28,9 @@ from ovir.ops.base.suppression import BoxSelectionBase
 class ExperimentalDetectronPriorGridGenerator(Operator):
     """Every prior box at the center of every cell of a grid, ordered by row, cell and prior.
 
-    priors are [priors, 4] as x0, y0, x1, y1. The grid has ``h`` x ``w`` cells; 0 means the size of the feature map [N,
-    C, rows, columns]. A cell has the size ``stride_y`` x ``stride_x``; 0 means the size of im_data [N, C, height,
-    width] divided by the number of cells. The output is [rows, columns, priors, 4], or [boxes, 4] with ``flatten``; if
-    the grid is smaller than the feature map, the rest is 0.
+    priors are x0, y0, x1, y1. The grid has ``h`` x ``w`` cells; 0 means the size of the feature map. A cell has the
+    size ``stride_y`` x ``stride_x``; 0 means the size of im_data divided by the number of cells. The output is [H, W,
+    P, 4], or [H*W*P, 4] with ``flatten``; if the grid is smaller than the feature map, the rest is 0.
 
     >>> maps, image = np.zeros((1, 8, 1, 2), np.float32), np.zeros((1, 3, 8, 16), np.float32)
     >>> ops.experimental_detectron_prior_grid_generator([[-4.0, -4.0, 4.0, 4.0]], maps, image)
@@ -39,6 +38,7 @@ class ExperimentalDetectronPriorGridGenerator(Operator):
     """
 
     takes = "priors T[P, 4]; feature_map T[N, ?, H, W]; im_data T[N, ?, ?, ?]; T real"
+    recipe = "T narrow; stride_x=0|4 stride_y=0|4"
     unmatched = "compute the heads of Detectron"
     shape_inputs = (1, 2)
     flatten: bool = attribute(default=True, misread="false")
@@ -72,11 +72,10 @@ class ExperimentalDetectronPriorGridGenerator(Operator):
 class ExperimentalDetectronROIFeatureExtractor(RegionBase):
     """ROIAlign of each region in one level of a pyramid of feature maps; the regions are the second output.
 
-    rois are [regions, 4], each feature map is [1, C, rows, columns]; the outputs are [regions, C, output_size,
-    output_size] and rois. A region [x0, y0, x1, y1] uses level floor(2 + log2(sqrt(area) / 224 + 1e-6)), or the nearest
-    existing level. Its coordinates are divided by the level's ``pyramid_scales`` and moved by -0.5 if ``aligned``.
-    Sides are at least one pixel long. Each output is the mean of ``sampling_ratio`` samples per axis; 0 means the
-    length of the bin, rounded up. A region without area has features of 0.
+    A region [x0, y0, x1, y1] uses level floor(2 + log2(sqrt(area) / 224 + 1e-6)), or the nearest existing level. Its
+    coordinates are divided by the level's ``pyramid_scales`` and moved by -0.5 if ``aligned``. Sides are at least one
+    pixel long. Each output is the mean of ``sampling_ratio`` samples per axis; 0 means the length of the bin, rounded
+    up. A region without area has features of 0.
 
     >>> maps = np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4)
     >>> ops.experimental_detectron_roi_feature_extractor(
@@ -140,8 +139,7 @@ def _levels(boxes: Array, count: int) -> Array:
 class ExperimentalDetectronTopKROIs(BoxSelectionBase, RegionBase):
     """The ``max_rois`` regions with the highest probabilities, in descending order; the first of equal ones wins.
 
-    rois are [regions, 4], probabilities [regions]; the output is [max_rois, 4], padded with 0. A probability of NaN is
-    less than any other.
+    The rest of the output is 0. A probability of NaN is less than any other.
 
     >>> boxes = np.float32([[0, 0, 1, 1], [0, 0, 2, 2], [0, 0, 3, 3]])
     >>> ops.experimental_detectron_topk_rois(boxes, [0.2, 0.9, 0.5], max_rois=2)
@@ -150,6 +148,7 @@ class ExperimentalDetectronTopKROIs(BoxSelectionBase, RegionBase):
 
     takes = "rois T[R, 4]; probabilities T[R]; T real"
     gives = "T[max_rois, 4]"
+    recipe = "T narrow; max_rois=0|1|3|100"
     unmatched = "compute the heads of Detectron"
 
     max_rois: int = attribute(default=0, minimum=0)
@@ -165,9 +164,7 @@ class ExperimentalDetectronTopKROIs(BoxSelectionBase, RegionBase):
 class ExperimentalDetectronDetectionOutput(BoxSelectionBase, RegionBase):
     """Boxes, classes and scores detected in one image, padded with zeros to ``max_detections_per_image``.
 
-    rois are [regions, 4], deltas [regions, num_classes * 4], scores [regions, num_classes]; im_info [1, 3] and
-    ``class_agnostic_box_regression`` have no effect, as in OpenVINO. The outputs are boxes [most, 4], classes i32
-    [most] and scores [most].
+    im_info and ``class_agnostic_box_regression`` have no effect, as in OpenVINO.
 
     For each class, a region [x0, y0, x1, y1], whose last pixel belongs to it, is moved by its deltas [dx, dy, dw, dh]
     divided by ``deltas_weights``: (dx * width, dy * height) is added to the center, and (exp dw, exp dh) multiplies the
@@ -194,6 +191,10 @@ class ExperimentalDetectronDetectionOutput(BoxSelectionBase, RegionBase):
         "M = max_detections_per_image"
     )
     gives = "boxes T[M, 4]; classes i32[M]; scores T[M]"
+    recipe = (
+        "T narrow, im_info = image; num_classes=1|2|4 deltas_weights=10,10,5,5 score_threshold=0.05 "
+        "nms_threshold=0.5 max_delta_log_wh=4.1 post_nms_count=1|10 max_detections_per_image=1|5"
+    )
     unmatched = "compute the heads of Detectron"
     shape_inputs = (3,)
     score_threshold: float = attribute(default=0.0, specified=True)

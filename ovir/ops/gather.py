@@ -315,6 +315,7 @@ class GatherTree(Operator):
 
     takes = "step_ids T[Time, N, Beam]; parent_ids T[Time, N, Beam]; max_seq_len T[N]; end_token T[]; T numeric"
     gives = "T[Time, N, Beam]"
+    recipe = "T i32|f32"
     arguments = "step_ids parent_idx:parent_ids max_seq_len end_token"
     bounded = False  # it takes a step in Python for each time
     copies = 4  # the parents of a step are i64

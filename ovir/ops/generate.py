@@ -7,11 +7,10 @@ from math import ceil, isfinite, trunc
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import ELEMENT_TYPES, ElementType, nf4
-from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
+from ovir.core.element_types import ElementType, dynamic
+from ovir.core.shapes import Dimension
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value
-from ovir.diagnostics.codes import ATTRIBUTE_CHOICE
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import ONE, SMALL, ZERO, Below, Between, by_input
 from ovir.ops.base.operator import Operator
@@ -26,6 +25,7 @@ class RangeBase(Operator):
 
     domains = by_input(start=ZERO, stop=Between(1, 8), step=ONE)
     value_inputs = ALL
+    output_type: ElementType = dynamic
 
     def run(self, start: Array, stop: Array, step: Array) -> Array:
         element_type = self.output_types[0]
@@ -43,25 +43,25 @@ class RangeBase(Operator):
             numbers = np.arange(length, dtype=np.float64) * stride + first
         return numbers.astype(element_type.to_dtype())
 
-    def range_type(
-        self, start: TensorType, stop: TensorType, step: TensorType, element_type: ElementType
-    ) -> TensorType:
-        bounds: list[tuple[Number, Number] | None] = []
-        for name, tensor in (("start", start), ("stop", stop), ("step", step)):
-            self.require_numeric(name, tensor, 0)
-            bounds.append(self._bounds(name, tensor.value, element_type))
+    def infer(self, start: TensorType, stop: TensorType, step: TensorType) -> TensorType | tuple[TensorType, ...]:
+        found = self.solved(start, stop, step)
+        element_type = found.types.get("T", self.output_type)
+        bounds = [
+            self._bounds(name, tensor.value, element_type)
+            for name, tensor in (("start", start), ("stop", stop), ("step", step))
+        ]
         constant = step.constant
         if constant is not None:
             zero = bounds[2] == (0, 0)
             self.require(not zero, "step must not be 0{}", _after_rounding(constant.item(), element_type))
-        length = UNKNOWN
         first, last, stride = bounds
         if first is not None and last is not None and stride is not None and (stride[0] > 0 or stride[1] < 0):
-            length = _count_bounds(first, last, stride)
+            found.sizes["Length"] = _count_bounds(first, last, stride)
         # From 0 in steps of 1, the count is the stop itself, so it keeps its symbol.
         if first == (0, 0) and stride == (1, 1) and stop.value is not None and stop.constant is None:
-            length = Dimension(length.lower, length.upper, int(stop.value.symbols.item()))
-        return TensorType(element_type, PartialShape([length]))
+            length = found["Length"]
+            found.sizes["Length"] = Dimension(length.lower, length.upper, int(stop.value.symbols.item()))
+        return found.outputs()
 
     def _bounds(self, name: str, value: Value | None, element_type: ElementType) -> tuple[Number, Number] | None:
         if value is None:
@@ -83,45 +83,31 @@ class RangeBase(Operator):
 
 @operator("Range", opset=1)
 class Range1(RangeBase):
-    """The numbers start, start + step, ... up to but excluding stop; all inputs have one type.
+    """The numbers start, start + step, ... up to but excluding stop.
 
     There are ceil((stop - start) / step) numbers. A step of 0 is an error. Real numbers are computed in f64 and rounded
     once.
     """
 
+    takes = "start T[]; stop T[]; step T[]; T numeric"
+    gives = "T[Length]"
     same_types = ALL
-
-    def infer(self, start: TensorType, stop: TensorType, step: TensorType) -> TensorType:
-        return self.range_type(start, stop, step, self.shared_type(start=start, stop=stop, step=step))
 
 
 @operator("Range", opset=4)
 class Range4(RangeBase):
     """The numbers start, start + step, ... up to but excluding stop, of type ``output_type``.
 
-    There are ceil((stop - start) / step) numbers. The three inputs are scalars of any numeric type; for an integer
-    result they are rounded towards zero first. A step of 0 is an error. Real numbers are computed in f64 and rounded
-    once.
+    There are ceil((stop - start) / step) numbers. For an integer result the inputs are rounded towards zero first. A
+    step of 0 is an error. Real numbers are computed in f64 and rounded once.
 
     >>> ops.range(0, 10, 3, "i32")
     [0 3 6 9]
     """
 
+    takes = "start numeric[]; stop numeric[]; step numeric[]; output_type numeric"
+    gives = "output_type[Length]"
     output_type: ElementType = attribute()
-
-    def infer(self, start: TensorType, stop: TensorType, step: TensorType) -> TensorType:
-        _require_number_type(self, self.output_type)
-        return self.range_type(start, stop, step, self.output_type)
-
-
-def _require_number_type(op: Operator, output_type: ElementType) -> None:
-    if output_type not in _NUMBERS:
-        hint = f"numeric types are {', '.join(map(str, _NUMBERS))}"
-        op.fail("output_type must be of a numeric type, got {}", output_type, code=ATTRIBUTE_CHOICE, hint=hint)
-
-
-_NUMBERS = [t for t in ELEMENT_TYPES if (t.is_real and t != nf4) or t.is_integral]
-"""The element types of numbers; nf4 holds codes."""
 
 
 def _after_rounding(step: Number, element_type: ElementType) -> str:
@@ -160,6 +146,10 @@ class Eye(Operator):
         "output_type numeric"
     )
     gives = "output_type[Batch..., Rows, Columns]"
+    recipe = (
+        "num_rows = 0..7, num_columns = 0..7, diagonal_index = -4..7, batch_shape = 0..3; Rank=0|1|2 "
+        "output_type=f32|i32|i64|u8|f16"
+    )
     domains = by_input(num_rows=SMALL, num_columns=SMALL, diagonal_index=ZERO, batch_shape=SMALL)
     output_type: ElementType = attribute()
 
@@ -203,6 +193,9 @@ class OneHot1(Operator):
     sets nothing.
     """
 
+    takes = "indices integer[D...]; depth integer[]; on_value T[]; off_value T[]; T any"
+    gives = "T[Result...]"
+    recipe = "indices index, depth = 1..6; axis=0|-1"
     arguments = "indices depth on_value off_value axis"
     domains = by_input(indices=Below("depth"), depth=Between(2, 8))
     axis: int = attribute(default=0, specified=True)
@@ -211,19 +204,12 @@ class OneHot1(Operator):
     exact_inputs = (1,)
     same_types = (2, 3)
 
-    def infer(self, indices: TensorType, depth: TensorType, on_value: TensorType, off_value: TensorType) -> TensorType:
-        self.require_integers("indices", indices)
-        self.require_integers("depth", depth)
-        for name, tensor in (("depth", depth), ("on_value", on_value), ("off_value", off_value)):
-            self.require_rank(name, tensor.shape, 0)
-        element_type = self.shared_type(on_value=on_value, off_value=off_value)
-        if indices.shape.rank is None:
-            return TensorType(element_type, indices.shape)
-        size = self.count_of("depth", depth)
-        axis = self.normalize_axis(self.axis, indices.shape.rank + 1)
-        return TensorType(
-            element_type, indices.shape.slice(stop=axis) + PartialShape([size]) + indices.shape.slice(axis)
-        )
+    def infer(self, *inputs: TensorType) -> TensorType | tuple[TensorType, ...]:
+        found, indices = self.solved(*inputs), inputs[0].shape
+        if indices.rank is not None:
+            axis = self.normalize_axis(self.axis, indices.rank + 1)
+            found.shapes["Result"] = (*indices.dims[:axis], self.count_of("depth", inputs[1]), *indices.dims[axis:])
+        return found.outputs()
 
     def run(self, indices: Array, depth: Array, on_value: Array, off_value: Array) -> Array:
         size = int(depth.item())

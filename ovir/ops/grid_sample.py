@@ -53,6 +53,7 @@ class GridSample(Operator):
 
     takes = "data T[N, C, H, W]; grid real[N, Rows, Columns, 2]; T any"
     gives = "T[N, C, Rows, Columns]"
+    recipe = "T real, grid f32|real; H=1|3|7 W=1|2|5"
     arguments = "data grid attributes:**"
     align_corners: bool = attribute(default=False)
     mode: str = attribute(default="bilinear", choices=("bilinear", "bicubic", "nearest"))

@@ -30,6 +30,7 @@ class Parameter(Operator):
     <output 0 of 'x': f32[?,3]>
     """
 
+    recipe = "anything any"
     shape: PartialShape = attribute()
     element_type: ElementType = attribute(default=dynamic)
     pure = False
@@ -169,6 +170,8 @@ class Result(Operator):
     >>> ovir.compile_model(ovir.Model([ops.result([1.0, 2.0])], []))({})[0]
     [1. 2.]
     """
+
+    recipe = "anything any"
 
     def infer(self, data: TensorType) -> tuple[TensorType, ...]:
         return ()

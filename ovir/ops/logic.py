@@ -88,13 +88,11 @@ class LogicalNot(Operator):
     [False True]
     """
 
+    takes = "data boolean[D...]"
+    gives = "boolean[D...]"
     function = np.logical_not
     arguments = "node:data"
     inplace = (0,)
-
-    def infer(self, data: TensorType) -> TensorType:
-        self.require_type("data", data, lambda t: t == boolean, "boolean")
-        return TensorType(boolean, data.shape)
 
     def run(self, data: Array) -> Array:
         return np.asarray(self.function(data))
@@ -119,7 +117,9 @@ class BitwiseBase(BinaryBase):
     inplace = (0, 1)
 
     def result_type(self, element_type: ElementType) -> ElementType:
-        self.require_type("the inputs", element_type, _has_bits, "of an integer type or boolean")
+        self.require_type(
+            "the inputs", element_type, lambda t: t.is_integral or t == boolean, "of an integer type or boolean"
+        )
         return element_type
 
     def run(self, a: Array, b: Array) -> Array:
@@ -218,20 +218,15 @@ class BitwiseNot(Operator):
     [-1 -6]
     """
 
+    takes = "data T[D...]; T integer|boolean"
+    gives = "T[D...]"
+    recipe = "T bits"
     function = np.invert
     arguments = "node:data"
     inplace = (0,)
-
-    def infer(self, data: TensorType) -> TensorType:
-        self.require_type("data", data, _has_bits, "of an integer type or boolean")
-        return TensorType(data.element_type, data.shape)
 
     def run(self, data: Array) -> Array:
         element_type = self.output_types[0]
         if element_type in HELD_IN_BYTES:  # only the low bits of a byte are significant
             return data ^ ((1 << element_type.bits) - 1)
         return stored(np.asarray(self.function(as_native(data))), data.dtype)
-
-
-def _has_bits(element_type: ElementType) -> bool:
-    return element_type.is_integral or element_type == boolean

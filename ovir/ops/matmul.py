@@ -324,6 +324,7 @@ class Inverse(Operator):
 
     takes = "data T[B..., K, K]; T real"
     gives = "T[B..., K, K]"
+    recipe = "T narrow"
     copies = 3
 
     adjoint: bool = attribute(default=False)

@@ -30,22 +30,24 @@ _SHARED_BOXES = f"boxes T[N, P, 4]; scores T[N, C, P]; T {NARROW}; output_type i
 class ImageNmsBase(ClassNmsBase):
     """Base of operations that select the best boxes of each image after suppressing overlapping boxes in each class.
 
-    boxes are [images, boxes, 4] as x, y, x, y of two corners, the smaller coordinates first; scores are [images,
-    classes, boxes]. For each class except ``background_class``, the ``nms_top_k`` boxes with the highest scores that
-    pass ``score_threshold`` are candidates. From them the operation selects boxes, and each image keeps the
-    ``keep_top_k`` selected boxes with the highest scores. -1 means no limit, or no class. Unless ``normalized``,
-    coordinates are pixel numbers, and 1 is added to each length.
+    boxes are x, y, x, y of two corners, the smaller coordinates first. For each class except ``background_class``, the
+    ``nms_top_k`` boxes with the highest scores that pass ``score_threshold`` are candidates. From them the operation
+    selects boxes, and each image keeps the ``keep_top_k`` selected boxes with the highest scores. -1 means no limit, or
+    no class. Unless ``normalized``, coordinates are pixel numbers, and 1 is added to each length.
 
-    The outputs are rows of class, score and the four coordinates; the indices [n, 1] of the boxes, counted through all
-    images; and the number of boxes of each image. The latter two have the type ``output_type``, i32 or i64.
-    ``sort_result_type`` orders the boxes of an image by score, or with classid by class and then by score; equal ones
-    are ordered by class and index. none leaves the order open; here it is by score. (The specification calls the
-    attribute sort_result and its value class.) ``sort_result_across_batch`` orders the boxes of all images together,
-    unless the type is none. Everything is computed in f32.
+    The outputs are rows of class, score and the four coordinates; the indices of the boxes, counted through all images;
+    and the number of boxes of each image. ``sort_result_type`` orders the boxes of an image by score, or with classid
+    by class and then by score; equal ones are ordered by class and index. none leaves the order open; here it is by
+    score. (The specification calls the attribute sort_result and its value class.) ``sort_result_across_batch`` orders
+    the boxes of all images together, unless the type is none. Everything is computed in f32.
     """
 
     takes: ClassVar[str | tuple[str, ...]] = _SHARED_BOXES
     gives = "rows T[..Most, 6]; indices output_type[..Most, 1]; counts output_type[N]"
+    recipe = (
+        "T narrow; P=1|4|7 score_threshold=|0.1 nms_top_k=|-1|0|3 keep_top_k=|-1|0|2 background_class=|-1|0 "
+        "iou_threshold=|0.4 nms_eta=|1.0|0.8"
+    )
     sort_result_type: str = attribute(default="none", choices=("classid", "score", "none"))
     sort_result_across_batch: bool = attribute(default=False)
     output_type: ElementType = attribute(default=i64)
@@ -178,11 +180,10 @@ def _shares_of_boxes(op: Operator, inputs: Inputs) -> Domain:
 
 @operator("MulticlassNms", opset=9)
 class MulticlassNms9(MulticlassNms8):
-    """MulticlassNms-8, or with ``roisnum`` [images] boxes that belong to one class each.
+    """MulticlassNms-8, or with ``roisnum`` for boxes that belong to one class each.
 
-    boxes are then [classes, boxes, 4] and scores [classes, boxes]: first the boxes of the first image, then of the
-    second, and so on, as many as roisnum says. The index of a box in the output is its index times classes, plus the
-    class.
+    The boxes of each class are then first those of the first image, then those of the second, and so on, as many as
+    roisnum says. The index of a box in the output is its index times classes, plus the class.
 
     >>> boxes = np.float32([[[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, 3]]])
     >>> ops.multiclass_nms(boxes, np.float32([[[0.9, 0.8, 0.7]]]), iou_threshold=0.5)

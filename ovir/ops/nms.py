@@ -88,7 +88,7 @@ class NonMaxSuppression4(NonMaxSuppression3):
 class NonMaxSuppression9(NonMaxSuppressionBase):
     """The boxes with the highest scores among overlapping ones, class by class, or Soft-NMS. See SuppressionBase.
 
-    The outputs are one triplet for each selected box; triplets of batch, class and score; and their number, [1]. With
+    The outputs are one triplet for each selected box; triplets of batch, class and score; and their number. With
     soft_nms_sigma above 0 (Soft-NMS), a box that overlaps a selected one is not removed; its score is multiplied by
     exp(-iou**2 / (2 * sigma)).
 
@@ -124,7 +124,7 @@ class NMSRotated(SuppressionBase):
 
     A box is x and y of the center, width, height, and an angle in radians. ``clockwise`` tells in which direction a
     positive angle turns in an image whose y axis points down. The outputs are one triplet of batch, class and box for
-    each selected box; triplets of batch, class and score; and their number, [1].
+    each selected box; triplets of batch, class and score; and their number.
 
     >>> boxes = np.float32([[[5, 5, 4, 2, 0], [5, 5, 4, 2, 0.1], [20, 20, 4, 2, 0]]])
     >>> ops.nms_rotated(boxes, np.float32([[[0.9, 0.8, 0.7]]]), 3, 0.5, 0.0)

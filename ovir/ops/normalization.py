@@ -90,6 +90,7 @@ class SoftMaxBase(AlongAxisBase):
 class SoftMax1(SoftMaxBase):
     """e^x / sum(e^x) along ``axis``; a slice with +inf, or of -inf only, is NaN."""
 
+    recipe = "real A ... | A B ...; axis=0|1"
     axis: int = attribute(default=1, minimum=0, misread="0")
 
 
@@ -101,6 +102,7 @@ class SoftMax8(SoftMaxBase):
     [0.09003057 0.24472846 0.66524094]
     """
 
+    recipe = "real any1; axis=axis"
     axis: int = attribute(default=1)
 
 
@@ -112,6 +114,7 @@ class LogSoftmax(AlongAxisBase):
     [-2.4076061 -1.407606 -0.407606 ]
     """
 
+    recipe = "real any1; axis=axis"
     within = (-inf, 0)
 
     axis: int = attribute(default=1)
@@ -144,6 +147,7 @@ class MVN2(NormalizationBase):
     unless ``across_channels``, the channels.
     """
 
+    recipe = "narrow any2; eps=1e-9|1e-5|1|1e12 reduction_axes=|axes"
     arguments = "data across_channels=False normalize_variance= eps="
     across_channels: bool = attribute(default=False, specified=True, instead="reduction_axes")
     normalize_variance: bool = attribute(default=False, specified=True)
@@ -173,6 +177,7 @@ class MVN6(NormalizationBase):
     [[-1.224744 0. 1.224744]]
     """
 
+    recipe = "narrow any2, index = axes; eps=1e-9|1e-5|1|1e12"
     arguments = "data axes normalize_variance eps eps_mode"
     domains = by_input(axes=Axis("data"))
     eps: float = attribute(default=1e-6, specified=True)
@@ -239,6 +244,7 @@ class GRN(NormalizationBase):
     [[0.6 0.8]]
     """
 
+    recipe = "real N C ...; bias=0.1|1e-6|1"
     arguments = "data bias"
     bias: float = attribute(default=1.0, specified=True)
 
@@ -261,6 +267,7 @@ class GroupNormalization(NormalizationBase):
 
     takes = "data T[N, num_groups*C, Rest...]; scale T[num_groups*C]; bias T[num_groups*C]; T real"
     gives = "T[N, num_groups*C, Rest...]"
+    recipe = "T real; C=1|2|3 num_groups=1|2|3 epsilon=1e-5|0.1"
     arguments = "data scale bias num_groups epsilon"
     num_groups: int = attribute(minimum=1)
     epsilon: float = attribute(default=0.0, specified=True)
@@ -332,6 +339,7 @@ class BatchNormInference5(NormalizationBase):
 
     takes = "data T[N, C, Rest...]; gamma T[C]; beta T[C]; mean T[C]; variance T[C]; T real"
     gives = "T[N, C, Rest...]"
+    recipe = "T real; epsilon=0|1e-5|0.1"
     arguments = "data gamma beta mean variance epsilon"
     epsilon: float = attribute(default=0.0, minimum=0, specified=True)
 

@@ -40,6 +40,7 @@ class ExtractImagePatches(Operator):
     [[[[0. 1.] [3. 4.]] [[1. 2.] [4. 5.]] [[3. 4.] [6. 7.]] [[4. 5.] [7. 8.]]]]
     """
 
+    recipe = "number N C H+4 W+4; sizes=1,2|2,1|3,3 rates=1,1|1,2|2,1 strides=1,1|2,3|3,1"
     arguments = "image:data sizes strides rates auto_pad"
     bounded = False
     sizes: tuple[int, ...] = attribute(minimum=1)

@@ -24,10 +24,10 @@ _DEFAULT_VARIANCE = (0.1,)
 class PriorBoxBase(Operator):
     """Base of the boxes that a detector's predictions refer to, around each point of a grid.
 
-    output_size and image_size are [2], height and width of the grid and of the image. The output is f32 [2, 4 * height
-    * width * boxes]: the first row holds boxes [xmin, ymin, xmax, ymax] relative to the image, point by point, clipped
-    to [0, 1] if ``clip``; the second row holds ``variance``, one number for all or four per box, 0.1 if empty.
-    ``offset`` is the distance of the first point from the image's border, in steps.
+    output_size and image_size are height and width of the grid and of the image. The first row of the output holds
+    boxes [xmin, ymin, xmax, ymax] relative to the image, point by point, clipped to [0, 1] if ``clip``; the second row
+    holds ``variance``, one number for all or four per box, 0.1 if empty. ``offset`` is the distance of the first point
+    from the image's border, in steps.
     """
 
     takes = "output_size integer[2]; image_size integer[2]"
@@ -113,6 +113,10 @@ class PriorBox1(PriorBoxBase):
     points), and the other ratios apply to the first size only.
     """
 
+    recipe = (
+        "output_size = 1..12, image_size = 1..12; min_size=2|16 offset=0.5 variance=0.1|0.1,0.1,0.2,0.2 step=0|4 "
+        "max_size=|20 aspect_ratio=|2"
+    )
     leftovers = frozenset(("img_h", "img_size", "img_w", "step_h", "step_w"))
 
     arguments = "layer_shape:output_size image_shape:image_size attrs:**"
@@ -271,6 +275,7 @@ class PriorBoxClustered(PriorBoxBase):
     [[0.25 0.375 0.75 0.625] [0.1 0.1 0.1 0.1 ]]
     """
 
+    recipe = "output_size = 1..12, image_size = 1..12; width=2,5 height=3,4 offset=0.5 variance=0.1 step=0|4"
     leftovers = frozenset(("flip", "img_h", "img_size", "img_w"))
 
     arguments = "output_size image_size attrs:**"

@@ -25,14 +25,14 @@ from ovir.ops.base.suppression import BoxSelectionBase, limited
 class ProposalBase(BoxSelectionBase):
     """Base of region proposals, from predictions for anchors.
 
-    Every point of the H by W map has K anchors, one for each ``ratio`` (height / width) and ``scale``, with the area
-    (``base_size`` * scale)**2; points are ``feat_stride`` pixels apart. bbox_deltas [N, 4 * K, H, W] move each anchor:
-    (dx * width, dy * height) divided by ``box_coordinate_scale`` is added to its center, and its size is multiplied by
-    (exp dw, exp dh) with dw and dh divided by ``box_size_scale``. With ``clip_before_nms`` the boxes are clipped to the
-    image. The scores are the second K channels of class_probs [N, 2 * K, H, W]; a score becomes 0 if a side is shorter
-    than ``min_size`` times the image's scale. Each of the ``pre_nms_topn`` boxes with the highest scores is kept
-    unless it overlaps a kept box of a higher score by more than ``nms_thresh``. With ``clip_after_nms`` the kept boxes
-    are clipped. image_shape is [height, width, scale] or [height, width, scale of height, scale of width].
+    Every point of the map has K anchors, one for each ``ratio`` (height / width) and ``scale``, with the area
+    (``base_size`` * scale)**2; points are ``feat_stride`` pixels apart. bbox_deltas move each anchor: (dx * width, dy *
+    height) divided by ``box_coordinate_scale`` is added to its center, and its size is multiplied by (exp dw, exp dh)
+    with dw and dh divided by ``box_size_scale``. With ``clip_before_nms`` the boxes are clipped to the image. The
+    scores are the second K channels of class_probs; a score becomes 0 if a side is shorter than ``min_size`` times the
+    image's scale. Each of the ``pre_nms_topn`` boxes with the highest scores is kept unless it overlaps a kept box of a
+    higher score by more than ``nms_thresh``. With ``clip_after_nms`` the kept boxes are clipped. image_shape is
+    [height, width, scale] or [height, width, scale of height, scale of width].
 
     The output has rows [image, x0, y0, x1, y1], ``post_nms_topn`` per image; the first missing row of an image begins
     with -1. With ``normalize`` coordinates are relative to the image.
@@ -43,6 +43,10 @@ class ProposalBase(BoxSelectionBase):
     """
 
     takes = "class_probs T[N, 2*K, H, W]; bbox_deltas T[N, 4*K, H, W]; image_shape T[3|4]; T real; K = kinds"
+    recipe = (
+        "T narrow, image_shape = image; N=1|2 H=1|4 W=1|3 ratio=1|1,2 scale=4|4,8 base_size=8 pre_nms_topn=1|50 "
+        "post_nms_topn=1|9 nms_thresh=0.7 feat_stride=8 min_size=1"
+    )
     arguments = "class_probs bbox_deltas image_shape attrs:**"
     bounded = False
 
@@ -229,6 +233,10 @@ class GenerateProposalsBase(BoxSelectionBase):
     ordered by point, then by anchor. Everything is computed in f32.
     """
 
+    recipe = (
+        "T narrow, im_info = image; A=1|3 H=1|4 W=1|3 min_size=0|1 nms_threshold=0.7 post_nms_count=1|10 "
+        "pre_nms_count=5|100"
+    )
     bounded = False
 
     min_size: float = attribute(default=0.0, specified=True)
@@ -264,11 +272,10 @@ class GenerateProposalsBase(BoxSelectionBase):
 class GenerateProposals(GenerateProposalsBase):
     """The proposals of a two-stage detector for each image, from predictions for anchors. See GenerateProposalsBase.
 
-    im_info [N, 3 or 4] is height, width and scale (or scales of height and width), by which min_size is multiplied.
-    anchors are [H, W, A, 4], deltas [N, 4 * A, H, W], scores [N, A, H, W]. Unless ``normalized``, the last pixel
-    belongs to a box. Short boxes are dropped after the highest scores are selected. ``nms_eta``, which would lower the
-    threshold with each box, must be 1 as in OpenVINO. The outputs are the boxes [n, 4] of all images, their scores [n],
-    and the number of boxes of each image, [N], of type ``roi_num_type`` (i32 or i64).
+    im_info is height, width and scale (or scales of height and width), by which min_size is multiplied. Unless
+    ``normalized``, the last pixel belongs to a box. Short boxes are dropped after the highest scores are selected.
+    ``nms_eta``, which would lower the threshold with each box, must be 1 as in OpenVINO. The outputs are the boxes of
+    all images, their scores, and the number of boxes of each image.
 
     >>> anchors = np.float32([[0, 0, 10, 10], [5, 5, 30, 30]]).reshape(1, 1, 2, 4)
     >>> ops.generate_proposals(
@@ -321,10 +328,8 @@ class GenerateProposals(GenerateProposalsBase):
 class ExperimentalDetectronGenerateProposalsSingleImage(GenerateProposalsBase):
     """The proposals of a two-stage detector for one image, from predictions for anchors. See GenerateProposalsBase.
 
-    im_info is [height, width, scale], anchors are [H * W * A, 4], deltas [4 * A, H, W], scores [A, H, W]. The last
-    pixel belongs to a box but is not counted when overlaps are measured. Short boxes are dropped before the highest
-    scores are selected. The outputs are the boxes [post_nms_count, 4] and their scores [post_nms_count], both padded
-    with zeros.
+    im_info is height, width and scale. The last pixel belongs to a box but is not counted when overlaps are measured.
+    Short boxes are dropped before the highest scores are selected. The rest of both outputs is 0.
 
     >>> anchors = np.float32([[0, 0, 10, 10], [5, 5, 30, 30]])
     >>> ops.experimental_detectron_generate_proposals_single_image(

@@ -63,6 +63,7 @@ class ReverseSequence(Operator):
     [[2 1 3] [6 5 4]]
     """
 
+    recipe = "anything B S ..., index B; batch_axis=0 seq_axis=1"
     arguments = "input:data seq_lengths batch_axis seq_axis"
     domains = by_input(seq_lengths=Length("data", axis="seq_axis"))
     forwards_values = (0,)
@@ -103,6 +104,7 @@ class Roll(Operator):
     [4 1 2 3]
     """
 
+    recipe = "anything any1, index = -20..20, index = axes / anything A B ..., index 2 = -20..20, index 2 = -2..1"
     domains = by_input(axes=Axis("data"))
     moves_elements = (0,)
     value_inputs = (2,)
@@ -131,6 +133,7 @@ class ShuffleChannels(Operator):
     [[1 3 2 4]]
     """
 
+    recipe = "anything G*A G*B ...; G=1|2|3 axis=0|1 group=G"
     arguments = "data axis group"
     forwards_values = (0,)
     moves_elements = (0,)
@@ -296,6 +299,7 @@ class DepthToSpace(DepthSpaceBase):
     [[[[0 2 1 3] [4 6 5 7]]]]
     """
 
+    recipe = "anything N C*S H / anything N C*S*S H W / anything N C*S*S*S D H W; S=1|2|3 block_size=S"
     arguments = "node:data mode block_size=1"
 
     def infer(self, data: TensorType) -> TensorType:
@@ -330,6 +334,7 @@ class SpaceToDepth(DepthSpaceBase):
     [[[[0 2]] [[1 3]] [[4 6]] [[5 7]]]]
     """
 
+    recipe = "anything N C H*S / anything N C H*S W*S / anything N C D*S H*S W*S; S=1|2|3 block_size=S"
     arguments = "data mode block_size=1"
 
     def infer(self, data: TensorType) -> TensorType:

@@ -206,8 +206,6 @@ class CellBase(RecurrentBase):
 class RNNCell(CellBase, RnnBase):
     """One step of a recurrent network: H = f(X W^T + H R^T + B). See RecurrentBase.
 
-    X is [batch, input], the state [batch, hidden], W [hidden, input], R [hidden, hidden], B [hidden].
-
     >>> ops.rnn_cell([[1.0]], [[0.5]], [[1.0]], [[1.0]], [0.0], 1, ["tanh"], [], [])
     [[0.9051482]]
 
@@ -226,9 +224,8 @@ class RNNCell(CellBase, RnnBase):
 class GRUCell(CellBase, GruBase):
     """One step of a network of gated recurrent units. See GruBase and RecurrentBase.
 
-    X is [batch, input], the state [batch, hidden], W [3*hidden, input], R [3*hidden, hidden], B [3*hidden], or
-    [4*hidden] with ``linear_before_reset``. The gates are in the order z, r, h, followed by B_r. A missing B counts as
-    0; OpenVINO refuses that, although the specification allows it.
+    The gates are in the order z, r, h, followed by B_r with ``linear_before_reset``. A missing B counts as 0; OpenVINO
+    refuses that, although the specification allows it.
 
     >>> weights = np.full((3, 1), 0.5, np.float32)
     >>> ops.gru_cell([[1.0]], [[0.0]], weights, weights, np.zeros(3, np.float32), 1)
@@ -250,8 +247,8 @@ class GRUCell(CellBase, GruBase):
 class LSTMCell4(CellBase, LstmBase):
     """One step of a network of long short-term memory. See LstmBase and RecurrentBase.
 
-    X is [batch, input], both states [batch, hidden], W [4*hidden, input], R [4*hidden, hidden], B [4*hidden]; the gates
-    are in the order f, i, c, o. A missing B counts as 0. The specification of this version is the page of LSTMCell-1.
+    The gates are in the order f, i, c, o. A missing B counts as 0. The specification of this version is the page of
+    LSTMCell-1.
 
     >>> weights = np.full((4, 1), 0.5, np.float32)
     >>> ops.lstm_cell([[1.0]], [[0.0]], [[0.0]], weights, weights, np.zeros(4, np.float32), 1)
@@ -274,8 +271,7 @@ class LSTMCell4(CellBase, LstmBase):
 
 @operator("LSTMCell", opset=1)
 class LSTMCell1(LSTMCell4):
-    """LSTMCell-4 with a seventh input P, peepholes [3*hidden], and the attributes ``input_forget`` and
-    ``weights_format``.
+    """LSTMCell-4 with a seventh input P, peepholes, and the attributes ``input_forget`` and ``weights_format``.
 
     The specification has none of the three, and OpenVINO's CPU plugin ignores them; so does this operation, with a
     warning where they would make a difference.
@@ -304,10 +300,8 @@ class SequenceBase(RecurrentBase):
     """Base of the steps of a cell over a sequence: each row of the batch runs its first sequence_lengths time steps.
 
     ``direction`` is forward, reverse (starting at the row's last step) or bidirectional, which does both with separate
-    weights and states. X is [batch, time, input], the states are [batch, directions, hidden], sequence_lengths [batch];
-    W, R and B are as in the cell, with a leading dimension of directions. The outputs are Y [batch, directions, time,
-    hidden], the hidden state after each step at the position of its input and zero beyond the row's length, and the
-    last states, which are zero for a row without steps.
+    weights and states. The outputs are the hidden state after each step, at the position of its input and zero beyond
+    the row's length, and the last states, which are zero for a row without steps.
     """
 
     copies = 6

@@ -86,6 +86,7 @@ class ReductionBase(Operator):
 class ArithmeticReductionBase(ReductionBase):
     """Base of reductions whose result does not decrease when an element increases, so that bounds give bounds."""
 
+    recipe = "number any1, index = axes"
     rises_from = -np.inf
     """The element value from which on the result does not decrease."""
 
@@ -263,6 +264,8 @@ class ReduceL2(ArithmeticReductionBase):
 class LogicalReductionBase(ReductionBase):
     """Base of reductions of booleans."""
 
+    recipe = "boolean any1, index = axes"
+
     def check_type(self, element_type: ElementType) -> None:
         self.require_type("data", element_type, lambda t: t == boolean, "boolean")
 
@@ -304,6 +307,7 @@ class CumSum(Operator):
     [ 1 3 6 10]
     """
 
+    recipe = "number any1, index = axis"
     arguments = "arg:data axis exclusive= reverse="
     domains = by_input(axis=Axis("data"))
     exclusive: bool = attribute(default=False)

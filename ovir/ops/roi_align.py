@@ -23,12 +23,12 @@ class RoiAlignBase(RegionBase):
     sample is interpolated between the four pixels around it. Up to one pixel outside of data it counts as on the
     border, further outside as 0; a bin without samples is 0. ``spatial_scale`` converts coordinates to pixels.
 
-    data is [N, C, H, W], rois [regions, numbers], batch_indices [regions] holds the image of each region; -1 ends the
-    list of regions, and the rest is 0. The output is [regions, C, pooled_h, pooled_w].
+    batch_indices holds the image of each region; -1 ends the list of regions, and the rest of the output is 0.
     """
 
     takes = "data T[N, C, H, W]; rois T[R, columns]; batch_indices integer[R]; T real"
     gives = "T[R, C, pooled_h, pooled_w]"
+    recipe = "T narrow; N=1|2 H=1|3|8 W=1|2|8 spatial_scale=1|0.25 pooled_h=1|2|3 pooled_w=1|2 sampling_ratio=0|1|2"
     domains = by_input(batch_indices=Index("data", absent=-1))
     pooled_h: int = attribute(default=0, minimum=0, specified=True)
     pooled_w: int = attribute(default=0, minimum=0, specified=True)

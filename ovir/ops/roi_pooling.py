@@ -21,8 +21,7 @@ _FAR = 2**40
 
 
 class RoiPoolingBase(RegionBase):
-    """Base of pooling: data is [N, C, H, W], rois are [image, x1, y1, x2, y2]; image -1 ends the list, and the rest
-    is 0."""
+    """Base of pooling of regions [image, x1, y1, x2, y2]; image -1 ends their list, and the rest of the output is 0."""
 
     domains = by_input(rois=Checked())
 
@@ -81,6 +80,7 @@ class ROIPooling(RoiPoolingBase):
 
     takes = "data T[N, C, H, W]; rois T[R, 5]; T real"
     gives = "T[R, C, bins...]"
+    recipe = "T narrow, rois = rois; N=1|2 H=1|3|8 W=1|2|8 spatial_scale=1|0.25 output_size=|2,3 pooled_h=2 pooled_w=1"
     arguments = "input:data coords:rois output_roi= spatial_scale=None method="
     output_size: tuple[int, ...] = attribute(default=(), minimum=1)
     output_roi: tuple[int, ...] = attribute(default=(), minimum=1)
@@ -151,10 +151,9 @@ class ROIPooling(RoiPoolingBase):
 class PSROIPooling(RoiPoolingBase):
     """Regions of feature maps, each pooled to [output_dim, group_size, group_size] with separate channels for each bin.
 
-    The inputs are as in RoiPoolingBase, except that rois may have another floating-point type than data. ``mode``
-    average: corners are rounded, the second ones plus one pixel, and scaled by ``spatial_scale``; sides are at least
-    0.1. Bin [i, j] of channel c is the mean of the pixels that it touches in channel (c * group_size + i) * group_size
-    + j, or 0 if there are none.
+    ``mode`` average: corners are rounded, the second ones plus one pixel, and scaled by ``spatial_scale``; sides are at
+    least 0.1. Bin [i, j] of channel c is the mean of the pixels that it touches in channel (c * group_size + i) *
+    group_size + j, or 0 if there are none.
 
     ``mode`` bilinear: corners times ``spatial_scale`` are relative to data's size less one. The region is cut into
     ``spatial_bins_y`` x ``spatial_bins_x`` parts; part b reads channel b * output_dim + c. The bins are positions
@@ -167,6 +166,10 @@ class PSROIPooling(RoiPoolingBase):
 
     takes = "data T[N, output_dim*parts, H, W]; rois U[R, 5]; T real; U real"
     gives = "T[R, output_dim, group_size, group_size]"
+    recipe = (
+        "T narrow, U narrow, rois = rois; N=1|2 H=1|3|8 W=1|2|8 spatial_scale=1|0.25 output_dim=1|2|4 "
+        "group_size=1|2|3 spatial_bins_x=1|2|3 spatial_bins_y=1|2 mode=average|bilinear"
+    )
     arguments = "input:data coords:rois output_dim group_size spatial_scale spatial_bins_x spatial_bins_y mode"
     output_dim: int = attribute(minimum=1)
     group_size: int = attribute(minimum=1)
@@ -247,14 +250,13 @@ class PSROIPooling(RoiPoolingBase):
 class DeformablePSROIPooling(RoiPoolingBase):
     """PSROIPooling whose bins are means of interpolated positions and may be moved by offsets.
 
-    The inputs are as in RoiPoolingBase. Corners are rounded, the second ones plus one pixel, scaled by
-    ``spatial_scale`` and moved by -0.5; sides are at least 0.1. A bin is the mean of ``spatial_bins_y`` x
-    ``spatial_bins_x`` positions, the first at its start. A position is interpolated between the surrounding pixels; up
-    to half a pixel outside of data it counts as on the border, further outside it is ignored, and a bin without
-    positions is 0. There are ``group_size`` x ``group_size`` bins, with the channels of PSROIPooling's mode average,
-    and ``output_dim`` channels in the output.
+    Corners are rounded, the second ones plus one pixel, scaled by ``spatial_scale`` and moved by -0.5; sides are at
+    least 0.1. A bin is the mean of ``spatial_bins_y`` x ``spatial_bins_x`` positions, the first at its start. A
+    position is interpolated between the surrounding pixels; up to half a pixel outside of data it counts as on the
+    border, further outside it is ignored, and a bin without positions is 0. There are ``group_size`` x ``group_size``
+    bins, with the channels of PSROIPooling's mode average, and ``output_dim`` channels in the output.
 
-    offsets [regions, 2 * classes, part_size, part_size] move bins along x, then y, relative to the region's sides times
+    offsets [R, 2 * classes, part_size, part_size] move bins along x, then y, relative to the region's sides times
     ``trans_std``; each class moves its share of the channels.
 
     >>> maps = np.arange(16, dtype=np.float32).reshape(1, 4, 2, 2)

@@ -35,6 +35,7 @@ class SegmentMax(Operator):
 
     takes = "data T[N, Row...]; segment_ids index[N]; ?num_segments index[]; T numeric"
     gives = "T[Segments, Row...]"
+    recipe = "num_segments = 0..12"
     domains = by_input(segment_ids=Below("num_segments", unknown=3, order="sorted"), num_segments=Between(3, 3))
     fill_mode: str = attribute(default="zero", choices=("zero", "lowest"), specified=True)
 
@@ -93,6 +94,7 @@ class EmbeddingBagBase(Operator):
     """
 
     gives = "T[Bags, Row...]"
+    recipe = "T narrow, num_segments = 2..5, default_index = -1..0; Rows=1|3|7 reduction=sum|mean"
     fillers = (("default_index", -1, "indices"),)
     reduction: str = "sum"
 

@@ -29,6 +29,7 @@ class TopK3(Operator):
     any number.
     """
 
+    recipe = "number any1, index = 0..4; axis=axis"
     copies = 4
 
     arguments = "data k axis mode sort index_element_type="
@@ -116,6 +117,7 @@ class NonZero(Operator):
     [[0 1] [1 0]]
     """
 
+    recipe = "anything any"
     within = (0, inf)
 
     output_type: ElementType = attribute(default=i64)
@@ -165,6 +167,7 @@ class Unique(Operator):
     [1 1 2]
     """
 
+    recipe = "number any1, ?index = axis"
     copies = 60
 
     domains = by_input(axis=Axis("data"))
@@ -240,11 +243,6 @@ class SearchSortedBase(Operator):
 
     output_type: ElementType = attribute(default=i64)
 
-    def require_types(self, **inputs: TensorType) -> None:
-        self.require_index_type("output_type", self.output_type, known=True)
-        for name, tensor in inputs.items():
-            self.require_numeric(name, tensor)
-
 
 @operator("Bucketize", opset=3)
 class Bucketize(SearchSortedBase):
@@ -256,15 +254,12 @@ class Bucketize(SearchSortedBase):
     [0 0 1 2]
     """
 
+    takes = "data numeric[D...]; buckets numeric[K]; output_type index"
+    gives = "output_type[D...]"
     arguments = "data buckets output_type='i64' with_right_bound="
     domains = by_input(buckets=SORTED)
     output_type: ElementType = attribute()
     with_right_bound: bool = attribute(default=True)
-
-    def infer(self, data: TensorType, buckets: TensorType) -> TensorType:
-        self.require_types(data=data, buckets=buckets)
-        self.require_rank("buckets", buckets.shape, 1)
-        return TensorType(self.output_type, data.shape)
 
     def run(self, data: Array, buckets: Array) -> Array:
         side: Literal["left", "right"] = "left" if self.with_right_bound else "right"
@@ -286,13 +281,14 @@ class SearchSorted(SearchSortedBase):
     [1 2]
     """
 
+    recipe = "number ... K, number ... V"
     arguments = "sorted_sequence values right_mode="
     domains = by_input(sorted_sequence=SORTED)
     right_mode: bool = attribute(default=False)
 
     def infer(self, sorted_sequence: TensorType, values: TensorType) -> TensorType:
-        self.require_types(sorted_sequence=sorted_sequence, values=values)
-        self.shared_type(sorted_sequence=sorted_sequence, values=values)
+        self.require_index_type("output_type", self.output_type, known=True)
+        self.require_numeric("values", self.shared_type(sorted_sequence=sorted_sequence, values=values))
         rows, shape = sorted_sequence.shape, values.shape
         self.require_rank_at_least("sorted_sequence", rows, 1)
         if shape.rank is None:

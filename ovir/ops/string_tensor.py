@@ -8,8 +8,7 @@ from math import inf
 import numpy as np
 
 from ovir.core.arrays import Array, join_strings, split_strings
-from ovir.core.element_types import i32, string, u8
-from ovir.core.shapes import UNKNOWN, PartialShape, as_dimension
+from ovir.core.shapes import as_dimension
 from ovir.core.tensor_types import TensorType
 from ovir.ops.base.domains import ZERO, Between, Length, by_input
 from ovir.ops.base.operator import Operator
@@ -20,22 +19,22 @@ from ovir.ops.base.registry import operator
 class StringTensorUnpack(Operator):
     """The UTF-8 bytes of all strings of ``data``, joined in row-major order; string i is bytes [begins[i], ends[i]).
 
-    The outputs are begins and ends (i32, in the shape of ``data``) and the bytes (u8).
-
     >>> ops.string_tensor_unpack(["hi", "you"])
     [0 2]
     [2 5]
     [104 105 121 111 117]
     """
 
+    takes = "data string[Shape...]"
+    gives = "begins i32[Shape...]; ends i32[Shape...]; symbols u8[Bytes]"
     unmatched = "convert between strings and their bytes"
     value_inputs = (0,)
 
-    def infer(self, data: TensorType) -> tuple[TensorType, TensorType, TensorType]:
-        self.require_type("data", data, lambda t: t == string, "string")
-        place = TensorType(i32, data.shape)
-        length = UNKNOWN if data.constant is None else as_dimension(join_strings(data.constant)[0].size)
-        return place, place, TensorType(u8, PartialShape([length]))
+    def infer(self, data: TensorType) -> TensorType | tuple[TensorType, ...]:
+        found = self.solved(data)
+        if data.constant is not None:
+            found.sizes["Bytes"] = as_dimension(join_strings(data.constant)[0].size)
+        return found.outputs()
 
     def run(self, data: Array) -> tuple[Array, Array, Array]:
         symbols, ends = join_strings(data)

@@ -186,6 +186,7 @@ class Identity(Operator):
     [[1. 2.]]
     """
 
+    recipe = "anything any"
     forwards_values = (0,)
     views = True
     moves_elements = (0,)

@@ -18,11 +18,11 @@ from ovir.ops.normalization import SoftMax8
 class RegionYolo(Operator):
     """The last layer of YOLO networks: turns the scores of each region at each point into probabilities.
 
-    The channels of data [N, C, H, W] hold regions of ``coords`` coordinates, one objectness and ``classes`` scores. The
-    first two coordinates and the objectness go through a sigmoid. With ``do_softmax`` (YOLO v2) there are ``num``
-    regions, the scores go through a softmax, and the dimensions ``axis`` to ``end_axis`` are merged. Without it (YOLO
-    v3) there are as many regions as items in ``mask``, the scores go through a sigmoid, and only the channels of
-    regions remain. Channels beyond the regions are copied. ``anchors`` have no effect: they serve to decode the boxes.
+    The channels of data hold regions of ``coords`` coordinates, one objectness and ``classes`` scores. The first two
+    coordinates and the objectness go through a sigmoid. With ``do_softmax`` (YOLO v2) there are ``num`` regions, the
+    scores go through a softmax, and the dimensions ``axis`` to ``end_axis`` are merged. Without it (YOLO v3) there are
+    as many regions as items in ``mask``, the scores go through a sigmoid, and only the channels of regions remain.
+    Channels beyond the regions are copied. ``anchors`` have no effect: they serve to decode the boxes.
 
     >>> scores = np.zeros((1, 6, 1, 1), np.float32)
     >>> ops.region_yolo(scores, 4, 1, 1, True, [0], 1, 3)
@@ -99,6 +99,7 @@ class ReorgYolo(Operator):
 
     takes = "data T[N, C, step*H, step*W]; T any"
     gives = "T[N, C*step*step, H, W]"
+    recipe = "C=9|10|18 stride=1|2|3"
     arguments = "input:data stride"
     # The specification has one number; OpenVINO keeps one for each axis, writes both and reads the first.
     stride: tuple[int, ...] = attribute(minimum=1)

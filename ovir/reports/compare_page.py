@@ -26,7 +26,8 @@ def compare_page(found: Comparison, model: LayerGraph, conclusion: Sequence[str]
     page.layers.add(model)
     page.facts += _facts(found, page)
     if found.outputs:
-        page.add("Outputs", _outputs(found, page, model), *_histograms(found))
+        histograms = [chart for output in found.outputs[:MOST_HISTOGRAMS] for chart in _elements(output)]
+        page.add("Outputs", _outputs(found, page, model), *histograms)
     add_diagnostics(page, found.diagnostics)
     if found.layers:
         most = _contributions(found, page)
@@ -137,10 +138,6 @@ def _contributions(found: Comparison, page: Page) -> Chart | None:
         room=8,
         note="The root mean square of the error, relative to the signal, without what the inputs bring along.",
     )
-
-
-def _histograms(found: Comparison) -> list[Chart]:
-    return [chart for output in found.outputs[:MOST_HISTOGRAMS] for chart in _elements(output)]
 
 
 def _elements(output: OutputDifference) -> list[Chart]:

@@ -58,10 +58,11 @@ def _facts(shown: Shown) -> list[Fact]:
     constants = plural(sum(p.tensors for p in summary.constants.values()), "constant")
     unknown = len(summary.macs_unknown)
     known = f"unknown for {plural(unknown, 'layer')}" if unknown else summary.sizes_text
+    of_file = "" if summary.file_bytes is None else f"of a file of {size_text(summary.file_bytes)}"
     facts = [
         Fact("layers", f"{summary.layer_count:,}", plural(len(summary.operations), "operation")),
         Fact("parameters", count_text(summary.parameters), f"{summary.parameters:,} in {constants}"),
-        Fact("weights", size_text(summary.weights_bytes), _file_note(summary)),
+        Fact("weights", size_text(summary.weights_bytes), of_file),
         Fact("multiply-accumulates", count_text(summary.macs) if summary.macs or not unknown else "unknown", known),
     ]
     if memory is not None:
@@ -76,10 +77,6 @@ def _facts(shown: Shown) -> list[Fact]:
         names = ", ".join(f"{name} ({count:,})" for name, count in summary.not_run.items())
         facts.append(Fact("cannot be run", plural(sum(summary.not_run.values()), "layer"), names, "warn"))
     return [*facts, Fact("needs", f"IR {summary.ir_version}", str(shown.needs))]
-
-
-def _file_note(summary: Summary) -> str:
-    return "" if summary.file_bytes is None else f"of a file of {size_text(summary.file_bytes)}"
 
 
 def _operation_charts(summary: Summary) -> list[Chart]:

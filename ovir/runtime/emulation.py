@@ -136,7 +136,9 @@ class EmulatedSteps:
         return [
             index
             for index, port in enumerate(layer.inputs)
-            if port.source not in self._rounded and _is_wide(port) and not _gives_sizes(op, index)
+            if port.source not in self._rounded
+            and _is_wide(port)
+            and not (index in op.exact_inputs or op.reads_value(index))
         ]
 
     def kernel(self, layer: Layer, op: Operator, positions: Sequence[int], kernel: Callable[..., Any]) -> Any:
@@ -182,10 +184,6 @@ def _in_steps(layer: Layer, op: Operator, emulation: Emulation) -> Callable[...,
         return op.run_in_steps(round_step, *inputs)
 
     return run
-
-
-def _gives_sizes(op: Operator, index: int) -> bool:
-    return index in op.exact_inputs or op.reads_value(index)
 
 
 def _is_wide(port: Port) -> bool:

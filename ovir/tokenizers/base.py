@@ -7,17 +7,14 @@ of its rows among elements; the elements are a tensor, or strings.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
-from functools import partial
 from hashlib import blake2b
-from operator import eq
 from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import ElementType, boolean, i32, u8
-from ovir.core.shapes import UNKNOWN, PartialShape
+from ovir.core.element_types import boolean
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import Code
 from ovir.diagnostics.errors import OperatorError
@@ -27,10 +24,14 @@ from ovir.ops.base.operator import Operator
 K = TypeVar("K", bound=Sized)
 T = TypeVar("T")
 
-ANY_LENGTH = PartialShape([UNKNOWN])
-STRINGS = (("begins", i32), ("ends", i32), ("symbols", u8))
-ROWS = (("begins of rows", i32), ("ends of rows", i32))
-"""The names of the tensors of strings, and of the rows of a ragged tensor, for messages, with their element types."""
+STRINGS = "begins i32[S...]; ends i32[S...]; symbols u8[...]"
+VOCABULARY = "vocabulary_begins i32[V...]; vocabulary_ends i32[V...]; vocabulary_symbols u8[...]"
+ROWS = "row_begins i32[Rows...]; row_ends i32[Rows...]"
+"""What operations take: strings, other strings, and the rows of a ragged tensor."""
+MADE_STRINGS = "begins i32[S...]; ends i32[S...]; symbols u8[Bytes]"
+STRING_ROWS = "begins i32[Rows...]; ends i32[Rows...]; symbols u8[Bytes]"
+WORDS = f"{ROWS}; begins i32[Words]; ends i32[Words]; symbols u8[Bytes]"
+"""What operations give: as many strings as they take, one for each row, and rows of words."""
 
 _MOST_PREPARED = 16
 _prepared: dict[tuple[object, ...], Any] = {}
@@ -45,27 +46,9 @@ class TokenizerOperator(Operator):
     views = True
     guards_sizes = True
 
-    input_counts: ClassVar[tuple[int, ...]] = ()
-    """The numbers of inputs that the operation may have."""
-    first_inputs: ClassVar[tuple[tuple[str, ElementType], ...]] = ()
-    """The names and element types of the first inputs."""
-
     _latest: Mapping[Callable[..., Any], tuple[tuple[Array, ...], Any, list[tuple[Code, str, str]]]] = MappingProxyType(
         {}
     )
-
-    # ----- inference
-
-    def require_inputs(self, inputs: Sequence[TensorType]) -> None:
-        """Raise unless the operation may have this number of inputs, and the first have types that it takes."""
-        counts = " or ".join(map(str, self.input_counts))
-        self.require(len(inputs) in self.input_counts, "{} has {} inputs, got {}", self.type, counts, len(inputs))
-        self.require_types(inputs, 0, *self.first_inputs)
-
-    def require_types(self, inputs: Sequence[TensorType], first: int, *types: tuple[str, ElementType]) -> None:
-        """Raise unless the inputs from ``first`` on, which have these names, may have these element types."""
-        for index, (name, wanted) in enumerate(types, first):
-            self.require_type(f"input {index} ({name})", inputs[index], partial(eq, wanted), str(wanted))
 
     # ----- kernels
 
@@ -104,13 +87,12 @@ def _is_same(one: Array, other: Array) -> bool:
 class StringOperator(TokenizerOperator):
     """Base of operations that change each string. A fourth, boolean input says which strings are left as they are."""
 
-    input_counts: ClassVar[tuple[int, ...]] = (3,)
-    first_inputs = STRINGS
+    takes: ClassVar[str | tuple[str, ...]] = STRINGS
+    gives = MADE_STRINGS
 
-    def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
-        self.require_inputs(inputs)
-        outputs = string_types(inputs[0].shape)
-        return (*outputs, type_of(inputs[3])) if len(inputs) > 3 and inputs[3].element_type == boolean else outputs
+    def infer(self, *inputs: TensorType) -> TensorType | tuple[TensorType, ...]:
+        has_skips = len(inputs) > 3 and inputs[3].element_type == boolean
+        return self.solved(*inputs).outputs(f"{MADE_STRINGS}; skips boolean[Skips...]" if has_skips else MADE_STRINGS)
 
     def changed(self, inputs: tuple[Array, ...], change: Callable[[bytes], bytes]) -> tuple[Array, ...]:
         """Return the strings that are the first inputs, changed, and which were left as they are."""
@@ -144,26 +126,6 @@ class Memo(dict[K, T]):
                 self.clear()
             self[key] = result
         return result
-
-
-# --------------------------------------------------------------------------- inference
-
-
-def string_types(shape: PartialShape) -> tuple[TensorType, TensorType, TensorType]:
-    """Return the types of strings in a shape."""
-    place = TensorType(i32, shape)
-    return place, place, TensorType(u8, ANY_LENGTH)
-
-
-def ragged_string_types(shape: PartialShape) -> tuple[TensorType, ...]:
-    """Return the types of rows of strings, with the rows in a shape."""
-    row = TensorType(i32, shape)
-    return row, row, *string_types(ANY_LENGTH)
-
-
-def type_of(tensor: TensorType) -> TensorType:
-    """Return the element type and shape of an input without its known value, for an output."""
-    return TensorType(tensor.element_type, tensor.shape)
 
 
 # --------------------------------------------------------------------------- strings

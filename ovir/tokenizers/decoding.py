@@ -7,8 +7,8 @@ import re
 import numpy as np
 
 from ovir.core.arrays import Array, join_strings, split_strings
-from ovir.core.element_types import i32, string, u8
-from ovir.core.shapes import Dimension, PartialShape
+from ovir.core.element_types import string
+from ovir.core.shapes import Dimension
 from ovir.core.tensor_types import TensorType
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.registry import register
@@ -23,21 +23,17 @@ class StringTensorUnpack(base.TokenizerOperator):
     of each (all i32), and their bytes.
     """
 
-    input_counts = (1,)
-
+    takes = "data string|u8[S...]"
+    gives = base.MADE_STRINGS
     mode: str = attribute(default="begins_ends", choices=("begins_ends",))
 
-    def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
-        self.require_inputs(inputs)
-        data = inputs[0]
-        is_string = data.element_type == string
-        if not is_string:
-            self.require_types(inputs, 0, ("packed strings", u8))
+    def infer(self, data: TensorType) -> TensorType | tuple[TensorType, ...]:
+        found = self.solved(data)
+        if data.element_type != string:
             most = data.shape.size().upper
-            counts = None if most is None else max(most // 4 - 2, 0)
-            place = TensorType(i32, PartialShape([Dimension(0, counts)]))
-            return place, place, TensorType(u8, PartialShape([Dimension(0, most)]))
-        return base.string_types(data.shape)
+            found.shapes["S"] = (Dimension(0, None if most is None else max(most // 4 - 2, 0)),)
+            found.sizes["Bytes"] = Dimension(0, most)
+        return found.outputs()
 
     def run(self, data: Array) -> tuple[Array, Array, Array]:
         if data.dtype != np.uint8:
@@ -54,14 +50,9 @@ class StringTensorUnpack(base.TokenizerOperator):
 class StringTensorPack(base.TokenizerOperator):
     """A tensor of strings made of begins, ends and bytes; U+FFFD stands for bytes that are not UTF-8."""
 
-    input_counts = (3,)
-    first_inputs = base.STRINGS
-
+    takes = base.STRINGS
+    gives = "string[S...]"
     mode: str = attribute(default="begins_ends", choices=("begins_ends",))
-
-    def infer(self, *inputs: TensorType) -> TensorType:
-        self.require_inputs(inputs)
-        return TensorType(string, inputs[0].shape)
 
     def run(self, begins: Array, ends: Array, symbols: Array) -> Array:
         return split_strings(symbols, begins, ends, strict=False)
@@ -71,12 +62,8 @@ class StringTensorPack(base.TokenizerOperator):
 class EqualStr(base.TokenizerOperator):
     """1 where two strings have equal bytes, else 0; a tensor with fewer strings goes on with its first one."""
 
-    input_counts = (6,)
-    first_inputs = (*base.STRINGS, *base.STRINGS)
-
-    def infer(self, *inputs: TensorType) -> TensorType:
-        self.require_inputs(inputs)
-        return TensorType(i32, base.ANY_LENGTH)
+    takes = f"{base.STRINGS}; other_begins i32[Others...]; other_ends i32[Others...]; other_symbols u8[...]"
+    gives = "i32[Count]"
 
     def run(self, *inputs: Array) -> Array:
         one, other = base.unpacked(*inputs[:3]), base.unpacked(*inputs[3:])
@@ -108,12 +95,8 @@ _BYTES = {character: bytes([byte]) for byte, character in enumerate(_CHARACTERS)
 class BytesToChars(base.TokenizerOperator):
     """Rows of strings, with the character that stands for each byte in its place."""
 
-    input_counts = (5,)
-    first_inputs = (*base.ROWS, *base.STRINGS)
-
-    def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
-        self.require_inputs(inputs)
-        return base.ragged_string_types(inputs[0].shape)
+    takes = f"{base.ROWS}; {base.STRINGS}"
+    gives = base.WORDS
 
     def run(self, rows_begin: Array, rows_end: Array, begins: Array, ends: Array, symbols: Array) -> tuple[Array, ...]:
         words = (b"".join([_CHARACTERS[byte] for byte in word]) for word in base.unpacked(begins, ends, symbols))
@@ -124,12 +107,8 @@ class BytesToChars(base.TokenizerOperator):
 class CharsToBytes(base.TokenizerOperator):
     """The strings of each row joined, with the byte that each character stands for in its place."""
 
-    input_counts = (5,)
-    first_inputs = (*base.ROWS, *base.STRINGS)
-
-    def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
-        self.require_inputs(inputs)
-        return base.string_types(inputs[0].shape)
+    takes = f"{base.ROWS}; {base.STRINGS}"
+    gives = base.STRING_ROWS
 
     def run(self, rows_begin: Array, rows_end: Array, begins: Array, ends: Array, symbols: Array) -> tuple[Array, ...]:
         words = [self._bytes(word) for word in base.unpacked(begins, ends, symbols)]
@@ -165,12 +144,8 @@ def byte_of(token: bytes) -> bytes:
 class FuzeRagged(base.TokenizerOperator):
     """The strings of each row joined to one, given that their bytes follow each other: begins and ends of the rows."""
 
-    input_counts = (4,)
-    first_inputs = (*base.ROWS, *base.ROWS)
-
-    def infer(self, *inputs: TensorType) -> tuple[TensorType, TensorType]:
-        self.require_inputs(inputs)
-        return base.type_of(inputs[0]), base.type_of(inputs[0])
+    takes = f"{base.ROWS}; begins i32[S...]; ends i32[S...]"
+    gives = "begins i32[Rows...]; ends i32[Rows...]"
 
     def run(self, rows_begin: Array, rows_end: Array, begins: Array, ends: Array) -> tuple[Array, Array]:
         last = np.where(rows_end > rows_begin, rows_end - 1, rows_end)

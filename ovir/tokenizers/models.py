@@ -13,27 +13,20 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import i32
-from ovir.core.shapes import PartialShape
-from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.registry import register
 from ovir.tokenizers import base
 
 Ids = Sequence[int]
+_WORDS = f"{base.ROWS}; {base.STRINGS}; {base.VOCABULARY}"
 
 
 class WordModel(base.TokenizerOperator):
     """Base of operations that make ids of each word of a ragged tensor of strings."""
 
-    first_inputs = (*base.ROWS, *base.STRINGS, *base.STRINGS)
+    gives = f"{base.ROWS}; ids i32[Ids]"
     cache_capacity: int = 1 << 15
-
-    def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
-        self.require_inputs(inputs)
-        row = TensorType(i32, inputs[0].shape)
-        return row, row, TensorType(i32, base.ANY_LENGTH)
 
     def run(
         self, rows_begin: Array, rows_end: Array, begins: Array, ends: Array, symbols: Array, *model: Array
@@ -93,6 +86,11 @@ class Trie:
 # --------------------------------------------------------------------------- BPE
 
 
+_MERGED = f"{_WORDS}; merge_begins i32[Merges...]; merge_ends i32[Merges...]; merge_symbols u8[...]"
+_RIGHT_PARTS = "right_begins i32[Rights...]; right_ends i32[Rights...]; right_symbols u8[...]"
+_MORE_TOKENS = "token_begins i32[T...]; token_ends i32[T...]; token_symbols u8[...]; token_ids integer[...]"
+
+
 @register("BPETokenizer", version="extension")
 class BPETokenizer(WordModel):
     """The ids of words: the longest words of the vocabulary that no merge makes, then merged pair by pair.
@@ -103,8 +101,12 @@ class BPETokenizer(WordModel):
     in openvino_tokenizers. Outputs are rows of ids.
     """
 
-    input_counts = (11, 14, 15, 18)
-
+    takes = (
+        _MERGED,
+        f"{_MERGED}; {_RIGHT_PARTS}",
+        f"{_MERGED}; {_MORE_TOKENS}",
+        f"{_MERGED}; {_RIGHT_PARTS}; {_MORE_TOKENS}",
+    )
     unk_token: str = attribute(default="")
     fuse_unk: bool = attribute(default=False)
     suffix_indicator: str = attribute(default="")
@@ -219,7 +221,7 @@ class WordpieceTokenizer(WordModel):
     them and one of more than ``max_bytes_per_word`` bytes become the unknown token, which the last input holds.
     """
 
-    input_counts = (9,)
+    takes = f"{_WORDS}; unknown integer[...]"
 
     suffix_indicator: str = attribute(default="##")
     max_bytes_per_word: int = attribute(default=100)
@@ -248,7 +250,7 @@ class WordpieceTokenizer(WordModel):
 class TrieTokenizer(WordModel):
     """The ids of words: the longest words of the vocabulary, one after the other. The last input has their ids."""
 
-    input_counts = (9,)
+    takes = f"{_WORDS}; ids integer[...]"
 
     def encoder(self, *model: Array) -> Callable[[bytes], Ids]:
         trie = Trie(zip(base.unpacked(*model[:3]), model[3].ravel().tolist(), strict=True))
@@ -280,7 +282,7 @@ class UnigramTokenizer(WordModel):
     whatever the attributes but ``unk_token_id`` say, as in openvino_tokenizers.
     """
 
-    input_counts = (9,)
+    takes = f"{_WORDS}; scores numeric[...]"
 
     byte_fallback: bool = attribute(default=False)
     unk_token_id: int = attribute(default=0)
@@ -378,12 +380,8 @@ def _characters(text: bytes) -> Sequence[str]:
 class VocabEncoder(base.TokenizerOperator):
     """The id of each string in a vocabulary of strings and ids, or the last input if the string is not in it."""
 
-    input_counts = (8,)
-    first_inputs = (*base.STRINGS, *base.STRINGS)
-
-    def infer(self, *inputs: TensorType) -> TensorType:
-        self.require_inputs(inputs)
-        return TensorType(i32, inputs[0].shape)
+    takes = f"{base.STRINGS}; {base.VOCABULARY}; ids integer[...]; default integer[...]"
+    gives = "i32[S...]"
 
     def run(self, begins: Array, ends: Array, symbols: Array, *model: Array) -> Array:
         known = self.prepared(VocabEncoder.vocabulary, *model[:4])
@@ -403,15 +401,9 @@ class VocabDecoder(base.TokenizerOperator):
     The ids to skip are the last input, or an attribute of older files. With length 0, a row has one empty string.
     """
 
-    input_counts = (4, 5)
-
+    takes = f"ids integer[Batch, Length]; {base.VOCABULARY}; ?skipped integer[...]"
+    gives = base.WORDS.replace("Rows...", "Batch")
     skip_tokens: tuple[int, ...] = attribute(default=())
-
-    def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
-        self.require_inputs(inputs)
-        self.require_integers("ids", inputs[0], 2)
-        self.require_types(inputs, 1, *base.STRINGS)
-        return base.ragged_string_types(PartialShape([inputs[0].shape[0]]))
 
     def run(self, ids: Array, *model: Array) -> tuple[Array, ...]:
         words = self.prepared(VocabDecoder.words, *model[:3])

@@ -6,11 +6,9 @@ from collections.abc import Callable
 from functools import partial
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import u8
-from ovir.core.tensor_types import TensorType
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.registry import register
-from ovir.tokenizers.base import StringOperator
+from ovir.tokenizers.base import STRINGS, StringOperator
 from ovir.tokenizers.characters import CharacterTexts, code_points
 from ovir.tokenizers.charsmap import CharacterMap, CompiledMap, Normalizer, unicode_map
 from ovir.tokenizers.patterns import Replacement, pcre, replaced, replaced_alone, runs_of_classes
@@ -25,6 +23,9 @@ _REWRITTEN = {
 """Patterns of older files, and their replacements."""
 
 
+_REPLACING = "pattern u8[...]; replacement u8[...]"
+
+
 @register("RegexNormalization", version="extension")
 class RegexNormalization(StringOperator):
     """Strings with each match of a pattern replaced, or only the first without ``global_replace``.
@@ -33,14 +34,8 @@ class RegexNormalization(StringOperator):
     stands for a group. A string stays as it is if a group that the replacement names has no match.
     """
 
-    input_counts = (5, 6)
-
+    takes = (f"{STRINGS}; {_REPLACING}", f"{STRINGS}; skips boolean[Skips...]; {_REPLACING}")
     global_replace: bool = attribute(default=True)
-
-    def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
-        outputs = super().infer(*inputs)
-        self.require_types(inputs, len(inputs) - 2, ("pattern", u8), ("replacement", u8))
-        return outputs
 
     def run(self, *inputs: Array) -> tuple[Array, ...]:
         return self.changed(inputs[:-2], self.prepared(RegexNormalization.normalizer, *inputs[-2:]))
@@ -81,8 +76,7 @@ class CharsMapNormalization(StringOperator):
     ``escape_whitespaces`` writes U+2581 for spaces.
     """
 
-    input_counts = (3, 4, 5)
-
+    takes = (f"{STRINGS}; ?skips boolean|u8[Skips...]", f"{STRINGS}; skips boolean[Skips...]; map u8[...]")
     normalization_form: str = attribute(default="", choices=("", "identity", "nfc", "nfd", "nfkc", "nfkd"))
     add_dummy_prefix: bool = attribute(default=False)
     remove_extra_whitespaces: bool = attribute(default=True)
@@ -110,8 +104,7 @@ class CharsMapNormalization(StringOperator):
 class NormalizeUnicode(StringOperator):
     """Strings in a normalization form of Unicode. Unlike Unicode prescribes, marks are not put in their order."""
 
-    input_counts = (3, 4)
-
+    takes = f"{STRINGS}; ?skips boolean[Skips...]"
     normalization_form: str = attribute(default="NFD", choices=("NFC", "NFD", "NFKC", "NFKD"))
 
     def run(self, *inputs: Array) -> tuple[Array, ...]:
@@ -127,8 +120,7 @@ class NormalizeUnicode(StringOperator):
 class CaseFold(StringOperator):
     """Strings in lower case: all characters with ``encoding="utf-8"``, else only those of ASCII."""
 
-    input_counts = (3, 4)
-
+    takes = f"{STRINGS}; ?skips boolean[Skips...]"
     encoding: str = attribute(default="", choices=("", "utf-8"))
 
     def run(self, *inputs: Array) -> tuple[Array, ...]:

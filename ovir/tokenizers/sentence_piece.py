@@ -10,20 +10,15 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import i32, i64, string, u8
-from ovir.core.shapes import UNKNOWN, PartialShape, as_dimension
-from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError, require_packages
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.registry import register
-from ovir.tokenizers.base import ANY_LENGTH, STRINGS, TokenizerOperator, as_i32, packed, string_types, unpacked
+from ovir.tokenizers.base import STRINGS, TokenizerOperator, as_i32, packed, unpacked
 from ovir.tokenizers.decoding import byte_of
 
 
 class _SentencePiece(TokenizerOperator):
     """Base of operations whose first input is a serialized model."""
-
-    first_inputs = (("model", u8),)
 
     def processor(self, model: Array) -> Any:
         """Return the processor of a model."""
@@ -36,6 +31,11 @@ class _SentencePiece(TokenizerOperator):
             raise OperatorError(f"the model cannot be read: {error}") from None
 
 
+_SPECIAL = (
+    "special_begins i32[Special...]; special_ends i32[Special...]; special_symbols u8[...]; special_ids integer[...]"
+)
+
+
 @register("SentencepieceTokenizer", version="extension")
 class SentencepieceTokenizer(_SentencePiece):
     """The ids of strings as a sparse tensor [strings, longest]: places, ids, and the shape.
@@ -46,29 +46,18 @@ class SentencepieceTokenizer(_SentencePiece):
     tokenized each alone, with a token of ``add_bos`` for each part.
     """
 
-    input_counts = (2, 4, 6, 8)
-
+    takes = (
+        "model u8[...]; strings string[...]",
+        f"model u8[...]; {STRINGS}",
+        f"model u8[...]; strings string[...]; {_SPECIAL}",
+        f"model u8[...]; {STRINGS}; {_SPECIAL}",
+    )
+    gives = "places i64[Count, 2]; ids i32[Count]; shape i64[2]"
     nbest_size: int = attribute(default=0)
     alpha: float = attribute(default=0.0)
     add_bos: bool = attribute(default=False)
     add_eos: bool = attribute(default=False)
     reverse: bool = attribute(default=False)
-
-    def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
-        self.require_inputs(inputs)
-        if len(inputs) in (2, 6):
-            self.require_type("strings", inputs[1], lambda t: t == string, "string")
-        else:
-            self.require_types(inputs, 1, *STRINGS)
-        if len(inputs) > 4:
-            self.require_types(inputs, len(inputs) - 4, *STRINGS)
-            self.require_integers("ids of special tokens", inputs[-1])
-        two = as_dimension(2)
-        return (
-            TensorType(i64, PartialShape([UNKNOWN, two])),
-            TensorType(i32, ANY_LENGTH),
-            TensorType(i64, PartialShape([two])),
-        )
 
     def run(self, model: Array, *inputs: Array) -> tuple[Array, ...]:
         processor, end = self.prepared(SentencepieceTokenizer.with_ends, model)
@@ -138,12 +127,8 @@ class SentencepieceTokenizer(_SentencePiece):
 class _Detokenizer(_SentencePiece):
     """Base of operations from ids [batch, length] to strings. Ids outside the vocabulary have no text."""
 
-    input_counts = (2,)
-
-    def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
-        self.require_inputs(inputs)
-        self.require_integers("ids", inputs[1], 2)
-        return string_types(PartialShape([inputs[1].shape[0]]))
+    takes = "model u8[...]; ids integer[Rows, Length]"
+    gives = "begins i32[Rows]; ends i32[Rows]; symbols u8[Bytes]"
 
     def run(self, model: Array, ids: Array) -> tuple[Array, ...]:
         processor = self.prepared(_SentencePiece.processor, model)

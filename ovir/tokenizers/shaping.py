@@ -5,12 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import boolean, dynamic, i32, u8
+from ovir.core.element_types import dynamic, i32
 from ovir.core.shapes import UNKNOWN, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.registry import register
-from ovir.tokenizers.base import ANY_LENGTH, ROWS, TokenizerOperator, as_i32, begins_of, ranges, type_of
+from ovir.tokenizers.base import ROWS, TokenizerOperator, as_i32, begins_of, ranges
+
+_ONE = f"{ROWS}; elements T[N...]"
+_OTHER = "other_begins i32[Others...]; other_ends i32[Others...]; other_elements U[M...]"
+_CUT = "max_length integer[...]; side u8[...]; mode u8[...]; T any; U any"
 
 
 @register("Truncate", version="extension")
@@ -21,16 +25,12 @@ class Truncate(TokenizerOperator):
     cut: ``only_first``, ``only_second`` or ``longest_first``. The elements stay where they are.
     """
 
-    input_counts = (6, 9)
-
+    takes = (f"{_ONE}; {_CUT}", f"{_ONE}; {_OTHER}; {_CUT}")
+    gives = _ONE
     m_num_inputs: int = attribute(default=0)
 
-    def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
-        self.require_inputs(inputs)
-        for first in range(0, len(inputs) - 3, 3):
-            self.require_types(inputs, first, *ROWS)
-        self.require_types(inputs, len(inputs) - 2, ("side", u8), ("mode", u8))
-        return tuple(map(type_of, inputs[:-3]))
+    def infer(self, *inputs: TensorType) -> TensorType | tuple[TensorType, ...]:
+        return self.solved(*inputs).outputs(_ONE if len(inputs) == 6 else f"{_ONE}; {_OTHER}")
 
     def run(self, *inputs: Array) -> tuple[Array, ...]:
         *ragged, max_length, side, mode = inputs
@@ -78,14 +78,16 @@ class CombineSegments(TokenizerOperator):
         shape = PartialShape()
         element_type = dynamic
         for first in range(0, len(inputs) - 1, 3):
-            self.require_types(inputs, first, *ROWS)
+            for position in (first, first + 1):
+                self.require_type(f"input {position}", inputs[position], lambda t: t == i32, "i32")
             element_type = self.merge_types(element_type, inputs[first + 2].element_type)
             if inputs[first].shape.rank:
                 merged = shape.merged_with(inputs[first].shape)
                 self.require(merged is not None, "rows of shape {} and {} do not fit", shape, inputs[first].shape)
                 shape = merged or shape
         row = TensorType(i32, shape)
-        return row, row, TensorType(element_type, ANY_LENGTH), row, row, TensorType(inputs[-1].element_type, ANY_LENGTH)
+        elements, numbers = (TensorType(t, PartialShape([UNKNOWN])) for t in (element_type, inputs[-1].element_type))
+        return row, row, elements, row, row, numbers
 
     def run(self, *inputs: Array) -> tuple[Array, ...]:
         *ragged, numbers = inputs
@@ -118,21 +120,18 @@ class RaggedToDense(TokenizerOperator):
     0, as the largest of no lengths is; it is then 0.
     """
 
+    takes = f"{ROWS}; elements T[...]; length integer[]|[1]; default any[...]; ?side any[...]; T any"
+    gives = "dense T[Rows..., Length]; mask boolean[Rows..., Length]"
     value_inputs = (3,)
-    input_counts = (5, 6)
-    first_inputs = ROWS
 
     pad_right: bool = attribute(default=True)
     m_pad_max_length: bool = attribute(default=False)
 
-    def infer(self, *inputs: TensorType) -> tuple[TensorType, TensorType]:
-        self.require_inputs(inputs)
-        self.require_integers("the length", inputs[3])
-        self.require_one_element("the length", inputs[3].shape)
-        rows = inputs[0].shape
-        length = UNKNOWN if rows.size() == 0 else self.count_of("the length", inputs[3])
-        shape = PartialShape() if rows.rank is None else PartialShape([*rows, length])
-        return TensorType(inputs[2].element_type, shape), TensorType(boolean, shape)
+    def infer(self, *inputs: TensorType) -> TensorType | tuple[TensorType, ...]:
+        found = self.solved(*inputs)
+        if found.shape("Rows").size() != 0:
+            found.sizes["Length"] = self.count_of("the length", inputs[3])
+        return found.outputs()
 
     def run(
         self, begins: Array, ends: Array, elements: Array, length: Array, default: Array, *side: Array

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import boolean, u8
 from ovir.core.tensor_types import TensorType
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.registry import register
@@ -27,15 +26,15 @@ _SHORT = 300
 """The bytes below which a search takes less time than the functions of NumPy for all characters."""
 
 
+_STRINGS = f"{base.ROWS}; {base.STRINGS}"
+_SKIPS = "skips boolean[Skips...]"
+
+
 class _Split(base.TokenizerOperator):
     """Base of operations that make several words of each string."""
 
-    first_inputs = (*base.ROWS, *base.STRINGS)
-
-    def _infer(self, inputs: tuple[TensorType, ...], pattern: int) -> tuple[TensorType, ...]:
-        self.require_inputs(inputs)
-        self.require_types(inputs, pattern, ("pattern", u8))
-        return base.ragged_string_types(inputs[0].shape)
+    takes: ClassVar[str | tuple[str, ...]] = (f"{_STRINGS}; pattern u8[...]", f"{_STRINGS}; {_SKIPS}; pattern u8[...]")
+    gives = f"{base.WORDS}; skips boolean[Words]"
 
     def _words(self, ragged: tuple[Array, ...], skips: Array | None, parts_of: Splitter) -> tuple[Array, ...]:
         """Return rows of words with the parts of each string, and which of them are left as they are."""
@@ -65,11 +64,6 @@ class SpecialTokensSplit(_Split):
     Inputs are rows of strings, optionally which strings are left as they are, and the pattern. The last output says
     which words are left as they are.
     """
-
-    input_counts = (6, 7)
-
-    def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
-        return *self._infer(inputs, len(inputs) - 1), TensorType(boolean, base.ANY_LENGTH)
 
     def run(self, *inputs: Array) -> tuple[Array, ...]:
         parts_of = self.prepared(SpecialTokensSplit.splitter, inputs[-1])
@@ -107,19 +101,20 @@ class RegexSplit(_Split):
     strings that are left as they are.
     """
 
-    input_counts = (6, 7, 9)
-
+    takes = (
+        *_Split.takes,
+        f"{_STRINGS}; pattern u8[...]; kept_begins i32[Kept...]; kept_ends i32[Kept...]; kept_symbols u8[...]",
+    )
     behaviour: str = attribute(
         default="remove", choices=("remove", "isolate", "contiguous", "mergedwithprevious", "mergedwithnext")
     )
     invert: bool = attribute(default=False)
     max_splits: int = attribute(default=-1, minimum=-1)
 
-    def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
-        has_skips = len(inputs) == 7
-        outputs = self._infer(inputs, 5 + has_skips)
+    def infer(self, *inputs: TensorType) -> TensorType | tuple[TensorType, ...]:
+        found = self.solved(*inputs)
         self.require(self.max_splits != 0, "max_splits must be -1 or above 0, got 0")
-        return (*outputs, TensorType(boolean, base.ANY_LENGTH)) if has_skips else outputs
+        return found.outputs(self.gives if len(inputs) == 7 else base.WORDS)
 
     def run(self, *inputs: Array) -> tuple[Array, ...]:
         has_skips = len(inputs) == 7

@@ -155,7 +155,7 @@ class NodeMaker:
         if isinstance(op := layer.operator, Const):
             lines |= self._constant(op)
         for name, value in layer.attributes.items():
-            _add(lines, name, _text(value))
+            _add(lines, name, str(value).lower() if isinstance(value, bool) else str(shown(value)))
         if layer.line is not None:
             lines["source line"] = str(layer.line)
         if layer.is_dead:
@@ -218,11 +218,6 @@ def _listed(lines: Lines) -> list[dict[str, str]]:
 
 def _shortened(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text):,} characters)"
-
-
-def _text(value: Any) -> str:
-    """Return the value of an attribute."""
-    return str(value).lower() if isinstance(value, bool) else str(shown(value))
 
 
 def _entries(info: RtInfo) -> Iterator[tuple[str, str]]:

@@ -58,7 +58,8 @@ def compare_by_workers(
     def compare(mode: LayerMode | None = None) -> None:
         """Add the findings of all parts; raise the first error."""
         work, done = _Work(model, options, mode, not found.failed), 0
-        with Tasks(work, parts, executor, workers=workers, name=_name_of) as outcomes:
+        name = "sets {0.start} to {0[-1]}".format
+        with Tasks(work, parts, executor, workers=workers, name=name) as outcomes:
             for outcome in outcomes:
                 if outcome.error is not None:
                     raise outcome.error
@@ -69,7 +70,3 @@ def compare_by_workers(
 
     compare()
     return finish(found, model, options.criterion, total, options.mode, compare)
-
-
-def _name_of(numbers: range) -> str:
-    return f"sets {numbers.start} to {numbers.stop - 1}"

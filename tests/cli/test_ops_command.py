@@ -18,13 +18,14 @@ from ovir.cli.operations import (
     outputs_of,
     versions_of,
 )
-from ovir.core.element_types import ElementType, boolean, dynamic, f32, i64, string
+from ovir.core.element_types import ElementType, boolean, dynamic, f32, i32, i64, string
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
 from ovir.ops import find
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.opsets import OPERATIONS, TOKENIZERS
+from ovir.tokenizers.splitting import RegexSplit
 
 
 @pytest.mark.parametrize("name", ["Gather", "gather", "GATHER"])
@@ -106,16 +107,25 @@ def test_every_operation_has_a_description() -> None:
 
 
 def test_types_are_those_that_inference_accepts() -> None:
-    cell, loop, concat = find("LSTMCell", 4), find("Loop", 5), find("Concat", 1)
+    cell, loop, concat, bag = find("LSTMCell", 4), find("Loop", 5), find("Concat", 1), find("EmbeddingBagOffsets", 15)
     assert cell is not None
     assert loop is not None
     assert concat is not None
     assert [(i.name, i.repeated, i.shown_types) for i in inputs_of(concat)] == [("inputs", True, "any type")]
     assert inputs_of(cell)[0].shown_types == "floating-point"
     assert inputs_of(loop)[0].types is None
+    assert bag is not None
+    assert inputs_of(bag)[1].types == (i32, i64)
     assert outputs_of(cell) == ["hidden T[Batch, Hidden]", "cell T[Batch, Hidden]"]
     assert outputs_of(concat) == ["the type of `inputs`"]
     assert outputs_of(loop) == []
+
+
+def test_inputs_that_only_some_forms_have() -> None:
+    pattern, *others = inputs_of(RegexSplit)[5:]
+    assert (pattern.name, pattern.optional) == ("pattern", False)
+    assert [item.name for item in others] == ["kept_begins", "kept_ends", "kept_symbols", "skips"]
+    assert all(item.optional for item in others)
 
 
 @pytest.mark.slow

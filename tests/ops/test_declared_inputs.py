@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 from collections.abc import Iterator, Sequence
+from copy import copy
 
 import numpy as np
 import pytest
 
 from ovir.core.element_types import boolean, dynamic, f16, f32, f64, i32, i64, nf4, u8
-from ovir.core.shapes import Dimension, PartialShape
+from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
 from ovir.fuzzing.cases import draw, operation_of, type_of
 from ovir.fuzzing.making import VERSIONS, Make
+from ovir.inference.known_values import as_tuple
 from ovir.ops import find
-from ovir.ops.base.layouts import Declaration, declarations_of, type_class
+from ovir.ops.base.layouts import Declaration, declarations_of, given, type_class
 from ovir.ops.base.operator import Operator
 
 DECLARING = [version for version in VERSIONS if (cls := find(*version)) is not None and cls.takes]
+TYPES = (f32, f16, f64, nf4, i32, i64, u8, boolean, dynamic)
 Shapes = Sequence[tuple[int, ...]]
 
 
@@ -27,11 +31,11 @@ def legal(kind: str, opset: int, seed: int) -> tuple[Operator, list[TensorType]]
     """Return a random operation, and types of inputs that it accepts."""
     cls = find(kind, opset)
     assert cls is not None
-    for attempt in itertools.count():
+    for attempt in range(100):
         made = Make(kind, random.Random(f"{seed} {attempt}"), opset)
         if draw(made, cls, np.random.default_rng(seed)) and (op := operation_of(cls, made)) is not None:
             return op, [TensorType(t.element_type, t.shape) for t in map(type_of, made.inputs)]
-    raise AssertionError
+    raise AssertionError("no random model is legal")
 
 
 # ----- which shapes fit together, by trying all sizes
@@ -129,7 +133,7 @@ def test_a_wrong_type(kind: str, opset: int) -> None:
     (declared, *_) = [one for one in declarations_of(op) if one.allows(len(inputs))]
     keys, classes = [tensor.element_type for _, tensor in declared.named(len(inputs))], declared.types
     for position, tensor in enumerate(inputs):
-        for other in (f32, f16, f64, nf4, i32, i64, u8, boolean, dynamic):
+        for other in TYPES:
             changed = [*inputs[:position], TensorType(other, tensor.shape), *inputs[position + 1 :]]
             key = keys[position]
             alike = {t.element_type for t, k in zip(changed, keys, strict=True) if k == key} - {dynamic}
@@ -139,3 +143,140 @@ def test_a_wrong_type(kind: str, opset: int) -> None:
             assert (message is None) == (is_legal and (key[0].islower() or len(alike) <= 1)), changed
             if message is not None:
                 assert_named(op, changed, position, message, [str(tensor.element_type) for tensor in changed])
+
+
+@pytest.mark.parametrize(("kind", "opset"), DECLARING)
+def test_a_wrong_type_of_an_attribute(kind: str, opset: int) -> None:
+    op, inputs = legal(kind, opset, 0)
+    (declared, *_) = [one for one in declarations_of(op) if one.allows(len(inputs))]
+    for name in declared.types.keys() & op.attributes.keys():
+        for other in TYPES:
+            changed = copy(op)
+            setattr(changed, name, other)
+            message = message_for(changed, inputs) or ""
+            is_legal = other in type_class(declared.types[name]).types - {dynamic}
+            assert is_legal != (message.startswith(f"{name} must be ") and message.endswith(f", got {other}"))
+
+
+# ----- how many inputs there may be
+
+
+@pytest.mark.parametrize(("kind", "opset"), DECLARING)
+def test_a_wrong_number_of_inputs(kind: str, opset: int) -> None:
+    op, _ = legal(kind, opset, 0)
+    known = declarations_of(op)
+    for count in range(12):
+        message = message_for(op, [TensorType(dynamic, PartialShape(None))] * count) or ""
+        found = re.fullmatch(rf"takes (.+) inputs?, got {count}", message)
+        assert any(declared.allows(count) for declared in known) == (found is None), message
+        if found is not None:
+            named = {n for words in found[1].replace(" or more", " to 11").split(" or ") for n in numbers_in(words)}
+            assert named == {n for n in range(12) if any(declared.allows(n) for declared in known)}
+            assert ("inputs" in message) == (found[1] != "1")
+
+
+def numbers_in(words: str) -> range:
+    """Return the numbers below 12 that words such as ``2 to 4`` or ``3`` stand for."""
+    first, _, last = words.partition(" to ")
+    return range(int(first), int(last or first) + 1)
+
+
+# ----- forms of sizes, with all small shapes
+
+FORMS = {
+    "a T[A+B]; b T[A]; c T[B]; T real": "T[A+B, A]",
+    "a T[A*B]; b T[A]; c T[B]; T real": "T[A*B, B]",
+    "a T[2*A]; b T[2*A]; c T[A]; T real": "T[2*A, A]",
+    "a T[..2*A]; b T[..2*A]; c T[A]; T real": "T[..2*A, A]",
+    "a T[2*A+1..]; b T[A]; T real": "T[2*A+1.., A]",
+    "a T[3|2*A+1]; b T[A]; T real": "T[2*A+1, A]",
+    "a T[A, 2*A+B]; b T[B]; T real": "T[A*B]",
+    "a T[A, B..., A]; b T[B...]; T real": "T[B..., A]",
+}
+"""What operations take and give."""
+
+
+def declared_as(takes: str) -> Operator:
+    """Return an operation of one of the forms."""
+    return type("Declared", (Operator,), {"type": "Declared", "opset": 1, "takes": takes, "gives": FORMS[takes]})()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("takes", FORMS)
+def test_all_small_shapes(takes: str) -> None:
+    op = declared_as(takes)
+    (declared,) = declarations_of(op)
+    ranks = [tensor.layouts[0].rank + bool(tensor.layouts[0].rest) for tensor in declared.inputs]
+    for sizes in itertools.product(range(5), repeat=sum(ranks)):
+        left = iter(sizes)
+        inputs = [TensorType(f32, PartialShape([next(left) for _ in range(rank)])) for rank in ranks]
+        assert (message_for(op, inputs) is None) == fitting(op, inputs), sizes
+        if fitting(op, inputs):
+            assert_blurred(op, inputs, random.Random(str(sizes)))
+
+
+@pytest.mark.parametrize("takes", FORMS)
+def test_a_size_in_the_same_words_keeps_its_symbol(takes: str) -> None:
+    op = declared_as(takes)
+    (declared,) = declarations_of(op)
+    texts = declared.inputs[0].layouts[0].texts
+    inputs = [TensorType(f32, PartialShape(None)) for _ in declared.inputs]
+    inputs[0] = TensorType(f32, PartialShape([Dimension(1, 9, 70 + i) for i in range(len(texts))]))
+    (output,) = as_tuple(op.infer(*inputs))
+    (layout,) = given(op.gives)[0].layouts
+    for text, dim in zip(layout.texts, output.shape.dims if output.shape.rank else (), strict=False):
+        if text in texts and ".." not in text:
+            assert dim.symbol == 70 + texts.index(text), output
+
+
+def assert_blurred(op: Operator, inputs: Sequence[TensorType], rng: random.Random) -> None:
+    """Check that inputs of which less is known are not refused, and give all that the known ones give."""
+    exact = op.infer(*inputs)
+    for _ in range(3):
+        less = [TensorType(tensor.element_type, blurred(tensor.shape, rng)) for tensor in inputs]
+        outputs = op.infer(*less)
+        for one, other in zip(as_tuple(outputs), as_tuple(exact), strict=True):
+            assert one.shape.rank is None or contains(one.shape, other.shape), (less, outputs)
+
+
+def blurred(shape: PartialShape, rng: random.Random) -> PartialShape:
+    """Return a shape that allows a shape and others."""
+    if rng.random() < 0.2:
+        return PartialShape(None)
+    choices = [(n, Dimension(max(n.lower - 1, 0), n.lower + 2), UNKNOWN) for n in shape]
+    return PartialShape([rng.choice(choice) for choice in choices])
+
+
+def contains(shape: PartialShape, other: PartialShape) -> bool:
+    """Return whether a shape allows all that the other one allows."""
+    return shape.rank == other.rank and all(
+        one.merged_with(dim) == dim for one, dim in zip(shape.dims, other.dims, strict=True)
+    )
+
+
+@pytest.mark.parametrize(("kind", "opset"), DECLARING)
+def test_less_is_known(kind: str, opset: int) -> None:
+    for seed in range(3):
+        assert_blurred(*legal(kind, opset, seed), random.Random(seed))
+
+
+# ----- which inputs a message names
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "opset"), DECLARING)
+def test_a_message_names_the_inputs_that_contradict_each_other(kind: str, opset: int) -> None:
+    op, inputs = legal(kind, opset, 0)
+    names, rng = names_of(op, inputs), random.Random(0)
+    for position, changed in spoiled(inputs):
+        less = [
+            t if i == position else TensorType(t.element_type, blurred(t.shape, rng)) for i, t in enumerate(changed)
+        ]
+        if message := message_for(op, less):
+            shown = re.findall(r"(?:^| and )(\S+) (?:must be )?\[", message)
+            assert set(shown) <= set(names), message
+            alone = [
+                tensor if name in shown else TensorType(dynamic, PartialShape(None))
+                for name, tensor in zip(names, less, strict=True)
+            ]
+            assert message_for(op, alone) is not None, message

@@ -86,6 +86,7 @@ CASES = [
     ("ExperimentalDetectronPriorGridGenerator-6", "... ... ...", "f32[?,4]"),
     ("ExperimentalDetectronPriorGridGenerator-6 flatten=false", "... ... ...", "f32[?,?,?,4]"),
     ("ExperimentalDetectronTopKROIs-6 max_rois=3", "dynamic[...] f16[?]", "f16[3,4]"),
+    ("ExperimentalDetectronTopKROIs-6 max_rois=0", "3,4 3", "f32[0,4]"),
     ("ExperimentalDetectronDetectionOutput-6 score_threshold=0.10000000000000001 nms_threshold=0.5 max_delta_log_wh=4 num_classes=2 post_nms_count=10 max_detections_per_image=3 deltas_weights=1,1,1,1", "dynamic[...] f16[2..4,?] f16[4..6,2..3] f16[...]", "f16[3,4] i32[3] f16[3]"),
     # elementwise
     ("Add-1", "8,1,6,1 7,1,5", "f32[8,7,6,5]"),

@@ -95,7 +95,8 @@ def overlap(context: Context) -> Iterator[Found]:
     Fix: correct the offset: `offset="16"`.
     """
     used = ((c, min(c.op.size, c.needed) if c.op.element_type != string else c.op.size) for c in context.constants)
-    spans = sorted(((c.op.offset, c.op.offset + size, c) for c, size in used if size), key=_ends)
+    spans = [(c.op.offset, c.op.offset + size, c) for c, size in used if size]
+    spans.sort(key=lambda span: (span[0], -span[1]))
     reach, owner = 0, None
     for begin, end, constant in spans:
         if owner is not None and begin < reach and begin != owner.op.offset:
@@ -107,10 +108,6 @@ def overlap(context: Context) -> Iterator[Found]:
                 yield Found(message, layer.data_place)
         if end > reach:
             reach, owner = end, constant
-
-
-def _ends(span: tuple[int, int, StoredConstant]) -> tuple[int, int]:
-    return span[0], -span[1]
 
 
 @rule(Code.info(508, "no constant uses some bytes of the weights", danger=5.0, honest=True), needs_whole_graph=True)

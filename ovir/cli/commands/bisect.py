@@ -21,17 +21,7 @@ from ovir.cli.options.comparison import OtherSideOptions
 from ovir.cli.options.inputs import InputSetOptions
 from ovir.cli.options.model import ModelOptions
 from ovir.cli.options.values import OutputFile
-from ovir.cli.terminal.output import (
-    DONE,
-    UNUSABLE,
-    WRONG,
-    print_diagnostics,
-    print_message,
-    say,
-    say_filled,
-    say_json,
-    say_table,
-)
+from ovir.cli.terminal import output
 from ovir.cli.terminal.progress import reported
 from ovir.cli.terminal.quantization import about_quantization
 from ovir.core.tables import Table, columns
@@ -41,7 +31,7 @@ from ovir.diagnostics.wording import plural, readable
 
 def add_to(command: Command) -> None:
     command.saved_beside = PART_ENDINGS
-    command.error_status = UNUSABLE  # status 1 would say that a layer was found
+    command.error_status = output.UNUSABLE  # status 1 would say that a layer was found
     command.add(ModelOptions("shape", "legacy-io"))
     command.add(OtherSideOptions())
     command.option(
@@ -57,22 +47,22 @@ def run(options: Options) -> int:
     sides = open_sides(options[ModelOptions], options[OtherSideOptions], options[InputSetOptions])
     with reported("excluding layers", sides.note) as update:
         found = bisect_as(sides.options, sides.model, options.output, update)
-    print_diagnostics(found.diagnostics)
+    output.print_diagnostics(found.diagnostics)
     if options.json:
-        say_json(found.to_dict())
+        output.say_json(found.to_dict())
     else:
         for line in (*_head(found), *about_quantization(found, sides.model, sides.options.against)):
-            say_filled(readable(line))
+            output.say_filled(readable(line))
         _print_suspects(found)
         if found.probes:
-            say()
-            say_table(found.table())
+            output.say()
+            output.say_table(found.table())
         for line in _tail(found):
-            say_filled(readable(line))
+            output.say_filled(readable(line))
     if options.output is not None and found.part is None:
         reason = "nothing differs" if found.within else "ovir cannot run any part of the model that differs alone"
-        print_message(readable(f"note: {options.output} is not written, because {reason}"))
-    return DONE if found.within else WRONG
+        output.print_message(readable(f"note: {options.output} is not written, because {reason}"))
+    return output.DONE if found.within else output.WRONG
 
 
 def _head(found: Bisection) -> Iterator[str]:
@@ -117,12 +107,12 @@ def _between(names: Sequence[str], last: str) -> str:
 def _print_suspects(found: Bisection) -> None:
     if len(found.suspects) < 2:
         return
-    say()
+    output.say()
     shown = found.suspects[-_MOST_SUSPECTS:]
     rows = [(x.name, x.type, x.id, _state(found, x)) for x in shown]
-    say_table(Table(columns("suspect: layer; type: type; id: counts; its tensors: sentence"), rows))
+    output.say_table(Table(columns("suspect: layer; type: type; id: counts; its tensors: sentence"), rows))
     if len(shown) < len(found.suspects):
-        say(f"{len(found.suspects) - len(shown)} more before them: --json lists them all")
+        output.say(f"{len(found.suspects) - len(shown)} more before them: --json lists them all")
 
 
 def _state(found: Bisection, suspect: Suspect) -> str:

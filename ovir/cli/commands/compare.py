@@ -26,18 +26,7 @@ from ovir.cli.options.model import ModelOptions
 from ovir.cli.options.node_data import NodeDataOptions
 from ovir.cli.options.values import FileName, positive
 from ovir.cli.options.workers import WorkerOptions
-from ovir.cli.terminal.output import (
-    DONE,
-    UNUSABLE,
-    WRONG,
-    format_count,
-    format_number,
-    print_diagnostics,
-    say,
-    say_filled,
-    say_json,
-    say_table,
-)
+from ovir.cli.terminal import output
 from ovir.cli.terminal.progress import reported
 from ovir.cli.terminal.quantization import about_quantization
 from ovir.core.tables import Table
@@ -56,17 +45,17 @@ def print_comparison(
     compute.
     """
     for line in (*_head(found, requested), *_about_quantization(found, quantized)):
-        say_filled(readable(line))
+        output.say_filled(readable(line))
     if found.outputs:
-        say()
+        output.say()
         _print_outputs(found, limit)
     if found.layers:
-        say()
+        output.say()
         _print_layers(found, limit)
     if found.not_compared:
-        say()
+        output.say()
         for line in _not_compared(found.not_compared):
-            say_filled(readable(line))
+            output.say_filled(readable(line))
 
 
 def _head(found: Comparison, requested: str | None) -> Iterator[str]:
@@ -103,7 +92,7 @@ def _about_quantization(found: Comparison, quantized: Sequence[str]) -> Iterator
         beyond, size = rounding[0].tensor.worst.beyond, rounding[0].tensor.worst.size
         yield (
             f"'{rounding[0].name}' is the first layer that rounds to other levels: "
-            f"{format_count(beyond)} of {plural(size, 'element')}"
+            f"{output.format_count(beyond)} of {plural(size, 'element')}"
         )
 
 
@@ -141,16 +130,16 @@ def _described(found: Comparison, layer: LayerDifference) -> str:
         return text
     actual, reference = found.values
     place = ",".join(map(str, worst.position))
-    share = f"{format_count(worst.beyond)} of {plural(worst.size, 'element')} beyond"
+    share = f"{output.format_count(worst.beyond)} of {plural(worst.size, 'element')} beyond"
     values = f"[{place}] {actual} {_value(worst.actual)}, {reference} {_value(worst.reference)}"
     if (metric := found.criterion.metric) is not None:
-        value = format_number(getattr(worst, metric))
+        value = output.format_number(getattr(worst, metric))
         return f"{text}: {metric} {value}, the limit is {found.criterion.limit:g}; {values}"
     return f"{text}: {values}, {share}"
 
 
 def _value(value: float | int | str | None) -> str:
-    return repr(value) if isinstance(value, str) else format_number(value)
+    return repr(value) if isinstance(value, str) else output.format_number(value)
 
 
 def _print_outputs(found: Comparison, limit: int | None) -> None:
@@ -158,7 +147,7 @@ def _print_outputs(found: Comparison, limit: int | None) -> None:
     shown = outputs[:limit]
     _say_items(found.outputs_table(shown), shown)
     rest = sum(not item.within for item in outputs[len(shown) :])
-    beyond = f", {format_count(rest)} of them beyond tolerance" if rest else ""
+    beyond = f", {output.format_count(rest)} of them beyond tolerance" if rest else ""
     _print_rest("output", len(outputs) - len(shown), equal, beyond)
 
 
@@ -176,17 +165,17 @@ def _shown(items: Sequence[_Item], limit: int | None) -> tuple[Sequence[_Item], 
 def _print_rest(noun: str, more: int, equal: int, beyond: str = "") -> None:
     """Print the number of outputs or layers that the table omits."""
     if more:
-        others = f", and {format_count(equal)} without any difference" if equal else ""
-        say(f"and {plural(more, f'more {noun}')}{beyond}{others}; --all shows all")
+        others = f", and {output.format_count(equal)} without any difference" if equal else ""
+        output.say(f"and {plural(more, f'more {noun}')}{beyond}{others}; --all shows all")
     elif equal:
-        say(f"{plural(equal, noun)} without any difference; --all shows all")
+        output.say(f"{plural(equal, noun)} without any difference; --all shows all")
 
 
 def _print_layers(found: Comparison, limit: int | None) -> None:
     layers, equal = _shown(found.ranked(), limit)
     shown = layers[:limit]
     if shown:
-        say("layers by the noise that they add; those beyond tolerance come first")
+        output.say("layers by the noise that they add; those beyond tolerance come first")
     _say_items(found.layers_table(shown), shown)
     _print_rest("layer", len(layers) - len(shown), equal)
 
@@ -202,9 +191,9 @@ def _say_items(table: Table, items: Sequence[OutputDifference | LayerDifference]
         if (problem := cells[end]) in notes:
             cells[start : end + 1] = [f"see ({notes[problem]})", *[None] * (end - start)]
     if rows:
-        say_table(replace(table, rows=rows))
+        output.say_table(replace(table, rows=rows))
     for text, number in notes.items():
-        say_filled(readable(f"({number}) {text}"))
+        output.say_filled(readable(f"({number}) {text}"))
 
 
 def _not_compared(layers: Sequence[NotCompared]) -> Iterator[str]:
@@ -246,7 +235,7 @@ LIMIT = 20
 
 
 def add_to(command: Command) -> None:
-    command.error_status = UNUSABLE  # status 1 would say that the models differ
+    command.error_status = output.UNUSABLE  # status 1 would say that the models differ
     command.add(ModelOptions("shape", "adapt", "legacy-io"))
     command.add(OtherSideOptions())
     modes = command.under("comparison", exclusive=True)
@@ -289,7 +278,7 @@ def run(options: Options) -> int:
         rate_of = None if sets.inputs is None else "layers"
         with reported("comparing layers", sides.note, rate_of=rate_of) as update:
             found = compare_as(sides.options, model, update)
-    print_diagnostics(found.diagnostics)
+    output.print_diagnostics(found.diagnostics)
     if executed is not None:
         found.add_executions({layer.key: item for layer, item in executed.of(model).items()})
     if options[NodeDataOptions].node_data is not None:
@@ -298,7 +287,7 @@ def run(options: Options) -> int:
         options[NodeDataOptions].write(of_comparison(model, found)[1], model)  # the errors
     requested = other.properties.get("INFERENCE_PRECISION_HINT")
     if options.json:
-        say_json(found.to_dict())
+        output.say_json(found.to_dict())
     else:
         limit = None if options.all else options.limit
         print_comparison(found, limit, about_quantization(found, model, against), requested)
@@ -308,4 +297,4 @@ def run(options: Options) -> int:
 
         notes = list(_head(found, requested))[2:]
         write_html(options.html, lambda: compare_page(found, model, notes), options.command_line, sets.drawn_seed)
-    return DONE if found.within else WRONG
+    return output.DONE if found.within else output.WRONG

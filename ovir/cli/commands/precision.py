@@ -20,18 +20,7 @@ from ovir.cli.options.command import Command, Options
 from ovir.cli.options.inputs import InputSetOptions
 from ovir.cli.options.model import ModelOptions
 from ovir.cli.options.values import OutputFile, amount, raise_usage_error
-from ovir.cli.terminal.output import (
-    DONE,
-    UNUSABLE,
-    WRONG,
-    format_number,
-    print_diagnostics,
-    print_message,
-    say,
-    say_filled,
-    say_json,
-    say_table,
-)
+from ovir.cli.terminal import output
 from ovir.cli.terminal.progress import reported
 from ovir.diagnostics.wording import plural, readable
 from ovir.model import Model
@@ -44,7 +33,7 @@ _SHOWN = 20
 
 
 def add_to(command: Command) -> None:
-    command.error_status = UNUSABLE  # status 1 would say that the model cannot be computed in this type
+    command.error_status = output.UNUSABLE  # status 1 would say that the model cannot be computed in this type
     command.add(ModelOptions("shape", "legacy-io"))
     command.option(
         "--to TYPE",
@@ -97,10 +86,10 @@ def run(options: Options) -> int:
         _save(model, found, options.output, lost)
     if options.json:
         marks = [{"layer": key, "reason": reason} for key, reason in lost.items()]
-        say_json({"model": model.path, "output": options.output, **found.to_dict(), "lost_marks": marks})
+        output.say_json({"model": model.path, "output": options.output, **found.to_dict(), "lost_marks": marks})
     else:
         _print(found)
-    return DONE if found.within else WRONG
+    return output.DONE if found.within else output.WRONG
 
 
 def _save(model: Model, found: Precision, path: str, lost: dict[str, str]) -> None:
@@ -109,36 +98,40 @@ def _save(model: Model, found: Precision, path: str, lost: dict[str, str]) -> No
 
     if found.choices:
         if not found.within:
-            print_message("warning: the outputs of the saved model are beyond the tolerance")
-        print_diagnostics(save_model(found.compressed(model), path))
-        print_message(readable(f"{path}: weights in {found.to}, {plural(len(found.keep), 'layer')} in {found.kept_in}"))
+            output.print_message("warning: the outputs of the saved model are beyond the tolerance")
+        output.print_diagnostics(save_model(found.compressed(model), path))
+        output.print_message(
+            readable(f"{path}: weights in {found.to}, {plural(len(found.keep), 'layer')} in {found.kept_in}")
+        )
         return
-    print_diagnostics(save_model(with_f32_layers(model, found.keep), path))
-    print_message(readable(f"{path}: {plural(len(found.keep), 'layer')} marked to stay in f32"))
+    output.print_diagnostics(save_model(with_f32_layers(model, found.keep), path))
+    output.print_message(readable(f"{path}: {plural(len(found.keep), 'layer')} marked to stay in f32"))
     for reason in dict.fromkeys(lost.values()):
         names = ", ".join(f"'{key}'" for key in lost if lost[key] == reason)
-        print_message(readable(f"warning: OpenVINO's CPU plugin ignores the marks of {names}: {reason}"))
+        output.print_message(readable(f"warning: OpenVINO's CPU plugin ignores the marks of {names}: {reason}"))
 
 
 def _print(found: Precision) -> None:
     does = "has weights" if found.choices else "computes"
     title = f"error of the outputs if the layer alone {does} in {found.to}:"
-    say_table(found.table(), title=title, limit=len(found.keep) + _SHOWN, more="less sensitive layer")
-    say()
+    output.say_table(found.table(), title=title, limit=len(found.keep) + _SHOWN, more="less sensitive layer")
+    output.say()
     if found.choices:
-        say_table(found.choices_table(), title=f"if the most sensitive layers have weights in {found.kept_in}:")
-        say()
+        output.say_table(found.choices_table(), title=f"if the most sensitive layers have weights in {found.kept_in}:")
+        output.say()
     sets = plural(found.samples, "set") + " of inputs"
-    say_filled(f"all in {found.to}: error {format_number(found.error_before)}, tolerance {found.tolerance:g}, {sets}")
+    output.say_filled(
+        f"all in {found.to}: error {output.format_number(found.error_before)}, tolerance {found.tolerance:g}, {sets}"
+    )
     if not found.within:
-        say("no choice of layers keeps the outputs within the tolerance")
+        output.say("no choice of layers keeps the outputs within the tolerance")
     elif not found.keep:
-        say(f"no layer needs {found.kept_in}")
+        output.say(f"no layer needs {found.kept_in}")
     if not found.keep:
         return
-    say(f"{plural(len(found.keep), 'layer')} in {found.kept_in}: error {format_number(found.error)}")
-    say()
+    output.say(f"{plural(len(found.keep), 'layer')} in {found.kept_in}: error {output.format_number(found.error)}")
+    output.say()
     for name in found.keep:
-        say(name)
-    say()
-    say(found.ignored_scope)
+        output.say(name)
+    output.say()
+    output.say(found.ignored_scope)

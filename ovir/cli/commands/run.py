@@ -30,18 +30,7 @@ from ovir.cli.options.node_data import NodeDataOptions
 from ovir.cli.options.targets import check_target
 from ovir.cli.options.values import FileName, OutputFile, output_with, pattern, positive, raise_usage_error
 from ovir.cli.options.workers import WorkerOptions
-from ovir.cli.terminal.output import (
-    DONE,
-    WRONG,
-    format_number,
-    listed_layers,
-    print_diagnostics,
-    print_message,
-    say,
-    say_filled,
-    say_json,
-    say_table,
-)
+from ovir.cli.terminal import output
 from ovir.core.arrays import Array
 from ovir.core.json_fields import json_fields
 from ovir.core.tables import Table, columns
@@ -73,17 +62,17 @@ SLOWEST = 20
 
 
 def print_tables(ran: Ran) -> None:
-    say_table(tensors_table("output", ran.outputs))
+    output.say_table(tensors_table("output", ran.outputs))
     for name, array, _, _ in ran.outputs:
         if ran.top is not None:
             _print_scores(name, ran.scores(array) or ())
         elif classes := likely_classes(array):
             shown = ", ".join(f"{c} ({p:.3f})" for c, p in classes[:10]) + (", ..." if len(classes) > 10 else "")
-            say()
-            say_filled(f"{readable(name)}: the most probable class by row: {shown}")
+            output.say()
+            output.say_filled(f"{readable(name)}: the most probable class by row: {shown}")
     if ran.results.taps:
-        say()
-        say_table(tensors_table("tap", ran.taps))
+        output.say()
+        output.say_table(tensors_table("tap", ran.taps))
     if ran.watch is not None:
         print_watch(ran.watch)
     if ran.profile is not None:
@@ -92,18 +81,18 @@ def print_tables(ran: Ran) -> None:
         from ovir.analysis.profile import WARM_UP
 
         text = ", ".join(f"{name} {seconds * 1000:.3f}" for name, seconds in ran.times.to_dict().items())
-        say()
-        say_filled(f"{plural(len(ran.times.seconds), 'run')} after {WARM_UP} to warm up, in ms: {text}")
+        output.say()
+        output.say_filled(f"{plural(len(ran.times.seconds), 'run')} after {WARM_UP} to warm up, in ms: {text}")
 
 
 def _print_profile(profile: Profile, profiled: RunTimes | None) -> None:
     runs = f"medians of {plural(profile.runs, 'run')}"
-    say()
-    say_filled(f"time in layers {profile.seconds * 1000:.2f} ms; a run without the profile: {profiled}; {runs}")
-    say()
-    say_table(profile.types_table())
-    say()
-    say_table(profile.layers_table(), limit=SLOWEST, more="faster layer")
+    output.say()
+    output.say_filled(f"time in layers {profile.seconds * 1000:.2f} ms; a run without the profile: {profiled}; {runs}")
+    output.say()
+    output.say_table(profile.types_table())
+    output.say()
+    output.say_table(profile.layers_table(), limit=SLOWEST, more="faster layer")
 
 
 def print_json(ran: Ran, seed: int | None) -> None:
@@ -136,7 +125,7 @@ def print_json(ran: Ran, seed: int | None) -> None:
         document.update(ran.watch.to_dict())
     if ran.times is not None:
         document["repeat"] = {"runs": list(ran.times.seconds), **ran.times.to_dict()}
-    say_json(document)
+    output.say_json(document)
 
 
 def _top(rows: list[list[Score]] | None) -> dict[str, Any]:
@@ -149,13 +138,13 @@ def _print_scores(name: str, rows: Sequence[Sequence[Score]]) -> None:
     """Print the highest scores of each row."""
     if not rows:
         return
-    say()
+    output.say()
     shown = [(row, s.number, s.value, s.label) for row, scores in enumerate(rows[:ROWS]) for s in scores]
     has_labels = any(label is not None for *_, label in shown)
     table = Table(columns("row: count; class: count; score: real" + "; label: text" * has_labels), shown)
-    say_table(table, title=f"{readable(name)}: the highest scores by row")
+    output.say_table(table, title=f"{readable(name)}: the highest scores by row")
     if len(rows) > ROWS:
-        say(f"and {plural(len(rows) - ROWS, 'row')} more; --json has all")
+        output.say(f"and {plural(len(rows) - ROWS, 'row')} more; --json has all")
 
 
 def _tensor(array: Array, port: Port) -> dict[str, Any]:
@@ -176,22 +165,24 @@ _CONTENTS = {"nan": "NaN", "inf": "infinity"}
 def print_watch(watch: Watch) -> None:
     """Print the layers that made watched values, and those that are nearest to overflow."""
     watched = ", ".join(map(str, watch.conditions))
-    say()
+    output.say()
     for name, what in watch.inputs:
-        say_filled(readable(f"input '{name}' contains {_CONTENTS.get(what, f'values of {what}')}{_consequence(what)}"))
+        output.say_filled(
+            readable(f"input '{name}' contains {_CONTENTS.get(what, f'values of {what}')}{_consequence(what)}")
+        )
     for constant in watch.constants[:_EVENTS]:
-        say_filled(readable(_watched_constant(constant)))
+        output.say_filled(readable(_watched_constant(constant)))
     if (more := len(watch.constants) - _EVENTS) > 0:
-        say(f"and {plural(more, 'constant')} more; --json has all")
+        output.say(f"and {plural(more, 'constant')} more; --json has all")
     if watch.events:
         table = watch.table()
-        say_table(replace(table, rows=table.rows[:_EVENTS]), title=f"watched for {watched}:")
+        output.say_table(replace(table, rows=table.rows[:_EVENTS]), title=f"watched for {watched}:")
         if (more := len(watch.events) - _EVENTS) > 0:
-            say(f"and {plural(more, 'layer')} more; --json has all")
+            output.say(f"and {plural(more, 'layer')} more; --json has all")
     else:
         known = [kind for kind, items in (("inputs", watch.inputs), ("constants", watch.constants)) if items]
         others = f", apart from what follows from these {' and '.join(known)}" if known else ""
-        say_filled(f"watched for {watched}: no layer makes such values{others}")
+        output.say_filled(f"watched for {watched}: no layer makes such values{others}")
     _print_margins(watch)
 
 
@@ -200,7 +191,7 @@ def _consequence(what: str) -> str:
 
 
 def _watched_constant(found: WatchedConstant) -> str:
-    numbers = f"{format_number(found.value)}" + (f" and {found.count - 1:,} more" if found.count > 1 else "")
+    numbers = f"{output.format_number(found.value)}" + (f" and {found.count - 1:,} more" if found.count > 1 else "")
     readers = f", read by {', '.join(found.readers[:3])}" if found.readers else ""
     kind = found.what.partition(":")[2]
     what = f"is beyond {kind}: {numbers}" if kind else f"contains {_CONTENTS[found.what]}"
@@ -211,12 +202,12 @@ def _print_margins(watch: Watch) -> None:
     margins = watch.margins
     for name in dict.fromkeys(name for margin in margins for name in margin.margins):
         nearest = sorted(margins, key=lambda margin: margin.margins[name])[:_MARGINS]
-        say()
+        output.say()
         rows = [(m.layer, m.type, m.largest, m.margins[name]) for m in nearest]
         table = Table(columns("layer: layer; operation: type; largest: real; margin: real"), rows)
-        say_table(table, title=f"nearest to overflow in {name}:")
+        output.say_table(table, title=f"nearest to overflow in {name}:")
         if beyond := sum(margin.margins[name] < 1 for margin in margins):
-            say(f"{plural(beyond, 'layer')} beyond {name} (margin below 1)")
+            output.say(f"{plural(beyond, 'layer')} beyond {name} (margin below 1)")
 
 
 def add_to(command: Command) -> None:
@@ -310,9 +301,9 @@ def run(options: Options) -> int:
         from ovir.analysis.summary import not_run
 
         if lacking := not_run(model):
-            error.add_note(f"  cannot be run yet: {readable(listed_layers(lacking))}")
+            error.add_note(f"  cannot be run yet: {readable(output.listed_layers(lacking))}")
         raise
-    print_diagnostics(results.diagnostics)
+    output.print_diagnostics(results.diagnostics)
     is_doubtful = _are_overwritten(compiled)
     if engine.emulate == "f16" and watch is None:
         _print_clamped(model)
@@ -336,7 +327,7 @@ def run(options: Options) -> int:
 
         typed = replace(ran, types=types_of_run(compiled, ran.feeds))
         write_html(options.html, lambda: run_page(typed), options.command_line, given.drawn_seed)
-    return WRONG if is_doubtful or (watch is not None and watch.events) else DONE
+    return output.WRONG if is_doubtful or (watch is not None and watch.events) else output.DONE
 
 
 def _refuse_labels(ran: Ran, file: str | None) -> None:
@@ -353,11 +344,11 @@ def _run_guarded(command: Sequence[str], source: ModelOptions, budget: Budget) -
 
     found = run_guarded(command, source.require_file("--untrusted"), source.weights, budget)
     if isinstance(found, Diagnostic):
-        print_diagnostics([found])
-        return WRONG
+        output.print_diagnostics([found])
+        return output.WRONG
     status, messages = found
     if messages:
-        print_message(messages.rstrip("\n"))
+        output.print_message(messages.rstrip("\n"))
     return status
 
 
@@ -366,7 +357,7 @@ def _are_overwritten(compiled: CompiledModel) -> bool:
     try:
         require_unchanged(compiled.weight_files, "the results may be of both")
     except ReadError as error:
-        print_diagnostics(error.diagnostics)
+        output.print_diagnostics(error.diagnostics)
         return True
     return False
 
@@ -388,9 +379,9 @@ def _print_clamped(model: Model) -> None:
 
     found = list(large_constants(model, parse_conditions("overflow:f16")))
     for constant in found[:_EVENTS]:
-        print_message(readable(f"{_watched_constant(constant)}; it is clamped"))
+        output.print_message(readable(f"{_watched_constant(constant)}; it is clamped"))
     if (more := len(found) - _EVENTS) > 0:
-        print_message(f"and {plural(more, 'constant')} more")
+        output.print_message(f"and {plural(more, 'constant')} more")
 
 
 def _record(
@@ -412,7 +403,7 @@ def _record(
             failure = error
     if failure is not None:
         raise failure
-    print_message(f"recorded {plural(recorder.count, 'tensor')} in {escaped(path)}")
+    output.print_message(f"recorded {plural(recorder.count, 'tensor')} in {escaped(path)}")
     return done
 
 

@@ -70,7 +70,9 @@ def run_many(options: Options) -> int:
     if options.tap:
         options.refuse("and --tap exclude each other", "--batch")
     output: str = options.output
-    mark = _fingerprint(source)  # before the model is read: if it changes meanwhile, inputs run again
+    # The model is read later: if it changes meanwhile, inputs run again.
+    path = source.require_file("--inputs")
+    mark = fingerprint(path, source.weights or f"{os.path.splitext(path)[0]}.bin")
     results_depend_on = _options({**vars(source), **vars(inputs), **vars(engine), "tap": options.tap})
     model = engine.open(source)
     files = inputs.find(model, without=output)
@@ -118,12 +120,6 @@ def _hint_at_sizes(model: Model, file: InputFile) -> None:
             ports = (trial.inputs[i] for i, port in enumerate(model.inputs) if not port.shape.is_static)
             texts = (f"--shape {port.any_name}={','.join(map(str, port.shape))}" for port in ports)
             print_message(readable(f"  hint: the model takes other sizes, as in: {' '.join(texts)}"))
-
-
-def _fingerprint(source: ModelOptions) -> str:
-    """Return the fingerprint of the model."""
-    path = source.require_file("--inputs")
-    return fingerprint(path, source.weights or f"{os.path.splitext(path)[0]}.bin")
 
 
 def _options(values: Mapping[str, Any]) -> dict[str, Any]:

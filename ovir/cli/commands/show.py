@@ -18,18 +18,8 @@ from ovir.checks.recovering import Recovered
 from ovir.cli.options.command import Command, Options
 from ovir.cli.options.model import ModelOptions
 from ovir.cli.options.values import output_with, pattern, positive
+from ovir.cli.terminal import output
 from ovir.cli.terminal.costs import LIMIT, MEASURES, cost_rows, say_costs, write_csv
-from ovir.cli.terminal.output import (
-    format_count,
-    listed_layers,
-    print_message,
-    print_note,
-    say,
-    say_filled,
-    say_json,
-    say_table,
-    status_of,
-)
 from ovir.diagnostics.errors import RunError
 from ovir.diagnostics.wording import escaped, plural, readable, size_text
 from ovir.lowering.releases import Need, oldest_release, release_text
@@ -64,12 +54,12 @@ def run(options: Options) -> int:
     rows = cost_rows(summary.layers, options.filter, options.by, options.sort)
     if options.csv is not None:
         write_csv(rows, options.csv)
-        print_message(f"{escaped(options.csv)}: {plural(len(rows), 'row')} written")
+        output.print_message(f"{escaped(options.csv)}: {plural(len(rows), 'row')} written")
     made, needs = provenance(model.rt_info), oldest_release(model)
     memory = _memory(recovered, summary) if options.memory else None
     shows_costs = any(name in options.given for name in ("--layers", "--by", "--filter", "--sort", "--limit"))
     for note in _notes(recovered, summary, options.state_length):
-        print_note(note)
+        output.print_note(note)
     if options.json:
         more: dict[str, Any] = (
             {"memory": {**vars(memory), "activations_without_reuse": summary.costs.total.written.upper}}
@@ -77,25 +67,25 @@ def run(options: Options) -> int:
             else {}
         )
         more["costs"] = [row.to_dict() for row in rows]
-        say_json({**summary.to_dict(), **_origin_as_json(made, needs), **more})
+        output.say_json({**summary.to_dict(), **_origin_as_json(made, needs), **more})
     elif shows_costs:
         if summary.sizes:
-            say_filled(f"counted {readable(summary.sizes_text)}; --shape gives other sizes")
+            output.say_filled(f"counted {readable(summary.sizes_text)}; --shape gives other sizes")
         say_costs(rows, options.filter is not None, summary, options.limit or LIMIT)
     else:
         _print(summary, made, needs)
     if memory is not None and not options.json:
-        say()
-        say(f"memory      {_memory_text(memory)}")
+        output.say()
+        output.say(f"memory      {_memory_text(memory)}")
         if (whole := summary.costs.total.written.upper) is not None:
-            say(f"            {size_text(whole)} between layers if no memory were used again")
+            output.say(f"            {size_text(whole)} between layers if no memory were used again")
     if options.html is not None:
         from ovir.cli.options.report import write_html
         from ovir.reports.show_page import Shown, show_page
 
         shown = Shown(recovered, summary, made, needs, memory)
         write_html(options.html, lambda: show_page(shown), options.command_line)
-    return status_of(recovered.errors)
+    return output.status_of(recovered.errors)
 
 
 def _notes(recovered: Recovered, summary: Summary, state_length: int | None) -> Iterator[str]:
@@ -114,12 +104,12 @@ def _memory(recovered: Recovered, summary: Summary) -> MemoryUse | None:
     from ovir.runtime.memory import memory_use  # these need the runtime
 
     if recovered.errors or recovered.lacks_weights:
-        print_message("the memory of a run is not known: the model has faults, or no weights")
+        output.print_message("the memory of a run is not known: the model has faults, or no weights")
         return None
     try:
         return memory_use(CompiledModel(summary.sized).plan())
     except RunError as error:
-        print_message(str(error))
+        output.print_message(str(error))
         return None
 
 
@@ -141,49 +131,49 @@ def _origin_as_json(made: Provenance, needs: Need) -> dict[str, Any]:
 
 def _print(summary: Summary, made: Provenance, needs: Need) -> None:
     parts = f"IR version {summary.ir_version}", plural(summary.layer_count, "layer"), *summary.opsets
-    say(f"{escaped(summary.name) or '(no name)'}: {', '.join(parts)}")
+    output.say(f"{escaped(summary.name) or '(no name)'}: {', '.join(parts)}")
     if text := str(made):
-        say(f"made by {readable(text)}")
-    say(f"needs {readable(str(needs))}")
+        output.say(f"made by {readable(text)}")
+    output.say(f"needs {readable(str(needs))}")
     if not summary.layer_count:
         return
     for title, ports in (("inputs", summary.inputs), ("outputs", summary.outputs)):
-        say()
-        say_table(ports_table(title, ports))
-    say()
-    say_table(summary.operations_table())
-    say()
-    say_table(summary.constants_table())
-    say()
+        output.say()
+        output.say_table(ports_table(title, ports))
+    output.say()
+    output.say_table(summary.operations_table())
+    output.say()
+    output.say_table(summary.constants_table())
+    output.say()
     parameters = summary.constants.values()
     constants = plural(sum(p.tensors for p in parameters), "constant")
     once = "" if summary.parameters == sum(p.elements for p in parameters) else "; equal bytes of the file count once"
-    say(f"parameters  {format_count(summary.parameters)} elements in {constants}{once}")
+    output.say(f"parameters  {output.format_count(summary.parameters)} elements in {constants}{once}")
     size = summary.file_bytes
     file = f" of a file of {size_text(size)}" if size is not None else ", but there is no file"
-    say(f"weights     {size_text(summary.weights_bytes)}{file if summary.weights_bytes or size else ''}")
-    say(f"MACs        {_macs(summary)}")
+    output.say(f"weights     {size_text(summary.weights_bytes)}{file if summary.weights_bytes or size else ''}")
+    output.say(f"MACs        {_macs(summary)}")
     if summary.not_run:
-        say(f"cannot be run yet: {readable(listed_layers(summary.not_run))}")
+        output.say(f"cannot be run yet: {readable(output.listed_layers(summary.not_run))}")
     if summary.states:
-        say()
+        output.say()
         states = summary.states
-        say_table(summary.states_table())
+        output.say_table(summary.states_table())
         whole, step = (
             sum(amounts) for amounts in zip(*((s.bytes or 0, s.step_bytes or 0) for s in states), strict=True)
         )
         grow = f"; each step, such as a token, adds {size_text(step)}" if step else ""
-        say(f"states      {size_text(whole)} after the call{grow}")
+        output.say(f"states      {size_text(whole)} after the call{grow}")
     if summary.model_info:
-        say()
-        say_table(summary.info_table())
+        output.say()
+        output.say_table(summary.info_table())
 
 
 def _macs(summary: Summary) -> str:
     total, unknown = summary.costs.total.macs, len(summary.macs_unknown)
-    text = format_count(summary.macs)
+    text = output.format_count(summary.macs)
     if not unknown and not total.is_static:
-        text = f"{format_count(total.lower)} to {text}, which depends on values"
+        text = f"{output.format_count(total.lower)} to {text}, which depends on values"
     if summary.sizes:
         text += f" {readable(summary.sizes_text)}"
     return f"{text}, and unknown for {plural(unknown, 'layer')}" if unknown else text

@@ -111,18 +111,14 @@ def _checked(source: ModelOptions, recovered: Recovered, *, is_wanted: bool) -> 
     """Return the severities of layers, and the diagnostics that they show: a check finds them if one is requested or
     the model has faults."""
     if not is_wanted and not recovered.errors:
-        return [], [_as_checked(found) for found in recovered.model.diagnostics]
+        # The reader tolerates some errors, which a check reports with their severity.
+        return [], [replace(found, severity=CODES[found.code].severity) for found in recovered.model.diagnostics]
     found = check(source.source, source.weights, need_weights=not source.no_weights)
     if is_wanted:
         print_message(f"{plural(len(found), 'diagnostic')} from the check")
     if source.shape:
         found += recovered.errors
     return [of_diagnostics(recovered.model, found)], found
-
-
-def _as_checked(found: Diagnostic) -> Diagnostic:
-    """Return a diagnostic of reading with the severity that ``check`` reports: the reader tolerates some errors."""
-    return replace(found, severity=CODES[found.code].severity)
 
 
 def _ran(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovir.core.arrays import Array
 from ovir.core.element_types import bf16, f16, f32
 from ovir.export.exporters import exports
 from ovir.export.onnx_graph import Graph, Tensor
@@ -26,19 +25,14 @@ def extract_image_patches(graph: Graph, op: ExtractImagePatches, data: Tensor) -
         data = padded(graph, data, same_pads(graph, op.auto_pad, size, covered, strides))
     number = graph.Max(graph.Div(graph.Add(graph.Sub(size, least), strides), strides), 0)
     counts = graph.items(number, "data", 2)
-    rows, columns = (
-        _places(graph, count, stride, np.arange(taps)[:, np.newaxis] * rate)
+    rows, columns = (  # the position in the padded image of each position of a patch [kernel, window]
+        graph.Add(graph.Mul(graph.positions_below(count), stride), np.arange(taps)[:, np.newaxis] * rate)
         for count, stride, taps, rate in zip(counts, strides, op.sizes, op.rates, strict=True)
     )
     taken = graph.Gather(graph.Gather(data, rows, axis=2), columns, axis=4)
     moved = graph.Transpose(taken, perm=[0, 2, 4, 1, 3, 5])
     depth = graph.Mul(channels, op.sizes[0] * op.sizes[1])
     return graph.reshaped(moved, [images, depth, *counts])
-
-
-def _places(graph: Graph, count: Tensor, stride: int, taps: Array) -> Tensor:
-    """Return the position in the padded image of each position of a patch [kernel, window]."""
-    return graph.Add(graph.Mul(graph.positions_below(count), stride), taps)
 
 
 # --------------------------------------------------------------------------- Col2Im

@@ -223,18 +223,6 @@ _PARSERS: Mapping[Any, Callable[[str], Any]] = {
 # --------------------------------------------------------------------------- values as texts
 
 
-def _format_float(value: float) -> str:
-    return f"{value:.17g}"  # OpenVINO writes 17 digits, which determine a value of f64
-
-
-def _format_floats(values: Iterable[float]) -> str:
-    return ", ".join(repr(float(value)).removesuffix(".0") for value in values)
-
-
-def _format_ints(values: Iterable[int]) -> str:
-    return ", ".join(str(int(value)) for value in values)
-
-
 def _format_texts(values: Iterable[str]) -> str:
     items = tuple(values)
     text = ", ".join(items)
@@ -245,13 +233,13 @@ def _format_texts(values: Iterable[str]) -> str:
 
 _FORMATTERS: Mapping[Any, Callable[[Any], str]] = {
     int: lambda value: str(int(value)),
-    float: _format_float,
+    float: "{:.17g}".format,  # as OpenVINO writes them: 17 digits determine a value of f64
     bool: lambda value: "true" if value else "false",
     str: str,
     ElementType: str,
     PartialShape: lambda shape: str(shape)[1:-1],
     Dimension: str,
-    tuple[int, ...]: _format_ints,
-    tuple[float, ...]: _format_floats,
+    tuple[int, ...]: lambda values: ", ".join(str(int(value)) for value in values),
+    tuple[float, ...]: lambda values: ", ".join(repr(float(value)).removesuffix(".0") for value in values),
     tuple[str, ...]: _format_texts,
 }

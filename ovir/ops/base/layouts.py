@@ -142,8 +142,6 @@ class Size(NamedTuple):
     """Whether it is only a name."""
     number: Dimension | None
     """The number, if it is only one."""
-    product: Product | None
-    """The term, if there is only one."""
 
     @classmethod
     @lru_cache(4096)
@@ -152,8 +150,7 @@ class Size(NamedTuple):
         parts = {name: term for term in terms for name in term.sizes}
         is_range = ".." in text
         number = None if parts or is_range else sized(sum(term.number for term in terms))
-        product = terms[0] if len(terms) == 1 else None
-        return cls(text, terms, parts, is_range, list(parts) == [text], number, product)
+        return cls(text, terms, parts, is_range, list(parts) == [text], number)
 
     def bounds(self, sizes: Mapping[str, Dimension], without: Product | None = None) -> tuple[int, int | None]:
         """Return the least and the greatest sum, None if it has no bound; ``without`` is a term that counts as 0."""
@@ -171,9 +168,9 @@ class Size(NamedTuple):
             return sizes.get(self.text, UNKNOWN)
         if self.number is not None:
             return self.number
-        low, high = self.product.bounds(sizes) if self.product else self.bounds(sizes)
+        low, high = self.bounds(sizes)
         if self.is_range:
-            return Dimension(0 if self.text[0] == "." else low, None if self.text[-1] == "." else high)
+            return Dimension(0 if self.text.startswith(".") else low, None if self.text.endswith(".") else high)
         return sized(low) if low == high else Dimension(low, high, sizes.get(self.text, UNKNOWN).symbol)
 
 
@@ -187,12 +184,6 @@ class Axis(NamedTuple):
     """The alternatives that are numbers."""
     size: Size | None
     """The alternative that is none."""
-
-    @property
-    def is_multiple(self) -> bool:
-        """Return whether the axis is only a multiple of a size."""
-        product = self.size.product if self.size and not self.size.is_range else None
-        return not self.numbers and product is not None and len(product.sizes) == 1 and product.number > 0
 
     @classmethod
     @lru_cache(4096)
@@ -375,8 +366,6 @@ class _Plan:
         """The first dimension of each further size."""
         self.repeated: list[tuple[str, int, int]] = []
         """The dimensions of sizes that are known by then."""
-        self.multiples: list[tuple[Size, int, int]] = []
-        """The dimensions that are a multiple of one size."""
         self.others: list[tuple[Axis, int, int]] = []
         """The dimensions that are anything else."""
         self.rests: list[tuple[str, int, int, int]] = []
@@ -387,7 +376,8 @@ class _Plan:
         for name, size in declaration.sizes.items():
             if size.number is not None:
                 self.sizes[name], self.origins[name] = size.number, declaration.equations[name]
-        for position, ((name, tensor), rank) in enumerate(zip(inputs, ranks, strict=True)):
+        for position, (name, tensor) in enumerate(inputs):
+            rank = ranks[position]
             layout = None if rank is None else tensor.layout_of(rank)
             self.inputs.append((name, layout.text if layout else tensor.layout))
             if layout:
@@ -407,8 +397,6 @@ class _Plan:
             if axis.name:
                 (self.repeated if axis.name in self.origins else self.named).append((axis.name, position, k))
                 self.origins.setdefault(axis.name, position)
-            elif axis.size and axis.is_multiple:
-                self.multiples.append((axis.size, position, k))
             elif axis.choices:
                 self.others.append((axis, position, k))
 
@@ -418,8 +406,7 @@ class _Plan:
         found = self._given.get(gives)
         if found is None:
             tensors = given(gives or self.gives, self.words)
-            layouts = [self._layout(tensor.layouts) for tensor in tensors]
-            found = self._given[gives] = list(zip(map(self._element_type, tensors), layouts, strict=True))
+            found = self._given[gives] = [(self._element_type(x), self._layout(x.layouts)) for x in tensors]
         return found
 
     def _layout(self, layouts: Sequence[Layout]) -> Layout | None:
@@ -508,17 +495,18 @@ class Solved:
             dim = dims[i][k]
             if sizes.get(name) is not dim:
                 self._merge(name, dim, i)
-        for size, i, k in plan.multiples:
-            self._divide(size, dims[i][k], i)
-        later = []
+        later: list[tuple[Size, Dimension, int]] = []
+        ranges: list[tuple[Size, Dimension, int]] = []
         for axis, i, k in plan.others:
             dim = dims[i][k]
-            if dim.lower not in axis.numbers and not any(map(dim.contains, axis.numbers)):
+            if not any(map(dim.contains, axis.numbers)):
                 if axis.size is None:
                     self._fail(i)
-                later.append((axis.size, dim, i))
+                (ranges if axis.size.is_range else later).append((axis.size, dim, i))
         if later:
             self._close(later)
+        for item in ranges:
+            self._require(*item)
 
     @property
     def types(self) -> Mapping[str, ElementType]:
@@ -557,22 +545,12 @@ class Solved:
             origin = self._origin(name)
             other = f", but {before} in {self._plan.inputs[origin][0]}" if isinstance(origin, int) else ""
             self._fail(position, f"{name} is {found} in {self._plan.inputs[position][0]}{other}", [name])
-        if merged is not before and merged != before:
+        if merged != before:
             self._origins[name] = position
         return merged
 
     def _origin(self, name: str) -> int | str | None:
         return self._origins.get(name, self._plan.origins.get(name))
-
-    def _divide(self, size: Size, dim: Dimension, position: int) -> None:
-        """Use a dimension that is a multiple of a size."""
-        factor, (name,) = size.terms[0]
-        quotient = dim.exact_div(factor)
-        if quotient is None:
-            self._fail(position, f"{dim} is not {size.text} for any {name}")
-        self._merge(name, quotient, position)
-        if dim.symbol:  # what is written in the same way has the same size
-            self._merge(size.text, dim, position)
 
     def _close(self, later: list[tuple[Size, Dimension, int]]) -> None:
         """Use the dimensions that are more than a name or number, as far as all sizes in them but one are known."""
@@ -595,7 +573,7 @@ class Solved:
         if not unknown:
             self._require(size, dim, position)
             return True
-        if len(unknown) > 1 or size.is_range:
+        if len(unknown) > 1:
             return False
         (name,) = unknown
         factor, most = size.parts[name].bounds(sizes, without=name)

@@ -92,16 +92,15 @@ class SuppressionBase(ClassNmsBase):
     """Base of operations that keep the boxes with the highest scores among overlapping ones, for each class and batch
     separately.
 
-    boxes are [batches, boxes, coordinates], scores [batches, classes, boxes]; each other input is one number. The box
-    with the highest score is selected (of equal scores the first), and boxes that overlap it by more than iou_threshold
-    are removed. This repeats until max_output_boxes_per_class boxes are selected or no remaining score is above
-    score_threshold. (In the specification a score equal to the threshold qualifies, but removed boxes get the score 0,
-    which would then qualify again under the default threshold 0.) A negative maximum means no limit. A missing input is
-    0, so without the maximum nothing is selected.
+    The box with the highest score is selected (of equal scores the first), and boxes that overlap it by more than
+    iou_threshold are removed. This repeats until max_output_boxes_per_class boxes are selected or no remaining score is
+    above score_threshold. (In the specification a score equal to the threshold qualifies, but removed boxes get the
+    score 0, which would then qualify again under the default threshold 0.) A negative maximum means no limit. A missing
+    input is 0, so without the maximum nothing is selected.
 
     The selected boxes are triplets of batch, class and box. They are ordered by class and then by selection, or all by
-    score with ``sort_result_descending``; equal scores are ordered by batch, class and box. ``output_type`` is the type
-    of the triplets, i32 or i64. Everything is computed in f32.
+    score with ``sort_result_descending``; equal scores are ordered by batch, class and box. Everything is computed in
+    f32.
     """
 
     sort_result_descending: bool = attribute(default=True)
@@ -111,6 +110,10 @@ class SuppressionBase(ClassNmsBase):
     """Whether iou_threshold applies to Soft-NMS too."""
 
     gives = "triplets output_type[Rows, 3]; scores f32[Rows, 3]; count output_type[1]"
+    recipe = (
+        f"real half, {NARROW} half, max_output_boxes_per_class = 0..4, iou_threshold = 0.5, score_threshold = 0.0, "
+        "soft_nms_sigma = 0.5"
+    )
 
     # ----- inference
 

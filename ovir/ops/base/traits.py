@@ -38,6 +38,10 @@ class Traits:
     gives: ClassVar[str] = ""
     """The names, element types and layouts of the outputs, unless the operation overrides ``infer``."""
 
+    recipe: ClassVar[str] = ""
+    """What random models of the operation have: element types, shapes and values of inputs, sizes, and attributes. An
+    operation that declares what it takes needs only what is special about its values."""
+
     moves_elements: ClassVar[tuple[int, ...]] = ()
     """The inputs whose elements are only moved, not changed: bounds and symbols follow ``run``."""
     forwards_values: ClassVar[tuple[int, ...]] = ()
