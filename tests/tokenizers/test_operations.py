@@ -632,7 +632,7 @@ def test_the_largest_of_no_lengths() -> None:
 
 
 def test_inputs_are_checked() -> None:
-    with pytest.raises(ovir.ModelError, match="takes 8 inputs .* got 3"):
+    with pytest.raises(ovir.ModelError, match=r"takes 8 inputs .* got 3"):
         run("VocabEncoder", *strings("a"))
     with pytest.raises(ovir.ModelError, match="symbols must be u8, got i32"):
         run("ByteFallback", i32(0), i32(1), i32(97), outputs=3)

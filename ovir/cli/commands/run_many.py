@@ -64,7 +64,7 @@ _OPTIONS = (
 def run_many(options: Options) -> int:
     """Run a model on the inputs that have no result yet, and return the exit status."""
     source, inputs, engine = options[ModelOptions], options[InputOptions], options[EngineOptions]
-    inputs.refuse_single("--record", "--top", "--watch", "--repeat", "--profile", "--html", "--node-data")
+    inputs.refuse_single("--record", "--top", "--labels", "--watch", "--repeat", "--profile", "--html", "--node-data")
     if options.output is None:
         raise_usage_error("--inputs needs --output FOLDER, which the results are written to")
     if options.tap:
