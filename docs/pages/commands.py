@@ -19,7 +19,6 @@ search:
 # Commands
 
 Every command with all of its arguments, as `ovir COMMAND --help` prints them.
-`python -m ovir.generated_files` writes this page.
 [Using the command line](../command-line.md) explains those that need more than a line.
 
 An argument in brackets may be left out, and one with `...` may be given several times. Options may stand anywhere

@@ -113,9 +113,9 @@ class Precision:
         errors = ["not measured" if x.error is None else x.error for x in order]
         tags = [self.kept_in if x.keep else "" for x in order]
         return Table(
-            columns("layer: layer; operation: type; error: real; of its results: real; : tag"),
+            columns("layer: layer; operation: type; output error: real; own error: real; : tag"),
             [(x.layer, x.type, e, x.own_error, tag) for x, e, tag in zip(order, errors, tags, strict=True)],
-            least=("of its results",),
+            least=("own error",),
         )
 
     def choices_table(self) -> Table:

@@ -198,7 +198,7 @@ class Identity(Operator):
         return data
 
     def why_unchanged(self, inputs: Sequence[TensorType], output: TensorType) -> str | None:
-        return "it passes on its input"
+        return "an Identity does nothing else"
 
 
 def _above_least(x: Array) -> Array:

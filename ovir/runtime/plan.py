@@ -227,7 +227,7 @@ def broken_promise(index: int, promised: str, output: Any, found: str = "the ker
         returned = f"{_type_of(output)}[{','.join(map(str, output.shape))}]"
     else:
         returned = f"{type(output).__name__}, which is not an array"
-    return OperatorError(f"{found} output {index} as {returned}; inference has promised {promised}")
+    return OperatorError(f"{found} output {index} as {returned}; infer() declared {promised}")
 
 
 def _type_of(array: Any) -> str:

@@ -127,7 +127,7 @@ def test_profile(cli: Any, model: Path) -> None:
     lines = cli("check", model, "--profile").err.splitlines()
     assert [line.split()[0] for line in lines[:3]] == ["reading", "inference", "rules"]
     assert all(" ms " in line and line.endswith("%") for line in lines[:3])
-    assert lines[3].startswith("outside inference: ")
+    assert lines[3].startswith("share of other work than inference: ")
 
 
 def test_color_is_for_terminals(cli: Any, faulty: Path, monkeypatch: pytest.MonkeyPatch) -> None:

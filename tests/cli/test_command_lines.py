@@ -400,7 +400,7 @@ check ir_version.xml --runtime 2021.4 => 1 => OpenVINO 2021.4 does not read IR v
 check ir_version.xml --runtime 2022.1 => 0 => 1 file checked
 check dynamic_shapes.xml --device NPU => 1 => error[OVIR708] layer 0 'data' (Parameter, opset1): NPU: the input 'data' [?,2..5,3,4..6] && --shape data=1,5,3,6 -o fixed.xml` fixes the sizes && source: openvino #24619 && NPU: 1 reason against it, 0 doubts
 check dynamic_shapes.xml --device NPU --ignore OVIR708 => 0 => !reason
-check i64.xml --device GPU.1 => 0 => GPU.1: no reason found against it, in the rules; the device was not asked && !runs
+check i64.xml --device GPU.1 => 0 => GPU.1: no obstacle found by the rules; the device was not asked && !runs
 check wrong_declared_shape.xml --device CPU => 1 => CPU: 1 reason against it
 check empty => 2 => the folder holds no .xml file
 run in => 2 => the folder holds no .xml file

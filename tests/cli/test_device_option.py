@@ -43,7 +43,7 @@ def test_ask(cli: Any, plain: Path) -> None:
     pytest.importorskip("openvino", reason="a device is asked with openvino")
     asked = cli("check", plain, "--device", "CPU", "--ask")
     assert asked.status == 0
-    assert "CPU: no reason found against it, in the rules and by the device" in asked.err
+    assert "CPU: no obstacle found by the rules and the device" in asked.err
 
 
 def test_ask_with_weights_in_another_place(cli: Any, tmp_path: Path) -> None:
@@ -72,4 +72,4 @@ def test_a_device_that_is_missing_is_not_asked(cli: Any, plain: Path) -> None:
     missing = cli("check", plain, "--device", "GPU.7", "--ask")
     assert missing.status == 0
     assert "not asked: openvino:GPU.7: no device GPU.7; available: CPU" in missing.err
-    assert "in the rules; the device was not asked" in missing.err
+    assert "by the rules; the device was not asked" in missing.err

@@ -149,7 +149,7 @@ def test_an_extension_is_reported_once() -> None:
 @pytest.mark.parametrize(
     ("returned", "message"),
     [
-        (lambda data: data.astype(np.int64), r"Broken\.run gives output 0 as i64\[2,3\]; inference has promised f32"),
+        (lambda data: data.astype(np.int64), r"Broken\.run gives output 0 as i64\[2,3\]; infer\(\) declared f32"),
         (lambda data: data.tolist(), r"Broken\.run gives output 0 as list, which is not an array"),
         (lambda data: None, r"Broken\.run gives output 0 as NoneType"),
         (lambda data: (), r"Broken\.run gives 0 outputs; the layer has 1"),

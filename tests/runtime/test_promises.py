@@ -85,7 +85,7 @@ def test_copies_of_results_name_the_same_promise(outside: Any) -> None:
     parameter = ops.parameter([4], "f32")
     messages = []
     for check in (lambda: require_promised(parameter[0], outside), lambda: copy_result(0, np.empty(4, "f4"), outside)):
-        with pytest.raises(OperatorError, match=r"output 0 as f32.*; inference has promised f32\[4\]") as raised:
+        with pytest.raises(OperatorError, match=r"output 0 as f32.*; infer\(\) declared f32\[4\]") as raised:
             check()
         messages.append(str(raised.value))
     assert messages[0] == messages[1]

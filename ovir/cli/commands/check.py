@@ -208,7 +208,7 @@ def say_times(times: Counter[str]) -> None:
     total = sum(times.values()) or 1.0
     for stage, seconds in times.items():
         print_message(f"{stage:<10} {seconds * 1e3:9.1f} ms  {seconds / total:4.0%}")
-    print_message(f"outside inference: {1 - times['inference'] / total:.0%}")
+    print_message(f"share of other work than inference: {1 - times['inference'] / total:.0%}")
 
 
 def write_sarif(target: str, diagnostics: Sequence[Diagnostic], untrusted: bool) -> None:

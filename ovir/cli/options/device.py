@@ -84,8 +84,8 @@ class Verdict:
         if against or doubts:
             print_message(f"{self.device}: {plural(against, 'reason')} against it, {plural(doubts, 'doubt')}")
         else:
-            source = "in the rules and by the device" if self.asks else "in the rules; the device was not asked"
-            print_message(f"{self.device}: no reason found against it, {source}")
+            source = "by the rules and the device" if self.asks else "by the rules; the device was not asked"
+            print_message(f"{self.device}: no obstacle found {source}")
 
 
 _REASONS = (NEWER_THAN_RUNTIME, DEVICE_REFUSAL, DEVICE_DOUBT)
