@@ -193,6 +193,36 @@ class Model(LayerGraph):
 
         return add_outputs(self, outputs)
 
+    def add_nms(
+        self,
+        boxes: TensorKey,
+        scores: TensorKey,
+        *,
+        iou: float = 0.5,
+        score: float = 0.0,
+        most: int = 300,
+        form: str = "corners",
+    ) -> list[Port]:
+        """Add a NonMaxSuppression of opset 9 for decoded boxes and their scores, and return its three outputs.
+
+        They are selected_indices i64[M,3] (image, class, box), selected_scores f32[M,3] (image, class, score) and the
+        number M of selected boxes. The outputs that the model has stay, so that the indices pick the boxes.
+
+        Args:
+            boxes: The tensor of boxes, [N,4] or [4,N], with or without a batch before.
+            scores: The tensor of scores, [classes,N] or [N,classes], or [N] for a single class, with the batch of the
+                boxes.
+            iou: Of two boxes of a class whose intersection over union is above this, the better one stays.
+            score: Boxes with a score of at most this are dropped.
+            most: The largest number of boxes of each class and image.
+            form: ``corners`` for the coordinates of two opposite corners, ``centers`` for center, width and height.
+
+        Raises InputError for tensors whose shapes do not say which axis is which.
+        """
+        from ovir.editing.suppression import add_nms
+
+        return add_nms(self, boxes, scores, iou=iou, score=score, most=most, form=form)
+
     def set_constant(self, layer: LayerKey, array: ArrayLike) -> Layer:
         """Give a Const other data, and return it; the array decides on element type and shape.
 

@@ -53,7 +53,7 @@ def test_ask_with_weights_in_another_place(cli: Any, tmp_path: Path) -> None:
     weights = net.write(tmp_path).with_suffix(".bin").rename(tmp_path / "other.weights")
     asked = cli("check", tmp_path / "model.xml", "--weights", weights, "--device", "CPU", "--ask")
     assert asked.status == 0
-    assert "no reason found" in asked.err
+    assert "no obstacle found" in asked.err
 
 
 def test_ask_about_a_layer_that_the_device_refuses(cli: Any, tmp_path: Path) -> None:

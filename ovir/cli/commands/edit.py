@@ -31,7 +31,7 @@ from ovir.cli.options.command import Command, Options
 from ovir.cli.options.faulty_constants import constants_of_sizes
 from ovir.cli.options.model import ModelOptions, about_followers, parse_shapes, split_input, type_in_file
 from ovir.cli.options.preprocessing import PreprocessingOptions
-from ovir.cli.options.values import FileName, OutputFile, raise_usage_error, split_known
+from ovir.cli.options.values import FileName, OutputFile, amount, positive, raise_usage_error, share, split_known
 from ovir.cli.terminal.output import DONE, listed, say, say_filled, say_saved
 from ovir.core.arrays import Array
 from ovir.core.shapes import PartialShape
@@ -131,6 +131,27 @@ def _about_states(form: str, states: Mapping[str, tuple[str, str | None]], *furt
 def add_output(model: Model, text: str) -> Report:
     added = model.add_outputs([tensor_key(model, tensor_names(model), text)])
     return lambda: "\n".join(f"output '{port.any_name}': {port.type}" for port in added)
+
+
+def add_nms(model: Model, text: str) -> Report:
+    """Apply ``boxes,scores`` with settings behind a colon, as in ``boxes,scores:iou=0.45,max=300``."""
+    names, _, settings = text.rpartition(":") if _NMS.search(text) else (text, "", "")
+    given = dict(part.split("=", 1) for part in settings.split(",") if part)
+    boxes, comma, scores = names.partition(",")
+    if not comma:
+        raise_usage_error(f"--add-nms {text}: expected the names of boxes and scores, with a comma between them")
+    known = tensor_names(model)
+    tensors = [tensor_key(model, known, name) for name in (boxes, scores)]
+    try:
+        how = {{"max": "most"}.get(key, key): _NMS_TYPES[key](value) for key, value in given.items()}
+    except argparse.ArgumentTypeError as error:
+        raise_usage_error(f"--add-nms {text}: {error}")
+    added = model.add_nms(*tensors, **how)
+    return lambda: "\n".join(f"output '{port.any_name}': {port.type}" for port in added)
+
+
+_NMS_TYPES: dict[str, Callable[[str], Any]] = {"iou": share, "score": amount, "max": positive, "form": str}
+_NMS = re.compile(rf":({'|'.join(_NMS_TYPES)})=[^,:=]*(,({'|'.join(_NMS_TYPES)})=[^,:=]*)*$")
 
 
 def set_constant(model: Model, text: str) -> Report:
@@ -355,6 +376,12 @@ EDITS = (
         is_optional=True,
     ),
     Edit("--add-output", "NAME", "make a tensor an output: a name, or LAYER:1 for a second output", add_output),
+    Edit(
+        "--add-nms",
+        "BOXES,SCORES",
+        "suppress boxes that overlap: BOXES,SCORES[:iou=0.45,score=0.25,max=300,form=centers]",
+        add_nms,
+    ),
     Edit(
         "--fix-input",
         "NAME=VALUE",
