@@ -185,6 +185,8 @@ class _Session:
             if resume:
                 raise InputError.usage("resume needs the folder of an earlier call")
             return
+        if self._folder.exists() and not self._folder.is_dir():
+            raise InputError.usage(f"{self._folder} is a file, but findings need a folder")
         state = self._folder / STATE
         if resume and state.exists():
             try:
@@ -216,7 +218,7 @@ class _Session:
                         self._stop.set()
                     if progress is not None:
                         done = (self.found.models - first) / models if models else 0.0
-                        progress(self.found, max(done, passed / seconds if seconds is not None else 0.0))
+                        progress(self.found, min(max(done, passed / seconds if seconds is not None else 0.0), 1.0))
             finally:
                 self._stop.set()
                 pool.shutdown()

@@ -67,6 +67,7 @@ def unary(m: Make) -> None:
 _NUMBERS = "|".join((*REALS, *INTEGERS))
 _ALL = "|".join((_NUMBERS, *NARROW[:-1], "boolean"))
 declare("Clamp", "real|real|real|real|number ... A", "min=-1|0|-2.5|-1e9 max=0|1|0.5|1e12")
+declare("Elu", "real|real|real|real|number ... A", "alpha=0.1|1|2.5")
 declare("Identity Result Parameter NonZero ShapeOf", "anything any")
 declare("LogicalNot", "boolean ... A")
 declare("BitwiseNot", f"{'|'.join(INTEGERS)}|boolean ... A")

@@ -14,13 +14,18 @@ import numpy as np
 import pytest
 
 import ovir
-from fuzz.faulty import FAULTS, compiler
+from fuzz.faulty import FAULTS, Fault, attribute, compiler, run
 from ovir.core.arrays import Array
+from ovir.fuzzing.cases import make_case
 from ovir.fuzzing.divergences import EXACT, Seen, _saturates
 from ovir.fuzzing.findings import pattern
 from ovir.fuzzing.graphs import make_graph
+from ovir.fuzzing.judging import Judge
+from ovir.fuzzing.making import VERSIONS
 from ovir.fuzzing.models import Choice
-from ovir.fuzzing.targets import Engine
+from ovir.fuzzing.net import Net
+from ovir.fuzzing.targets import Engine, Function
+from ovir.ops import find
 
 FLOOR = "Floor-1|Ceiling-1|Sqrt-1"
 
@@ -107,6 +112,63 @@ def test_functions_of_files_run_in_a_process_of_their_own(
     folder = next(tmp_path / "findings" / str(x.folder) for x in found.findings if x.kind == kind)
     run = subprocess.run([sys.executable, folder / "repro.py"], capture_output=True, timeout=60)
     assert run.returncode != 0
+
+
+def any_order(op: Any, inputs: Sequence[Array]) -> list[Array]:
+    """Return what TopK selects in the opposite order where ``sort`` is none."""
+    return [np.flip(array, op.axis) if op.sort == "none" else array for array in run(op, inputs)]
+
+
+def last_of_equal(op: Any, inputs: Sequence[Array]) -> list[Array]:
+    """Select the last ones of equal elements unless TopK is to be stable."""
+    data, k = inputs
+    if getattr(op, "stable", False) and op.sort != "none":
+        return run(op, inputs)
+    values, indices = run(op, [np.flip(data, op.axis), k])
+    indices = (data.shape[op.axis] - 1 - indices).astype(indices.dtype)
+    if op.sort == "index":
+        indices = np.sort(indices, op.axis)
+        values = np.take_along_axis(data, indices, op.axis)
+    return [values, indices]
+
+
+@pytest.mark.parametrize("decision", [any_order, last_of_equal])
+def test_what_the_specification_leaves_open_is_no_finding(decision: Fault) -> None:
+    found = ovir.fuzz(compiler({"TopK": decision}), models=60, ops="TopK")
+    assert (found.findings, found.compared > 40, bool(found)) == ([], True, True)
+
+
+def test_what_depends_on_an_open_order_is_no_finding() -> None:
+    net = Net()
+    end = net.op("TopK", net.parameter("x", "4"), net.const(2), axis=0, mode="max", sort="none", opset=3)
+    end = net.result(net.op("Multiply", end, net.const(np.array([1, 2], np.float32))))
+    judge = Judge(Function(compiler({"TopK": any_order})), has_divergences=False)
+    fault = judge.fault(net.model(), [np.arange(4, dtype=np.float32)])
+    assert fault is not None
+    assert fault.known == "left open by the specification: the order of the elements that TopK selects"
+
+
+@pytest.mark.parametrize("sort", ["none", "index"])
+def test_a_wrong_choice_of_topk_is_found_in_any_order(sort: str) -> None:
+    def least(op: Any, inputs: Sequence[Array]) -> list[Array]:
+        return attribute(mode=lambda mode: {"min": "max", "max": "min"}[mode] if op.sort == sort else mode)(op, inputs)
+
+    assert "TopK" in str(signatures(ovir.fuzz(compiler({"TopK": least}), models=40, ops="TopK")))
+
+
+def test_models_have_all_attributes_that_the_specification_requires() -> None:
+    for seed in range(3 * len(VERSIONS)):
+        cls = find(*VERSIONS[seed % len(VERSIONS)])
+        given = make_case(seed).attributes
+        assert [name for name, declared in cls.attributes.items() if declared.is_lacking(given)] == [], (cls, seed)
+        assert not any(x.instead in given for x in cls.attributes.values() if x.name in given), (cls, seed)
+
+
+def test_a_reduced_model_keeps_required_attributes(tmp_path: Path) -> None:
+    found = ovir.fuzz(compiler({"MVN": FAULTS["MVN"]}), models=10, ops="MVN-2", output=tmp_path)
+    (folder,) = [finding.folder for finding in found.findings]
+    (layer,) = [layer for layer in ovir.read_model(tmp_path / folder / "model.xml").layers if layer.type == "MVN"]
+    assert not any(declared.is_lacking(layer.attributes) for declared in layer.operator.attributes.values())
 
 
 def test_a_search_goes_on(tmp_path: Path) -> None:
