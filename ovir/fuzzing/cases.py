@@ -62,7 +62,7 @@ def make_case(
     ties: bool = False,
     small: bool = False,
     spoil: Spoil | None = None,
-    make: type[Make] = Make,
+    make: Callable[..., Make] = Make,
 ) -> Case:
     """Return the model of a seed; if ``extreme``, with real numbers that integers do not hold among its inputs; if
     ``ties``, with real numbers that are multiples of a half, of which many are equal; if ``small``, with sizes of 0 and
@@ -112,7 +112,8 @@ def draw(made: Make, cls: type[Operator], values: np.random.Generator) -> bool:
         return True
     try:
         made.outputs = len(as_tuple(op.infer(*map(type_of, made.inputs))))
-    except OperatorError:
+    except OperatorError as error:
+        made.refusal = error
         return False
     except Exception:  # the model shows it
         return True

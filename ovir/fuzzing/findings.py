@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from time import monotonic
 from typing import Any
 
@@ -15,8 +15,9 @@ from ovir.debugging.engines.process import EngineMissingError
 from ovir.debugging.layerwise_run import ENDS
 from ovir.debugging.reduce import ReductionSearch
 from ovir.diagnostics.errors import OvirError
+from ovir.fuzzing.device_map import version_of
+from ovir.fuzzing.evidence import Evidence
 from ovir.fuzzing.judging import Fault, Judge
-from ovir.graph.layers import Layer
 from ovir.model import Model
 
 _WORDED = ("refusal", "ovir")
@@ -47,10 +48,17 @@ class Finding:
     """The number of models that have shown it."""
     folder: str | None = None
     """The name of its folder."""
+    evidence: Evidence = field(default_factory=Evidence)
+    """What the reduced model shows."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the finding for JSON."""
         return asdict(self)
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Finding:
+        """Return the finding that ``to_dict`` has described."""
+        return cls(**{**content, "evidence": Evidence.from_dict(content["evidence"])})
 
 
 @dataclass(frozen=True)
@@ -71,11 +79,6 @@ def pattern(message: str) -> str:
 def operations_of(model: Model) -> list[str]:
     """Return the operation versions of a model."""
     return sorted({version_of(layer) for layer in model.walk() if layer.type not in ENDS})
-
-
-def version_of(layer: Layer) -> str:
-    """Return type and opset of a layer's operation."""
-    return f"{layer.type}-{layer.operator.opset}" if layer.operator is not None else layer.type
 
 
 def signature_of(model: Model, fault: Fault) -> str:

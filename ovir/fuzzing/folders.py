@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import platform
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,16 +10,13 @@ from pathlib import Path
 import numpy as np
 
 from ovir.core.reading import read_text
-from ovir.debugging.layerwise_run import ENDS
-from ovir.fuzzing.findings import Finding, Reduced, version_of
+from ovir.fuzzing.evidence import SPECIFICATIONS
+from ovir.fuzzing.findings import Finding, Reduced
 from ovir.fuzzing.targets import Compiler
 from ovir.io.tensor_files import save_npz
 from ovir.model import save_model
-from ovir.ops.base.operator import Operator
 from ovir.system.files import write_text
 from ovir.system.interrupts import uninterrupted
-
-SPECIFICATIONS = "https://docs.openvino.ai/2026/documentation/openvino-ir-format/operation-sets/operation-specs.html"
 
 
 @dataclass(frozen=True)
@@ -179,8 +175,7 @@ def run(path, inputs):
 
 def _report(finding: Finding, reduced: Reduced, origin: Origin) -> Iterator[str]:
     """Yield the lines of a report that can be filed as it is."""
-    fault = reduced.fault
-    layers = [layer for layer in reduced.model.layers if layer.type not in ENDS]
+    fault, evidence = reduced.fault, finding.evidence
     yield f"# {finding.kind.capitalize()}: {', '.join(finding.operations) or 'no operation'} on {origin.description}"
     yield ""
     yield f"{_WHAT[finding.kind]}: {fault.message}."
@@ -193,22 +188,22 @@ def _report(finding: Finding, reduced: Reduced, origin: Origin) -> Iterator[str]
     yield ""
     yield "| layer | operation | attributes | inputs | outputs |"
     yield "|---|---|---|---|---|"
-    for layer in layers:
-        ports = [", ".join(f"`{port.type}`" for port in side) for side in (layer.inputs, layer.outputs)]
-        values = ", ".join(f"{name}={value}" for name, value in layer.attributes.items())
-        yield f"| {layer.name} | {version_of(layer)} | {values or '-'} | {ports[0]} | {ports[1]} |"
-    for title, arrays in (("inputs", reduced.inputs), ("expected outputs", fault.expected)):
+    for layer in evidence.layers:
+        ports = [", ".join(f"`{port}`" for port in side) for side in (layer.inputs, layer.outputs)]
+        yield f"| {layer.name} | {layer.operation} | {layer.attributes or '-'} | {ports[0]} | {ports[1]} |"
+    arrays_of = {"inputs": evidence.inputs, "expected outputs": evidence.expected, "outputs": evidence.got}
+    for title, arrays in arrays_of.items():
         yield ""
         yield f"The {title}:"
         yield ""
         yield "```"
-        yield from [np.array2string(np.asarray(x), threshold=_SHOWN) for x in arrays] or ["none"]
+        yield from arrays or ["none"]
         yield "```"
     yield ""
     yield "## What the specification says"
     yield ""
-    for kind in dict.fromkeys(type(layer.operator) for layer in layers if layer.operator is not None):
-        yield f"- **{kind.type}-{kind.opset}** ({SPECIFICATIONS}): {_summary(kind)}"
+    for operation, summary in evidence.specification.items():
+        yield f"- **{operation}** ({SPECIFICATIONS}): {summary}"
     yield ""
     yield "## Versions"
     yield ""
@@ -219,7 +214,6 @@ def _report(finding: Finding, reduced: Reduced, origin: Origin) -> Iterator[str]
     yield f"- random model {finding.number}: `ovir fuzz --seed {finding.number} --models 1`"
 
 
-_SHOWN = 60
 _WHAT = {
     "crash": "The process ends when the model is compiled or run",
     "hang": "The model is not compiled and run in time",
@@ -230,12 +224,6 @@ _WHAT = {
     "second run": "A second run with the same inputs gives other outputs",
     "ovir": "ovir itself is at fault",
 }
-
-
-def _summary(kind: type[Operator]) -> str:
-    """Return the first paragraph about an operation."""
-    text = inspect.cleandoc(kind.__doc__ or "").partition("\n\n")[0]
-    return " ".join(text.split())
 
 
 def _processor() -> str:

@@ -12,6 +12,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
+from ovir.diagnostics.errors import OperatorError
 from ovir.ops import find
 from ovir.ops.base.layouts import declarations_of
 from ovir.ops.base.opsets import OPERATIONS
@@ -60,6 +61,8 @@ class Make:
     """Whether most sizes are 0 or 1."""
     bodies: str = ""
     """The text of bodies and port maps for operations that have them."""
+    refusal: OperatorError | None = None
+    """The error of inference, if it does not accept what is drawn."""
     _types: dict[str, str] = field(default_factory=dict)
 
     # ----- chance
@@ -251,7 +254,7 @@ class Make:
         ``axis`` or ``axes`` for axes of the first input. A letter in place of a name gives this letter a size.
         """
         for name, _, choices in (setting.partition("=") for setting in settings.split()):
-            value: Any = self.pick(*choices.split("|"))
+            value: Any = self.rng.choice(choices.split("|"))
             if name[0].isupper():
                 self.set(**{name: int(value)})
                 continue

@@ -35,7 +35,26 @@ class Text:
 
     text: str
     title: str = ""
-    form: Literal["plain", "hint"] = "plain"
+    form: Literal["plain", "hint", "code"] = "plain"
+
+
+@dataclass(frozen=True)
+class Link:
+    """A link to a file beside the page, or to another page."""
+
+    text: str
+    href: str
+
+
+@dataclass(frozen=True)
+class Linked:
+    """The content of a cell of the kind ``outcome``."""
+
+    text: str
+    status: str
+    """The word that gives it its color."""
+    href: str | None = None
+    """What it leads to, if anything."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +82,7 @@ class Explanation:
     code: str
 
 
-Block = Text | Pairs | Excerpt | Explanation | Chart
+Block = Text | Link | Pairs | Excerpt | Explanation | Chart
 
 
 @dataclass(frozen=True)

@@ -47,5 +47,5 @@ def test_what_was_exercised_is_told(tmp_path: Path, cli: Cli) -> None:
     done = cli("fuzz", *options, "-o", tmp_path / "a", "--json")
     found = json.loads(done.out)
     assert found["unreached"] == []
-    assert set(found["exercised"]) == {"Floor-1", "Sqrt-1"}
+    assert set(found["map"]) == {"Floor-1", "Sqrt-1"}
     assert "Floor-1" in (tmp_path / "a" / "index.html").read_text()

@@ -52,7 +52,7 @@ def test_faults_of_one_signature_are_one_finding(tmp_path: Path) -> None:
     }
     again = ovir.fuzz(wrong, models=1, seed=finding.number)
     assert signatures(again) == signatures(found)
-    assert {"Floor-1", "Ceiling-1"} <= set(found.exercised)
+    assert {"Floor-1", "Ceiling-1"} <= set(found.map)
 
 
 @pytest.mark.slow

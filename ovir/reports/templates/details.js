@@ -78,6 +78,7 @@ function markdownElement(text) {
 
 const BLOCKS = {
   text: ({ title, form, text }) => part(title, make("p", { class: form }, text)),
+  link: ({ text, href }) => part("", linkElement(href, text)),
   pairs: ({ title, rows }) => part(title, pairsElement(rows)),
   excerpt: excerptElement,
   explanation: ({ code }) => {
