@@ -9,10 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ovir.core.element_types import ELEMENT_TYPES, dynamic
+from ovir.fuzzing.making import INTEGERS, NARROW, REALS
 from ovir.graph.layers import Layer
 
-TYPES = [element_type.name for element_type in ELEMENT_TYPES if element_type != dynamic]
+TYPES = list(dict.fromkeys((*REALS, *INTEGERS, "boolean", *NARROW)))
+"""The element types, the usual ones first."""
 ANYWHERE = {"i32", "i64", "boolean"}
 """Element types of indices, sizes and masks, which models of all types have."""
 STATUSES = ("agrees", "known", "not supported", "refuses", "differs", "crashes")

@@ -139,6 +139,10 @@ class Make:
         return self.type("number", *REALS, *INTEGERS)
 
     @property
+    def mostly_real(self) -> str:
+        return self.real if self.chance(0.85) else self.number
+
+    @property
     def index(self) -> str:
         return self.type("index", *INDICES)
 

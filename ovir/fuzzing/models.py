@@ -27,7 +27,7 @@ _VALUES = ("usual", "ties", "extreme")
 """The values of inputs in one round through all operation versions, in the next one, and so on."""
 MAP = 10**9
 """The first of the numbers whose models have one operation version and element type each: all in turn, then again."""
-_PLACES = [(name, element_type) for name in NAMES for element_type in TYPES]
+_PLACES = [(name, element_type) for element_type in TYPES for name in NAMES]
 ROUND = len(_PLACES)
 
 

@@ -61,13 +61,13 @@ def recipe_name(cls: type[Operator]) -> str:
 
 @recipe("UnaryBase", "UnaryActivationBase", "IsFinite", "IsInf", "IsNaN")
 def unary(m: Make) -> None:
-    m.add("... A B" if m.chance(0.8) else (), m.real if m.chance(0.85) else m.number)
+    m.add("... A B" if m.chance(0.8) else (), m.mostly_real)
 
 
 _NUMBERS = "|".join((*REALS, *INTEGERS))
 _ALL = "|".join((_NUMBERS, *NARROW[:-1], "boolean"))
-declare("Clamp", "real|real|real|real|number ... A", "min=-1|0|-2.5|-1e9 max=0|1|0.5|1e12")
-declare("Elu", "real|real|real|real|number ... A", "alpha=0.1|1|2.5")
+declare("Clamp", "mostly_real ... A", "min=-1|0|-2.5|-1e9 max=0|1|0.5|1e12")
+declare("Elu", "mostly_real ... A", "alpha=0.1|1|2.5")
 declare("Identity Result Parameter NonZero ShapeOf", "anything any")
 declare("LogicalNot", "boolean ... A")
 declare("BitwiseNot", f"{'|'.join(INTEGERS)}|boolean ... A")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 
+from ovir.core.element_types import ElementType
 from ovir.diagnostics.codes import ELEMENT_TYPE
 from ovir.diagnostics.errors import OvirError
 from ovir.fuzzing.cases import draw, operation_of, type_of, written
@@ -19,7 +21,7 @@ from ovir.model import read_model
 from ovir.ops import find
 from ovir.ops.base.operator import Operator
 
-_ATTEMPTS = 4
+_ATTEMPTS = 6
 _SHARE = 0.75
 """The share of choices among types that take the wanted one."""
 
@@ -31,13 +33,21 @@ class Typed(Make):
     wanted: str = ""
 
     def pick(self, *choices: Any) -> Any:
-        if all(choice in TYPES for choice in choices) and self.chance(_SHARE):
+        if all(choice in TYPES for choice in choices) and self._fits(choices) and self.chance(_SHARE):
             return self.wanted
         return super().pick(*choices)
 
     def type(self, name: str, *choices: str) -> str:
         is_other = name == "index" and self.wanted not in choices
-        return super().type(name, *(choices if is_other else [self.wanted]))
+        return super().type(name, *(choices if is_other or not self._fits(choices) else [self.wanted]))
+
+    @property
+    def mostly_real(self) -> str:
+        return self.number
+
+    def _fits(self, choices: Iterable[str]) -> bool:
+        """Return whether the wanted type may stand for some: a recipe that draws only real numbers takes no others."""
+        return ElementType.parse(self.wanted).is_real or not all(ElementType.parse(x).is_real for x in choices)
 
 
 @cache
