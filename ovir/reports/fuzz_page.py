@@ -45,7 +45,8 @@ def fuzz_page(found: Fuzzing) -> Page:
 
 _MAP_NOTE = (
     "How the models of an operation version with an element type went, and how many of them. A cell with a finding "
-    "leads to it. A dash stands for an element type that the operation does not take."
+    "leads to it. A dash stands for an element type that the operation does not take, or that no "
+    "model of it has."
 )
 _TABLE = 1
 """The place of the table of findings among the tables of the page."""

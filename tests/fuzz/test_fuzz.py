@@ -182,6 +182,27 @@ def test_a_search_goes_on(tmp_path: Path) -> None:
         ovir.fuzz(wrong, models=1, output=tmp_path)
 
 
+def test_progress_ends_at_all() -> None:
+    shares: list[float] = []
+    ovir.fuzz(wrong, time=0.01, ops=FLOOR, progress=lambda found, share: shares.append(share))
+    ovir.fuzz(wrong, map=1, ops="Floor-1", types=["f32"], progress=lambda found, share: shares.append(share))
+    assert 1.0 in shares
+    assert all(0 <= share <= 1 for share in shares)
+
+
+def test_a_report_says_what_was_expected_and_what_the_other_side_gave(tmp_path: Path) -> None:
+    found = ovir.fuzz(wrong, models=10, ops="Floor-1", types=["f32"], output=tmp_path)
+    shown, folder = found.findings[0].evidence, tmp_path / str(found.findings[0].folder)
+    (layer,) = shown.layers
+    assert layer.operation == "Floor-1"
+    assert shown.specification["Floor-1"].startswith("The greatest integer")
+    assert shown.got != shown.expected
+    report = (folder / "report.md").read_text()
+    assert all(text in report for text in (*shown.inputs, *shown.expected, *shown.got, *layer.inputs, *layer.outputs))
+    resumed = ovir.fuzz(wrong, models=1, ops="Floor-1", output=tmp_path, resume=True)
+    assert resumed.findings[0].evidence == shown
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -196,6 +217,8 @@ def test_a_search_goes_on(tmp_path: Path) -> None:
         ({"against": "runtime:2022.3=missing/python"}, "cannot start missing/python: No such file"),
         ({"known": "missing.txt"}, "cannot read the known findings"),
         ({"resume": True}, "resume needs the folder"),
+        ({"map": 0}, "map must be an integer of at least 1, got 0"),
+        ({"output": __file__}, "test_fuzz.py is a file, but findings need a folder"),
         ({"models": 0}, "models must be an integer of at least 1, got 0"),
         ({"seed": "1"}, "seed must be an integer of at least 0, got '1'"),
         ({"time": -1}, "time must be a number of seconds above 0, got -1"),

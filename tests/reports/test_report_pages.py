@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,14 +18,19 @@ from ovir.checks.recovering import read_recovering
 from ovir.cli.main import main
 from ovir.core.tables import Table, columns
 from ovir.debugging.watch import Watch
+from ovir.fuzzing.device_map import Cell
+from ovir.fuzzing.evidence import SPECIFICATIONS, Evidence, LayerText
+from ovir.fuzzing.findings import Finding
+from ovir.fuzzing.fuzz import Fuzzing
 from ovir.ir.executed import ExecutedLayer, Execution
 from ovir.lowering.releases import oldest_release
 from ovir.reports.charts import Chart
 from ovir.reports.check_page import check_page
 from ovir.reports.compare_page import compare_page
 from ovir.reports.diff_page import diff_page
+from ovir.reports.fuzz_page import fuzz_page
 from ovir.reports.layers import LayerIndex
-from ovir.reports.page import Detail, Excerpt, Explanation, Page, Pairs, Section, Text
+from ovir.reports.page import Detail, Excerpt, Explanation, Link, Linked, Page, Pairs, Section, Text
 from ovir.reports.ran import Ran
 from ovir.reports.run_page import run_page
 from ovir.reports.show_page import Shown, show_page
@@ -371,3 +377,67 @@ def test_a_section_without_blocks_is_left_out() -> None:
     page.add("Nothing", None)
     page.add("A table", Table(columns("a: text")))
     assert [part.id for part in page.sections] == ["a-table"]
+
+
+# --------------------------------------------------------------------------- fuzz
+
+
+def a_search() -> Fuzzing:
+    layer = LayerText("floor", "Floor-1", "axis=1", ["f16[2]"], ["f16[2]"])
+    evidence = Evidence([layer], ["[0.5 1.5]"], ["[0. 1.]"], ["[1. 2.]"], {"Floor-1": "The largest integer."})
+    kinds = [("crash", None), ("values", "values Floor-1")]
+    findings = [
+        Finding(f"{kind}: Floor-1", kind, ["Floor-1"], f"a {kind}", 7, 1, 1, folder, evidence) for kind, folder in kinds
+    ]
+    cells = {
+        "Floor-1": {
+            "f16": Cell(Counter(agrees=2, differs=1), ["values: Floor-1"]),
+            "f32": Cell(Counter(agrees=3)),
+            "i8": Cell(),
+        },
+        "Equal-1": {"f32": Cell(Counter(crashes=1), ["crash: of another search"])},
+    }
+    return Fuzzing(findings, "a device", 7, 7, 2, map=cells)
+
+
+def test_the_page_of_a_search_opens_with_the_map() -> None:
+    page = fuzz_page(a_search())
+    assert page.sections[0].title == "Map"
+    found = table(page, "Map")
+    assert [head.name for head in found.columns] == ["operation", "f32", "f16", "i8"]
+    equal, floor = found.rows
+    assert list(map(str, floor)) == [
+        "Floor-1",
+        *("Linked(text='agrees (3)', status='agrees', href=None)",),
+        *(
+            "Linked(text='differs (1)', status='differs', href='#row:1:1')",
+            "Linked(text='not tried', status='not tried', href=None)",
+        ),
+    ]
+    assert equal == ("Equal-1", Linked("crashes (1)", "crashes"), None, None)
+    tables = list(page.tables)
+    assert tables[1] is table(page, "Findings")
+    assert detail(tables[1], 1).blocks[0] == Text("a values")
+    shown = to_data(page)["tables"][0]["rows"]
+    assert shown[1][2] == {"text": "differs (1)", "status": "differs", "href": "#row:1:1"}
+    assert shown[0][2] is None
+
+
+def test_the_detail_of_a_finding_says_what_its_report_says() -> None:
+    findings = table(fuzz_page(a_search()), "Findings")
+    assert detail(findings, 1).blocks[1:] == [
+        Link("values Floor-1/", "values%20Floor-1/"),
+        Link("its report.md", "values%20Floor-1/report.md"),
+        Pairs([("floor", "Floor-1(axis=1): f16[2] -> f16[2]")], "Layers"),
+        Text("[0.5 1.5]", "Inputs", "code"),
+        Text("[0. 1.]", "Expected", "code"),
+        Text("[1. 2.]", "Got", "code"),
+        Pairs([("Floor-1", "The largest integer.")], "What the specification says"),
+        Link("The specifications of all operations", SPECIFICATIONS),
+        Pairs([("signature", "values: Floor-1"), ("the model again", "ovir fuzz --seed 7 --models 1")]),
+    ]
+    assert not any(isinstance(block, Link) and "report" in block.text for block in detail(findings, 0).blocks)
+
+
+def test_a_search_without_cells_has_no_map() -> None:
+    assert [part.title for part in fuzz_page(Fuzzing()).sections] == ["Findings"]

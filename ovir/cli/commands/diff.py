@@ -20,7 +20,7 @@ from ovir.cli.options.command import Command, Options
 from ovir.cli.options.model import read_topology
 from ovir.cli.options.values import FileName, amount, positive
 from ovir.cli.terminal.output import DONE, UNUSABLE, WRONG, print_message, say, say_json, say_table
-from ovir.diagnostics.errors import ModelError, ReadError
+from ovir.diagnostics.errors import InputError, ModelError, ReadError
 from ovir.diagnostics.wording import plural, readable
 from ovir.model import read_model
 
@@ -84,7 +84,11 @@ def _run_on_maps(options: Options) -> int:
 
     of_models = ("--weights-a", "--weights-b", "--ignore-names", "--rtol", "--atol", "--no-weights", "--legacy-io")
     options.refuse("compares models, not the maps of devices", *of_models, "--extension", "--html")
-    found = diff_maps(options.a, options.b)
+    try:
+        found = diff_maps(options.a, options.b)
+    except InputError as error:  # nobody knows whether the maps differ
+        print_message(str(error))
+        return UNUSABLE
     if options.json:
         say_json(found.to_dict())
     else:
