@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from time import monotonic
 from typing import Any
 
@@ -16,7 +16,6 @@ from ovir.debugging.layerwise_run import ENDS
 from ovir.debugging.reduce import ReductionSearch
 from ovir.diagnostics.errors import OvirError
 from ovir.fuzzing.device_map import version_of
-from ovir.fuzzing.evidence import Evidence
 from ovir.fuzzing.judging import Fault, Judge
 from ovir.model import Model
 
@@ -48,17 +47,12 @@ class Finding:
     """The number of models that have shown it."""
     folder: str | None = None
     """The name of its folder."""
-    evidence: Evidence = field(default_factory=Evidence)
-    """What the reduced model shows."""
+    report: str = ""
+    """The text of its report, in Markdown."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the finding for JSON."""
         return asdict(self)
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Finding:
-        """Return the finding that ``to_dict`` has described."""
-        return cls(**{**content, "evidence": Evidence.from_dict(content["evidence"])})
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import platform
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,13 +11,17 @@ from pathlib import Path
 import numpy as np
 
 from ovir.core.reading import read_text
-from ovir.fuzzing.evidence import SPECIFICATIONS
+from ovir.debugging.layerwise_run import ENDS
+from ovir.fuzzing.device_map import version_of
 from ovir.fuzzing.findings import Finding, Reduced
 from ovir.fuzzing.targets import Compiler
 from ovir.io.tensor_files import save_npz
 from ovir.model import save_model
+from ovir.ops.base.operator import Operator
 from ovir.system.files import write_text
 from ovir.system.interrupts import uninterrupted
+
+SPECIFICATIONS = "https://docs.openvino.ai/2026/documentation/openvino-ir-format/operation-sets/operation-specs.html"
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,7 @@ def save_finding(folder: Path, finding: Finding, reduced: Reduced, origin: Origi
     save_npz(work / "inputs.npz", dict(zip(names, reduced.inputs, strict=True)))
     save_npz(work / "expected.npz", {f"output{i}": np.asarray(x) for i, x in enumerate(reduced.fault.expected)})
     write_text(work / "repro.py", _script(finding, reduced, origin), "write the script")
-    write_text(work / "report.md", "\n".join(_report(finding, reduced, origin)) + "\n", "write the report")
+    write_text(work / "report.md", finding.report, "write the report")
     with uninterrupted():
         work.rename(folder)
 
@@ -173,9 +178,14 @@ def run(path, inputs):
 # --------------------------------------------------------------------------- the report
 
 
+def report_of(finding: Finding, reduced: Reduced, origin: Origin) -> str:
+    """Return a report that can be filed as it is."""
+    return "\n".join(_report(finding, reduced, origin)) + "\n"
+
+
 def _report(finding: Finding, reduced: Reduced, origin: Origin) -> Iterator[str]:
-    """Yield the lines of a report that can be filed as it is."""
-    fault, evidence = reduced.fault, finding.evidence
+    fault = reduced.fault
+    layers = [layer for layer in reduced.model.layers if layer.type not in ENDS]
     yield f"# {finding.kind.capitalize()}: {', '.join(finding.operations) or 'no operation'} on {origin.description}"
     yield ""
     yield f"{_WHAT[finding.kind]}: {fault.message}."
@@ -188,22 +198,23 @@ def _report(finding: Finding, reduced: Reduced, origin: Origin) -> Iterator[str]
     yield ""
     yield "| layer | operation | attributes | inputs | outputs |"
     yield "|---|---|---|---|---|"
-    for layer in evidence.layers:
-        ports = [", ".join(f"`{port}`" for port in side) for side in (layer.inputs, layer.outputs)]
-        yield f"| {layer.name} | {layer.operation} | {layer.attributes or '-'} | {ports[0]} | {ports[1]} |"
-    arrays_of = {"inputs": evidence.inputs, "expected outputs": evidence.expected, "outputs": evidence.got}
-    for title, arrays in arrays_of.items():
+    for layer in layers:
+        ports = [", ".join(f"`{port.type}`" for port in side) for side in (layer.inputs, layer.outputs)]
+        values = ", ".join(f"{name}={value}" for name, value in layer.attributes.items())
+        yield f"| {layer.name} | {version_of(layer)} | {values or '-'} | {ports[0]} | {ports[1]} |"
+    sides = {"inputs": reduced.inputs, "expected outputs": fault.expected, "outputs": fault.actual}
+    for title, arrays in sides.items():
         yield ""
         yield f"The {title}:"
         yield ""
         yield "```"
-        yield from arrays or ["none"]
+        yield from [np.array2string(np.asarray(x), threshold=_SHOWN) for x in arrays] or ["none"]
         yield "```"
     yield ""
     yield "## What the specification says"
     yield ""
-    for operation, summary in evidence.specification.items():
-        yield f"- **{operation}** ({SPECIFICATIONS}): {summary}"
+    for kind in dict.fromkeys(type(layer.operator) for layer in layers if layer.operator is not None):
+        yield f"- **{kind.type}-{kind.opset}** ({SPECIFICATIONS}): {_summary(kind)}"
     yield ""
     yield "## Versions"
     yield ""
@@ -214,6 +225,7 @@ def _report(finding: Finding, reduced: Reduced, origin: Origin) -> Iterator[str]
     yield f"- random model {finding.number}: `ovir fuzz --seed {finding.number} --models 1`"
 
 
+_SHOWN = 60
 _WHAT = {
     "crash": "The process ends when the model is compiled or run",
     "hang": "The model is not compiled and run in time",
@@ -224,6 +236,12 @@ _WHAT = {
     "second run": "A second run with the same inputs gives other outputs",
     "ovir": "ovir itself is at fault",
 }
+
+
+def _summary(kind: type[Operator]) -> str:
+    """Return the first paragraph about an operation."""
+    text = inspect.cleandoc(kind.__doc__ or "").partition("\n\n")[0]
+    return " ".join(text.split())
 
 
 def _processor() -> str:

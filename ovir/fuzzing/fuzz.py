@@ -36,9 +36,8 @@ from ovir.fuzzing.device_map import (
     type_of_layer,
     version_of,
 )
-from ovir.fuzzing.evidence import Evidence
 from ovir.fuzzing.findings import Finding, Reduced, alike, operations_of, reduce_fault, signature_of
-from ovir.fuzzing.folders import Origin, save_finding
+from ovir.fuzzing.folders import Origin, report_of, save_finding
 from ovir.fuzzing.judging import Fault, Judge
 from ovir.fuzzing.models import MAP, ROUND, Choice
 from ovir.fuzzing.targets import Compiler, Target, old_release, open_target, precise
@@ -110,7 +109,7 @@ class Fuzzing:
     def of(cls, content: Mapping[str, Any]) -> Fuzzing:
         """Return the result that ``to_dict`` has described."""
         found = cls(**content)
-        found.findings = list(map(Finding.from_dict, content["findings"]))
+        found.findings = [Finding(**finding) for finding in content["findings"]]
         found.unsupported, found.known = Counter(found.unsupported), Counter(found.known)
         found.map = map_from_dict(content["map"])
         return found
@@ -376,9 +375,9 @@ class _Session:
                     finding.count += 1
                     return
             finding = Finding(
-                *(signature, fault.kind, operations, reduced.fault.message, number, count_layers(reduced.model)),
-                evidence=Evidence.of(reduced.model, reduced.inputs, reduced.fault.expected, reduced.fault.actual),
+                *(signature, fault.kind, operations, reduced.fault.message, number, count_layers(reduced.model))
             )
+            finding.report = report_of(finding, reduced, self._origin)
             if self._folder is not None:
                 words = re.sub(r"[^A-Za-z0-9]+", "-", " ".join([finding.kind, *finding.operations[:3]])).strip("-")
                 finding.folder = f"{words}-{hashlib.sha256(finding.signature.encode()).hexdigest()[:6]}"

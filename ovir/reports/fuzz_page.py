@@ -8,10 +8,9 @@ from urllib.parse import quote
 from ovir.core.tables import Column, Table, columns
 from ovir.diagnostics.wording import plural
 from ovir.fuzzing.device_map import TYPES, Cell
-from ovir.fuzzing.evidence import SPECIFICATIONS
 from ovir.fuzzing.findings import Finding
 from ovir.fuzzing.fuzz import Fuzzing
-from ovir.reports.page import Block, Detail, Fact, Link, Linked, Page, Pairs, Text
+from ovir.reports.page import Detail, Fact, Link, Markdown, Page, Pairs, Text
 
 
 def fuzz_page(found: Fuzzing) -> Page:
@@ -48,20 +47,22 @@ _MAP_NOTE = (
     "leads to it. A dash stands for an element type that the operation does not take, or that no "
     "model of it has."
 )
-_TABLE = 1
-"""The place of the table of findings among the tables of the page."""
 
 
 def _map(found: Fuzzing) -> Table | None:
-    """Return a table with a row for each operation version and a column for each element type."""
-    types = [name for name in TYPES if any(name in row for row in found.map.values())]
-    places = {finding.signature: index for index, finding in enumerate(found.findings)}
+    """Return a table with a row for each operation version and a column for each element type.
 
-    def linked(cell: Cell | None) -> Linked | None:
-        if cell is None:
-            return None
-        target = next((f"#row:{_TABLE}:{places[x]}" for x in cell.findings if x in places), None)
-        return Linked(str(cell), cell.status, target)
+    It stands before the findings, whose table is therefore number 1 in links.
+    """
+    types = [name for name in TYPES if any(name in row for row in found.map.values())]
+    links = {finding.signature: f"#row:1:{index}" for index, finding in enumerate(found.findings)}
+
+    def linked(cell: Cell | None) -> Link | None:
+        return (
+            None
+            if cell is None
+            else Link(str(cell), next(filter(None, map(links.get, cell.findings)), None), cell.status)
+        )
 
     rows = [(version, *(linked(row.get(name)) for name in types)) for version, row in sorted(found.map.items())]
     heads = [Column("operation", "type"), *(Column(name, "outcome") for name in types)]
@@ -69,25 +70,8 @@ def _map(found: Fuzzing) -> Table | None:
 
 
 def _detail(finding: Finding) -> Detail:
-    """Return what the report of a finding says."""
-    shown = finding.evidence
-    blocks: list[Block] = [Text(finding.message)]
-    if finding.folder is not None:
-        folder = quote(finding.folder)
-        blocks += [Link(f"{finding.folder}/", f"{folder}/"), Link("its report.md", f"{folder}/report.md")]
-    layers = [
-        (x.name, f"{x.operation}({x.attributes}): {', '.join(x.inputs)} -> {', '.join(x.outputs)}")
-        for x in shown.layers
-    ]
-    blocks += [Pairs(layers, "Layers")] if layers else []
-    for title, arrays in (("Inputs", shown.inputs), ("Expected", shown.expected), ("Got", shown.got)):
-        blocks += [Text("\n".join(arrays), title, "code")] if arrays else []
-    if shown.specification:
-        blocks.append(Pairs(list(shown.specification.items()), "What the specification says"))
-        blocks.append(Link("The specifications of all operations", SPECIFICATIONS))
-    again = f"ovir fuzz --seed {finding.number} --models 1"
-    blocks.append(Pairs([("signature", finding.signature), ("the model again", again)]))
-    return Detail(finding.kind, blocks)
+    folder = () if finding.folder is None else (Link(f"{finding.folder}/", f"{quote(finding.folder)}/"),)
+    return Detail(finding.kind, [*folder, Markdown(finding.report), Pairs([("signature", finding.signature)])])
 
 
 def _counts(name: str, counts: Counter[str]) -> Table | None:

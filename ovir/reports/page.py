@@ -35,26 +35,24 @@ class Text:
 
     text: str
     title: str = ""
-    form: Literal["plain", "hint", "code"] = "plain"
+    form: Literal["plain", "hint"] = "plain"
+
+
+@dataclass(frozen=True)
+class Markdown:
+    """A text with the headings, lists, tables and blocks of code of Markdown."""
+
+    text: str
 
 
 @dataclass(frozen=True)
 class Link:
-    """A link to a file beside the page, or to another page."""
+    """A link to a folder beside the page; in cells of the kind ``outcome``, to a row of the page, or to nothing."""
 
     text: str
-    href: str
-
-
-@dataclass(frozen=True)
-class Linked:
-    """The content of a cell of the kind ``outcome``."""
-
-    text: str
-    status: str
+    href: str | None
+    status: str = ""
     """The word that gives it its color."""
-    href: str | None = None
-    """What it leads to, if anything."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +80,7 @@ class Explanation:
     code: str
 
 
-Block = Text | Link | Pairs | Excerpt | Explanation | Chart
+Block = Text | Markdown | Link | Pairs | Excerpt | Explanation | Chart
 
 
 @dataclass(frozen=True)

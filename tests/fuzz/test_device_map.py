@@ -192,15 +192,15 @@ def test_a_crash_is_in_the_map(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_two_maps(folder: Path, good: Path) -> None:
     found = diff_maps(folder / "fuzz.json", good / "fuzz.json")
-    assert [(x.operation, x.type, x.before.status, x.after.status) for x in found.better] == [
-        ("Floor-1", "f16", "differs", "agrees"),
-        ("Floor-1", "u16", "refuses", "agrees"),
+    assert [(x.change, x.operation, x.type, x.before.split()[0], x.after) for x in found.changes] == [
+        ("better", "Floor-1", "f16", "differs", "agrees (1)"),
+        ("better", "Floor-1", "u16", "refuses", "agrees (1)"),
     ]
-    assert (found.worse, found.equal, found.only[1]) == ([], 1, 3)
+    assert (found.equal, found.only[1]) == (1, 3)
     back = diff_maps(good / "fuzz.json", folder / "fuzz.json")
-    assert (len(back.worse), back.better, back.only) == (2, [], found.only[::-1])
-    assert str(back).startswith("3 cells: 0 better, 2 worse, 1 alike; 3 tried only on A; ")
-    assert back.table(1).texts() == [
-        ["worse", "Floor-1", "f16", "agrees (1)", str(back.worse[0].after), "values: Floor-1"]
-    ]
+    assert ({x.change for x in back.changes}, back.only) == ({"worse"}, found.only[::-1])
+    assert str(back).startswith("0 cells better, 2 worse, 1 alike; 3 tried only on A; ")
+    first = ["worse", "Floor-1", "f16", "agrees (1)", back.changes[0].after, "values: Floor-1"]
+    assert back.table(1).texts() == [first]
+    assert str(found).startswith("2 cells better, 0 worse, 1 alike; ")
     assert not diff_maps(good / "fuzz.json", good / "fuzz.json")

@@ -13,6 +13,7 @@ exit status: 0 both are equal, 1 they differ, 2 wrong usage, a file that cannot 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 
 from ovir.analysis.costs import changes_of, costs_of
 from ovir.analysis.diff import Diff, LayerDiff, diff
@@ -90,17 +91,17 @@ def _run_on_maps(options: Options) -> int:
         print_message(str(error))
         return UNUSABLE
     if options.json:
-        say_json(found.to_dict())
+        say_json(asdict(found))
     else:
-        say(readable(f"A: {found.names[0]}"))
-        say(readable(f"B: {found.names[1]}"))
+        say(readable(f"A: {found.a}"))
+        say(readable(f"B: {found.b}"))
         limit = None if options.all else options.limit
         if found:
             say_table(found.table(limit))
-            for line in _rest(len(found.better) + len(found.worse), limit, "cell"):
+            for line in _rest(len(found.changes), limit, "cell"):
                 say(line)
         say(str(found))
-    return WRONG if found else DONE if found.compared else UNUSABLE
+    return WRONG if found else DONE if found.equal else UNUSABLE
 
 
 def _lines(found: Diff, limit: int | None) -> Iterator[str]:
