@@ -12,6 +12,7 @@ from ovir.core.tables import Table, columns
 from ovir.diagnostics.codes import BAD_INPUT
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError
+from ovir.diagnostics.wording import plural
 from ovir.fuzzing.device_map import STATUSES, Cell, map_from_dict
 
 
