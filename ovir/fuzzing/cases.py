@@ -111,7 +111,8 @@ def draw(made: Make, cls: type[Operator], values: np.random.Generator) -> bool:
     if op is None or made.bodies or op.type in ("Const", "Parameter", "Assign", "ReadValue"):
         return True
     try:
-        made.outputs = len(as_tuple(op.infer(*map(type_of, made.inputs))))
+        made.results = as_tuple(op.infer(*map(type_of, made.inputs)))
+        made.outputs = len(made.results)
     except OperatorError as error:
         made.refusal = error
         return False

@@ -88,6 +88,8 @@ TOLERANCES = {rtols}
 
 def numbers(array, kind):
     """Return an array that an .npz holds as bits, where NumPy has numbers of its element type."""
+    if kind in ("i4", "u4", "u2", "f4e2m1"):
+        return array.view(np.uint8) & (3 if kind == "u2" else 15)
     return (array.astype(np.uint32) << 16).view(np.float32) if kind == "bf16" else array
 
 
@@ -146,6 +148,8 @@ def run(path, inputs):
             tensor.str_data = array
         else:
             data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+            if port.element_type.bitwidth < 8:
+                data = packed(data, 8, port.element_type.bitwidth)
             tensor = ov.Tensor(port.element_type, ov.Shape(array.shape))
             if data.size:
                 tensor = ov.Tensor(data, ov.Shape(array.shape), port.element_type)
@@ -157,11 +161,21 @@ def run(path, inputs):
         yield [read(request.get_output_tensor(index)) for index in range(len(request.model_outputs))]
 
 
+def packed(data, width, wanted):
+    """Return numbers of ``width`` bits each as numbers of the wanted width, which have zeros in front or lose bits."""
+    bits = np.unpackbits(data, bitorder="little").reshape(-1, width)
+    bits = np.pad(bits, ((0, 0), (0, max(wanted - width, 0))))[:, :wanted]
+    return np.packbits(bits, bitorder="little")
+
+
 def read(tensor):
     if tensor.element_type == ov.Type.string:
         return tensor.str_data.copy()
     if tensor.element_type == ov.Type.bf16:
         return numbers(tensor.data.view(np.uint16), "bf16")
+    if tensor.element_type.bitwidth < 8 and tensor.byte_size:
+        found = packed(tensor.data.reshape(-1).view(np.uint8), tensor.element_type.bitwidth, 8)
+        return found[: tensor.size].reshape(tuple(tensor.shape))
     return tensor.data.copy()
 
 '''

@@ -12,6 +12,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
+from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
 from ovir.ops import find
 from ovir.ops.base.layouts import declarations_of
@@ -61,6 +62,8 @@ class Make:
     """Whether most sizes are 0 or 1."""
     bodies: str = ""
     """The text of bodies and port maps for operations that have them."""
+    results: Sequence[TensorType] = ()
+    """The outputs, as far as inference knows them without a model."""
     refusal: OperatorError | None = None
     """The error of inference, if it does not accept what is drawn."""
     _types: dict[str, str] = field(default_factory=dict)

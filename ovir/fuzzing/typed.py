@@ -13,15 +13,13 @@ import numpy as np
 from ovir.core.element_types import ElementType
 from ovir.diagnostics.codes import ELEMENT_TYPE
 from ovir.diagnostics.errors import OvirError
-from ovir.fuzzing.cases import draw, operation_of, type_of, written
+from ovir.fuzzing.cases import draw, written
 from ovir.fuzzing.device_map import TYPES, main_type, type_of_layer
 from ovir.fuzzing.making import Make
-from ovir.inference.known_values import as_tuple
 from ovir.model import read_model
 from ovir.ops import find
-from ovir.ops.base.operator import Operator
 
-_ATTEMPTS = 6
+_ATTEMPTS = 8
 _SHARE = 0.75
 """The share of choices among types that take the wanted one."""
 
@@ -31,6 +29,9 @@ class Typed(Make):
     """Draws an operation of a wanted element type, which may be one that its recipe does not draw."""
 
     wanted: str = ""
+
+    def __post_init__(self) -> None:
+        self.rng.seed(f"{self.wanted}, {self.rng.random()}")  # otherwise all types have the same bad luck
 
     def pick(self, *choices: Any) -> Any:
         if all(choice in TYPES for choice in choices) and self._fits(choices) and self.chance(_SHARE):
@@ -64,12 +65,12 @@ def _takes(kind: str, opset: int, wanted: str) -> bool:
         is_legal = draw(made, cls, np.random.default_rng(attempt))
         if made.refusal is not None and made.refusal.code == ELEMENT_TYPE:
             return False
-        if is_legal and _drawn_type(made, cls) == wanted:
+        if is_legal and _drawn_type(made) == wanted:
             return True
     return False
 
 
-def _drawn_type(made: Typed, cls: type[Operator]) -> str | None:
+def _drawn_type(made: Typed) -> str | None:
     """Return the element type that stands for an operation that is drawn; None if it is not legal."""
     if made.bodies or made.kind in ("Assign", "ReadValue"):  # which only a model infers
         case = written(made)
@@ -78,6 +79,4 @@ def _drawn_type(made: Typed, cls: type[Operator]) -> str | None:
         except OvirError:
             return None
         return next(type_of_layer(layer) for layer in layers if layer.type == made.kind)
-    op = operation_of(cls, made)
-    outputs = () if op is None else as_tuple(op.infer(*map(type_of, made.inputs)))
-    return main_type([given.element_type for given in made.inputs], [tensor.element_type for tensor in outputs])
+    return main_type([given.element_type for given in made.inputs], [tensor.element_type for tensor in made.results])

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,15 +17,17 @@ import pytest
 import ovir
 from fuzz.faulty import FAULTS, Fault, attribute, compiler, run
 from ovir.core.arrays import Array
+from ovir.core.element_types import u4
 from ovir.fuzzing.cases import make_case
 from ovir.fuzzing.divergences import EXACT, Seen, _saturates
-from ovir.fuzzing.findings import pattern
+from ovir.fuzzing.findings import Finding, Reduced, pattern
+from ovir.fuzzing.folders import Origin, save_finding
 from ovir.fuzzing.graphs import make_graph
 from ovir.fuzzing.judging import Judge
 from ovir.fuzzing.making import VERSIONS
 from ovir.fuzzing.models import Choice
 from ovir.fuzzing.net import Net
-from ovir.fuzzing.targets import Engine, Function
+from ovir.fuzzing.targets import Engine, Function, open_target
 from ovir.ops import find
 
 FLOOR = "Floor-1|Ceiling-1|Sqrt-1"
@@ -295,6 +298,23 @@ def test_findings_on_a_device_show_without_ovir(tmp_path: Path) -> None:
     )
     assert (run.returncode, "in place of" in run.stdout) == (1, True), run.stderr
     assert "LRN-1" in (tmp_path / str(finding.folder) / "report.md").read_text()
+
+
+@pytest.mark.oracle
+def test_a_finding_of_small_integers_shows_without_ovir(tmp_path: Path) -> None:
+    """The CPU saturates a difference of u4, as of other integers."""
+    pytest.importorskip("openvino", reason="openvino, the oracle, is not installed")
+    net = Net()
+    net.result(net.op("Subtract", net.parameter("a", "3", "u4"), net.parameter("b", "3", "u4")))
+    model, inputs = net.model(), [np.array(x, np.uint8).astype(u4.to_dtype()) for x in ([1, 2, 9], [5, 1, 3])]
+    with closing(open_target("openvino:CPU", None, 20)) as target:
+        fault = Judge(target, has_divergences=False).fault(model, inputs)
+    assert fault is not None
+    finding = Finding("values: Subtract-1", "values", ["Subtract-1"], fault.message, 0, 1)
+    save_finding(tmp_path / "found", finding, Reduced(model, inputs, fault), Origin("openvino:CPU", "CPU", {}, 20))
+    command = [sys.executable, "-I", tmp_path / "found" / "repro.py"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert "run 1, output 0: 1 of 3 elements, at (0,) 0 in place of 12\n" in done.stdout, done.stderr
 
 
 @pytest.mark.slow
