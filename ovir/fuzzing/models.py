@@ -81,7 +81,7 @@ class Choice:
         else:
             case, wanted = _case_of(number)
             model, feeds = read_model(case.text, case.weights), case.feeds
-            found = (type_of_layer(layer) for layer in model.layers if version_of(layer) == version)
+            found = [type_of_layer(layer) for layer in model.layers if version_of(layer) == version]
             if wanted is not None and wanted not in found:
                 return None
         if self.types and not _types_of(model) <= {*self.types, *ANYWHERE}:

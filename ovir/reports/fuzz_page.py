@@ -44,8 +44,7 @@ def fuzz_page(found: Fuzzing) -> Page:
 
 _MAP_NOTE = (
     "How the models of an operation version with an element type went, and how many of them. A cell with a finding "
-    "leads to it. A dash stands for an element type that the operation does not take, or that no "
-    "model of it has."
+    "leads to it. A dash stands for an element type that the operation does not take, or that no model of it has."
 )
 
 
@@ -57,14 +56,13 @@ def _map(found: Fuzzing) -> Table | None:
     types = [name for name in TYPES if any(name in row for row in found.map.values())]
     links = {finding.signature: f"#row:1:{index}" for index, finding in enumerate(found.findings)}
 
-    def linked(cell: Cell | None) -> Link | None:
-        return (
-            None
-            if cell is None
-            else Link(str(cell), next(filter(None, map(links.get, cell.findings)), None), cell.status)
-        )
+    def linked(cell: Cell) -> Link:
+        return Link(str(cell), next((links[x] for x in cell.findings if x in links), None), cell.status)
 
-    rows = [(version, *(linked(row.get(name)) for name in types)) for version, row in sorted(found.map.items())]
+    rows = [
+        (version, *(linked(row[name]) if name in row else None for name in types))
+        for version, row in sorted(found.map.items())
+    ]
     heads = [Column("operation", "type"), *(Column(name, "outcome") for name in types)]
     return Table(heads, rows) if rows else None
 

@@ -149,6 +149,8 @@ def _write_index(found: Fuzzing, folder: str, command_line: Sequence[str]) -> No
 
 
 def _print(found: Fuzzing, folder: str) -> None:
+    from ovir.fuzzing.device_map import NOT_TRIED, STATUSES
+
     for finding in found.findings:
         operations = " ".join(finding.operations) or "a model without layers"
         say(readable(f"{finding.kind}: {operations}: {finding.message}"))
@@ -162,8 +164,6 @@ def _print(found: Fuzzing, folder: str) -> None:
     if found.unreached:
         more = and_others(max(len(found.unreached) - _SHOWN, 0), "more operation version")
         say(readable(f"not reached: {', '.join(found.unreached[:_SHOWN])}{more}"))
-    from ovir.fuzzing.device_map import NOT_TRIED, STATUSES
-
     statuses = Counter(cell.status for row in found.map.values() for cell in row.values())
     cells = ", ".join(f"{status} {statuses[status]:,}" for status in (*STATUSES, NOT_TRIED) if statuses[status])
     say(f"cells of the map: {cells or 'none'}")
