@@ -19,7 +19,7 @@ from fuzz.faulty import FAULTS, Fault, attribute, compiler, run
 from ovir.core.arrays import Array
 from ovir.core.element_types import u4
 from ovir.fuzzing.cases import make_case
-from ovir.fuzzing.divergences import EXACT, Seen, _saturates
+from ovir.fuzzing.divergences import EXACT, Seen, _saturates, reason_of_value
 from ovir.fuzzing.findings import Finding, Reduced, pattern
 from ovir.fuzzing.folders import Origin, save_finding
 from ovir.fuzzing.graphs import make_graph
@@ -27,6 +27,7 @@ from ovir.fuzzing.judging import Judge
 from ovir.fuzzing.making import VERSIONS
 from ovir.fuzzing.models import Choice
 from ovir.fuzzing.net import Net
+from ovir.fuzzing.reference import Reference
 from ovir.fuzzing.targets import Engine, Function, open_target
 from ovir.ops import find
 
@@ -249,7 +250,19 @@ def test_the_exact_result_of_any_integers_is_a_number(kind: str) -> None:
     """A 0 to a negative power is infinite, and a large power is beyond all types."""
     values = [np.array([0, -1, 2**31 - 1, -(2**31), 3, 0], np.int32), np.array([-1, 5, 2**31 - 1, -3, 7, 0], np.int32)]
     inputs = values[: 2 - (kind in ("Negative", "Abs", "Exp"))]
-    assert isinstance(_saturates(Seen(SimpleNamespace(type=kind), inputs, values[:1], is_dynamic=False)), bool)
+    assert isinstance(
+        _saturates(Seen(SimpleNamespace(type=kind, operator=None), inputs, values[:1], is_dynamic=False)), bool
+    )
+
+
+def test_the_exact_result_of_integers_is_that_of_the_broadcast() -> None:
+    net = Net()
+    ends = [net.parameter(name, shape, "i8") for name, shape in (("a", "3,2"), ("b", "3"))]
+    axis = {"auto_broadcast.auto_broadcast_axis": 0}
+    net.result(net.op("Subtract", *ends, auto_broadcast="pdpd", **axis))
+    arrays = [np.full((3, 2), -100, np.int8), np.array([1, 2, 100], np.int8)]
+    model = net.model()
+    assert reason_of_value(model, 0, Reference.of(model, arrays).arrays) == "integers beyond the range of their type"
 
 
 @pytest.mark.slow
