@@ -7,7 +7,6 @@ import contextlib
 import gc
 import importlib
 import os
-import re
 import sys
 from collections.abc import Generator, Iterable, Sequence
 from typing import NoReturn, TextIO
@@ -157,9 +156,11 @@ def _refuse(command: argparse.ArgumentParser, unknown: Sequence[str]) -> NoRetur
     """Raise InputError for options that a command does not have; the message names those that may be meant."""
     from ovir.diagnostics.wording import did_you_mean  # only needed here
 
-    options = re.findall(r"--[a-z0-9-]+", command.format_usage())
+    options = [text for text in command._option_string_actions if text.startswith("--")]
     given = [text.split("=")[0] for text in unknown if text.startswith("--")]
-    hints = [_ELSEWHERE.get((command.prog, text)) or did_you_mean(text, options, "{}") for text in given]
+    meant = [text for text in map(_SYNONYMS.get, given) if text in options]
+    hints = [_ELSEWHERE.get((command.prog, text)) for text in given] + [f"did you mean {text}?" for text in meant]
+    hints += [did_you_mean(text[2:], [option[2:] for option in options], "--{}", 0.7) for text in given]
     message = f"unrecognized arguments: {' '.join(unknown)}"
     if hint := next(filter(None, hints), None):
         raise InputError.usage(message, hint=hint)
@@ -180,6 +181,15 @@ _ELSEWHERE = {
     ("ovir", "reshape"): "`ovir edit --shape NAME=1,3,?,? -o OUT.xml`",
 }
 """Replacements of options and commands that are often looked for, by command and option."""
+_SYNONYMS = {
+    **dict.fromkeys(("--minutes", "--seconds", "--duration"), "--time"),
+    **dict.fromkeys(("--iterations", "--runs", "--count"), "--repeat"),
+    "--device": "--against",
+    "--tolerance": "--rtol",
+    "--out": "--output",
+    "--threads": "--workers",
+}
+"""The options of ovir for what other tools call so; a command may have them or not."""
 
 
 def _open_closed_streams() -> None:

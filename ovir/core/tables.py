@@ -32,7 +32,8 @@ class Column:
     name: str
     kind: str = "text"
     """Its look: one of ``NUMBERS``; ``text``, ``sentence``, ``name``, ``path``, ``tensor`` or ``tag``; ``type`` for
-    operations; ``layer`` for layers or their keys; ``list``, ``names`` or ``values`` for several in one text."""
+    operations; ``layer`` for layers or their keys; ``list``, ``names`` or ``values`` for several in one text; and in
+    reports ``outcome`` for results that lead somewhere."""
     width: float = 1
     """The share of the space that remains in a report, for columns of texts."""
     filtered: bool = False

@@ -62,7 +62,7 @@ def make_case(
     ties: bool = False,
     small: bool = False,
     spoil: Spoil | None = None,
-    make: type[Make] = Make,
+    make: Callable[..., Make] = Make,
 ) -> Case:
     """Return the model of a seed; if ``extreme``, with real numbers that integers do not hold among its inputs; if
     ``ties``, with real numbers that are multiples of a half, of which many are equal; if ``small``, with sizes of 0 and
@@ -93,12 +93,16 @@ def make_case(
 
 def draw(made: Make, cls: type[Operator], values: np.random.Generator) -> bool:
     """Draw the inputs and attributes of an operation with its recipe, and attributes that the recipe leaves open from
-    their declared values; return whether inference accepts them, as far as it can tell without a model."""
+    their declared values, with all that the specification requires; return whether inference accepts them, as far as it
+    can tell without a model."""
     recipe_of(cls)(made)
+    given = {name for name, text in made.attributes.items() if text is not None}
     for name, declared in cls.attributes.items():
         choices = declared.choices or _VALUES.get(declared.type, ())
-        if choices and name not in made.attributes and (declared.required or made.flag()):
-            made.attributes[name] = made.pick(*choices)
+        if not choices or name in made.attributes or declared.instead in given:
+            continue
+        if declared.required or made.flag() or declared.is_lacking(given):
+            made.attributes[name] = made.rng.choice(choices)
     made.attributes = {
         name: text for name, text in made.attributes.items() if name in cls.attributes and text is not None
     }
@@ -107,8 +111,10 @@ def draw(made: Make, cls: type[Operator], values: np.random.Generator) -> bool:
     if op is None or made.bodies or op.type in ("Const", "Parameter", "Assign", "ReadValue"):
         return True
     try:
-        made.outputs = len(as_tuple(op.infer(*map(type_of, made.inputs))))
-    except OperatorError:
+        made.results = as_tuple(op.infer(*map(type_of, made.inputs)))
+        made.outputs = len(made.results)
+    except OperatorError as error:
+        made.refusal = error
         return False
     except Exception:  # the model shows it
         return True

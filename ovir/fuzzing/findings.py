@@ -15,8 +15,8 @@ from ovir.debugging.engines.process import EngineMissingError
 from ovir.debugging.layerwise_run import ENDS
 from ovir.debugging.reduce import ReductionSearch
 from ovir.diagnostics.errors import OvirError
+from ovir.fuzzing.device_map import version_of
 from ovir.fuzzing.judging import Fault, Judge
-from ovir.graph.layers import Layer
 from ovir.model import Model
 
 _WORDED = ("refusal", "ovir")
@@ -47,6 +47,8 @@ class Finding:
     """The number of models that have shown it."""
     folder: str | None = None
     """The name of its folder."""
+    report: str = ""
+    """The text of its report, in Markdown."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the finding for JSON."""
@@ -71,11 +73,6 @@ def pattern(message: str) -> str:
 def operations_of(model: Model) -> list[str]:
     """Return the operation versions of a model."""
     return sorted({version_of(layer) for layer in model.walk() if layer.type not in ENDS})
-
-
-def version_of(layer: Layer) -> str:
-    """Return type and opset of a layer's operation."""
-    return f"{layer.type}-{layer.operator.opset}" if layer.operator is not None else layer.type
 
 
 def signature_of(model: Model, fault: Fault) -> str:

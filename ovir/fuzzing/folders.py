@@ -12,7 +12,8 @@ import numpy as np
 
 from ovir.core.reading import read_text
 from ovir.debugging.layerwise_run import ENDS
-from ovir.fuzzing.findings import Finding, Reduced, version_of
+from ovir.fuzzing.device_map import version_of
+from ovir.fuzzing.findings import Finding, Reduced
 from ovir.fuzzing.targets import Compiler
 from ovir.io.tensor_files import save_npz
 from ovir.model import save_model
@@ -42,7 +43,7 @@ def save_finding(folder: Path, finding: Finding, reduced: Reduced, origin: Origi
     save_npz(work / "inputs.npz", dict(zip(names, reduced.inputs, strict=True)))
     save_npz(work / "expected.npz", {f"output{i}": np.asarray(x) for i, x in enumerate(reduced.fault.expected)})
     write_text(work / "repro.py", _script(finding, reduced, origin), "write the script")
-    write_text(work / "report.md", "\n".join(_report(finding, reduced, origin)) + "\n", "write the report")
+    write_text(work / "report.md", finding.report, "write the report")
     with uninterrupted():
         work.rename(folder)
 
@@ -87,6 +88,8 @@ TOLERANCES = {rtols}
 
 def numbers(array, kind):
     """Return an array that an .npz holds as bits, where NumPy has numbers of its element type."""
+    if kind in ("i4", "u4", "u2", "f4e2m1"):
+        return array.view(np.uint8) & (3 if kind == "u2" else 15)
     return (array.astype(np.uint32) << 16).view(np.float32) if kind == "bf16" else array
 
 
@@ -145,6 +148,8 @@ def run(path, inputs):
             tensor.str_data = array
         else:
             data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+            if port.element_type.bitwidth < 8:
+                data = packed(data, 8, port.element_type.bitwidth)
             tensor = ov.Tensor(port.element_type, ov.Shape(array.shape))
             if data.size:
                 tensor = ov.Tensor(data, ov.Shape(array.shape), port.element_type)
@@ -156,11 +161,21 @@ def run(path, inputs):
         yield [read(request.get_output_tensor(index)) for index in range(len(request.model_outputs))]
 
 
+def packed(data, width, wanted):
+    """Return numbers of ``width`` bits each as numbers of the wanted width, which have zeros in front or lose bits."""
+    bits = np.unpackbits(data, bitorder="little").reshape(-1, width)
+    bits = np.pad(bits, ((0, 0), (0, max(wanted - width, 0))))[:, :wanted]
+    return np.packbits(bits, bitorder="little")
+
+
 def read(tensor):
     if tensor.element_type == ov.Type.string:
         return tensor.str_data.copy()
     if tensor.element_type == ov.Type.bf16:
         return numbers(tensor.data.view(np.uint16), "bf16")
+    if tensor.element_type.bitwidth < 8 and tensor.byte_size:
+        found = packed(tensor.data.reshape(-1).view(np.uint8), tensor.element_type.bitwidth, 8)
+        return found[: tensor.size].reshape(tuple(tensor.shape))
     return tensor.data.copy()
 
 '''
@@ -177,8 +192,12 @@ def run(path, inputs):
 # --------------------------------------------------------------------------- the report
 
 
+def report_of(finding: Finding, reduced: Reduced, origin: Origin) -> str:
+    """Return a report that can be filed as it is."""
+    return "\n".join(_report(finding, reduced, origin)) + "\n"
+
+
 def _report(finding: Finding, reduced: Reduced, origin: Origin) -> Iterator[str]:
-    """Yield the lines of a report that can be filed as it is."""
     fault = reduced.fault
     layers = [layer for layer in reduced.model.layers if layer.type not in ENDS]
     yield f"# {finding.kind.capitalize()}: {', '.join(finding.operations) or 'no operation'} on {origin.description}"
@@ -197,7 +216,8 @@ def _report(finding: Finding, reduced: Reduced, origin: Origin) -> Iterator[str]
         ports = [", ".join(f"`{port.type}`" for port in side) for side in (layer.inputs, layer.outputs)]
         values = ", ".join(f"{name}={value}" for name, value in layer.attributes.items())
         yield f"| {layer.name} | {version_of(layer)} | {values or '-'} | {ports[0]} | {ports[1]} |"
-    for title, arrays in (("inputs", reduced.inputs), ("expected outputs", fault.expected)):
+    sides = {"inputs": reduced.inputs, "expected outputs": fault.expected, "outputs": fault.actual}
+    for title, arrays in sides.items():
         yield ""
         yield f"The {title}:"
         yield ""

@@ -7,7 +7,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,11 +25,23 @@ from ovir.debugging.layerwise_run import ENDS
 from ovir.diagnostics.codes import BAD_INPUT
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, OvirError, require_counts, require_seconds
-from ovir.fuzzing.findings import Finding, Reduced, alike, operations_of, reduce_fault, signature_of, version_of
-from ovir.fuzzing.folders import Origin, save_finding
+from ovir.fuzzing.device_map import (
+    STATUS_OF_FAULT,
+    DeviceMap,
+    add_cells,
+    map_csv,
+    map_from_dict,
+    map_to_dict,
+    record,
+    type_of_layer,
+    version_of,
+)
+from ovir.fuzzing.findings import Finding, Reduced, alike, operations_of, reduce_fault, signature_of
+from ovir.fuzzing.folders import Origin, report_of, save_finding
 from ovir.fuzzing.judging import Fault, Judge
-from ovir.fuzzing.models import Choice
+from ovir.fuzzing.models import MAP, ROUND, Choice
 from ovir.fuzzing.targets import Compiler, Target, old_release, open_target, precise
+from ovir.graph.layers import Layer
 from ovir.lowering.releases import release_text
 from ovir.model import Model
 from ovir.system.files import write_text
@@ -37,7 +49,11 @@ from ovir.system.files import write_text
 _NOT_AGAIN = "not seen again in a new process: an earlier model may have harmed the one before"
 STATE = "fuzz.json"
 """The file of a folder of findings with the state from which a later call goes on."""
+TABLE = "map.csv"
+"""The file with the map as a table."""
 _TIMEOUT = 20.0
+_ROUNDS = 4
+"""The most models that are tried for each that a cell is to have; ovir refuses some."""
 
 
 @dataclass
@@ -58,8 +74,8 @@ class Fuzzing:
     """The number of models that the other side does not claim to support, by operation version."""
     known: Counter[str] = field(default_factory=Counter)
     """The number of faults put down to known divergences, or to signatures in the file of known ones."""
-    exercised: dict[str, Counter[str]] = field(default_factory=dict)
-    """The number of compared layers, by operation version and by the element type of the first input or output."""
+    map: DeviceMap = field(default_factory=dict)
+    """The cells that were tried, and those that could have been, by operation version and element type."""
     unreached: list[str] = field(default_factory=list)
     """The operation versions that were wanted and in no model that was compared."""
     seconds: float = 0.0
@@ -75,13 +91,19 @@ class Fuzzing:
         return self.compared > 0 and not self.findings
 
     @property
+    def unsupported_models(self) -> int:
+        """Return the number of models that the other side does not claim to support."""
+        return self.models - self.compared - self.refused
+
+    @property
     def rate(self) -> float:
         """Return the number of models in a second."""
         return self.models / self.seconds if self.seconds else 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result for JSON."""
-        return {**vars(self), "findings": [finding.to_dict() for finding in self.findings]}
+        findings = [finding.to_dict() for finding in self.findings]
+        return {**vars(self), "findings": findings, "map": map_to_dict(self.map)}
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> Fuzzing:
@@ -89,7 +111,7 @@ class Fuzzing:
         found = cls(**content)
         found.findings = [Finding(**finding) for finding in content["findings"]]
         found.unsupported, found.known = Counter(found.unsupported), Counter(found.known)
-        found.exercised = {name: Counter(types) for name, types in found.exercised.items()}
+        found.map = map_from_dict(content["map"])
         return found
 
 
@@ -103,6 +125,7 @@ def fuzz(
     config: Mapping[str, str] | None = None,
     time: float | None = None,
     models: int | None = None,
+    map: int | None = None,
     seed: int = 0,
     ops: str | None = None,
     types: Collection[str] = (),
@@ -125,9 +148,12 @@ def fuzz(
             function is called with the path of an .xml and a list of arrays, and returns the arrays of the outputs.
             NotImplementedError says that it does not support a model.
         config: Properties of the device. By default OpenVINO's CPU computes in f32.
-        time: The seconds in which models are made. Without ``time`` and ``models``, 60.
+        time: The seconds in which models are made. Without ``time``, ``models`` and ``map``, 60.
         models: The number of models to make.
-        seed: The number of the first model; each number stands for one model.
+        map: The number of models that each operation version is to have with each element type that it takes. They are
+            made evenly, in place of any models, until all have as many.
+        seed: The number of the first model; each number stands for one model. With ``map``, the number of the first
+            round through all of them.
         ops: A regular expression for operation versions such as ``Gather-8``; models then have one such operation each.
         types: The element types of inputs and constants, apart from those of indices and masks; by default all.
         workers: The number of models in work at the same time; a function must then be able to run in several threads.
@@ -139,13 +165,13 @@ def fuzz(
 
     Raises InputError for arguments that do not fit. KeyboardInterrupt leaves complete findings in the folder.
     """
-    require_counts(models=models, workers=workers)
+    require_counts(models=models, workers=workers, map=map)
     require_counts(0, seed=seed)
     require_seconds(time=time, timeout=timeout)
     choice = Choice(ops, [types] if isinstance(types, str) else types)
     session = _Session(against, config, choice, timeout, None if output is None else Path(output), known)
-    session.start(seed, resume=resume)
-    limit = 60.0 if time is None and models is None else time
+    session.start(seed, map, resume=resume)
+    limit = 60.0 if time is None and models is None and map is None else time
     return session.run(limit, models, workers, progress)
 
 
@@ -176,15 +202,42 @@ class _Session:
         self._lock = Lock()
         self._stop = Event()
         self._running: set[int] = set()
+        self._numbers: Iterator[int] = iter(())
+        self._places: Collection[tuple[str, str]] = ()
+        """The cells that are to have ``_cases`` models each."""
+        self._cases = 0
         self.found = Fuzzing(description=description)
 
-    def start(self, seed: int, *, resume: bool) -> None:
-        """Begin with an empty result, or with that of the folder."""
-        self.found.next = seed
+    def start(self, seed: int, cases: int | None, *, resume: bool) -> None:
+        """Begin with an empty result, or with that of the folder; ``cases`` models are wanted in each cell."""
+        self.found.next = seed if cases is None else MAP + seed * ROUND
+        self._open_folder(resume=resume)
+        if cases is None:
+            self._numbers = count(self.found.next)
+        else:
+            self._numbers = self._numbers_of_cells(cases)
+
+    def _numbers_of_cells(self, cases: int) -> Iterator[int]:
+        """Yield numbers of models, one for each cell that has not enough of them, then again for those left."""
+        numbers = self._choice.places()
+        self._places, self._cases = numbers, cases
+        first = max(self.found.next - MAP, 0) // ROUND
+        for round_ in range(first, first + cases * _ROUNDS):
+            for place, number in numbers.items():
+                if self._tried(place) < cases:
+                    yield number + round_ * ROUND
+
+    def _tried(self, place: tuple[str, str]) -> int:
+        cell = self.found.map.get(place[0], {}).get(place[1])
+        return 0 if cell is None else cell.counts.total()
+
+    def _open_folder(self, *, resume: bool) -> None:
         if self._folder is None:
             if resume:
                 raise InputError.usage("resume needs the folder of an earlier call")
             return
+        if self._folder.exists() and not self._folder.is_dir():
+            raise InputError.usage(f"{self._folder} is a file, but findings need a folder")
         state = self._folder / STATE
         if resume and state.exists():
             try:
@@ -200,11 +253,11 @@ class _Session:
         """Make models until the time is over, or as many as are wanted."""
         from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait  # which slow down `import ovir`
 
-        numbers, before, start = count(self.found.next), self.found.seconds, monotonic()
+        before, start = self.found.seconds, monotonic()
         wanted = None if models is None else self.found.models + models
         first = self.found.models
         with ThreadPoolExecutor(workers, "ovir-fuzz") as pool:
-            running = {pool.submit(self._work, numbers, wanted) for _ in range(workers)}
+            running = {pool.submit(self._work, wanted) for _ in range(workers)}
             try:
                 while running:
                     ended, running = wait(running, 0.2, FIRST_EXCEPTION)
@@ -215,24 +268,33 @@ class _Session:
                     if seconds is not None and passed >= seconds:
                         self._stop.set()
                     if progress is not None:
-                        done = (self.found.models - first) / models if models else 0.0
-                        progress(self.found, max(done, passed / seconds if seconds is not None else 0.0))
+                        done = (self.found.models - first) / models if models else self._share_of_cells()
+                        progress(self.found, min(max(done, passed / seconds if seconds is not None else 0.0), 1.0))
             finally:
                 self._stop.set()
                 pool.shutdown()
+                for version in {*self.found.map, *(version for version, _ in self._places)}:
+                    add_cells(self.found.map, version, self._choice.types_of(version))
                 self._save()
         return self.found
 
+    def _share_of_cells(self) -> float:
+        """Return the share of the wanted models of cells that were tried."""
+        tried = sum(min(self._tried(place), self._cases) for place in self._places)
+        return tried / (self._cases * len(self._places)) if self._places else 0.0
+
     # ----- a worker
 
-    def _work(self, numbers: count[int], wanted: int | None) -> None:
+    def _work(self, wanted: int | None) -> None:
         with closing(self._open()) as target:
             judge = Judge(target, self._has_divergences)
             while not self._stop.is_set():
                 with self._lock:
                     if wanted is not None and self.found.models + len(self._running) >= wanted:
                         return  # the models that others try are enough; if one is none, its worker tries another
-                    number = next(numbers)
+                    number = next(self._numbers, None)
+                    if number is None:
+                        return
                     self._running.add(number)
                 self._try(number, judge)
                 with self._lock:
@@ -257,6 +319,7 @@ class _Session:
             self._count()
             with self._lock:
                 self.found.unsupported.update(operations_of(model))
+                record(self.found.map, self._subject(number, model), "not supported")
             return
         except InputError:
             raise
@@ -265,14 +328,17 @@ class _Session:
             return
         self._count(compared=1)
         with self._lock:
-            for layer in filter(lambda layer: layer.type not in ENDS, model.walk()):
-                port = (*layer.inputs, *layer.outputs)[0] if layer.inputs or layer.outputs else None
-                kind = "-" if port is None else str(port.element_type)
-                self.found.exercised.setdefault(version_of(layer), Counter())[kind] += 1
+            if fault is None:
+                record(self.found.map, _places_of(model.walk()), "agrees")
             self.found.target_seconds += judge.seconds["target"] - waited
             self.found.ovir_seconds += monotonic() - start - (judge.seconds["target"] - waited)
         if fault is not None:
             self._report(number, model, inputs, fault, judge)
+
+    def _subject(self, number: int, model: Model) -> list[tuple[str, str]]:
+        """Return the cells of a model that was made for an operation version; none for a graph, of which nobody knows
+        which layer is meant."""
+        return [place for place in _places_of(model.layers) if place[0] == self._choice.version(number)]
 
     def _count(self, *, refused: int = 0, compared: int = 0) -> None:
         with self._lock:
@@ -287,25 +353,31 @@ class _Session:
         if fault.known is not None:
             with self._lock:
                 self.found.known[fault.known] += 1
+                record(self.found.map, self._subject(number, model), "known")
             return
         reduced = self._reduced_before(model, fault) or self._reduce(model, inputs, fault, judge)
         if reduced is None:
             with self._lock:
                 self.found.known[_NOT_AGAIN] += 1
             return
-        signature = signature_of(reduced.model, reduced.fault)
+        signature, operations = signature_of(reduced.model, reduced.fault), operations_of(reduced.model)
+        places = [place for place in self._subject(number, model) if place[0] in operations or not operations]
+        places = places or _places_of(reduced.model.layers)
         with self._lock:
             if signature in self._known:
                 self.found.known[signature] += 1
+                record(self.found.map, places, "known")
                 return
+            if fault.kind in STATUS_OF_FAULT:
+                record(self.found.map, places, STATUS_OF_FAULT[fault.kind], signature)
             for finding in self.found.findings:
                 if finding.signature == signature:
                     finding.count += 1
                     return
-            operations = operations_of(reduced.model)
             finding = Finding(
                 *(signature, fault.kind, operations, reduced.fault.message, number, count_layers(reduced.model))
             )
+            finding.report = report_of(finding, reduced, self._origin)
             if self._folder is not None:
                 words = re.sub(r"[^A-Za-z0-9]+", "-", " ".join([finding.kind, *finding.operations[:3]])).strip("-")
                 finding.folder = f"{words}-{hashlib.sha256(finding.signature.encode()).hexdigest()[:6]}"
@@ -341,9 +413,16 @@ class _Session:
 
     def _save(self) -> None:
         """Write the state that a later call needs to go on."""
-        self.found.unreached = [name for name in self._choice.versions if name not in self.found.exercised]
+        tried = {version for version, row in self.found.map.items() if any(cell.counts for cell in row.values())}
+        self.found.unreached = [x for x in self._choice.versions if x not in tried and x.split("-")[0] not in ENDS]
         if self._folder is not None:
             write_text(self._folder / STATE, json.dumps(self.found.to_dict(), indent=1), "write the state")
+            write_text(self._folder / TABLE, map_csv(self.found.map), "write the map")
+
+
+def _places_of(layers: Iterable[Layer]) -> list[tuple[str, str]]:
+    """Return the cells of layers."""
+    return [(version_of(layer), type_of_layer(layer)) for layer in layers if layer.type not in ENDS]
 
 
 # --------------------------------------------------------------------------- known signatures

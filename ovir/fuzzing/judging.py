@@ -20,6 +20,7 @@ from ovir.debugging.engines.process import (
 from ovir.debugging.layerwise_run import element_type_of
 from ovir.diagnostics.errors import OvirError
 from ovir.fuzzing.divergences import reason_of_failure, reason_of_value
+from ovir.fuzzing.left_open import REASON, decided, depends_on_open
 from ovir.fuzzing.reference import Reference
 from ovir.fuzzing.targets import Target
 from ovir.model import Model
@@ -38,6 +39,8 @@ class Fault:
     message: str
     expected: Sequence[Array] = ()
     """The outputs in ovir."""
+    actual: Sequence[Array] = ()
+    """The outputs of the other side, in the run that differs."""
     tolerances: Sequence[Tolerance] = ()
     known: str | None = None
     """The known divergence that it is put down to."""
@@ -103,7 +106,7 @@ class Judge:
         if self.has_divergences:
             text = message if kind == "refusal" else None
             known = reason_of_failure(reference.model, text, reference.arrays) or self._warned(reference)
-        return Fault(kind, message, reference.outputs, self._tolerances(reference), known)
+        return Fault(kind, message, reference.outputs, (), self._tolerances(reference), known)
 
     def _compared(self, reference: Reference, runs: Sequence[Sequence[Array]]) -> Fault | None:
         for number, results in enumerate(runs):
@@ -112,6 +115,7 @@ class Judge:
             for index, (one, other) in enumerate(zip(reference.outputs, results, strict=True)):
                 fault = self._difference(reference, index, one, other)
                 if fault is not None:
+                    fault = replace(fault, actual=results)
                     return _in_second_run(fault) if number else fault
         return None
 
@@ -123,7 +127,7 @@ class Judge:
         if one.dtype != other.dtype:
             return self._fault(reference, "type", f"output {index} is of {other.dtype}, not {one.dtype}", index)
         tolerance = self._tolerance(reference, index, other)
-        found = self.criterion.compare(other, one, tolerance)
+        found = self.criterion.compare(decided(reference, index, other), decided(reference, index, one), tolerance)
         if found.within:
             return None
         if self.excuses_rounding and _is_sensitive(reference, index, other, tolerance):
@@ -142,10 +146,10 @@ class Judge:
         return [self._tolerance(reference, index, array) for index, array in enumerate(reference.outputs)]
 
     def _fault(self, reference: Reference, kind: str, message: str, index: int) -> Fault:
-        known = None
+        known = REASON if depends_on_open(reference, index) else None
         if self.has_divergences:
-            known = self._warned(reference) or reason_of_value(reference.model, index, reference.arrays)
-        return Fault(kind, message, reference.outputs, self._tolerances(reference), known)
+            known = known or self._warned(reference) or reason_of_value(reference.model, index, reference.arrays)
+        return Fault(kind, message, reference.outputs, (), self._tolerances(reference), known)
 
     def _warned(self, reference: Reference) -> str | None:
         return "values on which devices may differ" if reference.has_warnings else None
@@ -157,7 +161,7 @@ _TINY = 2.0**-126
 
 
 def _in_second_run(fault: Fault) -> Fault:
-    return Fault("second run", f"in the second run, {fault.message}", fault.expected, fault.tolerances, fault.known)
+    return replace(fault, kind="second run", message=f"in the second run, {fault.message}")
 
 
 def _described(found: TensorComparison) -> str:

@@ -12,6 +12,8 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
+from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.errors import OperatorError
 from ovir.ops import find
 from ovir.ops.base.layouts import declarations_of
 from ovir.ops.base.opsets import OPERATIONS
@@ -60,6 +62,10 @@ class Make:
     """Whether most sizes are 0 or 1."""
     bodies: str = ""
     """The text of bodies and port maps for operations that have them."""
+    results: Sequence[TensorType] = ()
+    """The outputs, as far as inference knows them without a model."""
+    refusal: OperatorError | None = None
+    """The error of inference, if it does not accept what is drawn."""
     _types: dict[str, str] = field(default_factory=dict)
 
     # ----- chance
@@ -134,6 +140,10 @@ class Make:
     @property
     def number(self) -> str:
         return self.type("number", *REALS, *INTEGERS)
+
+    @property
+    def mostly_real(self) -> str:
+        return self.real if self.chance(0.85) else self.number
 
     @property
     def index(self) -> str:
@@ -239,7 +249,7 @@ class Make:
     def settle(self, settings: str) -> None:
         """Set attributes and sizes by a text such as ``eps=0.1|1 num_classes=C axis=axis N=1|2``."""
         for name, _, choices in (setting.partition("=") for setting in settings.split()):
-            value: Any = self.pick(*choices.split("|"))
+            value: Any = self.rng.choice(choices.split("|"))
             if name[0].isupper():
                 self.set(**{name: int(value)})
                 continue

@@ -62,7 +62,7 @@ def _in_words(m: Make) -> None:
 
 @recipe("UnaryBase", "UnaryActivationBase")
 def unary(m: Make) -> None:
-    m.add("... A B" if m.chance(0.8) else (), m.real if m.chance(0.85) else m.number)
+    m.add("... A B" if m.chance(0.8) else (), m.mostly_real)
 
 
 @recipe("ConversionBase")

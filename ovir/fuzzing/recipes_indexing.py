@@ -80,7 +80,7 @@ def sparse(m: Make) -> None:
 
 @recipe("RangeBase")
 def numbers(m: Make) -> None:
-    kind, sign = m.pick("i32", "i64", "f32", "u8"), m.pick(1, -1)
+    kind, sign = m.number, m.pick(1, -1)
     for value in (m.rng.randint(0, 9), m.rng.randint(0, 18), sign * m.rng.randint(1, 3)):
         m.given(value, kind)
     m.has(output_type=m.pick("i32", "i64", "f32", "f16"))

@@ -11,7 +11,7 @@ from ovir.fuzzing.recipes import recipe
 @recipe("DeformablePSROIPooling")
 def deformable(m: Make) -> None:
     m.settle("H=3|8 W=2|8 P=1|2 part_size=P output_dim=1|2 group_size=1|2 spatial_bins_x=2 spatial_bins_y=1")
-    m.settle("trans_std=0|0.1")
+    m.settle("trans_std=0|0.1 spatial_scale=1|0.25")
     m.take_declared("T narrow, rois = rois")
     for offsets in m.inputs[2:]:
         offsets.shape = m.shape("R 2 P P")

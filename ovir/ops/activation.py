@@ -79,7 +79,7 @@ class Clamp(UnaryActivationBase):
     [0. 0.5 6. ]
     """
 
-    recipe = "real|real|real|real|number ... A; min=-1|0|-2.5|-1e9 max=0|1|0.5|1e12"
+    recipe = "mostly_real ... A; min=-1|0|-2.5|-1e9 max=0|1|0.5|1e12"
     arguments = "data min_value:min max_value:max"
     min: float = attribute()
     max: float = attribute()

@@ -1,15 +1,16 @@
-"""The report of ``ovir fuzz``: the findings of a folder, and the exercised operations."""
+"""The report of ``ovir fuzz``: the map of a device, and the findings of a folder."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from urllib.parse import quote
 
-from ovir.core.tables import Table, columns
+from ovir.core.tables import Column, Table, columns
 from ovir.diagnostics.wording import plural
+from ovir.fuzzing.device_map import TYPES, Cell
 from ovir.fuzzing.findings import Finding
 from ovir.fuzzing.fuzz import Fuzzing
-from ovir.reports.page import Detail, Fact, Page, Pairs, Text
+from ovir.reports.page import Detail, Fact, Link, Markdown, Page, Pairs, Text
 
 
 def fuzz_page(found: Fuzzing) -> Page:
@@ -21,10 +22,11 @@ def fuzz_page(found: Fuzzing) -> Page:
     page.facts += [
         Fact("findings", f"{count:,}", tone="bad" if count else "good"),
         Fact("models", f"{found.models:,}", f"{found.rate:.3g} in a second"),
-        Fact("compared", f"{found.compared:,}", f"{found.refused:,} not run by ovir"),
+        Fact("compared", f"{found.compared:,}", f"ovir does not run {found.refused:,} others"),
         Fact("known", f"{sum(found.known.values()):,}", "put down to known divergences"),
         Fact("time of ovir", share, "the rest is that of the other side"),
     ]
+    page.add("Map", _map(found), note=_MAP_NOTE)
     heads = "kind: tag chosen; operations: text 2; message: text 3; layers: count; models: count; "
     rows = [(x.kind, " ".join(x.operations), x.message, x.layers, x.count, x.number, x.folder) for x in found.findings]
     note = "Each folder has the model, its inputs, the expected outputs, a script that needs no ovir, and a report."
@@ -34,23 +36,41 @@ def fuzz_page(found: Fuzzing) -> Page:
         note=note,
     )
     page.add("Known divergences", _counts("reason", found.known))
-    exercised = [(x, types.total(), _listed(types)) for x, types in sorted(found.exercised.items())]
-    table = Table(columns("operation: text 2; layers: count; element types: text 4"), exercised)
-    page.add("Exercised", table, note="Layers that were compared, by operation version and element type.")
     page.add("Not supported", _counts("operation", found.unsupported))
     if found.unreached:
         page.add("Not reached", Text(", ".join(found.unreached)))
     return page
 
 
+_MAP_NOTE = (
+    "How the models of an operation version with an element type went, and how many of them. A cell with a finding "
+    "leads to it. A dash stands for an element type that the operation does not take, or that no model of it has."
+)
+
+
+def _map(found: Fuzzing) -> Table | None:
+    """Return a table with a row for each operation version and a column for each element type.
+
+    It stands before the findings, whose table is therefore number 1 in links.
+    """
+    types = [name for name in TYPES if any(name in row for row in found.map.values())]
+    links = {finding.signature: f"#row:1:{index}" for index, finding in enumerate(found.findings)}
+
+    def linked(cell: Cell) -> Link:
+        return Link(str(cell), next((links[x] for x in cell.findings if x in links), None), cell.status)
+
+    rows = [
+        (version, *(linked(row[name]) if name in row else None for name in types))
+        for version, row in sorted(found.map.items())
+    ]
+    heads = [Column("operation", "type"), *(Column(name, "outcome") for name in types)]
+    return Table(heads, rows) if rows else None
+
+
 def _detail(finding: Finding) -> Detail:
-    pairs = Pairs([("signature", finding.signature), ("folder", finding.folder or "-"), ("seed", str(finding.number))])
-    return Detail(finding.kind, [Text(finding.message), pairs])
+    folder = () if finding.folder is None else (Link(f"{finding.folder}/", f"{quote(finding.folder)}/"),)
+    return Detail(finding.kind, [*folder, Markdown(finding.report), Pairs([("signature", finding.signature)])])
 
 
 def _counts(name: str, counts: Counter[str]) -> Table | None:
     return Table(columns(f"{name}: text 4; models: count"), counts.most_common()) if counts else None
-
-
-def _listed(types: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {count:,}" for name, count in sorted(types.items(), key=lambda item: -item[1]))

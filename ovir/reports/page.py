@@ -39,6 +39,23 @@ class Text:
 
 
 @dataclass(frozen=True)
+class Markdown:
+    """A text with the headings, lists, tables and blocks of code of Markdown."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Link:
+    """A link to a folder beside the page; in cells of the kind ``outcome``, to a row of the page, or to nothing."""
+
+    text: str
+    href: str | None
+    status: str = ""
+    """The word that gives it its color."""
+
+
+@dataclass(frozen=True)
 class Pairs:
     """Names with their values, or with an old and a new value."""
 
@@ -63,7 +80,7 @@ class Explanation:
     code: str
 
 
-Block = Text | Pairs | Excerpt | Explanation | Chart
+Block = Text | Markdown | Link | Pairs | Excerpt | Explanation | Chart
 
 
 @dataclass(frozen=True)

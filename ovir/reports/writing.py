@@ -26,7 +26,7 @@ from ovir.diagnostics.codes import section
 from ovir.diagnostics.errors import require_packages
 from ovir.diagnostics.wording import escaped
 from ovir.reports.charts import Chart
-from ovir.reports.page import Detail, Excerpt, Explanation, Page, Pairs, Text
+from ovir.reports.page import Detail, Excerpt, Explanation, Link, Markdown, Page, Pairs, Text
 from ovir.system.files import Kind, target_paths, writing_pair
 
 REPORT = Kind("report", ".html", "", "")
@@ -176,6 +176,8 @@ def _table(page: Page, table: Table) -> dict[str, Any]:
 def _cell(page: Page, kind: str, value: Any) -> Any:
     if kind == "layer" and value is not None:
         return page.layers.cell(value)
+    if isinstance(value, Link):
+        return _plain(vars(value))
     if kind in ("amount", "bytes"):
         value = value or None
     return _plain(value if value is None or kind in NUMBERS else str(value))
@@ -192,9 +194,9 @@ def _plain(value: Any) -> Any:
             return [_plain(item) for item in value]
         case dict():
             return {key: _plain(item) for key, item in value.items() if item is not None}
-        case Detail() | Text() | Pairs() | Explanation() | Chart():
+        case Detail() | Text() | Markdown() | Link() | Pairs() | Explanation() | Chart():
             found = {key: _plain(item) for key, item in vars(value).items()}
-            if isinstance(value, Text):
+            if isinstance(value, Text | Markdown):
                 found["text"] = "\n".join(map(escaped, value.text.split("\n")))
             return {"kind": type(value).__name__.lower(), **found}
         case Excerpt():

@@ -34,6 +34,63 @@ def test_types_that_numpy_lacks_are_not_supported(tmp_path: Path, cli: Cli) -> N
     assert (done.status, "0 findings" in done.out, "more operation" in done.out) == (2, True, False)
 
 
+@pytest.mark.slow
+def test_two_maps_are_compared(tmp_path: Path, cli: Cli) -> None:
+    program = """
+import ovir
+
+def run(path, inputs):
+    return [array + (array.dtype == "TYPE") for array in ovir.compile_model(path)(list(inputs)).values()]
+"""
+    options: list[object] = ["--map", 1, "--ops", "^Floor-1", "--types", "f32,f16,i32"]
+    for name, wrong in (("old", "float16"), ("new", "float32")):
+        (tmp_path / f"{name}.py").write_text(program.replace("TYPE", wrong))
+        cli("fuzz", "--against", f"python:{tmp_path / name}.py:run", *options, "-o", tmp_path / name)
+    maps = [tmp_path / name / "fuzz.json" for name in ("old", "new")]
+    done = cli("diff", *maps)
+    assert done.status == 1
+    assert "better  Floor-1    f16   differs (1)  agrees (1)" in done.out
+    assert "worse   Floor-1    f32   agrees (1)   differs (1)" in done.out
+    assert "1 cell better, 1 worse, 1 alike" in done.out
+    assert "and 1 more cell; --all shows all" in cli("diff", *maps, "--limit", 1).out
+    found = json.loads(cli("diff", *maps, "--json").out)
+    assert [(x["change"], x["type"]) for x in found["changes"]] == [("worse", "f32"), ("better", "f16")]
+    assert cli("diff", maps[0], maps[0]).status == 0
+    assert "--rtol compares models, not the maps" in cli("diff", *maps, "--rtol", 1).err
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("[]", "no map that ovir fuzz has written: TypeError"),
+        ("{", "no map that ovir fuzz has written: JSONDecodeError"),
+        ('{"map": {"A-1": {"f32": {"models": {"fine": 1}, "findings": []}}}}', "there is no status 'fine'"),
+        (None, "cannot read the map: No such file"),
+    ],
+)
+def test_a_file_that_is_no_map(tmp_path: Path, cli: Cli, content: str | None, message: str) -> None:
+    if content is not None:
+        (tmp_path / "a.json").write_text(content)
+    done = cli("diff", tmp_path / "a.json", tmp_path / "a.json")
+    assert (done.status, message in done.err) == (2, True), done.err
+
+
+def test_maps_without_a_common_cell_are_not_equal(tmp_path: Path, cli: Cli) -> None:
+    (tmp_path / "a.json").write_text('{"map": {}, "description": "nothing"}')
+    assert cli("diff", tmp_path / "a.json", tmp_path / "a.json").status == 2
+
+
+def test_the_last_line_says_who_did_not_run_what(tmp_path: Path, cli: Cli) -> None:
+    (tmp_path / "compiler.py").write_text("def run(*_):\n    raise NotImplementedError\n")
+    options = ["--against", f"python:{tmp_path / 'compiler.py'}:run", "--models", 4, "--ops", "Floor-1"]
+    done = cli("fuzz", *options, "--types", "f32", "-o", tmp_path / "a")
+    last = done.out.splitlines()[-1]
+    assert "4 models of 1 operation version; ovir does not run 0 of them, the other side does not support 4; " in last
+    assert "cells of the map: not supported" in done.out
+    done = cli("fuzz", *options, "-o", tmp_path / "compiler.py")
+    assert (done.status, "compiler.py is a file, but findings need a folder" in done.err) == (2, True)
+
+
 @pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("90s", 90), ("1.5m", 90), ("2h", 7200)])
 def test_times(text: str, seconds: float) -> None:
     assert duration(text) == seconds
@@ -47,5 +104,5 @@ def test_what_was_exercised_is_told(tmp_path: Path, cli: Cli) -> None:
     done = cli("fuzz", *options, "-o", tmp_path / "a", "--json")
     found = json.loads(done.out)
     assert found["unreached"] == []
-    assert set(found["exercised"]) == {"Floor-1", "Sqrt-1"}
+    assert set(found["map"]) == {"Floor-1", "Sqrt-1"}
     assert "Floor-1" in (tmp_path / "a" / "index.html").read_text()

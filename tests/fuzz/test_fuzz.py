@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,13 +15,21 @@ import numpy as np
 import pytest
 
 import ovir
-from fuzz.faulty import FAULTS, compiler
+from fuzz.faulty import FAULTS, Fault, attribute, compiler, run
 from ovir.core.arrays import Array
-from ovir.fuzzing.divergences import EXACT, Seen, _saturates
-from ovir.fuzzing.findings import pattern
+from ovir.core.element_types import u4
+from ovir.fuzzing.cases import make_case
+from ovir.fuzzing.divergences import EXACT, Seen, _saturates, reason_of_value
+from ovir.fuzzing.findings import Finding, Reduced, pattern
+from ovir.fuzzing.folders import Origin, save_finding
 from ovir.fuzzing.graphs import make_graph
+from ovir.fuzzing.judging import Judge
+from ovir.fuzzing.making import VERSIONS
 from ovir.fuzzing.models import Choice
-from ovir.fuzzing.targets import Engine
+from ovir.fuzzing.net import Net
+from ovir.fuzzing.reference import Reference
+from ovir.fuzzing.targets import Engine, Function, open_target
+from ovir.ops import find
 
 FLOOR = "Floor-1|Ceiling-1|Sqrt-1"
 
@@ -47,7 +56,7 @@ def test_faults_of_one_signature_are_one_finding(tmp_path: Path) -> None:
     }
     again = ovir.fuzz(wrong, models=1, seed=finding.number)
     assert signatures(again) == signatures(found)
-    assert {"Floor-1", "Ceiling-1"} <= set(found.exercised)
+    assert {"Floor-1", "Ceiling-1"} <= set(found.map)
 
 
 @pytest.mark.slow
@@ -109,6 +118,63 @@ def test_functions_of_files_run_in_a_process_of_their_own(
     assert run.returncode != 0
 
 
+def any_order(op: Any, inputs: Sequence[Array]) -> list[Array]:
+    """Return what TopK selects in the opposite order where ``sort`` is none."""
+    return [np.flip(array, op.axis) if op.sort == "none" else array for array in run(op, inputs)]
+
+
+def last_of_equal(op: Any, inputs: Sequence[Array]) -> list[Array]:
+    """Select the last ones of equal elements unless TopK is to be stable."""
+    data, k = inputs
+    if getattr(op, "stable", False) and op.sort != "none":
+        return run(op, inputs)
+    values, indices = run(op, [np.flip(data, op.axis), k])
+    indices = (data.shape[op.axis] - 1 - indices).astype(indices.dtype)
+    if op.sort == "index":
+        indices = np.sort(indices, op.axis)
+        values = np.take_along_axis(data, indices, op.axis)
+    return [values, indices]
+
+
+@pytest.mark.parametrize("decision", [any_order, last_of_equal])
+def test_what_the_specification_leaves_open_is_no_finding(decision: Fault) -> None:
+    found = ovir.fuzz(compiler({"TopK": decision}), models=60, ops="TopK")
+    assert (found.findings, found.compared > 40, bool(found)) == ([], True, True)
+
+
+def test_what_depends_on_an_open_order_is_no_finding() -> None:
+    net = Net()
+    end = net.op("TopK", net.parameter("x", "4"), net.const(2), axis=0, mode="max", sort="none", opset=3)
+    end = net.result(net.op("Multiply", end, net.const(np.array([1, 2], np.float32))))
+    judge = Judge(Function(compiler({"TopK": any_order})), has_divergences=False)
+    fault = judge.fault(net.model(), [np.arange(4, dtype=np.float32)])
+    assert fault is not None
+    assert fault.known == "left open by the specification: the order of the elements that TopK selects"
+
+
+@pytest.mark.parametrize("sort", ["none", "index"])
+def test_a_wrong_choice_of_topk_is_found_in_any_order(sort: str) -> None:
+    def least(op: Any, inputs: Sequence[Array]) -> list[Array]:
+        return attribute(mode=lambda mode: {"min": "max", "max": "min"}[mode] if op.sort == sort else mode)(op, inputs)
+
+    assert "TopK" in str(signatures(ovir.fuzz(compiler({"TopK": least}), models=40, ops="TopK")))
+
+
+def test_models_have_all_attributes_that_the_specification_requires() -> None:
+    for seed in range(3 * len(VERSIONS)):
+        cls = find(*VERSIONS[seed % len(VERSIONS)])
+        given = make_case(seed).attributes
+        assert [name for name, declared in cls.attributes.items() if declared.is_lacking(given)] == [], (cls, seed)
+        assert not any(x.instead in given for x in cls.attributes.values() if x.name in given), (cls, seed)
+
+
+def test_a_reduced_model_keeps_required_attributes(tmp_path: Path) -> None:
+    found = ovir.fuzz(compiler({"MVN": FAULTS["MVN"]}), models=10, ops="MVN-2", output=tmp_path)
+    (folder,) = [finding.folder for finding in found.findings]
+    (layer,) = [layer for layer in ovir.read_model(tmp_path / folder / "model.xml").layers if layer.type == "MVN"]
+    assert not any(declared.is_lacking(layer.attributes) for declared in layer.operator.attributes.values())
+
+
 def test_a_search_goes_on(tmp_path: Path) -> None:
     first = ovir.fuzz(wrong, models=20, ops=FLOOR, output=tmp_path)
     second = ovir.fuzz(wrong, models=20, ops=FLOOR, output=tmp_path, resume=True)
@@ -118,6 +184,28 @@ def test_a_search_goes_on(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "fuzz.json").read_text())["models"] == 40
     with pytest.raises(ovir.InputError, match="earlier search"):
         ovir.fuzz(wrong, models=1, output=tmp_path)
+
+
+def test_progress_ends_at_all() -> None:
+    shares: list[float] = []
+    ovir.fuzz(wrong, time=0.01, ops=FLOOR, progress=lambda found, share: shares.append(share))
+    ovir.fuzz(wrong, map=1, ops="Floor-1", types=["f32"], progress=lambda found, share: shares.append(share))
+    assert 1.0 in shares
+    assert all(0 <= share <= 1 for share in shares)
+
+
+def test_a_report_says_what_was_expected_and_what_the_other_side_gave(tmp_path: Path) -> None:
+    found = ovir.fuzz(wrong, models=10, ops="Floor-1", types=["f32"], output=tmp_path)
+    (finding,) = found.findings
+    folder = tmp_path / str(finding.folder)
+    assert (folder / "report.md").read_text() == finding.report
+    assert "| Floor-1 | - | `f32[" in finding.report
+    with np.load(folder / "expected.npz") as file:
+        (expected,) = file.values()
+    for title, array in (("expected outputs", expected), ("outputs", expected + 1)):
+        assert f"The {title}:\n\n```\n{np.array2string(array, threshold=60)}\n```\n" in finding.report
+    resumed = ovir.fuzz(wrong, models=1, ops="Floor-1", output=tmp_path, resume=True)
+    assert resumed.findings[0].report == finding.report
 
 
 @pytest.mark.parametrize(
@@ -134,6 +222,8 @@ def test_a_search_goes_on(tmp_path: Path) -> None:
         ({"against": "runtime:2022.3=missing/python"}, "cannot start missing/python: No such file"),
         ({"known": "missing.txt"}, "cannot read the known findings"),
         ({"resume": True}, "resume needs the folder"),
+        ({"map": 0}, "map must be an integer of at least 1, got 0"),
+        ({"output": __file__}, "test_fuzz.py is a file, but findings need a folder"),
         ({"models": 0}, "models must be an integer of at least 1, got 0"),
         ({"seed": "1"}, "seed must be an integer of at least 0, got '1'"),
         ({"time": -1}, "time must be a number of seconds above 0, got -1"),
@@ -160,7 +250,19 @@ def test_the_exact_result_of_any_integers_is_a_number(kind: str) -> None:
     """A 0 to a negative power is infinite, and a large power is beyond all types."""
     values = [np.array([0, -1, 2**31 - 1, -(2**31), 3, 0], np.int32), np.array([-1, 5, 2**31 - 1, -3, 7, 0], np.int32)]
     inputs = values[: 2 - (kind in ("Negative", "Abs", "Exp"))]
-    assert isinstance(_saturates(Seen(SimpleNamespace(type=kind), inputs, values[:1], is_dynamic=False)), bool)
+    assert isinstance(
+        _saturates(Seen(SimpleNamespace(type=kind, operator=None), inputs, values[:1], is_dynamic=False)), bool
+    )
+
+
+def test_the_exact_result_of_integers_is_that_of_the_broadcast() -> None:
+    net = Net()
+    ends = [net.parameter(name, shape, "i8") for name, shape in (("a", "3,2"), ("b", "3"))]
+    axis = {"auto_broadcast.auto_broadcast_axis": 0}
+    net.result(net.op("Subtract", *ends, auto_broadcast="pdpd", **axis))
+    arrays = [np.full((3, 2), -100, np.int8), np.array([1, 2, 100], np.int8)]
+    model = net.model()
+    assert reason_of_value(model, 0, Reference.of(model, arrays).arrays) == "integers beyond the range of their type"
 
 
 @pytest.mark.slow
@@ -209,6 +311,23 @@ def test_findings_on_a_device_show_without_ovir(tmp_path: Path) -> None:
     )
     assert (run.returncode, "in place of" in run.stdout) == (1, True), run.stderr
     assert "LRN-1" in (tmp_path / str(finding.folder) / "report.md").read_text()
+
+
+@pytest.mark.oracle
+def test_a_finding_of_small_integers_shows_without_ovir(tmp_path: Path) -> None:
+    """The CPU saturates a difference of u4, as of other integers."""
+    pytest.importorskip("openvino", reason="openvino, the oracle, is not installed")
+    net = Net()
+    net.result(net.op("Subtract", net.parameter("a", "3", "u4"), net.parameter("b", "3", "u4")))
+    model, inputs = net.model(), [np.array(x, np.uint8).astype(u4.to_dtype()) for x in ([1, 2, 9], [5, 1, 3])]
+    with closing(open_target("openvino:CPU", None, 20)) as target:
+        fault = Judge(target, has_divergences=False).fault(model, inputs)
+    assert fault is not None
+    finding = Finding("values: Subtract-1", "values", ["Subtract-1"], fault.message, 0, 1)
+    save_finding(tmp_path / "found", finding, Reduced(model, inputs, fault), Origin("openvino:CPU", "CPU", {}, 20))
+    command = [sys.executable, "-I", tmp_path / "found" / "repro.py"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert "run 1, output 0: 1 of 3 elements, at (0,) 0 in place of 12\n" in done.stdout, done.stderr
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,14 +18,18 @@ from ovir.checks.recovering import read_recovering
 from ovir.cli.main import main
 from ovir.core.tables import Table, columns
 from ovir.debugging.watch import Watch
+from ovir.fuzzing.device_map import Cell
+from ovir.fuzzing.findings import Finding
+from ovir.fuzzing.fuzz import Fuzzing
 from ovir.ir.executed import ExecutedLayer, Execution
 from ovir.lowering.releases import oldest_release
 from ovir.reports.charts import Chart
 from ovir.reports.check_page import check_page
 from ovir.reports.compare_page import compare_page
 from ovir.reports.diff_page import diff_page
+from ovir.reports.fuzz_page import fuzz_page
 from ovir.reports.layers import LayerIndex
-from ovir.reports.page import Detail, Excerpt, Explanation, Page, Pairs, Section, Text
+from ovir.reports.page import Detail, Excerpt, Explanation, Link, Markdown, Page, Pairs, Section, Text
 from ovir.reports.ran import Ran
 from ovir.reports.run_page import run_page
 from ovir.reports.show_page import Shown, show_page
@@ -371,3 +376,55 @@ def test_a_section_without_blocks_is_left_out() -> None:
     page.add("Nothing", None)
     page.add("A table", Table(columns("a: text")))
     assert [part.id for part in page.sections] == ["a-table"]
+
+
+# --------------------------------------------------------------------------- fuzz
+
+
+def a_search() -> Fuzzing:
+    kinds = [("crash", None), ("values", "values Floor-1")]
+    findings = [
+        Finding(f"{kind}: Floor-1", kind, ["Floor-1"], f"a {kind}", 7, 1, 1, folder, f"# {kind}\n\nThe *report*\n")
+        for kind, folder in kinds
+    ]
+    cells = {
+        "Floor-1": {
+            "f16": Cell(Counter(agrees=2, differs=1), ["values: Floor-1"]),
+            "f32": Cell(Counter(agrees=3)),
+            "i8": Cell(),
+        },
+        "Equal-1": {"f32": Cell(Counter(crashes=1), ["crash: of another search"])},
+    }
+    return Fuzzing(findings, "a device", 7, 7, 2, map=cells)
+
+
+def test_the_page_of_a_search_opens_with_the_map() -> None:
+    page = fuzz_page(a_search())
+    assert [part.title for part in page.sections] == ["Map", "Findings"]
+    found = table(page, "Map")
+    assert [head.name for head in found.columns] == ["operation", "f32", "f16", "i8"]
+    agrees, differs = Link("agrees (3)", None, "agrees"), Link("differs (1)", "#row:1:1", "differs")
+    assert found.rows == [
+        ("Equal-1", Link("crashes (1)", None, "crashes"), None, None),
+        ("Floor-1", agrees, differs, Link("not tried", None, "not tried")),
+    ]
+    assert list(page.tables)[1] is table(page, "Findings")
+    shown = to_data(page)["tables"][0]["rows"]
+    assert shown[1][2] == {"text": "differs (1)", "href": "#row:1:1", "status": "differs"}
+    assert shown[0][2] is None
+
+
+def test_the_detail_of_a_finding_is_its_report_with_a_link_to_the_folder() -> None:
+    findings = table(fuzz_page(a_search()), "Findings")
+    assert detail(findings, 1).blocks == [
+        Link("values Floor-1/", "values%20Floor-1/"),
+        Markdown("# values\n\nThe *report*\n"),
+        Pairs([("signature", "values: Floor-1")]),
+    ]
+    assert not any(isinstance(block, Link) for block in detail(findings, 0).blocks)
+    shown = to_data(fuzz_page(a_search()))["tables"][1]["details"][1]["blocks"]
+    assert shown[1] == {"kind": "markdown", "text": "# values\n\nThe *report*\n"}
+
+
+def test_a_search_without_cells_has_no_map() -> None:
+    assert [part.title for part in fuzz_page(Fuzzing()).sections] == ["Findings"]

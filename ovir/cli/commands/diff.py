@@ -1,24 +1,27 @@
-"""``ovir diff``: compare two models: layers, attributes, constants, connections, inputs and outputs.
+"""``ovir diff``: compare two models: layers, attributes, constants, connections, inputs and outputs; or what
+``ovir fuzz`` has found on two devices.
 
 Examples:
   ovir diff before.xml after.xml
   ovir diff before.xml after.xml --ignore-names --json
   ovir diff f32.xml f16.xml --rtol 1e-3 --atol 1e-7
+  ovir diff old-driver/fuzz.json new-driver/fuzz.json
 
-exit status: 0 the models are equal, 1 they differ, 2 wrong usage or a model that cannot be read
+exit status: 0 both are equal, 1 they differ, 2 wrong usage, a file that cannot be read, or maps that share no cell
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 
 from ovir.analysis.costs import changes_of, costs_of
 from ovir.analysis.diff import Diff, LayerDiff, diff
 from ovir.cli.options.command import Command, Options
 from ovir.cli.options.model import read_topology
 from ovir.cli.options.values import FileName, amount, positive
-from ovir.cli.terminal.output import DONE, UNUSABLE, WRONG, print_message, say, say_json
-from ovir.diagnostics.errors import ModelError, ReadError
+from ovir.cli.terminal.output import DONE, UNUSABLE, WRONG, print_message, say, say_json, say_table
+from ovir.diagnostics.errors import InputError, ModelError, ReadError
 from ovir.diagnostics.wording import plural, readable
 from ovir.model import read_model
 
@@ -43,6 +46,8 @@ def add_to(command: Command) -> None:
 
 
 def run(options: Options) -> int:
+    if options.a.endswith(".json") and options.b.endswith(".json"):
+        return _run_on_maps(options)
     if options.no_weights:
         options.refuse("and --no-weights exclude each other", "--weights-a", "--weights-b")
     try:
@@ -72,6 +77,31 @@ def run(options: Options) -> int:
 
         write_html(options.html, lambda: diff_page(found), options.command_line)
     return WRONG if found else DONE
+
+
+def _run_on_maps(options: Options) -> int:
+    """Compare what ``ovir fuzz`` has found on two devices."""
+    from ovir.fuzzing.map_diff import diff_maps  # which most calls do not need
+
+    of_models = ("--weights-a", "--weights-b", "--ignore-names", "--rtol", "--atol", "--no-weights", "--legacy-io")
+    options.refuse("compares models, not the maps of devices", *of_models, "--extension", "--html")
+    try:
+        found = diff_maps(options.a, options.b)
+    except InputError as error:  # nobody knows whether the maps differ
+        print_message(str(error))
+        return UNUSABLE
+    if options.json:
+        say_json(asdict(found))
+    else:
+        say(readable(f"A: {found.a}"))
+        say(readable(f"B: {found.b}"))
+        limit = None if options.all else options.limit
+        if found:
+            say_table(found.table(limit))
+            for line in _rest(len(found.changes), limit, "cell"):
+                say(line)
+        say(str(found))
+    return WRONG if found else DONE if found.equal else UNUSABLE
 
 
 def _lines(found: Diff, limit: int | None) -> Iterator[str]:

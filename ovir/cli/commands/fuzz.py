@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -45,7 +46,15 @@ def add_to(command: Command) -> None:
     limits = command.under(None, exclusive=True)
     limits("--time TIME", "make models for 90s, 10m or 8h (default: 60s)", duration)
     limits("--models N", "make N models instead", positive)
-    command.option("--seed N", "the number of the first model (default: 0)", natural)
+    command.option(
+        "--map M",
+        f"make models for each operation version and element type until all have M (default: {CASES}); no time limit "
+        "unless --time is given",
+        positive,
+        nargs="?",
+        const=CASES,
+    )
+    command.option("--seed N", "the number of the first model, or with --map of the first round (default: 0)", natural)
     command.option("--ops REGEX", "make only models of one operation, of versions such as Gather-8 that match")
     command.option("--types TYPE,...", "make only models with these element types, such as f32,i8")
     command.option("--workers N", "try N models at a time (default: 1)", positive, default=1)
@@ -57,6 +66,7 @@ def add_to(command: Command) -> None:
     command.shared("json")
 
 
+CASES = 3  # models of a cell: with usual values, equal ones, and extreme ones
 _SHOWN = 12  # operation versions
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 
@@ -80,14 +90,17 @@ def run(options: Options) -> int:
     limit = {} if device.timeout is None else {"timeout": device.timeout}
     with reported("fuzzing") as update:
         latest: list[Fuzzing] = []
+        before: list[tuple[int, float]] = []  # what an earlier search has made, and its seconds
 
         def progress(found: Fuzzing, share: float) -> None:
             latest[:] = [found]
-            left = round(found.seconds * (1 / share - 1)) if 0 < share < 1 else 0
+            before[:] = before or [(found.models, found.seconds)]
+            made, passed = found.models - before[0][0], found.seconds - before[0][1]
+            left = round(passed * (1 / share - 1)) if share else 0
             text = (
                 f"{found.rate:.3g} models/s, {plural(len(found.findings), 'finding')}, {left // 60}:{left % 60:02} left"
             )
-            update(found.models, round(found.models / share) if share else 0, text)
+            update(made, round(made / share) if share else 0, text)
 
         try:
             found = fuzz(
@@ -95,6 +108,7 @@ def run(options: Options) -> int:
                 config=device.properties or None,
                 time=options.time,
                 models=options.models,
+                map=options.map,
                 seed=options.seed or 0,
                 ops=options.ops,
                 types=() if options.types is None else options.types.split(","),
@@ -135,6 +149,8 @@ def _write_index(found: Fuzzing, folder: str, command_line: Sequence[str]) -> No
 
 
 def _print(found: Fuzzing, folder: str) -> None:
+    from ovir.fuzzing.device_map import NOT_TRIED, STATUSES
+
     for finding in found.findings:
         operations = " ".join(finding.operations) or "a model without layers"
         say(readable(f"{finding.kind}: {operations}: {finding.message}"))
@@ -148,8 +164,11 @@ def _print(found: Fuzzing, folder: str) -> None:
     if found.unreached:
         more = and_others(max(len(found.unreached) - _SHOWN, 0), "more operation version")
         say(readable(f"not reached: {', '.join(found.unreached[:_SHOWN])}{more}"))
-    versions = f"{plural(len(found.exercised), 'operation version')}, {found.refused:,} not run by ovir"
+    statuses = Counter(cell.status for row in found.map.values() for cell in row.values())
+    cells = ", ".join(f"{status} {statuses[status]:,}" for status in (*STATUSES, NOT_TRIED) if statuses[status])
+    say(f"cells of the map: {cells or 'none'}")
     count = f"{plural(len(found.findings), 'finding')} on {found.description}"
-    unsupported = f"{sum(found.unsupported.values()):,} layers not supported"
-    rate = f"{found.seconds:.0f} s, {found.rate:.3g} models/s"
-    say(f"{count}: {plural(found.models, 'model')} of {versions}, {unsupported}; {rate}")
+    versions = f"{plural(found.models, 'model')} of {plural(len(found.map), 'operation version')}"
+    refused = f"ovir does not run {found.refused:,} of them"
+    unsupported = f"the other side does not support {found.unsupported_models:,}"
+    say(f"{count}: {versions}; {refused}, {unsupported}; {found.seconds:.0f} s, {found.rate:.3g} models/s")

@@ -62,15 +62,31 @@ function excerptElement({ file, line, column, title }, tone) {
 
 // ----- the documentation of codes
 
-/** Return paragraphs and blocks of code for the little Markdown that the documentation of codes uses. */
+/** Return the elements of a line of Markdown. */
+function inlineElements(text) {
+  return text.split(/(`[^`]*`|https:[^\s)]+)/).map((word) => {
+    if (word.startsWith("https:")) return linkElement(word, word);
+    return word.startsWith("`") ? make("code", {}, word.slice(1, -1)) : word.replace(/\*\*?/g, "");
+  });
+}
+
+/** Return the element of a paragraph, a heading, a list or a table. */
+function blockElement(text) {
+  const lines = text.split("\n");
+  if (text.startsWith("#")) return make("h3", {}, text.replace(/^#+ /, ""));
+  if (lines.every((line) => line.startsWith("- "))) return make("ul", {}, ...lines.map((line) => make("li", {}, ...inlineElements(line.slice(2)))));
+  if (!text.startsWith("|")) return make("p", {}, ...inlineElements(text));
+  const rows = lines.filter((line) => !line.startsWith("|--")).map((line) => line.slice(2, -2).split(" | "));
+  return make("table", { class: "pairs" }, ...rows.map((row) => make("tr", {}, ...row.map((cell) => make("td", {}, ...inlineElements(cell))))));
+}
+
+/** Return the elements of the little Markdown that reports and the documentation of codes use, without its title. */
 function markdownElement(text) {
   const box = make("div", { class: "markdown" });
   text.split(/^```.*$/m).forEach((piece, index) => {
     if (index % 2 === 1) return box.append(make("pre", {}, piece.trim()));
     for (const paragraph of piece.split(/\n\s*\n/).map((lines) => lines.trim())) {
-      if (paragraph === "" || paragraph.startsWith("#")) continue;
-      const words = paragraph.split(/`([^`]*)`/).map((word, place) => (place % 2 === 1 ? make("code", {}, word) : word.replace(/\*\*?/g, "")));
-      box.append(make("p", {}, ...words));
+      if (paragraph !== "" && !text.startsWith(paragraph)) box.append(blockElement(paragraph));
     }
   });
   return box;
@@ -78,6 +94,8 @@ function markdownElement(text) {
 
 const BLOCKS = {
   text: ({ title, form, text }) => part(title, make("p", { class: form }, text)),
+  markdown: ({ text }) => part("", markdownElement(text)),
+  link: ({ text, href }) => part("", linkElement(href, text)),
   pairs: ({ title, rows }) => part(title, pairsElement(rows)),
   excerpt: excerptElement,
   explanation: ({ code }) => {

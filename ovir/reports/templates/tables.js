@@ -126,7 +126,7 @@ function columnSettings({ name, kind, width }, columns) {
   };
 }
 
-const grows = (kind) => !isNumeric(kind) && kind !== "tag" && kind !== "type";
+const grows = (kind) => !isNumeric(kind) && kind !== "tag" && kind !== "type" && kind !== "outcome";
 const escapedText = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;");
 
 /** Return what a cell is sorted by; null for nothing, which comes last. */

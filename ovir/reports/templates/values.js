@@ -22,6 +22,7 @@ async function unpacked(id) {
 const TONES = {
   error: "bad", warning: "warn", info: "info", beyond: "bad", within: "good", first: "bad", "first, largest": "bad", largest: "warn", "not compared": "plain",
   added: "good", removed: "bad", replaced: "warn", moved: "info", changed: "info", affected: "plain",
+  agrees: "good", known: "info", refuses: "warn", differs: "bad", crashes: "bad",
 };
 
 /** Return the layer with a number, with names for the fields of its record. */
@@ -71,6 +72,7 @@ const isNumeric = (kind) => kind in FORMATS;
 /** Return the text of a cell, which is also what a search looks at. */
 function cellText(kind, value) {
   if (value === null) return "";
+  if (kind === "outcome") return value.text;
   if (kind === "layer" && typeof value === "number") return layerAt(value).key;
   return isNumeric(kind) && typeof value === "number" ? FORMATS[kind](value) : String(value);
 }
@@ -88,12 +90,14 @@ function typeElement(text) {
   return make("span", { class: "type", style: `--hue: ${hue}` }, text);
 }
 
-const tagElement = (text) => make("span", { class: `tag tone-${TONES[text] ?? "plain"}` }, text);
+const tagElement = (text, tone = text) => make("span", { class: `tag tone-${TONES[tone] ?? "plain"}` }, text);
+const linkElement = (href, content) => (href === undefined ? content : make("a", { href }, content));
 
 /** Return the content of a cell. */
 function cellElement(kind, value) {
   const text = cellText(kind, value);
-  if (value === null) return make("span", { class: "x-note" }, isNumeric(kind) ? "–" : "");
+  if (value === null) return make("span", { class: "x-note" }, isNumeric(kind) || kind === "outcome" ? "–" : "");
+  if (kind === "outcome") return linkElement(value.href, tagElement(text, value.status));
   if (kind === "layer" || kind === "name" || kind === "path") return make("span", { class: "name", title: text }, ...nameParts(text));
   if (kind === "type") return typeElement(text);
   if (kind === "tag") return text === "" ? make("span") : tagElement(text);
