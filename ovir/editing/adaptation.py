@@ -15,7 +15,7 @@ from ovir.diagnostics.codes import CHANGED_RESULTS
 from ovir.diagnostics.errors import ModelError, OvirError
 from ovir.editing.keys import refuse
 from ovir.editing.proof import ProvenEdit, proven
-from ovir.editing.size_fitting import Fitting, Sizes, next_prime, set_sizes, shapes_text
+from ovir.editing.size_fitting import Fitting, Sizes, counterparts, is_like, next_prime, set_sizes, shapes_text
 from ovir.editing.transaction import editing, with_types
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
@@ -79,9 +79,9 @@ def adapt(
         except ModelError as error:
             hint = sizes.fitting_text() or error.diagnostic.hint
             raise ModelError(replace(error.diagnostic, hint=hint)) from None
-    if sizes.kept:
-        edit.notes.append(f"a constant or a window decides on sizes that do not follow in {', '.join(sizes.kept)}")
-    edit.notes += [note for note in (sizes.fitting_text(), *sizes.shared()) if note]
+    if kept := [key for key in sizes.kept if key not in sizes.doubts]:
+        edit.notes.append(f"a constant or a window decides on sizes that do not follow in {', '.join(kept)}")
+    edit.notes += [note for note in (*sizes.doubts.values(), sizes.fitting_text(), *sizes.shared()) if note]
     return edit
 
 
@@ -99,6 +99,8 @@ class _Adapted:
         """The number of which each size must be a multiple."""
         self.kept: list[str] = []
         """The keys of the layers that keep a size."""
+        self.doubts: dict[str, str] = {}
+        """Which numbers may be meant otherwise, by the keys of the layers."""
 
     def fit(self, like: LayerGraph | None) -> list[Layer]:
         """Let constants follow; return the layers that were changed. The model has the old sizes then.
@@ -106,13 +108,18 @@ class _Adapted:
         Trial sizes are primes, or else multiples of the old sizes, which all windows divide; where equal sizes cannot
         differ, the same for these. Where they give other shapes than ``like`` has, its sizes are tried, and its shapes.
         """
-        first: ModelError | None = None
+        first, original = None, self._model.clone()
         for numbers, other in self._trials(like):
             try:
                 if like is not None and other is None and not self._agrees(numbers, like):
                     continue
                 fitting = Fitting(self._model, self._old, self._sizes(numbers), {}, like=other)
-                layers, self.kept = fitting.run(), [layer.key for layer in fitting.kept]
+                layers = fitting.run()
+                if fitting.suspects and not self._shows_all(like):
+                    self.kept = [layer.key for layer in fitting.kept]
+                    with editing(original):
+                        self.doubts = dict(Fitting(original, self._old, self._sizes(numbers), {}).doubts())
+                        self._reset(original)
             except ModelError as error:
                 first = first or error
                 self._reset(self._model)
@@ -130,15 +137,17 @@ class _Adapted:
         with_types(model)
 
     def _agrees(self, numbers: Numbers, like: LayerGraph) -> bool:
-        """Return whether the outputs have the shapes of another model, if constants follow in these trial sizes."""
+        """Return whether layers have the shapes and integers of another model, if constants follow in these sizes."""
         self._trial = self._model.clone()
+        pairs = counterparts(self._trial, like)
         with editing(self._trial):
             Fitting(self._trial, self._old, self._sizes(numbers), {}).run()
             self._reset(self._trial)
-        if not self._infers(self._numbers_of(like)) or len(self._trial.outputs) != len(like.outputs):
-            return False
-        pairs = zip(self._trial.outputs, like.outputs, strict=True)
-        return all(one.shape.compatible(other.shape) for one, other in pairs)
+        return self._infers(self._numbers_of(like)) and all(
+            is_like([port.type for port in own.inputs], [port.type for port in own.outputs], other)
+            for own, other in pairs.items()
+            if own.owner is not None
+        )
 
     def _trials(self, like: LayerGraph | None) -> Iterator[tuple[Numbers, LayerGraph | None]]:
         """Yield trial sizes, with the model whose shapes they must give."""
@@ -176,6 +185,10 @@ class _Adapted:
         if all(axis.old == size for axis, size in found.items()):
             refuse("the other model has the sizes of this one: an export for other sizes is needed")
         return found
+
+    def _shows_all(self, like: LayerGraph | None) -> bool:
+        """Return whether another model differs in the size of every axis, so that it decides what follows."""
+        return like is not None and all(axis.old != size for axis, size in self._numbers_of(like).items())
 
     def _sizes(self, numbers: Numbers) -> Sizes:
         """Return sizes of the inputs."""

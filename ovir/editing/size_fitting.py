@@ -29,7 +29,7 @@ from ovir.editing.constant_edits import remove_unread
 from ovir.editing.keys import read_by
 from ovir.editing.layer_edits import NewLayers, replace
 from ovir.editing.positions import positional
-from ovir.editing.sizes import Factor, Factors, Size, new_size, ways, with_sizes
+from ovir.editing.sizes import Factor, Factors, Size, mixed_ways, new_size, ways, with_sizes
 from ovir.editing.transaction import editing, owner_of
 from ovir.graph.constant_layers import constant_layers
 from ovir.graph.layer_graph import LayerGraph
@@ -56,6 +56,8 @@ MOST_RETRIES = 60
 """The most times that another size is tried because a later layer contradicts."""
 MOST_KNOWN = 1_000_000
 """Sizes that stay open in the old and in the trial shapes are taken for primes above this."""
+MOST_LISTED = 16
+"""The most numbers that a message shows."""
 MOST_OFFSET = 8
 """The most by which a size differs from another one that it follows."""
 
@@ -120,7 +122,7 @@ class Fitting(ComparingEngine):
     ) -> None:
         """Record the present types of a model that has the old sizes; ``states`` are axes of items of variables.
 
-        Layers of ``like``, which has the trial sizes, tell the shapes of the outputs of layers of the same names.
+        ``like``, a model of the trial sizes, tells the shapes and the numbers of its layers.
         """
         super().__init__(Diagnostics(), model.version)
         self._model = model
@@ -135,17 +137,28 @@ class Fitting(ComparingEngine):
         self._trail: list[tuple[Port, Port, Layer]] = []
         """Each input that has another source now, its old source, and the layer that was repaired."""
         self._refused: Diagnostic | None = None
+        self._layers: list[Layer] = []
+        self._done: list[tuple[int, Iterator[bool]]] = []
+        """The length of the trail before each layer that was inferred, and the other ways in which it fits."""
         self._open: dict[int, int] = {}
         """A number for each size that is open, by its symbol."""
         self._known: dict[LayerGraph, dict[Port, Array]] = {}
-        self._expected = {layer.key: [port.shape for port in layer.outputs] for layer in like.walk()} if like else {}
+        self._expected = counterparts(model, like) if like is not None else {}
         self.kept: list[Layer] = []
         """The layers whose result has a fixed size where their data varies, which may be meant so."""
+        self.suspects: set[Layer] = set()
+        """These, and the layers that follow in a way that their numbers alone do not tell."""
         self.states = dict(states)
         """The axis of the items of each variable, by its ReadValue."""
 
     def run(self) -> list[Layer]:
         """Infer the model, and return the layers that were repaired; raise ModelError for one that cannot be."""
+        self._solve()
+        for _, source, layer in self._trail:
+            remove_unread(owner_of(layer), [source])
+        return list(dict.fromkeys(layer for *_, layer in self._trail))
+
+    def _solve(self) -> None:
         for layer, axis in list(self.states.items()):
             del self.states[layer]
             self.states[self._with_initial_value(layer)] = axis
@@ -157,9 +170,7 @@ class Fitting(ComparingEngine):
         self.kept = [
             layer for layer in old if self._pins(layer, [port.type for port in layer.outputs]) or self._covers(layer)
         ]
-        for _, source, layer in self._trail:
-            remove_unread(owner_of(layer), [source])
-        return list(dict.fromkeys(layer for *_, layer in self._trail))
+        self.suspects |= {*self.kept, *(layer for port, source, layer in self._trail if self._is_guess(port, source))}
 
     def set_sizes(self, sizes: Sizes) -> None:
         """Give the inputs, and with them the variables, other sizes, -1 for any."""
@@ -184,23 +195,29 @@ class Fitting(ComparingEngine):
     # ----- the search
 
     def infer(self, model: LayerGraph, given: Sequence[TensorType] | None = None) -> list[TensorType]:
-        """Infer the layers in order; where one contradicts, take another way for the nearest one before it that has
-        one."""
+        """Infer the layers in order, with repairs."""
         if model is not self._model:
             return super().infer(model, given)
-        layers, retries = list(model.layers), 0
-        done: list[tuple[int, Iterator[bool]]] = []
-        first: Diagnostic | None = None
+        self._layers, self._done = list(model.layers), []
+        if (refused := self._search(0)) is not None:
+            raise ModelError(refused)
+        return [port.type for port in model.outputs]
+
+    def _search(self, first: int) -> Diagnostic | None:
+        """Infer the layers that are left; where one contradicts, take another way for the nearest one before it that
+        has one, but not for the ``first`` ones. If there is no way, return the first contradiction."""
+        layers, done, retries = self._layers, self._done, 0
+        refused: Diagnostic | None = None
         while len(done) < len(layers):
             layer = layers[len(done)]
-            mark, others = len(self._trail), self._solutions(layer)
-            done.append((mark, others))
+            others = self._solutions(layer)
+            done.append((len(self._trail), others))
             with in_place_of(layer.place):
                 if next(others, False):
                     continue
-                first = first or self._refusal(layer)
+                refused = refused or self._refusal(layer)
             causes = _sources_of(layer)
-            while done.pop() and done:
+            while done.pop() and len(done) > first:
                 mark, others = done[-1]
                 self._undo(mark)
                 cause = layers[len(done) - 1]
@@ -209,9 +226,76 @@ class Fitting(ComparingEngine):
                         if next(others, False):
                             retries += 1
                             break
-            if not done:
-                raise ModelError(first)
-        return [port.type for port in model.outputs]
+            else:
+                return refused
+        return None
+
+    def doubts(self) -> Iterator[tuple[str, str]]:
+        """Infer the model instead, and yield the key of each layer with numbers that may be meant otherwise, because no
+        other layer contradicts, with a note."""
+        self._solve()
+        trial = shapes_text(self._model, self._trial)
+        while self._done:
+            (mark, others), number = self._done[-1], len(self._done)
+            layer = self._layers[number - 1]
+            taken, parts = self._numbers(layer), self._parts(layer)
+            self._undo(mark)
+            if parts is not None:
+                text = self._about(layer, layer.inputs[1])
+                yield layer.key, f"{text} becomes {taken[layer.inputs[1]]} for {trial}; {parts}"
+            for _ in others if layer in self.suspects else ():
+                other = self._numbers(layer)
+                port = next((port for port in layer.inputs if taken.get(port) != other.get(port)), None)
+                if port is not None and self._is_likely(port, taken[port]) and self._search(number) is None:
+                    del self._done[number:]
+                    self._undo(mark)
+                    becomes = "stays" if taken[port] == _listed(port) else f"becomes {taken[port]}"
+                    text = f"{becomes} for {trial}, where {other[port]} would fit as well"
+                    yield layer.key, f"{self._about(layer, port)} {text}"
+                    break
+            self._done.pop()
+
+    def _about(self, layer: Layer, port: Port) -> str:
+        return f"constant '{read_by(port).layer.name}' of {_listed(port)} in layer '{layer.name}'"
+
+    def _numbers(self, layer: Layer) -> dict[Port, str]:
+        """Return the numbers that a layer reads, or the sizes that a Reshape gives."""
+        if isinstance(layer.operator, Reshape):
+            return {layer.inputs[1]: str(layer.outputs[0].shape)}
+        return {port: text for port in layer.inputs if (text := _listed(port))}
+
+    def _is_likely(self, port: Port, taken: str) -> bool:
+        """Return whether other numbers may be meant; those that stay are not a small part of the data."""
+        old = port.type.constant
+        if old is None or taken != _listed(port):
+            return True
+        sizes = [size for own in port.layer.inputs for _, size, _ in self._varying(own)]
+        return any(1 < number <= size <= 2 * number for number in old.reshape(-1).tolist() for size in sizes)
+
+    def _is_guess(self, port: Port, source: Port) -> bool:
+        """Return whether a number follows that is no size of a tensor, such as one of a little less."""
+        old, new = source.type.constant, port.type.constant
+        if isinstance(port.layer.operator, Reshape) or old is None or new is None or old.shape != new.shape:
+            return False
+        before = takewhile(lambda layer: layer is not port.layer, owner_of(port.layer).layers)
+        exact = {(one, other) for layer in before for own in layer.outputs for _, one, other in self._varying(own)}
+        pairs = zip(old.reshape(-1).tolist(), new.reshape(-1).tolist(), strict=True)
+        return any(one != other and (one, other) not in exact for one, other in pairs)
+
+    def _parts(self, layer: Layer) -> str | None:
+        """Return how a Reshape that puts axes in another order may instead join or divide axes; None if it cannot."""
+        if not isinstance(layer.operator, Reshape):
+            return None
+        factors, sizes = self._made_and_sizes(layer)
+        if any(_are_whole(way, factors) for way in ways(factors, sizes)):
+            return None
+        grown = tuple(Factor(own.old, 3 * own.old if own.varies else own.old) for own in factors)
+        for mixed in mixed_ways(grown, sizes)[:1]:
+            own = list(map(new_size, mixed))
+            for way in ways(grown, sizes):
+                if (other := list(map(new_size, way))) != own:
+                    return f"for three times the sizes, {other} would fit as well as {own}"
+        return None
 
     def infer_layer(self, layer: Layer, *, is_body: bool) -> None:
         """Infer a layer of a body in the first way in which it fits."""
@@ -227,6 +311,9 @@ class Fitting(ComparingEngine):
             new[port.index].outputs[0].type if port.index in new else self.input_type(port) for port in layer.inputs
         ]
         outputs, found = self.attempt(layer, types)
+        other = self._expected.get(layer)
+        if outputs is not None and other is not None and not is_like(types, outputs, other):
+            outputs, found = None, [diagnose(CHANGED_RESULTS, "the other model has other sizes", layer.place)]
         refused, self._refused = self._refused, None
         return (outputs, found) if refused is None else (None, [refused])
 
@@ -254,6 +341,10 @@ class Fitting(ComparingEngine):
                 self._undo(mark)
             return
         pin = pins[0] if pins else None
+        for repair in self._last_parts(layer, pin) if isinstance(pin, int) else ():
+            self._apply(layer, repair)
+            yield from self._solutions(layer, settled | {pin})
+            self._undo(mark)
         stays = isinstance(pin, int) and not self._is_whole(layer, pin)
         if stays:
             yield from self._solutions(layer, settled | {pin})
@@ -379,7 +470,7 @@ class Fitting(ComparingEngine):
         for port, axis, one, number in every:
             common = gcd(one, old)
             factor, divisor = old // common, one // common
-            if 1 in (factor, divisor) and number % divisor == 0:
+            if 1 in (factor, divisor) and (number % divisor == 0 or divisor == 2):  # a half is rounded down
                 yield Size(((port, axis),), factor, divisor), number * factor // divisor
         for port, axis, one, number in every:
             if axis == hint and abs(old - one) <= MOST_OFFSET:
@@ -423,10 +514,7 @@ class Fitting(ComparingEngine):
             if port in self._before
         ]
         if self._items is None:
-            expected = self._expected.get(layer.key, [])
-            return all(m.rank == n.rank for m, n in pairs) and all(
-                shape.compatible(tensor.shape) for shape, tensor in zip(expected, outputs, strict=False)
-            )
+            return all(m.rank == n.rank for m, n in pairs)
         moved = [self._moved(before, shape) for before, shape in pairs]
         if layer in self.states:
             return moved[0] == self.states[layer]
@@ -474,10 +562,10 @@ class Fitting(ComparingEngine):
         rank = self._before[output].rank if output in self._before else None
         return next((port for port in layer.inputs if self._varying(port) and len(self._dims(port)) == rank), None)
 
-    def _counts(self, layer: Layer) -> dict[str, tuple[Port, Port, int]]:
+    def _counts(self, layer: Layer) -> dict[str, tuple[Port, Port, int, int]]:
         """Return the inputs of a layer that have the old size of an axis as a length, or positions along nearly all of
-        it, with the tensor that has the axis, and the axis."""
-        op, found = layer.operator, dict[str, tuple[Port, Port, int]]()
+        it, with the tensor that has the axis, the axis, and by how much the largest number differs from its size."""
+        op, found = layer.operator, dict[str, tuple[Port, Port, int, int]]()
         names = () if op is None else input_names(type(op))
         for name, port in zip(names, layer.inputs, strict=False):
             rule = None if op is None else op.domains.get(name)
@@ -495,10 +583,8 @@ class Fitting(ComparingEngine):
             if known is None or not known.size:
                 continue
             for data, axis, old, _ in axes:
-                most = int(known.max())
-                is_nearly_all = 4 * most >= 3 * old and (known.size > 1 or most == old - 1)
-                if is_nearly_all if isinstance(rule, Index) else (known == old).all():
-                    found.setdefault(name, (port, data, axis))
+                if 4 * int(known.max()) >= 3 * old if isinstance(rule, Index) else (known == old).all():
+                    found.setdefault(name, (port, data, axis, int(known.max()) - old))
         return found
 
     def _is_whole(self, layer: Layer, axis: int) -> bool:
@@ -546,7 +632,10 @@ class Fitting(ComparingEngine):
     def _reshaped(self, layer: Layer) -> Iterator[bool]:
         """Infer a Reshape in each of the ways to make the axes of its result of those of its data."""
         mark, output = len(self._trail), layer.outputs[0]
-        for way in self._ways(layer):
+        found = self._ways(layer)
+        if len({tuple(map(new_size, way)) for way in found}) > 1 or self._parts(layer) is not None:
+            self.suspects.add(layer)
+        for way in found:
             wanted, repair = [new_size(factors) for factors in way], list[tuple[int, Layer]]()
             outputs, _ = self._attempt(layer)
             if outputs is None or not self._has_sizes(output, outputs[0].shape, wanted):
@@ -574,16 +663,10 @@ class Fitting(ComparingEngine):
 
     def _ways(self, layer: Layer) -> list[list[Factors]]:
         """Return what the axes of the result of a Reshape may be made of, the likely ways first."""
-        data = self._made_of(layer.inputs[0])
-        factors = tuple(chain.from_iterable(data))
-        before = self._before[layer.outputs[0]]
-        sizes = [self._pair(dim, dim)[0] for dim in before]
-        total, known = prod(factor.old for factor in factors), {factor.old for factor in factors}
-        unknown = [a for a, dim in enumerate(before) if not dim.is_static and sizes[a] not in known]
-        if len(unknown) == 1:
-            others = prod(size for a, size in enumerate(sizes) if a != unknown[0])
-            sizes[unknown[0]] = total // others if others else 0
+        data, (factors, sizes) = self._made_of(layer.inputs[0]), self._made_and_sizes(layer)
         found = ways(factors, sizes)
+        if not any(_are_whole(way, factors) for way in found):
+            found = [*mixed_ways(factors, sizes), *found]
         ones = [(axis, factor) for axis, own in enumerate(data) for factor in own if factor.old == 1]
         for axis, one in ones:
             likely = self._likely_axes(layer, axis, one, found)
@@ -591,6 +674,18 @@ class Fitting(ComparingEngine):
         if len(ones) > 1:  # several sizes of 1 rather stay apart
             found.sort(key=lambda way: not all((one,) in map(tuple, way) for _, one in ones))
         return found
+
+    def _made_and_sizes(self, layer: Layer) -> tuple[Factors, list[int]]:
+        """Return what the data of a Reshape is made of, and the old sizes of the axes of its result."""
+        factors = tuple(chain.from_iterable(self._made_of(layer.inputs[0])))
+        before = self._before[layer.outputs[0]]
+        sizes = [self._pair(dim, dim)[0] for dim in before]
+        total, known = prod(factor.old for factor in factors), {factor.old for factor in factors}
+        unknown = [a for a, dim in enumerate(before) if not dim.is_static and sizes[a] not in known]
+        if len(unknown) == 1:
+            others = prod(size for a, size in enumerate(sizes) if a != unknown[0])
+            sizes[unknown[0]] = total // others if others else 0
+        return factors, sizes
 
     def _likely_axes(self, layer: Layer, axis: int, one: Factor, found: list[list[Factors]]) -> list[int]:
         """Return the axes that may hold what was an axis of size 1, the likely ones first.
@@ -678,16 +773,47 @@ class Fitting(ComparingEngine):
                 return Size(((read_by(port), axis),), 1, max(self._dims(port)[axis][0] // self._items[0], 1))
         return None
 
+    def _last_parts(self, layer: Layer, axis: int) -> Iterator[Repair]:
+        """Yield what lets a slice up to the end of an axis stay one; one of the last half or third begins later."""
+        data = layer.inputs[0]
+        if layer.type not in ("Slice", "StridedSlice") or self._data_of(layer, layer.outputs[0]) is not data:
+            return
+        begin, end, *along = (port.type.constant for port in (*layer.inputs[1:3], *layer.inputs[4:]))
+        axes = range(len(self._dims(data))) if not along or along[0] is None else along[0] % len(self._dims(data))
+        place, size, whole = list(axes).index(axis), self._dims(data)[axis][0], ((read_by(data), axis),)
+        if begin is None or end is None or place >= end.size or end[place] != size:
+            return
+        number, begins = int(begin[place]), list[Size | None]([None])
+        if 2 * number == size:
+            begins = [Size(whole, divisor=2), Size(whole, -1, 2)]
+        elif 3 * number >= 2 * size:
+            begins = [Size(whole, offset=number - size)]
+        for start in begins:
+            sizes = ((layer.inputs[1], start), (layer.inputs[2], Size(whole)))
+            yield [(port.index, with_sizes(read_by(port), port, {place: new})) for port, new in sizes if new]
+
+    def _equal_parts(self, layer: Layer) -> Repair | None:
+        """Return what lets a division into parts of equal lengths stay one."""
+        lengths = layer.inputs[2].type.constant if layer.type == "VariadicSplit" else None
+        if lengths is None or len(set(lengths.tolist())) > 1 or len(lengths) < 2:
+            return None
+        data, port, number = layer.inputs[0], layer.inputs[2], len(lengths)
+        for axis, old, _ in self._varying(data):
+            if old == lengths.sum():
+                part = Size(((read_by(data), axis),), divisor=number)
+                return [(2, with_sizes(np.full_like(lengths, -1), port, dict.fromkeys(range(number - 1), part)))]
+        return None
+
     def _repairs(self, layer: Layer, pin: Pin | None) -> Iterator[Repair]:
         """Yield new sources for inputs of a layer that may be pinned to an old size."""
         if isinstance(pin, str):
-            given, counted, axis = self._counts(layer)[pin]
+            given, counted, axis, offset = self._counts(layer)[pin]
             is_index = layer.operator is not None and isinstance(layer.operator.domains.get(pin), Index)
             count = prod(given.shape.to_tuple())
             if is_index and count > 1:
                 yield from ([(given.index, make())] for make in self._data(layer, given))
                 return
-            size = Size(((read_by(counted), axis),), offset=-1 if is_index else 0)
+            size = Size(((read_by(counted), axis),), offset=offset)
             yield [(given.index, with_sizes(read_by(given), given, dict.fromkeys(range(count), size)))]
             return
         free = self._fixed(layer)
@@ -696,6 +822,8 @@ class Fitting(ComparingEngine):
             return
         if not any(self._varying(port) for port in layer.inputs):
             return
+        if (parts := self._equal_parts(layer)) is not None:
+            yield parts
         numbers: list[tuple[Port, int, int]] = []
         for port in free:
             known = port.type.constant
@@ -716,8 +844,10 @@ class Fitting(ComparingEngine):
             data = self._data_of(layer, output)
             sizes = self._before[output][pin].lower, 0 if data is None else self._dims(data)[pin][0]
             numbers.sort(key=lambda item: min(abs(item[2] - size) for size in sizes))
+        rank = layer.outputs[0].shape.rank or 0
         for port, place, entry in numbers:
-            for size, _ in self._candidates(layer, entry, pin if isinstance(pin, int) else place):
+            hint = place + rank - prod(port.shape.to_tuple())
+            for size, _ in self._candidates(layer, entry, pin if isinstance(pin, int) else hint):
                 yield [(port.index, with_sizes(read_by(port), port, {place: size}))]
         made = [(port, new) for port in free[:MOST_INPUTS] for new in self._data(layer, port)]
         together = chain.from_iterable(combinations(made, number) for number in range(1, len(made) + 1))
@@ -827,6 +957,48 @@ def state_axes(shape: PartialShape, old: int) -> list[int]:
     if shape.rank is None or shape.rank < 2:
         return []
     return [axis for axis, dim in enumerate(shape) if dim.is_static and dim.lower == old]
+
+
+def _are_whole(way: Sequence[Factors], factors: Factors) -> bool:
+    """Return whether axes are made of factors of which none was divided."""
+    return set(factors) <= set(chain.from_iterable(way))
+
+
+def counterparts(model: LayerGraph, like: LayerGraph) -> dict[Layer, Layer]:
+    """Return the layers of a model that correspond to those of another export: by their order if their types are equal,
+    otherwise those of outputs, and those of equal names. Those that are computed from constants alone are left out."""
+    own, others = ([layer for layer in one.walk() if constant_layers(layer) is None] for one in (model, like))
+    if [layer.type for layer in own] == [layer.type for layer in others]:
+        return dict(zip(own, others, strict=True))
+    keys = {layer.key: layer for layer in others}
+    found = {layer: keys[layer.key] for layer in own if layer.key in keys}
+    return found | {one.layer: other.layer for one, other in zip(model.outputs, like.outputs, strict=False)}
+
+
+def is_like(inputs: Sequence[TensorType], outputs: Sequence[TensorType], other: Layer) -> bool:
+    """Return whether a layer has the shapes of a layer of another export, and the same integers, such as sizes.
+
+    A negative number is counted from an end, or open, so that it may stand for another one.
+    """
+    pairs = [*zip(inputs, other.inputs, strict=False), *zip(outputs, other.outputs, strict=False)]
+    if not all(one.shape.compatible(port.shape) for one, port in pairs):
+        return False
+    known = [(one.constant, port.type.constant) for one, port in pairs if other.type != "Reshape"]
+    return all(
+        one is None
+        or two is None
+        or one.dtype.kind not in "iu"
+        or min(one.min(initial=0), two.min(initial=0)) < 0
+        or np.array_equal(one, two)
+        for one, two in known
+    )
+
+
+def _listed(port: Port) -> str:
+    """Return the integers that an input has; an empty text if there are many, or none."""
+    known = port.type.constant
+    is_short = known is not None and known.dtype.kind in "iu" and known.size <= MOST_LISTED
+    return str(known.tolist()) if known is not None and is_short else ""
 
 
 def _given(layer: Layer) -> Layer:

@@ -1,5 +1,6 @@
 """Other sizes of the inputs: how constants follow, which data is a function of positions, and what is refused."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -253,3 +254,75 @@ def test_a_window_of_the_whole_image_is_named() -> None:
     model = ovir.Model([ops.avg_pool(x, [16, 16], [0, 0], [0, 0], [16, 16], False, "floor", name="pool")], [x], "model")
     edit = model.reshape("1,4,24,24", adapt=True)
     assert edit.notes == ["a constant or a window decides on sizes that do not follow in pool"]
+
+
+def first_steps(count: Callable[[int], int]) -> Make:
+    """Return the function that builds a slice of the first steps of an input for a length."""
+
+    def make(length: int) -> ovir.Model:
+        x = ops.parameter([1, length], "f32", name="x")
+        return ovir.Model([ops.slice(x, [0], ops.constant([count(length)], name="end"), [1], [1])], [x], "first")
+
+    return make
+
+
+def step(place: Callable[[int], int]) -> Make:
+    """Return the function that builds one step of an input for a length."""
+
+    def make(length: int) -> ovir.Model:
+        x = ops.parameter([1, length], "f32", name="x")
+        return ovir.Model([ops.gather(x, ops.constant(place(length), name="end"), 1)], [x], "step")
+
+    return make
+
+
+def rows(height: Callable[[int], int], width: Callable[[int], int]) -> Make:
+    """Return the function that builds a Reshape of steps of 6 numbers for a number of steps."""
+
+    def make(length: int) -> ovir.Model:
+        x = ops.parameter([1, length, 6], "f32", name="x")
+        return ovir.Model(
+            [ops.reshape(x, ops.constant([height(length), width(length)], name="end"), False)], [x], "rows"
+        )
+
+    return make
+
+
+AMBIGUOUS = {
+    "all but two, or ten": (
+        first_steps(lambda n: n - 2),
+        first_steps(lambda n: 10),
+        r"\[10\].*becomes \[21\].*where \[10\]",
+    ),
+    "eight, or all but four": (first_steps(lambda n: 8), first_steps(lambda n: n - 4), r"\[8\].*stays.*where \[19\]"),
+    "six, or half": (first_steps(lambda n: 6), first_steps(lambda n: n // 2), r"\[6\].*stays.*where \[11\]"),
+    "the last, or the eleventh": (step(lambda n: n - 1), step(lambda n: 11), "11.*becomes 22.*where 11"),
+    "six rows, or halves": (
+        rows(lambda n: 6, lambda n: n),
+        rows(lambda n: n // 2, lambda n: 12),
+        r"\[6, 12\].*becomes \[6,23\].*\[18, 12\] would fit as well as \[6, 36\]",
+    ),
+}
+"""Models that are equal for a length of 12: what one is taken for, what it may also be, and a note about both."""
+
+
+@pytest.mark.parametrize("name", AMBIGUOUS)
+def test_what_may_be_meant_otherwise_is_told_or_decided_by_another_export(name: str) -> None:
+    taken, other, note = AMBIGUOUS[name]
+    shape = opened(taken, (12,), (20,))
+    model = taken(12)
+    (found,) = model.clone().reshape(shape, adapt=True).notes
+    assert re.fullmatch(f"constant 'end' of {note}.*", found)
+    for make in (taken, other):
+        adapted, built = make(12), make(16)
+        assert "would fit as well" not in str(adapted.reshape(shape, adapt=True, like=make(20)).notes)
+        feeds = list(ovir.random_inputs(built, 3).values())
+        np.testing.assert_array_equal(results(adapted, feeds)[0], results(built, feeds)[0])
+
+
+def test_what_a_later_layer_decides_is_no_question() -> None:
+    """A slice of all but two steps is added to a product without the outermost steps."""
+    x = ops.parameter([1, 1, 12], "f32", name="x")
+    inner = ops.convolution(x, np.ones((1, 1, 3), np.float32), [1], [0], [0], [1])
+    model = ovir.Model([ops.add(ops.slice(x, [0], [10], [1], [2]), inner)], [x], "model")
+    assert model.reshape("1,1,?", adapt=True).notes == []

@@ -154,6 +154,22 @@ def backwards(length: int) -> ovir.Model:
     return model(x, turned, pairs, ops.gather(x, np.array(length - 1), 1))
 
 
+def halves(length: int) -> ovir.Model:
+    """Both halves, in two ways, the last three steps, and the last but one."""
+    x = ops.parameter([1, length, 4], "f32", name="x")
+    first, second = ops.variadic_split(x, 1, [length // 2] * 2).outputs
+    third = ops.slice(x, [length // 2], [length], [1], [1])
+    last = ops.strided_slice(x, [0, length - 3, 0], [1, length, 4], [1, 1, 1], [0, 0, 0], [0, 0, 0])
+    return model(x, first - third, second, last, ops.gather(x, np.array(length - 2), 1))
+
+
+def mixed(length: int) -> ovir.Model:
+    """Reshapes that put other axes first, without a Transpose."""
+    x = ops.parameter([1, length, 6], "f32", name="x")
+    turned = ops.reshape(ops.relu(x), [6, length], False)
+    return model(x, turned, ops.reshape(ops.reshape(x, [6 * length], False), [1, 6, length, 1], False))
+
+
 # --------------------------------------------------------------------------- images
 
 
@@ -315,6 +331,8 @@ ADAPTABLE: dict[Make, tuple[Sizes, Sizes, Sizes]] = {
     iterator: ((4,), (3,), (9,)),
     loop: ((4,), (3,), (9,)),
     backwards: ((6,), (5,), (11,)),
+    halves: ((12,), (20,), (14,)),
+    mixed: ((12,), (5,), (20,)),
     unet: ((16, 16), (32, 8), (20, 28)),
     detector: ((32, 32), (16, 40), (64, 24)),
     anchor_free: ((32, 32), (16, 48), (64, 32)),
