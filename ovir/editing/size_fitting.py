@@ -238,39 +238,40 @@ class Fitting(ComparingEngine):
         while self._done:
             (mark, others), number = self._done[-1], len(self._done)
             layer = self._layers[number - 1]
-            taken, parts = self._numbers(layer), self._parts(layer)
+            taken, other = self._numbers(layer), self._parts(layer)
+            port = layer.inputs[1] if other is not None else None
             self._undo(mark)
-            if parts is not None:
-                text = self._about(layer, layer.inputs[1])
-                yield layer.key, f"{text} becomes {taken[layer.inputs[1]]} for {trial}; {parts}"
-            for _ in others if layer in self.suspects else ():
-                other = self._numbers(layer)
-                port = next((port for port in layer.inputs if taken.get(port) != other.get(port)), None)
-                if port is not None and self._is_likely(port, taken[port]) and self._search(number) is None:
+            old = {own: (read_by(own).layer.name, own.type.constant) for own in layer.inputs}
+            for _ in others if layer in self.suspects and port is None else ():
+                found = self._numbers(layer)
+                port = next((own for own in found if taken.get(own, found[own]) != found[own]), None)
+                if (
+                    port is not None
+                    and self._is_likely(layer, old[port][1], taken[port])
+                    and self._search(number) is None
+                ):
                     del self._done[number:]
                     self._undo(mark)
-                    becomes = "stays" if taken[port] == _listed(port) else f"becomes {taken[port]}"
-                    text = f"{becomes} for {trial}, where {other[port]} would fit as well"
-                    yield layer.key, f"{self._about(layer, port)} {text}"
+                    other = f"where {found[port]} would fit as well"
                     break
+            if port is not None and other is not None:
+                name, numbers = old[port][0], _listed(old[port][1])
+                becomes = "stays" if taken[port] == numbers else f"becomes {taken[port]}"
+                text = f"constant '{name}' of {numbers} in layer '{layer.name}' {becomes} for {trial}, {other}"
+                yield layer.key, text
             self._done.pop()
-
-    def _about(self, layer: Layer, port: Port) -> str:
-        return f"constant '{read_by(port).layer.name}' of {_listed(port)} in layer '{layer.name}'"
 
     def _numbers(self, layer: Layer) -> dict[Port, str]:
         """Return the numbers that a layer reads, or the sizes that a Reshape gives."""
         if isinstance(layer.operator, Reshape):
             return {layer.inputs[1]: str(layer.outputs[0].shape)}
-        return {port: text for port in layer.inputs if (text := _listed(port))}
+        return {port: text for port in layer.inputs if (text := _listed(port.type.constant))}
 
-    def _is_likely(self, port: Port, taken: str) -> bool:
+    def _is_likely(self, layer: Layer, old: Any, taken: str) -> bool:
         """Return whether other numbers may be meant; those that stay are not a small part of the data."""
-        old = port.type.constant
-        if old is None or taken != _listed(port):
-            return True
-        sizes = [size for own in port.layer.inputs for _, size, _ in self._varying(own)]
-        return any(1 < number <= size <= 2 * number for number in old.reshape(-1).tolist() for size in sizes)
+        sizes = [size for own in layer.inputs for _, size, _ in self._varying(own)]
+        numbers = () if old is None else old.reshape(-1).tolist()
+        return taken != _listed(old) or any(1 < one <= size <= 2 * one for one in numbers for size in sizes)
 
     def _is_guess(self, port: Port, source: Port) -> bool:
         """Return whether a number follows that is no size of a tensor, such as one of a little less."""
@@ -294,7 +295,7 @@ class Fitting(ComparingEngine):
             own = list(map(new_size, mixed))
             for way in ways(grown, sizes):
                 if (other := list(map(new_size, way))) != own:
-                    return f"for three times the sizes, {other} would fit as well as {own}"
+                    return f"and for three times the sizes, {other} would fit as well as {own}"
         return None
 
     def infer_layer(self, layer: Layer, *, is_body: bool) -> None:
@@ -994,11 +995,9 @@ def is_like(inputs: Sequence[TensorType], outputs: Sequence[TensorType], other: 
     )
 
 
-def _listed(port: Port) -> str:
-    """Return the integers that an input has; an empty text if there are many, or none."""
-    known = port.type.constant
-    is_short = known is not None and known.dtype.kind in "iu" and known.size <= MOST_LISTED
-    return str(known.tolist()) if known is not None and is_short else ""
+def _listed(known: Any) -> str:
+    """Return the integers of a tensor as a text; an empty text if there are many, or none."""
+    return str(known.tolist()) if known is not None and known.dtype.kind in "iu" and known.size <= MOST_LISTED else ""
 
 
 def _given(layer: Layer) -> Layer:
