@@ -81,6 +81,9 @@ def adapt(
             raise ModelError(replace(error.diagnostic, hint=hint)) from None
     if kept := [key for key in sizes.kept if key not in sizes.doubts]:
         edit.notes.append(f"a constant or a window decides on sizes that do not follow in {', '.join(kept)}")
+    if sizes.reduced:
+        names = ", ".join(layer.key for layer in sizes.reduced)
+        edit.notes.append(f"a window that was as large as the image is now the whole image in {names}")
     edit.notes += [note for note in (*sizes.doubts.values(), sizes.fitting_text(), *sizes.shared()) if note]
     return edit
 
@@ -99,6 +102,8 @@ class _Adapted:
         """The number of which each size must be a multiple."""
         self.kept: list[str] = []
         """The keys of the layers that keep a size."""
+        self.reduced: list[Layer] = []
+        """The layers that reduce a whole image in place of pools."""
         self.doubts: dict[str, str] = {}
         """Which numbers may be meant otherwise, by the keys of the layers."""
 
@@ -110,10 +115,10 @@ class _Adapted:
         """
         first, original = None, self._model.clone()
         for numbers, other in self._trials(like):
+            fitting = Fitting(self._model, self._old, self._sizes(numbers), {}, like=other)
             try:
                 if like is not None and other is None and not self._agrees(numbers, like):
                     continue
-                fitting = Fitting(self._model, self._old, self._sizes(numbers), {}, like=other)
                 layers = fitting.run()
                 if fitting.suspects and not self._shows_all(like):
                     self.kept = [layer.key for layer in fitting.kept]
@@ -124,11 +129,13 @@ class _Adapted:
                 first = first or error
                 self._reset(self._model)
                 continue
+            finally:
+                self.reduced += fitting.reduced
             self._reset(self._model)
             self._trial = self._model.clone()
             if not self._infers(self._primes()):
                 self._multiples = self._found_multiples()
-            return layers
+            return [*layers, *self.reduced]
         assert first is not None
         raise first
 

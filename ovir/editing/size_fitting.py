@@ -44,6 +44,7 @@ from ovir.ops.control_flow import Loop
 from ovir.ops.infrastructure import Const, Parameter
 from ovir.ops.interpolate import InterpolateBase
 from ovir.ops.movement import Concat
+from ovir.ops.pooling import MaxPoolBase, PoolBase
 from ovir.ops.shape import Reshape
 from ovir.ops.state import AssignBase, ReadValue6
 from ovir.runtime.planning import known_tensors
@@ -56,6 +57,8 @@ MOST_RETRIES = 60
 """The most times that another size is tried because a later layer contradicts."""
 MOST_KNOWN = 1_000_000
 """Sizes that stay open in the old and in the trial shapes are taken for primes above this."""
+LEAST_WINDOW = 4
+"""The least window of a pool that may be meant for a part of an image."""
 MOST_LISTED = 16
 """The most numbers that a message shows."""
 MOST_OFFSET = 8
@@ -144,6 +147,8 @@ class Fitting(ComparingEngine):
         """A number for each size that is open, by its symbol."""
         self._known: dict[LayerGraph, dict[Port, Array]] = {}
         self._expected = counterparts(model, like) if like is not None else {}
+        self.reduced: list[Layer] = []
+        """The layers that reduce a whole image in place of pools, which remain if the sizes do not fit."""
         self.kept: list[Layer] = []
         """The layers whose result has a fixed size where their data varies, which may be meant so."""
         self.suspects: set[Layer] = set()
@@ -192,6 +197,27 @@ class Fitting(ComparingEngine):
             self._before[other] = self._before[one]
         return new
 
+    def _reduced(self, layer: Layer) -> Layer:
+        """Return what reduces a whole image, in place of a pool with one window of the image's old size."""
+        op, data, other = layer.operator, layer.inputs[:1], self._expected.get(layer)
+        if not isinstance(op, PoolBase) or not self._varying(data[0]) or not layer.outputs[0].element_type.is_real:
+            return layer
+        if [old for old, _ in self._dims(data[0])[2:]] != list(op.kernel) or any((*op.pads_begin, *op.pads_end)):
+            return layer
+        if (
+            any(port.readers for port in layer.outputs[1:])
+            or getattr(other and other.operator, "kernel", None) == op.kernel
+        ):
+            return layer
+        source, axes = read_by(data[0]), np.arange(2, 2 + len(op.kernel))
+        with in_place_of(layer.place):
+            kind = "ReduceMax" if isinstance(op, MaxPoolBase) else "ReduceMean"
+            new = create_layer(kind, [source, axes], {"keep_dims": True}, version="opset1")
+        replace(self._model, layer, new)
+        self._before |= {new.inputs[0]: self._before[data[0]], new.outputs[0]: self._before[layer.outputs[0]]}
+        self.reduced.append(new)
+        return new
+
     # ----- the search
 
     def infer(self, model: LayerGraph, given: Sequence[TensorType] | None = None) -> list[TensorType]:
@@ -209,7 +235,7 @@ class Fitting(ComparingEngine):
         layers, done, retries = self._layers, self._done, 0
         refused: Diagnostic | None = None
         while len(done) < len(layers):
-            layer = layers[len(done)]
+            layer = layers[len(done)] = self._reduced(layers[len(done)])
             others = self._solutions(layer)
             done.append((len(self._trail), others))
             with in_place_of(layer.place):
@@ -301,6 +327,7 @@ class Fitting(ComparingEngine):
     def infer_layer(self, layer: Layer, *, is_body: bool) -> None:
         """Infer a layer of a body in the first way in which it fits."""
         if self._refused is None:
+            layer = self._reduced(layer)
             with in_place_of(layer.place):
                 if not next(self._solutions(layer), False):
                     self._refused = self._refusal(layer)
@@ -553,10 +580,12 @@ class Fitting(ComparingEngine):
         return found
 
     def _covers(self, layer: Layer) -> bool:
-        """Return whether the window of a layer had the size of the whole tensor, which varies."""
-        kernel = getattr(layer.operator, "kernel", ())
-        dims = self._dims(layer.inputs[0])[-len(kernel) :] if kernel else []
-        return [old for old, _ in dims] == list(kernel) and any(old != new for old, new in dims)
+        """Return whether the windows of a pool lie side by side, and had half of the size of an axis, which varies."""
+        op = layer.operator
+        if not isinstance(op, PoolBase) or op.kernel != op.strides:
+            return False
+        sizes = zip(self._dims(layer.inputs[0])[2:], op.kernel, strict=True)
+        return any(old != new and n >= LEAST_WINDOW and old <= 2 * n for (old, new), n in sizes)
 
     def _data_of(self, layer: Layer, output: Port) -> Port | None:
         """Return the first input that varies and has as many axes as an output."""

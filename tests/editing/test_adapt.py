@@ -249,11 +249,30 @@ def parameter_of(layer: ovir.Layer) -> ovir.Layer:
     return layer
 
 
-def test_a_window_of_the_whole_image_is_named() -> None:
-    x = ops.parameter([1, 4, 16, 16], "f32", name="x")
-    model = ovir.Model([ops.avg_pool(x, [16, 16], [0, 0], [0, 0], [16, 16], False, "floor", name="pool")], [x], "model")
-    edit = model.reshape("1,4,24,24", adapt=True)
-    assert edit.notes == ["a constant or a window decides on sizes that do not follow in pool"]
+def windows_of(size: Callable[[int], int]) -> Make:
+    """Return the function that builds a pool with windows of a size for images of a size."""
+
+    def make(width: int) -> ovir.Model:
+        x, window = ops.parameter([1, 1, width, width], "f32", name="x"), [size(width)] * 2
+        return ovir.Model([ops.avg_pool(x, window, [0, 0], [0, 0], window, False, "floor", name="pool")], [x], "pooled")
+
+    return make
+
+
+@pytest.mark.parametrize("make", [windows_of(lambda n: n), windows_of(lambda n: 16)])
+def test_a_window_of_the_whole_image_becomes_the_image_unless_another_export_keeps_it(make: Make) -> None:
+    told = make(16).reshape("1,1,?,?", adapt=True).notes
+    assert told == ["a window that was as large as the image is now the whole image in pool"]
+    model, built = make(16), make(40)
+    model.reshape("1,1,?,?", adapt=True, like=make(32))
+    feeds = list(ovir.random_inputs(built, 3).values())
+    np.testing.assert_allclose(results(model, feeds)[0], results(built, feeds)[0], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("width", "window", "is_told"), [(16, 8, True), (17, 8, False), (6, 3, False)])
+def test_windows_of_half_the_image_are_named(width: int, window: int, is_told: bool) -> None:
+    notes = windows_of(lambda n: window)(width).reshape("1,1,?,?", adapt=True).notes
+    assert notes == ["a constant or a window decides on sizes that do not follow in pool"] * is_told
 
 
 def first_steps(count: Callable[[int], int]) -> Make:

@@ -250,6 +250,16 @@ def keypoints(height: int, width: int) -> ovir.Model:
     return model(x, ops.concat(along, 2))
 
 
+def pooled(height: int, width: int) -> ovir.Model:
+    """Channels that are weighted by means of the whole image, and classes of its largest values; windows of its size."""
+    x = picture(height, width)
+    data, size = conv(x, 3, 4), [height, width]
+    mean = ops.avg_pool(data, size, [0, 0], [0, 0], size, False, "floor", name="pool")
+    weighted = data * ops.interpolate(ops.sigmoid(mean), size, "nearest", "sizes", axes=[2, 3])
+    largest = ops.max_pool(weighted, [1, 1], [1, 1], [0, 0], [0, 0], size).output(0)
+    return model(x, weighted, product(ops.reshape(largest, [1, 4], False), 4, 5))
+
+
 def shuffle(height: int, width: int) -> ovir.Model:
     """Channels become pixels (super-resolution), and the enlarged image is added."""
     x = picture(height, width)
@@ -338,6 +348,7 @@ ADAPTABLE: dict[Make, tuple[Sizes, Sizes, Sizes]] = {
     anchor_free: ((32, 32), (16, 48), (64, 32)),
     windows: ((16, 16), (8, 16), (40, 24)),
     keypoints: ((32, 32), (16, 40), (20, 12)),
+    pooled: ((8, 8), (5, 12), (16, 3)),
     shuffle: ((8, 8), (5, 12), (16, 3)),
     strided: ((3, 4), (9, 20), (16, 7)),
     groups: ((8, 8), (5, 12), (16, 3)),
