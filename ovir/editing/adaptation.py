@@ -12,6 +12,7 @@ import numpy as np
 
 from ovir.core.shapes import ShapeLike
 from ovir.diagnostics.codes import CHANGED_RESULTS
+from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import ModelError, OvirError
 from ovir.editing.keys import refuse
 from ovir.editing.proof import ProvenEdit
@@ -21,7 +22,7 @@ from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
 from ovir.inference.models import infer_model, reshape, reshaped_parameters
 from ovir.inference.pinned_sizes import pinned_layers
-from ovir.ops.control_flow import Loop
+from ovir.ops.control_flow import IterationBase, Loop
 from ovir.ops.infrastructure import Const
 
 LEAST_TRIAL = 12
@@ -78,6 +79,8 @@ def adapt(
         except ModelError as error:
             hint = sizes.fitting_text() or error.diagnostic.hint
             raise ModelError(replace(error.diagnostic, hint=hint)) from None
+        if axes:
+            sizes.require_fit()
     if kept := [key for key in sizes.kept if key not in sizes.doubts]:
         edit.notes.append(f"a constant or a window decides on sizes that do not follow in {', '.join(kept)}")
     if sizes.reduced:
@@ -111,8 +114,9 @@ class _Adapted:
 
         Trial sizes are primes, or else multiples of the old sizes, which all windows divide; where equal sizes cannot
         differ, the same for these. Where they give other shapes than ``like`` has, its sizes are tried, and its shapes.
+        If none fit, the error is that of the sizes that came farthest.
         """
-        first, original = None, self._model.clone()
+        first, reached, original = None, -1, self._model.clone()
         for numbers, other in self._trials(like):
             fitting = Fitting(self._model, self._old, self._sizes(numbers), {}, like=other)
             try:
@@ -125,7 +129,8 @@ class _Adapted:
                         self.doubts = dict(Fitting(original, self._old, self._sizes(numbers), {}).doubts())
                         self._reset(original)
             except ModelError as error:
-                first = first or error
+                if fitting.reached > reached:
+                    first, reached = error, fitting.reached
                 self._reset(self._model)
                 continue
             finally:
@@ -206,7 +211,14 @@ class _Adapted:
             infer_model(self._trial)
         except ModelError:
             return False
-        return True
+        return all(map(_divides, self._trial.walk()))
+
+    def require_fit(self) -> None:
+        """Raise ModelError if a loop divides the wanted sizes into parts with a rest, which nothing would read."""
+        if not self._infers({axis: axis.old if axis.wanted < 0 else axis.wanted for axis in self._axes}):
+            layer = next(layer for layer in self._trial.walk() if not _divides(layer))
+            message = "the parts that the loop reads do not divide the size"
+            raise ModelError(diagnose(CHANGED_RESULTS, message, layer.place, hint=self.fitting_text()))
 
     def _ends(self, numbers: Numbers) -> bool:
         """Return whether the model can be inferred for these sizes, and no loop would run for ever."""
@@ -313,6 +325,16 @@ class _Adapted:
             return bool(sys.modules["ovir"].prove_edit(before, self._trial.clone(), batch=dict.fromkeys(self._old, 0)))
         except ModelError:
             return False
+
+
+def _divides(layer: Layer) -> bool:
+    """Return whether the parts of its inputs that a loop reads leave no rest."""
+    for item in layer.operator.wiring["body"].inputs if isinstance(layer.operator, IterationBase) else ():
+        if item.axis is not None and item.external >= 0:
+            dim = layer.inputs[item.external].shape[item.axis]
+            if dim.is_static and (dim.lower - item.part_size) % abs(item.stride):
+                return False
+    return True
 
 
 def _prime_factors(number: int) -> Iterator[int]:

@@ -9,7 +9,7 @@ layer contradicts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, combinations, count, islice, takewhile
 from math import gcd, isqrt, log, prod
@@ -61,6 +61,8 @@ LEAST_WINDOW = 4
 """The least window of a pool that may be meant for a part of an image."""
 MOST_LISTED = 16
 """The most numbers that a message shows."""
+MOST_FOLLOWED = 1 << 16
+"""The most elements of data that follows where nothing else that its layer reads does."""
 MOST_OFFSET = 8
 """The most by which a size differs from another one that it follows."""
 
@@ -140,6 +142,8 @@ class Fitting(ComparingEngine):
         self._trail: list[tuple[Port, Port, Layer]] = []
         """Each input that has another source now, its old source, and the layer that was repaired."""
         self._refused: Diagnostic | None = None
+        self.reached = 0
+        """The number of layers up to the first that contradicted."""
         self._layers: list[Layer] = []
         self._done: list[tuple[int, Iterator[bool]]] = []
         """The length of the trail before each layer that was inferred, and the other ways in which it fits."""
@@ -241,7 +245,8 @@ class Fitting(ComparingEngine):
             with in_place_of(layer.place):
                 if next(others, False):
                     continue
-                refused = refused or self._refusal(layer)
+                if refused is None:
+                    refused, self.reached = self._refusal(layer), len(done)
             causes = _sources_of(layer)
             while done.pop() and len(done) > first:
                 mark, others = done[-1]
@@ -363,7 +368,7 @@ class Fitting(ComparingEngine):
             set_outputs(layer, outputs)
             self._follow_factors(layer)
             yield True
-            if (repair := self._followed(layer)) is not None:
+            for repair in self._followed(layer):
                 self._apply(layer, repair)
                 yield from self._solutions(layer)
                 self._undo(mark)
@@ -624,7 +629,7 @@ class Fitting(ComparingEngine):
         if layer.type == "Interpolate" or (old - size <= MOST_OFFSET and 4 * size >= 3 * old):
             return True
         equal = (found for found, _ in self._candidates(layer, size, axis))
-        return any(found.places[0][1] == axis and found == Size(found.places) for found in islice(equal, 1))
+        return any(found.is_plain and found.places[0][1] == axis for found in islice(equal, 1))
 
     # ----- Reshape
 
@@ -758,11 +763,10 @@ class Fitting(ComparingEngine):
             target[copied] = 0
             rest = [a for a in varying if a not in copied]
             opened = np.flatnonzero(target == -1).tolist()
-            inferred = next((a for a in (*opened, *rest) if a in rest), None)
+            kept = [a for a in opened if a not in varying and not after[a].is_static]
+            inferred = next(iter((*kept, *(a for a in (*opened, *rest) if a in rest))), None)
             for a in opened:
                 if a != inferred and a not in varying and inferred is not None:
-                    if not after[a].is_static:
-                        return None
                     target[a] = after[a].lower
             if inferred is not None:
                 target[inferred] = -1
@@ -856,18 +860,8 @@ class Fitting(ComparingEngine):
             yield parts
         numbers: list[tuple[Port, int, int]] = []
         for port in free:
-            known = port.type.constant
-            if known is None or known.ndim > 1 or known.dtype.kind not in "iu" or not self._reads_value(port):
-                continue
-            entries = known.reshape(-1).tolist()
-            numbers += [(port, place, entry) for place, entry in enumerate(entries) if entry > 0]
-            own = layer.inputs[0]
-            exact = {
-                axis: Size(((read_by(own), axis),))
-                for axis, old, _ in self._varying(own)
-                if len(entries) == len(self._dims(own)) and entries[axis] == old
-            }
-            if len(exact) > 1:
+            numbers += [(port, place, entry) for place, entry in enumerate(self._list(port)) if entry > 0]
+            if len(exact := self._exact(layer, port)) > 1:
                 yield [(port.index, with_sizes(read_by(port), port, exact))]
         if isinstance(pin, int):  # what is nearest to the sizes of the axis is likely
             output = layer.outputs[0]
@@ -880,32 +874,37 @@ class Fitting(ComparingEngine):
             for size, _ in self._candidates(layer, entry, pin if isinstance(pin, int) else hint):
                 yield [(port.index, with_sizes(read_by(port), port, {place: size}))]
         made = [(port, new) for port in free[:MOST_INPUTS] for new in self._data(layer, port)]
-        together = chain.from_iterable(combinations(made, number) for number in range(1, len(made) + 1))
-        for chosen in islice(together, MOST_TRIED):
-            if len({port for port, _ in chosen}) == len(chosen):
-                yield [(port.index, make()) for port, make in chosen]
+        yield from _together(made, range(1, len(made) + 1))
 
-    def _followed(self, layer: Layer) -> Repair | None:
-        """Return what lets the result of a layer have varying sizes that the layer does not read; None if it reads
-        some, or has none of them."""
-        if self._items is not None or not isinstance(layer.operator, REPEATING):
-            return None
-        if any(self._varying(port) for port in layer.inputs):
-            return None
+    def _list(self, port: Port) -> list[int]:
+        """Return the integers of an input that is a list of them, or one; none for others."""
+        known = port.type.constant
+        is_list = known is not None and known.ndim <= 1 and known.dtype.kind in "iu" and self._reads_value(port)
+        return known.reshape(-1).tolist() if known is not None and is_list else []
+
+    def _exact(self, layer: Layer, port: Port) -> dict[int, Size]:
+        """Return which numbers of a list are sizes of tensors; where data is repeated, in the same axis."""
+        entries, found = self._list(port), dict[int, Size]()
         rank = layer.outputs[0].shape.rank or 0
-        for port in layer.inputs[1:]:
-            known = port.type.constant
-            if known is None or known.ndim != 1 or known.dtype.kind not in "iu":
-                continue
-            varying: dict[int, Size] = {}
-            for place, entry in enumerate(known.tolist()):
-                hint = place + rank - known.size
-                exact = (size for size, _ in self._candidates(layer, entry, hint) if size == Size(size.places[:1]))
-                if entry > 1 and (size := next((size for size in exact if size.places[0][1] == hint), None)):
-                    varying[place] = size
-            if varying:
-                return [(port.index, with_sizes(read_by(port), port, varying))]
-        return None
+        for place, entry in enumerate(entries):
+            hint = place + rank - len(entries)
+            sizes = (size for size, _ in self._candidates(layer, entry, hint) if size.is_plain and entry > 1)
+            if isinstance(layer.operator, REPEATING):
+                sizes = (size for size in sizes if size.places[0][1] == hint)
+            if (size := next(sizes, None)) is not None:
+                found[place] = size
+        return found
+
+    def _followed(self, layer: Layer) -> Iterator[Repair]:
+        """Yield what lets the result of a layer that reads no varying sizes have some, as many as possible first."""
+        if self._items is not None or any(self._varying(port) for port in layer.inputs):
+            return
+        made: list[tuple[Port, Callable[[], Layer]]] = []
+        for port in layer.inputs[:MOST_INPUTS]:
+            if exact := self._exact(layer, port):
+                made.append((port, partial(with_sizes, read_by(port), port, exact)))
+            made += [(port, new) for new in self._data(layer, port)]
+        yield from _together(made, range(len(made), 0, -1))
 
     def _data(self, layer: Layer, port: Port) -> Iterator[Callable[[], Layer]]:
         """Yield functions that make the data of a constant for other sizes."""
@@ -914,10 +913,10 @@ class Fitting(ComparingEngine):
             if source is not None and axis is not None:
                 yield partial(self._repeated, port, {axis: source})
             return
+        array = self._array(port)
+        if array is None or (array.size > MOST_FOLLOWED and not any(map(self._varying, layer.inputs))):
+            return
         for axes in self._data_axes(layer, port):
-            array = self._array(port)
-            if array is None:
-                return
             if all(np.array_equal(array, array.take([0] * array.shape[a], a)) for a in axes):
                 yield partial(self._repeated, port, {a: size for a, (size, _) in axes.items()})
                 continue
@@ -944,7 +943,7 @@ class Fitting(ComparingEngine):
             yield aligned
         for place, (own, _) in sorted(enumerate(self._dims(port)), key=lambda item: -item[1][0]):
             for size, new in self._candidates(layer, own, place) if own > 1 else ():
-                if aligned.keys() != {place}:
+                if aligned.keys() != {place} and (size.is_plain or any(map(self._varying, layer.inputs))):
                     yield {place: (size, (Factor(own, new),))}
 
     def _array(self, port: Port) -> Array | None:
@@ -1027,6 +1026,13 @@ def is_like(inputs: Sequence[TensorType], outputs: Sequence[TensorType], other: 
 def _listed(known: Any) -> str:
     """Return the integers of a tensor as a text; an empty text if there are many, or none."""
     return str(known.tolist()) if known is not None and known.dtype.kind in "iu" and known.size <= MOST_LISTED else ""
+
+
+def _together(made: Sequence[tuple[Port, Callable[[], Layer]]], numbers: Iterable[int]) -> Iterator[Repair]:
+    """Yield choices of so many new sources, one for each input."""
+    for chosen in islice(chain.from_iterable(combinations(made, number) for number in numbers), MOST_TRIED):
+        if len({port for port, _ in chosen}) == len(chosen):
+            yield [(port.index, make()) for port, make in chosen]
 
 
 def _given(layer: Layer) -> Layer:

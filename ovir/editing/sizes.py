@@ -31,6 +31,11 @@ class Size:
     divisor: int = 1
     offset: int = 0
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether this is the size of a tensor itself."""
+        return self == Size(self.places[:1])
+
     def times(self, other: Size) -> Size:
         """Return the product of two sizes without offsets."""
         return Size((*self.places, *other.places), self.factor * other.factor, self.divisor * other.divisor)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.adaptable import opened, results, windows
+from support.adaptable import chunks, opened, results, windows
 from support.edited import everything
 
 import ovir
@@ -108,6 +108,15 @@ def test_windows_tell_the_sizes_that_fit() -> None:
     before = everything(model)
     with pytest.raises(ovir.ModelError, match="multiples of 8 in axis 2"):
         model.reshape("1,3,36,32", adapt=True)
+    assert everything(model) == before
+
+
+def test_parts_that_a_loop_reads_divide_the_size() -> None:
+    assert chunks(12).reshape("1,?,4", adapt=True).notes == ["the sizes that fit are multiples of 3 in axis 1"]
+    model = chunks(12)
+    before = everything(model)
+    with pytest.raises(ovir.ModelError, match=r"'iterator'.*parts.*(?s:.*)multiples of 3"):
+        model.reshape("1,20,4", adapt=True)
     assert everything(model) == before
 
 
