@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +28,8 @@ from ovir.ops.infrastructure import Const
 
 LEAST_TRIAL = 12
 """Trial sizes are primes above this and above the old sizes, so that no other size is likely to be a multiple."""
+ARITHMETIC = {"Add", "Subtract", "Multiply", "Divide", "Mod", "FloorMod"}
+"""Operations with data for which a size may be a number."""
 MOST_RUN = 4
 """The most times the old size that a size is for which the adapted model is run."""
 
@@ -86,6 +89,8 @@ def adapt(
     if sizes.reduced:
         names = ", ".join(layer.key for layer in sizes.reduced)
         edit.notes.append(f"a window that was as large as the image is now the whole image in {names}")
+    if sizes.numbers:
+        edit.notes.append(f"sizes, or numbers that follow from one, may be what stays in {', '.join(sizes.numbers)}")
     edit.notes += [note for note in (*sizes.doubts.values(), sizes.fitting_text(), *sizes.shared()) if note]
     return edit
 
@@ -106,6 +111,8 @@ class _Adapted:
         """The keys of the layers that keep a size."""
         self.reduced: list[Layer] = []
         """The layers that reduce a whole image in place of pools."""
+        self.numbers: list[str] = []
+        """The names of constants that hold an old size for arithmetic, and stay."""
         self.doubts: dict[str, str] = {}
         """Which numbers may be meant otherwise, by the keys of the layers."""
 
@@ -122,8 +129,9 @@ class _Adapted:
             try:
                 if like is not None and other is None and not self._agrees(numbers, like):
                     continue
-                layers = fitting.run()
-                if fitting.suspects and not self._shows_all(like):
+                layers, decided = fitting.run(), self._shows_all(like)
+                self.numbers = [] if decided else [layer.name for layer in self._model.walk() if self._is_size(layer)]
+                if fitting.suspects and not decided:
                     self.kept = [layer.key for layer in fitting.kept]
                     with editing(original):
                         self.doubts = dict(Fitting(original, self._old, self._sizes(numbers), {}).doubts())
@@ -200,6 +208,19 @@ class _Adapted:
     def _shows_all(self, like: LayerGraph | None) -> bool:
         """Return whether another model differs in the size of every axis, so that it decides what follows."""
         return like is not None and all(axis.old != size for axis, size in self._numbers_of(like).items())
+
+    def _is_size(self, layer: Layer) -> bool:
+        """Return whether a constant for arithmetic with data is a size of an input, one less, a product or a part."""
+        readers = {port.layer.type for own in layer.outputs for port in own.readers}
+        if not isinstance(layer.operator, Const) or not readers & ARITHMETIC or not 1 <= layer.operator.data.size <= 4:
+            return False
+        sizes = {axis.old - less for axis in self._axes for less in (0, 1)}
+        for i, axes in self._of_inputs.items():
+            dims = self._model.inputs[i].shape
+            sizes |= {prod(axis.old for axis in axes), prod(dim.lower for dim in dims if dim.is_static)}
+        values = np.abs(layer.operator.data.astype(np.float64)).reshape(-1, 1)
+        likely = np.array([size for size in sizes if size > 2])
+        return bool((np.isclose(values, likely, 1e-5) | np.isclose(values * likely, 1, 1e-5)).any(1).all())
 
     def _sizes(self, numbers: Numbers) -> Sizes:
         """Return sizes of the inputs."""

@@ -353,7 +353,7 @@ class Fitting(ComparingEngine):
     def _solutions(self, layer: Layer, settled: frozenset[Pin | None] = frozenset()) -> Iterator[bool]:
         """Infer a layer in each of the ways in which it fits, the likely ones first; each time yield True.
 
-        What is lost in its result is ``settled`` where it may stay lost.
+        What is lost in its result is ``settled`` where it may stay lost, and None once its constants follow.
         """
         mark = len(self._trail)
         if self._items is not None and layer.bodies:
@@ -368,9 +368,9 @@ class Fitting(ComparingEngine):
             set_outputs(layer, outputs)
             self._follow_factors(layer)
             yield True
-            for repair in self._followed(layer):
+            for repair in self._followed(layer) if None not in settled else ():
                 self._apply(layer, repair)
-                yield from self._solutions(layer)
+                yield from self._solutions(layer, frozenset({None}))
                 self._undo(mark)
             return
         pin = pins[0] if pins else None

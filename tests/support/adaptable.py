@@ -288,6 +288,15 @@ def pooled(height: int, width: int) -> ovir.Model:
     return model(x, weighted, product(ops.reshape(largest, [1, 4], False), 4, 5))
 
 
+def pyramid(height: int, width: int) -> ovir.Model:
+    """Means of one, four and sixteen parts of the image, which are enlarged to its size."""
+    x, levels = picture(height, width), []
+    for n in (1, 2, 4):
+        parts = conv(ops.adaptive_avg_pool(x, np.array([n, n])), 3, 2)
+        levels.append(ops.interpolate(parts, [height, width], "linear_onnx", "sizes", axes=[2, 3]))
+    return model(x, ops.concat([x, *levels], 1))
+
+
 def shuffle(height: int, width: int) -> ovir.Model:
     """Channels become pixels (super-resolution), and the enlarged image is added."""
     x = picture(height, width)
@@ -381,6 +390,7 @@ ADAPTABLE: dict[Make, tuple[Sizes, Sizes, Sizes]] = {
     windows: ((16, 16), (8, 16), (40, 24)),
     keypoints: ((32, 32), (16, 40), (20, 12)),
     pooled: ((8, 8), (5, 12), (16, 3)),
+    pyramid: ((16, 16), (5, 12), (16, 7)),
     shuffle: ((8, 8), (5, 12), (16, 3)),
     strided: ((3, 4), (9, 20), (16, 7)),
     groups: ((8, 8), (5, 12), (16, 3)),
