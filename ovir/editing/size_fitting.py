@@ -66,6 +66,7 @@ MOST_FOLLOWED = 1 << 16
 MOST_OFFSET = 8
 """The most by which a size differs from another one that it follows."""
 
+SLICING = ("Slice", "StridedSlice")
 REPEATING = (Broadcast3, Tile, InterpolateBase)
 """Operations that repeat or resize a tensor to sizes that they are given."""
 Sizes = Mapping[int, Mapping[int, int]]
@@ -206,7 +207,8 @@ class Fitting(ComparingEngine):
         op, data, other = layer.operator, layer.inputs[:1], self._expected.get(layer)
         if not isinstance(op, PoolBase) or not self._varying(data[0]) or not layer.outputs[0].element_type.is_real:
             return layer
-        if [old for old, _ in self._dims(data[0])[2:]] != list(op.kernel) or any((*op.pads_begin, *op.pads_end)):
+        is_whole = [old for old, _ in self._dims(data[0])[2:]] == list(op.kernel) and max(op.kernel) >= LEAST_WINDOW
+        if not is_whole or any((*op.pads_begin, *op.pads_end)):
             return layer
         if (
             any(port.readers for port in layer.outputs[1:])
@@ -810,7 +812,7 @@ class Fitting(ComparingEngine):
     def _last_parts(self, layer: Layer, axis: int) -> Iterator[Repair]:
         """Yield what lets a slice up to the end of an axis stay one; one of the last half or third begins later."""
         data = layer.inputs[0]
-        if layer.type not in ("Slice", "StridedSlice") or self._data_of(layer, layer.outputs[0]) is not data:
+        if layer.type not in SLICING or self._data_of(layer, layer.outputs[0]) is not data:
             return
         begin, end, *along = (port.type.constant for port in (*layer.inputs[1:3], *layer.inputs[4:]))
         axes = range(len(self._dims(data))) if not along or along[0] is None else along[0] % len(self._dims(data))
@@ -859,8 +861,10 @@ class Fitting(ComparingEngine):
         if (parts := self._equal_parts(layer)) is not None:
             yield parts
         numbers: list[tuple[Port, int, int]] = []
+        begin = layer.inputs[1] if layer.type in SLICING and isinstance(pin, int) else None
         for port in free:
-            numbers += [(port, place, entry) for place, entry in enumerate(self._list(port)) if entry > 0]
+            if port is not begin:
+                numbers += [(port, place, entry) for place, entry in enumerate(self._list(port)) if entry > 0]
             if len(exact := self._exact(layer, port)) > 1:
                 yield [(port.index, with_sizes(read_by(port), port, exact))]
         if isinstance(pin, int):  # what is nearest to the sizes of the axis is likely
