@@ -426,12 +426,17 @@ class Fitting(ComparingEngine):
         if outputs is None:
             message += f"this layer cannot take {taken}: {found[0].message}"
         else:
-            what = "the items are picked or mixed" if self._items else "axes are made of sizes in an unknown way"
-            message += f"{', '.join(str(tensor.shape) for tensor in outputs)}, in which {what}"
+            what = "in which the items are picked or mixed" if self._items else "which its data does not make"
+            message += f"{', '.join(str(tensor.shape) for tensor in outputs)}, {what}"
         return diagnose(CHANGED_RESULTS, message, layer.place, hint="; ".join(self._needs(layer)) or None)
 
     def _needs(self, layer: Layer) -> Iterator[str]:
         """Yield what data of a layer would have to be for the trial sizes."""
+        if isinstance(layer.operator, Reshape) and (numbers := self._list(layer.inputs[1])):
+            data, name = layer.inputs[0], read_by(layer.inputs[1]).layer.name
+            sizes = f"sizes of the data, which was {self._before[data]} and would be {data.shape}"
+            yield f"constant '{name}' of {numbers} would need numbers that are made of {sizes}"
+            return
         for port in self._fixed(layer):
             is_list = self._reads_value(port) and port.shape.rank == 1
             axes = None if is_list else next(self._data_axes(layer, port), None)

@@ -172,6 +172,13 @@ def test_wrong_arguments(shape: Any, message: str) -> None:
         model.reshape(shape if message != "nothing says for which size" else "1,?", adapt=True)
 
 
+def test_a_target_that_no_sizes_make_is_named() -> None:
+    with pytest.raises(
+        ovir.ModelError, match=r"'end' of \[3, 14\] would need .* was \[1,7,6\] and would be \[1,13,6\]"
+    ):
+        rows(lambda n: 3, lambda n: 2 * n)(7).reshape("1,?,6", adapt=True)
+
+
 def test_another_model_of_the_same_sizes_says_nothing() -> None:
     make = added(POSITIONS["numbers"])
     with pytest.raises(ovir.InputError, match="has the sizes of this one"):
