@@ -452,7 +452,7 @@ class Fitting(ComparingEngine):
     def _dims(self, port: Port) -> list[tuple[int, int]]:
         """Return the old and the trial size of each axis of a tensor; a size that is open in both is a prime."""
         before, now = self._before.get(port, port.shape), port.shape
-        if before.rank is None or before.rank != now.rank:
+        if None in (before.rank, now.rank):
             return []
         return [self._pair(m, n) for m, n in zip(before, now, strict=True)]
 
