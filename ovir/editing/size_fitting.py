@@ -55,6 +55,8 @@ MOST_TRIED = 1 << MOST_INPUTS
 """The most choices of such inputs that are tried."""
 MOST_RETRIES = 60
 """The most times that another size is tried because a later layer contradicts."""
+MOST_SEARCHES = 24
+"""The most times that later layers are asked whether they contradict another meaning of numbers."""
 MOST_KNOWN = 1_000_000
 """Sizes that stay open in the old and in the trial shapes are taken for primes above this."""
 LEAST_WINDOW = 4
@@ -176,6 +178,8 @@ class Fitting(ComparingEngine):
         for port in self._model.inputs:  # an initial value may come before the input that tells its number of items
             set_outputs(port.layer, (port.type.refined(port.element_type, _parameter_shape(port)),))
         self.infer(self._model)
+        if self._items is not None:
+            return
         old = [layer for layer in self._model.walk() if layer.outputs and layer.outputs[0] in self._before]
         self.kept = [
             layer for layer in old if self._pins(layer, [port.type for port in layer.outputs]) or self._covers(layer)
@@ -204,23 +208,23 @@ class Fitting(ComparingEngine):
 
     def _reduced(self, layer: Layer) -> Layer:
         """Return what reduces a whole image, in place of a pool with one window of the image's old size."""
-        op, data, other = layer.operator, layer.inputs[:1], self._expected.get(layer)
-        if not isinstance(op, PoolBase) or not self._varying(data[0]) or not layer.outputs[0].element_type.is_real:
+        op, like = layer.operator, self._expected.get(layer)
+        if not isinstance(op, PoolBase) or not layer.outputs[0].element_type.is_real:
             return layer
-        is_whole = [old for old, _ in self._dims(data[0])[2:]] == list(op.kernel) and max(op.kernel) >= LEAST_WINDOW
-        if not is_whole or any((*op.pads_begin, *op.pads_end)):
+        sizes = self._dims(layer.inputs[0])[2:]
+        is_kept = like is not None and isinstance(like.operator, PoolBase) and like.operator.kernel == op.kernel
+        if is_kept or [old for old, _ in sizes] != list(op.kernel) or all(old == new for old, new in sizes):
             return layer
-        if (
-            any(port.readers for port in layer.outputs[1:])
-            or getattr(other and other.operator, "kernel", None) == op.kernel
-        ):
+        is_read = any(port.readers for port in layer.outputs[1:])
+        if is_read or max(op.kernel) < LEAST_WINDOW or any((*op.pads_begin, *op.pads_end)):
             return layer
-        source, axes = read_by(data[0]), np.arange(2, 2 + len(op.kernel))
+        source, axes = read_by(layer.inputs[0]), np.arange(2, 2 + len(op.kernel))
         with in_place_of(layer.place):
             kind = "ReduceMax" if isinstance(op, MaxPoolBase) else "ReduceMean"
             new = create_layer(kind, [source, axes], {"keep_dims": True}, version="opset1")
         replace(self._model, layer, new)
-        self._before |= {new.inputs[0]: self._before[data[0]], new.outputs[0]: self._before[layer.outputs[0]]}
+        self._before[new.inputs[0]] = self._before[layer.inputs[0]]
+        self._before[new.outputs[0]] = self._before[layer.outputs[0]]
         self.reduced.append(new)
         return new
 
@@ -267,7 +271,7 @@ class Fitting(ComparingEngine):
         """Infer the model instead, and yield the key of each layer with numbers that may be meant otherwise, because no
         other layer contradicts, with a note."""
         self._solve()
-        trial = shapes_text(self._model, self._trial)
+        trial, searches = shapes_text(self._model, self._trial), 0
         while self._done:
             (mark, others), number = self._done[-1], len(self._done)
             layer = self._layers[number - 1]
@@ -278,11 +282,10 @@ class Fitting(ComparingEngine):
             for _ in others if layer in self.suspects and port is None else ():
                 found = self._numbers(layer)
                 port = next((own for own in found if taken.get(own, found[own]) != found[own]), None)
-                if (
-                    port is not None
-                    and self._is_likely(layer, old[port][1], taken[port])
-                    and self._search(number) is None
-                ):
+                if port is None or not self._is_likely(layer, old[port][1], taken[port]):
+                    continue
+                searches += 1
+                if searches > MOST_SEARCHES or self._search(number) is None:
                     del self._done[number:]
                     self._undo(mark)
                     other = f"where {found[port]} would fit as well"
@@ -318,7 +321,7 @@ class Fitting(ComparingEngine):
 
     def _parts(self, layer: Layer) -> str | None:
         """Return how a Reshape that puts axes in another order may instead join or divide axes; None if it cannot."""
-        if not isinstance(layer.operator, Reshape):
+        if self._items is not None or not isinstance(layer.operator, Reshape):
             return None
         factors, sizes = self._made_and_sizes(layer)
         if any(_are_whole(way, factors) for way in ways(factors, sizes)):
@@ -675,7 +678,7 @@ class Fitting(ComparingEngine):
         """Infer a Reshape in each of the ways to make the axes of its result of those of its data."""
         mark, output = len(self._trail), layer.outputs[0]
         found = self._ways(layer)
-        if len({tuple(map(new_size, way)) for way in found}) > 1 or self._parts(layer) is not None:
+        if len({tuple(map(new_size, way)) for way in found}) > 1 or (found and self._parts(layer) is not None):
             self.suspects.add(layer)
         for way in found:
             wanted, repair = [new_size(factors) for factors in way], list[tuple[int, Layer]]()
@@ -707,7 +710,7 @@ class Fitting(ComparingEngine):
         """Return what the axes of the result of a Reshape may be made of, the likely ways first."""
         data, (factors, sizes) = self._made_of(layer.inputs[0]), self._made_and_sizes(layer)
         found = ways(factors, sizes)
-        if not any(_are_whole(way, factors) for way in found):
+        if self._items is None and not any(_are_whole(way, factors) for way in found):
             found = [*mixed_ways(factors, sizes), *found]
         ones = [(axis, factor) for axis, own in enumerate(data) for factor in own if factor.old == 1]
         for axis, one in ones:
@@ -821,7 +824,8 @@ class Fitting(ComparingEngine):
             return
         begin, end, *along = (port.type.constant for port in (*layer.inputs[1:3], *layer.inputs[4:]))
         axes = range(len(self._dims(data))) if not along or along[0] is None else along[0] % len(self._dims(data))
-        place, size, whole = list(axes).index(axis), self._dims(data)[axis][0], ((read_by(data), axis),)
+        size, whole = self._dims(data)[axis][0], ((read_by(data), axis),)
+        place = next((place for place, own in enumerate(axes) if own == axis), size)
         if begin is None or end is None or place >= end.size or end[place] != size:
             return
         number, begins = int(begin[place]), list[Size | None]([None])
@@ -835,15 +839,14 @@ class Fitting(ComparingEngine):
 
     def _equal_parts(self, layer: Layer) -> Repair | None:
         """Return what lets a division into parts of equal lengths stay one."""
-        lengths = layer.inputs[2].type.constant if layer.type == "VariadicSplit" else None
-        if lengths is None or len(set(lengths.tolist())) > 1 or len(lengths) < 2:
+        if layer.type != "VariadicSplit":
             return None
-        data, port, number = layer.inputs[0], layer.inputs[2], len(lengths)
-        for axis, old, _ in self._varying(data):
-            if old == lengths.sum():
-                part = Size(((read_by(data), axis),), divisor=number)
-                return [(2, with_sizes(np.full_like(lengths, -1), port, dict.fromkeys(range(number - 1), part)))]
-        return None
+        data, axis, lengths = layer.inputs[0], *(port.type.constant for port in layer.inputs[1:])
+        if axis is None or lengths is None or len(set(lengths.tolist())) > 1 or len(lengths) < 2:
+            return None
+        part = Size(((read_by(data), int(axis.item()) % len(self._dims(data))),), divisor=len(lengths))
+        sizes = dict.fromkeys(range(len(lengths) - 1), part)
+        return [(2, with_sizes(np.full_like(lengths, -1), layer.inputs[2], sizes))]
 
     def _repairs(self, layer: Layer, pin: Pin | None) -> Iterator[Repair]:
         """Yield new sources for inputs of a layer that may be pinned to an old size."""
