@@ -15,6 +15,7 @@ from ovir.core.shapes import ShapeLike
 from ovir.diagnostics.codes import CHANGED_RESULTS
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import ModelError, OvirError
+from ovir.diagnostics.wording import plural
 from ovir.editing.keys import refuse
 from ovir.editing.proof import ProvenEdit
 from ovir.editing.size_fitting import Fitting, Sizes, counterparts, is_like, next_prime, set_sizes, shapes_text
@@ -23,6 +24,8 @@ from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
 from ovir.inference.models import infer_model, reshape, reshaped_parameters
 from ovir.inference.pinned_sizes import pinned_layers
+from ovir.ops.base.domains import Index
+from ovir.ops.base.traits import input_names
 from ovir.ops.control_flow import IterationBase, Loop
 from ovir.ops.infrastructure import Const
 
@@ -76,6 +79,8 @@ def adapt(
             edit.layers = sizes.fit(like)
         if axes and verify:
             edit.verdict = sizes.shown(before, like)
+            if sizes.doubts:
+                edit.verdict += f"; notes tell {plural(len(sizes.doubts), 'constant')} with another meaning that fits"
         reshape(model, shapes)
         try:
             with_types(model)
@@ -119,8 +124,9 @@ class _Adapted:
     def fit(self, like: LayerGraph | None) -> list[Layer]:
         """Let constants follow; return the layers that were changed. The model has the old sizes then.
 
-        Trial sizes are primes, or else multiples of the old sizes, which all windows divide; where equal sizes cannot
-        differ, the same for these. Where they give other shapes than ``like`` has, its sizes are tried, and its shapes.
+        Trial sizes are primes, or the next ones, for which a table may suffice, or else multiples of the old sizes,
+        which all windows divide; where equal sizes cannot differ, the same for these. Where they give other shapes than
+        ``like`` has, its sizes are tried, and its shapes.
         If none fit, the error is that of the sizes that came farthest.
         """
         first, reached, original = None, -1, self._model.clone()
@@ -145,7 +151,7 @@ class _Adapted:
                 self.reduced += fitting.reduced
             self._reset(self._model)
             self._trial = self._model.clone()
-            if not self._infers(self._primes()):
+            if not self._infers(self._primes()) and not self._infers(self._primes(1)):
                 self._multiples = self._found_multiples()
             return [*layers, *self.reduced]
         assert first is not None
@@ -175,6 +181,7 @@ class _Adapted:
         for groups in [self._groups] if len(equal) == len(self._groups) else [self._groups, equal]:
             self._groups = groups
             yield self._primes(), None
+            yield self._primes(1), None
             multiples, n = dict[Axis, int](), 3
             for group in groups:
                 multiples |= {axis: axis.old * n for axis in group}
@@ -183,11 +190,11 @@ class _Adapted:
         if like is not None:
             yield self._numbers_of(like), like
 
-    def _primes(self) -> dict[Axis, int]:
+    def _primes(self, times: float = 5 / 3) -> dict[Axis, int]:
         """Return a prime for each axis, so far above its old size and the other primes that parts of them differ."""
         found: dict[Axis, int] = {}
         for group in self._groups:
-            least = max(LEAST_TRIAL, group[0].old * 5 // 3, 3 * max(found.values(), default=0))
+            least = max(LEAST_TRIAL, int(group[0].old * times), 3 * max(found.values(), default=0))
             found |= dict.fromkeys(group, next_prime(least))
         return found
 
@@ -232,14 +239,16 @@ class _Adapted:
             infer_model(self._trial)
         except ModelError:
             return False
-        return all(map(_divides, self._trial.walk()))
+        return all(map(_suffices, self._trial.walk()))
 
     def require_fit(self) -> None:
-        """Raise ModelError if a loop divides the wanted sizes into parts with a rest, which nothing would read."""
+        """Raise ModelError if the wanted sizes leave a rest, or if a table has fewer rows."""
         if not self._infers({axis: axis.old if axis.wanted < 0 else axis.wanted for axis in self._axes}):
-            layer = next(layer for layer in self._trial.walk() if not _divides(layer))
-            message = "the parts that the loop reads do not divide the size"
-            raise ModelError(diagnose(CHANGED_RESULTS, message, layer.place, hint=self.fitting_text()))
+            layer = next(layer for layer in self._trial.walk() if not _suffices(layer))
+            message = "the size is no multiple of the parts that the loop reads"
+            if not isinstance(layer.operator, IterationBase):
+                message = f"the data of shape {layer.inputs[0].shape} has fewer rows than the size needs"
+            raise ModelError(diagnose(CHANGED_RESULTS, message, layer.place, hint=self.fitting_text() or None))
 
     def _ends(self, numbers: Numbers) -> bool:
         """Return whether the model can be inferred for these sizes, and no loop would run for ever."""
@@ -348,13 +357,21 @@ class _Adapted:
             return False
 
 
-def _divides(layer: Layer) -> bool:
-    """Return whether the parts of its inputs that a loop reads leave no rest."""
-    for item in layer.operator.wiring["body"].inputs if isinstance(layer.operator, IterationBase) else ():
+def _suffices(layer: Layer) -> bool:
+    """Return whether the data of a layer is enough for known indices, and a loop reads it in parts without a rest."""
+    op, types = layer.operator, [port.type for port in layer.inputs]
+    if op is None:
+        return True
+    for item in op.wiring["body"].inputs if isinstance(op, IterationBase) else ():
         if item.axis is not None and item.external >= 0:
-            dim = layer.inputs[item.external].shape[item.axis]
+            dim = types[item.external].shape[item.axis]
             if dim.is_static and (dim.lower - item.part_size) % abs(item.stride):
                 return False
+    for name, tensor in zip(input_names(type(op)), types, strict=False):
+        rule, known = op.domains.get(name), tensor.constant
+        parts = rule.parts(op, op.named(types), known) if isinstance(rule, Index) and known is not None else ()
+        if any(own.max(initial=0) >= size for own, size in parts):
+            return False
     return True
 
 

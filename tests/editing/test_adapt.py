@@ -120,6 +120,22 @@ def test_parts_that_a_loop_reads_divide_the_size() -> None:
     assert everything(model) == before
 
 
+def test_a_table_has_rows_for_some_sizes_only() -> None:
+    rows = np.random.default_rng(0).standard_normal((64, 4)).astype(np.float32)
+
+    def make(length: int) -> ovir.Model:
+        x = ops.parameter([1, length, 4], "f32", name="x")
+        return ovir.Model([ops.add(x, ops.gather(rows, np.arange(length)[None], 0, name="rows"))], [x], "model")
+
+    for size in (64, 65):
+        model = make(60)
+        if size == 64:
+            assert f"x=[1,{size},4]" in model.reshape([1, size, 4], adapt=True).verdict
+            continue
+        with pytest.raises(ovir.ModelError, match=r"'rows'.*of shape \[64,4\] has fewer rows"):
+            model.reshape([1, size, 4], adapt=True)
+
+
 def test_a_later_layer_decides() -> None:
     """The first elements may be 9 of any number, until they meet all but 7."""
     x = ops.parameter([1, 16], "f32", name="x")
@@ -347,7 +363,9 @@ def test_what_may_be_meant_otherwise_is_told_or_decided_by_another_export(name: 
     taken, other, note = AMBIGUOUS[name]
     shape = opened(taken, (12,), (20,))
     model = taken(12)
-    (found,) = model.clone().reshape(shape, adapt=True).notes
+    edit = model.clone().reshape(shape, adapt=True)
+    (found,) = edit.notes
+    assert edit.verdict.endswith("; notes tell 1 constant with another meaning that fits")
     assert re.fullmatch(f"constant 'end' of {note}.*", found)
     for make in (taken, other):
         adapted, built = make(12), make(16)
