@@ -248,40 +248,6 @@ def looped_over(count: int, length: int) -> ovir.Model:
     return ovir.Model([loop.get_concatenated_slices(rows.output(0), 0, 1, 1, -1, 1)], [x], "looped")
 
 
-def mask_of_rows(size: int) -> ovir.Layer:
-    return ops.broadcast(ops.reshape(ops.parameter([1, size], "f32", name="x"), [1, 1, size], False), [1, size, size])
-
-
-def rows_of_tiles(size: int) -> ovir.Layer:
-    return ops.tile(ops.reshape(ops.parameter([1, size], "f32", name="x"), [1, 1, size], False), [1, size, 1])
-
-
-def mean_of_the_image(size: int) -> ovir.Layer:
-    x = ops.parameter([1, size], "f32", name="x")
-    image = ops.reshape(x, [1, 1, 1, size], False)
-    mean = ops.interpolate(ops.reduce_mean(image, [2, 3], True), [1, size], "nearest", "sizes", axes=[2, 3])
-    return ops.concat([image, mean], 1)
-
-
-def mean_that_is_tiled(size: int) -> ovir.Layer:
-    x = ops.parameter([1, size], "f32", name="x")
-    return ops.add(x, ops.tile(ops.reduce_mean(x, [1], True), [1, size]))
-
-
-@pytest.mark.parametrize("make", [mask_of_rows, rows_of_tiles, mean_of_the_image, mean_that_is_tiled])
-def test_what_is_repeated_for_the_size_of_another_tensor_follows(make: Any) -> None:
-    old, new = (ovir.Model([last], [parameter_of(last)], "model") for last in map(make, (12, 20)))
-    old.reshape("1,?", adapt=True)
-    x = np.random.default_rng(0).standard_normal((1, 20)).astype(np.float32)
-    np.testing.assert_array_equal(*(ovir.compile_model(one)([x])[0] for one in (old, new)))
-
-
-def parameter_of(layer: ovir.Layer) -> ovir.Layer:
-    while layer.inputs:
-        layer = layer.inputs[0].source.layer
-    return layer
-
-
 def windows_of(size: Callable[[int], int]) -> Make:
     """Return the function that builds a pool with windows of a size for images of a size."""
 

@@ -175,6 +175,15 @@ def mixed(length: int) -> ovir.Model:
     return model(x, turned, ops.reshape(ops.reshape(x, [6 * length], False), [1, 6, length, 1], False))
 
 
+def repeated(length: int) -> ovir.Model:
+    """What is repeated for the size of another tensor: rows, in two ways, and a mean, in two ways."""
+    x = ops.parameter([1, length], "f32", name="x")
+    row, image = ops.reshape(x, [1, 1, length], False), ops.reshape(x, [1, 1, 1, length], False)
+    rows = ops.broadcast(row, [1, length, length]) - ops.tile(row, [1, length, 1]) * np.float32(2)
+    mean = ops.interpolate(ops.reduce_mean(image, [2, 3], True), [1, length], "nearest", "sizes", axes=[2, 3])
+    return model(x, rows, ops.concat([image, mean], 1), x + ops.tile(ops.reduce_mean(x, [1], True), [1, length]))
+
+
 def table(length: int) -> ovir.Model:
     """Rows of longer tables: those of the positions, and the first ones."""
     x = ops.parameter([1, length, 8], "f32", name="x")
@@ -381,6 +390,7 @@ ADAPTABLE: dict[Make, tuple[Sizes, Sizes, Sizes]] = {
     backwards: ((6,), (5,), (11,)),
     halves: ((12,), (20,), (14,)),
     mixed: ((12,), (5,), (20,)),
+    repeated: ((12,), (5,), (20,)),
     table: ((8,), (5,), (13,)),
     angles: ((8,), (5,), (13,)),
     any_batch: ((8, 8), (5, 12), (16, 3)),
