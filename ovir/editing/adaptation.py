@@ -6,26 +6,33 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ovir.core.shapes import ShapeLike
 from ovir.diagnostics.codes import CHANGED_RESULTS
+from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import ModelError, OvirError
+from ovir.diagnostics.wording import plural
 from ovir.editing.keys import refuse
-from ovir.editing.proof import ProvenEdit, proven
-from ovir.editing.size_fitting import Fitting, Sizes, next_prime, set_sizes, shapes_text
+from ovir.editing.proof import ProvenEdit
+from ovir.editing.size_fitting import Fitting, Sizes, counterparts, is_like, next_prime, set_sizes, shapes_text
 from ovir.editing.transaction import editing, with_types
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
 from ovir.inference.models import infer_model, reshape, reshaped_parameters
 from ovir.inference.pinned_sizes import pinned_layers
-from ovir.ops.control_flow import Loop
+from ovir.ops.base.domains import Index
+from ovir.ops.base.traits import input_names
+from ovir.ops.control_flow import IterationBase, Loop
 from ovir.ops.infrastructure import Const
 
 LEAST_TRIAL = 12
 """Trial sizes are primes above this and above the old sizes, so that no other size is likely to be a multiple."""
+ARITHMETIC = {"Add", "Subtract", "Multiply", "Divide", "Mod", "FloorMod"}
+"""Operations with data for which a size may be a number."""
 MOST_RUN = 4
 """The most times the old size that a size is for which the adapted model is run."""
 
@@ -65,23 +72,31 @@ def adapt(
     if not axes and (found := next(pinned_layers(model), None)) is not None:
         message = f"nothing says for which size this constant is made: input '{found[2].any_name}' has {found[2].shape}"
         refuse(message, found[0], "give the shape of the export first, and adapt the model from that")
+    edit, sizes = ProvenEdit(), _Adapted(model, axes)
     with editing(model):
         before = model.clone()
-        with proven(model, verify and bool(axes)) as edit:
-            sizes = _Adapted(model, axes)
-            if axes:
-                edit.layers = sizes.fit(like)
-        if axes and verify and edit.verdict.startswith("proven"):
+        if axes:
+            edit.layers = sizes.fit(like)
+        if axes and verify:
             edit.verdict = sizes.shown(before, like)
+            if sizes.doubts:
+                edit.verdict += f"; notes tell {plural(len(sizes.doubts), 'constant')} with another meaning that fits"
         reshape(model, shapes)
         try:
             with_types(model)
         except ModelError as error:
             hint = sizes.fitting_text() or error.diagnostic.hint
             raise ModelError(replace(error.diagnostic, hint=hint)) from None
-    if sizes.kept:
-        edit.notes.append(f"a constant or a window decides on sizes that do not follow in {', '.join(sizes.kept)}")
-    edit.notes += [note for note in (sizes.fitting_text(), *sizes.shared()) if note]
+        if axes:
+            sizes.require_fit()
+    if kept := [key for key in sizes.kept if key not in sizes.doubts]:
+        edit.notes.append(f"a constant or a window decides on sizes that do not follow in {', '.join(kept)}")
+    if sizes.reduced:
+        names = ", ".join(layer.key for layer in sizes.reduced)
+        edit.notes.append(f"a window that was as large as the image is now the whole image in {names}")
+    if sizes.numbers:
+        edit.notes.append(f"sizes, or numbers that follow from one, may be what stays in {', '.join(sizes.numbers)}")
+    edit.notes += [note for note in (*sizes.doubts.values(), sizes.fitting_text(), *sizes.shared()) if note]
     return edit
 
 
@@ -99,29 +114,46 @@ class _Adapted:
         """The number of which each size must be a multiple."""
         self.kept: list[str] = []
         """The keys of the layers that keep a size."""
+        self.reduced: list[Layer] = []
+        """The layers that reduce a whole image in place of pools."""
+        self.numbers: list[str] = []
+        """The names of constants that hold an old size for arithmetic, and stay."""
+        self.doubts: dict[str, str] = {}
+        """Which numbers may be meant otherwise, by the keys of the layers."""
 
     def fit(self, like: LayerGraph | None) -> list[Layer]:
         """Let constants follow; return the layers that were changed. The model has the old sizes then.
 
-        Trial sizes are primes, or else multiples of the old sizes, which all windows divide; where equal sizes cannot
-        differ, the same for these. Where they give other shapes than ``like`` has, its sizes are tried, and its shapes.
+        Trial sizes are primes, or the next ones, for which a table may suffice, or else multiples of the old sizes,
+        which all windows divide; where equal sizes cannot differ, the same for these. Where they give other shapes than
+        ``like`` has, its sizes are tried, and its shapes.
+        If none fit, the error is that of the sizes that came farthest.
         """
-        first: ModelError | None = None
+        first, reached, original = None, -1, self._model.clone()
         for numbers, other in self._trials(like):
+            fitting = Fitting(self._model, self._old, self._sizes(numbers), {}, like=other)
             try:
                 if like is not None and other is None and not self._agrees(numbers, like):
                     continue
-                fitting = Fitting(self._model, self._old, self._sizes(numbers), {}, like=other)
-                layers, self.kept = fitting.run(), [layer.key for layer in fitting.kept]
+                layers, decided = fitting.run(), self._shows_all(like)
+                self.numbers = [] if decided else [layer.name for layer in self._model.walk() if self._is_size(layer)]
+                if fitting.suspects and not decided:
+                    self.kept = [layer.key for layer in fitting.kept]
+                    with editing(original):
+                        self.doubts = dict(Fitting(original, self._old, self._sizes(numbers), {}).doubts())
+                        self._reset(original)
             except ModelError as error:
-                first = first or error
+                if fitting.reached > reached:
+                    first, reached = error, fitting.reached
                 self._reset(self._model)
                 continue
+            finally:
+                self.reduced += fitting.reduced
             self._reset(self._model)
             self._trial = self._model.clone()
-            if not self._infers(self._primes()):
+            if not self._infers(self._primes()) and not self._infers(self._primes(1)):
                 self._multiples = self._found_multiples()
-            return layers
+            return [*layers, *self.reduced]
         assert first is not None
         raise first
 
@@ -130,15 +162,17 @@ class _Adapted:
         with_types(model)
 
     def _agrees(self, numbers: Numbers, like: LayerGraph) -> bool:
-        """Return whether the outputs have the shapes of another model, if constants follow in these trial sizes."""
+        """Return whether layers have the shapes and integers of another model, if constants follow in these sizes."""
         self._trial = self._model.clone()
+        pairs = counterparts(self._trial, like)
         with editing(self._trial):
             Fitting(self._trial, self._old, self._sizes(numbers), {}).run()
             self._reset(self._trial)
-        if not self._infers(self._numbers_of(like)) or len(self._trial.outputs) != len(like.outputs):
-            return False
-        pairs = zip(self._trial.outputs, like.outputs, strict=True)
-        return all(one.shape.compatible(other.shape) for one, other in pairs)
+        return self._infers(self._numbers_of(like)) and all(
+            is_like([port.type for port in own.inputs], [port.type for port in own.outputs], other)
+            for own, other in pairs.items()
+            if own.owner is not None
+        )
 
     def _trials(self, like: LayerGraph | None) -> Iterator[tuple[Numbers, LayerGraph | None]]:
         """Yield trial sizes, with the model whose shapes they must give."""
@@ -147,6 +181,7 @@ class _Adapted:
         for groups in [self._groups] if len(equal) == len(self._groups) else [self._groups, equal]:
             self._groups = groups
             yield self._primes(), None
+            yield self._primes(1), None
             multiples, n = dict[Axis, int](), 3
             for group in groups:
                 multiples |= {axis: axis.old * n for axis in group}
@@ -155,11 +190,11 @@ class _Adapted:
         if like is not None:
             yield self._numbers_of(like), like
 
-    def _primes(self) -> dict[Axis, int]:
+    def _primes(self, times: float = 5 / 3) -> dict[Axis, int]:
         """Return a prime for each axis, so far above its old size and the other primes that parts of them differ."""
         found: dict[Axis, int] = {}
         for group in self._groups:
-            least = max(LEAST_TRIAL, group[0].old * 5 // 3, 3 * max(found.values(), default=0))
+            least = max(LEAST_TRIAL, int(group[0].old * times), 3 * max(found.values(), default=0))
             found |= dict.fromkeys(group, next_prime(least))
         return found
 
@@ -177,6 +212,23 @@ class _Adapted:
             refuse("the other model has the sizes of this one: an export for other sizes is needed")
         return found
 
+    def _shows_all(self, like: LayerGraph | None) -> bool:
+        """Return whether another model differs in the size of every axis, so that it decides what follows."""
+        return like is not None and all(axis.old != size for axis, size in self._numbers_of(like).items())
+
+    def _is_size(self, layer: Layer) -> bool:
+        """Return whether a constant for arithmetic with data is a size of an input, one less, a product or a part."""
+        readers = {port.layer.type for own in layer.outputs for port in own.readers}
+        if not isinstance(layer.operator, Const) or not readers & ARITHMETIC or not 1 <= layer.operator.data.size <= 4:
+            return False
+        sizes = {axis.old - less for axis in self._axes for less in (0, 1)}
+        for i, axes in self._of_inputs.items():
+            dims = self._model.inputs[i].shape
+            sizes |= {prod(axis.old for axis in axes), prod(dim.lower for dim in dims if dim.is_static)}
+        values = np.abs(layer.operator.data.astype(np.float64)).reshape(-1, 1)
+        likely = np.array([size for size in sizes if size > 2])
+        return bool((np.isclose(values, likely, 1e-5) | np.isclose(values * likely, 1, 1e-5)).any(1).all())
+
     def _sizes(self, numbers: Numbers) -> Sizes:
         """Return sizes of the inputs."""
         return {i: {axis.position: numbers[axis] for axis in axes} for i, axes in self._of_inputs.items()}
@@ -187,7 +239,16 @@ class _Adapted:
             infer_model(self._trial)
         except ModelError:
             return False
-        return True
+        return all(map(_suffices, self._trial.walk()))
+
+    def require_fit(self) -> None:
+        """Raise ModelError if the wanted sizes leave a rest, or if a table has fewer rows."""
+        if not self._infers({axis: axis.old if axis.wanted < 0 else axis.wanted for axis in self._axes}):
+            layer = next(layer for layer in self._trial.walk() if not _suffices(layer))
+            message = "the size is no multiple of the parts that the loop reads"
+            if not isinstance(layer.operator, IterationBase):
+                message = f"the data of shape {layer.inputs[0].shape} has fewer rows than the size needs"
+            raise ModelError(diagnose(CHANGED_RESULTS, message, layer.place, hint=self.fitting_text() or None))
 
     def _ends(self, numbers: Numbers) -> bool:
         """Return whether the model can be inferred for these sizes, and no loop would run for ever."""
@@ -222,9 +283,9 @@ class _Adapted:
         """Return what runs show: in the old sizes, in the least ones, in primes, in large or the wanted ones."""
         ovir = sys.modules["ovir"]
         model = self._model
-        inputs = list(ovir.random_inputs(before, 1).values())
-        results = [ovir.compile_model(part)(inputs).values() for part in (before, model.clone())]
-        is_equal = all(a.dtype == b.dtype and a.tobytes() == b.tobytes() for a, b in zip(*results, strict=True))
+        is_equal = self._is_equal(before)
+        if not is_equal and not (proof := ovir.prove_edit(before, model.clone(), samples=1)):
+            return str(proof)
         ran = []
         for numbers in self._shown_sizes():
             text = shapes_text(self._trial, self._sizes(numbers))
@@ -252,6 +313,16 @@ class _Adapted:
         elif self._are_items(before):
             verdict += "; one call equals calls with fewer items"
         return verdict
+
+    def _is_equal(self, before: LayerGraph) -> bool:
+        """Return whether the results in the old sizes are the same to the last bit; False if the model does not run."""
+        ovir = sys.modules["ovir"]
+        try:
+            inputs = list(ovir.random_inputs(before, 1).values())
+            results = [ovir.compile_model(part)(inputs).values() for part in (before, self._model.clone())]
+        except OvirError:
+            return False
+        return all(a.dtype == b.dtype and a.tobytes() == b.tobytes() for a, b in zip(*results, strict=True))
 
     def _differing(self, like: LayerGraph) -> str | None:
         """Return which constants differ from those of another model, and do not follow the sizes."""
@@ -284,6 +355,24 @@ class _Adapted:
             return bool(sys.modules["ovir"].prove_edit(before, self._trial.clone(), batch=dict.fromkeys(self._old, 0)))
         except ModelError:
             return False
+
+
+def _suffices(layer: Layer) -> bool:
+    """Return whether the data of a layer is enough for known indices, and a loop reads it in parts without a rest."""
+    op, types = layer.operator, [port.type for port in layer.inputs]
+    if op is None:
+        return True
+    for item in op.wiring["body"].inputs if isinstance(op, IterationBase) else ():
+        if item.axis is not None and item.external >= 0:
+            dim = types[item.external].shape[item.axis]
+            if dim.is_static and (dim.lower - item.part_size) % abs(item.stride):
+                return False
+    for name, tensor in zip(input_names(type(op)), types, strict=False):
+        rule, known = op.domains.get(name), tensor.constant
+        parts = rule.parts(op, op.named(types), known) if isinstance(rule, Index) and known is not None else ()
+        if any(own.max(initial=0) >= size for own, size in parts):
+            return False
+    return True
 
 
 def _prime_factors(number: int) -> Iterator[int]:

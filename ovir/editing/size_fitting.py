@@ -9,7 +9,7 @@ layer contradicts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, combinations, count, islice, takewhile
 from math import gcd, isqrt, log, prod
@@ -29,7 +29,7 @@ from ovir.editing.constant_edits import remove_unread
 from ovir.editing.keys import read_by
 from ovir.editing.layer_edits import NewLayers, replace
 from ovir.editing.positions import positional
-from ovir.editing.sizes import Factor, Factors, Size, new_size, ways, with_sizes
+from ovir.editing.sizes import Factor, Factors, Size, mixed_ways, new_size, ways, with_sizes
 from ovir.editing.transaction import editing, owner_of
 from ovir.graph.constant_layers import constant_layers
 from ovir.graph.layer_graph import LayerGraph
@@ -44,6 +44,7 @@ from ovir.ops.control_flow import Loop
 from ovir.ops.infrastructure import Const, Parameter
 from ovir.ops.interpolate import InterpolateBase
 from ovir.ops.movement import Concat
+from ovir.ops.pooling import MaxPoolBase, PoolBase
 from ovir.ops.shape import Reshape
 from ovir.ops.state import AssignBase, ReadValue6
 from ovir.runtime.planning import known_tensors
@@ -54,11 +55,20 @@ MOST_TRIED = 1 << MOST_INPUTS
 """The most choices of such inputs that are tried."""
 MOST_RETRIES = 60
 """The most times that another size is tried because a later layer contradicts."""
+MOST_SEARCHES = 24
+"""The most times that later layers are asked whether they contradict another meaning of numbers."""
 MOST_KNOWN = 1_000_000
 """Sizes that stay open in the old and in the trial shapes are taken for primes above this."""
+LEAST_WINDOW = 4
+"""The least window of a pool that may be meant for a part of an image."""
+MOST_LISTED = 16
+"""The most numbers that a message shows."""
+MOST_FOLLOWED = 1 << 16
+"""The most elements of data that follows where nothing else that its layer reads does."""
 MOST_OFFSET = 8
 """The most by which a size differs from another one that it follows."""
 
+SLICING = ("Slice", "StridedSlice")
 REPEATING = (Broadcast3, Tile, InterpolateBase)
 """Operations that repeat or resize a tensor to sizes that they are given."""
 Sizes = Mapping[int, Mapping[int, int]]
@@ -120,7 +130,7 @@ class Fitting(ComparingEngine):
     ) -> None:
         """Record the present types of a model that has the old sizes; ``states`` are axes of items of variables.
 
-        Layers of ``like``, which has the trial sizes, tell the shapes of the outputs of layers of the same names.
+        ``like``, a model of the trial sizes, tells the shapes and the numbers of its layers.
         """
         super().__init__(Diagnostics(), model.version)
         self._model = model
@@ -135,17 +145,32 @@ class Fitting(ComparingEngine):
         self._trail: list[tuple[Port, Port, Layer]] = []
         """Each input that has another source now, its old source, and the layer that was repaired."""
         self._refused: Diagnostic | None = None
+        self.reached = 0
+        """The number of layers up to the first that contradicted."""
+        self._layers: list[Layer] = []
+        self._done: list[tuple[int, Iterator[bool]]] = []
+        """The length of the trail before each layer that was inferred, and the other ways in which it fits."""
         self._open: dict[int, int] = {}
         """A number for each size that is open, by its symbol."""
         self._known: dict[LayerGraph, dict[Port, Array]] = {}
-        self._expected = {layer.key: [port.shape for port in layer.outputs] for layer in like.walk()} if like else {}
+        self._expected = counterparts(model, like) if like is not None else {}
+        self.reduced: list[Layer] = []
+        """The layers that reduce a whole image in place of pools, which remain if the sizes do not fit."""
         self.kept: list[Layer] = []
         """The layers whose result has a fixed size where their data varies, which may be meant so."""
+        self.suspects: set[Layer] = set()
+        """These, and the layers that follow in a way that their numbers alone do not tell."""
         self.states = dict(states)
         """The axis of the items of each variable, by its ReadValue."""
 
     def run(self) -> list[Layer]:
         """Infer the model, and return the layers that were repaired; raise ModelError for one that cannot be."""
+        self._solve()
+        for _, source, layer in self._trail:
+            remove_unread(owner_of(layer), [source])
+        return list(dict.fromkeys(layer for *_, layer in self._trail))
+
+    def _solve(self) -> None:
         for layer, axis in list(self.states.items()):
             del self.states[layer]
             self.states[self._with_initial_value(layer)] = axis
@@ -153,13 +178,13 @@ class Fitting(ComparingEngine):
         for port in self._model.inputs:  # an initial value may come before the input that tells its number of items
             set_outputs(port.layer, (port.type.refined(port.element_type, _parameter_shape(port)),))
         self.infer(self._model)
+        if self._items is not None:
+            return
         old = [layer for layer in self._model.walk() if layer.outputs and layer.outputs[0] in self._before]
         self.kept = [
             layer for layer in old if self._pins(layer, [port.type for port in layer.outputs]) or self._covers(layer)
         ]
-        for _, source, layer in self._trail:
-            remove_unread(owner_of(layer), [source])
-        return list(dict.fromkeys(layer for *_, layer in self._trail))
+        self.suspects |= {*self.kept, *(layer for port, source, layer in self._trail if self._is_guess(port, source))}
 
     def set_sizes(self, sizes: Sizes) -> None:
         """Give the inputs, and with them the variables, other sizes, -1 for any."""
@@ -181,26 +206,55 @@ class Fitting(ComparingEngine):
             self._before[other] = self._before[one]
         return new
 
+    def _reduced(self, layer: Layer) -> Layer:
+        """Return what reduces a whole image, in place of a pool with one window of the image's old size."""
+        op, like = layer.operator, self._expected.get(layer)
+        if not isinstance(op, PoolBase) or not layer.outputs[0].element_type.is_real:
+            return layer
+        sizes = self._dims(layer.inputs[0])[2:]
+        is_kept = like is not None and isinstance(like.operator, PoolBase) and like.operator.kernel == op.kernel
+        if is_kept or [old for old, _ in sizes] != list(op.kernel) or all(old == new for old, new in sizes):
+            return layer
+        is_read = any(port.readers for port in layer.outputs[1:])
+        if is_read or max(op.kernel) < LEAST_WINDOW or any((*op.pads_begin, *op.pads_end)):
+            return layer
+        source, axes = read_by(layer.inputs[0]), np.arange(2, 2 + len(op.kernel))
+        with in_place_of(layer.place):
+            kind = "ReduceMax" if isinstance(op, MaxPoolBase) else "ReduceMean"
+            new = create_layer(kind, [source, axes], {"keep_dims": True}, version="opset1")
+        replace(self._model, layer, new)
+        self._before[new.inputs[0]] = self._before[layer.inputs[0]]
+        self._before[new.outputs[0]] = self._before[layer.outputs[0]]
+        self.reduced.append(new)
+        return new
+
     # ----- the search
 
     def infer(self, model: LayerGraph, given: Sequence[TensorType] | None = None) -> list[TensorType]:
-        """Infer the layers in order; where one contradicts, take another way for the nearest one before it that has
-        one."""
+        """Infer the layers in order, with repairs."""
         if model is not self._model:
             return super().infer(model, given)
-        layers, retries = list(model.layers), 0
-        done: list[tuple[int, Iterator[bool]]] = []
-        first: Diagnostic | None = None
+        self._layers, self._done = list(model.layers), []
+        if (refused := self._search(0)) is not None:
+            raise ModelError(refused)
+        return [port.type for port in model.outputs]
+
+    def _search(self, first: int) -> Diagnostic | None:
+        """Infer the layers that are left; where one contradicts, take another way for the nearest one before it that
+        has one, but not for the ``first`` ones. If there is no way, return the first contradiction."""
+        layers, done, retries = self._layers, self._done, 0
+        refused: Diagnostic | None = None
         while len(done) < len(layers):
-            layer = layers[len(done)]
-            mark, others = len(self._trail), self._solutions(layer)
-            done.append((mark, others))
+            layer = layers[len(done)] = self._reduced(layers[len(done)])
+            others = self._solutions(layer)
+            done.append((len(self._trail), others))
             with in_place_of(layer.place):
                 if next(others, False):
                     continue
-                first = first or self._refusal(layer)
+                if refused is None:
+                    refused, self.reached = self._refusal(layer), len(done)
             causes = _sources_of(layer)
-            while done.pop() and done:
+            while done.pop() and len(done) > first:
                 mark, others = done[-1]
                 self._undo(mark)
                 cause = layers[len(done) - 1]
@@ -209,13 +263,81 @@ class Fitting(ComparingEngine):
                         if next(others, False):
                             retries += 1
                             break
-            if not done:
-                raise ModelError(first)
-        return [port.type for port in model.outputs]
+            else:
+                return refused
+        return None
+
+    def doubts(self) -> Iterator[tuple[str, str]]:
+        """Infer the model instead, and yield the key of each layer with numbers that may be meant otherwise, because no
+        other layer contradicts, with a note."""
+        self._solve()
+        trial, searches = shapes_text(self._model, self._trial), 0
+        while self._done:
+            (mark, others), number = self._done[-1], len(self._done)
+            layer = self._layers[number - 1]
+            taken, other = self._numbers(layer), self._parts(layer)
+            port = layer.inputs[1] if other is not None else None
+            self._undo(mark)
+            old = {own: (read_by(own).layer.name, own.type.constant) for own in layer.inputs}
+            for _ in others if layer in self.suspects and port is None else ():
+                found = self._numbers(layer)
+                port = next((own for own in found if taken.get(own, found[own]) != found[own]), None)
+                if port is None or not self._is_likely(layer, old[port][1], taken[port]):
+                    continue
+                searches += 1
+                if searches > MOST_SEARCHES or self._search(number) is None:
+                    del self._done[number:]
+                    self._undo(mark)
+                    other = f"where {found[port]} would fit as well"
+                    break
+            if port is not None and other is not None:
+                name, numbers = old[port][0], _listed(old[port][1])
+                becomes = "stays" if taken[port] == numbers else f"becomes {taken[port]}"
+                text = f"constant '{name}' of {numbers} in layer '{layer.name}' {becomes} for {trial}, {other}"
+                yield layer.key, text
+            self._done.pop()
+
+    def _numbers(self, layer: Layer) -> dict[Port, str]:
+        """Return the numbers that a layer reads, or the sizes that a Reshape gives."""
+        if isinstance(layer.operator, Reshape):
+            return {layer.inputs[1]: str(layer.outputs[0].shape)}
+        return {port: text for port in layer.inputs if (text := _listed(port.type.constant))}
+
+    def _is_likely(self, layer: Layer, old: Any, taken: str) -> bool:
+        """Return whether other numbers may be meant; those that stay are not a small part of the data."""
+        sizes = [size for own in layer.inputs for _, size, _ in self._varying(own)]
+        numbers = () if old is None else old.reshape(-1).tolist()
+        return taken != _listed(old) or any(1 < one <= size <= 2 * one for one in numbers for size in sizes)
+
+    def _is_guess(self, port: Port, source: Port) -> bool:
+        """Return whether a number follows that is no size of a tensor, such as one of a little less."""
+        old, new = source.type.constant, port.type.constant
+        if isinstance(port.layer.operator, Reshape) or old is None or new is None or old.shape != new.shape:
+            return False
+        before = takewhile(lambda layer: layer is not port.layer, owner_of(port.layer).layers)
+        exact = {(one, other) for layer in before for own in layer.outputs for _, one, other in self._varying(own)}
+        pairs = zip(old.reshape(-1).tolist(), new.reshape(-1).tolist(), strict=True)
+        return any(one != other and (one, other) not in exact for one, other in pairs)
+
+    def _parts(self, layer: Layer) -> str | None:
+        """Return how a Reshape that puts axes in another order may instead join or divide axes; None if it cannot."""
+        if self._items is not None or not isinstance(layer.operator, Reshape):
+            return None
+        factors, sizes = self._made_and_sizes(layer)
+        if any(_are_whole(way, factors) for way in ways(factors, sizes)):
+            return None
+        grown = tuple(Factor(own.old, 3 * own.old if own.varies else own.old) for own in factors)
+        for mixed in mixed_ways(grown, sizes)[:1]:
+            own = list(map(new_size, mixed))
+            for way in ways(grown, sizes):
+                if (other := list(map(new_size, way))) != own:
+                    return f"and for three times the sizes, {other} would fit as well as {own}"
+        return None
 
     def infer_layer(self, layer: Layer, *, is_body: bool) -> None:
         """Infer a layer of a body in the first way in which it fits."""
         if self._refused is None:
+            layer = self._reduced(layer)
             with in_place_of(layer.place):
                 if not next(self._solutions(layer), False):
                     self._refused = self._refusal(layer)
@@ -227,13 +349,16 @@ class Fitting(ComparingEngine):
             new[port.index].outputs[0].type if port.index in new else self.input_type(port) for port in layer.inputs
         ]
         outputs, found = self.attempt(layer, types)
+        other = self._expected.get(layer)
+        if outputs is not None and other is not None and not is_like(types, outputs, other):
+            outputs, found = None, [diagnose(CHANGED_RESULTS, "the other model has other sizes", layer.place)]
         refused, self._refused = self._refused, None
         return (outputs, found) if refused is None else (None, [refused])
 
     def _solutions(self, layer: Layer, settled: frozenset[Pin | None] = frozenset()) -> Iterator[bool]:
         """Infer a layer in each of the ways in which it fits, the likely ones first; each time yield True.
 
-        What is lost in its result is ``settled`` where it may stay lost.
+        What is lost in its result is ``settled`` where it may stay lost, and None once its constants follow.
         """
         mark = len(self._trail)
         if self._items is not None and layer.bodies:
@@ -248,12 +373,16 @@ class Fitting(ComparingEngine):
             set_outputs(layer, outputs)
             self._follow_factors(layer)
             yield True
-            if (repair := self._followed(layer)) is not None:
+            for repair in self._followed(layer) if None not in settled else ():
                 self._apply(layer, repair)
-                yield from self._solutions(layer)
+                yield from self._solutions(layer, frozenset({None}))
                 self._undo(mark)
             return
         pin = pins[0] if pins else None
+        for repair in self._last_parts(layer, pin) if isinstance(pin, int) else ():
+            self._apply(layer, repair)
+            yield from self._solutions(layer, settled | {pin})
+            self._undo(mark)
         stays = isinstance(pin, int) and not self._is_whole(layer, pin)
         if stays:
             yield from self._solutions(layer, settled | {pin})
@@ -300,12 +429,17 @@ class Fitting(ComparingEngine):
         if outputs is None:
             message += f"this layer cannot take {taken}: {found[0].message}"
         else:
-            what = "the items are picked or mixed" if self._items else "axes are made of sizes in an unknown way"
-            message += f"{', '.join(str(tensor.shape) for tensor in outputs)}, in which {what}"
+            what = "in which the items are picked or mixed" if self._items else "which its data does not make"
+            message += f"{', '.join(str(tensor.shape) for tensor in outputs)}, {what}"
         return diagnose(CHANGED_RESULTS, message, layer.place, hint="; ".join(self._needs(layer)) or None)
 
     def _needs(self, layer: Layer) -> Iterator[str]:
         """Yield what data of a layer would have to be for the trial sizes."""
+        if isinstance(layer.operator, Reshape) and (numbers := self._list(layer.inputs[1])):
+            data, name = layer.inputs[0], read_by(layer.inputs[1]).layer.name
+            sizes = f"sizes of the data, which was {self._before[data]} and would be {data.shape}"
+            yield f"constant '{name}' of {numbers} would need numbers that are made of {sizes}"
+            return
         for port in self._fixed(layer):
             is_list = self._reads_value(port) and port.shape.rank == 1
             axes = None if is_list else next(self._data_axes(layer, port), None)
@@ -321,7 +455,7 @@ class Fitting(ComparingEngine):
     def _dims(self, port: Port) -> list[tuple[int, int]]:
         """Return the old and the trial size of each axis of a tensor; a size that is open in both is a prime."""
         before, now = self._before.get(port, port.shape), port.shape
-        if before.rank is None or before.rank != now.rank:
+        if None in (before.rank, now.rank):
             return []
         return [self._pair(m, n) for m, n in zip(before, now, strict=True)]
 
@@ -379,7 +513,7 @@ class Fitting(ComparingEngine):
         for port, axis, one, number in every:
             common = gcd(one, old)
             factor, divisor = old // common, one // common
-            if 1 in (factor, divisor) and number % divisor == 0:
+            if 1 in (factor, divisor) and (number % divisor == 0 or divisor == 2):  # a half is rounded down
                 yield Size(((port, axis),), factor, divisor), number * factor // divisor
         for port, axis, one, number in every:
             if axis == hint and abs(old - one) <= MOST_OFFSET:
@@ -423,10 +557,7 @@ class Fitting(ComparingEngine):
             if port in self._before
         ]
         if self._items is None:
-            expected = self._expected.get(layer.key, [])
-            return all(m.rank == n.rank for m, n in pairs) and all(
-                shape.compatible(tensor.shape) for shape, tensor in zip(expected, outputs, strict=False)
-            )
+            return all(m.rank == n.rank for m, n in pairs)
         moved = [self._moved(before, shape) for before, shape in pairs]
         if layer in self.states:
             return moved[0] == self.states[layer]
@@ -464,20 +595,22 @@ class Fitting(ComparingEngine):
         return found
 
     def _covers(self, layer: Layer) -> bool:
-        """Return whether the window of a layer had the size of the whole tensor, which varies."""
-        kernel = getattr(layer.operator, "kernel", ())
-        dims = self._dims(layer.inputs[0])[-len(kernel) :] if kernel else []
-        return [old for old, _ in dims] == list(kernel) and any(old != new for old, new in dims)
+        """Return whether the windows of a pool lie side by side, and had half of the size of an axis, which varies."""
+        op = layer.operator
+        if not isinstance(op, PoolBase) or op.kernel != op.strides:
+            return False
+        sizes = zip(self._dims(layer.inputs[0])[2:], op.kernel, strict=True)
+        return any(old != new and n >= LEAST_WINDOW and old <= 2 * n for (old, new), n in sizes)
 
     def _data_of(self, layer: Layer, output: Port) -> Port | None:
         """Return the first input that varies and has as many axes as an output."""
         rank = self._before[output].rank if output in self._before else None
         return next((port for port in layer.inputs if self._varying(port) and len(self._dims(port)) == rank), None)
 
-    def _counts(self, layer: Layer) -> dict[str, tuple[Port, Port, int]]:
+    def _counts(self, layer: Layer) -> dict[str, tuple[Port, Port, int, int]]:
         """Return the inputs of a layer that have the old size of an axis as a length, or positions along nearly all of
-        it, with the tensor that has the axis, and the axis."""
-        op, found = layer.operator, dict[str, tuple[Port, Port, int]]()
+        it, with the tensor that has the axis, the axis, and by how much the largest number differs from its size."""
+        op, found = layer.operator, dict[str, tuple[Port, Port, int, int]]()
         names = () if op is None else input_names(type(op))
         for name, port in zip(names, layer.inputs, strict=False):
             rule = None if op is None else op.domains.get(name)
@@ -495,10 +628,8 @@ class Fitting(ComparingEngine):
             if known is None or not known.size:
                 continue
             for data, axis, old, _ in axes:
-                most = int(known.max())
-                is_nearly_all = 4 * most >= 3 * old and (known.size > 1 or most == old - 1)
-                if is_nearly_all if isinstance(rule, Index) else (known == old).all():
-                    found.setdefault(name, (port, data, axis))
+                if 4 * int(known.max()) >= 3 * old if isinstance(rule, Index) else (known == old).all():
+                    found.setdefault(name, (port, data, axis, int(known.max()) - old))
         return found
 
     def _is_whole(self, layer: Layer, axis: int) -> bool:
@@ -508,7 +639,7 @@ class Fitting(ComparingEngine):
         if layer.type == "Interpolate" or (old - size <= MOST_OFFSET and 4 * size >= 3 * old):
             return True
         equal = (found for found, _ in self._candidates(layer, size, axis))
-        return any(found.places[0][1] == axis and found == Size(found.places) for found in islice(equal, 1))
+        return any(found.is_plain and found.places[0][1] == axis for found in islice(equal, 1))
 
     # ----- Reshape
 
@@ -546,7 +677,10 @@ class Fitting(ComparingEngine):
     def _reshaped(self, layer: Layer) -> Iterator[bool]:
         """Infer a Reshape in each of the ways to make the axes of its result of those of its data."""
         mark, output = len(self._trail), layer.outputs[0]
-        for way in self._ways(layer):
+        found = self._ways(layer)
+        if len({tuple(map(new_size, way)) for way in found}) > 1 or (found and self._parts(layer) is not None):
+            self.suspects.add(layer)
+        for way in found:
             wanted, repair = [new_size(factors) for factors in way], list[tuple[int, Layer]]()
             outputs, _ = self._attempt(layer)
             if outputs is None or not self._has_sizes(output, outputs[0].shape, wanted):
@@ -574,16 +708,10 @@ class Fitting(ComparingEngine):
 
     def _ways(self, layer: Layer) -> list[list[Factors]]:
         """Return what the axes of the result of a Reshape may be made of, the likely ways first."""
-        data = self._made_of(layer.inputs[0])
-        factors = tuple(chain.from_iterable(data))
-        before = self._before[layer.outputs[0]]
-        sizes = [self._pair(dim, dim)[0] for dim in before]
-        total, known = prod(factor.old for factor in factors), {factor.old for factor in factors}
-        unknown = [a for a, dim in enumerate(before) if not dim.is_static and sizes[a] not in known]
-        if len(unknown) == 1:
-            others = prod(size for a, size in enumerate(sizes) if a != unknown[0])
-            sizes[unknown[0]] = total // others if others else 0
+        data, (factors, sizes) = self._made_of(layer.inputs[0]), self._made_and_sizes(layer)
         found = ways(factors, sizes)
+        if self._items is None and not any(_are_whole(way, factors) for way in found):
+            found = [*mixed_ways(factors, sizes), *found]
         ones = [(axis, factor) for axis, own in enumerate(data) for factor in own if factor.old == 1]
         for axis, one in ones:
             likely = self._likely_axes(layer, axis, one, found)
@@ -591,6 +719,18 @@ class Fitting(ComparingEngine):
         if len(ones) > 1:  # several sizes of 1 rather stay apart
             found.sort(key=lambda way: not all((one,) in map(tuple, way) for _, one in ones))
         return found
+
+    def _made_and_sizes(self, layer: Layer) -> tuple[Factors, list[int]]:
+        """Return what the data of a Reshape is made of, and the old sizes of the axes of its result."""
+        factors = tuple(chain.from_iterable(self._made_of(layer.inputs[0])))
+        before = self._before[layer.outputs[0]]
+        sizes = [self._pair(dim, dim)[0] for dim in before]
+        total, known = prod(factor.old for factor in factors), {factor.old for factor in factors}
+        unknown = [a for a, dim in enumerate(before) if not dim.is_static and sizes[a] not in known]
+        if len(unknown) == 1:
+            others = prod(size for a, size in enumerate(sizes) if a != unknown[0])
+            sizes[unknown[0]] = total // others if others else 0
+        return factors, sizes
 
     def _likely_axes(self, layer: Layer, axis: int, one: Factor, found: list[list[Factors]]) -> list[int]:
         """Return the axes that may hold what was an axis of size 1, the likely ones first.
@@ -633,11 +773,10 @@ class Fitting(ComparingEngine):
             target[copied] = 0
             rest = [a for a in varying if a not in copied]
             opened = np.flatnonzero(target == -1).tolist()
-            inferred = next((a for a in (*opened, *rest) if a in rest), None)
+            kept = [a for a in opened if a not in varying and not after[a].is_static]
+            inferred = next(iter((*kept, *(a for a in (*opened, *rest) if a in rest))), None)
             for a in opened:
                 if a != inferred and a not in varying and inferred is not None:
-                    if not after[a].is_static:
-                        return None
                     target[a] = after[a].lower
             if inferred is not None:
                 target[inferred] = -1
@@ -678,16 +817,47 @@ class Fitting(ComparingEngine):
                 return Size(((read_by(port), axis),), 1, max(self._dims(port)[axis][0] // self._items[0], 1))
         return None
 
+    def _last_parts(self, layer: Layer, axis: int) -> Iterator[Repair]:
+        """Yield what lets a slice up to the end of an axis stay one; one of the last half or third begins later."""
+        data = layer.inputs[0]
+        if layer.type not in SLICING or self._data_of(layer, layer.outputs[0]) is not data:
+            return
+        begin, end, *along = (port.type.constant for port in (*layer.inputs[1:3], *layer.inputs[4:]))
+        axes = range(len(self._dims(data))) if not along or along[0] is None else along[0] % len(self._dims(data))
+        size, whole = self._dims(data)[axis][0], ((read_by(data), axis),)
+        place = next((place for place, own in enumerate(axes) if own == axis), size)
+        if begin is None or end is None or place >= end.size or end[place] != size:
+            return
+        number, begins = int(begin[place]), list[Size | None]([None])
+        if 2 * number == size:
+            begins = [Size(whole, divisor=2), Size(whole, -1, 2)]
+        elif 3 * number >= 2 * size:
+            begins = [Size(whole, offset=number - size)]
+        for start in begins:
+            sizes = ((layer.inputs[1], start), (layer.inputs[2], Size(whole)))
+            yield [(port.index, with_sizes(read_by(port), port, {place: new})) for port, new in sizes if new]
+
+    def _equal_parts(self, layer: Layer) -> Repair | None:
+        """Return what lets a division into parts of equal lengths stay one."""
+        if layer.type != "VariadicSplit":
+            return None
+        data, axis, lengths = layer.inputs[0], *(port.type.constant for port in layer.inputs[1:])
+        if axis is None or lengths is None or len(set(lengths.tolist())) > 1 or len(lengths) < 2:
+            return None
+        part = Size(((read_by(data), int(axis.item()) % len(self._dims(data))),), divisor=len(lengths))
+        sizes = dict.fromkeys(range(len(lengths) - 1), part)
+        return [(2, with_sizes(np.full_like(lengths, -1), layer.inputs[2], sizes))]
+
     def _repairs(self, layer: Layer, pin: Pin | None) -> Iterator[Repair]:
         """Yield new sources for inputs of a layer that may be pinned to an old size."""
         if isinstance(pin, str):
-            given, counted, axis = self._counts(layer)[pin]
+            given, counted, axis, offset = self._counts(layer)[pin]
             is_index = layer.operator is not None and isinstance(layer.operator.domains.get(pin), Index)
             count = prod(given.shape.to_tuple())
             if is_index and count > 1:
                 yield from ([(given.index, make())] for make in self._data(layer, given))
                 return
-            size = Size(((read_by(counted), axis),), offset=-1 if is_index else 0)
+            size = Size(((read_by(counted), axis),), offset=offset)
             yield [(given.index, with_sizes(read_by(given), given, dict.fromkeys(range(count), size)))]
             return
         free = self._fixed(layer)
@@ -696,56 +866,57 @@ class Fitting(ComparingEngine):
             return
         if not any(self._varying(port) for port in layer.inputs):
             return
+        if (parts := self._equal_parts(layer)) is not None:
+            yield parts
         numbers: list[tuple[Port, int, int]] = []
+        begin = layer.inputs[1] if layer.type in SLICING and isinstance(pin, int) else None
         for port in free:
-            known = port.type.constant
-            if known is None or known.ndim > 1 or known.dtype.kind not in "iu" or not self._reads_value(port):
-                continue
-            entries = known.reshape(-1).tolist()
-            numbers += [(port, place, entry) for place, entry in enumerate(entries) if entry > 0]
-            own = layer.inputs[0]
-            exact = {
-                axis: Size(((read_by(own), axis),))
-                for axis, old, _ in self._varying(own)
-                if len(entries) == len(self._dims(own)) and entries[axis] == old
-            }
-            if len(exact) > 1:
+            if port is not begin:
+                numbers += [(port, place, entry) for place, entry in enumerate(self._list(port)) if entry > 0]
+            if len(exact := self._exact(layer, port)) > 1:
                 yield [(port.index, with_sizes(read_by(port), port, exact))]
         if isinstance(pin, int):  # what is nearest to the sizes of the axis is likely
             output = layer.outputs[0]
             data = self._data_of(layer, output)
             sizes = self._before[output][pin].lower, 0 if data is None else self._dims(data)[pin][0]
             numbers.sort(key=lambda item: min(abs(item[2] - size) for size in sizes))
+        rank = layer.outputs[0].shape.rank or 0
         for port, place, entry in numbers:
-            for size, _ in self._candidates(layer, entry, pin if isinstance(pin, int) else place):
+            hint = place + rank - prod(port.shape.to_tuple())
+            for size, _ in self._candidates(layer, entry, pin if isinstance(pin, int) else hint):
                 yield [(port.index, with_sizes(read_by(port), port, {place: size}))]
         made = [(port, new) for port in free[:MOST_INPUTS] for new in self._data(layer, port)]
-        together = chain.from_iterable(combinations(made, number) for number in range(1, len(made) + 1))
-        for chosen in islice(together, MOST_TRIED):
-            if len({port for port, _ in chosen}) == len(chosen):
-                yield [(port.index, make()) for port, make in chosen]
+        yield from _together(made, range(1, len(made) + 1))
 
-    def _followed(self, layer: Layer) -> Repair | None:
-        """Return what lets the result of a layer have varying sizes that the layer does not read; None if it reads
-        some, or has none of them."""
-        if self._items is not None or not isinstance(layer.operator, REPEATING):
-            return None
-        if any(self._varying(port) for port in layer.inputs):
-            return None
+    def _list(self, port: Port) -> list[int]:
+        """Return the integers of an input that is a list of them, or one; none for others."""
+        known = port.type.constant
+        is_list = known is not None and known.ndim <= 1 and known.dtype.kind in "iu" and self._reads_value(port)
+        return known.reshape(-1).tolist() if known is not None and is_list else []
+
+    def _exact(self, layer: Layer, port: Port) -> dict[int, Size]:
+        """Return which numbers of a list are sizes of tensors; where data is repeated, in the same axis."""
+        entries, found = self._list(port), dict[int, Size]()
         rank = layer.outputs[0].shape.rank or 0
-        for port in layer.inputs[1:]:
-            known = port.type.constant
-            if known is None or known.ndim != 1 or known.dtype.kind not in "iu":
-                continue
-            varying: dict[int, Size] = {}
-            for place, entry in enumerate(known.tolist()):
-                hint = place + rank - known.size
-                exact = (size for size, _ in self._candidates(layer, entry, hint) if size == Size(size.places[:1]))
-                if entry > 1 and (size := next((size for size in exact if size.places[0][1] == hint), None)):
-                    varying[place] = size
-            if varying:
-                return [(port.index, with_sizes(read_by(port), port, varying))]
-        return None
+        for place, entry in enumerate(entries):
+            hint = place + rank - len(entries)
+            sizes = (size for size, _ in self._candidates(layer, entry, hint) if size.is_plain and entry > 1)
+            if isinstance(layer.operator, REPEATING):
+                sizes = (size for size in sizes if size.places[0][1] == hint)
+            if (size := next(sizes, None)) is not None:
+                found[place] = size
+        return found
+
+    def _followed(self, layer: Layer) -> Iterator[Repair]:
+        """Yield what lets the result of a layer that reads no varying sizes have some, as many as possible first."""
+        if self._items is not None or any(self._varying(port) for port in layer.inputs):
+            return
+        made: list[tuple[Port, Callable[[], Layer]]] = []
+        for port in layer.inputs[:MOST_INPUTS]:
+            if exact := self._exact(layer, port):
+                made.append((port, partial(with_sizes, read_by(port), port, exact)))
+            made += [(port, new) for new in self._data(layer, port)]
+        yield from _together(made, range(len(made), 0, -1))
 
     def _data(self, layer: Layer, port: Port) -> Iterator[Callable[[], Layer]]:
         """Yield functions that make the data of a constant for other sizes."""
@@ -754,10 +925,10 @@ class Fitting(ComparingEngine):
             if source is not None and axis is not None:
                 yield partial(self._repeated, port, {axis: source})
             return
+        array = self._array(port)
+        if array is None or (array.size > MOST_FOLLOWED and not any(map(self._varying, layer.inputs))):
+            return
         for axes in self._data_axes(layer, port):
-            array = self._array(port)
-            if array is None:
-                return
             if all(np.array_equal(array, array.take([0] * array.shape[a], a)) for a in axes):
                 yield partial(self._repeated, port, {a: size for a, (size, _) in axes.items()})
                 continue
@@ -784,7 +955,7 @@ class Fitting(ComparingEngine):
             yield aligned
         for place, (own, _) in sorted(enumerate(self._dims(port)), key=lambda item: -item[1][0]):
             for size, new in self._candidates(layer, own, place) if own > 1 else ():
-                if aligned.keys() != {place}:
+                if aligned.keys() != {place} and (size.is_plain or any(map(self._varying, layer.inputs))):
                     yield {place: (size, (Factor(own, new),))}
 
     def _array(self, port: Port) -> Array | None:
@@ -827,6 +998,53 @@ def state_axes(shape: PartialShape, old: int) -> list[int]:
     if shape.rank is None or shape.rank < 2:
         return []
     return [axis for axis, dim in enumerate(shape) if dim.is_static and dim.lower == old]
+
+
+def _are_whole(way: Sequence[Factors], factors: Factors) -> bool:
+    """Return whether axes are made of factors of which none was divided."""
+    return set(factors) <= set(chain.from_iterable(way))
+
+
+def counterparts(model: LayerGraph, like: LayerGraph) -> dict[Layer, Layer]:
+    """Return the layers of a model that correspond to those of another export: by their order if their types are equal,
+    otherwise those of outputs, and those of equal names. Those that are computed from constants alone are left out."""
+    own, others = ([layer for layer in one.walk() if constant_layers(layer) is None] for one in (model, like))
+    if [layer.type for layer in own] == [layer.type for layer in others]:
+        return dict(zip(own, others, strict=True))
+    keys = {layer.key: layer for layer in others}
+    found = {layer: keys[layer.key] for layer in own if layer.key in keys}
+    return found | {one.layer: other.layer for one, other in zip(model.outputs, like.outputs, strict=False)}
+
+
+def is_like(inputs: Sequence[TensorType], outputs: Sequence[TensorType], other: Layer) -> bool:
+    """Return whether a layer has the shapes of a layer of another export, and the same integers, such as sizes.
+
+    A negative number is counted from an end, or open, so that it may stand for another one.
+    """
+    pairs = [*zip(inputs, other.inputs, strict=False), *zip(outputs, other.outputs, strict=False)]
+    if not all(one.shape.compatible(port.shape) for one, port in pairs):
+        return False
+    known = [(one.constant, port.type.constant) for one, port in pairs if other.type != "Reshape"]
+    return all(
+        one is None
+        or two is None
+        or one.dtype.kind not in "iu"
+        or min(one.min(initial=0), two.min(initial=0)) < 0
+        or np.array_equal(one, two)
+        for one, two in known
+    )
+
+
+def _listed(known: Any) -> str:
+    """Return the integers of a tensor as a text; an empty text if there are many, or none."""
+    return str(known.tolist()) if known is not None and known.dtype.kind in "iu" and known.size <= MOST_LISTED else ""
+
+
+def _together(made: Sequence[tuple[Port, Callable[[], Layer]]], numbers: Iterable[int]) -> Iterator[Repair]:
+    """Yield choices of so many new sources, one for each input."""
+    for chosen in islice(chain.from_iterable(combinations(made, number) for number in numbers), MOST_TRIED):
+        if len({port for port, _ in chosen}) == len(chosen):
+            yield [(port.index, make()) for port, make in chosen]
 
 
 def _given(layer: Layer) -> Layer:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import combinations, islice
 from math import gcd, prod
 from typing import Any
 
@@ -30,6 +30,11 @@ class Size:
     factor: int = 1
     divisor: int = 1
     offset: int = 0
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether this is the size of a tensor itself."""
+        return self == Size(self.places[:1])
 
     def times(self, other: Size) -> Size:
         """Return the product of two sizes without offsets."""
@@ -103,6 +108,22 @@ def _ways(factors: Factors, sizes: Sequence[int]) -> Iterator[list[Factors]]:
     for own, rest in _heads(factors, sizes[0]):
         for others in _ways(rest, sizes[1:]):
             yield [own, *others]
+
+
+def mixed_ways(factors: Factors, sizes: Sequence[int]) -> list[list[Factors]]:
+    """Return the ways to make axes of these old sizes of whole factors in another order than that in memory."""
+    return list(islice(_mixed_ways(tuple(factor for factor in factors if factor.old > 1), sizes), MOST_WAYS))
+
+
+def _mixed_ways(factors: Factors, sizes: Sequence[int]) -> Iterator[list[Factors]]:
+    if not sizes and not factors:
+        yield []
+    for number in range(len(factors) + 1 if sizes else 0):
+        for places in combinations(range(len(factors)), number):
+            own = tuple(factors[place] for place in places)
+            if prod(factor.old for factor in own) == sizes[0]:
+                rest = tuple(factor for place, factor in enumerate(factors) if place not in places)
+                yield from ([own, *others] for others in _mixed_ways(rest, sizes[1:]))
 
 
 def _heads(factors: Factors, size: int) -> Iterator[tuple[Factors, Factors]]:

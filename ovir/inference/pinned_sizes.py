@@ -30,7 +30,8 @@ def pinned_sizes(model: LayerGraph) -> Iterator[Diagnostic]:
         )
         hint = "`ovir edit --batch ?` lets constants follow the number of items"
         if not is_batch:
-            hint = "from the shape that the constant is for, `ovir edit --shape ... --adapt` lets constants follow"
+            names = " and ".join(f"'{own.source.layer.name}'" for own in layer.inputs[1:] if own.source is not None)
+            hint = f"from the shape that {names} is for, `ovir edit --shape ... --adapt` lets constants follow"
         yield diagnose(PINNED_SIZE, message, layer.place, hint=hint)
 
 

@@ -189,6 +189,7 @@ class Elu(UnaryActivationBase):
     [-0.6321206 0. 2. ]
     """
 
+    recipe = "mostly_real ... A; alpha=0.1|1|2.5"
     arguments = "data alpha"
     alpha: float = attribute(default=0.0, specified=True)
 

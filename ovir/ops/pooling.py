@@ -300,8 +300,8 @@ class AdaptiveAvgPool(AdaptivePoolBase):
     def run(self, data: Array, output_shape: Array) -> Array:
         if 0 in output_shape:
             return np.empty((*data.shape[:2], *output_shape), data.dtype)
-        # The mean of a box is the mean over one axis after another.
-        means = data.astype(compute_dtype(data.dtype))
+        # The mean of a box is the mean over one axis after another; the order in memory decides how it is rounded.
+        means = data.astype(compute_dtype(data.dtype), order="C")
         for axis, spans in enumerate(self.spans(data, output_shape), 2):
             x = np.moveaxis(means, axis, 0)
             pooled = np.empty((len(spans), *x.shape[1:]), x.dtype)

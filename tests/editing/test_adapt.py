@@ -1,11 +1,12 @@
 """Other sizes of the inputs: how constants follow, which data is a function of positions, and what is refused."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from support.adaptable import opened, results, windows
+from support.adaptable import chunks, opened, results, windows
 from support.edited import everything
 
 import ovir
@@ -110,6 +111,31 @@ def test_windows_tell_the_sizes_that_fit() -> None:
     assert everything(model) == before
 
 
+def test_parts_that_a_loop_reads_divide_the_size() -> None:
+    assert chunks(12).reshape("1,?,4", adapt=True).notes == ["the sizes that fit are multiples of 3 in axis 1"]
+    model = chunks(12)
+    before = everything(model)
+    with pytest.raises(ovir.ModelError, match=r"'iterator'.*parts.*(?s:.*)multiples of 3"):
+        model.reshape("1,20,4", adapt=True)
+    assert everything(model) == before
+
+
+def test_a_table_has_rows_for_some_sizes_only() -> None:
+    rows = np.random.default_rng(0).standard_normal((64, 4)).astype(np.float32)
+
+    def make(length: int) -> ovir.Model:
+        x = ops.parameter([1, length, 4], "f32", name="x")
+        return ovir.Model([ops.add(x, ops.gather(rows, np.arange(length)[None], 0, name="rows"))], [x], "model")
+
+    for size in (64, 65):
+        model = make(60)
+        if size == 64:
+            assert f"x=[1,{size},4]" in model.reshape([1, size, 4], adapt=True).verdict
+            continue
+        with pytest.raises(ovir.ModelError, match=r"'rows'.*of shape \[64,4\] has fewer rows"):
+            model.reshape([1, size, 4], adapt=True)
+
+
 def test_a_later_layer_decides() -> None:
     """The first elements may be 9 of any number, until they meet all but 7."""
     x = ops.parameter([1, 16], "f32", name="x")
@@ -162,6 +188,13 @@ def test_wrong_arguments(shape: Any, message: str) -> None:
         model.reshape(shape if message != "nothing says for which size" else "1,?", adapt=True)
 
 
+def test_a_target_that_no_sizes_make_is_named() -> None:
+    with pytest.raises(
+        ovir.ModelError, match=r"'end' of \[3, 14\] would need .* was \[1,7,6\] and would be \[1,13,6\]"
+    ):
+        rows(lambda n: 3, lambda n: 2 * n)(7).reshape("1,?,6", adapt=True)
+
+
 def test_another_model_of_the_same_sizes_says_nothing() -> None:
     make = added(POSITIONS["numbers"])
     with pytest.raises(ovir.InputError, match="has the sizes of this one"):
@@ -187,10 +220,11 @@ def test_sizes_that_are_taken_for_one_are_named() -> None:
     assert edit.notes == ["axis 1 of x, y is taken for the same size"]
 
 
-def test_a_large_size_is_not_run() -> None:
+@pytest.mark.parametrize(("size", "end"), [(32, "x=[1,32]"), (33, "; x=[1,33] was not run")])
+def test_a_large_size_is_not_run(size: int, end: str) -> None:
     x = ops.parameter([1, 8], "f32", name="x")
     model = ovir.Model([ops.reshape(ops.relu(x), [8, 1], False)], [x], "model")
-    assert model.reshape("1,100000", adapt=True).verdict.endswith("x=[1,100000] was not run")
+    assert model.reshape([1, size], adapt=True).verdict.endswith(end)
 
 
 def test_no_loop_runs_for_ever() -> None:
@@ -214,42 +248,101 @@ def looped_over(count: int, length: int) -> ovir.Model:
     return ovir.Model([loop.get_concatenated_slices(rows.output(0), 0, 1, 1, -1, 1)], [x], "looped")
 
 
-def mask_of_rows(size: int) -> ovir.Layer:
-    return ops.broadcast(ops.reshape(ops.parameter([1, size], "f32", name="x"), [1, 1, size], False), [1, size, size])
+def windows_of(size: Callable[[int], int]) -> Make:
+    """Return the function that builds a pool with windows of a size for images of a size."""
+
+    def make(width: int) -> ovir.Model:
+        x, window = ops.parameter([1, 1, width, width], "f32", name="x"), [size(width)] * 2
+        return ovir.Model([ops.avg_pool(x, window, [0, 0], [0, 0], window, False, "floor", name="pool")], [x], "pooled")
+
+    return make
 
 
-def rows_of_tiles(size: int) -> ovir.Layer:
-    return ops.tile(ops.reshape(ops.parameter([1, size], "f32", name="x"), [1, 1, size], False), [1, size, 1])
+@pytest.mark.parametrize("make", [windows_of(lambda n: n), windows_of(lambda n: 16)])
+def test_a_window_of_the_whole_image_becomes_the_image_unless_another_export_keeps_it(make: Make) -> None:
+    told = make(16).reshape("1,1,?,?", adapt=True).notes
+    assert told == ["a window that was as large as the image is now the whole image in pool"]
+    model, built = make(16), make(40)
+    model.reshape("1,1,?,?", adapt=True, like=make(32))
+    feeds = list(ovir.random_inputs(built, 3).values())
+    np.testing.assert_allclose(results(model, feeds)[0], results(built, feeds)[0], rtol=1e-5, atol=1e-6)
 
 
-def mean_of_the_image(size: int) -> ovir.Layer:
-    x = ops.parameter([1, size], "f32", name="x")
-    image = ops.reshape(x, [1, 1, 1, size], False)
-    mean = ops.interpolate(ops.reduce_mean(image, [2, 3], True), [1, size], "nearest", "sizes", axes=[2, 3])
-    return ops.concat([image, mean], 1)
+@pytest.mark.parametrize(("width", "window", "is_told"), [(16, 8, True), (17, 8, False), (6, 3, False)])
+def test_windows_of_half_the_image_are_named(width: int, window: int, is_told: bool) -> None:
+    notes = windows_of(lambda n: window)(width).reshape("1,1,?,?", adapt=True).notes
+    assert notes == ["a constant or a window decides on sizes that do not follow in pool"] * is_told
 
 
-def mean_that_is_tiled(size: int) -> ovir.Layer:
-    x = ops.parameter([1, size], "f32", name="x")
-    return ops.add(x, ops.tile(ops.reduce_mean(x, [1], True), [1, size]))
+def first_steps(count: Callable[[int], int]) -> Make:
+    """Return the function that builds a slice of the first steps of an input for a length."""
+
+    def make(length: int) -> ovir.Model:
+        x = ops.parameter([1, length], "f32", name="x")
+        return ovir.Model([ops.slice(x, [0], ops.constant([count(length)], name="end"), [1], [1])], [x], "first")
+
+    return make
 
 
-@pytest.mark.parametrize("make", [mask_of_rows, rows_of_tiles, mean_of_the_image, mean_that_is_tiled])
-def test_what_is_repeated_for_the_size_of_another_tensor_follows(make: Any) -> None:
-    old, new = (ovir.Model([last], [parameter_of(last)], "model") for last in map(make, (12, 20)))
-    old.reshape("1,?", adapt=True)
-    x = np.random.default_rng(0).standard_normal((1, 20)).astype(np.float32)
-    np.testing.assert_array_equal(*(ovir.compile_model(one)([x])[0] for one in (old, new)))
+def step(place: Callable[[int], int]) -> Make:
+    """Return the function that builds one step of an input for a length."""
+
+    def make(length: int) -> ovir.Model:
+        x = ops.parameter([1, length], "f32", name="x")
+        return ovir.Model([ops.gather(x, ops.constant(place(length), name="end"), 1)], [x], "step")
+
+    return make
 
 
-def parameter_of(layer: ovir.Layer) -> ovir.Layer:
-    while layer.inputs:
-        layer = layer.inputs[0].source.layer
-    return layer
+def rows(height: Callable[[int], int], width: Callable[[int], int]) -> Make:
+    """Return the function that builds a Reshape of steps of 6 numbers for a number of steps."""
+
+    def make(length: int) -> ovir.Model:
+        x = ops.parameter([1, length, 6], "f32", name="x")
+        return ovir.Model(
+            [ops.reshape(x, ops.constant([height(length), width(length)], name="end"), False)], [x], "rows"
+        )
+
+    return make
 
 
-def test_a_window_of_the_whole_image_is_named() -> None:
-    x = ops.parameter([1, 4, 16, 16], "f32", name="x")
-    model = ovir.Model([ops.avg_pool(x, [16, 16], [0, 0], [0, 0], [16, 16], False, "floor", name="pool")], [x], "model")
-    edit = model.reshape("1,4,24,24", adapt=True)
-    assert edit.notes == ["a constant or a window decides on sizes that do not follow in pool"]
+AMBIGUOUS = {
+    "all but two, or ten": (
+        first_steps(lambda n: n - 2),
+        first_steps(lambda n: 10),
+        r"\[10\].*becomes \[21\].*where \[10\]",
+    ),
+    "eight, or all but four": (first_steps(lambda n: 8), first_steps(lambda n: n - 4), r"\[8\].*stays.*where \[19\]"),
+    "six, or half": (first_steps(lambda n: 6), first_steps(lambda n: n // 2), r"\[6\].*stays.*where \[11\]"),
+    "the last, or the eleventh": (step(lambda n: n - 1), step(lambda n: 11), "11.*becomes 22.*where 11"),
+    "six rows, or halves": (
+        rows(lambda n: 6, lambda n: n),
+        rows(lambda n: n // 2, lambda n: 12),
+        r"\[6, 12\].*becomes \[6,23\].*and for .*\[18, 12\] would fit as well as \[6, 36\]",
+    ),
+}
+"""Models that are equal for a length of 12: what one is taken for, what it may also be, and a note about both."""
+
+
+@pytest.mark.parametrize("name", AMBIGUOUS)
+def test_what_may_be_meant_otherwise_is_told_or_decided_by_another_export(name: str) -> None:
+    taken, other, note = AMBIGUOUS[name]
+    shape = opened(taken, (12,), (20,))
+    model = taken(12)
+    edit = model.clone().reshape(shape, adapt=True)
+    (found,) = edit.notes
+    assert edit.verdict.endswith("; notes tell 1 constant with another meaning that fits")
+    assert re.fullmatch(f"constant 'end' of {note}.*", found)
+    for make in (taken, other):
+        adapted, built = make(12), make(16)
+        assert "would fit as well" not in str(adapted.reshape(shape, adapt=True, like=make(20)).notes)
+        feeds = list(ovir.random_inputs(built, 3).values())
+        np.testing.assert_array_equal(results(adapted, feeds)[0], results(built, feeds)[0])
+
+
+def test_what_a_later_layer_decides_is_no_question() -> None:
+    """A slice of all but two steps is added to a product without the outermost steps."""
+    x = ops.parameter([1, 1, 12], "f32", name="x")
+    inner = ops.convolution(x, np.ones((1, 1, 3), np.float32), [1], [0], [0], [1])
+    model = ovir.Model([ops.add(ops.slice(x, [0], [10], [1], [2]), inner)], [x], "model")
+    assert model.reshape("1,1,?", adapt=True).notes == []

@@ -130,6 +130,21 @@ def test_targets_get_a_zero_or_minus_one_where_these_suffice() -> None:
     assert len(model.layers) == 7
 
 
+def test_a_pool_of_the_whole_image_has_its_window_still() -> None:
+    x = ops.parameter([2, 4, 8, 8], "f32", name="x")
+    pool = ops.avg_pool(x, [8, 8], [0, 0], [0, 0], [8, 8], False, "floor", name="pool")
+    model = ovir.Model([ops.reshape(pool, [2, 4], False)], [x], "model")
+    model.set_batch(-1)
+    assert model.layer("pool").type == "AvgPool"
+
+
+def test_items_keep_their_order_in_memory() -> None:
+    x = ops.parameter([2, 6], "f32", name="x")
+    model = ovir.Model([ops.reshape(x, [6, 2], False)], [x], "model")
+    model.set_batch(3)
+    assert str(model.outputs[0].shape) == "[9,2]"
+
+
 def test_only_named_inputs_get_the_batch() -> None:
     """The table is the same for all items, although its first size is that of the batch."""
     x, table = ops.parameter([1, 4], "f32", name="x"), ops.parameter([1, 4], "f32", name="table")

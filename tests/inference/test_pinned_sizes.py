@@ -77,8 +77,9 @@ def test_sizes_that_follow_or_are_chosen(name: str) -> None:
 
 
 def test_other_sizes_than_the_number_of_items() -> None:
-    (found,) = pinned_sizes(model_of(lambda x: ops.reshape(x, [2, 32], False), "2,?,8"))
-    assert "--adapt" in str(found.hint)
+    target = ops.constant([2, 32], name="target")
+    (found,) = pinned_sizes(model_of(lambda x: ops.reshape(x, target, False), "2,?,8"))
+    assert "from the shape that 'target' is for, `ovir edit --shape ... --adapt`" in str(found.hint)
     assert not list(pinned_sizes(model_of(lambda x: ops.slice(x, [0], [4], [1], [0]), "?")))  # a list that is cut off
 
 

@@ -114,17 +114,22 @@ def mel(length: int) -> ovir.Model:
     return model(x, ops.reshape(ops.transpose(half, [0, 2, 1]), [(frames + 1) // 2, 6], False))
 
 
-def iterator(length: int) -> ovir.Model:
+def iterator(length: int, part: int = 1) -> ovir.Model:
     """A TensorIterator over the slices of time, whose results have their number in a Reshape."""
     x = ops.parameter([1, length, 4], "f32", name="x")
-    step, state = ops.parameter([1, 1, 4], "f32"), ops.parameter([1, 4], "f32")
-    total = ops.add(ops.reshape(step, [1, 4], False), ops.tanh(state))
+    step, state = ops.parameter([1, part, 4], "f32"), ops.parameter([1, 4], "f32")
+    total = ops.add(ops.reduce_mean(ops.reshape(step, [part, 4], False), [0], True), ops.tanh(state))
     again, out = ops.result(total), ops.result(ops.reshape(total, [1, 1, 4], False))
     layer = ops.tensor_iterator(name="iterator")
     layer.set_body(ovir.Model([again, out], [step, state], "body"))
-    layer.set_sliced_input(step, x, 0, 1, 1, -1, 1)
+    layer.set_sliced_input(step, x, 0, part, part, -1, 1)
     layer.set_merged_input(state, np.zeros((1, 4), np.float32), again)
-    return model(x, ops.reshape(layer.get_concatenated_slices(out, 0, 1, 1, -1, 1), [length, 4], False))
+    return model(x, ops.reshape(layer.get_concatenated_slices(out, 0, 1, 1, -1, 1), [length // part, 4], False))
+
+
+def chunks(length: int) -> ovir.Model:
+    """A TensorIterator over three steps at a time."""
+    return iterator(length, 3)
 
 
 def loop(length: int) -> ovir.Model:
@@ -154,7 +159,55 @@ def backwards(length: int) -> ovir.Model:
     return model(x, turned, pairs, ops.gather(x, np.array(length - 1), 1))
 
 
+def halves(length: int) -> ovir.Model:
+    """Both halves, in two ways, the last three steps, and the last but one."""
+    x = ops.parameter([1, length, 4], "f32", name="x")
+    first, second = ops.variadic_split(x, 1, [length // 2] * 2).outputs
+    third = ops.slice(x, [length // 2], [length], [1], [1])
+    last = ops.strided_slice(x, [0, length - 3, 0], [1, length, 4], [1, 1, 1], [0, 0, 0], [0, 0, 0])
+    return model(x, first - third, second, last, ops.gather(x, np.array(length - 2), 1))
+
+
+def mixed(length: int) -> ovir.Model:
+    """Reshapes that put other axes first, without a Transpose."""
+    x = ops.parameter([1, length, 6], "f32", name="x")
+    turned = ops.reshape(ops.relu(x), [6, length], False)
+    return model(x, turned, ops.reshape(ops.reshape(x, [6 * length], False), [1, 6, length, 1], False))
+
+
+def repeated(length: int) -> ovir.Model:
+    """What is repeated for the size of another tensor: rows, in two ways, and a mean, in two ways."""
+    x = ops.parameter([1, length], "f32", name="x")
+    row, image = ops.reshape(x, [1, 1, length], False), ops.reshape(x, [1, 1, 1, length], False)
+    rows = ops.broadcast(row, [1, length, length]) - ops.tile(row, [1, length, 1]) * np.float32(2)
+    mean = ops.interpolate(ops.reduce_mean(image, [2, 3], True), [1, length], "nearest", "sizes", axes=[2, 3])
+    return model(x, rows, ops.concat([image, mean], 1), x + ops.tile(ops.reduce_mean(x, [1], True), [1, length]))
+
+
+def table(length: int) -> ovir.Model:
+    """Rows of longer tables: those of the positions, and the first ones."""
+    x = ops.parameter([1, length, 8], "f32", name="x")
+    rows = ops.gather(weights(64, 8), np.arange(length)[None], 0)
+    first = ops.slice(weights(1, 64, 8), [0], [length], [1], [1])
+    return model(x, attended(x + rows, length) + first)
+
+
+def angles(length: int) -> ovir.Model:
+    """Waves of the positions that are computed, and a product with the positions as vectors of 0 and 1."""
+    x = ops.parameter([1, length, 8], "f32", name="x")
+    turned = np.arange(length, dtype=np.float32).reshape(1, -1, 1) * ops.constant(weights(1, 1, 8))
+    ones = ops.one_hot(np.arange(length), np.array(length), np.float32(1), np.float32(0), -1)
+    return model(x, x * ops.cos(turned) + ops.sin(turned), ops.matmul(ones, x, False, False))
+
+
 # --------------------------------------------------------------------------- images
+
+
+def any_batch(height: int, width: int) -> ovir.Model:
+    """Reshapes that leave the number of images open, which only -1 can."""
+    x = ops.parameter([-1, 3, height, width], "f32", name="image")
+    tokens = ops.transpose(ops.reshape(conv(x, 3, 4), [-1, 4, height * width], False), [0, 2, 1])
+    return model(x, ops.reshape(product(tokens, 4, 4), [-1, height * width * 4], False))
 
 
 def unet(height: int, width: int) -> ovir.Model:
@@ -232,6 +285,25 @@ def keypoints(height: int, width: int) -> ovir.Model:
         for axis, size in ((2, w), (3, h))
     ]
     return model(x, ops.concat(along, 2))
+
+
+def pooled(height: int, width: int) -> ovir.Model:
+    """Channels that are weighted by means of the whole image, and classes of its largest values; windows of its size."""
+    x = picture(height, width)
+    data, size = conv(x, 3, 4), [height, width]
+    mean = ops.avg_pool(data, size, [0, 0], [0, 0], size, False, "floor", name="pool")
+    weighted = data * ops.interpolate(ops.sigmoid(mean), size, "nearest", "sizes", axes=[2, 3])
+    largest = ops.max_pool(weighted, [1, 1], [1, 1], [0, 0], [0, 0], size).output(0)
+    return model(x, weighted, product(ops.reshape(largest, [1, 4], False), 4, 5))
+
+
+def pyramid(height: int, width: int) -> ovir.Model:
+    """Means of one, four and sixteen parts of the image, which are enlarged to its size."""
+    x, levels = picture(height, width), []
+    for n in (1, 2, 4):
+        parts = conv(ops.adaptive_avg_pool(x, np.array([n, n])), 3, 2)
+        levels.append(ops.interpolate(parts, [height, width], "linear_onnx", "sizes", axes=[2, 3]))
+    return model(x, ops.concat([x, *levels], 1))
 
 
 def shuffle(height: int, width: int) -> ovir.Model:
@@ -313,13 +385,22 @@ ADAPTABLE: dict[Make, tuple[Sizes, Sizes, Sizes]] = {
     tcn: ((16,), (11,), (40,)),
     mel: ((64,), (80,), (131,)),
     iterator: ((4,), (3,), (9,)),
+    chunks: ((12,), (21,), (6,)),
     loop: ((4,), (3,), (9,)),
     backwards: ((6,), (5,), (11,)),
+    halves: ((12,), (20,), (14,)),
+    mixed: ((12,), (5,), (20,)),
+    repeated: ((12,), (5,), (20,)),
+    table: ((8,), (5,), (13,)),
+    angles: ((8,), (5,), (13,)),
+    any_batch: ((8, 8), (5, 12), (16, 3)),
     unet: ((16, 16), (32, 8), (20, 28)),
     detector: ((32, 32), (16, 40), (64, 24)),
     anchor_free: ((32, 32), (16, 48), (64, 32)),
     windows: ((16, 16), (8, 16), (40, 24)),
     keypoints: ((32, 32), (16, 40), (20, 12)),
+    pooled: ((8, 8), (5, 12), (16, 3)),
+    pyramid: ((16, 16), (5, 12), (16, 7)),
     shuffle: ((8, 8), (5, 12), (16, 3)),
     strided: ((3, 4), (9, 20), (16, 7)),
     groups: ((8, 8), (5, 12), (16, 3)),
