@@ -295,6 +295,7 @@ FAULTS_OF_OPENVINO = {
         ("shape", "Subtract-1"),
         ("values", "ReduceL2-4"),
     ),
+    *(("refusal", "NotEqual-1"), ("values", "Less-1", "Tile-1")),
 }
 """Faults of single operations in OpenVINO 2026.4.1: Selu takes an alpha of 0 for 1.6733, DepthToSpace loses strings or crashes on them, I420toRGB rounds 138.5 to 138,
 others ignore the axis of pdpd."""
