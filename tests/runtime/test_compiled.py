@@ -194,16 +194,20 @@ def test_sizes_that_only_a_run_shows_must_fit_together() -> None:
         (["?,3", "?,?"], "GatherElements", True),
         (["2,3", "?,?"], "GatherElements", True),
         (["2,3", "2,3"], "GatherElements", False),
-        (["?,?"], "TopK", False),
+        (["constant", "?,?"], "GatherElements", True),
+        (["2,3", "?"], "Tile", True),
+        (["?,3", "constant"], "TopK", False),
         (["?,?"], "Negative", False),
         (["?,?", "?,?"], "Maximum", False),  # its kernel checks them itself
     ],
 )
 def test_steps_that_check_sizes(shapes: list[str], types: str, checks: bool) -> None:
     net = Net()
-    inputs = [net.parameter(name, shape, "i64") for name, shape in zip("ab", shapes, strict=False)]
-    if types == "TopK":
-        inputs.append(net.const(np.int64(1)))
+    constant = np.int64(1) if types == "TopK" else np.ones((2, 3), np.int64)
+    inputs = [
+        net.const(constant) if shape == "constant" else net.parameter(name, shape, "i64")
+        for name, shape in zip("ab", shapes, strict=False)
+    ]
     attributes = {"GatherElements": {"axis": 0}, "TopK": {"axis": 0, "mode": "max", "sort": "value", "outputs": 2}}
     net.result(net.op(types, *inputs, opset=6 if types == "GatherElements" else 1, **attributes.get(types, {})))
     (step,) = net.compiled().plan().steps
