@@ -142,11 +142,13 @@ def test_strict_turns_a_report_into_an_error() -> None:
         net.compiled(strict=True)(feeds)
 
 
-def test_a_report_of_a_body_names_the_layer_in_it() -> None:
-    zeros = ops.constant(np.int32([0, 0]))
-    model = looped(lambda x: ops.convert(ops.divide(ops.convert(x, "i32"), zeros, name="quotient"), "f32"))
-    (warning,) = ovir.compile_model(model)([np.ones(2, np.float32)]).diagnostics
-    assert "'quotient'" in str(warning)
+def test_a_report_names_the_layer_in_a_body_or_after_it() -> None:
+    def quotient(x: Any, name: str = "inner") -> Any:
+        return ops.convert(ops.divide(ops.convert(x, "i32"), ops.constant(np.int32([0, 0])), name=name), "f32")
+
+    for model, name in ((looped(quotient), "'inner'"), (looped(ops.relu, after=quotient), "'out'")):
+        (warning,) = ovir.compile_model(model)([np.ones(2, np.float32)]).diagnostics
+        assert name in str(warning)
 
 
 def test_an_error_in_place_of_a_warning_claims_no_result() -> None:

@@ -239,6 +239,7 @@ def test_weights_of_more_than_65536_elements_may_be_kept(columns: int, kept: boo
     net.result(net.op("MatMul", net.parameter("x", f"?,{columns}"), weights, transpose_b="true"))
     (step,) = net.compiled(keep_compressed=True).plan().steps
     assert isinstance(step.operator, compressed_operations.Compressed) == kept
+    assert not kept or step.operator.weights.numbers is None
 
 
 def test_free_memory_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,6 +266,8 @@ def test_products_with_weights_of_16_bits(element_type: str, transposed: bool) -
     net.result(net.op("MatMul", net.parameter("x", "?,256"), constant, transpose_b=str(transposed).lower()))
     request = net.compiled(keep_compressed=True).create_infer_request()
     once = net.compiled(keep_compressed=False)
+    (step,) = request.compiled.plan().steps
+    np.testing.assert_array_equal(step.operator.weights.numbers, weights)
     for rows, largest in ((1, 1), (3, 1), (1, 1e30), (12, 1), (1, np.inf), (1, 1), (3, 1)):
         x = random.standard_normal((rows, COLUMNS)).astype(np.float32)
         x[0, 0] *= np.float32(largest)
