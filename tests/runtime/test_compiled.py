@@ -64,17 +64,6 @@ def test_inputs_that_do_not_fit(feeds: Any, message: str) -> None:
         add_and_multiply().compiled()(feeds)
 
 
-def test_integers_are_converted_when_no_value_is_lost() -> None:
-    net = Net()
-    net.result(net.op("Add", net.parameter("x", "2", "i32"), net.const(np.int32([1, 1]))))
-    compiled = net.compiled()
-    assert compiled([np.int64([1, -2])])[0].tolist() == [2, -1]
-    with pytest.raises(ovir.InputError, match="cannot hold the value 4294967297"):
-        compiled([np.int64([0, 2**32 + 1])])
-    with pytest.raises(ovir.InputError, match=r"takes i32, got an array of f32"):
-        compiled([np.float32([1, 2])])
-
-
 def test_results_are_the_callers_unless_shared() -> None:
     request = add_and_multiply().compiled().create_infer_request()
     first = request.infer([X, X])
