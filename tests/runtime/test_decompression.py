@@ -16,6 +16,7 @@ from ovir.core.element_types import ElementType
 from ovir.fast import compressed as compressed_forms
 from ovir.ops import compressed as compressed_operations
 from ovir.runtime import decompression
+from ovir.runtime.planning import known_tensors
 
 CODES = np.arange(250, 256, dtype=np.uint8).reshape(2, 3)
 ZERO_POINT = np.uint8([[128], [100]])
@@ -240,6 +241,13 @@ def test_weights_of_more_than_65536_elements_may_be_kept(columns: int, kept: boo
     (step,) = net.compiled(keep_compressed=True).plan().steps
     assert isinstance(step.operator, compressed_operations.Compressed) == kept
     assert not kept or step.operator.weights.numbers is None
+
+
+def test_weights_are_known_as_runs_use_them() -> None:
+    net = Net()
+    net.result(net.op("Add", weights_of(net, "u4"), net.parameter("x", "1")))
+    known = {port.layer.name: array.dtype for port, array in known_tensors(net.model()).items()}
+    assert (known.get("codes"), known.get("weights")) == (None, np.float32)
 
 
 def test_free_memory_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -318,10 +318,6 @@ def test_a_request_shows_its_variables() -> None:
     assert repr(request.query_state()) == "[<Variable 'v': not assigned>]"
 
 
-def test_results_show_names_types_and_shapes() -> None:
-    assert repr(running_total()([ONES])) == "<Results: total f32[2,3]>"
-
-
 def test_a_long_list_of_outputs_is_shortened() -> None:
     net = Net()
     x = net.parameter("x", "2,3")
