@@ -65,11 +65,13 @@ def test_inputs_that_do_not_fit(feeds: Any, message: str) -> None:
 
 
 def test_results_are_the_callers_unless_shared() -> None:
-    request = add_and_multiply().compiled().create_infer_request()
-    first = request.infer([X, X])
-    before = first[0].copy()
-    request.infer([X + 5, X])
-    np.testing.assert_array_equal(first[0], before)
+    compiled = add_and_multiply().compiled()
+    request = compiled.create_infer_request()
+    for run in (compiled, request.infer):
+        first = run([X, X])
+        before = first[0].copy()
+        run([X + 5, X])
+        np.testing.assert_array_equal(first[0], before)
     shared = request.infer([X, X], share_outputs=True)[1]
     np.testing.assert_array_equal(request.infer([X + 5, X], share_outputs=True)[1], X + 6)
     np.testing.assert_array_equal(shared, X + 6)  # the same memory
