@@ -12,6 +12,7 @@ from support.builder import Net
 
 import ovir
 from ovir import opset13 as ops
+from ovir.cli.main import main
 from ovir.core.element_types import ElementType
 from ovir.fast import compressed as compressed_forms
 from ovir.ops import compressed as compressed_operations
@@ -40,13 +41,14 @@ def decompressed() -> np.ndarray:
     return difference * SCALE.astype(np.float32)
 
 
-def test_arithmetic_is_in_f32() -> None:
+@pytest.mark.parametrize("most", [7, 8])
+def test_arithmetic_of_eight_layers_is_in_f32(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decompression, "_MOST_LAYERS", most)
     net, _ = compressed()
     compiled = net.compiled()
     assert [step.layer.name for step in compiled.plan().steps] == ["sum"]
     result = compiled([np.zeros((2, 3), np.float32)])[0]
-    np.testing.assert_array_equal(result, decompressed())
-    assert (result != decompressed().astype(np.float16)).any()  # rounding on the way would show
+    assert np.array_equal(result, decompressed()) == (most == 8)  # or it is rounded on the way
 
 
 @pytest.mark.parametrize("moved", [False, True])
@@ -78,15 +80,6 @@ def test_layers_on_the_way_can_be_tapped(name: str) -> None:
     results = net.compiled()([np.zeros((2, 3), np.float32)], taps=[name])
     assert results.taps[name][0].shape == (2, 3)
     np.testing.assert_array_equal(results[0], decompressed())  # to look at a layer changes nothing
-
-
-def test_a_layer_behind_small_weights_sees_them_in_f32() -> None:
-    net, product = compressed()
-    weights = net.op("Convert", product, destination_type="f32")
-    turned = net.op("Reshape", weights, net.const(np.int64([3, 2])), special_zero="false")
-    net.result(net.op("Add", net.parameter("y", "3,2"), turned))
-    result = net.compiled()({"x": np.zeros((2, 3), np.float32), "y": np.zeros((3, 2), np.float32)})[1]
-    np.testing.assert_array_equal(result, decompressed().reshape(3, 2))
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (3, 0), (2, 70_000)])
@@ -450,15 +443,13 @@ def test_memory_stays_near_the_size_of_the_file(tmp_path: Path) -> None:
     assert grown("decompress") > 3 * 64  # what the test would miss if it measured nothing
 
 
-@pytest.mark.slow
 def test_the_command_line_keeps_them_too(tmp_path: Path) -> None:
     net = Net()
     net.result(net.op("MatMul", net.parameter("x", "1,256"), weights_of(net, "u4"), transpose_b="true", name="product"))
     path = net.write(tmp_path)
     arrays = []
     for options in ([], ["--keep-compressed"]):
-        out = tmp_path / f"{len(options)}.npz"
-        command = [sys.executable, "-m", "ovir", "run", str(path), "--seed", "1", "--output", str(out), *options]
-        subprocess.run(command, check=True, capture_output=True, timeout=120)
+        out = str(tmp_path / f"{len(options)}.npz")
+        assert main(["run", str(path), "--seed", "1", "--output", out, *options]) == 0
         arrays.append(np.load(out)["product"])
     np.testing.assert_allclose(arrays[1], arrays[0], rtol=1e-4, atol=1e-4)
