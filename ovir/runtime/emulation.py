@@ -195,7 +195,7 @@ def _from_shapes(model: LayerGraph) -> set[Layer]:
     found: set[Layer] = set()
     for layer in model.layers:
         op = layer.operator
-        if layer.type == "Parameter" or op is None or not op.pure or layer.bodies:
+        if op is None or not op.pure or layer.bodies:
             continue
         read = op.with_elements_read(layer.inputs)
         if all(port.source is not None and port.source.layer in found for port in read):

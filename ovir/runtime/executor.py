@@ -309,7 +309,7 @@ class Executor:
                     binder.bind_again(tuple([slots[slot] for slot in step.inputs]))
                     for slot, bound in zip(step.outputs, binder.outputs, strict=True):
                         slots[slot] = bound
-        except Exception:  # the next run has to bind them again; after an interrupt, nothing is used again
+        except Exception:  # of memory, for example; the next run binds them again, and after an interrupt all steps
             for slot in lent:
                 slots[slot] = None
             raise

@@ -234,7 +234,9 @@ def _before_repetition(slot: int, makers: Mapping[int, Step], ports: Sequence[Po
     groups, copies, heads = between[1], between[2], after[1]
     if not (before[2] == Dimension(1) and groups.is_static and copies.is_static and heads.is_static):
         return None
-    same = [(before[1], groups), (Dimension(groups.length * copies.length), heads)]
+    if groups.length * copies.length != heads.length:
+        return None
+    same = [(before[1], groups)]
     for axis, place in ((0, 0), (3, 2), (4, 3)):
         same += [(before[axis], between[axis]), (between[axis], after[place])]
     return repeat.inputs[0] if all(_is_same(a, b) for a, b in same) else None

@@ -1,6 +1,7 @@
 """Bound plans give what a run step by step gives, in every later call."""
 
 import warnings
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -59,13 +60,15 @@ def test_slopes_that_mean_something_else_for_other_shapes() -> None:
 
 def test_results_do_not_share_memory() -> None:
     net = Net()
-    data = net.op("Exp", net.parameter("x", "1,3"))
-    net.result(data)
-    net.result(net.op("Squeeze", data))
+    x = net.parameter("x", "1,3")
+    data = net.op("Exp", x)
+    for output in (x, data, data, net.op("Squeeze", data)):
+        net.result(output)
     request = net.compiled().create_infer_request()
     for share in (False, False, False, True, True):
-        one, other = request.infer([f32(1, 3)], share_outputs=share).to_dict().values()
-        assert not np.shares_memory(one, other)
+        given = f32(1, 3)
+        arrays = [given, *request.infer([given], share_outputs=share).values()]
+        assert not any(np.shares_memory(one, other) for one, other in combinations(arrays, 2))
 
 
 def test_threads_do_not_warn_of_infinities() -> None:

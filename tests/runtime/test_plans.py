@@ -116,6 +116,14 @@ def test_constants_that_are_folded(count: int, size: int, target: int, steps: in
     assert kinds.count("Tile") == steps
 
 
+def test_kernels_that_may_take_much_memory_run_in_each_call() -> None:
+    image, weights = (ops.constant(np.ones((1, 1, size, size), np.float32)) for size in (3, 1))
+    x = ops.parameter([1], "f32", name="x")
+    end = ops.add(x, ops.convolution(image, weights, [1, 1], [0, 0], [0, 0], [1, 1]))
+    steps = ovir.compile_model(ovir.Model([end], [x])).plan().steps
+    assert [step.layer.type for step in steps] == ["Convolution", "Add"]
+
+
 @pytest.mark.parametrize(
     ("shape", "element_type", "known", "certain"),
     [

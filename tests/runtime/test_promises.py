@@ -5,10 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.builder import Net
 
 import ovir
 from ovir import opset13 as ops
 from ovir.diagnostics.errors import OperatorError
+from ovir.runtime import failures
 from ovir.runtime.plan import require_promised
 from ovir.runtime.step_binder import copy_result
 
@@ -71,13 +73,22 @@ def test_an_operation_without_a_kernel_is_named() -> None:
         def infer(self, x: Any) -> Any:
             return x
 
-    x = ops.parameter([2], "f32", name="x")
-    model = ovir.Model([ovir.create_layer("Silent", [x], version="promises")], [x], "silent")
+    x, net = ops.parameter([2], "f32", name="x"), Net()
+    net.result(net.op("Unknown", net.parameter("x", "2")))
+    silent = ovir.Model([ovir.create_layer("Silent", [x], version="promises")], [x], "silent")
     for emulate in (None, "f16"):
-        with pytest.raises(
-            ovir.RunError, match=r"does not execute Silent of promises(.|\n)*class Silent defines no run"
-        ):
-            ovir.compile_model(model, emulate=emulate)
+        with pytest.raises(ovir.RunError, match=r"does not execute Silent of promises\n.*class Silent defines no run"):
+            ovir.compile_model(silent, emulate=emulate)
+        with pytest.raises(ovir.RunError, match=r"does not execute Unknown of opset1\n.*register a class for it"):
+            net.compiled(emulate=emulate)
+
+
+@pytest.mark.parametrize(("element_type", "dtype", "known"), [("dynamic", "f4", "f32"), ("u4", "u1", "u4")])
+def test_failures_are_explained_with_the_types_of_the_inputs(element_type: str, dtype: str, known: str) -> None:
+    layer = ops.topk(ops.parameter([-1], element_type), ops.parameter([], element_type), 0, "max", "value")
+    infer = failures.inference_for(layer, [np.ones(2, dtype), np.ones((), dtype)])
+    assert infer is not None
+    assert [str(argument) for argument in infer.args] == [f"{known}[2]", f"{known}[]"]
 
 
 @pytest.mark.parametrize("outside", [np.float32([1, 2, 3]), np.zeros((4, 1), np.float32)])

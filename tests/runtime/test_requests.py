@@ -318,8 +318,12 @@ def test_a_request_shows_its_variables() -> None:
     assert repr(request.query_state()) == "[<Variable 'v': not assigned>]"
 
 
-def test_results_show_names_types_and_shapes() -> None:
-    assert repr(running_total()([ONES])) == "<Results: total f32[2,3]>"
+def test_results_show_a_number_or_the_range_of_numbers() -> None:
+    net = Net()
+    for name, shape in (("x", "1"), ("y", "3"), ("z", "0")):
+        net.result(net.parameter(name, shape))
+    shown = net.compiled()([np.float32(values) for values in ([1.5], [1, 2, 3], [])])._repr_html_()
+    assert re.findall(">([^<>]*)</td></tr>", shown) == ["1.5", "1 to 3", ""]
 
 
 def test_a_long_list_of_outputs_is_shortened() -> None:

@@ -91,19 +91,3 @@ def test_an_output_of_the_last_call_is_fed(
         own = shared.infer([as_fed(own)], share_outputs=True)[0]
         theirs = apart.infer([theirs.copy()])[0]
         np.testing.assert_array_equal(own, theirs)
-
-
-def test_a_view_of_an_input_is_fed_as_another_input() -> None:
-    net = Net()
-    x, y = net.parameter("x", "3"), net.parameter("y", "3")
-    zero = net.const(np.int64([0]))
-    net.result(net.op("Pad", x, zero, zero, net.const(np.float32(0)), pad_mode="constant"))
-    net.result(net.op("Add", y, net.const(np.float32([1, 1, 1]))))
-    request = net.compiled().create_infer_request()
-    a, b = np.float32([1, 2, 3]), np.float32([4, 5, 6])
-    x_fed, y_fed = a, b
-    for _ in range(4):
-        x_fed, y_fed = reversed(request.infer([x_fed, y_fed], share_outputs=True).to_dict().values())
-        a, b = b + 1, a
-        np.testing.assert_array_equal(x_fed, a)
-        np.testing.assert_array_equal(y_fed, b)

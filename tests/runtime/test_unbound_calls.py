@@ -197,6 +197,19 @@ def test_memory_that_an_unbound_step_shows_is_not_taken(name: str) -> None:
         np.testing.assert_allclose(request.infer([data, np.int64([4])])[0], expected, rtol=1e-6)
 
 
+def test_constants_that_follow_from_shapes_are_prepared_for_each() -> None:
+    x, table = ops.parameter([-1], "f32"), np.float32([[1, 5], [2, 6], [3, 7], [4, 8]])
+    rows = ops.gather(table, ops.reshape(ops.non_zero(x), [-1], special_zero=False), 0)
+    weights = ops.convert(ops.broadcast(ops.shape_of(x), np.int64([2, 2])), "f32")
+    ones = ops.broadcast(ops.reduce_max(x, [0], True), np.int64([1, 2]))
+    model = ovir.Model([ops.matmul(part, weights, False, True) for part in (rows, ones)], [x])
+    request = ovir.compile_model(model).create_infer_request()
+    for count in (3, 3, 3, 3, 4, 4, 4, 4, 3):
+        unbound, bound = request.infer([np.ones(count, np.float32)]).values()
+        np.testing.assert_array_equal(unbound, table[:count] @ np.full((2, 2), count))
+        np.testing.assert_array_equal(bound, [[2 * count] * 2])
+
+
 def test_steps_that_bind_themselves_out_of_order() -> None:
     """A step binds itself later than one behind it in the plan; its output must not lie in the workspace of that one."""
     table = np.random.default_rng(1).random((8, 16), np.float32)

@@ -23,12 +23,13 @@ def conditional() -> ovir.Model:
     return ovir.Model([layer.set_output(bodies[0].outputs[0], bodies[1].outputs[0])], [x, chosen])
 
 
-def looped(step: Callable[[Layer], Layer], size: int = 2) -> ovir.Model:
-    """Return a model with three iterations of a step, whose layers are those of the body of ``loop``."""
+def looped(step: Callable[[Layer], Layer], size: int = 2, after: Callable[..., Layer] = ops.relu) -> ovir.Model:
+    """Return a model with three iterations of a step, whose layers are those of the body of ``loop``, and of a layer
+    after it."""
     x, state = (ops.parameter([size], "f32", name=name) for name in ("x", "state"))
     last = step(state)
     loop = ops.loop(ops.constant(np.int64(3)), ops.constant(np.array(True)), name="loop")
     loop.set_function(ovir.Model([last, ops.constant(np.array(True))], [state], "body"))
     loop.set_special_body_ports([-1, 1])
     loop.set_merged_input(state, x.output(0), last.output(0))
-    return ovir.Model([ops.relu(loop.get_iter_value(last.output(0), -1), name="out")], [x], "loop")
+    return ovir.Model([after(loop.get_iter_value(last.output(0), -1), name="out")], [x], "loop")
