@@ -84,8 +84,8 @@ def test_denormal_values() -> None:
     assert (event.layer, event.count, event.position) == ("small", 2, (2,))
     assert watched(model, [np.float32([1, 0, 1e-2, -1e-3])], "denormal:f32").events == []
     y = ops.parameter([4], "f32", name="y")
-    doubled = ovir.Model([ops.add(y, y)], [y], "m")
-    (event,) = watched(doubled, [np.float32([1, 2**-15, -(2**-15), 2**-16])], "denormal:f16").events
+    small = ovir.Model([ops.multiply(y, ops.constant(np.float32(0.125)))], [y], "m")
+    (event,) = watched(small, [np.float32([1, 2**-11, -(2**-11), 2**-12])], "denormal:f16").events
     assert (event.count, event.position) == (1, (3,))  # 2**-14 is normal
 
 
