@@ -36,6 +36,8 @@ def test_the_layer_that_makes_a_value_is_reported_and_not_those_that_pass_it_on(
     assert np.isnan(event.value)
     (source,) = event.inputs
     assert (source.source, source.minimum, source.maximum, source.value) == ("x", -5, 6, -5)
+    assert watch.table().texts() == [["logarithm", "Log", "nan", "nan", "[1,1]", "1", str(source)]]
+    assert "1 layer made watched values: nan" in watch._repr_html_()
 
 
 def test_each_condition_has_a_first_layer_of_its_own() -> None:
