@@ -592,8 +592,6 @@ class Connections:
                     continue
                 if k in changed:
                     leaving[source].append((i, j))
-                elif self.matching.to_b[source] != NONE:
-                    graph.add_edge(source, i)
                 else:
                     ends = _ends(self.a, source, self.is_gone)
                     graph.add_edges_from((end, i) for end in ends if not self.a.is_constant[end])

@@ -343,8 +343,11 @@ class Watch(Listener):
             where = f"{shown(event.position)}" + (f" of call {event.call + 1}" if event.call else "")
             inputs = "; ".join(map(str, event.inputs))
             rows.append((event.layer, event.type, what, event.value, where, event.count, inputs))
-        heads = "layer: name 2; operation: type; what: tag; value: real; position: tensor; count: count; "
-        return Table(columns(heads + "inputs: list in texts"), rows, least=("position",))
+        heads = (
+            "layer: name 2; operation: type; what: tag; value: real; position: tensor; count: count; "
+            "inputs: list in texts"
+        )
+        return Table(columns(heads), rows, least=("position",))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the events and margins as plain data."""

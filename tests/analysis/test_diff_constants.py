@@ -117,7 +117,7 @@ def test_a_constant_of_another_type_with_equal_values() -> None:
 
 
 def decompressed(graph: Graph, name: str, kind: str) -> None:
-    """Compress a constant to f16, or to u8 with a scale and a zero point."""
+    """Compress a constant to f16, to i8 with a scale, or to u8 with a scale and a zero point."""
     node = graph.find(name)
     assert node.array is not None
     place = graph.nodes.index(node)
@@ -128,12 +128,13 @@ def decompressed(graph: Graph, name: str, kind: str) -> None:
         end = graph.add("Convert", stored, name=name, destination_type="f32")
         end.rt_info = '<attribute name="decompression" version="0"/>'
     else:
-        scale = (node.array.max() - node.array.min()) / 255
-        zero = np.round(-node.array.min() / scale)
-        codes = graph.const(np.round(node.array / scale + zero).astype(np.uint8), name)
+        scale = (node.array.max() - node.array.min()) / 255 if kind == "u8" else np.abs(node.array).max() / 127
+        zero = np.round(-node.array.min() / scale) if kind == "u8" else 0
+        codes = graph.const(np.round(node.array / scale + zero).astype(np.uint8 if kind == "u8" else np.int8), name)
         real = graph.add("Convert", codes, name=f"{name}/real", destination_type="f32")
-        offset = graph.add("Subtract", real, graph.const(np.float32([[zero]]), f"{name}/zero"), name=f"{name}/offset")
-        end = graph.add("Multiply", offset, graph.const(np.float32([[scale]]), f"{name}/scale"), name=f"{name}/weights")
+        if kind == "u8":
+            real = graph.add("Subtract", real, graph.const(np.float32([[zero]]), f"{name}/zero"), name=f"{name}/offset")
+        end = graph.add("Multiply", real, graph.const(np.float32([[scale]]), f"{name}/scale"), name=f"{name}/weights")
     graph.nodes += rest
     for reader in graph.readers(node):
         reader.sources = [(end, 0) if source is node else (source, port) for source, port in reader.sources]
@@ -152,7 +153,7 @@ def test_compression_to_f16(backwards: bool) -> None:
     assert whats(ovir.diff(*models, atol=1e-2)) == ["compression: f32 -> f16"]
 
 
-@pytest.mark.parametrize(("stored", "before"), [("f32", None), ("f16", "f16")])
+@pytest.mark.parametrize(("stored", "before"), [("f32", None), ("f16", "f16"), ("i8 with scale", "i8")])
 def test_compression_to_u8(stored: str, before: str | None) -> None:
     graph, after = network(), network()
     if before is not None:

@@ -14,6 +14,7 @@ import pytest
 
 import ovir
 from ovir.checks.baseline import Baseline, write_baseline
+from ovir.checks.checker import counts_by_code, counts_by_file
 from ovir.checks.recovering import read_recovering
 from ovir.checks.rules import CODES
 from ovir.inference.engines import Engine
@@ -131,6 +132,8 @@ def test_a_baseline_takes_what_it_was_written_from(tmp_path: Path) -> None:
     assert all(known.takes(d) for d in found)
     assert not any(known.takes(d) for d in found)
     assert known.count_missing(files, lambda file, code: True) == 0
+    assert sum(sum(row[1:]) for row in counts_by_file(found).rows) == len(found)
+    assert sum(row[2] for row in counts_by_code(found).rows) == len(found)
 
 
 def test_every_code_has_a_file() -> None:

@@ -161,7 +161,7 @@ COMPARED = {
 }
 
 
-@pytest.mark.parametrize("form", ["i", "i + 2", "2 + i", "i - 2", "limit first", "not"])
+@pytest.mark.parametrize("form", ["i", "i + 2", "2 + i", "i - 2", "limit first", "not", "reshaped"])
 @pytest.mark.parametrize("function", COMPARED, ids=lambda f: f.__name__)
 def test_the_iterations_of_a_counter(function: Callable[..., ovir.Layer], form: str) -> None:
     more = {"i + 2": 2, "2 + i": 2, "i - 2": -2}.get(form, 0)
@@ -172,6 +172,7 @@ def test_the_iterations_of_a_counter(function: Callable[..., ovir.Layer], form: 
             "i + 2": lambda: ops.add(i, two),
             "2 + i": lambda: ops.add(two, i),
             "i - 2": lambda: ops.subtract(i, two),
+            "reshaped": lambda: ops.squeeze(ops.tile(ops.unsqueeze(i, [0]), [1]), [0]),
         }.get(form, lambda: i)()
         found = function(end, i) if form == "limit first" else function(i, end)
         return ops.logical_not(found) if form == "not" else found

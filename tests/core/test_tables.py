@@ -8,6 +8,7 @@ import pytest
 from ovir.core.element_types import ElementType
 from ovir.core.json_fields import json_fields
 from ovir.core.shapes import PartialShape
+from ovir.core.short_names import columns_of, short_names, without_middle
 from ovir.core.tables import Column, Table, cell_text, columns
 
 
@@ -55,3 +56,19 @@ def test_json_has_attributes_under_their_names() -> None:
         *(("none", None), ("shape", str(shape)), ("kind", "f16"), ("sizes", [1, 2]), ("all", [{"low": 1}])),
         ("called", "x"),
     ]
+
+
+LONG = [f"model/layers.{i}/{part}" for i in (1, 2, 10) for part in ("conv/weights", "漢字漢字/bias", "x" * 30 + str(i))]
+
+
+@pytest.mark.parametrize("width", range(8, 40))
+def test_short_names_fit_and_differ(width: int) -> None:
+    names = [*LONG, "short", "a" * 20 + "b" * 20, "a" * 21 + "b" * 19, LONG[0]]
+    found = dict(zip(names, short_names(names, width), strict=True))
+    assert len(set(found.values())) == len(set(names))
+    assert all(columns_of(text) <= width and (text == name or columns_of(name) > width) for name, text in found.items())
+
+
+@pytest.mark.parametrize(("width", "text"), [(7, "abcdefg"), (6, "a…defg"), (4, "a…fg"), (1, "…")])
+def test_a_third_of_what_remains_is_the_beginning(width: int, text: str) -> None:
+    assert without_middle("abcdefg", width) == text

@@ -385,6 +385,7 @@ def test_outputs_of_a_model_without_a_common_layer(tmp_path: Path) -> None:
     found = ovir.bisect(model, other, output=tmp_path / "part.xml")
     assert not found
     assert [suspect.name for suspect in found.suspects] == ["relu0", "exp1", "abs2"]
+    assert found.runs == 2  # one that differs, and one that shows that these layers make it differ
     assert {suspect.reason for suspect in found.suspects[:2]} == {"the other model has no such layer"}
     assert not ovir.compare(tmp_path / "part.xml", tmp_path / "part_other.xml", inputs=tmp_path / "part_input.npz")
 

@@ -43,13 +43,14 @@ def test_masks_grow_with_what_the_variables_hold() -> None:
 
 
 def test_positions_count_on_where_the_variables_end() -> None:
-    """The model accepts no other position than that of the last row."""
+    """The model accepts no other position than that of the last row; a single number is none."""
+    number = ops.parameter([], "i64", name="number")
     x, position = ops.parameter([1, 1], "f32", name="x"), ops.parameter([1], "i64", name="position")
     state = ops.read_value(np.zeros((1, 0), np.float32), "v", "f32", [1, -1], name="state")
     present = ops.concat([state, x], 1, name="present")
     size = ops.add(position, np.int64(1))
     out = ops.reshape(present, ops.concat([np.int64([1]), size], 0), False, name="out")
-    calls = StatefulCalls(ovir.Model([out], [x, position], sinks=[ops.assign(present, "v")]), 0)
+    calls = StatefulCalls(ovir.Model([out], [number, x, position], sinks=[ops.assign(present, "v")]), 0)
     assert [calls.next()["position"].tolist() for _ in range(4)] == [[0], [1], [2], [3]]
 
 

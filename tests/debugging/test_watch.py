@@ -36,6 +36,8 @@ def test_the_layer_that_makes_a_value_is_reported_and_not_those_that_pass_it_on(
     assert np.isnan(event.value)
     (source,) = event.inputs
     assert (source.source, source.minimum, source.maximum, source.value) == ("x", -5, 6, -5)
+    assert watch.table().texts() == [["logarithm", "Log", "nan", "nan", "[1,1]", "1", str(source)]]
+    assert "1 layer made watched values: nan" in watch._repr_html_()
 
 
 def test_each_condition_has_a_first_layer_of_its_own() -> None:
@@ -84,8 +86,8 @@ def test_denormal_values() -> None:
     assert (event.layer, event.count, event.position) == ("small", 2, (2,))
     assert watched(model, [np.float32([1, 0, 1e-2, -1e-3])], "denormal:f32").events == []
     y = ops.parameter([4], "f32", name="y")
-    doubled = ovir.Model([ops.add(y, y)], [y], "m")
-    (event,) = watched(doubled, [np.float32([1, 2**-15, -(2**-15), 2**-16])], "denormal:f16").events
+    small = ovir.Model([ops.multiply(y, ops.constant(np.float32(0.125)))], [y], "m")
+    (event,) = watched(small, [np.float32([1, 2**-11, -(2**-11), 2**-12])], "denormal:f16").events
     assert (event.count, event.position) == (1, (3,))  # 2**-14 is normal
 
 

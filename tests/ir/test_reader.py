@@ -4,6 +4,7 @@ import copy
 import pickle
 import re
 from collections.abc import Callable
+from itertools import permutations
 from pathlib import Path
 
 import numpy as np
@@ -273,7 +274,10 @@ def test_texts_in_another_encoding_than_they_declare(declaration: str, encoding:
     assert model.layer("caf\u00e9").type == "ReLU"
     (found,) = (d for d in model.diagnostics if d.code == "OVIR121")
     assert re.search(message, found.message)
-    assert found.severity is Severity.WARNING
+    line = (
+        text[: text.index("\u00e9")].count("\n") + 1 if encoding == "iso-8859-1" else 1
+    )  # the byte, or what is declared
+    assert (found.severity, found.line) == (Severity.WARNING, line)
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-8", "iso-8859-1"])
@@ -466,3 +470,17 @@ def test_shapes_repair_a_file_that_does_not_fit_its_own() -> None:
         ovir.read_model(net.xml().encode(), shapes={"nothing": [1]})
     with pytest.raises(ovir.ModelError, match="the window is too large"):
         ovir.read_model(net.xml().encode(), shapes={"x": [1, 3, 8, 1]})
+
+
+def test_an_id_that_another_layer_has_is_recognized_by_the_order_of_the_file() -> None:
+    net = Net()
+    x = net.parameter("x", "2")
+    for _ in range(5):
+        x = net.op("ReLU", x)
+    net.result(x)
+    for number, other in permutations(range(1, 6), 2):
+        before, start, after = net.xml().partition(f'<layer id="{number}" ')
+        diagnostics = ovir.check(before + start.replace(str(number), str(other)) + after, bytes(net.blob))
+        hint = f"edges name a layer {number}, which does not exist: perhaps this layer is meant"
+        line = before.count("\n") + 1
+        assert [(d.line, d.hint) for d in diagnostics if d.code == "OVIR204"] == [(line, hint)], (number, other)
