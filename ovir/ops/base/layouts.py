@@ -218,7 +218,7 @@ class Layout:
         return cls(text, parts, axes, rest, place, len(axes), tuple(axis.choices[0] for axis in axes if axis.choices))
 
     def fits(self, rank: int) -> bool:
-        return rank == self.rank or (bool(self.rest) and rank > self.rank)
+        return rank >= self.rank if self.rest else rank == self.rank
 
     def shape(self, solved: Solved) -> PartialShape:
         """Return the shape of solved sizes."""
