@@ -558,7 +558,7 @@ class Solved:
             if dim.symbol:  # what is written in the same way has the same size
                 self._merge(size.text, dim, position)
         count = 0
-        while later and len(later) != count:
+        while len(later) != count:
             count = len(later)
             later = [item for item in later if not self._use(*item)]
         for size, dim, position in later:
