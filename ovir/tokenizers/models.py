@@ -402,7 +402,7 @@ class VocabDecoder(base.TokenizerOperator):
     """
 
     takes = f"ids integer[Batch, Length]; {base.VOCABULARY}; ?skipped integer[...]"
-    gives = base.WORDS.replace("Rows...", "Batch")
+    gives = "row_begins i32[Batch]; row_ends i32[Batch]; begins i32[Words]; ends i32[Words]; symbols u8[Bytes]"
     skip_tokens: tuple[int, ...] = attribute(default=())
 
     def run(self, ids: Array, *model: Array) -> tuple[Array, ...]:

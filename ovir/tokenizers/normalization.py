@@ -76,7 +76,7 @@ class CharsMapNormalization(StringOperator):
     ``escape_whitespaces`` writes U+2581 for spaces.
     """
 
-    takes = (f"{STRINGS}; ?skips boolean|u8[Skips...]", f"{STRINGS}; skips boolean[Skips...]; map u8[...]")
+    takes = (f"{STRINGS}; ?skips_or_map boolean|u8[Skips...]", f"{STRINGS}; skips boolean[Skips...]; map u8[...]")
     normalization_form: str = attribute(default="", choices=("", "identity", "nfc", "nfd", "nfkc", "nfkd"))
     add_dummy_prefix: bool = attribute(default=False)
     remove_extra_whitespaces: bool = attribute(default=True)

@@ -11,7 +11,7 @@ from copy import copy
 import numpy as np
 import pytest
 
-from ovir.core.element_types import boolean, dynamic, f16, f32, f64, i32, i64, nf4, u8
+from ovir.core.element_types import ELEMENT_TYPES, boolean, dynamic, f16, f32, f64, i32, i64, nf4, u8
 from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
@@ -156,6 +156,8 @@ def test_a_wrong_type_of_an_attribute(kind: str, opset: int) -> None:
             message = message_for(changed, inputs) or ""
             is_legal = other in type_class(declared.types[name]).types - {dynamic}
             assert is_legal != (message.startswith(f"{name} must be ") and message.endswith(f", got {other}"))
+            names = {t.name for t in ELEMENT_TYPES}.intersection(declared.types[name].split("|"))
+            assert is_legal or names <= set(re.findall(r"\w+", message))
 
 
 # ----- how many inputs there may be

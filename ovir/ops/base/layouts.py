@@ -218,7 +218,7 @@ class Layout:
         return cls(text, parts, axes, rest, place, len(axes), tuple(axis.choices[0] for axis in axes if axis.choices))
 
     def fits(self, rank: int) -> bool:
-        return rank == self.rank or (bool(self.rest) and rank > self.rank)
+        return rank >= self.rank if self.rest else rank == self.rank
 
     def shape(self, solved: Solved) -> PartialShape:
         """Return the shape of solved sizes."""
@@ -558,7 +558,7 @@ class Solved:
             if dim.symbol:  # what is written in the same way has the same size
                 self._merge(size.text, dim, position)
         count = 0
-        while later and len(later) != count:
+        while len(later) != count:
             count = len(later)
             later = [item for item in later if not self._use(*item)]
         for size, dim, position in later:
