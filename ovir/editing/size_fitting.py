@@ -314,7 +314,7 @@ class Fitting(ComparingEngine):
         old, new = source.type.constant, port.type.constant
         if isinstance(port.layer.operator, Reshape) or old is None or new is None or old.shape != new.shape:
             return False
-        before = takewhile(lambda layer: layer is not port.layer, owner_of(port.layer).layers)
+        before = takewhile(lambda layer: layer is not port.layer, self._layers)
         exact = {(one, other) for layer in before for own in layer.outputs for _, one, other in self._varying(own)}
         pairs = zip(old.reshape(-1).tolist(), new.reshape(-1).tolist(), strict=True)
         return any(one != other and (one, other) not in exact for one, other in pairs)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.adaptable import chunks, opened, results, windows
+from support.adaptable import chunks, opened, results, table, windows
 from support.edited import everything
 
 import ovir
@@ -127,13 +127,20 @@ def test_a_table_has_rows_for_some_sizes_only() -> None:
         x = ops.parameter([1, length, 4], "f32", name="x")
         return ovir.Model([ops.add(x, ops.gather(rows, np.arange(length)[None], 0, name="rows"))], [x], "model")
 
-    for size in (64, 65):
-        model = make(60)
-        if size == 64:
-            assert f"x=[1,{size},4]" in model.reshape([1, size, 4], adapt=True).verdict
-            continue
-        with pytest.raises(ovir.ModelError, match=r"'rows'.*of shape \[64,4\] has fewer rows"):
-            model.reshape([1, size, 4], adapt=True)
+    edit = table(60).reshape([1, 64, 8], adapt=True)
+    assert edit.notes == []
+    assert "x=[1,64,8]" in edit.verdict
+    assert make(60).reshape([1, 64, 4], adapt=True).notes == []
+    with pytest.raises(ovir.ModelError, match=r"'rows'.*of shape \[64,4\] has fewer rows"):
+        make(60).reshape([1, 65, 4], adapt=True)
+
+
+def test_a_frame_that_is_cut_off_has_its_begin() -> None:
+    x = ops.parameter([1, 4], "f32", name="x")
+    model = ovir.Model([ops.slice(ops.pad(x, [0, 2], [0, 2], "edge"), [2], [6], [1], [1])], [x], "model")
+    model.reshape("1,?", adapt=True)
+    array = np.arange(9, dtype=np.float32)[None]
+    np.testing.assert_array_equal(results(model, [array])[0], array)
 
 
 def test_a_later_layer_decides() -> None:
@@ -268,7 +275,14 @@ def test_a_window_of_the_whole_image_becomes_the_image_unless_another_export_kee
     np.testing.assert_allclose(results(model, feeds)[0], results(built, feeds)[0], rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize(("width", "window", "is_told"), [(16, 8, True), (17, 8, False), (6, 3, False)])
+def test_a_window_beyond_the_image_stays() -> None:
+    x = ops.parameter([1, 1, 8, 8], "f32", name="x")
+    pool = ops.avg_pool(x, [8, 8], [1, 1], [1, 1], [8, 8], False, "floor", name="pool")
+    (note,) = ovir.Model([pool], [x], "pooled").reshape("1,1,?,?", adapt=True).notes
+    assert note.startswith("a constant or a window decides")
+
+
+@pytest.mark.parametrize(("width", "window", "is_told"), [(16, 8, True), (17, 8, False), (6, 3, False), (2, 2, False)])
 def test_windows_of_half_the_image_are_named(width: int, window: int, is_told: bool) -> None:
     notes = windows_of(lambda n: window)(width).reshape("1,1,?,?", adapt=True).notes
     assert notes == ["a constant or a window decides on sizes that do not follow in pool"] * is_told
@@ -343,6 +357,12 @@ def test_what_may_be_meant_otherwise_is_told_or_decided_by_another_export(name: 
 def test_what_a_later_layer_decides_is_no_question() -> None:
     """A slice of all but two steps is added to a product without the outermost steps."""
     x = ops.parameter([1, 1, 12], "f32", name="x")
-    inner = ops.convolution(x, np.ones((1, 1, 3), np.float32), [1], [0], [0], [1])
-    model = ovir.Model([ops.add(ops.slice(x, [0], [10], [1], [2]), inner)], [x], "model")
+    cut = ops.slice(x, [0], [10], [1], [2])
+    inner = ops.convolution(ops.relu(x), np.ones((1, 1, 3), np.float32), [1], [0], [0], [1])
+    model = ovir.Model([ops.add(cut, inner)], [x], "model")
     assert model.reshape("1,1,?", adapt=True).notes == []
+
+
+def test_a_few_first_steps_are_no_question() -> None:
+    (note,) = first_steps(lambda n: 3)(10).reshape("1,?", adapt=True).notes
+    assert note.startswith("a constant or a window decides")

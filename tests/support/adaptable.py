@@ -361,6 +361,15 @@ def classifier(height: int, width: int) -> ovir.Model:
     return model(x, ops.matmul(flat, ops.constant(weights(count, 5), name="weights"), False, False))
 
 
+def shifted(length: int) -> ovir.Model:
+    """Windows of four steps, the last of which was put together of both ends, so that a mask divides it (Swin)."""
+    x, count = ops.parameter([1, length, 8], "f32", name="x"), length // 4
+    parts, mask = ops.reshape(x, [count, 4, 8], False), np.zeros((count, 4, 4), np.float32)
+    mask[-1, :2, 2:] = mask[-1, 2:, :2] = -100
+    scores = ops.matmul(parts, parts, False, True) + ops.constant(mask, name="mask")
+    return model(x, ops.reshape(ops.matmul(ops.softmax(scores, -1), parts, False, False), [1, length, 8], False))
+
+
 def sinusoidal(length: int) -> ovir.Model:
     """A table of waves over the positions."""
     x = ops.parameter([1, length, 8], "f32", name="x")
@@ -410,6 +419,7 @@ ADAPTABLE: dict[Make, tuple[Sizes, Sizes, Sizes]] = {
 REFUSED: dict[Make, tuple[Sizes, Sizes, str]] = {
     vit: ((16, 16), (16, 24), r"'positions'.*\[1,17,8\]"),
     classifier: ((8, 8), (16, 16), r"'weights'.*\[64,5\]"),
+    shifted: ((16,), (24,), r"'mask'.*\[4,4,4\]"),
     sinusoidal: ((8,), (5,), r"'waves'.*\[8,8\]"),
 }
 """Networks that hold data for one size, with two sizes, and what a refusal names."""
