@@ -30,6 +30,7 @@ from ovir.core.tables import Table, columns
 from ovir.debugging.comparison_setup import Against, ComparisonOptions, GivenInputs, InputSet, Progress, as_model
 from ovir.debugging.engines.process import EngineMissingError
 from ovir.debugging.layerwise_run import Depths, Walk, WalkPlan, element_type_of, local
+from ovir.debugging.repeats import Repetition, TensorKey, Variation, key_of
 from ovir.debugging.sides import LayerAnswer, LayerMode, NotCompared, ResultLayer, Side
 from ovir.diagnostics.diagnostic import Diagnostic, Place
 from ovir.diagnostics.errors import InputError, RunError
@@ -208,7 +209,7 @@ _LEAST = ("RMSE", "mean", "cosine", "tensor", "top-5", "mean SQNR", "max rel", "
 
 @dataclass
 class Comparison:
-    """The result of ``ovir.compare``: true if everything is within the tolerance."""
+    """The result of ``ovir.compare``: true if everything is within the tolerance, and repeated runs do not vary."""
 
     model: str
     """The path or the name of the first model."""
@@ -233,6 +234,8 @@ class Comparison:
     """The sources of ``actual`` and ``reference`` of a tensor, in words."""
     failed: bool = False
     """Whether the other side failed to compute the outputs."""
+    repeat: Repetition | None = None
+    """With ``repeat``, whether the other side agrees with itself."""
 
     def add_executions(self, executions: Mapping[str, Execution]) -> None:
         """Say of each layer how the other side executed it; the layers are named by their keys."""
@@ -245,7 +248,7 @@ class Comparison:
         return not self.failed and all(parts)
 
     def __bool__(self) -> bool:
-        return self.within
+        return self.within and (self.repeat is None or self.repeat.same)
 
     @property
     def compared(self) -> str:
@@ -289,7 +292,7 @@ class Comparison:
         """Return the result for JSON."""
         head = json_fields(self, "within", "first", "largest", "model", "against", "precision", "mode", "sets")
         parts = json_fields(self, "tolerance=criterion", "outputs", "layers", "not_compared", "diagnostics")
-        return {**head, **parts}
+        return {**head, **json_fields(self, "repeat"), **parts}
 
     def _repr_html_(self) -> str:
         first = self.first
@@ -379,13 +382,24 @@ class Findings:
     not_compared: list[NotCompared] = field(default_factory=list)
     sides: tuple[str, str] = SIDES
     outputs_first: bool = False
+    repeat: int | None = None
+    """How often runs were repeated in each way; None if they were not."""
+    variations: dict[TensorKey, Variation] = field(default_factory=dict)
+    """The tensors that vary from run to run."""
 
     def describe(self, side: Side) -> None:
         """Record the description of the other side after its runs."""
         self.diagnostics.update(dict.fromkeys(side.diagnostics))
         self.description, self.precision, self.executions = side.description, side.precision, side.executions
         self.not_compared, self.sides = side.not_compared, side.labels
-        self.outputs_first = side.outputs_first
+        self.outputs_first, self.repeat = side.outputs_first, side.repeats.count
+
+    def add_variation(self, key: TensorKey, variation: Variation | None) -> None:
+        """Add how a tensor varies, if it does."""
+        if variation is not None and key in self.variations:
+            self.variations[key].add(variation)
+        elif variation is not None:
+            self.variations[key] = variation
 
     def add_tensor(self, layer: Layer, position: int, difference: TensorDifference) -> None:
         """Add the comparison of an output of a layer."""
@@ -409,7 +423,9 @@ class Findings:
         self.steps = self.steps or later.steps
         self.description, self.precision, self.executions = later.description, later.precision, later.executions
         self.not_compared, self.sides = later.not_compared, later.sides
-        self.outputs_first = later.outputs_first
+        self.outputs_first, self.repeat = later.outputs_first, later.repeat
+        for tensor_key, variation in later.variations.items():
+            self.add_variation(tensor_key, variation)
 
     def outputs_agree(self) -> bool:
         """Return whether outputs were compared and are within the tolerance."""
@@ -439,7 +455,14 @@ class Findings:
             values=self.sides,
             diagnostics=list(self.diagnostics),
             failed=self.failed,
+            repeat=self._repetition(model, sets),
         )
+
+    def _repetition(self, model: Model, sets: int) -> Repetition | None:
+        """Return how repeated runs vary, None if they were not repeated or only failed."""
+        if self.repeat is None or (self.failed and not self.variations):
+            return None
+        return Repetition.of(model, self.repeat, sets, self.variations)
 
     def _layer(self, layer: Layer) -> LayerDifference:
         differences = self.layers[layer.key]
@@ -464,13 +487,14 @@ def compare(
     atol: float | None = None,
     metric: str | None = None,
     timeout: float | None = None,
+    repeat: int | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
     """Compare the outputs and layers of a model in ovir with another side. The result is true if all are within
-    tolerance.
+    tolerance, and do not vary if runs are repeated.
 
-    On a device, layers are compared only if outputs differ, or with a ``mode``. All other sides are compared
-    cumulatively; a second model can be isolated, too.
+    On a device, layers are compared only if outputs differ or vary, or with a ``mode``. All other sides are compared
+    cumulatively; a second model can be isolated, too, and is compared as a device is if its runs are repeated.
 
     Args:
         model: The model, or the path of an .xml.
@@ -489,13 +513,15 @@ def compare(
         atol: The absolute tolerance.
         metric: A metric with its limit, such as ``cosine=0.999``, in place of a tolerance.
         timeout: The seconds that one run of a device may take.
+        repeat: How often the other side runs each set of inputs in one request, in new requests, and after new
+            compilations; ``repeat`` of the result says which outputs and layers vary, and by how much.
         progress: Called with how much is done, how much there is, and what is being done.
 
     Raises InputError for arguments that do not fit, ReadError for files, RunError if the model itself cannot be run. A
     device that fails is part of the result.
     """
     criterion = Criterion.of(rtol, atol, metric)
-    options = ComparisonOptions(against, criterion, inputs, samples, seed, device, config, timeout, mode)
+    options = ComparisonOptions(against, criterion, inputs, samples, seed, device, config, timeout, mode, repeat)
     return compare_as(options, model, progress)
 
 
@@ -630,6 +656,11 @@ class Session:
             difference = self._difference(comparison, tolerance, _type_of(port, reference), reference.shape)
             difference.agreements = [] if agreement is None else [agreement]
             _add(self.found.outputs, index, difference)
+            self._note_variation(port, actual, reference)
+
+    def _note_variation(self, port: Port, actual: Array, reference: Array) -> None:
+        """Record how a tensor of the other side varies in repeated runs."""
+        self.found.add_variation(key_of(port), self._side.repeats.variation(actual, reference, self._set[1]))
 
     def _difference(
         self, comparison: TensorComparison, tolerance: Tolerance, element_type: str, shape: tuple[int, ...]
@@ -685,6 +716,7 @@ class Session:
         difference = self._difference(comparison, tolerance, _type_of(port, reference), reference.shape)
         self.found.add_tensor(step.layer, position, difference)
         self._noise[port] = noise(comparison)
+        self._note_variation(port, actual, reference)
         return comparison
 
     def _contribute(self, layer: Layer, comparison: TensorComparison) -> None:
@@ -706,15 +738,16 @@ def finish(
     mode: LayerMode | None,
     compare_layers: Callable[[LayerMode], None],
 ) -> Comparison:
-    """Compare layers, too, if the side has outputs first and these differ, or a mode is given; return the result.
+    """Compare layers, too, if the side has outputs first and these differ or vary, or a mode is given.
 
-    ``sets`` is the number of sets of inputs. Raise InputError if nothing was compared.
+    ``sets`` is the number of sets of inputs. Return the result; raise InputError if nothing was compared.
     """
     compared = "cumulative"
     if findings.outputs_first:
-        compared = "outputs" if mode is None and findings.outputs_agree() else mode or "isolated"
+        wanted: LayerMode = mode or ("cumulative" if findings.variations else "isolated")
+        compared = "outputs" if mode is None and findings.outputs_agree() and not findings.variations else wanted
         if compared != "outputs":
-            compare_layers(mode or "isolated")
+            compare_layers(wanted)
     if findings.outputs or findings.layers or findings.failed:
         return findings.result(model, criterion, compared, sets)
     reasons = dict.fromkeys(findings.skipped.values())

@@ -21,12 +21,14 @@ MOST_HISTOGRAMS = 6
 
 def compare_page(found: Comparison, model: LayerGraph, conclusion: Sequence[str] = ()) -> Page:
     """Return the report on a comparison: conclusions, errors of outputs, and errors of layers along the graph."""
-    page = Page("compare", found.model, f"{found.verdict}, against {found.against}", "good" if found.within else "bad")
+    page = Page("compare", found.model, f"{found.verdict}, against {found.against}", "good" if found else "bad")
     page.conclusion = conclusion
     page.layers.add(model)
     page.facts += _facts(found, page)
     if found.outputs:
         page.add("Outputs", _outputs(found, page, model), *_histograms(found))
+    if found.repeat is not None and not found.repeat.same:
+        page.add("Varying", found.repeat.table(), note=_VARYING)
     add_diagnostics(page, found.diagnostics)
     if found.layers:
         most = _contributions(found, page)
@@ -40,6 +42,12 @@ def compare_page(found: Comparison, model: LayerGraph, conclusion: Sequence[str]
     return page
 
 
+_VARYING = (
+    "How many runs of the other side give other bits than the first; by how much the largest values of all runs exceed "
+    "the smallest; and how many of the elements that vary have a value between these in ovir."
+)
+
+
 def _facts(found: Comparison, page: Page) -> list[Fact]:
     precision = "" if found.precision is None else f"; the device computes in {found.precision}"
     facts = [Fact("compared", found.compared, f"{plural(found.sets, 'set')} of inputs{precision}")]
@@ -48,6 +56,12 @@ def _facts(found: Comparison, page: Page) -> list[Fact]:
     if found.layers:
         note = f"of {plural(len(found.layers), 'layer')} compared"
         facts.append(Fact("layers beyond", f"{beyond:,}", note, "bad" if beyond else "good"))
+    if found.repeat is not None:
+        varying = f"{len(found.repeat.outputs):,} of {len(found.outputs):,} outputs vary"
+        text = "the same bits" if found.repeat.same else varying
+        facts.append(
+            Fact("repeated", text, f"in 3 x {found.repeat.count} runs", "good" if found.repeat.same else "bad")
+        )
     for title, layer in (("first layer beyond", found.first), ("largest contributor", found.largest)):
         if layer is not None:
             facts.append(Fact(title, layer.name, layer.type, "bad", page.layers.find(layer.name)))

@@ -86,6 +86,10 @@ class OpenVino:
             facts["precision"] = None
         return compiled.create_infer_request(), facts
 
+    def renew(self, request: Any) -> Any:
+        """Return a new request of a compiled model."""
+        return request.get_compiled_model().create_infer_request()
+
     def executed(self, request: Any, path: str) -> None:
         """Write the graph that the device executes in place of a model."""
         self.package.serialize(request.get_compiled_model().get_runtime_model(), path)
@@ -179,6 +183,10 @@ class OnnxRuntime:
         }
         return session, facts
 
+    def renew(self, session: Any) -> Any:
+        """Return the session, which has no requests."""
+        return session
+
     def _with_outputs(self, path: str, names: Sequence[str]) -> tuple[Any, list[str] | None, set[str]]:
         """Return the path of the model to load, those of ``names`` that it then computes (None without the package
         onnx), and those of them that are not outputs of the model itself."""
@@ -226,6 +234,10 @@ class PythonFunction:
     def load(self, path: str, outputs: Sequence[str]) -> tuple[Any, dict[str, Any]]:
         """Return the path; the function loads the model."""
         return path, {}
+
+    def renew(self, path: str) -> str:
+        """Return the path; each call of the function begins anew."""
+        return path
 
     def infer(
         self, path: str, tensors: Sequence[WireTensor], outputs: Sequence[str] | None, keeps_state: bool
@@ -313,6 +325,9 @@ class Worker:
         number, *others = arguments
         if command == "unload":
             self._loaded[number] = None
+            return None
+        if command == "renew":
+            self._loaded[number] = self._engine.renew(self._loaded[number])
             return None
         return getattr(self._engine, command)(self._loaded[number], *others)
 

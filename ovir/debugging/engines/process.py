@@ -89,6 +89,10 @@ class LoadedModel:
             _from_wire(*answer) for answer in self._engine.request("infer", self._number, tensors, names, keeps_state)
         ]
 
+    def renew(self) -> None:
+        """Go on with a new request of the compiled model; onnxruntime and functions have none."""
+        self._engine.request("renew", self._number)
+
     def executed(self) -> ExecutedGraph:
         """Return the graph that an OpenVINO device executes in place of the model, with the times of the latest run if
         the device counts them; EngineError or ReadError if it has none."""
@@ -167,12 +171,20 @@ class EngineProcess:
     @contextmanager
     def compiled(self, model: Model) -> Iterator[LoadedModel]:
         """Compile a model for a ``with`` block; raise the errors of ``load``."""
-        with saved(model) as path:
-            loaded = self.load(path, types=[port.element_type for port in model.inputs])
-            try:
-                yield loaded
-            finally:
-                loaded.unload()
+        types = [port.element_type for port in model.inputs]
+        with saved(model) as path, self.opened(path, types=types) as loaded:
+            yield loaded
+
+    @contextmanager
+    def opened(
+        self, path: str | Path, outputs: Sequence[str] = (), types: Sequence[ElementType] | None = None
+    ) -> Iterator[LoadedModel]:
+        """Compile the model in a file for a ``with`` block, as ``load`` does."""
+        loaded = self.load(path, outputs, types)
+        try:
+            yield loaded
+        finally:
+            loaded.unload()
 
     def query(self, path: str | Path, weights: str | None = None) -> list[str]:
         """Return the names of the layers in a file that an OpenVINO device says it supports."""
@@ -275,6 +287,7 @@ _WHAT = {
     "executed": "cannot show its executed graph",
     "query": "cannot say what it supports",
     "unload": "cannot release a model",
+    "renew": "cannot create an infer request",
     "infer": "cannot run the model",
 }
 _START = 60.0
