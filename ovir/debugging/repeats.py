@@ -222,7 +222,7 @@ class Repetition:
         text = f"repeated runs vary, {_SINCE[self.varies]}"
         if (first := self.first) is not None:
             return f"{text}; the first layer that varies: {first.type} '{first.name}' (id {first.id})"
-        return text
+        return f"{text}; no layer that was compared varies"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result for JSON."""
@@ -238,7 +238,9 @@ class Repetition:
             between = f"{found.between:,} of {spread.beyond:,}"
             rows.append((item.name, item.type, *counts, elements, spread.max_abs, spread.max_rel, between))
         counted = "; ".join(f"{words}: text" for words in WAYS.values())
-        heads = f"varies: name; type: type; {counted}; elements: count; max abs: error; max rel: error; ovir between: text"
+        heads = (
+            f"varies: name; type: type; {counted}; elements: count; max abs: error; max rel: error; ovir between: text"
+        )
         return Table(columns(heads), rows, least=("max rel", "type", "elements"))
 
 

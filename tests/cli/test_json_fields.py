@@ -77,6 +77,12 @@ def test_compare(cli: Any, looping: list[Path], tmp_path: Path) -> None:
         of_constants <= {key for one in printed(cli, "compare", looping[0], rounded)["layers"] for key in one} <= layer
     )
     assert {*found["first"], *found["largest"]} <= layer
+    drawn = ops.random_uniform([2], np.float32(0), np.float32(1), "f32", 0, 0, name="drawn")
+    ovir.save_model(ovir.Model([drawn], []), tmp_path / "random.xml")
+    repeat = printed(cli, "compare", *[tmp_path / "random.xml"] * 2, "--repeat", 2)["repeat"]
+    assert set(repeat) == documented("wrong-results.md", "Field of `repeat`")
+    varying = documented("wrong-results.md", "Field of a tensor that varies")
+    assert all(set(item) == varying for item in (repeat["first"], *repeat["outputs"], *repeat["layers"]))
     assert set(found["tolerance"]) == {"rtol", "atol"}
     limited = printed(cli, "compare", *looping, "--metric", "cosine=0.5")
     assert limited["tolerance"] == {"metric": "cosine", "limit": 0.5}

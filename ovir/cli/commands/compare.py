@@ -60,7 +60,8 @@ def print_comparison(
         say_filled(readable(line))
     if found.repeat is not None and not found.repeat.same:
         say()
-        say_table(found.repeat.table(), limit=limit, more="more varying tensor")
+        title = "runs with other bits than the first, and how far apart all runs are"
+        say_table(found.repeat.table(), title=title, limit=limit, more="more varying tensor")
     if found.outputs:
         say()
         _print_outputs(found, limit)
