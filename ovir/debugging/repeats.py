@@ -87,7 +87,7 @@ class Spread:
 
     def add(self, way: str, array: Array) -> None:
         """Add the values of a further run."""
-        if _same_bits(array, self.first):
+        if same_bits(array, self.first):
             return
         self._differing[way] += 1
         if array.shape != self.first.shape or array.dtype.kind in "TUSO":
@@ -107,7 +107,8 @@ class Spread:
         return Variation(self._differing, spread, between, inputs)
 
 
-def _same_bits(a: Array, b: Array) -> bool:
+def same_bits(a: Array, b: Array) -> bool:
+    """Return whether two arrays are equal, bit by bit."""
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
     if a.dtype.kind in "TUSO":

@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -38,6 +38,8 @@ _NOT_AGAIN = "not seen again in a new process: an earlier model may have harmed 
 STATE = "fuzz.json"
 """The file of a folder of findings with the state from which a later call goes on."""
 _TIMEOUT = 20.0
+_REPEATED = 5
+"""One of so many models also runs in new requests and after new compilations."""
 
 
 @dataclass
@@ -56,6 +58,10 @@ class Fuzzing:
     """The number that ovir does not run; they are not compared."""
     unsupported: Counter[str] = field(default_factory=Counter)
     """The number of models that the other side does not claim to support, by operation version."""
+    repeated: int = 0
+    """The number of models that agree in repeated runs."""
+    varying: int = 0
+    """The number of them whose runs gave different bits, within the tolerance."""
     known: Counter[str] = field(default_factory=Counter)
     """The number of faults put down to known divergences, or to signatures in the file of known ones."""
     exercised: dict[str, Counter[str]] = field(default_factory=dict)
@@ -252,7 +258,8 @@ class _Session:
             return
         model, inputs = made
         try:
-            fault = judge.fault(model, inputs)
+            anew = not number % _REPEATED
+            fault = judge.fault(model, inputs, anew=anew)
         except UnsupportedError:
             self._count()
             with self._lock:
@@ -269,6 +276,9 @@ class _Session:
                 port = (*layer.inputs, *layer.outputs)[0] if layer.inputs or layer.outputs else None
                 kind = "-" if port is None else str(port.element_type)
                 self.found.exercised.setdefault(version_of(layer), Counter())[kind] += 1
+            if anew and fault is None:
+                self.found.repeated += 1
+                self.found.varying += judge.varies
             self.found.target_seconds += judge.seconds["target"] - waited
             self.found.ovir_seconds += monotonic() - start - (judge.seconds["target"] - waited)
         if fault is not None:
@@ -304,7 +314,10 @@ class _Session:
                     return
             operations = operations_of(reduced.model)
             finding = Finding(
-                *(signature, fault.kind, operations, reduced.fault.message, number, count_layers(reduced.model))
+                *(signature, fault.kind, operations, reduced.fault.message, number, count_layers(reduced.model)),
+                seen=reduced.seen,
+                runs=reduced.runs,
+                unsteady=reduced.seen < reduced.runs,
             )
             if self._folder is not None:
                 words = re.sub(r"[^A-Za-z0-9]+", "-", " ".join([finding.kind, *finding.operations[:3]])).strip("-")
@@ -320,7 +333,8 @@ class _Session:
         return next((item for item, operations in known if operations and own.issuperset(operations)), None)
 
     def _reduce(self, model: Model, inputs: list[Array], fault: Fault, judge: Judge) -> Reduced | None:
-        """Return the smallest model that shows the fault again in a new process, None if not even the whole one does.
+        """Return the smallest model that shows the fault again in a new process, in any of several runs; None if not
+        even the whole one does.
 
         A quick reduction is tried first.
         """
@@ -330,12 +344,15 @@ class _Session:
                 reduced = reduce_fault(model, inputs, fault, judge)
             finally:
                 judge.excuses_rounding = True
-            if judge.repeats(reduced.model, reduced.inputs, reduced.fault):
+            seen, runs = judge.appearances(reduced.model, reduced.inputs, reduced.fault)
+            if seen:
                 break
-            if not judge.repeats(model, inputs, fault):
+            seen, runs = judge.appearances(model, inputs, fault)
+            if not seen:
                 return None
         else:
             reduced = Reduced(model, inputs, fault)
+        reduced = replace(reduced, seen=seen, runs=runs)
         self._reduced.append(reduced)
         return reduced
 

@@ -18,6 +18,7 @@ from ovir.debugging.engines.process import (
     UnsupportedError,
 )
 from ovir.debugging.layerwise_run import element_type_of
+from ovir.debugging.repeats import same_bits
 from ovir.diagnostics.errors import OvirError
 from ovir.fuzzing.divergences import reason_of_failure, reason_of_value
 from ovir.fuzzing.reference import Reference
@@ -26,6 +27,9 @@ from ovir.model import Model
 
 _MARGIN = 4.0
 """The errors of another engine, in units of those that are tried here."""
+_TIMES = 3
+"""The runs in one request, in new requests, and after new compilations by which a model is repeated."""
+_LATER = "second run"
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,11 @@ class Fault:
     known: str | None = None
     """The known divergence that it is put down to."""
 
+    @property
+    def in_later_run(self) -> bool:
+        """Return whether the first run has not shown it."""
+        return self.kind == _LATER
+
 
 @dataclass
 class Judge:
@@ -55,13 +64,16 @@ class Judge:
     criterion: Criterion = field(default_factory=Criterion)
     seconds: dict[str, float] = field(default_factory=lambda: {"ovir": 0.0, "target": 0.0})
     """The time that each side took."""
+    varies: bool = False
+    """Whether the runs of the latest model gave different bits."""
 
-    def fault(self, model: Model, inputs: Sequence[Array]) -> Fault | None:
-        """Return the fault; None if there is none.
+    def fault(self, model: Model, inputs: Sequence[Array], *, anew: bool = False) -> Fault | None:
+        """Return the fault in two runs, with ``anew`` also in new requests and after new compilations; None if there is
+        none.
 
         Raises OvirError for a model that ovir does not run, UnsupportedError for one that the target does not claim to.
         """
-        start = perf_counter()
+        self.varies, start = False, perf_counter()
         try:
             reference = Reference.of(model, inputs)
         except OvirError as error:
@@ -72,7 +84,7 @@ class Judge:
             self.seconds["ovir"] += perf_counter() - start
         start = perf_counter()
         try:
-            runs = self.target.run(model, inputs, 2 if reference.is_repeatable else 1)
+            runs = self._runs(reference, anew=anew)
         except (EngineMissingError, UnsupportedError):
             raise
         except EngineError as error:
@@ -80,19 +92,32 @@ class Judge:
         finally:
             self.seconds["target"] += perf_counter() - start
         start = perf_counter()
+        self.varies = not all(same_bits(*pair) for run in runs for pair in zip(run, runs[0], strict=False))
         try:
             return self._compared(reference, runs)
         finally:
             self.seconds["ovir"] += perf_counter() - start
 
-    def repeats(self, model: Model, inputs: Sequence[Array], fault: Fault) -> bool:
-        """Return whether a fault shows again after the target has begun anew."""
+    def appearances(self, model: Model, inputs: Sequence[Array], fault: Fault) -> tuple[int, int]:
+        """Return in how many runs a fault shows after the target has begun anew, and the number of runs."""
         self.target.close()
         try:
-            found = self.fault(model, inputs)
-        except UnsupportedError:
-            return False
-        return found is not None and found.kind == fault.kind
+            if fault.kind in _WITHOUT_RESULTS:
+                found = [self.fault(model, inputs, anew=True) for _ in range(_TIMES)]
+            else:
+                reference = Reference.of(model, inputs)
+                found = [self._compared(reference, [run]) for run in self._runs(reference, anew=True)]
+        except EngineMissingError:
+            raise
+        except EngineError:  # it fails in another way
+            return 0, 1
+        return sum(one is not None and (one.kind == fault.kind or fault.in_later_run) for one in found), len(found)
+
+    def _runs(self, reference: Reference, *, anew: bool) -> list[list[Array]]:
+        """Return the outputs of the other side in several runs; only in one if ovir has no fixed results."""
+        if not reference.is_repeatable:
+            return self.target.run(reference.model, reference.inputs, 1)
+        return self.target.run(reference.model, reference.inputs, _TIMES if anew else 2, anew=anew)
 
     def _failed(self, reference: Reference, error: EngineError) -> Fault:
         diagnostic = error.diagnostic
@@ -112,7 +137,7 @@ class Judge:
             for index, (one, other) in enumerate(zip(reference.outputs, results, strict=True)):
                 fault = self._difference(reference, index, one, other)
                 if fault is not None:
-                    return _in_second_run(fault) if number else fault
+                    return _in_later_run(fault) if number else fault
         return None
 
     def _difference(self, reference: Reference, index: int, one: Array, other: Array) -> Fault | None:
@@ -152,12 +177,13 @@ class Judge:
 
 
 _INTERNAL = "OVIR999"
+_WITHOUT_RESULTS = ("crash", "hang", "refusal", "ovir")
 _TINY = 2.0**-126
 """Devices may take smaller numbers, which are denormal in f32, for 0."""
 
 
-def _in_second_run(fault: Fault) -> Fault:
-    return Fault("second run", f"in the second run, {fault.message}", fault.expected, fault.tolerances, fault.known)
+def _in_later_run(fault: Fault) -> Fault:
+    return replace(fault, kind=_LATER, message=f"in a later run, {fault.message}")
 
 
 def _described(found: TensorComparison) -> str:

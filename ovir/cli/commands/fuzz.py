@@ -139,7 +139,8 @@ def _print(found: Fuzzing, folder: str) -> None:
         operations = " ".join(finding.operations) or "a model without layers"
         say(readable(f"{finding.kind}: {operations}: {finding.message}"))
         where = f"{escaped(folder)}/{finding.folder}"
-        say(f"  {where} ({plural(finding.layers, 'layer')}, {plural(finding.count, 'model')}, seed {finding.number})")
+        size = f"{plural(finding.layers, 'layer')}, {plural(finding.count, 'model')}, seed {finding.number}"
+        say(f"  {where} ({size}, {finding.steadiness})")
     if found.known:
         say()
         rows = [(count, name) for name, count in found.known.most_common()]
@@ -150,6 +151,8 @@ def _print(found: Fuzzing, folder: str) -> None:
         say(readable(f"not reached: {', '.join(found.unreached[:_SHOWN])}{more}"))
     versions = f"{plural(len(found.exercised), 'operation version')}, {found.refused:,} not run by ovir"
     count = f"{plural(len(found.findings), 'finding')} on {found.description}"
+    if found.varying:
+        say(f"{plural(found.varying, 'model')} of {found.repeated:,} that were repeated vary within tolerance")
     unsupported = f"{sum(found.unsupported.values()):,} layers not supported"
     rate = f"{found.seconds:.0f} s, {found.rate:.3g} models/s"
     say(f"{count}: {plural(found.models, 'model')} of {versions}, {unsupported}; {rate}")
