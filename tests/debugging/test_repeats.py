@@ -10,7 +10,7 @@ from support.comparing import X, small_net
 import ovir
 from ovir import opset13 as ops
 from ovir.core.element_types import bf16
-from ovir.debugging.repeats import Spread, Variation
+from ovir.debugging.repeats import Repetition, Spread, Variation, VaryingTensor
 
 slow = pytest.mark.slow
 
@@ -149,6 +149,13 @@ def test_what_cannot_be_repeated() -> None:
         ovir.compare(small_net(), {"x": X, "soft": X}, repeat=2)
     with pytest.raises(ovir.InputError, match="repeat must be an integer of at least 2, got 1"):
         ovir.compare(small_net(), repeat=1)
+
+
+def test_outputs_may_vary_although_no_layer_does() -> None:
+    variation = spread([1.0], [1.0], [2.0])
+    assert variation is not None
+    text = Repetition(2, 1, [VaryingTensor(4, "soft", "Result", 0, variation)], []).text
+    assert text == "repeated runs vary, already in one request; no layer that was compared varies"
 
 
 @slow
