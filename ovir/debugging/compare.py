@@ -30,7 +30,7 @@ from ovir.core.tables import Table, columns
 from ovir.debugging.comparison_setup import Against, ComparisonOptions, GivenInputs, InputSet, Progress, as_model
 from ovir.debugging.engines.process import EngineMissingError
 from ovir.debugging.layerwise_run import Depths, Walk, WalkPlan, element_type_of, local
-from ovir.debugging.repeats import Repetition, TensorKey, Variation, key_of
+from ovir.debugging.repeats import WAYS, Variation, joined
 from ovir.debugging.sides import LayerAnswer, LayerMode, NotCompared, ResultLayer, Side
 from ovir.diagnostics.diagnostic import Diagnostic, Place
 from ovir.diagnostics.errors import InputError, RunError
@@ -74,6 +74,8 @@ class TensorDifference:
     """For outputs that are rows of probabilities, one for each set."""
     sets: int = 1
     """For how many sets of inputs the tensor was compared."""
+    variation: Variation | None = None
+    """How it varies in repeated runs, if it does; for a layer, that of the output that varies most."""
 
     def __post_init__(self) -> None:
         values = {name: getattr(self.worst, name) for name in MEANS}
@@ -83,6 +85,7 @@ class TensorDifference:
         """Add the comparisons for later sets of inputs."""
         self.sets += later.sets
         self.agreements += later.agreements
+        self.variation = joined(self.variation, later.variation)
         for name, values in self._values.items():
             values += later._values[name]
         if severity(later.worst) > severity(self.worst):
@@ -125,6 +128,8 @@ class TensorDifference:
             fields["rounded_to"] = self.tolerance.rounded_to
         if self.tolerance.weights_in is not None:
             fields["weights_in"] = self.tolerance.weights_in
+        if self.variation is not None:
+            fields["variation"] = self.variation.to_dict()
         if (agreement := self.agreement) is not None:
             fields |= {"top1": agreement.top1, "top5": agreement.top5}
         if self.sets > 1:
@@ -234,8 +239,8 @@ class Comparison:
     """The sources of ``actual`` and ``reference`` of a tensor, in words."""
     failed: bool = False
     """Whether the other side failed to compute the outputs."""
-    repeat: Repetition | None = None
-    """With ``repeat``, whether the other side agrees with itself."""
+    repeat: int | None = None
+    """How often runs were repeated in each way; None if they were not, or if the device failed."""
 
     def add_executions(self, executions: Mapping[str, Execution]) -> None:
         """Say of each layer how the other side executed it; the layers are named by their keys."""
@@ -248,7 +253,24 @@ class Comparison:
         return not self.failed and all(parts)
 
     def __bool__(self) -> bool:
-        return self.within and (self.repeat is None or self.repeat.same)
+        return self.within and self.varies is None
+
+    @property
+    def varying(self) -> list[OutputDifference | LayerDifference]:
+        """Return the outputs, then the layers, that vary in repeated runs."""
+        return [item for item in (*self.outputs, *self.layers) if item.tensor.variation is not None]
+
+    @property
+    def varies(self) -> str | None:
+        """Return the first way of repeating in which results vary: ``run`` (in one request), ``request`` or
+        ``compilation``; None if none does."""
+        found = [item.tensor.variation for item in self.varying]
+        return next((way for way in WAYS if any(x is not None and x.differing[way] for x in found)), None)
+
+    @property
+    def first_varying(self) -> LayerDifference | None:
+        """Return the first layer that varies, in the order of the run."""
+        return next((layer for layer in self.layers if layer.tensor.variation is not None), None)
 
     @property
     def compared(self) -> str:
@@ -292,7 +314,7 @@ class Comparison:
         """Return the result for JSON."""
         head = json_fields(self, "within", "first", "largest", "model", "against", "precision", "mode", "sets")
         parts = json_fields(self, "tolerance=criterion", "outputs", "layers", "not_compared", "diagnostics")
-        return {**head, **json_fields(self, "repeat"), **parts}
+        return {**head, **json_fields(self, "repeat", "varies", "first_varying"), **parts}
 
     def _repr_html_(self) -> str:
         first = self.first
@@ -339,6 +361,21 @@ class Comparison:
         absent += [] if any(layer.execution for layer in self.layers) else ["computed in"]
         return Table([*columns(heads), *_METRICS], rows, least=least).without(absent)
 
+    def varying_table(self) -> Table:
+        """Return the outputs and layers that vary in repeated runs."""
+        rows = []
+        for item in self.varying:
+            found, runs = item.tensor.variation, (self.repeat or 0) * item.tensor.sets
+            assert found is not None
+            counts = (f"{found.differing[way]} of {runs}" for way in WAYS)
+            elements = found.spread.problem or found.spread.beyond
+            numbers = (found.spread.max_abs, found.spread.max_rel, f"{found.between:,} of {found.spread.beyond:,}")
+            kind = item.type if isinstance(item, LayerDifference) else "output"
+            rows.append((item.name, kind, *counts, elements, *numbers))
+        ways = "; ".join(f"{words}: text" for words in WAYS.values())
+        numbers_of = "elements: count; max abs: error; max rel: error; ovir between: text"
+        return Table(columns(f"varies: name; type: type; {ways}; {numbers_of}"), rows, least=("max rel", "type"))
+
     def __repr__(self) -> str:
         return f"<Comparison of {self.model} with {self.against}: {self.verdict}>"
 
@@ -383,23 +420,13 @@ class Findings:
     sides: tuple[str, str] = SIDES
     outputs_first: bool = False
     repeat: int | None = None
-    """How often runs were repeated in each way; None if they were not."""
-    variations: dict[TensorKey, Variation] = field(default_factory=dict)
-    """The tensors that vary from run to run."""
 
     def describe(self, side: Side) -> None:
         """Record the description of the other side after its runs."""
         self.diagnostics.update(dict.fromkeys(side.diagnostics))
         self.description, self.precision, self.executions = side.description, side.precision, side.executions
         self.not_compared, self.sides = side.not_compared, side.labels
-        self.outputs_first, self.repeat = side.outputs_first, side.repeats.count
-
-    def add_variation(self, key: TensorKey, variation: Variation | None) -> None:
-        """Add how a tensor varies, if it does."""
-        if variation is not None and key in self.variations:
-            self.variations[key].add(variation)
-        elif variation is not None:
-            self.variations[key] = variation
+        self.outputs_first, self.repeat = side.outputs_first, None if self.failed else side.repeats.count
 
     def add_tensor(self, layer: Layer, position: int, difference: TensorDifference) -> None:
         """Add the comparison of an output of a layer."""
@@ -423,9 +450,11 @@ class Findings:
         self.steps = self.steps or later.steps
         self.description, self.precision, self.executions = later.description, later.precision, later.executions
         self.not_compared, self.sides = later.not_compared, later.sides
-        self.outputs_first, self.repeat = later.outputs_first, later.repeat
-        for tensor_key, variation in later.variations.items():
-            self.add_variation(tensor_key, variation)
+        self.outputs_first, self.repeat = later.outputs_first, None if self.failed else later.repeat
+
+    def outputs_vary(self) -> bool:
+        """Return whether outputs vary in repeated runs."""
+        return any(tensor.variation is not None for tensor in self.outputs.values())
 
     def outputs_agree(self) -> bool:
         """Return whether outputs were compared and are within the tolerance."""
@@ -455,18 +484,14 @@ class Findings:
             values=self.sides,
             diagnostics=list(self.diagnostics),
             failed=self.failed,
-            repeat=self._repetition(model, sets),
+            repeat=self.repeat,
         )
-
-    def _repetition(self, model: Model, sets: int) -> Repetition | None:
-        """Return how repeated runs vary, None if they were not repeated or only failed."""
-        if self.repeat is None or (self.failed and not self.variations):
-            return None
-        return Repetition.of(model, self.repeat, sets, self.variations)
 
     def _layer(self, layer: Layer) -> LayerDifference:
         differences = self.layers[layer.key]
         position = max(differences, key=lambda place: severity(differences[place].worst))
+        varying = (tensor.variation for tensor in differences.values() if tensor.variation is not None)
+        differences[position].variation = max(varying, key=lambda found: severity(found.spread), default=None)
         return LayerDifference.of(
             *(layer, position, differences[position], self.contributions[layer.key], self.others.get(layer.key)),
             *(bool(layer.bodies), self.lone_before.get(layer.key, ()), self.executions.get(layer.key)),
@@ -655,12 +680,8 @@ class Session:
             agreement = None if comparison.lone or comparison.problem else agreement_of(actual, reference)
             difference = self._difference(comparison, tolerance, _type_of(port, reference), reference.shape)
             difference.agreements = [] if agreement is None else [agreement]
+            difference.variation = self._side.repeats.variation(actual, reference, self._set[1])
             _add(self.found.outputs, index, difference)
-            self._note_variation(port, actual, reference)
-
-    def _note_variation(self, port: Port, actual: Array, reference: Array) -> None:
-        """Record how a tensor of the other side varies in repeated runs."""
-        self.found.add_variation(key_of(port), self._side.repeats.variation(actual, reference, self._set[1]))
 
     def _difference(
         self, comparison: TensorComparison, tolerance: Tolerance, element_type: str, shape: tuple[int, ...]
@@ -714,9 +735,9 @@ class Session:
         tolerance = self._tolerance(port, reference, actual, self._depths[step.layer])
         comparison = self._compared(port, actual, reference, tolerance)
         difference = self._difference(comparison, tolerance, _type_of(port, reference), reference.shape)
+        difference.variation = self._side.repeats.variation(actual, reference, self._set[1])
         self.found.add_tensor(step.layer, position, difference)
         self._noise[port] = noise(comparison)
-        self._note_variation(port, actual, reference)
         return comparison
 
     def _contribute(self, layer: Layer, comparison: TensorComparison) -> None:
@@ -744,8 +765,9 @@ def finish(
     """
     compared = "cumulative"
     if findings.outputs_first:
-        wanted: LayerMode = mode or ("cumulative" if findings.variations else "isolated")
-        compared = "outputs" if mode is None and findings.outputs_agree() and not findings.variations else wanted
+        varies = findings.outputs_vary()
+        wanted: LayerMode = mode or ("cumulative" if varies else "isolated")
+        compared = "outputs" if mode is None and findings.outputs_agree() and not varies else wanted
         if compared != "outputs":
             compare_layers(wanted)
     if findings.outputs or findings.layers or findings.failed:

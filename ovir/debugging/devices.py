@@ -6,7 +6,7 @@ The device belongs to another engine, or is ovir itself.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 
 from ovir.building.creation import new_constant, new_operation, new_parameter, new_result
@@ -156,16 +156,14 @@ class EngineDevice(Device):
     def run(self, model: Model, inputs: Sequence[Array]) -> list[Array]:
         with self.engine.compiled(model) as loaded:
             self.precision = loaded.precision
-            return self.repeats.run(loaded, lambda: self.engine.compiled(model), lambda anew: anew.infer(inputs))
+            return self.repeats.run(loaded, lambda one: one.infer(inputs))
 
     def run_whole(self, inputs: Sequence[Array]) -> list[Array]:
         if self._loaded is None or self._loaded.is_lost:
             self.release()
             self._loaded = self._whole.enter_context(self.engine.compiled(self._model))
             self.precision = self._loaded.precision
-        outputs = self.repeats.run(
-            self._loaded, lambda: self.engine.compiled(self._model), lambda anew: anew.infer(inputs)
-        )
+        outputs = self.repeats.run(self._loaded, lambda one: one.infer(inputs))
         if self.executed is None and self.engine.kind == "openvino":
             try:
                 self.executed = self._loaded.executed()
@@ -186,12 +184,14 @@ class _Request:
     """A model that ovir has compiled, with a request."""
 
     def __init__(self, model: Model) -> None:
-        self.model = model
         self._compiled = CompiledModel(model, keep_compressed=True)
         self.renew()
 
     def renew(self) -> None:
         self._request = self._compiled.create_infer_request()
+
+    def again(self) -> AbstractContextManager[_Request]:
+        return nullcontext(_Request(self._compiled.model))
 
     def infer(self, inputs: Sequence[Array]) -> list[Array]:
         """Return the outputs; state starts anew."""
@@ -209,15 +209,12 @@ class OvirDevice(Device):
         self._whole: _Request | None = None
 
     def run(self, model: Model, inputs: Sequence[Array]) -> list[Array]:
-        return self._infer(_Request(model), inputs)
+        return self.repeats.run(_Request(model), lambda one: one.infer(inputs))
 
     def run_whole(self, inputs: Sequence[Array]) -> list[Array]:
         if self._whole is None:
             self._whole = _Request(self._model)
-        return self._infer(self._whole, inputs)
-
-    def _infer(self, loaded: _Request, inputs: Sequence[Array]) -> list[Array]:
-        return self.repeats.run(loaded, lambda: nullcontext(_Request(loaded.model)), lambda one: one.infer(inputs))
+        return self.repeats.run(self._whole, lambda one: one.infer(inputs))
 
     def release(self) -> None:
         self._whole = None

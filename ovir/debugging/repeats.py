@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
@@ -13,9 +13,6 @@ from ovir.analysis.tensor_comparison import EXACT, TensorComparison, compare_ten
 from ovir.analysis.tensor_stats import as_numbers
 from ovir.core.arrays import Array
 from ovir.core.json_fields import json_fields
-from ovir.core.tables import Table, columns
-from ovir.graph.layer_graph import LayerGraph
-from ovir.graph.layers import Port
 
 WAYS = {"run": "in one request", "request": "in new requests", "compilation": "after new compilations"}
 """The ways in which runs are repeated."""
@@ -27,37 +24,28 @@ class Loaded(Protocol):
     def renew(self) -> None:
         """Replace the request by a new one."""
 
-
-TensorKey = tuple[str, int]
-"""The key of a layer, and the position of its output; of an output of a model, those of its Result."""
-
-
-def key_of(port: Port) -> TensorKey:
-    """Return the key of a tensor, which processes exchange."""
-    return port.layer.key, port.index
+    def again(self) -> AbstractContextManager[Self]:
+        """Compile the model anew for a ``with`` block."""
 
 
 SomeLoaded = TypeVar("SomeLoaded", bound=Loaded)
-Reopen = Callable[[], AbstractContextManager[SomeLoaded]]
-"""Compiles the model anew for a ``with`` block."""
 
 
 def repeated(
-    loaded: SomeLoaded, reopen: Reopen[SomeLoaded], infer: Callable[[SomeLoaded], list[Array]], count: int
+    loaded: SomeLoaded, infer: Callable[[SomeLoaded], list[Array]], count: int
 ) -> Iterator[tuple[str, list[Array]]]:
-    """Yield the results of ``count`` runs in one request, in new requests, and after new compilations, each with its
-    way."""
+    """Yield the results of ``count`` runs in each way, with the way."""
     for _ in range(count):
         yield "run", infer(loaded)
     for _ in range(count):
         loaded.renew()
         yield "request", infer(loaded)
     for _ in range(count):
-        with reopen() as anew:
+        with loaded.again() as anew:
             yield "compilation", infer(anew)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Variation:
     """How a tensor varies from run to run."""
 
@@ -70,11 +58,18 @@ class Variation:
     worst_input: str
     """The name of the set of inputs that the two fields above are about."""
 
-    def add(self, later: Variation) -> None:
-        """Add how the tensor varies for later sets of inputs."""
-        self.differing = {way: count + later.differing[way] for way, count in self.differing.items()}
-        if severity(later.spread) > severity(self.spread):
-            self.spread, self.between, self.worst_input = later.spread, later.between, later.worst_input
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers for JSON."""
+        found = json_fields(self, "differing", "elements=spread.beyond", "spread.max_abs", "spread.max_rel", "between")
+        return found | json_fields(self, "spread.problem", "worst_input")
+
+
+def joined(one: Variation | None, later: Variation | None) -> Variation | None:
+    """Return how a tensor varies for two groups of sets of inputs."""
+    if one is None or later is None:
+        return one or later
+    worst = max(one, later, key=lambda found: severity(found.spread))
+    return replace(worst, differing={way: count + later.differing[way] for way, count in one.differing.items()})
 
 
 class Spread:
@@ -87,7 +82,7 @@ class Spread:
 
     def add(self, way: str, array: Array) -> None:
         """Add the values of a further run."""
-        if same_bits(array, self.first):
+        if _same_bits(array, self.first):
             return
         self._differing[way] += 1
         if array.shape != self.first.shape or array.dtype.kind in "TUSO":
@@ -107,11 +102,8 @@ class Spread:
         return Variation(self._differing, spread, between, inputs)
 
 
-def same_bits(a: Array, b: Array) -> bool:
-    """Return whether two arrays are equal, bit by bit."""
-    if a.shape != b.shape or a.dtype != b.dtype:
-        return False
-    if a.dtype.kind in "TUSO":
+def _same_bits(a: Array, b: Array) -> bool:
+    if a.shape != b.shape or a.dtype != b.dtype or a.dtype.kind in "TUSO":
         return np.array_equal(a, b)
     one, other = (np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in (a, b))
     return np.array_equal(one, other)
@@ -125,13 +117,11 @@ class Repeats:
         """How many runs there are in each way; None for a single run."""
         self._spreads: dict[int, Spread] = {}
 
-    def run(
-        self, loaded: SomeLoaded, reopen: Reopen[SomeLoaded], infer: Callable[[SomeLoaded], list[Array]]
-    ) -> list[Array]:
+    def run(self, loaded: SomeLoaded, infer: Callable[[SomeLoaded], list[Array]]) -> list[Array]:
         """Return the results of the first run; those of earlier calls are forgotten."""
         if self.count is None:
             return infer(loaded)
-        runs = repeated(loaded, reopen, infer, self.count)
+        runs = repeated(loaded, infer, self.count)
         spreads = [Spread(array) for array in next(runs)[1]]
         for way, results in runs:
             for spread, array in zip(spreads, results, strict=True):
@@ -146,107 +136,3 @@ class Repeats:
 
 ONCE = Repeats()
 """Runs everything once."""
-
-
-@dataclass(frozen=True)
-class VaryingTensor:
-    """An output of the model or of a layer that varies from run to run."""
-
-    id: int
-    """The id of the layer; of an output, that of its Result."""
-    name: str
-    """The key of the layer, or the name of the output."""
-    type: str
-    """The operation, such as ``Convolution``; ``Result`` for an output."""
-    output: int
-    """The position of the output of the model or of the layer."""
-    variation: Variation
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the tensor for JSON."""
-        head = json_fields(self, "id", "name", "type", "output", "variation.differing")
-        spread = {"varying": self.variation.spread.beyond, **json_fields(self.variation.spread, "size", "max_abs")}
-        rest = json_fields(self.variation, "spread.max_rel", "spread.problem", "between", "worst_input")
-        return {**head, **spread, **rest}
-
-
-@dataclass(frozen=True)
-class Repetition:
-    """The result of repeated runs."""
-
-    count: int
-    """How often each set of inputs was run in each way."""
-    sets: int
-    """The number of sets of inputs."""
-    outputs: Sequence[VaryingTensor]
-    """The outputs that vary."""
-    layers: Sequence[VaryingTensor]
-    """The outputs of layers that vary, in the order of the run."""
-
-    @classmethod
-    def of(cls, model: LayerGraph, count: int, sets: int, found: Mapping[TensorKey, Variation]) -> Self:
-        """Return the result for a model."""
-        outputs = [
-            VaryingTensor(port.layer.id, port.any_name, port.layer.type, index, found[key_of(port)])
-            for index, port in enumerate(model.outputs)
-            if key_of(port) in found
-        ]
-        layers = [
-            VaryingTensor(layer.id, layer.key, layer.type, port.index, found[key_of(port)])
-            for layer in model.layers
-            for port in layer.outputs
-            if key_of(port) in found
-        ]
-        return cls(count, sets, outputs, layers)
-
-    @property
-    def same(self) -> bool:
-        """Return whether all runs gave the same bits."""
-        return not self.outputs and not self.layers
-
-    @property
-    def varies(self) -> str | None:
-        """Return the first of ``run``, ``request`` and ``compilation`` after which results vary; None if none do."""
-        found = [item.variation.differing for item in (*self.outputs, *self.layers)]
-        return next((way for way in WAYS if any(differing[way] for differing in found)), None)
-
-    @property
-    def first(self) -> VaryingTensor | None:
-        """Return the first layer that varies, in the order of the run."""
-        return next(iter(self.layers), None)
-
-    @property
-    def text(self) -> str:
-        """Return the result in one line."""
-        if self.varies is None:
-            return f"the same bits in {len(WAYS)} x {self.count} runs"
-        text = f"repeated runs vary, {_SINCE[self.varies]}"
-        if (first := self.first) is not None:
-            return f"{text}; the first layer that varies: {first.type} '{first.name}' (id {first.id})"
-        return f"{text}; no layer that was compared varies"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the result for JSON."""
-        return {"runs": self.count, **json_fields(self, "same", "varies", "first", "outputs", "layers")}
-
-    def table(self) -> Table:
-        """Return the tensors that vary, outputs before layers."""
-        rows = []
-        for item in (*self.outputs, *self.layers):
-            found, spread = item.variation, item.variation.spread
-            counts = (f"{found.differing[way]} of {self.count * self.sets}" for way in WAYS)
-            elements = "other shapes" if spread.problem else spread.beyond
-            between = f"{found.between:,} of {spread.beyond:,}"
-            rows.append((item.name, item.type, *counts, elements, spread.max_abs, spread.max_rel, between))
-        counted = "; ".join(f"{words}: text" for words in WAYS.values())
-        heads = (
-            f"varies: name; type: type; {counted}; elements: count; max abs: error; max rel: error; ovir between: text"
-        )
-        return Table(columns(heads), rows, least=("max rel", "type", "elements"))
-
-
-_SINCE = {
-    "run": "already in one request",
-    "request": "in new requests, but not in one request",
-    "compilation": "after new compilations, but not before",
-}

@@ -156,7 +156,6 @@ class OnnxModel(Side):
         self.repeats = repeats
         self._path = path
         self._model = model
-        self._wanted = sorted(_tensor_names(model))
         self._inputs: list[Array] = []
         self._diagnostics: list[Diagnostic] = []
         if (fault := why_not_regular(path)) is not None:
@@ -165,7 +164,7 @@ class OnnxModel(Side):
     def open(self) -> None:
         self._engine.open()
         self.description = self._engine.description = f"{self._path} in {self._engine.description}"  # of its errors
-        self._loaded: LoadedModel = self._engine.load(self._path, self._wanted)
+        self._loaded: LoadedModel = self._engine.load(self._path, sorted(_tensor_names(self._model)))
         facts = self._loaded.facts
         self._outputs: list[str] = facts["outputs"]
         self._known = {*self._outputs, *(facts["tensors"] or ())}
@@ -230,11 +229,7 @@ class OnnxModel(Side):
     def _computed(self, names: Iterable[str | None]) -> dict[str, Array]:
         """Return tensors of the ONNX model by name."""
         wanted = list(dict.fromkeys(name for name in names if name))
-        results = self.repeats.run(
-            self._loaded,
-            lambda: self._engine.opened(self._path, self._wanted),
-            lambda loaded: loaded.infer(self._inputs, outputs=wanted),
-        )
+        results = self.repeats.run(self._loaded, lambda one: one.infer(self._inputs, outputs=wanted))
         return dict(zip(wanted, results, strict=True))
 
     def outputs(self, inputs: Sequence[Array]) -> list[Array | None]:

@@ -58,10 +58,6 @@ class Fuzzing:
     """The number that ovir does not run; they are not compared."""
     unsupported: Counter[str] = field(default_factory=Counter)
     """The number of models that the other side does not claim to support, by operation version."""
-    repeated: int = 0
-    """The number of models that agree in repeated runs."""
-    varying: int = 0
-    """The number of them whose runs gave different bits, within the tolerance."""
     known: Counter[str] = field(default_factory=Counter)
     """The number of faults put down to known divergences, or to signatures in the file of known ones."""
     exercised: dict[str, Counter[str]] = field(default_factory=dict)
@@ -258,8 +254,7 @@ class _Session:
             return
         model, inputs = made
         try:
-            anew = _is_repeated(number)
-            fault = judge.fault(model, inputs, anew=anew)
+            fault = judge.fault(model, inputs, anew=_is_repeated(number))
         except UnsupportedError:
             self._count()
             with self._lock:
@@ -276,9 +271,6 @@ class _Session:
                 port = (*layer.inputs, *layer.outputs)[0] if layer.inputs or layer.outputs else None
                 kind = "-" if port is None else str(port.element_type)
                 self.found.exercised.setdefault(version_of(layer), Counter())[kind] += 1
-            if anew and fault is None:
-                self.found.repeated += 1
-                self.found.varying += judge.varies
             self.found.target_seconds += judge.seconds["target"] - waited
             self.found.ovir_seconds += monotonic() - start - (judge.seconds["target"] - waited)
         if fault is not None:

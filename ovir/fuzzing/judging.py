@@ -18,7 +18,6 @@ from ovir.debugging.engines.process import (
     UnsupportedError,
 )
 from ovir.debugging.layerwise_run import element_type_of
-from ovir.debugging.repeats import same_bits
 from ovir.diagnostics.errors import OvirError
 from ovir.fuzzing.divergences import reason_of_failure, reason_of_value
 from ovir.fuzzing.reference import Reference
@@ -64,8 +63,6 @@ class Judge:
     criterion: Criterion = field(default_factory=Criterion)
     seconds: dict[str, float] = field(default_factory=lambda: {"ovir": 0.0, "target": 0.0})
     """The time that each side took."""
-    varies: bool = False
-    """Whether the runs of the latest model gave different bits."""
 
     def fault(self, model: Model, inputs: Sequence[Array], *, anew: bool = False) -> Fault | None:
         """Return the fault in two runs, with ``anew`` also in new requests and after new compilations; None if there is
@@ -73,7 +70,7 @@ class Judge:
 
         Raises OvirError for a model that ovir does not run, UnsupportedError for one that the target does not claim to.
         """
-        self.varies, start = False, perf_counter()
+        start = perf_counter()
         try:
             reference = Reference.of(model, inputs)
         except OvirError as error:
@@ -92,7 +89,6 @@ class Judge:
         finally:
             self.seconds["target"] += perf_counter() - start
         start = perf_counter()
-        self.varies = not all(same_bits(*pair) for run in runs for pair in zip(run, runs[0], strict=False))
         try:
             return self._compared(reference, runs)
         finally:

@@ -27,8 +27,8 @@ def compare_page(found: Comparison, model: LayerGraph, conclusion: Sequence[str]
     page.facts += _facts(found, page)
     if found.outputs:
         page.add("Outputs", _outputs(found, page, model), *_histograms(found))
-    if found.repeat is not None and not found.repeat.same:
-        page.add("Varying", found.repeat.table(), note=_VARYING)
+    if found.varying:
+        page.add("Varying", found.varying_table(), note=_VARYING)
     add_diagnostics(page, found.diagnostics)
     if found.layers:
         most = _contributions(found, page)
@@ -57,11 +57,8 @@ def _facts(found: Comparison, page: Page) -> list[Fact]:
         note = f"of {plural(len(found.layers), 'layer')} compared"
         facts.append(Fact("layers beyond", f"{beyond:,}", note, "bad" if beyond else "good"))
     if found.repeat is not None:
-        varying = f"{len(found.repeat.outputs):,} of {len(found.outputs):,} outputs vary"
-        text = "the same bits" if found.repeat.same else varying
-        facts.append(
-            Fact("repeated", text, f"in 3 x {found.repeat.count} runs", "good" if found.repeat.same else "bad")
-        )
+        text, tone = ("the same bits", "good") if found.varies is None else ("other bits", "bad")
+        facts.append(Fact("repeated", text, f"in 3 x {found.repeat} runs", tone))
     for title, layer in (("first layer beyond", found.first), ("largest contributor", found.largest)):
         if layer is not None:
             facts.append(Fact(title, layer.name, layer.type, "bad", page.layers.find(layer.name)))

@@ -10,7 +10,7 @@ from support.comparing import X, small_net
 import ovir
 from ovir import opset13 as ops
 from ovir.core.element_types import bf16
-from ovir.debugging.repeats import Repetition, Spread, Variation, VaryingTensor
+from ovir.debugging.repeats import Spread, Variation
 
 slow = pytest.mark.slow
 
@@ -74,19 +74,22 @@ def test_a_layer_that_varies(
     """The layer adds a number that each run, request or compilation increases by 1."""
     device.setenv("OVIR_TEST_FAULT", f"{fault}:MatMul")
     found = ovir.compare(small_net(), inputs=[X], mode=mode, repeat=3)
-    assert found.repeat is not None
     assert not found
-    assert not found.repeat.same
-    assert found.repeat.varies == fault
-    assert [(item.name, item.output) for item in found.repeat.outputs] == [("soft", 0)]
-    assert found.repeat.outputs[0].variation.differing == differing
-    first = found.repeat.first
+    assert found.varies == fault
+    assert [item.name for item in found.varying] == [
+        "soft",
+        *(["product", "tanh", "soft"] if mode is None else ["product"]),
+    ]
+    output, first = found.outputs[0].tensor.variation, found.first_varying
+    assert output is not None
+    assert output.differing == differing
     assert first is not None
-    assert (first.name, first.type, first.variation.differing) == ("product", "MatMul", differing)
-    assert first.variation.spread.max_abs == pytest.approx(distance)
-    assert first.variation.between == 0, "the numbers of the layer are those of later runs, and not 0 as in ovir"
-    layers = [item.name for item in found.repeat.layers]
-    assert layers == (["product", "tanh", "soft"] if mode is None else ["product"])
+    assert (first.name, first.type) == ("product", "MatMul")
+    variation = first.tensor.variation
+    assert variation is not None
+    assert variation.differing == differing
+    assert variation.spread.max_abs == pytest.approx(distance)
+    assert variation.between == 0, "the numbers of the layer are those of later runs, and not 0 as in ovir"
 
 
 @slow
@@ -95,9 +98,7 @@ def test_a_device_that_agrees_with_itself(mode: Any, device: pytest.MonkeyPatch)
     device.setenv("OVIR_TEST_FAULT", "wrong:MatMul")
     found = ovir.compare(small_net(), samples=2, mode=mode, repeat=2)
     assert not found
-    assert found.repeat is not None
-    assert found.repeat.same
-    assert found.repeat.text == "the same bits in 3 x 2 runs"
+    assert (found.repeat, found.varies, found.varying) == (2, None, [])
 
 
 def stateful() -> ovir.Model:
@@ -113,8 +114,7 @@ def stateful() -> ovir.Model:
 def test_state_starts_anew_in_each_run(second: bool, mode: Any, device: pytest.MonkeyPatch) -> None:
     found = ovir.compare(stateful(), stateful() if second else "openvino:CPU", repeat=2, mode=mode)
     assert found
-    assert found.repeat is not None
-    assert found.repeat.same
+    assert (found.repeat, found.varies) == (2, None)
 
 
 @slow
@@ -128,12 +128,10 @@ def test_a_second_model_that_varies(device_name: str | None, device: pytest.Monk
         return ovir.Model([ops.add(ops.abs(x, name="size"), noise, name="noisy")], [x])
 
     found = ovir.compare(model(1), model(0), device=device_name, repeat=2)
-    assert found.repeat is not None
-    assert found.repeat.varies == "run"
-    assert [item.name for item in found.repeat.layers] == ["noise", "noisy"]
+    assert found.varies == "run"
+    assert [item.name for item in found.varying[1:]] == ["noise", "noisy"]
     fixed = ovir.compare(small_net(), small_net(scale=1.1), device=device_name, repeat=2)
-    assert fixed.repeat is not None
-    assert fixed.repeat.same
+    assert (fixed.repeat, fixed.varies) == (2, None)
 
 
 def test_weights_that_a_second_model_has_rounded_have_their_tolerance(tmp_path: Path) -> None:
@@ -149,13 +147,6 @@ def test_what_cannot_be_repeated() -> None:
         ovir.compare(small_net(), {"x": X, "soft": X}, repeat=2)
     with pytest.raises(ovir.InputError, match="repeat must be an integer of at least 2, got 1"):
         ovir.compare(small_net(), repeat=1)
-
-
-def test_outputs_may_vary_although_no_layer_does() -> None:
-    variation = spread([1.0], [1.0], [2.0])
-    assert variation is not None
-    text = Repetition(2, 1, [VaryingTensor(4, "soft", "Result", 0, variation)], []).text
-    assert text == "repeated runs vary, already in one request; no layer that was compared varies"
 
 
 @slow

@@ -58,10 +58,10 @@ def print_comparison(
     """
     for line in (*_head(found, requested), *_about_quantization(found, quantized)):
         say_filled(readable(line))
-    if found.repeat is not None and not found.repeat.same:
+    if found.varying:
         say()
         title = "runs with other bits than the first, and how far apart all runs are"
-        say_table(found.repeat.table(), title=title, limit=limit, more="more varying tensor")
+        say_table(found.varying_table(), title=title, limit=limit, more="more varying tensor")
     if found.outputs:
         say()
         _print_outputs(found, limit)
@@ -83,7 +83,7 @@ def _head(found: Comparison, requested: str | None) -> Iterator[str]:
     if requested in ("f32", *_NARROW) and found.precision not in (None, requested):
         yield f"the device does not honor INFERENCE_PRECISION_HINT={requested}: it computes in {found.precision}"
     if found.repeat is not None:
-        yield found.repeat.text
+        yield _about_repeats(found)
     first, largest = found.first, found.largest
     if first is not None:
         yield f"first layer beyond tolerance: {_described(found, first)}"
@@ -100,6 +100,23 @@ def _head(found: Comparison, requested: str | None) -> Iterator[str]:
         yield f"one side alone has weights in {kind}: later tensors have the tolerance of rounding them to {kind}"
     if found.precision in _NARROW and ("f32" in beyond or "f64" in beyond):
         yield f"the device computes in {found.precision}; --config INFERENCE_PRECISION_HINT=f32 compares in f32"
+
+
+def _about_repeats(found: Comparison) -> str:
+    if found.varies is None:
+        return f"the same bits in 3 x {found.repeat} runs"
+    first = found.first_varying
+    layer = "no layer that was compared varies"
+    if first is not None:
+        layer = f"the first layer that varies: {first.type} '{first.name}' (id {first.id})"
+    return f"repeated runs vary, {_SINCE[found.varies]}; {layer}"
+
+
+_SINCE = {
+    "run": "already in one request",
+    "request": "in new requests, but not in one request",
+    "compilation": "after new compilations, but not before",
+}
 
 
 def _about_quantization(found: Comparison, quantized: Sequence[str]) -> Iterator[str]:

@@ -151,8 +151,6 @@ def _print(found: Fuzzing, folder: str) -> None:
         say(readable(f"not reached: {', '.join(found.unreached[:_SHOWN])}{more}"))
     versions = f"{plural(len(found.exercised), 'operation version')}, {found.refused:,} not run by ovir"
     count = f"{plural(len(found.findings), 'finding')} on {found.description}"
-    if found.varying:
-        say(f"{plural(found.varying, 'model')} of {found.repeated:,} that were repeated vary within tolerance")
     unsupported = f"{sum(found.unsupported.values()):,} layers not supported"
     rate = f"{found.seconds:.0f} s, {found.rate:.3g} models/s"
     say(f"{count}: {plural(found.models, 'model')} of {versions}, {unsupported}; {rate}")

@@ -86,10 +86,6 @@ class OpenVino:
             facts["precision"] = None
         return compiled.create_infer_request(), facts
 
-    def renew(self, request: Any) -> Any:
-        """Return a new request of a compiled model."""
-        return request.get_compiled_model().create_infer_request()
-
     def executed(self, request: Any, path: str) -> None:
         """Write the graph that the device executes in place of a model."""
         self.package.serialize(request.get_compiled_model().get_runtime_model(), path)
@@ -183,10 +179,6 @@ class OnnxRuntime:
         }
         return session, facts
 
-    def renew(self, session: Any) -> Any:
-        """Return the session, which has no requests."""
-        return session
-
     def _with_outputs(self, path: str, names: Sequence[str]) -> tuple[Any, list[str] | None, set[str]]:
         """Return the path of the model to load, those of ``names`` that it then computes (None without the package
         onnx), and those of them that are not outputs of the model itself."""
@@ -234,10 +226,6 @@ class PythonFunction:
     def load(self, path: str, outputs: Sequence[str]) -> tuple[Any, dict[str, Any]]:
         """Return the path; the function loads the model."""
         return path, {}
-
-    def renew(self, path: str) -> str:
-        """Return the path; each call of the function begins anew."""
-        return path
 
     def infer(
         self, path: str, tensors: Sequence[WireTensor], outputs: Sequence[str] | None, keeps_state: bool
@@ -327,7 +315,8 @@ class Worker:
             self._loaded[number] = None
             return None
         if command == "renew":
-            self._loaded[number] = self._engine.renew(self._loaded[number])
+            if isinstance(self._engine, OpenVino):  # the others have no requests
+                self._loaded[number] = self._loaded[number].get_compiled_model().create_infer_request()
             return None
         return getattr(self._engine, command)(self._loaded[number], *others)
 
