@@ -258,7 +258,8 @@ class Comparison:
     @property
     def varying(self) -> list[OutputDifference | LayerDifference]:
         """Return the outputs, then the layers, that vary in repeated runs."""
-        return [item for item in (*self.outputs, *self.layers) if item.tensor.variation is not None]
+        items: list[OutputDifference | LayerDifference] = [*self.outputs, *self.layers]
+        return [item for item in items if item.tensor.variation is not None]
 
     @property
     def varies(self) -> str | None:

@@ -16,7 +16,7 @@ from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.debugging.engines.process import EngineDiedError, EngineError, EngineProcess, LoadedModel
 from ovir.debugging.layerwise_run import element_type_of
-from ovir.debugging.repeats import ONCE, Repeats
+from ovir.debugging.repeats import ONCE, Loaded, Repeats
 from ovir.debugging.sides import Device, LayerAnswer, LayerMode, Partners, Side, in_batches, in_halves
 from ovir.debugging.tensor_sides import rounded_by_one
 from ovir.diagnostics.errors import ModelError, ReadError, RunError
@@ -156,14 +156,14 @@ class EngineDevice(Device):
     def run(self, model: Model, inputs: Sequence[Array]) -> list[Array]:
         with self.engine.compiled(model) as loaded:
             self.precision = loaded.precision
-            return self.repeats.run(loaded, lambda one: one.infer(inputs))
+            return self.repeats.infer(loaded, inputs)
 
     def run_whole(self, inputs: Sequence[Array]) -> list[Array]:
         if self._loaded is None or self._loaded.is_lost:
             self.release()
             self._loaded = self._whole.enter_context(self.engine.compiled(self._model))
             self.precision = self._loaded.precision
-        outputs = self.repeats.run(self._loaded, lambda one: one.infer(inputs))
+        outputs = self.repeats.infer(self._loaded, inputs)
         if self.executed is None and self.engine.kind == "openvino":
             try:
                 self.executed = self._loaded.executed()
@@ -180,8 +180,8 @@ class EngineDevice(Device):
         self.release()
 
 
-class _Request:
-    """A model that ovir has compiled, with a request."""
+class _Request(Loaded):
+    """A request of a model that ovir has compiled."""
 
     def __init__(self, model: Model) -> None:
         self._compiled = CompiledModel(model, keep_compressed=True)
@@ -193,8 +193,7 @@ class _Request:
     def again(self) -> AbstractContextManager[_Request]:
         return nullcontext(_Request(self._compiled.model))
 
-    def infer(self, inputs: Sequence[Array]) -> list[Array]:
-        """Return the outputs; state starts anew."""
+    def infer(self, inputs: Sequence[Array], *, outputs: Sequence[str] | None = None) -> list[Array]:
         self._request.reset_state()
         return list(self._request.infer(list(inputs)).values())
 
@@ -209,12 +208,12 @@ class OvirDevice(Device):
         self._whole: _Request | None = None
 
     def run(self, model: Model, inputs: Sequence[Array]) -> list[Array]:
-        return self.repeats.run(_Request(model), lambda one: one.infer(inputs))
+        return self.repeats.infer(_Request(model), inputs)
 
     def run_whole(self, inputs: Sequence[Array]) -> list[Array]:
         if self._whole is None:
             self._whole = _Request(self._model)
-        return self.repeats.run(self._whole, lambda one: one.infer(inputs))
+        return self.repeats.infer(self._whole, inputs)
 
     def release(self) -> None:
         self._whole = None

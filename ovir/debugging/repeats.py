@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -21,6 +21,9 @@ WAYS = {"run": "in one request", "request": "in new requests", "compilation": "a
 class Loaded(Protocol):
     """A compiled model with a request."""
 
+    def infer(self, inputs: Sequence[Array], *, outputs: Sequence[str] | None = None) -> list[Array]:
+        """Return all outputs, or those of these names where the engine takes names; state starts anew."""
+
     def renew(self) -> None:
         """Replace the request by a new one."""
 
@@ -28,21 +31,18 @@ class Loaded(Protocol):
         """Compile the model anew for a ``with`` block."""
 
 
-SomeLoaded = TypeVar("SomeLoaded", bound=Loaded)
-
-
 def repeated(
-    loaded: SomeLoaded, infer: Callable[[SomeLoaded], list[Array]], count: int
+    count: int, loaded: Loaded, inputs: Sequence[Array], outputs: Sequence[str] | None = None
 ) -> Iterator[tuple[str, list[Array]]]:
     """Yield the results of ``count`` runs in each way, with the way."""
     for _ in range(count):
-        yield "run", infer(loaded)
+        yield "run", loaded.infer(inputs, outputs=outputs)
     for _ in range(count):
         loaded.renew()
-        yield "request", infer(loaded)
+        yield "request", loaded.infer(inputs, outputs=outputs)
     for _ in range(count):
         with loaded.again() as anew:
-            yield "compilation", infer(anew)
+            yield "compilation", anew.infer(inputs, outputs=outputs)
 
 
 @dataclass(frozen=True)
@@ -117,11 +117,11 @@ class Repeats:
         """How many runs there are in each way; None for a single run."""
         self._spreads: dict[int, Spread] = {}
 
-    def run(self, loaded: SomeLoaded, infer: Callable[[SomeLoaded], list[Array]]) -> list[Array]:
+    def infer(self, loaded: Loaded, inputs: Sequence[Array], *, outputs: Sequence[str] | None = None) -> list[Array]:
         """Return the results of the first run; those of earlier calls are forgotten."""
         if self.count is None:
-            return infer(loaded)
-        runs = repeated(loaded, infer, self.count)
+            return loaded.infer(inputs, outputs=outputs)
+        runs = repeated(self.count, loaded, inputs, outputs)
         spreads = [Spread(array) for array in next(runs)[1]]
         for way, results in runs:
             for spread, array in zip(spreads, results, strict=True):

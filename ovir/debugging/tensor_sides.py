@@ -229,8 +229,7 @@ class OnnxModel(Side):
     def _computed(self, names: Iterable[str | None]) -> dict[str, Array]:
         """Return tensors of the ONNX model by name."""
         wanted = list(dict.fromkeys(name for name in names if name))
-        results = self.repeats.run(self._loaded, lambda one: one.infer(self._inputs, outputs=wanted))
-        return dict(zip(wanted, results, strict=True))
+        return dict(zip(wanted, self.repeats.infer(self._loaded, self._inputs, outputs=wanted), strict=True))
 
     def outputs(self, inputs: Sequence[Array]) -> list[Array | None]:
         self._feed(inputs)

@@ -67,7 +67,7 @@ class Engine:
         try:
             with self._process.compiled(model) as loaded:
                 self.precision = loaded.precision
-                runs = repeated(loaded, lambda one: one.infer(inputs), times)
+                runs = repeated(times, loaded, inputs)
                 return [results for _, results in islice(runs, len(WAYS) * times if anew else times)]
         except EngineError as error:
             is_refused = type(error) is EngineError

@@ -28,7 +28,8 @@ def compare_page(found: Comparison, model: LayerGraph, conclusion: Sequence[str]
     if found.outputs:
         page.add("Outputs", _outputs(found, page, model), *_histograms(found))
     if found.varying:
-        page.add("Varying", found.varying_table(), note=_VARYING)
+        note = "Repeated runs with other bits than the first, and how far apart all runs are."
+        page.add("Varying", found.varying_table(), note=note)
     add_diagnostics(page, found.diagnostics)
     if found.layers:
         most = _contributions(found, page)
@@ -42,12 +43,6 @@ def compare_page(found: Comparison, model: LayerGraph, conclusion: Sequence[str]
     return page
 
 
-_VARYING = (
-    "How many runs of the other side give other bits than the first; by how much the largest values of all runs exceed "
-    "the smallest; and how many of the elements that vary have a value between these in ovir."
-)
-
-
 def _facts(found: Comparison, page: Page) -> list[Fact]:
     precision = "" if found.precision is None else f"; the device computes in {found.precision}"
     facts = [Fact("compared", found.compared, f"{plural(found.sets, 'set')} of inputs{precision}")]
@@ -57,8 +52,8 @@ def _facts(found: Comparison, page: Page) -> list[Fact]:
         note = f"of {plural(len(found.layers), 'layer')} compared"
         facts.append(Fact("layers beyond", f"{beyond:,}", note, "bad" if beyond else "good"))
     if found.repeat is not None:
-        text, tone = ("the same bits", "good") if found.varies is None else ("other bits", "bad")
-        facts.append(Fact("repeated", text, f"in 3 x {found.repeat} runs", tone))
+        text = "the same bits" if found.varies is None else "other bits"
+        facts.append(Fact("repeated", text, f"in 3 x {found.repeat} runs", "bad" if found.varies else "good"))
     for title, layer in (("first layer beyond", found.first), ("largest contributor", found.largest)):
         if layer is not None:
             facts.append(Fact(title, layer.name, layer.type, "bad", page.layers.find(layer.name)))

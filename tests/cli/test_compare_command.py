@@ -157,9 +157,9 @@ OVIR_TEST_PRECISION=f32 {BF16} => 0 => the device does not honor INFERENCE_PRECI
 OVIR_TEST_FAULT=hang:Multiply {OTHER} --against openvino:CPU --timeout 0.5 => 1 => other.xml on OpenVINO 1.2.3 on CPU && took longer than 0.5 s and was stopped
 {DEVICE} --repeat 4 => 0 => \\nthe same bits in 3 x 4 runs\\n && !first layer that varies
 {DEVICE} --repeat 1 => 2 => argument --repeat: must be at least 2, got 1 && !tolerance
-OVIR_TEST_FAULT=request:Tanh {DEVICE} --repeat 2 => 1 => repeated runs vary, in new requests, but not in one request; the first layer that varies: Tanh 'tanh' (id 1) && runs with other bits && tanh    Tanh     0 of 2          2 of 2           2 of 2
-OVIR_TEST_FAULT=compilation:Tanh {DEVICE} --repeat 2 --limit 1 => 1 => repeated runs vary, after new compilations, but not before && and 2 more varying tensors
-OVIR_TEST_FAULT=run:Tanh {DEVICE} --repeat 2 --isolated => 1 => repeated runs vary, already in one request
+OVIR_TEST_FAULT=request:Tanh {DEVICE} --repeat 2 => 1 => results vary in new requests; the first layer that varies: Tanh 'tanh' (id 1) && runs with other bits && tanh    Tanh     0 of 2          2 of 2           2 of 2
+OVIR_TEST_FAULT=compilation:Tanh {DEVICE} --repeat 2 --limit 1 => 1 => results vary after new compilations; the first layer && and 2 more varying tensors
+OVIR_TEST_FAULT=run:Tanh {DEVICE} --repeat 2 --isolated => 1 => results vary in one request; the first layer
 OVIR_TEST_FAULT=die:Tanh {DEVICE} --repeat 2 => 1 => the other side fails && !runs
 compare model.xml --against recorded.npz --repeat 2 => 2 => --repeat repeats runs, but a recording is of one run && !tolerance
 compare model.xml --against recorded.npz => 0 => within tolerance, but no output was compared

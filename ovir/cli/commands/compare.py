@@ -43,6 +43,7 @@ from ovir.cli.terminal.progress import reported
 from ovir.cli.terminal.quantization import about_quantization
 from ovir.core.tables import Table
 from ovir.debugging.compare import Comparison, LayerDifference, OutputDifference, TensorDifference, compare_as
+from ovir.debugging.repeats import WAYS
 from ovir.debugging.sides import LayerMode, NotCompared
 from ovir.diagnostics.wording import plural, readable
 from ovir.ir.executed import read_executed
@@ -105,18 +106,11 @@ def _head(found: Comparison, requested: str | None) -> Iterator[str]:
 def _about_repeats(found: Comparison) -> str:
     if found.varies is None:
         return f"the same bits in 3 x {found.repeat} runs"
-    first = found.first_varying
-    layer = "no layer that was compared varies"
-    if first is not None:
-        layer = f"the first layer that varies: {first.type} '{first.name}' (id {first.id})"
-    return f"repeated runs vary, {_SINCE[found.varies]}; {layer}"
-
-
-_SINCE = {
-    "run": "already in one request",
-    "request": "in new requests, but not in one request",
-    "compilation": "after new compilations, but not before",
-}
+    if (first := found.first_varying) is None:
+        return f"results vary {WAYS[found.varies]}, but those of no layer that was compared"
+    return (
+        f"results vary {WAYS[found.varies]}; the first layer that varies: {first.type} '{first.name}' (id {first.id})"
+    )
 
 
 def _about_quantization(found: Comparison, quantized: Sequence[str]) -> Iterator[str]:
