@@ -9,6 +9,7 @@ from support.comparing import X, small_net
 
 import ovir
 from ovir import opset13 as ops
+from ovir.cli.commands.compare import print_comparison
 from ovir.core.element_types import bf16
 from ovir.debugging.repeats import Spread, Variation
 
@@ -119,7 +120,9 @@ def test_state_starts_anew_in_each_run(second: bool, mode: Any, device: pytest.M
 
 @slow
 @pytest.mark.parametrize("device_name", [None, "openvino:CPU"])
-def test_a_second_model_that_varies(device_name: str | None, device: pytest.MonkeyPatch) -> None:
+def test_a_second_model_that_varies(
+    device_name: str | None, device: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Random numbers with a seed of 0 are others in each run."""
 
     def model(seed: int) -> ovir.Model:
@@ -130,6 +133,9 @@ def test_a_second_model_that_varies(device_name: str | None, device: pytest.Monk
     found = ovir.compare(model(1), model(0), device=device_name, repeat=2)
     assert found.varies == "run"
     assert [item.name for item in found.varying[1:]] == ["noise", "noisy"]
+    found.layers = []
+    print_comparison(found, None)
+    assert "results vary in one request, but those of no layer that was compared" in capsys.readouterr().out
     fixed = ovir.compare(small_net(), small_net(scale=1.1), device=device_name, repeat=2)
     assert (fixed.repeat, fixed.varies) == (2, None)
 

@@ -105,12 +105,11 @@ def _head(found: Comparison, requested: str | None) -> Iterator[str]:
 
 def _about_repeats(found: Comparison) -> str:
     if found.varies is None:
-        return f"the same bits in 3 x {found.repeat} runs"
+        return f"the same bits in {len(WAYS)} x {found.repeat} runs"
+    text = f"results vary {WAYS[found.varies]}"
     if (first := found.first_varying) is None:
-        return f"results vary {WAYS[found.varies]}, but those of no layer that was compared"
-    return (
-        f"results vary {WAYS[found.varies]}; the first layer that varies: {first.type} '{first.name}' (id {first.id})"
-    )
+        return f"{text}, but those of no layer that was compared"
+    return f"{text}; the first layer that varies: {first.type} '{first.name}' (id {first.id})"
 
 
 def _about_quantization(found: Comparison, quantized: Sequence[str]) -> Iterator[str]:
