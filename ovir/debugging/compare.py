@@ -540,7 +540,7 @@ def compare(
         metric: A metric with its limit, such as ``cosine=0.999``, in place of a tolerance.
         timeout: The seconds that one run of a device may take.
         repeat: How often the other side runs each set of inputs in one request, in new requests, and after new
-            compilations. ``varies`` and ``varying`` of the result say in which of these ways, and which outputs and layers.
+            compilations. ``varies`` and ``varying`` of the result say in which of these ways, and what.
         progress: Called with how much is done, how much there is, and what is being done.
 
     Raises InputError for arguments that do not fit, ReadError for files, RunError if the model itself cannot be run. A
