@@ -547,7 +547,7 @@ def compare(
     device that fails is part of the result.
     """
     criterion = Criterion.of(rtol, atol, metric)
-    options = ComparisonOptions(against, criterion, inputs, samples, seed, device, config, timeout, mode, repeat)
+    options = ComparisonOptions(against, criterion, inputs, samples, seed, device, config, timeout, mode, repeat=repeat)
     return compare_as(options, model, progress)
 
 

@@ -44,7 +44,8 @@ def open_sides(
     recorded = is_recorded(against)
     inputs = sets.inputs_of(model, is_recorded=recorded)
     options = ComparisonOptions(
-        against, criterion, inputs, sets.samples, sets.seed or 0, device, config, other.timeout, mode, repeat
+        *(against, criterion, inputs, sets.samples, sets.seed or 0, device, config, other.timeout, mode),
+        repeat=repeat,
     )
     return ComparedSides(model, options, sets.note(is_recorded=recorded))
 
