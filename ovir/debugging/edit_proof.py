@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import tee
@@ -36,7 +36,11 @@ SAMPLES, CALLS_WITH_STATE = 3, 5
 """The number of sets of inputs, and of calls in a row of a model whose variables keep their shapes."""
 ITEMS = 2
 """The number of items in a call, where the edited model takes any number."""
+MakeSide = Callable[..., Side]
+"""Makes the other side of a proof; with ``only_outputs``, one for the outputs alone."""
 _BEFORE_AND_AFTER = "before and after the edit"
+LEAST_SIZES = "sizes of 0 and 1"
+"""The name of a set of inputs with which the original need not run."""
 ENOUGH_SECONDS = 10
 """After so many seconds, no further set of inputs is drawn."""
 
@@ -102,33 +106,47 @@ def prove_edit(
     done = 0
     with stage("proving the edit"):
         try:
-            first, items = before, None
+            first, items, seen = before, None, list[InputSet]()
             if states is not None:
                 variables = {op.variable_id for x in before.layers if isinstance(op := x.operator, ReadValueBase)}
                 stateful, first = (before, after) if variables.issuperset(states) else (after, before)
-                side: Side = StatefulModel(Partners(first, stateful), "the model with states", states)
+                make: MakeSide = partial(StatefulModel, Partners(first, stateful), "the model with states", states)
                 sets = state_calls(stateful, first, states, count, seed)
             elif batch is None:
-                side = SecondModel(Partners(before, after), "the edited model", keeps_state=keeps_state)
+                make = partial(SecondModel, Partners(before, after), "the edited model", keeps_state=keeps_state)
                 sets = _sets(before, after, count, seed, given or {}, least_sizes=samples is None)
             else:
                 sized, calls = _items(before, after, batch)
                 if not calls:
                     return EditProof(reason="the original model takes 0 items, so that its calls have no results")
-                first, side = after, (items := ItemCalls(before, after, batch, calls, keeps_state=keeps_state))
+                first, items = after, ItemCalls(before, after, batch, calls, keeps_state=keeps_state)
                 sets = _sets(sized, None, count, seed, given or {})
-            session = Session(first, side, Criterion(), None, keeps_state=keeps_state or in_a_row)
+
+            def session_of(side: Side) -> Session:
+                return Session(first, side, Criterion(), None, keeps_state=keeps_state or in_a_row)
+
+            session = session_of(make(only_outputs=True) if items is None else items)
             start = monotonic()
             for inputs in sets:
                 if done and samples is None and not in_a_row and monotonic() - start > ENOUGH_SECONDS:
                     break
-                comparison = session.run([inputs], None)
-                if items is not None and items.failure is not None:
-                    return EditProof(reason=f"ovir cannot run the model: {items.failure}")
                 if items is not None:
+                    comparison = session.run([inputs], None)
+                    if items.failure is not None:
+                        return EditProof(reason=f"ovir cannot run the model: {items.failure}")
                     items.require_axes()
-                way = _BEFORE_AND_AFTER if items is None else ItemCalls.way
-                _require_agreement(comparison, first, way, is_other_first=first is after)
+                    _require_agreement(comparison, first, ItemCalls.way, is_other_first=first is after)
+                else:
+                    try:
+                        session.compare([inputs])
+                    except OvirError:
+                        if inputs.name == LEAST_SIZES and not _runs(before, inputs()):
+                            continue
+                        raise
+                    seen.append(inputs)
+                    if not session.found.outputs_agree():  # the layers show where the results differ first
+                        comparison = session_of(make()).run(seen, None)
+                        _require_agreement(comparison, first, _BEFORE_AND_AFTER, is_other_first=first is after)
                 done += 1
         except OvirError as error:
             if error.diagnostic.code == CHANGED_RESULTS.id:
@@ -223,11 +241,11 @@ def _sets(
         yield InputSet(f"seed {seed + number}", partial(_drawn, trial, seed + number, fixed))
     if least_sizes and not _keeps_shapes(model):
         for trial in _with_least_sizes(model, sized, other, fixed):
-            yield InputSet(f"seed {seed}, sizes of 0 and 1", partial(_drawn, trial, seed, fixed))
+            yield InputSet(LEAST_SIZES, partial(_drawn, trial, seed, fixed))
 
 
 def _with_least_sizes(model: Model, sized: Model, other: Model | None, fixed: Mapping[int, Array]) -> Iterator[Model]:
-    """Yield models in which dynamic sizes are 1 or 0, where both models accept that and the original runs."""
+    """Yield models in which dynamic sizes are 1 or 0, where both models accept that."""
     open_axes = [
         (i, axis)
         for i, port in enumerate(model.inputs)
@@ -247,8 +265,7 @@ def _with_least_sizes(model: Model, sized: Model, other: Model | None, fixed: Ma
         if shapes in seen or not all(port.shape.contains(s) for port, s in zip(model.inputs, shapes, strict=True)):
             continue
         seen.append(shapes)
-        trial = _reshaped(sized, other, dict(enumerate(shapes)))
-        if trial is not None and _runs(trial, fixed):
+        if (trial := _reshaped(sized, other, dict(enumerate(shapes)))) is not None:
             yield trial
 
 
@@ -256,9 +273,9 @@ _ALONE = 3
 """The number of inputs of which each has all of its dynamic sizes 0 in one call."""
 
 
-def _runs(model: Model, fixed: Mapping[int, Array]) -> bool:
+def _runs(model: Model, inputs: list[Array]) -> bool:
     try:
-        CompiledModel(model)(_drawn(model, 0, fixed))
+        CompiledModel(model)(inputs)
     except OvirError:
         return False
     return True

@@ -34,10 +34,15 @@ class SecondModel(Side):
     same order keep nothing.
     """
 
-    def __init__(self, partners: Partners, description: str, *, keeps_state: bool = False) -> None:
+    def __init__(
+        self, partners: Partners, description: str, *, keeps_state: bool = False, only_outputs: bool = False
+    ) -> None:
+        """Prepare for a comparison of layers and outputs, or with ``only_outputs`` of these alone, which takes less
+        time."""
         self.description = description
         self.partners: Partners = partners
-        self._plan = WalkPlan(partners.b, with_constants=True, keeps_state=keeps_state)
+        self.outputs_first, self.with_constants = only_outputs, not only_outputs
+        self._plan = WalkPlan(partners.b, with_constants=self.with_constants, keeps_state=keeps_state)
         self._wanted: set[Layer] = set()
         self._walk: Walk | None = None
         self._kept: dict[Layer, list[Array]] = {}

@@ -8,7 +8,7 @@ import pytest
 import ovir
 from ovir import opset13 as ops
 from ovir.debugging import edit_proof
-from ovir.debugging.edit_proof import _items, _sets
+from ovir.debugging.edit_proof import LEAST_SIZES, _items, _sets
 
 
 def model(batch: int = 1, target: Any = (1, 12), axes: Any = (1,), *, width: int = 4) -> ovir.Model:
@@ -142,7 +142,7 @@ def test_sizes_grow_and_are_1_and_0_where_both_models_accept_that(width: int, ex
     sets = list(_sets(model, other, 3, 5, {"z": given}, least_sizes=True))
     assert [tuple(array.shape for array in each()[:2]) for each in sets] == expected
     assert all(np.array_equal(each()[2], given) for each in sets)
-    assert [each.name for each in sets[:4]] == ["seed 5", "seed 6", "seed 7", "seed 5, sizes of 0 and 1"]
+    assert [each.name for each in sets[:4]] == ["seed 5", "seed 6", "seed 7", LEAST_SIZES]
 
 
 @pytest.mark.parametrize(
