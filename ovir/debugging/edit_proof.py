@@ -38,7 +38,6 @@ ITEMS = 2
 """The number of items in a call, where the edited model takes any number."""
 MakeSide = Callable[..., Side]
 """Makes the other side of a proof; with ``only_outputs``, one for the outputs alone."""
-_BEFORE_AND_AFTER = "before and after the edit"
 LEAST_SIZES = "sizes of 0 and 1"
 """The name of a set of inputs with which the original need not run."""
 ENOUGH_SECONDS = 10
@@ -106,7 +105,7 @@ def prove_edit(
     done = 0
     with stage("proving the edit"):
         try:
-            first, items, seen = before, None, list[InputSet]()
+            first, seen = before, list[InputSet]()
             if states is not None:
                 variables = {op.variable_id for x in before.layers if isinstance(op := x.operator, ReadValueBase)}
                 stateful, first = (before, after) if variables.issuperset(states) else (after, before)
@@ -119,34 +118,35 @@ def prove_edit(
                 sized, calls = _items(before, after, batch)
                 if not calls:
                     return EditProof(reason="the original model takes 0 items, so that its calls have no results")
-                first, items = after, ItemCalls(before, after, batch, calls, keeps_state=keeps_state)
+                first, make = after, partial(ItemCalls, before, after, batch, calls, keeps_state=keeps_state)
                 sets = _sets(sized, None, count, seed, given or {})
 
             def session_of(side: Side) -> Session:
                 return Session(first, side, Criterion(), None, keeps_state=keeps_state or in_a_row)
 
-            session = session_of(make(only_outputs=True) if items is None else items)
+            side = make(only_outputs=True)
+            session = session_of(side)
             start = monotonic()
             for inputs in sets:
                 if done and samples is None and not in_a_row and monotonic() - start > ENOUGH_SECONDS:
                     break
-                if items is not None:
-                    comparison = session.run([inputs], None)
-                    if items.failure is not None:
-                        return EditProof(reason=f"ovir cannot run the model: {items.failure}")
-                    items.require_axes()
-                    _require_agreement(comparison, first, ItemCalls.way, is_other_first=first is after)
-                else:
-                    try:
-                        session.compare([inputs])
-                    except OvirError:
-                        if inputs.name == LEAST_SIZES and not _runs(before, inputs()):
-                            continue
-                        raise
-                    seen.append(inputs)
-                    if not session.found.outputs_agree():  # the layers show where the results differ first
-                        comparison = session_of(make()).run(seen, None)
-                        _require_agreement(comparison, first, _BEFORE_AND_AFTER, is_other_first=first is after)
+                try:
+                    session.compare([inputs])
+                except OvirError:
+                    if inputs.name == LEAST_SIZES and not _runs(before, inputs()):
+                        continue
+                    raise
+                seen.append(inputs)
+                comparison, checked, found = None, side, session.found
+                if not found.outputs_agree() or len(found.outputs) < len(first.outputs):
+                    checked = make()
+                    comparison = session_of(checked).run(seen, None)
+                if isinstance(checked, ItemCalls):
+                    if checked.failure is not None:
+                        return EditProof(reason=f"ovir cannot run the model: {checked.failure}")
+                    checked.require_axes()
+                if comparison is not None:
+                    _require_agreement(comparison, first, is_other_first=first is after, in_items=batch is not None)
                 done += 1
         except OvirError as error:
             if error.diagnostic.code == CHANGED_RESULTS.id:
@@ -185,14 +185,14 @@ def _why_not_run(model: Model) -> str | None:
     return None
 
 
-def _require_agreement(comparison: Comparison, model: Model, way: str, *, is_other_first: bool) -> None:
+def _require_agreement(comparison: Comparison, model: Model, *, is_other_first: bool, in_items: bool) -> None:
     """Raise ModelError for results that differ: it names the first layer that does, or else the first output.
 
-    ``is_other_first`` says whether ``model`` is the edited one, so that the other side has the expected values.
+    ``is_other_first`` says whether ``model`` is the edited one, so that the other side has the expected values;
+    ``in_items`` whether that are calls with fewer items.
     """
     if not comparison.failed and all(output.within for output in comparison.outputs):
         return
-    in_items = way == ItemCalls.way
     names = {layer.key: layer for layer in model.layers}
     layer, output = comparison.first, next((output for output in comparison.outputs if not output.within), None)
     if layer is not None:
@@ -201,6 +201,7 @@ def _require_agreement(comparison: Comparison, model: Model, way: str, *, is_oth
         worst, place, what = output.tensor.worst, Place(model.path), f"output '{output.name}'"
     else:
         raise ModelError(*comparison.diagnostics)  # how the edited model fails
+    way = "of one call and of calls with fewer items" if in_items else "before and after the edit"
     message = f"the results {way} differ, here first: {what} {_text(worst, in_items, is_other_first)}"
     hint = "the layer, or one before it, mixes the items of a batch" if in_items else None
     raise ModelError(diagnose(CHANGED_RESULTS, message, place, hint=hint))
@@ -332,7 +333,6 @@ class ItemCalls(Side):
     """The original model, called for some items at a time; its tensors are put together as one call has them."""
 
     labels = ("in one call", "in calls with single items")
-    way = "of one call and of calls with fewer items"
 
     def __init__(
         self,
@@ -342,11 +342,14 @@ class ItemCalls(Side):
         calls: Sequence[Mapping[int, Sequence[int]]],
         *,
         keeps_state: bool,
+        only_outputs: bool = False,
     ) -> None:
         self.description = "calls of the original model"
+        self._only_outputs, self.with_constants = only_outputs, not only_outputs
         self._after, self._batch, self._calls = after, batch, calls
         partners = Partners(after, before)
-        self._sides = [SecondModel(partners, self.description, keeps_state=keeps_state) for _ in calls]
+        make = partial(SecondModel, partners, self.description, keeps_state=keeps_state, only_outputs=only_outputs)
+        self._sides = [make() for _ in calls]
         one = next(iter(calls[0]))
         self._items = max(max(call[one]) for call in calls) + 1, len(calls[0][one])
         """The number of items in one call, and in a call of the original."""
@@ -375,6 +378,9 @@ class ItemCalls(Side):
             self.failure = self.failure or next((a.problem for a in answers if a.problem is not None), None)
             if any(a.skipped is not None or a.problem is not None for a in answers):
                 yield LayerAnswer(step, skipped=first.skipped or "the original cannot be run")
+                continue
+            if self._only_outputs and wanted.isdisjoint(step.layer.outputs):
+                yield LayerAnswer(step, skipped="only outputs are compared")
                 continue
             if not any(port in self._from_data for port in step.layer.outputs):
                 yield LayerAnswer(step, skipped="it is computed from sizes alone")
