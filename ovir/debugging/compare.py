@@ -30,6 +30,7 @@ from ovir.core.tables import Table, columns
 from ovir.debugging.comparison_setup import Against, ComparisonOptions, GivenInputs, InputSet, Progress, as_model
 from ovir.debugging.engines.process import EngineMissingError
 from ovir.debugging.layerwise_run import Depths, Walk, WalkPlan, element_type_of, local
+from ovir.debugging.repeats import WAYS, Variation, joined
 from ovir.debugging.sides import LayerAnswer, LayerMode, NotCompared, ResultLayer, Side
 from ovir.diagnostics.diagnostic import Diagnostic, Place
 from ovir.diagnostics.errors import InputError, RunError
@@ -73,6 +74,8 @@ class TensorDifference:
     """For outputs that are rows of probabilities, one for each set."""
     sets: int = 1
     """For how many sets of inputs the tensor was compared."""
+    variation: Variation | None = None
+    """How it varies in repeated runs, if it does; for a layer, that of the output that varies most."""
 
     def __post_init__(self) -> None:
         values = {name: getattr(self.worst, name) for name in MEANS}
@@ -82,6 +85,7 @@ class TensorDifference:
         """Add the comparisons for later sets of inputs."""
         self.sets += later.sets
         self.agreements += later.agreements
+        self.variation = joined(self.variation, later.variation)
         for name, values in self._values.items():
             values += later._values[name]
         if severity(later.worst) > severity(self.worst):
@@ -124,6 +128,8 @@ class TensorDifference:
             fields["rounded_to"] = self.tolerance.rounded_to
         if self.tolerance.weights_in is not None:
             fields["weights_in"] = self.tolerance.weights_in
+        if self.variation is not None:
+            fields["variation"] = self.variation.to_dict()
         if (agreement := self.agreement) is not None:
             fields |= {"top1": agreement.top1, "top5": agreement.top5}
         if self.sets > 1:
@@ -208,7 +214,7 @@ _LEAST = ("RMSE", "mean", "cosine", "tensor", "top-5", "mean SQNR", "max rel", "
 
 @dataclass
 class Comparison:
-    """The result of ``ovir.compare``: true if everything is within the tolerance."""
+    """The result of ``ovir.compare``: true if everything is within the tolerance, and repeated runs do not vary."""
 
     model: str
     """The path or the name of the first model."""
@@ -233,6 +239,8 @@ class Comparison:
     """The sources of ``actual`` and ``reference`` of a tensor, in words."""
     failed: bool = False
     """Whether the other side failed to compute the outputs."""
+    repeat: int | None = None
+    """How often runs were repeated in each way; None if they were not, or if the device failed."""
 
     def add_executions(self, executions: Mapping[str, Execution]) -> None:
         """Say of each layer how the other side executed it; the layers are named by their keys."""
@@ -245,7 +253,25 @@ class Comparison:
         return not self.failed and all(parts)
 
     def __bool__(self) -> bool:
-        return self.within
+        return self.within and self.varies is None
+
+    @property
+    def varying(self) -> list[OutputDifference | LayerDifference]:
+        """Return the outputs, then the layers, that vary in repeated runs."""
+        items: list[OutputDifference | LayerDifference] = [*self.outputs, *self.layers]
+        return [item for item in items if item.tensor.variation is not None]
+
+    @property
+    def varies(self) -> str | None:
+        """Return the first way of repeating in which results vary: ``run`` (in one request), ``request`` or
+        ``compilation``; None if none does."""
+        found = [item.tensor.variation for item in self.varying]
+        return next((way for way in WAYS if any(x is not None and x.differing[way] for x in found)), None)
+
+    @property
+    def first_varying(self) -> LayerDifference | None:
+        """Return the first layer that varies, in the order of the run."""
+        return next((layer for layer in self.layers if layer.tensor.variation is not None), None)
 
     @property
     def compared(self) -> str:
@@ -289,7 +315,7 @@ class Comparison:
         """Return the result for JSON."""
         head = json_fields(self, "within", "first", "largest", "model", "against", "precision", "mode", "sets")
         parts = json_fields(self, "tolerance=criterion", "outputs", "layers", "not_compared", "diagnostics")
-        return {**head, **parts}
+        return {**head, **json_fields(self, "repeat", "varies", "first_varying"), **parts}
 
     def _repr_html_(self) -> str:
         first = self.first
@@ -336,6 +362,21 @@ class Comparison:
         absent += [] if any(layer.execution for layer in self.layers) else ["computed in"]
         return Table([*columns(heads), *_METRICS], rows, least=least).without(absent)
 
+    def varying_table(self) -> Table:
+        """Return the outputs and layers that vary in repeated runs."""
+        rows = []
+        for item in self.varying:
+            found, runs = item.tensor.variation, (self.repeat or 0) * item.tensor.sets
+            assert found is not None
+            counts = (f"{found.differing[way]} of {runs}" for way in WAYS)
+            elements = found.spread.problem or found.spread.beyond
+            numbers = (found.spread.max_abs, found.spread.max_rel, f"{found.between:,} of {found.spread.beyond:,}")
+            kind = item.type if isinstance(item, LayerDifference) else "output"
+            rows.append((item.name, kind, *counts, elements, *numbers))
+        ways = "; ".join(f"{words}: text" for words in WAYS.values())
+        numbers_of = "elements: count; max abs: error; max rel: error; ovir between: text"
+        return Table(columns(f"varies: name; type: type; {ways}; {numbers_of}"), rows, least=("max rel", "type"))
+
     def __repr__(self) -> str:
         return f"<Comparison of {self.model} with {self.against}: {self.verdict}>"
 
@@ -379,13 +420,14 @@ class Findings:
     not_compared: list[NotCompared] = field(default_factory=list)
     sides: tuple[str, str] = SIDES
     outputs_first: bool = False
+    repeat: int | None = None
 
     def describe(self, side: Side) -> None:
         """Record the description of the other side after its runs."""
         self.diagnostics.update(dict.fromkeys(side.diagnostics))
         self.description, self.precision, self.executions = side.description, side.precision, side.executions
         self.not_compared, self.sides = side.not_compared, side.labels
-        self.outputs_first = side.outputs_first
+        self.outputs_first, self.repeat = side.outputs_first, None if self.failed else side.repeats.count
 
     def add_tensor(self, layer: Layer, position: int, difference: TensorDifference) -> None:
         """Add the comparison of an output of a layer."""
@@ -409,7 +451,11 @@ class Findings:
         self.steps = self.steps or later.steps
         self.description, self.precision, self.executions = later.description, later.precision, later.executions
         self.not_compared, self.sides = later.not_compared, later.sides
-        self.outputs_first = later.outputs_first
+        self.outputs_first, self.repeat = later.outputs_first, None if self.failed else later.repeat
+
+    def outputs_vary(self) -> bool:
+        """Return whether outputs vary in repeated runs."""
+        return any(tensor.variation is not None for tensor in self.outputs.values())
 
     def outputs_agree(self) -> bool:
         """Return whether outputs were compared and are within the tolerance."""
@@ -439,11 +485,14 @@ class Findings:
             values=self.sides,
             diagnostics=list(self.diagnostics),
             failed=self.failed,
+            repeat=self.repeat,
         )
 
     def _layer(self, layer: Layer) -> LayerDifference:
         differences = self.layers[layer.key]
         position = max(differences, key=lambda place: severity(differences[place].worst))
+        varying = (tensor.variation for tensor in differences.values() if tensor.variation is not None)
+        differences[position].variation = max(varying, key=lambda found: severity(found.spread), default=None)
         return LayerDifference.of(
             *(layer, position, differences[position], self.contributions[layer.key], self.others.get(layer.key)),
             *(bool(layer.bodies), self.lone_before.get(layer.key, ()), self.executions.get(layer.key)),
@@ -464,13 +513,14 @@ def compare(
     atol: float | None = None,
     metric: str | None = None,
     timeout: float | None = None,
+    repeat: int | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
     """Compare the outputs and layers of a model in ovir with another side. The result is true if all are within
-    tolerance.
+    tolerance, and do not vary if runs are repeated.
 
-    On a device, layers are compared only if outputs differ, or with a ``mode``. All other sides are compared
-    cumulatively; a second model can be isolated, too.
+    On a device, layers are compared only if outputs differ or vary, or with a ``mode``. All other sides are compared
+    cumulatively; a second model can be isolated, too, and is compared as a device is if its runs are repeated.
 
     Args:
         model: The model, or the path of an .xml.
@@ -489,13 +539,15 @@ def compare(
         atol: The absolute tolerance.
         metric: A metric with its limit, such as ``cosine=0.999``, in place of a tolerance.
         timeout: The seconds that one run of a device may take.
+        repeat: How often the other side runs each set of inputs in one request, in new requests, and after new
+            compilations. ``varies`` and ``varying`` of the result say in which of these ways, and what.
         progress: Called with how much is done, how much there is, and what is being done.
 
     Raises InputError for arguments that do not fit, ReadError for files, RunError if the model itself cannot be run. A
     device that fails is part of the result.
     """
     criterion = Criterion.of(rtol, atol, metric)
-    options = ComparisonOptions(against, criterion, inputs, samples, seed, device, config, timeout, mode)
+    options = ComparisonOptions(against, criterion, inputs, samples, seed, device, config, timeout, mode, repeat=repeat)
     return compare_as(options, model, progress)
 
 
@@ -629,6 +681,7 @@ class Session:
             agreement = None if comparison.lone or comparison.problem else agreement_of(actual, reference)
             difference = self._difference(comparison, tolerance, _type_of(port, reference), reference.shape)
             difference.agreements = [] if agreement is None else [agreement]
+            difference.variation = self._side.repeats.variation(actual, reference, self._set[1])
             _add(self.found.outputs, index, difference)
 
     def _difference(
@@ -683,6 +736,7 @@ class Session:
         tolerance = self._tolerance(port, reference, actual, self._depths[step.layer])
         comparison = self._compared(port, actual, reference, tolerance)
         difference = self._difference(comparison, tolerance, _type_of(port, reference), reference.shape)
+        difference.variation = self._side.repeats.variation(actual, reference, self._set[1])
         self.found.add_tensor(step.layer, position, difference)
         self._noise[port] = noise(comparison)
         return comparison
@@ -706,15 +760,17 @@ def finish(
     mode: LayerMode | None,
     compare_layers: Callable[[LayerMode], None],
 ) -> Comparison:
-    """Compare layers, too, if the side has outputs first and these differ, or a mode is given; return the result.
+    """Compare layers, too, if the side has outputs first and these differ or vary, or a mode is given.
 
-    ``sets`` is the number of sets of inputs. Raise InputError if nothing was compared.
+    ``sets`` is the number of sets of inputs. Return the result; raise InputError if nothing was compared.
     """
     compared = "cumulative"
     if findings.outputs_first:
-        compared = "outputs" if mode is None and findings.outputs_agree() else mode or "isolated"
+        varies = findings.outputs_vary()
+        wanted: LayerMode = mode or ("cumulative" if varies else "isolated")
+        compared = "outputs" if mode is None and findings.outputs_agree() and not varies else wanted
         if compared != "outputs":
-            compare_layers(mode or "isolated")
+            compare_layers(wanted)
     if findings.outputs or findings.layers or findings.failed:
         return findings.result(model, criterion, compared, sets)
     reasons = dict.fromkeys(findings.skipped.values())

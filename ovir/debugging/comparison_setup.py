@@ -17,6 +17,7 @@ from ovir.analysis.tensor_comparison import Criterion
 from ovir.core.arrays import Array
 from ovir.debugging.devices import DeviceSide, EngineDevice, OvirDevice
 from ovir.debugging.engines.process import EngineProcess
+from ovir.debugging.repeats import Repeats
 from ovir.debugging.sides import LayerMode, Partners, Side
 from ovir.debugging.tensor_sides import OnnxModel, Recorded, SecondModel
 from ovir.diagnostics.diagnostic import Diagnostic
@@ -125,8 +126,10 @@ class ComparisonOptions:
     config: Mapping[str, str] | None = None
     timeout: float | None = None
     mode: LayerMode | None = None
+    repeat: int | None = None
 
     def __post_init__(self) -> None:
+        require_counts(2, repeat=self.repeat)
         if self.mode not in (None, "isolated", "cumulative"):
             raise InputError.usage(f"mode must be 'isolated' or 'cumulative', got {self.mode!r}")
 
@@ -141,28 +144,30 @@ class ComparisonOptions:
             yield side
 
     def _side(self, model: Model, files: ExitStack) -> Side:
-        against, timeout = self.against, self.timeout
+        against, timeout, repeats = self.against, self.timeout, Repeats(self.repeat)
         kind, rest = _kind(against)
         require_seconds(timeout=timeout)
         if self.device is not None and kind != "model":
             raise InputError.usage("device= says where a second model runs, but against= names none")
         if kind == "engine":
-            return DeviceSide(self._engine_device(rest, model), Partners(model, model))
+            return DeviceSide(self._engine_device(rest, model), Partners(model, model), repeats)
         if kind == "model":
             assert isinstance(against, (Model, str, os.PathLike))
             other = as_model(against)
             partners = Partners(model, other)
             if self.device is not None:
-                return DeviceSide(self._engine_device(self.device, other), partners)
+                return DeviceSide(self._engine_device(self.device, other), partners, repeats)
             self._refuse_config()
-            if self.mode == "isolated":
-                return DeviceSide(OvirDevice(other), partners)
+            if self.mode == "isolated" or self.repeat is not None:
+                return DeviceSide(OvirDevice(other), partners, repeats)
             return SecondModel(partners, other.path or "the other model")
         if self.mode == "isolated":
             raise InputError.usage("layers can be isolated on a device or in a second model; this has neither")
         if kind == "onnx":
-            return OnnxModel(EngineProcess("onnxruntime", self.config, timeout=timeout), rest, model)
+            return OnnxModel(EngineProcess("onnxruntime", self.config, timeout=timeout), rest, model, repeats)
         self._refuse_config()
+        if self.repeat is not None:
+            raise InputError.usage("repeats runs, but a recording is of one run", option="repeat")
         if isinstance(against, Mapping):
             return Recorded(model, {str(key): np.asarray(value) for key, value in against.items()}, "recorded tensors")
         return Recorded(model, files.enter_context(open_npz(rest)), rest)

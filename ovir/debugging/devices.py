@@ -6,16 +6,19 @@ The device belongs to another engine, or is ovir itself.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 
 from ovir.building.creation import new_constant, new_operation, new_parameter, new_result
 from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.debugging.engines.process import EngineDiedError, EngineError, EngineProcess, LoadedModel
 from ovir.debugging.layerwise_run import element_type_of
+from ovir.debugging.repeats import ONCE, Loaded, Repeats
 from ovir.debugging.sides import Device, LayerAnswer, LayerMode, Partners, Side, in_batches, in_halves
+from ovir.debugging.tensor_sides import rounded_by_one
 from ovir.diagnostics.errors import ModelError, ReadError, RunError
 from ovir.editing.transaction import infer_edited
 from ovir.graph.connections import set_scopes
@@ -153,14 +156,14 @@ class EngineDevice(Device):
     def run(self, model: Model, inputs: Sequence[Array]) -> list[Array]:
         with self.engine.compiled(model) as loaded:
             self.precision = loaded.precision
-            return loaded.infer(inputs)
+            return self.repeats.infer(loaded, inputs)
 
     def run_whole(self, inputs: Sequence[Array]) -> list[Array]:
         if self._loaded is None or self._loaded.is_lost:
             self.release()
             self._loaded = self._whole.enter_context(self.engine.compiled(self._model))
             self.precision = self._loaded.precision
-        outputs = self._loaded.infer(inputs)
+        outputs = self.repeats.infer(self._loaded, inputs)
         if self.executed is None and self.engine.kind == "openvino":
             try:
                 self.executed = self._loaded.executed()
@@ -177,6 +180,24 @@ class EngineDevice(Device):
         self.release()
 
 
+class _Request(Loaded):
+    """A request of a model that ovir has compiled."""
+
+    def __init__(self, model: Model) -> None:
+        self._compiled = CompiledModel(model, keep_compressed=True)
+        self.renew()
+
+    def renew(self) -> None:
+        self._request = self._compiled.create_infer_request()
+
+    def again(self) -> AbstractContextManager[_Request]:
+        return nullcontext(_Request(self._compiled.model))
+
+    def infer(self, inputs: Sequence[Array], *, outputs: Sequence[str] | None = None) -> list[Array]:
+        self._request.reset_state()
+        return list(self._request.infer(list(inputs)).values())
+
+
 class OvirDevice(Device):
     """ovir itself, in place of a device."""
 
@@ -184,18 +205,18 @@ class OvirDevice(Device):
 
     def __init__(self, model: Model) -> None:
         self._model = model
-        self._compiled: CompiledModel | None = None
+        self._whole: _Request | None = None
 
     def run(self, model: Model, inputs: Sequence[Array]) -> list[Array]:
-        return list(CompiledModel(model, keep_compressed=True)(list(inputs)).values())
+        return self.repeats.infer(_Request(model), inputs)
 
     def run_whole(self, inputs: Sequence[Array]) -> list[Array]:
-        if self._compiled is None:
-            self._compiled = CompiledModel(self._model, keep_compressed=True)
-        return list(self._compiled.create_infer_request().infer(list(inputs)).values())
+        if self._whole is None:
+            self._whole = _Request(self._model)
+        return self.repeats.infer(self._whole, inputs)
 
     def release(self) -> None:
-        self._compiled = None
+        self._whole = None
 
     def close(self) -> None:
         self.release()
@@ -365,9 +386,10 @@ class DeviceSide(Side):
     with_constants = False
     outputs_first = True
 
-    def __init__(self, device: Device, partners: Partners) -> None:
+    def __init__(self, device: Device, partners: Partners, repeats: Repeats = ONCE) -> None:
         self.partners: Partners = partners
         self.labels = device.labels
+        self.repeats = device.repeats = repeats
         self._device = device
         self._layers: Isolated | Cumulative | None = None
 
@@ -386,6 +408,9 @@ class DeviceSide(Side):
         found = self._device.executed.of(self.partners.b)
         pairs = ((layer.key, self.partners.of(layer)) for layer in self.partners.a.walk())
         return {key: found[other] for key, other in pairs if other in found}
+
+    def rounded_constants(self) -> dict[Layer, ElementType]:
+        return {} if self.partners.a is self.partners.b else rounded_by_one(self.partners)
 
     def compare_layers(self, mode: LayerMode, *, runs_whole: bool) -> None:
         self._device.release()

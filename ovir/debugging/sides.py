@@ -11,6 +11,7 @@ from ovir.analysis.tensor_comparison import SIDES
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
 from ovir.debugging.layerwise_run import ENDS
+from ovir.debugging.repeats import ONCE, Repeats
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import InputError, ModelError, OvirError, RunError
 from ovir.graph.layers import Layer, Port
@@ -85,6 +86,8 @@ class Device(Protocol):
     """The sources of compared values: those of the device, and those of the first model."""
     executed: ExecutedGraph | None = None
     """The graph that the device executed for the model, once it has run it and if it says so."""
+    repeats: Repeats = ONCE
+    """Repeats all runs, if that is wanted."""
 
     @property
     def description(self) -> str:
@@ -130,6 +133,8 @@ class Side(Protocol):
     """Whether layers are compared only after the outputs of all sets of inputs, and if there is a reason."""
     is_recorded: bool = False
     """Whether its tensors were computed earlier, from inputs that may be among them."""
+    repeats: Repeats = ONCE
+    """Has the further results of runs, if they are repeated."""
 
     def outputs(self, inputs: Sequence[Array]) -> list[Array | None]:
         """Return the outputs to compare with, for each output of the first model; None for those that are missing."""

@@ -32,8 +32,8 @@ MOST_TRIALS = 64
 class StatefulModel(SecondModel):
     """A model with variables, whose values are compared with outputs of the first model."""
 
-    def __init__(self, partners: Partners, description: str, states: States) -> None:
-        super().__init__(partners, description, keeps_state=True)
+    def __init__(self, partners: Partners, description: str, states: States, *, only_outputs: bool = False) -> None:
+        super().__init__(partners, description, keeps_state=True, only_outputs=only_outputs)
         outputs = partners.a.outputs
         found = {variable: present for variable, (_, present) in states.items() if present is not None}
         self._states = {outputs.index(partners.a.output(present)): variable for variable, present in found.items()}

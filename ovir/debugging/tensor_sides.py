@@ -14,6 +14,7 @@ from ovir.core.element_types import ElementType, bf16, f16, f32
 from ovir.core.reading import why_not_regular
 from ovir.debugging.engines.process import EngineProcess, LoadedModel
 from ovir.debugging.layerwise_run import Walk, WalkPlan
+from ovir.debugging.repeats import ONCE, Repeats
 from ovir.debugging.sides import LayerAnswer, NotCompared, Partners, Side, in_batches
 from ovir.diagnostics.codes import BAD_INPUT, NO_ENGINE, UNREADABLE, USAGE, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
@@ -33,10 +34,15 @@ class SecondModel(Side):
     same order keep nothing.
     """
 
-    def __init__(self, partners: Partners, description: str, *, keeps_state: bool = False) -> None:
+    def __init__(
+        self, partners: Partners, description: str, *, keeps_state: bool = False, only_outputs: bool = False
+    ) -> None:
+        """Prepare for a comparison of layers and outputs, or with ``only_outputs`` of these alone, which takes less
+        time."""
         self.description = description
         self.partners: Partners = partners
-        self._plan = WalkPlan(partners.b, with_constants=True, keeps_state=keeps_state)
+        self.outputs_first, self.with_constants = only_outputs, not only_outputs
+        self._plan = WalkPlan(partners.b, with_constants=self.with_constants, keeps_state=keeps_state)
         self._wanted: set[Layer] = set()
         self._walk: Walk | None = None
         self._kept: dict[Layer, list[Array]] = {}
@@ -51,13 +57,7 @@ class SecondModel(Side):
             yield self._answer(step)
 
     def rounded_constants(self) -> dict[Layer, ElementType]:
-        found = {}
-        for layer in self.partners.a.layers:
-            other = self.partners.of(layer)
-            pairs = [] if other is None else zip(_inputs(layer), _inputs(other), strict=False)
-            if kinds := [kind for pair in pairs if (kind := _rounded_by_one(*pair)) is not None]:
-                found[layer] = kinds[0]
-        return found
+        return rounded_by_one(self.partners)
 
     def _answer(self, step: SeenStep) -> LayerAnswer:
         reason = self.partners.missing(step)
@@ -132,6 +132,17 @@ def _rounded_by_one(own: Port, other: Port) -> ElementType | None:
     return None
 
 
+def rounded_by_one(partners: Partners) -> dict[Layer, ElementType]:
+    """Return the layers of the first model that read constants which one of two models has rounded, with their type."""
+    found = {}
+    for layer in partners.a.layers:
+        other = partners.of(layer)
+        pairs = [] if other is None else zip(_inputs(layer), _inputs(other), strict=False)
+        if kinds := [kind for pair in pairs if (kind := _rounded_by_one(*pair)) is not None]:
+            found[layer] = kinds[0]
+    return found
+
+
 _STOPPED = "the run of the other model has failed before"
 
 
@@ -145,8 +156,9 @@ class OnnxModel(Side):
     with_constants = False
     labels = ("in onnxruntime", "in ovir")
 
-    def __init__(self, engine: EngineProcess, path: str, model: Model) -> None:
+    def __init__(self, engine: EngineProcess, path: str, model: Model, repeats: Repeats = ONCE) -> None:
         self._engine = engine
+        self.repeats = repeats
         self._path = path
         self._model = model
         self._inputs: list[Array] = []
@@ -222,7 +234,7 @@ class OnnxModel(Side):
     def _computed(self, names: Iterable[str | None]) -> dict[str, Array]:
         """Return tensors of the ONNX model by name."""
         wanted = list(dict.fromkeys(name for name in names if name))
-        return dict(zip(wanted, self._loaded.infer(self._inputs, outputs=wanted), strict=True))
+        return dict(zip(wanted, self.repeats.infer(self._loaded, self._inputs, outputs=wanted), strict=True))
 
     def outputs(self, inputs: Sequence[Array]) -> list[Array | None]:
         self._feed(inputs)

@@ -15,6 +15,7 @@ from ovir.debugging.engines.process import EngineMissingError
 from ovir.debugging.layerwise_run import ENDS
 from ovir.debugging.reduce import ReductionSearch
 from ovir.diagnostics.errors import OvirError
+from ovir.diagnostics.wording import plural
 from ovir.fuzzing.device_map import version_of
 from ovir.fuzzing.judging import Fault, Judge
 from ovir.model import Model
@@ -45,10 +46,21 @@ class Finding:
     """The number of layers of the reduced model, without Parameters, Results and Consts."""
     count: int = 1
     """The number of models that have shown it."""
+    seen: int = 1
+    """The number of runs of the reduced model that have shown it: in one request, in new ones, and newly compiled."""
+    runs: int = 1
+    """The number of these runs."""
+    unsteady: bool = False
+    """Whether some of these runs have not shown it."""
     folder: str | None = None
     """The name of its folder."""
     report: str = ""
     """The text of its report, in Markdown."""
+
+    @property
+    def steadiness(self) -> str:
+        """Return in how many runs it was seen, in words."""
+        return f"{'unsteady: ' if self.unsteady else ''}in {self.seen} of {plural(self.runs, 'run')}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the finding for JSON."""
@@ -62,6 +74,8 @@ class Reduced:
     model: Model
     inputs: Sequence[Array]
     fault: Fault
+    seen: int = 1
+    runs: int = 1
 
 
 def pattern(message: str) -> str:
@@ -97,7 +111,7 @@ def reduce_fault(model: Model, inputs: Sequence[Array], fault: Fault, judge: Jud
             raise _EnoughError
         try:
             arrays = candidate.feeds
-            found = judge.fault(candidate.model, arrays)
+            found = judge.fault(candidate.model, arrays, anew=fault.in_later_run)
         except EngineMissingError:
             raise
         except OvirError:

@@ -204,6 +204,10 @@ def _report(finding: Finding, reduced: Reduced, origin: Origin) -> Iterator[str]
     yield ""
     yield f"{_WHAT[finding.kind]}: {fault.message}."
     yield ""
+    yield f"Seen {finding.steadiness}: in one request, in new requests and after new compilations."
+    if finding.unsteady:
+        yield "It comes and goes, so `repro.py` may have to run several times."
+    yield ""
     needs = "the compiler" if callable(origin.against) or origin.against.startswith("python:") else "openvino"
     yield f"`python repro.py` shows it with {needs} and NumPy alone: it runs `model.xml` on `inputs.npz`, and compares"
     yield "with `expected.npz`, which ovir has computed as the specification says."
@@ -247,7 +251,7 @@ _WHAT = {
     "shape": "An output has another shape",
     "type": "An output has another element type",
     "values": "The values of an output are wrong",
-    "second run": "A second run with the same inputs gives other outputs",
+    "second run": "A later run with the same inputs gives other outputs",
     "ovir": "ovir itself is at fault",
 }
 

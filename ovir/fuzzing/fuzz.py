@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -54,6 +54,8 @@ TABLE = "map.csv"
 _TIMEOUT = 20.0
 _ROUNDS = 4
 """The most models that are tried for each that a cell is to have; ovir refuses some."""
+_REPEATED = 5
+"""About one of so many models also runs in new requests and after new compilations."""
 
 
 @dataclass
@@ -314,7 +316,7 @@ class _Session:
             return
         model, inputs = made
         try:
-            fault = judge.fault(model, inputs)
+            fault = judge.fault(model, inputs, anew=_is_repeated(number))
         except UnsupportedError:
             self._count()
             with self._lock:
@@ -375,7 +377,10 @@ class _Session:
                     finding.count += 1
                     return
             finding = Finding(
-                *(signature, fault.kind, operations, reduced.fault.message, number, count_layers(reduced.model))
+                *(signature, fault.kind, operations, reduced.fault.message, number, count_layers(reduced.model)),
+                seen=reduced.seen,
+                runs=reduced.runs,
+                unsteady=reduced.seen < reduced.runs,
             )
             finding.report = report_of(finding, reduced, self._origin)
             if self._folder is not None:
@@ -392,7 +397,8 @@ class _Session:
         return next((item for item, operations in known if operations and own.issuperset(operations)), None)
 
     def _reduce(self, model: Model, inputs: list[Array], fault: Fault, judge: Judge) -> Reduced | None:
-        """Return the smallest model that shows the fault again in a new process, None if not even the whole one does.
+        """Return the smallest model that shows the fault again in a new process, in any of several runs; None if not
+        even the whole one does.
 
         A quick reduction is tried first.
         """
@@ -402,12 +408,15 @@ class _Session:
                 reduced = reduce_fault(model, inputs, fault, judge)
             finally:
                 judge.excuses_rounding = True
-            if judge.repeats(reduced.model, reduced.inputs, reduced.fault):
+            seen, runs = judge.appearances(reduced.model, reduced.inputs, reduced.fault)
+            if seen:
                 break
-            if not judge.repeats(model, inputs, fault):
+            seen, runs = judge.appearances(model, inputs, fault)
+            if not seen:
                 return None
         else:
             reduced = Reduced(model, inputs, fault)
+        reduced = replace(reduced, seen=seen, runs=runs)
         self._reduced.append(reduced)
         return reduced
 
@@ -423,6 +432,11 @@ class _Session:
 def _places_of(layers: Iterable[Layer]) -> list[tuple[str, str]]:
     """Return the cells of layers."""
     return [(version_of(layer), type_of_layer(layer)) for layer in layers if layer.type not in ENDS]
+
+
+def _is_repeated(number: int) -> bool:
+    """Return whether a model is repeated; its operation, which follows from remainders of the number, has no say."""
+    return hashlib.sha256(b"%d" % number).digest()[0] % _REPEATED == 0
 
 
 # --------------------------------------------------------------------------- known signatures

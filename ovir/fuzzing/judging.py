@@ -27,6 +27,9 @@ from ovir.model import Model
 
 _MARGIN = 4.0
 """The errors of another engine, in units of those that are tried here."""
+_TIMES = 3
+"""The runs in one request, in new requests, and after new compilations by which a model is repeated."""
+_LATER = "second run"
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,11 @@ class Fault:
     known: str | None = None
     """The known divergence that it is put down to."""
 
+    @property
+    def in_later_run(self) -> bool:
+        """Return whether the first run has not shown it."""
+        return self.kind == _LATER
+
 
 @dataclass
 class Judge:
@@ -59,8 +67,9 @@ class Judge:
     seconds: dict[str, float] = field(default_factory=lambda: {"ovir": 0.0, "target": 0.0})
     """The time that each side took."""
 
-    def fault(self, model: Model, inputs: Sequence[Array]) -> Fault | None:
-        """Return the fault; None if there is none.
+    def fault(self, model: Model, inputs: Sequence[Array], *, anew: bool = False) -> Fault | None:
+        """Return the fault in two runs, with ``anew`` also in new requests and after new compilations; None if there is
+        none.
 
         Raises OvirError for a model that ovir does not run, UnsupportedError for one that the target does not claim to.
         """
@@ -75,7 +84,7 @@ class Judge:
             self.seconds["ovir"] += perf_counter() - start
         start = perf_counter()
         try:
-            runs = self.target.run(model, inputs, 2 if reference.is_repeatable else 1)
+            runs = self._runs(reference, anew=anew)
         except (EngineMissingError, UnsupportedError):
             raise
         except EngineError as error:
@@ -88,14 +97,26 @@ class Judge:
         finally:
             self.seconds["ovir"] += perf_counter() - start
 
-    def repeats(self, model: Model, inputs: Sequence[Array], fault: Fault) -> bool:
-        """Return whether a fault shows again after the target has begun anew."""
+    def appearances(self, model: Model, inputs: Sequence[Array], fault: Fault) -> tuple[int, int]:
+        """Return in how many runs a fault shows after the target has begun anew, and the number of runs."""
         self.target.close()
         try:
-            found = self.fault(model, inputs)
-        except UnsupportedError:
-            return False
-        return found is not None and found.kind == fault.kind
+            if fault.kind in _WITHOUT_RESULTS:
+                found = [self.fault(model, inputs, anew=True) for _ in range(_TIMES)]
+            else:
+                reference = Reference.of(model, inputs)
+                found = [self._compared(reference, [run]) for run in self._runs(reference, anew=True)]
+        except EngineMissingError:
+            raise
+        except EngineError:  # it fails in another way
+            return 0, 1
+        return sum(one is not None and (one.kind == fault.kind or fault.in_later_run) for one in found), len(found)
+
+    def _runs(self, reference: Reference, *, anew: bool) -> list[list[Array]]:
+        """Return the outputs of the other side in several runs; only in one if ovir has no fixed results."""
+        if not reference.is_repeatable:
+            return self.target.run(reference.model, reference.inputs, 1)
+        return self.target.run(reference.model, reference.inputs, _TIMES if anew else 2, anew=anew)
 
     def _failed(self, reference: Reference, error: EngineError) -> Fault:
         diagnostic = error.diagnostic
@@ -116,7 +137,7 @@ class Judge:
                 fault = self._difference(reference, index, one, other)
                 if fault is not None:
                     fault = replace(fault, actual=results)
-                    return _in_second_run(fault) if number else fault
+                    return _in_later_run(fault) if number else fault
         return None
 
     def _difference(self, reference: Reference, index: int, one: Array, other: Array) -> Fault | None:
@@ -156,12 +177,13 @@ class Judge:
 
 
 _INTERNAL = "OVIR999"
+_WITHOUT_RESULTS = ("crash", "hang", "refusal", "ovir")
 _TINY = 2.0**-126
 """Devices may take smaller numbers, which are denormal in f32, for 0."""
 
 
-def _in_second_run(fault: Fault) -> Fault:
-    return replace(fault, kind="second run", message=f"in the second run, {fault.message}")
+def _in_later_run(fault: Fault) -> Fault:
+    return replace(fault, kind=_LATER, message=f"in a later run, {fault.message}")
 
 
 def _described(found: TensorComparison) -> str:

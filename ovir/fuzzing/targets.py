@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.debugging.engines.process import EngineError, EngineProcess, UnsupportedError, saved
+from ovir.debugging.repeats import WAYS, repeated
 from ovir.diagnostics.codes import ENGINE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError
@@ -56,15 +58,17 @@ class Engine:
         self._process.open()
         return self._process.description
 
-    def run(self, model: Model, inputs: Sequence[Array], times: int) -> list[list[Array]]:
-        """Return the outputs of a model for several runs.
+    def run(self, model: Model, inputs: Sequence[Array], times: int, *, anew: bool = False) -> list[list[Array]]:
+        """Return the outputs of a model for several runs, with ``anew`` also of as many in new requests, and after new
+        compilations.
 
         Raises UnsupportedError for a model that the other side is known not to run, otherwise EngineError.
         """
         try:
             with self._process.compiled(model) as loaded:
                 self.precision = loaded.precision
-                return [loaded.infer(inputs) for _ in range(times)]
+                runs = repeated(times, loaded, inputs)
+                return [results for _, results in islice(runs, len(WAYS) * times if anew else times)]
         except EngineError as error:
             is_refused = type(error) is EngineError
             if is_refused and (_SAYS_SO.search(error.diagnostic.message) or not self._claims(model)):
@@ -99,7 +103,8 @@ class Function:
         self._function = function
         self.description = getattr(function, "__qualname__", type(function).__name__)
 
-    def run(self, model: Model, inputs: Sequence[Array], times: int) -> list[list[Array]]:
+    def run(self, model: Model, inputs: Sequence[Array], times: int, *, anew: bool = False) -> list[list[Array]]:
+        times *= len(WAYS) if anew else 1
         with saved(model) as path:
             file = os.fspath(path)
             try:

@@ -21,13 +21,16 @@ MOST_HISTOGRAMS = 6
 
 def compare_page(found: Comparison, model: LayerGraph, conclusion: Sequence[str] = ()) -> Page:
     """Return the report on a comparison: conclusions, errors of outputs, and errors of layers along the graph."""
-    page = Page("compare", found.model, f"{found.verdict}, against {found.against}", "good" if found.within else "bad")
+    page = Page("compare", found.model, f"{found.verdict}, against {found.against}", "good" if found else "bad")
     page.conclusion = conclusion
     page.layers.add(model)
     page.facts += _facts(found, page)
     if found.outputs:
         histograms = [chart for output in found.outputs[:MOST_HISTOGRAMS] for chart in _elements(output)]
         page.add("Outputs", _outputs(found, page, model), *histograms)
+    if found.varying:
+        note = "Repeated runs with other bits than the first, and how far apart all runs are."
+        page.add("Varying", found.varying_table(), note=note)
     add_diagnostics(page, found.diagnostics)
     if found.layers:
         most = _contributions(found, page)
@@ -49,6 +52,9 @@ def _facts(found: Comparison, page: Page) -> list[Fact]:
     if found.layers:
         note = f"of {plural(len(found.layers), 'layer')} compared"
         facts.append(Fact("layers beyond", f"{beyond:,}", note, "bad" if beyond else "good"))
+    if found.repeat is not None:
+        text = "the same bits" if found.varies is None else "other bits"
+        facts.append(Fact("repeated", text, f"in 3 x {found.repeat} runs", "bad" if found.varies else "good"))
     for title, layer in (("first layer beyond", found.first), ("largest contributor", found.largest)):
         if layer is not None:
             facts.append(Fact(title, layer.name, layer.type, "bad", page.layers.find(layer.name)))

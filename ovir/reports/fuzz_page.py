@@ -27,8 +27,11 @@ def fuzz_page(found: Fuzzing) -> Page:
         Fact("time of ovir", share, "the rest is that of the other side"),
     ]
     page.add("Map", _map(found), note=_MAP_NOTE)
-    heads = "kind: tag chosen; operations: text 2; message: text 3; layers: count; models: count; "
-    rows = [(x.kind, " ".join(x.operations), x.message, x.layers, x.count, x.number, x.folder) for x in found.findings]
+    heads = "kind: tag chosen; operations: text 2; message: text 3; layers: count; models: count; seen: text; "
+    rows = [
+        (x.kind, " ".join(x.operations), x.message, x.layers, x.count, x.steadiness, x.number, x.folder)
+        for x in found.findings
+    ]
     note = "Each folder has the model, its inputs, the expected outputs, a script that needs no ovir, and a report."
     page.add(
         "Findings",

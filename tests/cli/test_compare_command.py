@@ -155,6 +155,13 @@ OVIR_TEST_FAULT=wrong:SoftMax {DEVICE} --metric max_abs=0.5 => 1 => max_abs 1, t
 OVIR_TEST_FAULT=wrong:SoftMax {BF16} => 1 => OpenVINO 1.2.3 on CPU, which computes in bf16: outputs && the device computes in bf16; --config INFERENCE_PRECISION_HINT=f32 compares in f32 && !does not honor
 OVIR_TEST_PRECISION=f32 {BF16} => 0 => the device does not honor INFERENCE_PRECISION_HINT=bf16: it computes in f32
 OVIR_TEST_FAULT=hang:Multiply {OTHER} --against openvino:CPU --timeout 0.5 => 1 => other.xml on OpenVINO 1.2.3 on CPU && took longer than 0.5 s and was stopped
+{DEVICE} --repeat 4 => 0 => \\nthe same bits in 3 x 4 runs\\n && !first layer that varies
+{DEVICE} --repeat 1 => 2 => argument --repeat: must be at least 2, got 1 && !tolerance
+OVIR_TEST_FAULT=request:Tanh {DEVICE} --repeat 2 => 1 => results vary in new requests; the first layer that varies: Tanh 'tanh' (id 1) && runs with other bits && tanh    Tanh     0 of 2          2 of 2           2 of 2
+OVIR_TEST_FAULT=compilation:Tanh {DEVICE} --repeat 2 --limit 1 => 1 => results vary after new compilations; the first layer && and 2 more varying tensors
+OVIR_TEST_FAULT=run:Tanh {DEVICE} --repeat 2 --isolated => 1 => results vary in one request; the first layer
+OVIR_TEST_FAULT=die:Tanh {DEVICE} --repeat 2 => 1 => the other side fails && !runs
+compare model.xml --against recorded.npz --repeat 2 => 2 => --repeat repeats runs, but a recording is of one run && !tolerance
 compare model.xml --against recorded.npz => 0 => within tolerance, but no output was compared
 compare model.xml --against shaped.npz => 1 => first layer beyond tolerance: Tanh 'tanh' (id 1): has shape [3,4], but [1,4] was expected
 {OTHER} => 1 => beyond tolerance
@@ -228,6 +235,7 @@ def found(cli: Cli, *arguments: str) -> tuple[object, int]:
         ("other.xml --samples 5 --seed 3", ""),
         ("--against openvino:CPU --inputs in", "wrong:SoftMax"),
         ("--against openvino:CPU --inputs in --cumulative", ""),
+        ("--against openvino:CPU --inputs in --repeat 2", ""),
     ],
 )
 @pytest.mark.usefixtures("shared_workers")
@@ -238,6 +246,20 @@ def test_workers_find_the_same(
         monkeypatch.setenv("OVIR_TEST_FAULT", fault)
     alone, status = found(cli, *arguments.split())
     assert found(cli, *arguments.split(), "--workers", "2") == (alone, status)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [(), ("--workers", "2")])
+@pytest.mark.usefixtures("shared_workers")
+def test_runs_are_repeated_for_each_set_of_inputs(
+    many: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("OVIR_TEST_FAULT", "compilation:SoftMax")
+    status, text = run(cli, "--against", "openvino:CPU", "--inputs", "in", "--repeat", "2", "--json", *workers)
+    repeated = json.loads(text[: text.rindex("}") + 1])
+    assert (status, repeated["repeat"], repeated["varies"]) == (1, 2, "compilation")
+    for item in (repeated["outputs"][0], repeated["first_varying"]):
+        assert item["variation"]["differing"] == {"run": 0, "request": 0, "compilation": 2 * 9}
 
 
 @pytest.mark.parametrize("options", [(), ("--limit", "2")])

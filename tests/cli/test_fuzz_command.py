@@ -106,3 +106,25 @@ def test_what_was_exercised_is_told(tmp_path: Path, cli: Cli) -> None:
     assert found["unreached"] == []
     assert set(found["map"]) == {"Floor-1", "Sqrt-1"}
     assert "Floor-1" in (tmp_path / "a" / "index.html").read_text()
+
+
+UNSTEADY = """
+from itertools import count
+
+import ovir
+
+CALLS = count()
+
+
+def run(path, inputs):
+    return [x + (next(CALLS) % 3 == 0) for x in ovir.compile_model(path)(inputs).values()]
+"""
+
+
+@pytest.mark.slow
+def test_an_unsteady_finding_says_in_how_many_runs_it_was_seen(tmp_path: Path, cli: Cli) -> None:
+    (tmp_path / "device.py").write_text(UNSTEADY)
+    against = f"python:{tmp_path / 'device.py'}:run"
+    done = cli("fuzz", "--against", against, "--models", 2, "--ops", "Floor-1", "--types", "f32", "-o", tmp_path / "a")
+    assert done.status == 1
+    assert ", unsteady: in 3 of 9 runs)" in done.out

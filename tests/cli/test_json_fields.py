@@ -68,15 +68,20 @@ def test_compare(cli: Any, looping: list[Path], tmp_path: Path) -> None:
     layer = tensor | documented("wrong-results.md", "Field of a layer only")
     rounded = tmp_path / "rounded.xml"
     ovir.save_model(ovir.read_model(looping[0]), rounded, compress_to_fp16=True)
-    of_constants = {"weights_in"}
-    assert (
-        set(found["outputs"][0]) == (tensor | documented("wrong-results.md", "Field of an output only")) - of_constants
-    )
-    assert {key for one in found["layers"] for key in one} == layer - of_constants
+    of_constants, of_repeats = {"weights_in"}, {"variation"}
+    output = tensor | documented("wrong-results.md", "Field of an output only")
+    assert set(found["outputs"][0]) == output - of_constants - of_repeats
+    assert {key for one in found["layers"] for key in one} == layer - of_constants - of_repeats
     assert (
         of_constants <= {key for one in printed(cli, "compare", looping[0], rounded)["layers"] for key in one} <= layer
     )
     assert {*found["first"], *found["largest"]} <= layer
+    drawn = ops.random_uniform([2], np.float32(0), np.float32(1), "f32", 0, 0, name="drawn")
+    ovir.save_model(ovir.Model([drawn], []), tmp_path / "random.xml")
+    repeated = printed(cli, "compare", *[tmp_path / "random.xml"] * 2, "--repeat", 2)
+    assert (repeated["repeat"], repeated["varies"], repeated["first_varying"]["name"]) == (2, "run", "drawn")
+    varying = [item["variation"] for item in (repeated["first_varying"], *repeated["outputs"], *repeated["layers"])]
+    assert all(set(item) == documented("wrong-results.md", "Field of `variation`") for item in varying)
     assert set(found["tolerance"]) == {"rtol", "atol"}
     limited = printed(cli, "compare", *looping, "--metric", "cosine=0.5")
     assert limited["tolerance"] == {"metric": "cosine", "limit": 0.5}

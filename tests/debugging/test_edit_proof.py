@@ -8,7 +8,8 @@ import pytest
 import ovir
 from ovir import opset13 as ops
 from ovir.debugging import edit_proof
-from ovir.debugging.edit_proof import _items, _sets
+from ovir.debugging.compare import Session
+from ovir.debugging.edit_proof import LEAST_SIZES, _items, _sets
 
 
 def model(batch: int = 1, target: Any = (1, 12), axes: Any = (1,), *, width: int = 4) -> ovir.Model:
@@ -34,6 +35,21 @@ def test_models_that_compute_the_same_pass() -> None:
         "proven: the results agree for 3 sets of random inputs",
     )
     assert ovir.prove_edit(stateful(1), stateful(1)).sets == 5
+
+
+@pytest.mark.parametrize("batch", [None, {0: 0}])
+def test_layers_are_only_looked_at_where_results_differ(batch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[str] = []
+    take = Session._compare_one
+    monkeypatch.setattr(
+        Session, "_compare_one", lambda self, step, *rest: compared.append(step.layer.name) or take(self, step, *rest)
+    )
+    after, wrong = (model(2 if batch else 1, (-1, 12), axes) for axes in ((1,), (0,)))
+    assert ovir.prove_edit(model(), after, batch=batch)
+    assert set(compared) <= {"out"}
+    with pytest.raises(ovir.ModelError, match="'mvn'"):
+        ovir.prove_edit(model(), wrong, batch=batch)
+    assert {"relu", "mvn"} <= set(compared)
 
 
 def test_a_slow_proof_ends_after_the_first_set(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,7 +158,7 @@ def test_sizes_grow_and_are_1_and_0_where_both_models_accept_that(width: int, ex
     sets = list(_sets(model, other, 3, 5, {"z": given}, least_sizes=True))
     assert [tuple(array.shape for array in each()[:2]) for each in sets] == expected
     assert all(np.array_equal(each()[2], given) for each in sets)
-    assert [each.name for each in sets[:4]] == ["seed 5", "seed 6", "seed 7", "seed 5, sizes of 0 and 1"]
+    assert [each.name for each in sets[:4]] == ["seed 5", "seed 6", "seed 7", LEAST_SIZES]
 
 
 @pytest.mark.parametrize(

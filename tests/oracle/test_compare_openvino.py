@@ -27,6 +27,22 @@ def test_an_example_agrees_with_the_cpu_plugin(mode: str | None) -> None:
     assert found.outputs[0].tensor.agreement.top1 == 1
 
 
+def test_the_cpu_plugin_agrees_with_itself() -> None:
+    path = Path(__file__).parent.parent.parent / "examples" / "xml"
+    found = ovir.compare(path / "digits.xml", inputs=path / "digits_input.npz", config=F32, mode="cumulative", repeat=3)
+    assert len(found.layers) > 5
+    assert found.repeat == 3
+    assert found.varies is None, found.to_dict()
+
+
+def test_random_numbers_of_the_cpu_plugin_vary() -> None:
+    x = ops.parameter([2, 3], "f32", name="x")
+    noise = ops.random_uniform([2, 3], np.float32(0), np.float32(1), "f32", 0, 0, name="noise")
+    found = ovir.compare(ovir.Model([ops.add(ops.abs(x, name="size"), noise, name="sum")], [x]), repeat=2)
+    assert found.varies == "run"
+    assert [item.name for item in found.varying[1:]] == ["noise", "sum"]
+
+
 @pytest.mark.parametrize("element_type", ["bf16", "f8e4m3", "u4", "i4", "string", "boolean", "f64", "nf4", "u2"])
 def test_odd_types_are_compared(element_type: str) -> None:
     x = ops.parameter([2, 4], element_type, name="x")
@@ -110,6 +126,23 @@ def test_an_onnx_model_is_compared_tensor_by_tensor(tmp_path: Path) -> None:
     wrong = ovir.compare(ir_model(), onnx_model(tmp_path, slope=0.2))
     assert wrong.first is not None
     assert wrong.first.name == "a"
+
+
+@onnx_installed
+@pytest.mark.parametrize("operation", ["Identity", "RandomUniformLike"])
+def test_onnxruntime_agrees_with_itself_except_on_random_numbers(operation: str, tmp_path: Path) -> None:
+    import onnx
+    from onnx import TensorProto, helper
+
+    info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 4]) for name in ("x", "y")]
+    nodes = [helper.make_node(operation, ["x"], ["drawn"]), helper.make_node("Abs", ["drawn"], ["y"])]
+    graph = helper.make_graph(nodes, "g", info[:1], info[1:])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), tmp_path / "m.onnx")
+    x = ops.parameter([2, 4], "f32", name="x", tensor_names="x")
+    drawn = ops.relu(x, name="drawn", tensor_names="drawn")
+    found = ovir.compare(ovir.Model([ops.abs(drawn, name="y", tensor_names="y")], [x]), tmp_path / "m.onnx", repeat=2)
+    assert found.varies == (None if operation == "Identity" else "run")
+    assert [item.name for item in found.varying[1:]] == ([] if operation == "Identity" else ["drawn", "y"])
 
 
 @onnx_installed

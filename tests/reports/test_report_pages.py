@@ -12,6 +12,7 @@ import pytest
 from support.builder import Net
 
 import ovir
+from ovir import opset13 as ops
 from ovir.analysis.profile import Profile, RunTimes
 from ovir.analysis.summary import provenance, summarize
 from ovir.checks.recovering import read_recovering
@@ -333,6 +334,22 @@ def test_compare_says_in_which_type_a_device_computed(tmp_path: Path) -> None:
     shown = detail(table(compare_page(found, model), "Layers"), 0)
     assert shown.title == "conv2"
     assert Text("computed in bf16", "On the device") in shown.blocks
+
+
+def test_compare_shows_what_varies() -> None:
+    x = ops.parameter([2, 3], "f32", name="x")
+    noise = ops.random_uniform([2, 3], np.float32(0), np.float32(1), "f32", 0, 0, name="noise")
+    model = ovir.Model([ops.add(x, noise, name="noisy", tensor_names="noisy")], [x])
+    page = compare_page(ovir.compare(model, model, repeat=2, atol=9), model)
+    assert (page.tone, facts(page)["repeated"]) == ("bad", "other bits")
+    shown = table(page, "Varying")
+    assert column(shown, "varies") == ["noisy", "noise", "noisy"]
+    assert column(shown, "in one request") == ["1 of 2"] * 3
+    to_data(page)
+    fixed = ovir.read_model(DIGITS)
+    page = compare_page(ovir.compare(fixed, fixed, repeat=2), fixed)
+    assert (page.tone, facts(page)["repeated"]) == ("good", "the same bits")
+    assert "Varying" not in [part.title for part in page.sections]
 
 
 # --------------------------------------------------------------------------- diff

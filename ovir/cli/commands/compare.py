@@ -6,9 +6,10 @@ Examples:
   ovir compare f32.xml int8.xml --samples 10 --metric sqnr_db=30
   ovir compare before.xml after.xml --against openvino:GPU --input inputs.npz
   ovir compare model.xml --against onnx:model.onnx --inputs data/ --workers 8
+  ovir compare model.xml --against openvino:GPU --repeat 5
   ovir compare model.xml --against recorded.npz --json
 
-exit status: 0 within tolerance, 1 beyond, 2 nothing could be compared
+exit status: 0 within tolerance, 1 beyond, or repeated runs vary, 2 nothing could be compared
 """
 
 from __future__ import annotations
@@ -24,13 +25,14 @@ from ovir.cli.options.comparison import OtherSideOptions
 from ovir.cli.options.inputs import InputSetOptions
 from ovir.cli.options.model import ModelOptions
 from ovir.cli.options.node_data import NodeDataOptions
-from ovir.cli.options.values import FileName, positive
+from ovir.cli.options.values import FileName, at_least_two, positive
 from ovir.cli.options.workers import WorkerOptions
 from ovir.cli.terminal import output
 from ovir.cli.terminal.progress import reported
 from ovir.cli.terminal.quantization import about_quantization
 from ovir.core.tables import Table
 from ovir.debugging.compare import Comparison, LayerDifference, OutputDifference, TensorDifference, compare_as
+from ovir.debugging.repeats import WAYS
 from ovir.debugging.sides import LayerMode, NotCompared
 from ovir.diagnostics.wording import plural, readable
 from ovir.ir.executed import read_executed
@@ -46,6 +48,10 @@ def print_comparison(
     """
     for line in (*_head(found, requested), *_about_quantization(found, quantized)):
         output.say_filled(readable(line))
+    if found.varying:
+        output.say()
+        title = "runs with other bits than the first, and how far apart all runs are"
+        output.say_table(found.varying_table(), title=title, limit=limit, more="more varying tensor")
     if found.outputs:
         output.say()
         _print_outputs(found, limit)
@@ -66,6 +72,8 @@ def _head(found: Comparison, requested: str | None) -> Iterator[str]:
     yield found.verdict if found.outputs or found.failed else f"{found.verdict}, but no output was compared"
     if requested in ("f32", *_NARROW) and found.precision not in (None, requested):
         yield f"the device does not honor INFERENCE_PRECISION_HINT={requested}: it computes in {found.precision}"
+    if found.repeat is not None:
+        yield _about_repeats(found)
     first, largest = found.first, found.largest
     if first is not None:
         yield f"first layer beyond tolerance: {_described(found, first)}"
@@ -82,6 +90,15 @@ def _head(found: Comparison, requested: str | None) -> Iterator[str]:
         yield f"one side alone has weights in {kind}: later tensors have the tolerance of rounding them to {kind}"
     if found.precision in _NARROW and ("f32" in beyond or "f64" in beyond):
         yield f"the device computes in {found.precision}; --config INFERENCE_PRECISION_HINT=f32 compares in f32"
+
+
+def _about_repeats(found: Comparison) -> str:
+    if found.varies is None:
+        return f"the same bits in {len(WAYS)} x {found.repeat} runs"
+    text = f"results vary {WAYS[found.varies]}"
+    if (first := found.first_varying) is None:
+        return f"{text}, but those of no layer that was compared"
+    return f"{text}; the first layer that varies: {first.type} '{first.name}' (id {first.id})"
 
 
 def _about_quantization(found: Comparison, quantized: Sequence[str]) -> Iterator[str]:
@@ -242,6 +259,11 @@ def add_to(command: Command) -> None:
     modes("--isolated", "run each layer alone with the inputs that it has in ovir, also if the outputs agree")
     modes("--cumulative", "compare the tensors between the layers, where errors add up")
     command.add(InputSetOptions())
+    command.under("comparison")(
+        "--repeat N",
+        "run the other side N times in one request, in new requests and after new compilations, and say what varies",
+        at_least_two,
+    )
     command.add(WorkerOptions(default="this process alone"))
     command.under("comparison")(
         "--executed exec_graph.xml",
@@ -259,7 +281,7 @@ def run(options: Options) -> int:
     executed = None if options.executed is None else read_executed(options.executed)
     mode: LayerMode | None = "isolated" if options.isolated else "cumulative" if options.cumulative else None
     other, sets = options[OtherSideOptions], options[InputSetOptions]
-    sides = open_sides(options[ModelOptions], other, sets, mode)
+    sides = open_sides(options[ModelOptions], other, sets, mode, options.repeat)
     model, against = sides.model, sides.options.against
     if executed is not None:
         executed.require_made_from(model, options.executed)
@@ -297,4 +319,4 @@ def run(options: Options) -> int:
 
         notes = list(_head(found, requested))[2:]
         write_html(options.html, lambda: compare_page(found, model, notes), options.command_line, sets.drawn_seed)
-    return output.DONE if found.within else output.WRONG
+    return output.DONE if found else output.WRONG

@@ -155,7 +155,8 @@ def _print(found: Fuzzing, folder: str) -> None:
         operations = " ".join(finding.operations) or "a model without layers"
         say(readable(f"{finding.kind}: {operations}: {finding.message}"))
         where = f"{escaped(folder)}/{finding.folder}"
-        say(f"  {where} ({plural(finding.layers, 'layer')}, {plural(finding.count, 'model')}, seed {finding.number})")
+        size = f"{plural(finding.layers, 'layer')}, {plural(finding.count, 'model')}, seed {finding.number}"
+        say(f"  {where} ({size}, {finding.steadiness})")
     if found.known:
         say()
         rows = [(count, name) for name, count in found.known.most_common()]

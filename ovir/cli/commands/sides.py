@@ -28,7 +28,11 @@ class ComparedSides:
 
 
 def open_sides(
-    first: ModelOptions, other: OtherSideOptions, sets: InputSetOptions, mode: LayerMode | None = None
+    first: ModelOptions,
+    other: OtherSideOptions,
+    sets: InputSetOptions,
+    mode: LayerMode | None = None,
+    repeat: int | None = None,
 ) -> ComparedSides:
     """Return both sides of a comparison, with its inputs and options."""
     from ovir.debugging.comparison_setup import ComparisonOptions  # `ovir --help` does not need it
@@ -40,7 +44,8 @@ def open_sides(
     recorded = is_recorded(against)
     inputs = sets.inputs_of(model, is_recorded=recorded)
     options = ComparisonOptions(
-        against, criterion, inputs, sets.samples, sets.seed or 0, device, config, other.timeout, mode
+        *(against, criterion, inputs, sets.samples, sets.seed or 0, device, config, other.timeout, mode),
+        repeat=repeat,
     )
     return ComparedSides(model, options, sets.note(is_recorded=recorded))
 

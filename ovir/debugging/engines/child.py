@@ -319,6 +319,10 @@ class Worker:
         if command == "unload":
             self._loaded[number] = None
             return None
+        if command == "renew":
+            if isinstance(self._engine, OpenVino):  # the others have no requests
+                self._loaded[number] = self._loaded[number].get_compiled_model().create_infer_request()
+            return None
         return getattr(self._engine, command)(self._loaded[number], *others)
 
 

@@ -55,12 +55,16 @@ class LoadedModel:
     """A model that an engine has compiled; it is lost with the process of the engine."""
 
     def __init__(
-        self, engine: EngineProcess, number: int, facts: Mapping[str, Any], types: Sequence[ElementType] | None
+        self,
+        engine: EngineProcess,
+        number: int,
+        facts: Mapping[str, Any],
+        arguments: tuple[str | Path, Sequence[str], Sequence[ElementType] | None],
     ) -> None:
         self.facts = facts
         """The facts that the engine reports. openvino: ``precision``. onnxruntime: ``inputs`` (names, element types),
         ``outputs`` and ``tensors``, the names of those asked for that it computes."""
-        self._engine, self._number, self._types = engine, number, types
+        self._engine, self._number, self._arguments = engine, number, arguments
         self._start = engine.starts
 
     @property
@@ -82,12 +86,20 @@ class LoadedModel:
         State starts anew, unless ``keeps_state`` continues with the state of the last run. onnxruntime computes only
         ``outputs``, if they are given.
         """
-        kinds = self._types or [ElementType.from_dtype(array.dtype) for array in inputs]
+        kinds = self._arguments[-1] or [ElementType.from_dtype(array.dtype) for array in inputs]
         tensors = [_to_wire(array, kind) for array, kind in zip(inputs, kinds, strict=True)]
         names = None if outputs is None else list(outputs)
         return [
             _from_wire(*answer) for answer in self._engine.request("infer", self._number, tensors, names, keeps_state)
         ]
+
+    def renew(self) -> None:
+        """Go on with a new request of the compiled model; onnxruntime and functions have none."""
+        self._engine.request("renew", self._number)
+
+    def again(self) -> LoadedModel:
+        """Compile the model anew, from the same file."""
+        return self._engine.load(*self._arguments)
 
     def executed(self) -> ExecutedGraph:
         """Return the graph that an OpenVINO device executes in place of the model, with the times of the latest run if
@@ -101,6 +113,12 @@ class LoadedModel:
         """Release the model."""
         if not self.is_lost:
             self._engine.request("unload", self._number)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.unload()
 
 
 @contextmanager
@@ -162,17 +180,14 @@ class EngineProcess:
         EngineError if the engine refuses the model, EngineDiedError if the process does not survive it.
         """
         number, facts = self.request("load", os.fspath(path), list(outputs))
-        return LoadedModel(self, number, facts, types)
+        return LoadedModel(self, number, facts, (path, outputs, types))
 
     @contextmanager
     def compiled(self, model: Model) -> Iterator[LoadedModel]:
         """Compile a model for a ``with`` block; raise the errors of ``load``."""
-        with saved(model) as path:
-            loaded = self.load(path, types=[port.element_type for port in model.inputs])
-            try:
-                yield loaded
-            finally:
-                loaded.unload()
+        types = [port.element_type for port in model.inputs]
+        with saved(model) as path, self.load(path, types=types) as loaded:
+            yield loaded
 
     def query(self, path: str | Path, weights: str | None = None) -> list[str]:
         """Return the names of the layers in a file that an OpenVINO device says it supports."""
@@ -275,6 +290,7 @@ _WHAT = {
     "executed": "cannot show its executed graph",
     "query": "cannot say what it supports",
     "unload": "cannot release a model",
+    "renew": "cannot create an infer request",
     "infer": "cannot run the model",
 }
 _START = 60.0

@@ -2,7 +2,8 @@
 
 OVIR_TEST_FAULT is ``KIND:TYPE``, or several of these with commas. For models that have a layer of this type: ``die`` ends the process,
 ``hang`` never answers, ``refuse`` fails to compile, ``wrong`` adds 1 to the outputs of these layers. ``missing:`` acts as if the package did
-not exist. With ``executes:``, a device says that it executes each layer as it is, in as many microseconds as it has made runs.
+not exist. ``run``, ``request`` and ``compilation`` add a number to the outputs of these layers that each run, request or compilation of a
+process increases. With ``executes:``, a device says that it executes each layer as it is, in as many microseconds as it has made runs.
 """
 
 import os
@@ -94,9 +95,30 @@ def serialize(content: str, path: str) -> None:
     Path(path).write_text(content)
 
 
+COUNTS = {"run": 0, "request": 0, "compilation": 0}
+
+
+def varied(model: ovir.Model, kind: str) -> ovir.Model:
+    """Return the model with the number of its kind added."""
+    types = [type_ for fault, type_ in FAULTS if fault == kind]
+    if not types:
+        return model
+    model = model.clone()
+    for layer in model.layers:
+        if layer.type in types:
+            add_to(model, layer.outputs[0], COUNTS[kind])
+    COUNTS[kind] += 1
+    return model
+
+
+def add_to(model: ovir.Model, port: ovir.Port, number: float) -> None:
+    model.insert_after(port, ops.add(port, ops.constant(np.array(number, port.element_type.to_dtype()))))
+
+
 class Request:
     def __init__(self, model: ovir.Model) -> None:
-        self._request = ovir.compile_model(model).create_infer_request()
+        self._given, self._model = model, varied(model, "request")
+        self._request = ovir.compile_model(self._model).create_infer_request()
         self._layers, self._runs = model.layers, 0
         self._tensors: dict[int, Any] = {}
         self.model_outputs = model.outputs
@@ -109,15 +131,20 @@ class Request:
         return self._request.query_state()
 
     def infer(self) -> None:
+        if any(kind == "run" for kind, _ in FAULTS):
+            self._request = ovir.compile_model(varied(self._model, "run")).create_infer_request()
         self._outputs = list(self._request.infer(self._tensors).values())
         self._runs += 1
 
     def get_compiled_model(self) -> Any:
-        if ("executes", "") not in FAULTS:
-            raise RuntimeError("not implemented")
         return self
 
+    def create_infer_request(self) -> "Request":
+        return Request(self._given)
+
     def get_runtime_model(self) -> str:
+        if ("executes", "") not in FAULTS:
+            raise RuntimeError("not implemented")
         data = f'<data execOrder="%d" originalLayersNames="%s" runtimePrecision="f16" execTimeMcs="{self._runs}"/>'
         layers = (
             f'<layer id="{i}" name="{layer.name}" type="{layer.type}">{data % (i, layer.name)}</layer>'
@@ -133,7 +160,7 @@ class Request:
 
 class Compiled:
     def __init__(self, model: ovir.Model, config: Any) -> None:
-        self._model = model
+        self._model = varied(model, "compilation")
         self._precision = os.environ.get("OVIR_TEST_PRECISION") or config.get("INFERENCE_PRECISION_HINT", "f32")
 
     def get_property(self, name: str) -> _Type:
@@ -171,5 +198,5 @@ class Core:
         if layers and kind == "refuse":
             raise RuntimeError(f"{type_} is\nnot supported")
         for layer in layers:
-            port = layer.outputs[0]
-            model.insert_after(port, ops.add(port, ops.constant(np.ones((), port.element_type.to_dtype()))))
+            if kind == "wrong":
+                add_to(model, layer.outputs[0], 1)
