@@ -139,7 +139,7 @@ def prove_edit(
                 seen.append(inputs)
                 comparison, checked, found = None, side, session.found
                 if not found.outputs_agree() or len(found.outputs) < len(first.outputs):
-                    checked = make()
+                    checked = make()  # which shows the layer at which the results differ first
                     comparison = session_of(checked).run(seen, None)
                 if isinstance(checked, ItemCalls):
                     if checked.failure is not None:
@@ -189,7 +189,7 @@ def _require_agreement(comparison: Comparison, model: Model, *, is_other_first: 
     """Raise ModelError for results that differ: it names the first layer that does, or else the first output.
 
     ``is_other_first`` says whether ``model`` is the edited one, so that the other side has the expected values;
-    ``in_items`` whether that are calls with fewer items.
+    ``in_items`` says whether the original was called for fewer items at a time.
     """
     if not comparison.failed and all(output.within for output in comparison.outputs):
         return

@@ -178,6 +178,11 @@ def test_read_value_takes_the_forms_of_openvino() -> None:
         ops.read_value(x(2))
 
 
+@pytest.mark.parametrize("given", [0, 1, False, True, np.False_, np.True_])
+def test_truth_values(given: Any) -> None:
+    assert ops.reduce_sum(x(2, 3), 0, given).attributes["keep_dims"] is bool(given)
+
+
 def test_attributes_can_be_given_as_a_dictionary() -> None:
     layer = ops.grid_sample(x(1, 1, 4, 4), np.zeros((1, 2, 2, 2), np.float32), {"mode": "NEAREST"})
     assert layer.operator.mode == "nearest"  # type: ignore[union-attr]
