@@ -7,6 +7,7 @@ import re
 from ovir.checks.rules import CODES
 from ovir.checks.rules.devices import LIMITS
 from ovir.cli.operations import entries
+from ovir.debugging.device_properties import PROPERTIES
 from ovir.export.exporters import NOT_EXPORTED, rows
 from ovir.lowering.constructs import CONSTRUCTS
 from ovir.lowering.registry import decomposition_of
@@ -59,6 +60,16 @@ def with_limits(text: str) -> str:
         until = release_text(limit.until) if limit.until is not None else ""
         table.append(f"| {limit.device} | {limit.says} | {limit.code.id} | {until} | {limit.source} |")
     return _between(text, "limits", table)
+
+
+def with_properties(text: str) -> str:
+    """Return docs/wrong-results.md with the table of properties of devices that change numbers."""
+    table = ["| property | devices | since | changes numbers unless it is | then |", "|---|---|---|---|---|"]
+    for row in PROPERTIES:
+        since = release_text(row.since)
+        exact = " or ".join(f"`{value}`" for value in (row.exact, *row.same[:1]))
+        table.append(f"| `{row.name}` | {', '.join(row.devices)} | {since} | {exact} | {row.effect} |")
+    return _between(text, "properties", table)
 
 
 def with_exports(text: str) -> str:

@@ -28,6 +28,7 @@ from ovir.core.element_types import ElementType
 from ovir.core.json_fields import json_fields
 from ovir.core.tables import Table, columns
 from ovir.debugging.comparison_setup import Against, ComparisonOptions, GivenInputs, InputSet, Progress, as_model
+from ovir.debugging.device_properties import DeviceSetting, Explanation
 from ovir.debugging.engines.process import EngineMissingError
 from ovir.debugging.layerwise_run import Depths, Walk, WalkPlan, element_type_of, local
 from ovir.debugging.sides import LayerAnswer, LayerMode, NotCompared, ResultLayer, Side
@@ -233,6 +234,10 @@ class Comparison:
     """The sources of ``actual`` and ``reference`` of a tensor, in words."""
     failed: bool = False
     """Whether the other side failed to compute the outputs."""
+    properties: Sequence[DeviceSetting] = ()
+    """The properties by which the device changes numbers of the model."""
+    explanation: Explanation | None = None
+    """With ``explain``, whether the device agrees with other properties."""
 
     def add_executions(self, executions: Mapping[str, Execution]) -> None:
         """Say of each layer how the other side executed it; the layers are named by their keys."""
@@ -289,7 +294,7 @@ class Comparison:
         """Return the result for JSON."""
         head = json_fields(self, "within", "first", "largest", "model", "against", "precision", "mode", "sets")
         parts = json_fields(self, "tolerance=criterion", "outputs", "layers", "not_compared", "diagnostics")
-        return {**head, **parts}
+        return {**head, **json_fields(self, "properties", "explanation"), **parts}
 
     def _repr_html_(self) -> str:
         first = self.first
@@ -375,6 +380,7 @@ class Findings:
     description: str = ""
     """The name of the other side; this and the fields below describe it."""
     precision: str | None = None
+    properties: Sequence[DeviceSetting] = ()
     executions: Mapping[str, Execution] = field(default_factory=dict)
     not_compared: list[NotCompared] = field(default_factory=list)
     sides: tuple[str, str] = SIDES
@@ -384,7 +390,7 @@ class Findings:
         """Record the description of the other side after its runs."""
         self.diagnostics.update(dict.fromkeys(side.diagnostics))
         self.description, self.precision, self.executions = side.description, side.precision, side.executions
-        self.not_compared, self.sides = side.not_compared, side.labels
+        self.not_compared, self.sides, self.properties = side.not_compared, side.labels, side.settings
         self.outputs_first = side.outputs_first
 
     def add_tensor(self, layer: Layer, position: int, difference: TensorDifference) -> None:
@@ -408,7 +414,7 @@ class Findings:
         self.failed_at.update(later.failed_at)
         self.steps = self.steps or later.steps
         self.description, self.precision, self.executions = later.description, later.precision, later.executions
-        self.not_compared, self.sides = later.not_compared, later.sides
+        self.not_compared, self.sides, self.properties = later.not_compared, later.sides, later.properties
         self.outputs_first = later.outputs_first
 
     def outputs_agree(self) -> bool:
@@ -439,6 +445,7 @@ class Findings:
             values=self.sides,
             diagnostics=list(self.diagnostics),
             failed=self.failed,
+            properties=self.properties,
         )
 
     def _layer(self, layer: Layer) -> LayerDifference:
@@ -464,6 +471,7 @@ def compare(
     atol: float | None = None,
     metric: str | None = None,
     timeout: float | None = None,
+    explain: bool = False,
     progress: Progress | None = None,
 ) -> Comparison:
     """Compare the outputs and layers of a model in ovir with another side. The result is true if all are within
@@ -489,13 +497,15 @@ def compare(
         atol: The absolute tolerance.
         metric: A metric with its limit, such as ``cosine=0.999``, in place of a tolerance.
         timeout: The seconds that one run of a device may take.
+        explain: Whether a comparison beyond tolerance is repeated with properties of the device that keep it from
+            rounding; ``explanation`` of the result says whether that agrees.
         progress: Called with how much is done, how much there is, and what is being done.
 
     Raises InputError for arguments that do not fit, ReadError for files, RunError if the model itself cannot be run. A
     device that fails is part of the result.
     """
     criterion = Criterion.of(rtol, atol, metric)
-    options = ComparisonOptions(against, criterion, inputs, samples, seed, device, config, timeout, mode)
+    options = ComparisonOptions(against, criterion, inputs, samples, seed, device, config, timeout, mode, explain)
     return compare_as(options, model, progress)
 
 
@@ -506,7 +516,17 @@ def compare_as(
     first = as_model(model)
     with options.open_side(first) as side:
         session = Session(first, side, options.criterion, progress)
-        return session.run(options.sets(first, side), options.mode)
+        found = session.run(options.sets(first, side), options.mode)
+    return explained(found, options, lambda again: compare_as(again, first, progress))
+
+
+def explained(
+    found: Comparison, options: ComparisonOptions, compare: Callable[[ComparisonOptions], Comparison]
+) -> Comparison:
+    """Return a comparison with its explanation, if one is wanted and it is beyond tolerance."""
+    if not found.within and not found.failed:
+        found.explanation = options.explanation(found.properties, lambda again: compare(again).within)
+    return found
 
 
 class Session:

@@ -13,6 +13,7 @@ from ovir.building.creation import new_constant, new_operation, new_parameter, n
 from ovir.core.arrays import Array
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
+from ovir.debugging.device_properties import PROPERTIES, DeviceSetting, settings_that_round
 from ovir.debugging.engines.process import EngineDiedError, EngineError, EngineProcess, LoadedModel
 from ovir.debugging.layerwise_run import element_type_of
 from ovir.debugging.sides import Device, LayerAnswer, LayerMode, Partners, Side, in_batches, in_halves
@@ -152,14 +153,14 @@ class EngineDevice(Device):
 
     def run(self, model: Model, inputs: Sequence[Array]) -> list[Array]:
         with self.engine.compiled(model) as loaded:
-            self.precision = loaded.precision
+            self._ask(loaded)
             return loaded.infer(inputs)
 
     def run_whole(self, inputs: Sequence[Array]) -> list[Array]:
         if self._loaded is None or self._loaded.is_lost:
             self.release()
             self._loaded = self._whole.enter_context(self.engine.compiled(self._model))
-            self.precision = self._loaded.precision
+            self._ask(self._loaded)
         outputs = self._loaded.infer(inputs)
         if self.executed is None and self.engine.kind == "openvino":
             try:
@@ -167,6 +168,13 @@ class EngineDevice(Device):
             except (EngineError, ReadError):  # not all devices say it
                 self.executed = ExecutedGraph(())
         return outputs
+
+    def _ask(self, loaded: LoadedModel) -> None:
+        """Ask for the type in which the device computes a model, and for the properties that matter for the whole."""
+        self.precision = loaded.precision
+        if self.settings is None and self.engine.kind == "openvino":
+            told = loaded.properties([row.name for row in PROPERTIES])
+            self.settings = settings_that_round(self._model, self.engine.device, {**self.engine.config, **told})
 
     def release(self) -> None:
         self._loaded = None
@@ -378,6 +386,10 @@ class DeviceSide(Side):
     @property
     def precision(self) -> str | None:
         return self._device.precision
+
+    @property
+    def settings(self) -> Sequence[DeviceSetting]:
+        return self._device.settings or ()
 
     @property
     def executions(self) -> Mapping[str, Execution]:

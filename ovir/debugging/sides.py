@@ -10,6 +10,7 @@ from ovir.analysis.matching import GraphSignatures, Interner, matching_of
 from ovir.analysis.tensor_comparison import SIDES
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
+from ovir.debugging.device_properties import DeviceSetting
 from ovir.debugging.layerwise_run import ENDS
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import InputError, ModelError, OvirError, RunError
@@ -85,6 +86,8 @@ class Device(Protocol):
     """The sources of compared values: those of the device, and those of the first model."""
     executed: ExecutedGraph | None = None
     """The graph that the device executed for the model, once it has run it and if it says so."""
+    settings: Sequence[DeviceSetting] | None = None
+    """The properties by which the device changes numbers of the model, once it has compiled one."""
 
     @property
     def description(self) -> str:
@@ -168,6 +171,11 @@ class Side(Protocol):
     def precision(self) -> str | None:
         """Return the element type in which the other side computes; None if it is not known."""
         return None
+
+    @property
+    def settings(self) -> Sequence[DeviceSetting]:
+        """Return the properties by which a device changes numbers of the model it runs."""
+        return ()
 
     @property
     def executions(self) -> Mapping[str, Execution]:

@@ -52,6 +52,30 @@ def test_a_fault_in_a_body_names_the_layer_around_it(folder: Path, cli: Cli) -> 
     assert "faulty" not in text
 
 
+@pytest.mark.parametrize("command", ["compare", "bisect"])
+def test_rounding_of_the_device_is_named_with_the_command_that_tells_it_from_a_fault(
+    command: str, folder: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OVIR_TEST_PROPERTIES", "CPU_DENORMALS_OPTIMIZATION=YES")
+    monkeypatch.setenv("OVIR_TEST_FAULT", "wrong:SoftMax")
+    words = [command, "model.xml", "--against", "openvino:CPU", "--input", "x.npz"]
+    done = cli(*words)
+    text = " ".join((done.out + done.err).split())
+    assert "CPU_DENORMALS_OPTIMIZATION is YES: numbers below 2^-126 become 0" in text
+    line = " ".join(["ovir", *words, "--config", "CPU_DENORMALS_OPTIMIZATION=NO"])
+    assert f"`{line}` tells rounding from a fault; --explain runs this comparison" in text
+    assert done.status == 1
+    done = cli(*words, "--explain")
+    text = " ".join(done.out.split())
+    assert (
+        "beyond tolerance with CPU_DENORMALS_OPTIMIZATION=NO, too: no rounding by these properties explains it" in text
+    )
+    assert "tells rounding from a fault" not in text
+    assert json.loads(cli(*words, "--explain", "--json").out)["explanation"]["within"] is False
+    monkeypatch.setenv("OVIR_TEST_PROPERTIES", "")
+    assert "no property of the other side is known to change numbers" in " ".join(cli(*words, "--explain").out.split())
+
+
 def test_a_seed_gives_the_inputs_for_a_recording(folder: Path, cli: Cli) -> None:
     inputs = ovir.random_inputs("model.xml", 3)
     np.savez("outputs.npz", tanh=np.tanh(inputs["x"]))

@@ -14,6 +14,7 @@ exit status: 0 no difference, 1 a diverging layer was found, 2 nothing could be 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from ovir.cli.commands.sides import open_sides
 from ovir.cli.options.command import Command, Options
@@ -21,6 +22,7 @@ from ovir.cli.options.comparison import OtherSideOptions
 from ovir.cli.options.inputs import InputSetOptions
 from ovir.cli.options.model import ModelOptions
 from ovir.cli.options.values import OutputFile
+from ovir.cli.terminal.causes import about_properties, about_quantization
 from ovir.cli.terminal.output import (
     DONE,
     UNUSABLE,
@@ -33,7 +35,6 @@ from ovir.cli.terminal.output import (
     say_table,
 )
 from ovir.cli.terminal.progress import reported
-from ovir.cli.terminal.quantization import about_quantization
 from ovir.core.tables import Table, columns
 from ovir.debugging.bisect import PART_ENDINGS, Bisection, Suspect, bisect_as
 from ovir.diagnostics.wording import plural, readable
@@ -61,7 +62,8 @@ def run(options: Options) -> int:
     if options.json:
         say_json(found.to_dict())
     else:
-        for line in (*_head(found), *about_quantization(found, sides.model, sides.options.against)):
+        causes = about_quantization(found, sides.model, sides.options.against), about_properties(found, options)
+        for line in (*_head(found), *chain(*causes)):
             say_filled(readable(line))
         _print_suspects(found)
         if found.probes:

@@ -26,6 +26,7 @@ from ovir.cli.options.model import ModelOptions
 from ovir.cli.options.node_data import NodeDataOptions
 from ovir.cli.options.values import FileName, positive
 from ovir.cli.options.workers import WorkerOptions
+from ovir.cli.terminal.causes import about_properties, about_quantization
 from ovir.cli.terminal.output import (
     DONE,
     UNUSABLE,
@@ -39,7 +40,6 @@ from ovir.cli.terminal.output import (
     say_table,
 )
 from ovir.cli.terminal.progress import reported
-from ovir.cli.terminal.quantization import about_quantization
 from ovir.core.tables import Table
 from ovir.debugging.compare import Comparison, LayerDifference, OutputDifference, TensorDifference, compare_as
 from ovir.debugging.sides import LayerMode, NotCompared
@@ -48,14 +48,18 @@ from ovir.ir.executed import read_executed
 
 
 def print_comparison(
-    found: Comparison, limit: int | None, quantized: Sequence[str] = (), requested: str | None = None
+    found: Comparison,
+    limit: int | None,
+    quantized: Sequence[str] = (),
+    requested: str | None = None,
+    causes: Sequence[str] = (),
 ) -> None:
     """Print the result for people: ``limit`` outputs and layers that differ, or all that were compared.
 
-    ``quantized`` are the lines of ``about_quantization``, ``requested`` says in which precision the device was asked to
-    compute.
+    ``quantized`` are the lines of ``about_quantization``, ``causes`` other lines about causes; ``requested`` says in
+    which precision the device was asked to compute.
     """
-    for line in (*_head(found, requested), *_about_quantization(found, quantized)):
+    for line in (*_head(found, requested), *_about_quantization(found, quantized), *causes):
         say_filled(readable(line))
     if found.outputs:
         say()
@@ -84,15 +88,12 @@ def _head(found: Comparison, requested: str | None) -> Iterator[str]:
         yield f"largest contributor: {_described(found, largest)}"
     if first is None and not found.within and found.layers:
         yield _FAILED if found.failed else _ADVICE[found.mode]
-    beyond = [tensor.element_type for tensor in _tensors(found) if not tensor.within]
     if rounded := next((item for item in _tensors(found) if item.tolerance.rounded_to is not None), None):
         kind = rounded.tolerance.rounded_to
         yield f"the model rounds to {kind}, which a device in f32 does not: later tensors have the tolerance of {kind}"
     if rounded := next((item for item in _tensors(found) if item.tolerance.weights_in is not None), None):
         kind = rounded.tolerance.weights_in
         yield f"one side alone has weights in {kind}: later tensors have the tolerance of rounding them to {kind}"
-    if found.precision in _NARROW and ("f32" in beyond or "f64" in beyond):
-        yield f"the device computes in {found.precision}; --config INFERENCE_PRECISION_HINT=f32 compares in f32"
 
 
 def _about_quantization(found: Comparison, quantized: Sequence[str]) -> Iterator[str]:
@@ -297,15 +298,16 @@ def run(options: Options) -> int:
 
         options[NodeDataOptions].write(of_comparison(model, found)[1], model)  # the errors
     requested = other.properties.get("INFERENCE_PRECISION_HINT")
+    causes = list(about_properties(found, options))
     if options.json:
         say_json(found.to_dict())
     else:
         limit = None if options.all else options.limit
-        print_comparison(found, limit, about_quantization(found, model, against), requested)
+        print_comparison(found, limit, about_quantization(found, model, against), requested, causes)
     if options.html is not None:
         from ovir.cli.options.report import write_html
         from ovir.reports.compare_page import compare_page
 
-        notes = list(_head(found, requested))[2:]
+        notes = [*list(_head(found, requested))[2:], *causes]
         write_html(options.html, lambda: compare_page(found, model, notes), options.command_line, sets.drawn_seed)
     return DONE if found.within else WRONG

@@ -40,7 +40,8 @@ def open_sides(
     recorded = is_recorded(against)
     inputs = sets.inputs_of(model, is_recorded=recorded)
     options = ComparisonOptions(
-        against, criterion, inputs, sets.samples, sets.seed or 0, device, config, other.timeout, mode
+        *(against, criterion, inputs, sets.samples, sets.seed or 0, device, config, other.timeout, mode),
+        explain=other.explain,
     )
     return ComparedSides(model, options, sets.note(is_recorded=recorded))
 

@@ -35,6 +35,7 @@ class OtherSideOptions(DeviceOptions):
     rtol: float | None
     atol: float | None
     metric: str | None
+    explain: bool
 
     def add_to(self, command: Command) -> None:
         command.argument("other", "OTHER.xml", "a second model to compare with", FileName, nargs="?")
@@ -45,6 +46,8 @@ class OtherSideOptions(DeviceOptions):
         )
         super().add_to(command)
         command.shared("rtol", "atol", "metric")
+        meaning = "beyond tolerance: say whether the device agrees with properties that keep it from rounding"
+        command.under("comparison")("--explain", meaning)
 
     @property
     def criterion(self) -> Criterion:

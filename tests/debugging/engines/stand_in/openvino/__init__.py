@@ -2,7 +2,9 @@
 
 OVIR_TEST_FAULT is ``KIND:TYPE``, or several of these with commas. For models that have a layer of this type: ``die`` ends the process,
 ``hang`` never answers, ``refuse`` fails to compile, ``wrong`` adds 1 to the outputs of these layers. ``missing:`` acts as if the package did
-not exist. With ``executes:``, a device says that it executes each layer as it is, in as many microseconds as it has made runs.
+not exist. With ``executes:``, a device says that it executes each layer as it is, in as many microseconds as it has made runs. ``rounds:TYPE``
+is ``wrong:TYPE`` unless the property DYNAMIC_QUANTIZATION_GROUP_SIZE is 0. OVIR_TEST_PROPERTIES are the properties that the device has
+besides the precision, with their values: ``NAME=VALUE NAME=VALUE``.
 """
 
 import os
@@ -15,6 +17,7 @@ from typing import Any
 import numpy as np
 
 FAULTS = [tuple(fault.split(":")) for fault in os.environ.get("OVIR_TEST_FAULT", "").split(",") if fault]
+PROPERTIES = dict(item.split("=") for item in os.environ.get("OVIR_TEST_PROPERTIES", "").split())
 if ("missing", "") in FAULTS:
     raise ModuleNotFoundError("No module named 'openvino'", name="openvino")
 
@@ -95,9 +98,10 @@ def serialize(content: str, path: str) -> None:
 
 
 class Request:
-    def __init__(self, model: ovir.Model) -> None:
+    def __init__(self, model: ovir.Model, compiled: Any) -> None:
         self._request = ovir.compile_model(model).create_infer_request()
         self._layers, self._runs = model.layers, 0
+        self._compiled = compiled
         self._tensors: dict[int, Any] = {}
         self.model_outputs = model.outputs
         self._types = [port.element_type for port in model.outputs]
@@ -113,11 +117,14 @@ class Request:
         self._runs += 1
 
     def get_compiled_model(self) -> Any:
-        if ("executes", "") not in FAULTS:
-            raise RuntimeError("not implemented")
         return self
 
+    def get_property(self, name: str) -> Any:
+        return self._compiled.get_property(name)
+
     def get_runtime_model(self) -> str:
+        if ("executes", "") not in FAULTS:
+            raise RuntimeError("not implemented")
         data = f'<data execOrder="%d" originalLayersNames="%s" runtimePrecision="f16" execTimeMcs="{self._runs}"/>'
         layers = (
             f'<layer id="{i}" name="{layer.name}" type="{layer.type}">{data % (i, layer.name)}</layer>'
@@ -136,11 +143,17 @@ class Compiled:
         self._model = model
         self._precision = os.environ.get("OVIR_TEST_PRECISION") or config.get("INFERENCE_PRECISION_HINT", "f32")
 
-    def get_property(self, name: str) -> _Type:
-        return _Type(ElementType.parse(self._precision))
+        self._properties = {**PROPERTIES, **config}
+
+    def get_property(self, name: str) -> Any:
+        if name == "INFERENCE_PRECISION_HINT":
+            return _Type(ElementType.parse(self._precision))
+        if name not in PROPERTIES:
+            raise RuntimeError(f"Unsupported property {name}")
+        return self._properties[name]
 
     def create_infer_request(self) -> Request:
-        return Request(self._model)
+        return Request(self._model, self)
 
 
 class Core:
@@ -148,11 +161,12 @@ class Core:
 
     def compile_model(self, path: Any, device: str, config: Any) -> Compiled:
         for name in config:
-            if name not in ("INFERENCE_PRECISION_HINT", "PERF_COUNT"):
+            if name not in ("INFERENCE_PRECISION_HINT", "PERF_COUNT", *PROPERTIES):
                 raise RuntimeError(f"Exception from core.cpp:1:\nUnsupported property {name}")
         model = ovir.read_model(path) if isinstance(path, str) else path
         for kind, type_ in FAULTS:
-            self._act(model, kind, type_)
+            if kind != "rounds" or {**PROPERTIES, **config}.get("DYNAMIC_QUANTIZATION_GROUP_SIZE") != "0":
+                self._act(model, kind, type_)
         return Compiled(model, config)
 
     def _act(self, model: ovir.Model, kind: str, type_: str) -> None:

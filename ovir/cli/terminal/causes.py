@@ -1,13 +1,15 @@
-"""Messages of commands about differences between quantized models."""
+"""Messages of commands about the causes of a difference."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ovir.cli.options.command import Options
+from ovir.cli.options.comparison import OtherSideOptions
+from ovir.debugging.device_properties import compressed_weights, fake_quantizes
 from ovir.diagnostics.wording import plural
-from ovir.graph.layers import Layer
-from ovir.inference.layer_weights import compression_of
 from ovir.model import Model
 
 if TYPE_CHECKING:
@@ -32,15 +34,22 @@ def about_quantization(found: Comparison | Bisection, model: Model, against: Aga
 
 def _quantization_of(model: Model, which: str) -> str | None:
     """Return in words how a model is quantized; None if it is not."""
-    fakes = sum(layer.type == "FakeQuantize" for layer in model.walk())
-    if fakes:
+    if fakes := fake_quantizes(model):
         return f"{which} has {plural(fakes, 'FakeQuantize layer')}"
-    kinds = {kind for layer in model.walk() for kind in _compressed_weights(layer)}
+    kinds = {kind for layer in model.walk() for kind in compressed_weights(layer)}
     return f"{which} has weights in {' and '.join(sorted(kinds))}" if kinds else None
 
 
-def _compressed_weights(layer: Layer) -> Iterator[str]:
-    """Yield the element types of the weights of a layer that are stored with a scale."""
-    for port in layer.inputs if layer.type in ("MatMul", "Convolution", "Gather") else ():
-        if port.source is not None and " with scale" in (stored := compression_of(port.source)):
-            yield stored.partition(" ")[0]
+def about_properties(found: Comparison | Bisection, options: Options) -> Iterator[str]:
+    """Yield lines about the properties by which a device changes numbers, and how to find out whether they do."""
+    if found.within or found.failed:
+        return
+    yield from map(str, found.properties)
+    if found.explanation is not None:
+        yield str(found.explanation)
+    elif options[OtherSideOptions].explain:
+        yield "--explain: no property of the other side is known to change numbers of this model"
+    elif found.properties:
+        words = [word for item in found.properties for word in ("--config", f"{item.name}={item.exact}")]
+        command = shlex.join([*options.command_line, *words])
+        yield f"`{command}` tells rounding from a fault; --explain runs this comparison"
