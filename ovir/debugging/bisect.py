@@ -20,8 +20,9 @@ from ovir.debugging.candidates import Candidate
 from ovir.debugging.compare import Comparison, Session, TensorDifference
 from ovir.debugging.comparison_setup import Against, ComparisonOptions, GivenInputs, InputSet, Progress, as_model
 from ovir.debugging.device_properties import DeviceSetting, Explanation
+from ovir.debugging.divergences import Divergence, row_of
 from ovir.debugging.engines.process import EngineMissingError
-from ovir.debugging.layerwise_run import element_type_of, run_measured
+from ovir.debugging.layerwise_run import Walk, WalkPlan, element_type_of, run_measured
 from ovir.debugging.reduce import ReductionSearch
 from ovir.debugging.searches import least
 from ovir.debugging.sides import Device, ResultLayer, Side
@@ -135,6 +136,8 @@ class Bisection:
     Empty on a device."""
     not_compared: list[Suspect] = field(default_factory=list)
     """The layers with tensors that could not be compared."""
+    known: Divergence | None = None
+    """The known divergence of the first layer that differs."""
     part: Part | None = None
     """The smallest part that was found to differ; None without ``output``, or if nothing differs."""
     diagnostics: list[Diagnostic] = field(default_factory=list)
@@ -205,7 +208,7 @@ class Bisection:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result for JSON."""
-        found = json_fields(self, "within", "first", "recovered", "suspects", "between", "not_compared")
+        found = json_fields(self, "within", "known", "first", "recovered", "suspects", "between", "not_compared")
         found |= json_fields(self, "model", "against", "precision", "layers", "runs", "sets", "searched_set")
         found |= json_fields(self, "properties", "explanation")
         return found | json_fields(self, "tolerance=criterion", "probes", "part", "diagnostics")
@@ -314,7 +317,12 @@ def _on_device(
     result.probes = [search.probes[count] for count in sorted(search.probes)]
     reproducer = None
     if length is not None:
-        result.suspects = [Suspect.of(whole.model.layer(search.layers[length - 1]))]
+        layer = whole.model.layer(search.layers[length - 1])
+        result.suspects = [Suspect.of(layer)]
+        steps = Walk(WalkPlan(whole.model, with_constants=False), whole.feeds)
+        step, problem = next(step for step in steps if step.layer is layer), search.probes[length].verdict.problem
+        how = {"message": problem, "fails": search.seeks_failure}
+        result.known = row_of(layer, step.inputs, step.outputs, device.name, **how)
         if is_saved:
             if progress is not None:
                 progress(len(search.layers) - length, len(search.layers), "looking for the smallest part")
@@ -497,6 +505,7 @@ class TensorSearch:
             earlier = [probe for probe in probes if probe.count < self._count(ends)]
             probes = [*earlier, self._probe(ends, Verdict(within=False, problem=problem))]
         if ends:
+            result.known = session.found.known.get(ends[0].layer.key)
             result.probes = probes
             result.runs += self._find_suspects(ends, session, result, fails=bool(failing))
         if not failing:

@@ -29,6 +29,7 @@ from ovir.core.json_fields import json_fields
 from ovir.core.tables import Table, columns
 from ovir.debugging.comparison_setup import Against, ComparisonOptions, GivenInputs, InputSet, Progress, as_model
 from ovir.debugging.device_properties import DeviceSetting, Explanation
+from ovir.debugging.divergences import Divergence, row_of
 from ovir.debugging.engines.process import EngineMissingError
 from ovir.debugging.layerwise_run import Depths, Walk, WalkPlan, element_type_of, local
 from ovir.debugging.sides import LayerAnswer, LayerMode, NotCompared, ResultLayer, Side
@@ -151,6 +152,8 @@ class LayerDifference(ResultLayer):
     """The layers that it reads and that only one of two models has, with its name."""
     execution: Execution | None = None
     """Its execution on the other side, if its executed graph is known."""
+    known: Divergence | None = None
+    """The known divergence that explains its difference."""
 
     @property
     def within(self) -> bool:
@@ -174,6 +177,8 @@ class LayerDifference(ResultLayer):
             head["lone_before"] = list(self.lone_before)
         if self.execution is not None:
             head["executed"] = self.execution.to_dict()
+        if self.known is not None:
+            head["known"] = self.known.to_dict()
         return {**head, **self.tensor.to_dict(), "contribution": self.contribution}
 
 
@@ -261,7 +266,18 @@ class Comparison:
     @property
     def verdict(self) -> str:
         """Describe the result in a few words."""
-        return "within tolerance" if self.within else "the other side fails" if self.failed else "beyond tolerance"
+        found = "within tolerance" if self.within else "the other side fails" if self.failed else "beyond tolerance"
+        return found if self.known is None else f"{found}: a known divergence"
+
+    @property
+    def known(self) -> Divergence | None:
+        """Return the known divergence of the first layer beyond tolerance.
+
+        None if there is none, or if one of the other layers that ran alone has none.
+        """
+        first = self.first
+        others = [] if self.mode == "cumulative" else [layer for layer in self.layers if not layer.within]
+        return None if first is None or any(layer.known is None for layer in others) else first.known
 
     @property
     def first(self) -> LayerDifference | None:
@@ -292,7 +308,7 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result for JSON."""
-        head = json_fields(self, "within", "first", "largest", "model", "against", "precision", "mode", "sets")
+        head = json_fields(self, "within", "known", "first", "largest", "model", "against", "precision", "mode", "sets")
         parts = json_fields(self, "tolerance=criterion", "outputs", "layers", "not_compared", "diagnostics")
         return {**head, **json_fields(self, "properties", "explanation"), **parts}
 
@@ -372,6 +388,8 @@ class Findings:
     """The layers that a layer reads and that only one model has, by its key."""
     skipped: dict[str, str] = field(default_factory=dict)
     """The reasons why layers were not compared."""
+    known: dict[str, Divergence | None] = field(default_factory=dict)
+    """For layers that differ, the known divergence; None if a set of inputs is not explained by one."""
     diagnostics: dict[Diagnostic, None] = field(default_factory=dict)
     failed: bool = False
     """Whether the other side failed to compute the outputs."""
@@ -397,8 +415,14 @@ class Findings:
         """Add the comparison of an output of a layer."""
         _add(self.layers.setdefault(layer.key, {}), position, difference)
 
+    def add_row(self, key: str, row: Divergence | None) -> None:
+        """Add the known divergence of a layer that differs."""
+        self.known[key] = None if row is None else self.known.get(key, row)
+
     def add(self, later: Findings) -> None:
         """Add the findings for later sets of inputs."""
+        for key, row in later.known.items():
+            self.add_row(key, row)
         for key, tensors in later.layers.items():
             for position, tensor in tensors.items():
                 _add(self.layers.setdefault(key, {}), position, tensor)
@@ -454,6 +478,7 @@ class Findings:
         return LayerDifference.of(
             *(layer, position, differences[position], self.contributions[layer.key], self.others.get(layer.key)),
             *(bool(layer.bodies), self.lone_before.get(layer.key, ()), self.executions.get(layer.key)),
+            self.known.get(layer.key),
         )
 
 
@@ -697,6 +722,13 @@ class Session:
                 worst = comparison if worst is None or severity(comparison) > severity(worst) else worst
         if worst is not None:
             self._contribute(layer, worst)
+        if worst is not None and not worst.within:
+            self.found.add_row(layer.key, self._row(step, answer.problem))
+
+    def _row(self, step: SeenStep, problem: str | None) -> Divergence | None:
+        """Return the known divergence that explains the difference, or the failure, at a layer."""
+        device, fails = self._side.openvino_device, problem is not None
+        return row_of(step.layer, step.inputs, step.outputs, device, message=problem, fails=fails)
 
     def _compare_one(self, step: SeenStep, position: int, actual: Array) -> TensorComparison:
         port, reference = step.layer.outputs[position], step.outputs[position]

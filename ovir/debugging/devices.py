@@ -139,6 +139,7 @@ class EngineDevice(Device):
 
     def __init__(self, engine: EngineProcess, model: Model) -> None:
         self.engine = engine
+        self.name = engine.device if engine.kind == "openvino" else ""
         self.labels = (f"on {engine.device}", "in ovir")
         self._model = model
         self._loaded: LoadedModel | None = None
@@ -375,7 +376,7 @@ class DeviceSide(Side):
 
     def __init__(self, device: Device, partners: Partners) -> None:
         self.partners: Partners = partners
-        self.labels = device.labels
+        self.labels, self.openvino_device = device.labels, device.name
         self._device = device
         self._layers: Isolated | Cumulative | None = None
 

@@ -84,6 +84,8 @@ class Device(Protocol):
     """The element type in which the device computes, once it has compiled a model and if it says so."""
     labels: tuple[str, str] = SIDES
     """The sources of compared values: those of the device, and those of the first model."""
+    name: str = ""
+    """The name of a device of OpenVINO, such as ``CPU``."""
     executed: ExecutedGraph | None = None
     """The graph that the device executed for the model, once it has run it and if it says so."""
     settings: Sequence[DeviceSetting] | None = None
@@ -133,6 +135,9 @@ class Side(Protocol):
     """Whether layers are compared only after the outputs of all sets of inputs, and if there is a reason."""
     is_recorded: bool = False
     """Whether its tensors were computed earlier, from inputs that may be among them."""
+
+    openvino_device: str = ""
+    """The name of the device of OpenVINO that it is, such as ``CPU``."""
 
     def outputs(self, inputs: Sequence[Array]) -> list[Array | None]:
         """Return the outputs to compare with, for each output of the first model; None for those that are missing."""

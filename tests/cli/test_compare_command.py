@@ -76,6 +76,28 @@ def test_rounding_of_the_device_is_named_with_the_command_that_tells_it_from_a_f
     assert "no property of the other side is known to change numbers" in " ".join(cli(*words, "--explain").out.split())
 
 
+@pytest.mark.parametrize("command", ["compare", "bisect"])
+def test_a_known_divergence_counts_with_strict_only(
+    command: str, folder: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OVIR_TEST_FAULT", "wrong:HardSigmoid")
+    for name, alpha in (("known.xml", 0.0), ("unknown.xml", 0.2)):
+        x = ops.parameter([1, 4], "f32", name="x", tensor_names="x")
+        hard = ops.hard_sigmoid(x, np.float32(alpha), np.float32(0.5))
+        ovir.save_model(ovir.Model([ops.tanh(hard)], [x]), name)
+    options = ("--against", "openvino:CPU", "--input", "x.npz")
+    done = cli(command, "known.xml", *options)
+    expected = "known divergence: HardSigmoid-1 with alpha 0. OpenVINO: CPU uses 0.2 instead. ovir: 0, as given"
+    assert expected in " ".join(done.out.split())
+    assert done.status == 0
+    assert cli(command, "known.xml", *options, "--strict").status == 1
+    unknown = cli(command, "unknown.xml", *options)
+    assert (unknown.status, "known divergence" in unknown.out) == (1, False)
+    if command == "compare":
+        cli(command, "known.xml", *options, "--html", "page.html")
+        assert "Known divergence" in Path("page.html").read_text()
+
+
 def test_a_seed_gives_the_inputs_for_a_recording(folder: Path, cli: Cli) -> None:
     inputs = ovir.random_inputs("model.xml", 3)
     np.savez("outputs.npz", tanh=np.tanh(inputs["x"]))

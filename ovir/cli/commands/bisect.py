@@ -8,7 +8,7 @@ Examples:
   ovir bisect model.xml --against onnx:model.onnx
   ovir bisect model.xml --against recorded.npz --json
 
-exit status: 0 no difference, 1 a diverging layer was found, 2 nothing could be searched
+exit status: 0 no difference or a known one, 1 a diverging layer was found, 2 nothing could be searched
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def run(options: Options) -> int:
     if options.output is not None and found.part is None:
         reason = "nothing differs" if found.within else "ovir cannot run any part of the model that differs alone"
         print_message(readable(f"note: {options.output} is not written, because {reason}"))
-    return DONE if found.within else WRONG
+    return DONE if found.within or (found.known is not None and not options[OtherSideOptions].strict) else WRONG
 
 
 def _head(found: Bisection) -> Iterator[str]:
@@ -100,6 +100,8 @@ def _head(found: Bisection) -> Iterator[str]:
         yield f"at least one of {len(found.suspects)} layers is at fault, {_between(found.between, first.name)}"
     else:
         yield f"first layer beyond tolerance: {shown}"
+    if found.known is not None:
+        yield f"known divergence: {found.known}"
     if (problem := first.verdict.problem) is not None:
         yield f"there the other side fails: {problem}"
     if (before := found.beyond_before) is not None:
