@@ -321,8 +321,8 @@ def _on_device(
         result.suspects = [Suspect.of(layer)]
         steps = Walk(WalkPlan(whole.model, with_constants=False), whole.feeds)
         step, problem = next(step for step in steps if step.layer is layer), search.probes[length].verdict.problem
-        how = {"message": problem, "fails": search.seeks_failure}
-        result.known = row_of(layer, step.inputs, step.outputs, device.name, **how)
+        arrays = step.inputs, step.outputs, device.name
+        result.known = row_of(layer, *arrays, message=problem, fails=search.seeks_failure)
         if is_saved:
             if progress is not None:
                 progress(len(search.layers) - length, len(search.layers), "looking for the smallest part")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from ovir.analysis.clipping import Clipping, add_clipping
 from ovir.analysis.input_sizes import about_narrow
 from ovir.analysis.metrics import top_scores
 from ovir.analysis.tensor_comparison import (
@@ -239,6 +240,8 @@ class Comparison:
     """The sources of ``actual`` and ``reference`` of a tensor, in words."""
     failed: bool = False
     """Whether the other side failed to compute the outputs."""
+    clipped: Mapping[str, Clipping] = field(default_factory=dict)
+    """What FakeQuantize layers of both models clip, by their keys, the largest shares first."""
     properties: Sequence[DeviceSetting] = ()
     """The properties by which the device changes numbers of the model."""
     explanation: Explanation | None = None
@@ -310,6 +313,7 @@ class Comparison:
         """Return the result for JSON."""
         head = json_fields(self, "within", "known", "first", "largest", "model", "against", "precision", "mode", "sets")
         parts = json_fields(self, "tolerance=criterion", "outputs", "layers", "not_compared", "diagnostics")
+        head["clipped"] = {name: found.to_dict() for name, found in self.clipped.items()}
         return {**head, **json_fields(self, "properties", "explanation"), **parts}
 
     def _repr_html_(self) -> str:
@@ -415,6 +419,9 @@ class Findings:
         """Add the comparison of an output of a layer."""
         _add(self.layers.setdefault(layer.key, {}), position, difference)
 
+    clipped: dict[str, Clipping] = field(default_factory=dict)
+    """What FakeQuantize layers of both models have clipped."""
+
     def add_row(self, key: str, row: Divergence | None) -> None:
         """Add the known divergence of a layer that differs."""
         self.known[key] = None if row is None else self.known.get(key, row)
@@ -423,6 +430,8 @@ class Findings:
         """Add the findings for later sets of inputs."""
         for key, row in later.known.items():
             self.add_row(key, row)
+        for key, clipping in later.clipped.items():
+            add_clipping(self.clipped, key, clipping)
         for key, tensors in later.layers.items():
             for position, tensor in tensors.items():
                 _add(self.layers.setdefault(key, {}), position, tensor)
@@ -470,6 +479,7 @@ class Findings:
             diagnostics=list(self.diagnostics),
             failed=self.failed,
             properties=self.properties,
+            clipped=dict(sorted(self.clipped.items(), key=lambda item: -item[1].share)),
         )
 
     def _layer(self, layer: Layer) -> LayerDifference:
@@ -604,6 +614,7 @@ class Session:
             self._set = number, inputs.name
             self._compare(arrays, mode)
         self.found.describe(self._side)
+        self.found.clipped = {**self._side.clipped, **self._plan.clipped}
 
     def _compare(self, inputs: list[Array], mode: LayerMode | None) -> None:
         """Compare for one set of inputs."""

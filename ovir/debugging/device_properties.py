@@ -58,6 +58,7 @@ PROPERTIES = (
     DeviceProperty(
         *("INFERENCE_PRECISION_HINT", ("CPU", "GPU"), (2023, 0), "f32"),
         "real numbers are computed in a type of 16 bits",
+        same=("dynamic",),
     ),
     DeviceProperty(
         *("DYNAMIC_QUANTIZATION_GROUP_SIZE", ("CPU", "GPU"), (2024, 1), "0"),

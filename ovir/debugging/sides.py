@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, Self, TypeVar
 
+from ovir.analysis.clipping import Clipping
 from ovir.analysis.matching import GraphSignatures, Interner, matching_of
 from ovir.analysis.tensor_comparison import SIDES
 from ovir.core.arrays import Array
@@ -136,6 +137,8 @@ class Side(Protocol):
     is_recorded: bool = False
     """Whether its tensors were computed earlier, from inputs that may be among them."""
 
+    clipped: Mapping[str, Clipping] = {}
+    """What FakeQuantize layers of a second model have clipped in its runs, by their keys."""
     openvino_device: str = ""
     """The name of the device of OpenVINO that it is, such as ``CPU``."""
 

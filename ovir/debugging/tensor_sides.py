@@ -37,6 +37,7 @@ class SecondModel(Side):
         self.description = description
         self.partners: Partners = partners
         self._plan = WalkPlan(partners.b, with_constants=True, keeps_state=keeps_state)
+        self.clipped = self._plan.clipped
         self._wanted: set[Layer] = set()
         self._walk: Walk | None = None
         self._kept: dict[Layer, list[Array]] = {}

@@ -98,6 +98,27 @@ def test_a_known_divergence_counts_with_strict_only(
         assert "Known divergence" in Path("page.html").read_text()
 
 
+def test_the_layers_that_clip_most_are_named(folder: Path, cli: Cli) -> None:
+    x = ops.parameter([2, 4], "f32", name="x", tensor_names="x")
+    ends = [ops.fake_quantize(x, *np.float32([0, high, 0, high]), 256, name=f"cap{high}") for high in range(1, 8)]
+    ovir.save_model(ovir.Model(ends, [x]), "caps.xml")
+    x = ops.parameter([2, 4], "f32", name="x", tensor_names="x")
+    ends = [ops.abs(x, name=f"cap{high}") for high in range(1, 8)]
+    ovir.save_model(ovir.Model(ends, [x]), "plain.xml")
+    np.savez("x.npz", x=np.float32([[0, 0.5, 2, 3], [4, 5, 6, 7]]))
+    done = cli("compare", "plain.xml", "caps.xml", "--input", "x.npz")
+    lines = done.out.splitlines()
+    assert [line for line in lines if line.startswith("FakeQuantize '")] == [
+        "FakeQuantize 'cap1': 75.0% of values above output bound 1",
+        "FakeQuantize 'cap2': 62.5% of values above output bound 2",
+        "FakeQuantize 'cap3': 50.0% of values above output bound 3",
+    ]
+    assert "3 more FakeQuantize layers with smaller shares: --json lists all" in lines
+    told = json.loads(cli("compare", "plain.xml", "caps.xml", "--input", "x.npz", "--json").out)
+    assert list(told["clipped"]) == [f"cap{high}" for high in range(1, 8)]
+    assert "FakeQuantize '" not in cli("compare", "caps.xml", "caps.xml", "--input", "x.npz").out
+
+
 def test_a_seed_gives_the_inputs_for_a_recording(folder: Path, cli: Cli) -> None:
     inputs = ovir.random_inputs("model.xml", 3)
     np.savez("outputs.npz", tanh=np.tanh(inputs["x"]))
@@ -198,7 +219,7 @@ OVIR_TEST_FAULT=missing: compare model.xml --against openvino:CPU => 2 => error[
 OVIR_TEST_FAULT=die:Tanh {DEVICE} => 1 => first layer beyond tolerance: Tanh 'tanh'
 OVIR_TEST_FAULT=wrong:SoftMax {DEVICE} => 1 => beyond tolerance: SoftMax 'soft' (id 2): [0,1] on CPU  && , in ovir  && !--config
 OVIR_TEST_FAULT=wrong:SoftMax {DEVICE} --metric max_abs=0.5 => 1 => max_abs 1, the limit is 0.5; [
-OVIR_TEST_FAULT=wrong:SoftMax {BF16} => 1 => OpenVINO 1.2.3 on CPU, which computes in bf16: outputs && the device computes in bf16; --config INFERENCE_PRECISION_HINT=f32 compares in f32 && !does not honor
+OVIR_TEST_FAULT=wrong:SoftMax {BF16} => 1 => OpenVINO 1.2.3 on CPU, which computes in bf16: outputs && INFERENCE_PRECISION_HINT is bf16: real numbers are computed in a type of 16 bits && --config INFERENCE_PRECISION_HINT=f32 && !does not honor
 OVIR_TEST_PRECISION=f32 {BF16} => 0 => the device does not honor INFERENCE_PRECISION_HINT=bf16: it computes in f32
 OVIR_TEST_FAULT=hang:Multiply {OTHER} --against openvino:CPU --timeout 0.5 => 1 => other.xml on OpenVINO 1.2.3 on CPU && took longer than 0.5 s and was stopped
 compare model.xml --against recorded.npz => 0 => within tolerance, but no output was compared

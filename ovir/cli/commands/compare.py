@@ -26,7 +26,7 @@ from ovir.cli.options.model import ModelOptions
 from ovir.cli.options.node_data import NodeDataOptions
 from ovir.cli.options.values import FileName, positive
 from ovir.cli.options.workers import WorkerOptions
-from ovir.cli.terminal.causes import about_properties, about_quantization
+from ovir.cli.terminal.causes import about_clipping, about_properties, about_quantization
 from ovir.cli.terminal.output import (
     DONE,
     UNUSABLE,
@@ -300,7 +300,7 @@ def run(options: Options) -> int:
 
         options[NodeDataOptions].write(of_comparison(model, found)[1], model)  # the errors
     requested = other.properties.get("INFERENCE_PRECISION_HINT")
-    causes = list(about_properties(found, options))
+    causes = [*about_clipping(found), *about_properties(found, options)]
     if options.json:
         say_json(found.to_dict())
     else:

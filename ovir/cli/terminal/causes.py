@@ -40,6 +40,19 @@ def _quantization_of(model: Model, which: str) -> str | None:
     return f"{which} has weights in {' and '.join(sorted(kinds))}" if kinds else None
 
 
+def about_clipping(found: Comparison) -> Iterator[str]:
+    """Yield lines about FakeQuantize layers of differing models that clip values, the largest shares first."""
+    clipping = [] if found.within else [(name, item) for name, item in found.clipped.items() if item.share]
+    for name, item in clipping[:_SHOWN]:
+        yield f"FakeQuantize '{name}': {item}"
+    if len(clipping) > _SHOWN:
+        yield f"{plural(len(clipping) - _SHOWN, 'more FakeQuantize layer')} with smaller shares: --json lists all"
+
+
+_SHOWN = 3
+"""The number of layers that are shown."""
+
+
 def about_properties(found: Comparison | Bisection, options: Options) -> Iterator[str]:
     """Yield lines about the properties by which a device changes numbers, and how to find out whether they do."""
     if found.within or found.failed:
