@@ -300,6 +300,8 @@ def bisect_as(
                 break
         if target is not None and reproducer is not None:
             result.part = reproducer.save(target)
+    if result.beyond_before is not None:
+        result.known = None  # it explains the failure alone
     if not result.within and not result.failed:
         result.explanation = options.explanation(
             result.properties, lambda again: bisect_as(again, first, None, progress).within

@@ -274,13 +274,16 @@ class Comparison:
 
     @property
     def known(self) -> Divergence | None:
-        """Return the known divergence of the first layer beyond tolerance.
+        """Return the known divergence of the first layer beyond tolerance, if one explains all that is wrong.
 
-        None if there is none, or if one of the other layers that ran alone has none.
+        Other layers that ran alone, and layers at which the other side fails, must have one as well.
         """
-        first = self.first
-        others = [] if self.mode == "cumulative" else [layer for layer in self.layers if not layer.within]
-        return None if first is None or any(layer.known is None for layer in others) else first.known
+        first, beyond = self.first, [layer for layer in self.layers if not layer.within]
+        failing = [layer for layer in beyond if layer.tensor.worst.problem is not None]
+        explained = failing if self.mode == "cumulative" else beyond
+        if first is None or (self.failed and not failing) or any(layer.known is None for layer in explained):
+            return None
+        return first.known
 
     @property
     def first(self) -> LayerDifference | None:
@@ -394,6 +397,8 @@ class Findings:
     """The reasons why layers were not compared."""
     known: dict[str, Divergence | None] = field(default_factory=dict)
     """For layers that differ, the known divergence; None if a set of inputs is not explained by one."""
+    clipped: dict[str, Clipping] = field(default_factory=dict)
+    """What FakeQuantize layers of both models have clipped, by their keys."""
     diagnostics: dict[Diagnostic, None] = field(default_factory=dict)
     failed: bool = False
     """Whether the other side failed to compute the outputs."""
@@ -418,9 +423,6 @@ class Findings:
     def add_tensor(self, layer: Layer, position: int, difference: TensorDifference) -> None:
         """Add the comparison of an output of a layer."""
         _add(self.layers.setdefault(layer.key, {}), position, difference)
-
-    clipped: dict[str, Clipping] = field(default_factory=dict)
-    """What FakeQuantize layers of both models have clipped."""
 
     def add_row(self, key: str, row: Divergence | None) -> None:
         """Add the known divergence of a layer that differs."""
@@ -606,6 +608,7 @@ class Session:
         ``runs_whole`` says whether it was able to run the whole model. Any other side is compared once.
         """
         self._total += len(self._plan.layers) * len(sets)
+        self._plan.clipped = {}
         if mode is not None:
             self._side.compare_layers(mode, runs_whole=runs_whole)
         for number, inputs in enumerate(sets, first):
@@ -614,7 +617,8 @@ class Session:
             self._set = number, inputs.name
             self._compare(arrays, mode)
         self.found.describe(self._side)
-        self.found.clipped = {**self._side.clipped, **self._plan.clipped}
+        if mode is None:
+            self.found.clipped = {**self._side.clipped, **self._plan.clipped}
 
     def _compare(self, inputs: list[Array], mode: LayerMode | None) -> None:
         """Compare for one set of inputs."""

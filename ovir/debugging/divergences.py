@@ -238,7 +238,7 @@ def _half_normalization(seen: Seen) -> bool:
 
 def _has_unused_rows(seen: Seen) -> bool:
     """Return whether the last row of a result holds only 0 or -1, as rows do that nothing was found for."""
-    return any(x.shape[:1] > (0,) and bool(np.isin(x[-1], (0, -1)).all()) for x in seen.outputs)
+    return any(x.shape[:1] > (0,) and bool(((x[-1] == 0) | (x[-1] == -1)).all()) for x in seen.outputs)
 
 
 def _has_integers(seen: Seen) -> bool:
@@ -275,7 +275,7 @@ CONDITIONS: dict[str, Callable[[Seen], object]] = {
     "f64": lambda x: x.inputs[0].dtype == np.float64,
     "f64 beyond f32": _beyond_f32,
     "f8e4m3": lambda x: x.get("destination_type") == "f8e4m3",
-    "fewer than 8 candidates": lambda x: min(x.inputs[0][0].size // 2, x.get("pre_nms_topn")) < 8,
+    "fewer than 8 candidates": lambda x: min(x.inputs[0][:1].size // 2, x.get("pre_nms_topn")) < 8,
     "integers": _has_integers,
     "integers beyond 32 bits": _beyond_32_bits,
     "integers beyond the range": saturates,

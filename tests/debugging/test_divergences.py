@@ -95,3 +95,24 @@ def test_every_set_of_inputs_must_be_explained(device: pytest.MonkeyPatch) -> No
         ovir.compare(gelu, inputs=[{"x": x} for x in sets]).known for sets in ([infinite], [infinite, X], [X, infinite])
     ]
     assert [row is None for row in known] == [False, True, True]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("search", [ovir.compare, ovir.bisect])
+def test_a_known_divergence_does_not_hide_a_failure(search: Any, device: pytest.MonkeyPatch) -> None:
+    for fault in ("die:Floor", "refuse:Floor"):
+        device.setenv("OVIR_TEST_FAULT", f"wrong:HardSigmoid,{fault}")
+        assert search(model(0), inputs=[X]).known is None
+    device.setenv("OVIR_TEST_FAULT", "wrong:HardSigmoid,die:Floor")
+    assert ovir.compare(model(0), inputs=[X], mode="cumulative").known is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("search", [ovir.compare, ovir.bisect])
+def test_a_failure_may_be_known(search: Any, device: pytest.MonkeyPatch) -> None:
+    device.setenv("OVIR_TEST_FAULT", "die:Broadcast")
+    x = ops.parameter([], "f32", name="x")
+    scalar = ops.broadcast(x, np.zeros(0, np.int64), name="scalar")
+    found = search(ovir.Model([ops.abs(scalar)], [x]), inputs=[np.float32(1)])
+    assert found.failed
+    assert found.known.case.startswith("Broadcast of a scalar to an empty target shape")

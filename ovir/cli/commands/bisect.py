@@ -22,11 +22,9 @@ from ovir.cli.options.comparison import OtherSideOptions
 from ovir.cli.options.inputs import InputSetOptions
 from ovir.cli.options.model import ModelOptions
 from ovir.cli.options.values import OutputFile
-from ovir.cli.terminal.causes import about_properties, about_quantization
+from ovir.cli.terminal.causes import about_properties, about_quantization, status_of_difference
 from ovir.cli.terminal.output import (
-    DONE,
     UNUSABLE,
-    WRONG,
     print_diagnostics,
     print_message,
     say,
@@ -74,7 +72,7 @@ def run(options: Options) -> int:
     if options.output is not None and found.part is None:
         reason = "nothing differs" if found.within else "ovir cannot run any part of the model that differs alone"
         print_message(readable(f"note: {options.output} is not written, because {reason}"))
-    return DONE if found.within or (found.known is not None and not options[OtherSideOptions].strict) else WRONG
+    return status_of_difference(found, options)
 
 
 def _head(found: Bisection) -> Iterator[str]:

@@ -26,11 +26,9 @@ from ovir.cli.options.model import ModelOptions
 from ovir.cli.options.node_data import NodeDataOptions
 from ovir.cli.options.values import FileName, positive
 from ovir.cli.options.workers import WorkerOptions
-from ovir.cli.terminal.causes import about_clipping, about_properties, about_quantization
+from ovir.cli.terminal.causes import about_clipping, about_properties, about_quantization, status_of_difference
 from ovir.cli.terminal.output import (
-    DONE,
     UNUSABLE,
-    WRONG,
     format_count,
     format_number,
     print_diagnostics,
@@ -312,4 +310,4 @@ def run(options: Options) -> int:
 
         notes = [*list(_head(found, requested))[2:], *causes]
         write_html(options.html, lambda: compare_page(found, model, notes), options.command_line, sets.drawn_seed)
-    return DONE if found.within or (found.known is not None and not other.strict) else WRONG
+    return status_of_difference(found, options)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ovir.cli.options.command import Options
 from ovir.cli.options.comparison import OtherSideOptions
+from ovir.cli.terminal.output import DONE, WRONG
 from ovir.debugging.device_properties import compressed_weights, fake_quantizes
 from ovir.diagnostics.wording import plural
 from ovir.model import Model
@@ -53,9 +54,15 @@ _SHOWN = 3
 """The number of layers that are shown."""
 
 
+def status_of_difference(found: Comparison | Bisection, options: Options) -> int:
+    """Return the exit status: a known divergence counts with ``--strict`` only."""
+    is_known = found.known is not None and not options[OtherSideOptions].strict
+    return DONE if found.within or is_known else WRONG
+
+
 def about_properties(found: Comparison | Bisection, options: Options) -> Iterator[str]:
     """Yield lines about the properties by which a device changes numbers, and how to find out whether they do."""
-    if found.within or found.failed:
+    if found.within or found.failed or found.known is not None:
         return
     yield from map(str, found.properties)
     if found.explanation is not None:
