@@ -178,9 +178,7 @@ class LayerDifference(ResultLayer):
             head["lone_before"] = list(self.lone_before)
         if self.execution is not None:
             head["executed"] = self.execution.to_dict()
-        if self.known is not None:
-            head["known"] = self.known.to_dict()
-        return {**head, **self.tensor.to_dict(), "contribution": self.contribution}
+        return {**head, **self.tensor.to_dict(), **json_fields(self, "contribution", "known")}
 
 
 @dataclass(frozen=True)
