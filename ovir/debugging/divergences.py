@@ -171,6 +171,8 @@ def saturates(seen: Seen) -> bool:
         return False
     limits = np.iinfo(seen.outputs[0].dtype if seen.outputs[0].dtype != np.int64 else np.int32)
     wide = [array.astype(np.float64) for array in seen.inputs]
+    if (aligned := getattr(seen.layer.operator, "aligned", None)) is not None:
+        wide[1] = aligned(*wide)
     with np.errstate(all="ignore"):
         exact = np.asarray(EXACT[seen.layer.type](*wide))
     return bool(((exact < limits.min) | (exact > limits.max)).any())
