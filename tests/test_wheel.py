@@ -38,7 +38,7 @@ def test_it_holds_the_package_alone(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
     files = {path.relative_to(ROOT).as_posix() for path in (ROOT / "ovir").rglob("*") if path.is_file()}
-    suffixes = {"", ".py", ".pyi", ".typed", ".md", ".html", ".css", ".js", ".json"}
+    suffixes = {"", ".py", ".pyi", ".typed", ".md", ".html", ".css", ".js", ".json", ".tsv"}
     assert {Path(name).suffix for name in names} <= suffixes
     assert {name for name in files if "__pycache__" not in name} <= names
     assert set(STUBS) <= names

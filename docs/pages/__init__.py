@@ -11,6 +11,8 @@ PAGES: dict[str, Callable[[str], str]] = {
     "docs/operations.md": lambda _: operations.operations_page(),
     "docs/old-releases.md": tables.with_releases,
     "docs/devices.md": tables.with_limits,
+    "docs/divergences.md": tables.with_divergences,
+    "docs/wrong-results.md": tables.with_properties,
     "docs/onnx.md": tables.with_exports,
     "docs/reference/commands.md": lambda _: commands.page(),
     "README.md": tables.with_counts,

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from itertools import groupby
 
 from ovir.checks.rules import CODES
 from ovir.checks.rules.devices import LIMITS
 from ovir.cli.operations import entries
+from ovir.debugging.device_properties import PROPERTIES
+from ovir.debugging.divergences import divergences
 from ovir.export.exporters import NOT_EXPORTED, rows
 from ovir.lowering.constructs import CONSTRUCTS
 from ovir.lowering.registry import decomposition_of
@@ -59,6 +62,25 @@ def with_limits(text: str) -> str:
         until = release_text(limit.until) if limit.until is not None else ""
         table.append(f"| {limit.device} | {limit.says} | {limit.code.id} | {until} | {limit.source} |")
     return _between(text, "limits", table)
+
+
+def with_properties(text: str) -> str:
+    """Return docs/wrong-results.md with the table of properties of devices that change numbers."""
+    table = ["| property | devices | since | changes numbers unless it is | then |", "|---|---|---|---|---|"]
+    for row in PROPERTIES:
+        since = release_text(row.since)
+        exact = " or ".join(f"`{value}`" for value in (row.exact, *row.same[:1]))
+        table.append(f"| `{row.name}` | {', '.join(row.devices)} | {since} | {exact} | {row.effect} |")
+    return _between(text, "properties", table)
+
+
+def with_divergences(text: str) -> str:
+    """Return docs/divergences.md with a table for each section of the list."""
+    lines = []
+    for section, cases in groupby(divergences(), lambda row: row.section):
+        lines += ["", f"## {section}", "", "| case | OpenVINO | ovir | recognized |", "|---|---|---|---|"]
+        lines += [f"| {row.case} | {row.openvino} | {row.ovir} | {'yes' if row.effect else ''} |" for row in cases]
+    return _between(text, "divergences", [*lines, ""])
 
 
 def with_exports(text: str) -> str:

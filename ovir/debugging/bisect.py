@@ -19,8 +19,10 @@ from ovir.debugging import candidates
 from ovir.debugging.candidates import Candidate
 from ovir.debugging.compare import Comparison, Session, TensorDifference
 from ovir.debugging.comparison_setup import Against, ComparisonOptions, GivenInputs, InputSet, Progress, as_model
+from ovir.debugging.device_properties import DeviceSetting, Explanation
+from ovir.debugging.divergences import Divergence, row_of
 from ovir.debugging.engines.process import EngineMissingError
-from ovir.debugging.layerwise_run import element_type_of, run_measured
+from ovir.debugging.layerwise_run import Walk, WalkPlan, element_type_of, run_measured
 from ovir.debugging.reduce import ReductionSearch
 from ovir.debugging.searches import least
 from ovir.debugging.sides import Device, ResultLayer, Side
@@ -134,10 +136,21 @@ class Bisection:
     Empty on a device."""
     not_compared: list[Suspect] = field(default_factory=list)
     """The layers with tensors that could not be compared."""
+    known: Divergence | None = None
+    """The known divergence of the first layer that differs."""
     part: Part | None = None
     """The smallest part that was found to differ; None without ``output``, or if nothing differs."""
     diagnostics: list[Diagnostic] = field(default_factory=list)
     """Warnings and notes, and how the other side failed."""
+    properties: Sequence[DeviceSetting] = ()
+    """The properties by which the device changes numbers of the model."""
+    explanation: Explanation | None = None
+    """With ``explain``, whether the device agrees with other properties."""
+
+    @property
+    def failed(self) -> bool:
+        """Return whether the other side fails to compute the outputs."""
+        return bool(self.probes) and self.probes[-1].verdict.fails
 
     @property
     def within(self) -> bool:
@@ -195,8 +208,9 @@ class Bisection:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result for JSON."""
-        found = json_fields(self, "within", "first", "recovered", "suspects", "between", "not_compared")
+        found = json_fields(self, "within", "known", "first", "recovered", "suspects", "between", "not_compared")
         found |= json_fields(self, "model", "against", "precision", "layers", "runs", "sets", "searched_set")
+        found |= json_fields(self, "properties", "explanation")
         return found | json_fields(self, "tolerance=criterion", "probes", "part", "diagnostics")
 
 
@@ -213,6 +227,7 @@ def bisect(
     atol: float | None = None,
     metric: str | None = None,
     timeout: float | None = None,
+    explain: bool = False,
     output: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> Bisection:
@@ -240,6 +255,8 @@ def bisect(
         atol: The absolute tolerance.
         metric: A metric with its limit, such as ``cosine=0.999``, in place of a tolerance.
         timeout: The seconds that one run of a device may take.
+        explain: Whether the search is repeated, if something differs, with properties of the device that keep it from
+            rounding; ``explanation`` of the result says whether that agrees.
         output: The path of an .xml, to which the smallest part of the model that was found to differ is saved, if there
             is one: the suspects, and on a device as many layers before the diverging one as are needed. Beside it are
             its inputs, the outputs of ovir, and the outputs of the other side, as .npz, and the same part of a second
@@ -249,7 +266,7 @@ def bisect(
     Raises InputError for arguments that do not fit, ReadError for files, RunError if the model itself cannot be run.
     """
     criterion = Criterion.of(rtol, atol, metric)
-    options = ComparisonOptions(against, criterion, inputs, samples, seed, device, config, timeout)
+    options = ComparisonOptions(against, criterion, inputs, samples, seed, device, config, timeout, explain=explain)
     return bisect_as(options, model, output, progress)
 
 
@@ -275,7 +292,7 @@ def bisect_as(
                 search = TensorSearch(whole, side, criterion)
                 search.run(result, progress)
                 reproducer = search.reproducer
-            result.precision = side.precision
+            result.precision, result.properties = side.precision, side.settings
             result.diagnostics = [*load.diagnostics, *result.diagnostics]
             result.runs += runs
             result.sets, result.searched_set, runs = len(sets), number, result.runs
@@ -283,6 +300,12 @@ def bisect_as(
                 break
         if target is not None and reproducer is not None:
             result.part = reproducer.save(target)
+    if result.beyond_before is not None:
+        result.known = None  # it explains the failure alone
+    if not result.within and not result.failed:
+        result.explanation = options.explanation(
+            result.properties, lambda again: bisect_as(again, first, None, progress).within
+        )
     return result
 
 
@@ -296,7 +319,12 @@ def _on_device(
     result.probes = [search.probes[count] for count in sorted(search.probes)]
     reproducer = None
     if length is not None:
-        result.suspects = [Suspect.of(whole.model.layer(search.layers[length - 1]))]
+        layer = whole.model.layer(search.layers[length - 1])
+        result.suspects = [Suspect.of(layer)]
+        steps = Walk(WalkPlan(whole.model, with_constants=False), whole.feeds)
+        step, problem = next(step for step in steps if step.layer is layer), search.probes[length].verdict.problem
+        arrays = step.inputs, step.outputs, device.name
+        result.known = row_of(layer, *arrays, message=problem, fails=search.seeks_failure)
         if is_saved:
             if progress is not None:
                 progress(len(search.layers) - length, len(search.layers), "looking for the smallest part")
@@ -479,6 +507,7 @@ class TensorSearch:
             earlier = [probe for probe in probes if probe.count < self._count(ends)]
             probes = [*earlier, self._probe(ends, Verdict(within=False, problem=problem))]
         if ends:
+            result.known = session.found.known.get(ends[0].layer.key)
             result.probes = probes
             result.runs += self._find_suspects(ends, session, result, fails=bool(failing))
         if not failing:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from ovir.analysis.clipping import Clipping, add_clipping
 from ovir.analysis.input_sizes import about_narrow
 from ovir.analysis.metrics import top_scores
 from ovir.analysis.tensor_comparison import (
@@ -28,6 +29,8 @@ from ovir.core.element_types import ElementType
 from ovir.core.json_fields import json_fields
 from ovir.core.tables import Table, columns
 from ovir.debugging.comparison_setup import Against, ComparisonOptions, GivenInputs, InputSet, Progress, as_model
+from ovir.debugging.device_properties import DeviceSetting, Explanation
+from ovir.debugging.divergences import Divergence, row_of
 from ovir.debugging.engines.process import EngineMissingError
 from ovir.debugging.layerwise_run import Depths, Walk, WalkPlan, element_type_of, local
 from ovir.debugging.repeats import WAYS, Variation, joined
@@ -156,6 +159,8 @@ class LayerDifference(ResultLayer):
     """The layers that it reads and that only one of two models has, with its name."""
     execution: Execution | None = None
     """Its execution on the other side, if its executed graph is known."""
+    known: Divergence | None = None
+    """The known divergence that explains its difference."""
 
     @property
     def within(self) -> bool:
@@ -179,7 +184,7 @@ class LayerDifference(ResultLayer):
             head["lone_before"] = list(self.lone_before)
         if self.execution is not None:
             head["executed"] = self.execution.to_dict()
-        return {**head, **self.tensor.to_dict(), "contribution": self.contribution}
+        return {**head, **self.tensor.to_dict(), **json_fields(self, "contribution", "known")}
 
 
 @dataclass(frozen=True)
@@ -241,6 +246,12 @@ class Comparison:
     """Whether the other side failed to compute the outputs."""
     repeat: int | None = None
     """How often runs were repeated in each way; None if they were not, or if the device failed."""
+    clipped: Mapping[str, Clipping] = field(default_factory=dict)
+    """What FakeQuantize layers of both models clip, by their keys, the largest shares first."""
+    properties: Sequence[DeviceSetting] = ()
+    """The properties by which the device changes numbers of the model."""
+    explanation: Explanation | None = None
+    """With ``explain``, whether the device agrees with other properties."""
 
     def add_executions(self, executions: Mapping[str, Execution]) -> None:
         """Say of each layer how the other side executed it; the layers are named by their keys."""
@@ -282,7 +293,21 @@ class Comparison:
     @property
     def verdict(self) -> str:
         """Describe the result in a few words."""
-        return "within tolerance" if self.within else "the other side fails" if self.failed else "beyond tolerance"
+        found = "within tolerance" if self.within else "the other side fails" if self.failed else "beyond tolerance"
+        return found if self.known is None else f"{found}: a known divergence"
+
+    @property
+    def known(self) -> Divergence | None:
+        """Return the known divergence of the first layer beyond tolerance, if one explains all that is wrong.
+
+        Other layers that ran alone, and layers at which the other side fails, must have one as well.
+        """
+        first, beyond = self.first, [layer for layer in self.layers if not layer.within]
+        failing = [layer for layer in beyond if layer.tensor.worst.problem is not None]
+        explained = failing if self.mode == "cumulative" else beyond
+        if first is None or (self.failed and not failing) or any(layer.known is None for layer in explained):
+            return None
+        return first.known
 
     @property
     def first(self) -> LayerDifference | None:
@@ -313,9 +338,10 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result for JSON."""
-        head = json_fields(self, "within", "first", "largest", "model", "against", "precision", "mode", "sets")
+        head = json_fields(self, "within", "known", "first", "largest", "model", "against", "precision", "mode", "sets")
         parts = json_fields(self, "tolerance=criterion", "outputs", "layers", "not_compared", "diagnostics")
-        return {**head, **json_fields(self, "repeat", "varies", "first_varying"), **parts}
+        head["clipped"] = {name: found.to_dict() for name, found in self.clipped.items()}
+        return {**head, **json_fields(self, "properties", "explanation", "repeat", "varies", "first_varying"), **parts}
 
     def _repr_html_(self) -> str:
         first = self.first
@@ -408,6 +434,10 @@ class Findings:
     """The layers that a layer reads and that only one model has, by its key."""
     skipped: dict[str, str] = field(default_factory=dict)
     """The reasons why layers were not compared."""
+    known: dict[str, Divergence | None] = field(default_factory=dict)
+    """For layers that differ, the known divergence; None if a set of inputs is not explained by one."""
+    clipped: dict[str, Clipping] = field(default_factory=dict)
+    """What FakeQuantize layers of both models have clipped, by their keys."""
     diagnostics: dict[Diagnostic, None] = field(default_factory=dict)
     failed: bool = False
     """Whether the other side failed to compute the outputs."""
@@ -416,6 +446,7 @@ class Findings:
     description: str = ""
     """The name of the other side; this and the fields below describe it."""
     precision: str | None = None
+    properties: Sequence[DeviceSetting] = ()
     executions: Mapping[str, Execution] = field(default_factory=dict)
     not_compared: list[NotCompared] = field(default_factory=list)
     sides: tuple[str, str] = SIDES
@@ -426,15 +457,23 @@ class Findings:
         """Record the description of the other side after its runs."""
         self.diagnostics.update(dict.fromkeys(side.diagnostics))
         self.description, self.precision, self.executions = side.description, side.precision, side.executions
-        self.not_compared, self.sides = side.not_compared, side.labels
+        self.not_compared, self.sides, self.properties = side.not_compared, side.labels, side.settings
         self.outputs_first, self.repeat = side.outputs_first, None if self.failed else side.repeats.count
 
     def add_tensor(self, layer: Layer, position: int, difference: TensorDifference) -> None:
         """Add the comparison of an output of a layer."""
         _add(self.layers.setdefault(layer.key, {}), position, difference)
 
+    def add_row(self, key: str, row: Divergence | None) -> None:
+        """Add the known divergence of a layer that differs."""
+        self.known[key] = None if row is None else self.known.get(key, row)
+
     def add(self, later: Findings) -> None:
         """Add the findings for later sets of inputs."""
+        for key, row in later.known.items():
+            self.add_row(key, row)
+        for key, clipping in later.clipped.items():
+            add_clipping(self.clipped, key, clipping)
         for key, tensors in later.layers.items():
             for position, tensor in tensors.items():
                 _add(self.layers.setdefault(key, {}), position, tensor)
@@ -450,7 +489,7 @@ class Findings:
         self.failed_at.update(later.failed_at)
         self.steps = self.steps or later.steps
         self.description, self.precision, self.executions = later.description, later.precision, later.executions
-        self.not_compared, self.sides = later.not_compared, later.sides
+        self.not_compared, self.sides, self.properties = later.not_compared, later.sides, later.properties
         self.outputs_first, self.repeat = later.outputs_first, None if self.failed else later.repeat
 
     def outputs_vary(self) -> bool:
@@ -486,6 +525,8 @@ class Findings:
             diagnostics=list(self.diagnostics),
             failed=self.failed,
             repeat=self.repeat,
+            properties=self.properties,
+            clipped=dict(sorted(self.clipped.items(), key=lambda item: -item[1].share)),
         )
 
     def _layer(self, layer: Layer) -> LayerDifference:
@@ -496,6 +537,7 @@ class Findings:
         return LayerDifference.of(
             *(layer, position, differences[position], self.contributions[layer.key], self.others.get(layer.key)),
             *(bool(layer.bodies), self.lone_before.get(layer.key, ()), self.executions.get(layer.key)),
+            self.known.get(layer.key),
         )
 
 
@@ -513,6 +555,7 @@ def compare(
     atol: float | None = None,
     metric: str | None = None,
     timeout: float | None = None,
+    explain: bool = False,
     repeat: int | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
@@ -539,6 +582,8 @@ def compare(
         atol: The absolute tolerance.
         metric: A metric with its limit, such as ``cosine=0.999``, in place of a tolerance.
         timeout: The seconds that one run of a device may take.
+        explain: Whether a comparison beyond tolerance is repeated with properties of the device that keep it from
+            rounding; ``explanation`` of the result says whether that agrees.
         repeat: How often the other side runs each set of inputs in one request, in new requests, and after new
             compilations. ``varies`` and ``varying`` of the result say in which of these ways, and what.
         progress: Called with how much is done, how much there is, and what is being done.
@@ -547,7 +592,9 @@ def compare(
     device that fails is part of the result.
     """
     criterion = Criterion.of(rtol, atol, metric)
-    options = ComparisonOptions(against, criterion, inputs, samples, seed, device, config, timeout, mode, repeat=repeat)
+    options = ComparisonOptions(
+        against, criterion, inputs, samples, seed, device, config, timeout, mode, explain, repeat
+    )
     return compare_as(options, model, progress)
 
 
@@ -558,7 +605,17 @@ def compare_as(
     first = as_model(model)
     with options.open_side(first) as side:
         session = Session(first, side, options.criterion, progress)
-        return session.run(options.sets(first, side), options.mode)
+        found = session.run(options.sets(first, side), options.mode)
+    return explained(found, options, lambda again: compare_as(again, first, progress))
+
+
+def explained(
+    found: Comparison, options: ComparisonOptions, compare: Callable[[ComparisonOptions], Comparison]
+) -> Comparison:
+    """Return a comparison with its explanation, if one is wanted and it is beyond tolerance."""
+    if not found.within and not found.failed:
+        found.explanation = options.explanation(found.properties, lambda again: compare(again).within)
+    return found
 
 
 class Session:
@@ -603,6 +660,7 @@ class Session:
         ``runs_whole`` says whether it was able to run the whole model. Any other side is compared once.
         """
         self._total += len(self._plan.layers) * len(sets)
+        self._plan.clipped = {}
         if mode is not None:
             self._side.compare_layers(mode, runs_whole=runs_whole)
         for number, inputs in enumerate(sets, first):
@@ -611,6 +669,8 @@ class Session:
             self._set = number, inputs.name
             self._compare(arrays, mode)
         self.found.describe(self._side)
+        if mode is None:
+            self.found.clipped = {**self._side.clipped, **self._plan.clipped}
 
     def _compare(self, inputs: list[Array], mode: LayerMode | None) -> None:
         """Compare for one set of inputs."""
@@ -730,6 +790,13 @@ class Session:
                 worst = comparison if worst is None or severity(comparison) > severity(worst) else worst
         if worst is not None:
             self._contribute(layer, worst)
+        if worst is not None and not worst.within:
+            self.found.add_row(layer.key, self._row(step, answer.problem))
+
+    def _row(self, step: SeenStep, problem: str | None) -> Divergence | None:
+        """Return the known divergence that explains the difference, or the failure, at a layer."""
+        device, fails = self._side.openvino_device, problem is not None
+        return row_of(step.layer, step.inputs, step.outputs, device, message=problem, fails=fails)
 
     def _compare_one(self, step: SeenStep, position: int, actual: Array) -> TensorComparison:
         port, reference = step.layer.outputs[position], step.outputs[position]

@@ -15,6 +15,7 @@ from ovir.analysis.input_sizes import ChosenSizes, with_sizes
 from ovir.analysis.random_inputs import named_inputs
 from ovir.analysis.tensor_comparison import Criterion
 from ovir.core.arrays import Array
+from ovir.debugging.device_properties import DeviceSetting, Explanation
 from ovir.debugging.devices import DeviceSide, EngineDevice, OvirDevice
 from ovir.debugging.engines.process import EngineProcess
 from ovir.debugging.repeats import Repeats
@@ -126,12 +127,25 @@ class ComparisonOptions:
     config: Mapping[str, str] | None = None
     timeout: float | None = None
     mode: LayerMode | None = None
+    explain: bool = False
     repeat: int | None = None
 
     def __post_init__(self) -> None:
         require_counts(2, repeat=self.repeat)
         if self.mode not in (None, "isolated", "cumulative"):
             raise InputError.usage(f"mode must be 'isolated' or 'cumulative', got {self.mode!r}")
+
+    def explanation(
+        self, settings: Sequence[DeviceSetting], agrees: Callable[[ComparisonOptions], bool]
+    ) -> Explanation | None:
+        """Return what comparisons with exact properties of the device tell; None if they are not wanted.
+
+        ``agrees`` compares once more, with other options.
+        """
+        if not self.explain:
+            return None
+        given = dict(self.config or {})
+        return Explanation.of(settings, lambda config: agrees(replace(self, config={**given, **config}, explain=False)))
 
     @contextmanager
     def open_side(self, model: Model) -> Iterator[Side]:

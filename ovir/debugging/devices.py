@@ -14,6 +14,7 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
+from ovir.debugging.device_properties import PROPERTIES, DeviceSetting, settings_that_round
 from ovir.debugging.engines.process import EngineDiedError, EngineError, EngineProcess, LoadedModel
 from ovir.debugging.layerwise_run import element_type_of
 from ovir.debugging.repeats import ONCE, Loaded, Repeats
@@ -141,6 +142,7 @@ class EngineDevice(Device):
 
     def __init__(self, engine: EngineProcess, model: Model) -> None:
         self.engine = engine
+        self.name = engine.device if engine.kind == "openvino" else ""
         self.labels = (f"on {engine.device}", "in ovir")
         self._model = model
         self._loaded: LoadedModel | None = None
@@ -155,14 +157,14 @@ class EngineDevice(Device):
 
     def run(self, model: Model, inputs: Sequence[Array]) -> list[Array]:
         with self.engine.compiled(model) as loaded:
-            self.precision = loaded.precision
+            self._ask(loaded)
             return self.repeats.infer(loaded, inputs)
 
     def run_whole(self, inputs: Sequence[Array]) -> list[Array]:
         if self._loaded is None or self._loaded.is_lost:
             self.release()
             self._loaded = self._whole.enter_context(self.engine.compiled(self._model))
-            self.precision = self._loaded.precision
+            self._ask(self._loaded)
         outputs = self.repeats.infer(self._loaded, inputs)
         if self.executed is None and self.engine.kind == "openvino":
             try:
@@ -170,6 +172,13 @@ class EngineDevice(Device):
             except (EngineError, ReadError):  # not all devices say it
                 self.executed = ExecutedGraph(())
         return outputs
+
+    def _ask(self, loaded: LoadedModel) -> None:
+        """Ask for the type in which the device computes a model, and for the properties that matter for the whole."""
+        self.precision = loaded.precision
+        if self.settings is None and self.engine.kind == "openvino":
+            told = loaded.properties([row.name for row in PROPERTIES])
+            self.settings = settings_that_round(self._model, self.engine.device, {**self.engine.config, **told})
 
     def release(self) -> None:
         self._loaded = None
@@ -388,7 +397,7 @@ class DeviceSide(Side):
 
     def __init__(self, device: Device, partners: Partners, repeats: Repeats = ONCE) -> None:
         self.partners: Partners = partners
-        self.labels = device.labels
+        self.labels, self.openvino_device = device.labels, device.name
         self.repeats = device.repeats = repeats
         self._device = device
         self._layers: Isolated | Cumulative | None = None
@@ -400,6 +409,10 @@ class DeviceSide(Side):
     @property
     def precision(self) -> str | None:
         return self._device.precision
+
+    @property
+    def settings(self) -> Sequence[DeviceSetting]:
+        return self._device.settings or ()
 
     @property
     def executions(self) -> Mapping[str, Execution]:

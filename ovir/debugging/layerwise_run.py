@@ -7,6 +7,7 @@ from math import prod
 
 import numpy as np
 
+from ovir.analysis.clipping import Clipping, add_clipping
 from ovir.analysis.input_sizes import NarrowTensor, narrow_axes
 from ovir.analysis.tensor_comparison import Depth
 from ovir.core.arrays import Array
@@ -51,6 +52,8 @@ class WalkPlan:
         ]
         """The steps that are not dead, in order."""
         self.variables = Variables()
+        self.clipped: dict[str, Clipping] = {}
+        """What FakeQuantize layers have clipped in all walks, by their keys."""
         keep = frozenset(layer.key for layer in (*self.layers, *wanted))
         self.bindings = ExecutorCache(CompiledModel(model, keep_compressed=True), self.variables, keep, watched=True)
 
@@ -61,6 +64,7 @@ class Walk(Iterator[SeenStep]):
     def __init__(self, plan: WalkPlan, inputs: Sequence[Array]) -> None:
         if not plan.keeps_state:
             plan.variables.reset()
+        self._clipped = plan.clipped
         self._executor = plan.bindings.executor_for(inputs)
         self._steps = self._executor.walk(inputs)
         self._reports = Reports(strict=False)
@@ -73,11 +77,14 @@ class Walk(Iterator[SeenStep]):
 
         try:
             with np.errstate(all="ignore"), single_thread, reporting_to(report):
-                return next(self._steps)
+                step = next(self._steps)
         except StopIteration as end:
             if self.results is None:
                 self.results = end.value
             raise StopIteration from None
+        if (clipping := Clipping.of(step)) is not None:
+            add_clipping(self._clipped, step.layer.key, clipping)
+        return step
 
     def finish(self) -> list[Array]:
         """Run the layers that remain, and return the outputs."""

@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, Self, TypeVar
 
+from ovir.analysis.clipping import Clipping
 from ovir.analysis.matching import GraphSignatures, Interner, matching_of
 from ovir.analysis.tensor_comparison import SIDES
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
+from ovir.debugging.device_properties import DeviceSetting
 from ovir.debugging.layerwise_run import ENDS
 from ovir.debugging.repeats import ONCE, Repeats
 from ovir.diagnostics.diagnostic import Diagnostic
@@ -84,10 +86,14 @@ class Device(Protocol):
     """The element type in which the device computes, once it has compiled a model and if it says so."""
     labels: tuple[str, str] = SIDES
     """The sources of compared values: those of the device, and those of the first model."""
+    name: str = ""
+    """The name of a device of OpenVINO, such as ``CPU``."""
     executed: ExecutedGraph | None = None
     """The graph that the device executed for the model, once it has run it and if it says so."""
     repeats: Repeats = ONCE
     """Repeats all runs, if that is wanted."""
+    settings: Sequence[DeviceSetting] | None = None
+    """The properties by which the device changes numbers of the model, once it has compiled one."""
 
     @property
     def description(self) -> str:
@@ -136,6 +142,11 @@ class Side(Protocol):
     repeats: Repeats = ONCE
     """Has the further results of runs, if they are repeated."""
 
+    clipped: Mapping[str, Clipping] = {}
+    """What FakeQuantize layers of a second model have clipped in its runs, by their keys."""
+    openvino_device: str = ""
+    """The name of the device of OpenVINO that it is, such as ``CPU``."""
+
     def outputs(self, inputs: Sequence[Array]) -> list[Array | None]:
         """Return the outputs to compare with, for each output of the first model; None for those that are missing."""
 
@@ -173,6 +184,11 @@ class Side(Protocol):
     def precision(self) -> str | None:
         """Return the element type in which the other side computes; None if it is not known."""
         return None
+
+    @property
+    def settings(self) -> Sequence[DeviceSetting]:
+        """Return the properties by which a device changes numbers of the model it runs."""
+        return ()
 
     @property
     def executions(self) -> Mapping[str, Execution]:

@@ -195,7 +195,8 @@ class _Session:
             description = target.description  # which starts it, so that a device is known to be there
         used = {} if callable(against) else precise(against) if config is None else config
         self._origin = Origin(against, description, used, timeout)
-        self._has_divergences = isinstance(against, str) and against.startswith(("openvino", "runtime"))
+        kind, _, device = against.partition(":") if isinstance(against, str) else ("", "", "")
+        self._device = {"openvino": device or "CPU", "runtime": "CPU"}.get(kind, "")
         self._release = old_release(against)
         self._folder = folder
         self._known = set() if known is None else read_known(known)
@@ -289,7 +290,7 @@ class _Session:
 
     def _work(self, wanted: int | None) -> None:
         with closing(self._open()) as target:
-            judge = Judge(target, self._has_divergences)
+            judge = Judge(target, self._device)
             while not self._stop.is_set():
                 with self._lock:
                     if wanted is not None and self.found.models + len(self._running) >= wanted:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ovir.analysis.tensor_comparison import Criterion, TensorComparison, Tolerance, root_mean_square
 from ovir.core.arrays import Array
+from ovir.debugging.divergences import reason_of_failure, reason_of_value
 from ovir.debugging.engines.process import (
     EngineDiedError,
     EngineError,
@@ -19,7 +20,6 @@ from ovir.debugging.engines.process import (
 )
 from ovir.debugging.layerwise_run import element_type_of
 from ovir.diagnostics.errors import OvirError
-from ovir.fuzzing.divergences import reason_of_failure, reason_of_value
 from ovir.fuzzing.left_open import REASON, decided, depends_on_open
 from ovir.fuzzing.reference import Reference
 from ovir.fuzzing.targets import Target
@@ -59,8 +59,8 @@ class Judge:
     """Compares models with one target."""
 
     target: Target
-    has_divergences: bool
-    """Whether the known divergences of OpenVINO count."""
+    device: str
+    """The device of OpenVINO whose known divergences count; empty if none do."""
     excuses_rounding: bool = True
     """Whether rounding errors that grow are not faults, which takes several runs to find out."""
     criterion: Criterion = field(default_factory=Criterion)
@@ -124,9 +124,10 @@ class Judge:
         kind, known = "refusal", None
         if isinstance(error, EngineDiedError):
             kind = "hang" if isinstance(error, EngineHungError) else "crash"
-        if self.has_divergences:
+        if self.device:
             text = message if kind == "refusal" else None
-            known = reason_of_failure(reference.model, text, reference.arrays) or self._warned(reference)
+            row = reason_of_failure(reference.model, text, reference.arrays, self.device)
+            known = row.case if row is not None else self._warned(reference)
         return Fault(kind, message, reference.outputs, (), self._tolerances(reference), known)
 
     def _compared(self, reference: Reference, runs: Sequence[Sequence[Array]]) -> Fault | None:
@@ -168,8 +169,9 @@ class Judge:
 
     def _fault(self, reference: Reference, kind: str, message: str, index: int) -> Fault:
         known = REASON if depends_on_open(reference, index) else None
-        if self.has_divergences:
-            known = known or self._warned(reference) or reason_of_value(reference.model, index, reference.arrays)
+        if self.device and known is None:
+            row = reason_of_value(reference.model, index, reference.arrays, self.device)
+            known = self._warned(reference) or (None if row is None else row.case)
         return Fault(kind, message, reference.outputs, (), self._tolerances(reference), known)
 
     def _warned(self, reference: Reference) -> str | None:

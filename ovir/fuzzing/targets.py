@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.debugging.device_properties import PROPERTIES
 from ovir.debugging.engines.process import EngineError, EngineProcess, UnsupportedError, saved
 from ovir.debugging.repeats import WAYS, repeated
 from ovir.diagnostics.codes import ENGINE
@@ -23,9 +24,8 @@ Compiler = Callable[[str, Sequence[Array]], Sequence[Any]]
 """A function that takes the path of an .xml and the arrays of its inputs, and returns those of its outputs. It raises
 NotImplementedError for a model that it does not support."""
 
-_PRECISE = {"INFERENCE_PRECISION_HINT": ("f32", (2023, 0)), "DYNAMIC_QUANTIZATION_GROUP_SIZE": ("0", (2024, 1))}
-"""Properties with which OpenVINO's CPU computes in f32, with their values and the first releases that have them.
-Without them, some processors compute in bf16."""
+_PRECISE = ("INFERENCE_PRECISION_HINT", "DYNAMIC_QUANTIZATION_GROUP_SIZE")
+"""Properties with which OpenVINO's CPU computes in f32. Without them, some processors compute in bf16."""
 
 
 def precise(against: str) -> dict[str, str]:
@@ -35,7 +35,8 @@ def precise(against: str) -> dict[str, str]:
         return {}
     if release is not None and release < (2023, 0):
         return {"ENFORCE_BF16": "NO"}
-    return {name: value for name, (value, since) in _PRECISE.items() if release is None or release >= since}
+    rows = (row for row in PROPERTIES if row.name in _PRECISE)
+    return {row.name: row.exact for row in rows if release is None or release >= row.since}
 
 
 def old_release(against: object) -> Release | None:

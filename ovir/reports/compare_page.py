@@ -100,7 +100,8 @@ def _layers(found: Comparison, page: Page) -> Table:
 def _about(found: Comparison, layer: LayerDifference) -> list[Text | Pairs]:
     other = [] if layer.other is None else [Text(layer.other, "In the other model")]
     executed = [] if layer.execution is None else [Text(str(layer.execution), "On the device")]
-    return [*other, *executed, *_numbers(found, layer.tensor)]
+    known = [] if layer.known is None else [Text(str(layer.known), "Known divergence")]
+    return [*other, *executed, *known, *_numbers(found, layer.tensor)]
 
 
 def _numbers(found: Comparison, tensor: TensorDifference) -> list[Text | Pairs]:

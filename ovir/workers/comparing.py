@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
-from ovir.debugging.compare import Comparison, Findings, Session, finish
+from ovir.debugging.compare import Comparison, Findings, Session, explained, finish
 from ovir.debugging.comparison_setup import ComparisonOptions, Progress, as_model, input_sets
 from ovir.debugging.sides import LayerMode
 from ovir.model import Model
@@ -69,4 +69,8 @@ def compare_by_workers(
                     progress(done, total, "")
 
     compare()
-    return finish(found, model, options.criterion, total, options.mode, compare)
+    comparison = finish(found, model, options.criterion, total, options.mode, compare)
+    return explained(
+        *(comparison, options),
+        lambda again: compare_by_workers(model, again, progress, executor=executor, workers=workers),
+    )

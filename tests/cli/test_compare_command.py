@@ -52,6 +52,73 @@ def test_a_fault_in_a_body_names_the_layer_around_it(folder: Path, cli: Cli) -> 
     assert "faulty" not in text
 
 
+@pytest.mark.parametrize("command", ["compare", "bisect"])
+def test_rounding_of_the_device_is_named_with_the_command_that_tells_it_from_a_fault(
+    command: str, folder: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OVIR_TEST_PROPERTIES", "CPU_DENORMALS_OPTIMIZATION=YES")
+    monkeypatch.setenv("OVIR_TEST_FAULT", "wrong:SoftMax")
+    words = [command, "model.xml", "--against", "openvino:CPU", "--input", "x.npz"]
+    done = cli(*words)
+    text = " ".join((done.out + done.err).split())
+    assert "CPU_DENORMALS_OPTIMIZATION is YES: numbers below 2^-126 become 0" in text
+    line = " ".join(["ovir", *words, "--config", "CPU_DENORMALS_OPTIMIZATION=NO"])
+    assert f"`{line}` tells rounding from a fault; --explain runs this comparison" in text
+    assert done.status == 1
+    done = cli(*words, "--explain")
+    text = " ".join(done.out.split())
+    assert (
+        "beyond tolerance with CPU_DENORMALS_OPTIMIZATION=NO, too: no rounding by these properties explains it" in text
+    )
+    assert "tells rounding from a fault" not in text
+    assert json.loads(cli(*words, "--explain", "--json").out)["explanation"]["within"] is False
+    monkeypatch.setenv("OVIR_TEST_PROPERTIES", "")
+    assert "no property of the other side is known to change numbers" in " ".join(cli(*words, "--explain").out.split())
+
+
+@pytest.mark.parametrize("command", ["compare", "bisect"])
+def test_a_known_divergence_counts_with_strict_only(
+    command: str, folder: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OVIR_TEST_FAULT", "wrong:HardSigmoid")
+    for name, alpha in (("known.xml", 0.0), ("unknown.xml", 0.2)):
+        x = ops.parameter([1, 4], "f32", name="x", tensor_names="x")
+        hard = ops.hard_sigmoid(x, np.float32(alpha), np.float32(0.5))
+        ovir.save_model(ovir.Model([ops.tanh(hard)], [x]), name)
+    options = ("--against", "openvino:CPU", "--input", "x.npz")
+    done = cli(command, "known.xml", *options)
+    expected = "known divergence: HardSigmoid-1 with alpha 0. OpenVINO: CPU uses 0.2 instead. ovir: 0, as given"
+    assert expected in " ".join(done.out.split())
+    assert done.status == 0
+    assert cli(command, "known.xml", *options, "--strict").status == 1
+    unknown = cli(command, "unknown.xml", *options)
+    assert (unknown.status, "known divergence" in unknown.out) == (1, False)
+    if command == "compare":
+        cli(command, "known.xml", *options, "--html", "page.html")
+        assert "Known divergence" in Path("page.html").read_text()
+
+
+def test_the_layers_that_clip_most_are_named(folder: Path, cli: Cli) -> None:
+    x = ops.parameter([2, 4], "f32", name="x", tensor_names="x")
+    ends = [ops.fake_quantize(x, *np.float32([0, high, 0, high]), 256, name=f"cap{high}") for high in range(1, 8)]
+    ovir.save_model(ovir.Model(ends, [x]), "caps.xml")
+    x = ops.parameter([2, 4], "f32", name="x", tensor_names="x")
+    ends = [ops.abs(x, name=f"cap{high}") for high in range(1, 8)]
+    ovir.save_model(ovir.Model(ends, [x]), "plain.xml")
+    np.savez("x.npz", x=np.float32([[0, 0.5, 2, 3], [4, 5, 6, 7]]))
+    done = cli("compare", "plain.xml", "caps.xml", "--input", "x.npz")
+    lines = done.out.splitlines()
+    assert [line for line in lines if line.startswith("FakeQuantize '")] == [
+        "FakeQuantize 'cap1': 75.0% of values above output bound 1",
+        "FakeQuantize 'cap2': 62.5% of values above output bound 2",
+        "FakeQuantize 'cap3': 50.0% of values above output bound 3",
+    ]
+    assert "3 more FakeQuantize layers with smaller shares: --json lists all" in lines
+    told = json.loads(cli("compare", "plain.xml", "caps.xml", "--input", "x.npz", "--json").out)
+    assert list(told["clipped"]) == [f"cap{high}" for high in range(1, 8)]
+    assert "FakeQuantize '" not in cli("compare", "caps.xml", "caps.xml", "--input", "x.npz").out
+
+
 def test_a_seed_gives_the_inputs_for_a_recording(folder: Path, cli: Cli) -> None:
     inputs = ovir.random_inputs("model.xml", 3)
     np.savez("outputs.npz", tanh=np.tanh(inputs["x"]))
@@ -152,7 +219,7 @@ OVIR_TEST_FAULT=missing: compare model.xml --against openvino:CPU => 2 => error[
 OVIR_TEST_FAULT=die:Tanh {DEVICE} => 1 => first layer beyond tolerance: Tanh 'tanh'
 OVIR_TEST_FAULT=wrong:SoftMax {DEVICE} => 1 => beyond tolerance: SoftMax 'soft' (id 2): [0,1] on CPU  && , in ovir  && !--config
 OVIR_TEST_FAULT=wrong:SoftMax {DEVICE} --metric max_abs=0.5 => 1 => max_abs 1, the limit is 0.5; [
-OVIR_TEST_FAULT=wrong:SoftMax {BF16} => 1 => OpenVINO 1.2.3 on CPU, which computes in bf16: outputs && the device computes in bf16; --config INFERENCE_PRECISION_HINT=f32 compares in f32 && !does not honor
+OVIR_TEST_FAULT=wrong:SoftMax {BF16} => 1 => OpenVINO 1.2.3 on CPU, which computes in bf16: outputs && INFERENCE_PRECISION_HINT is bf16: real numbers are computed in a type of 16 bits && --config INFERENCE_PRECISION_HINT=f32 && !does not honor
 OVIR_TEST_PRECISION=f32 {BF16} => 0 => the device does not honor INFERENCE_PRECISION_HINT=bf16: it computes in f32
 OVIR_TEST_FAULT=hang:Multiply {OTHER} --against openvino:CPU --timeout 0.5 => 1 => other.xml on OpenVINO 1.2.3 on CPU && took longer than 0.5 s and was stopped
 {DEVICE} --repeat 4 => 0 => \\nthe same bits in 3 x 4 runs\\n && !first layer that varies

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from ovir.debugging.device_properties import PROPERTIES
 from ovir.debugging.engines.process import EngineProcess
 
-EXACT = {"INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
+EXACT = {row.name: row.exact for row in PROPERTIES if "CPU" in row.devices and row.is_shown}
 
 
 @pytest.fixture(scope="module")

@@ -55,14 +55,23 @@ def model_with(culprit: Culprit) -> tuple[ovir.Model, list[Array]]:
     return model, [rng.standard_normal((4, 16)).astype(np.float32) * 3 for _ in parameters]
 
 
-@pytest.mark.parametrize("culprit", [squared_difference, divide, hard_sigmoid, log_softmax])
-def test_known_faults_of_the_cpu_plugin_are_named(culprit: Culprit, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("culprit", "case"),
+    [
+        (squared_difference, "SquaredDifference of 8-bit integers"),
+        (divide, "Divide of negative integers with m_pythondiv"),
+        (hard_sigmoid, "HardSigmoid-1 with alpha 0"),
+        (log_softmax, "LogSoftmax with +inf or NaN"),
+    ],
+)
+def test_known_faults_of_the_cpu_plugin_are_named(culprit: Culprit, case: str, tmp_path: Path) -> None:
     model, inputs = model_with(culprit)
     compared = ovir.compare(model, inputs=inputs, config=F32, mode="isolated")
     assert [layer.name for layer in compared.layers if not layer.within] == ["culprit"], compared.to_dict()
     found = ovir.bisect(model, inputs=inputs, config=F32, output=tmp_path / "part.xml")
     assert found.first is not None
     assert found.first.name == "culprit", found.to_dict()
+    assert [None if x.known is None else x.known.case for x in (compared, found)] == [case, case]
     part = ovir.compare(tmp_path / "part.xml", inputs=tmp_path / "part_input.npz", config=F32)
     assert not part, "the part that is saved reproduces the fault"
 

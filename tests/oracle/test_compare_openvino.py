@@ -82,6 +82,51 @@ def test_a_device_that_does_not_exist() -> None:
         ovir.compare(ovir.Model([ops.abs(x)], [x]), "openvino:XPU")
 
 
+def _small_numbers() -> tuple[ovir.Model, float]:
+    x = ops.parameter([1, 64], "f32", name="x")
+    return ovir.Model([ops.multiply(x, np.float32(1e-20))], [x]), 1e-20
+
+
+def _product(*, compressed: bool) -> tuple[ovir.Model, float]:
+    x = ops.parameter([4, 64], "f32", name="x")
+    weights = np.random.default_rng(0).integers(-100, 100, (64, 64)).astype(np.int8)
+    stored = ops.multiply(ops.convert(ops.constant(weights), "f32"), np.full((64, 1), 0.01, np.float32))
+    factor = stored if compressed else ops.constant((weights * 0.01).astype(np.float32))
+    return ovir.Model([ops.matmul(x, factor, False, True)], [x]), 1
+
+
+def _quantized() -> tuple[ovir.Model, float]:
+    x = ops.parameter([1, 32, 8, 8], "f32", name="x")
+    weights = np.random.default_rng(0).standard_normal((32, 32, 3, 3)).astype(np.float32) / 10
+    quantized = [ops.fake_quantize(y, *np.float32([-3, 3, -3, 3]), 256) for y in (x, ops.constant(weights))]
+    convolved = ops.convolution(*quantized, [1, 1], [1, 1], [1, 1], [1, 1])
+    return ovir.Model([convolved], [x]), 1
+
+
+@pytest.mark.parametrize(
+    ("made", "name", "other"),
+    [
+        (_small_numbers(), "CPU_DENORMALS_OPTIMIZATION", "YES"),
+        (_product(compressed=True), "DYNAMIC_QUANTIZATION_GROUP_SIZE", "32"),
+        (_product(compressed=False), "INFERENCE_PRECISION_HINT", "bf16"),
+        (_quantized(), "LP_TRANSFORMS_MODE", "YES"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_properties_of_the_cpu_plugin_change_numbers(made: tuple[ovir.Model, float], name: str, other: str) -> None:
+    model, scale = made
+    shape = model.inputs[0].shape.to_tuple()
+    inputs = [(np.random.default_rng(1).standard_normal(shape) * scale).astype(np.float32)]
+    config = {**F32, name: other}
+    found = ovir.compare(model, inputs=inputs, config=config, rtol=1e-5, atol=0 if scale < 1 else 1e-5, explain=True)
+    if found.precision not in ("f32", config["INFERENCE_PRECISION_HINT"]):
+        pytest.skip(f"the processor does not compute in {config['INFERENCE_PRECISION_HINT']}")
+    assert name in {item.name for item in found.properties}
+    assert found.explanation is not None, found.to_dict()
+    assert found.explanation.within, found.to_dict()
+    assert name in found.explanation.config
+
+
 # --------------------------------------------------------------------------- onnxruntime
 
 onnx_installed = pytest.mark.skipif(

@@ -8,12 +8,13 @@ Examples:
   ovir bisect model.xml --against onnx:model.onnx
   ovir bisect model.xml --against recorded.npz --json
 
-exit status: 0 no difference, 1 a diverging layer was found, 2 nothing could be searched
+exit status: 0 no difference or a known one, 1 a diverging layer was found, 2 nothing could be searched
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from ovir.cli.commands.sides import open_sides
 from ovir.cli.options.command import Command, Options
@@ -22,8 +23,8 @@ from ovir.cli.options.inputs import InputSetOptions
 from ovir.cli.options.model import ModelOptions
 from ovir.cli.options.values import OutputFile
 from ovir.cli.terminal import output
+from ovir.cli.terminal.causes import about_properties, about_quantization, status_of_difference
 from ovir.cli.terminal.progress import reported
-from ovir.cli.terminal.quantization import about_quantization
 from ovir.core.tables import Table, columns
 from ovir.debugging.bisect import PART_ENDINGS, Bisection, Suspect, bisect_as
 from ovir.diagnostics.wording import plural, readable
@@ -51,7 +52,8 @@ def run(options: Options) -> int:
     if options.json:
         output.say_json(found.to_dict())
     else:
-        for line in (*_head(found), *about_quantization(found, sides.model, sides.options.against)):
+        causes = about_quantization(found, sides.model, sides.options.against), about_properties(found, options)
+        for line in (*_head(found), *chain(*causes)):
             output.say_filled(readable(line))
         _print_suspects(found)
         if found.probes:
@@ -62,7 +64,7 @@ def run(options: Options) -> int:
     if options.output is not None and found.part is None:
         reason = "nothing differs" if found.within else "ovir cannot run any part of the model that differs alone"
         output.print_message(readable(f"note: {options.output} is not written, because {reason}"))
-    return output.DONE if found.within else output.WRONG
+    return status_of_difference(found, options)
 
 
 def _head(found: Bisection) -> Iterator[str]:
@@ -88,6 +90,8 @@ def _head(found: Bisection) -> Iterator[str]:
         yield f"at least one of {len(found.suspects)} layers is at fault, {_between(found.between, first.name)}"
     else:
         yield f"first layer beyond tolerance: {shown}"
+    if found.known is not None:
+        yield f"known divergence: {found.known}"
     if (problem := first.verdict.problem) is not None:
         yield f"there the other side fails: {problem}"
     if (before := found.beyond_before) is not None:

@@ -9,7 +9,7 @@ Examples:
   ovir compare model.xml --against openvino:GPU --repeat 5
   ovir compare model.xml --against recorded.npz --json
 
-exit status: 0 within tolerance, 1 beyond, or repeated runs vary, 2 nothing could be compared
+exit status: 0 within tolerance or a known divergence, 1 beyond, or repeated runs vary, 2 nothing could be compared
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from ovir.cli.options.node_data import NodeDataOptions
 from ovir.cli.options.values import FileName, at_least_two, positive
 from ovir.cli.options.workers import WorkerOptions
 from ovir.cli.terminal import output
+from ovir.cli.terminal.causes import about_clipping, about_properties, about_quantization, status_of_difference
 from ovir.cli.terminal.progress import reported
-from ovir.cli.terminal.quantization import about_quantization
 from ovir.core.tables import Table
 from ovir.debugging.compare import Comparison, LayerDifference, OutputDifference, TensorDifference, compare_as
 from ovir.debugging.repeats import WAYS
@@ -39,14 +39,18 @@ from ovir.ir.executed import read_executed
 
 
 def print_comparison(
-    found: Comparison, limit: int | None, quantized: Sequence[str] = (), requested: str | None = None
+    found: Comparison,
+    limit: int | None,
+    quantized: Sequence[str] = (),
+    requested: str | None = None,
+    causes: Sequence[str] = (),
 ) -> None:
     """Print the result for people: ``limit`` outputs and layers that differ, or all that were compared.
 
-    ``quantized`` are the lines of ``about_quantization``, ``requested`` says in which precision the device was asked to
-    compute.
+    ``quantized`` are the lines of ``about_quantization``, ``causes`` other lines about causes; ``requested`` says in
+    which precision the device was asked to compute.
     """
-    for line in (*_head(found, requested), *_about_quantization(found, quantized)):
+    for line in (*_head(found, requested), *_about_quantization(found, quantized), *causes):
         output.say_filled(readable(line))
     if found.varying:
         output.say()
@@ -75,21 +79,20 @@ def _head(found: Comparison, requested: str | None) -> Iterator[str]:
     if found.repeat is not None:
         yield _about_repeats(found)
     first, largest = found.first, found.largest
+    if found.known is not None:
+        yield f"known divergence: {found.known}"
     if first is not None:
         yield f"first layer beyond tolerance: {_described(found, first)}"
     if largest is not None and largest is not first:
         yield f"largest contributor: {_described(found, largest)}"
     if first is None and not found.within and found.layers:
         yield _FAILED if found.failed else _ADVICE[found.mode]
-    beyond = [tensor.element_type for tensor in _tensors(found) if not tensor.within]
     if rounded := next((item for item in _tensors(found) if item.tolerance.rounded_to is not None), None):
         kind = rounded.tolerance.rounded_to
         yield f"the model rounds to {kind}, which a device in f32 does not: later tensors have the tolerance of {kind}"
     if rounded := next((item for item in _tensors(found) if item.tolerance.weights_in is not None), None):
         kind = rounded.tolerance.weights_in
         yield f"one side alone has weights in {kind}: later tensors have the tolerance of rounding them to {kind}"
-    if found.precision in _NARROW and ("f32" in beyond or "f64" in beyond):
-        yield f"the device computes in {found.precision}; --config INFERENCE_PRECISION_HINT=f32 compares in f32"
 
 
 def _about_repeats(found: Comparison) -> str:
@@ -308,15 +311,16 @@ def run(options: Options) -> int:
 
         options[NodeDataOptions].write(of_comparison(model, found)[1], model)  # the errors
     requested = other.properties.get("INFERENCE_PRECISION_HINT")
+    causes = [*about_clipping(found), *about_properties(found, options)]
     if options.json:
         output.say_json(found.to_dict())
     else:
         limit = None if options.all else options.limit
-        print_comparison(found, limit, about_quantization(found, model, against), requested)
+        print_comparison(found, limit, about_quantization(found, model, against), requested, causes)
     if options.html is not None:
         from ovir.cli.options.report import write_html
         from ovir.reports.compare_page import compare_page
 
-        notes = list(_head(found, requested))[2:]
+        notes = [*list(_head(found, requested))[2:], *causes]
         write_html(options.html, lambda: compare_page(found, model, notes), options.command_line, sets.drawn_seed)
-    return output.DONE if found else output.WRONG
+    return output.WRONG if found.varies is not None else status_of_difference(found, options)

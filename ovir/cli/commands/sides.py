@@ -45,6 +45,7 @@ def open_sides(
     inputs = sets.inputs_of(model, is_recorded=recorded)
     options = ComparisonOptions(
         *(against, criterion, inputs, sets.samples, sets.seed or 0, device, config, other.timeout, mode),
+        explain=other.explain,
         repeat=repeat,
     )
     return ComparedSides(model, options, sets.note(is_recorded=recorded))

@@ -35,6 +35,8 @@ class OtherSideOptions(DeviceOptions):
     rtol: float | None
     atol: float | None
     metric: str | None
+    explain: bool
+    strict: bool
 
     def add_to(self, command: Command) -> None:
         command.argument("other", "OTHER.xml", "a second model to compare with", FileName, nargs="?")
@@ -45,6 +47,10 @@ class OtherSideOptions(DeviceOptions):
         )
         super().add_to(command)
         command.shared("rtol", "atol", "metric")
+        meaning = "beyond tolerance: say whether the device agrees with properties that keep it from rounding"
+        option = command.under("comparison")
+        option("--explain", meaning)
+        option("--strict", "exit with status 1 also for a known divergence of the device (docs/divergences.md)")
 
     @property
     def criterion(self) -> Criterion:

@@ -95,6 +95,19 @@ class OpenVino:
         """Write the graph that the device executes in place of a model."""
         self.package.serialize(request.get_compiled_model().get_runtime_model(), path)
 
+    def properties(self, request: Any, names: Sequence[str]) -> dict[str, str]:
+        """Return those of the named properties that the device tells for a compiled model, as text."""
+        found = {}
+        for name in names:
+            try:
+                value = request.get_compiled_model().get_property(name)
+            except (RuntimeError, AttributeError, TypeError):  # the device or the release does not have it
+                continue
+            is_type = hasattr(value, "get_type_name")
+            text = value.get_type_name() if is_type else str(value).rpartition(f"{type(value).__name__}.")[2]
+            found[name] = {"True": "YES", "False": "NO"}.get(text, text)
+        return found
+
     def query(self, path: str, weights: str) -> list[str]:
         """Return the names of the layers that the device says it supports."""
         self._add_tokenizers(path)

@@ -109,6 +109,11 @@ class LoadedModel:
             self._engine.request("executed", self._number, os.fspath(path))
             return read_executed(path)
 
+    def properties(self, names: Sequence[str]) -> dict[str, str]:
+        """Return those of the named properties that an OpenVINO device tells for the model."""
+        found: dict[str, str] = self._engine.request("properties", self._number, list(names))
+        return found
+
     def unload(self) -> None:
         """Release the model."""
         if not self.is_lost:
@@ -288,6 +293,7 @@ _WHAT = {
     "open": "cannot start",
     "load": "cannot compile the model",
     "executed": "cannot show its executed graph",
+    "properties": "cannot tell its properties",
     "query": "cannot say what it supports",
     "unload": "cannot release a model",
     "renew": "cannot create an infer request",

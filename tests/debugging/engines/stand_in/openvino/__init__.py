@@ -3,7 +3,9 @@
 OVIR_TEST_FAULT is ``KIND:TYPE``, or several of these with commas. For models that have a layer of this type: ``die`` ends the process,
 ``hang`` never answers, ``refuse`` fails to compile, ``wrong`` adds 1 to the outputs of these layers. ``missing:`` acts as if the package did
 not exist. ``run``, ``request`` and ``compilation`` add a number to the outputs of these layers that each run, request or compilation of a
-process increases. With ``executes:``, a device says that it executes each layer as it is, in as many microseconds as it has made runs.
+process increases. With ``executes:``, a device says that it executes each layer as it is, in as many microseconds as it has made runs. ``rounds:TYPE``
+is ``wrong:TYPE`` unless the property DYNAMIC_QUANTIZATION_GROUP_SIZE is 0. OVIR_TEST_PROPERTIES are the properties that the device has
+besides the precision, with their values: ``NAME=VALUE NAME=VALUE``.
 """
 
 import os
@@ -16,6 +18,7 @@ from typing import Any
 import numpy as np
 
 FAULTS = [tuple(fault.split(":")) for fault in os.environ.get("OVIR_TEST_FAULT", "").split(",") if fault]
+PROPERTIES = dict(item.split("=") for item in os.environ.get("OVIR_TEST_PROPERTIES", "").split())
 if ("missing", "") in FAULTS:
     raise ModuleNotFoundError("No module named 'openvino'", name="openvino")
 
@@ -116,10 +119,11 @@ def add_to(model: ovir.Model, port: ovir.Port, number: float) -> None:
 
 
 class Request:
-    def __init__(self, model: ovir.Model) -> None:
+    def __init__(self, model: ovir.Model, compiled: Any) -> None:
         self._given, self._model = model, varied(model, "request")
         self._request = ovir.compile_model(self._model).create_infer_request()
         self._layers, self._runs = model.layers, 0
+        self._compiled = compiled
         self._tensors: dict[int, Any] = {}
         self.model_outputs = model.outputs
         self._types = [port.element_type for port in model.outputs]
@@ -140,7 +144,10 @@ class Request:
         return self
 
     def create_infer_request(self) -> "Request":
-        return Request(self._given)
+        return Request(self._given, self._compiled)
+
+    def get_property(self, name: str) -> Any:
+        return self._compiled.get_property(name)
 
     def get_runtime_model(self) -> str:
         if ("executes", "") not in FAULTS:
@@ -163,11 +170,17 @@ class Compiled:
         self._model = varied(model, "compilation")
         self._precision = os.environ.get("OVIR_TEST_PRECISION") or config.get("INFERENCE_PRECISION_HINT", "f32")
 
-    def get_property(self, name: str) -> _Type:
-        return _Type(ElementType.parse(self._precision))
+        self._properties = {**PROPERTIES, **config}
+
+    def get_property(self, name: str) -> Any:
+        if name == "INFERENCE_PRECISION_HINT":
+            return _Type(ElementType.parse(self._precision))
+        if name not in PROPERTIES:
+            raise RuntimeError(f"Unsupported property {name}")
+        return self._properties[name]
 
     def create_infer_request(self) -> Request:
-        return Request(self._model)
+        return Request(self._model, self)
 
 
 _PROPERTIES = ("INFERENCE_PRECISION_HINT", "PERF_COUNT")
@@ -185,7 +198,8 @@ class Core:
                 raise RuntimeError(f"Exception from core.cpp:1:\nUnsupported property {name}")
         model = ovir.read_model(path) if isinstance(path, str) else path
         for kind, type_ in FAULTS:
-            self._act(model, kind, type_)
+            if kind != "rounds" or {**PROPERTIES, **config}.get("DYNAMIC_QUANTIZATION_GROUP_SIZE") != "0":
+                self._act(model, kind, type_)
         return Compiled(model, config)
 
     def _act(self, model: ovir.Model, kind: str, type_: str) -> None:

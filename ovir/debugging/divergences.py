@@ -1,0 +1,304 @@
+"""Cases in which OpenVINO and ovir differ: the rows of ``divergences.tsv``, of which docs/divergences.md is made.
+
+A row with an *effect* is recognized in runs: a device gives other ``values``, or it ``fails``. Its condition looks at
+one layer and at the arrays around it in ovir's run, so it holds only if what makes the two differ has occurred there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.graph.layers import Layer, Port
+from ovir.graph.order import trace_back
+from ovir.model import Model
+
+
+@dataclass(frozen=True)
+class Divergence:
+    """A case in which OpenVINO differs from ovir."""
+
+    section: str
+    case: str
+    openvino: str
+    """What OpenVINO does."""
+    ovir: str
+    """What ovir does."""
+    devices: str
+    """``CPU``, ``reference`` or ``all``."""
+    releases: str
+    """The releases of OpenVINO for which it is known."""
+    effect: str = ""
+    """What a run shows: ``values``, ``fails``, both with a space, or nothing."""
+    operations: str = ""
+    """A regular expression for operations such as ``TopK`` or ``TopK-11``."""
+    condition: str = ""
+    """A key of ``CONDITIONS``, or ``says`` with a regular expression for messages of the device."""
+
+    def __str__(self) -> str:
+        return f"{self.case}. OpenVINO: {self.openvino}. ovir: {self.ovir}"
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the case for JSON."""
+        return {"case": self.case, "openvino": self.openvino, "ovir": self.ovir, "section": self.section}
+
+    def holds(self, seen: Seen, effect: str, device: str, message: str | None) -> bool:
+        """Return whether it explains an effect that a device such as ``CPU`` shows at a layer."""
+        version = seen.layer.operator.opset if seen.layer.operator is not None else ""
+        if effect not in self.effect.split() or not any(kind in device for kind in _DEVICES[self.devices]):
+            return False
+        if not any(re.fullmatch(self.operations, name) for name in (seen.layer.type, f"{seen.layer.type}-{version}")):
+            return False
+        if self.condition.startswith("says "):
+            return message is not None and re.search(self.condition[5:], message) is not None
+        return bool(CONDITIONS[self.condition](seen))
+
+
+_DEVICES = {"CPU": ("CPU",), "all": ("CPU", "GPU", "NPU"), "reference": ()}
+
+
+@cache
+def divergences() -> tuple[Divergence, ...]:
+    """Return all rows, in the order of the page."""
+    lines = files("ovir.debugging").joinpath("divergences.tsv").read_text(encoding="utf-8").splitlines()
+    return tuple(Divergence(*line.split("\t")) for line in lines[1:])
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One layer in a run."""
+
+    layer: Layer
+    inputs: Sequence[Array]
+    outputs: Sequence[Array]
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Return whether sizes were unknown before the run."""
+        return any(not port.shape.is_static for port in self.layer.inputs)
+
+    @property
+    def before(self) -> list[Layer]:
+        """Return the layers that feed it."""
+        return [port.source.layer for port in self.layer.inputs if port.source is not None]
+
+    def get(self, name: str) -> Any:
+        """Return an attribute by its name in Python."""
+        return getattr(self.layer.operator, name)
+
+
+def row_of(
+    layer: Layer,
+    inputs: Sequence[Array | None],
+    outputs: Sequence[Array],
+    device: str,
+    *,
+    message: str | None = None,
+    fails: bool = False,
+) -> Divergence | None:
+    """Return the row that explains other values of a device at a layer, or that it ``fails`` with a message."""
+    arrays = [array for array in inputs if array is not None]
+    if len(arrays) < len(layer.inputs) or not device:  # compressed weights, of which no row speaks
+        return None
+    seen, effect = Seen(layer, arrays, outputs), "fails" if fails else "values"
+    return next((row for row in divergences() if row.holds(seen, effect, device, message)), None)
+
+
+def reason_of_failure(
+    model: Model, message: str | None, arrays: Mapping[Port, Array], device: str
+) -> Divergence | None:
+    """Return why a device refuses a model with a message, or crashes (None)."""
+    return _first_row(model.layers, arrays, device, message=message, fails=True)
+
+
+def reason_of_value(model: Model, output: int, arrays: Mapping[Port, Array], device: str) -> Divergence | None:
+    """Return why a result may differ; ``arrays`` are the tensors of the run."""
+    above, _ = trace_back([model.outputs[output].layer], lambda port: True)
+    return _first_row([layer for layer in model.layers if layer in above], arrays, device)
+
+
+def _first_row(layers: Iterable[Layer], arrays: Mapping[Port, Array], device: str, **how: Any) -> Divergence | None:
+    for layer in layers:
+        inputs = [arrays.get(port.source) for port in layer.inputs if port.source is not None]
+        outputs = [arrays[port] for port in layer.outputs if port in arrays]
+        if outputs and (row := row_of(layer, inputs, outputs, device, **how)) is not None:
+            return row
+    return None
+
+
+# --------------------------------------------------------------------------- conditions
+
+EXACT: dict[str, Callable[..., Any]] = {
+    "Add": np.add,
+    "Subtract": np.subtract,
+    "Multiply": np.multiply,
+    "SquaredDifference": lambda a, b: (a - b) ** 2,
+    "Power": np.power,
+    "Negative": np.negative,
+    "Abs": np.abs,
+    "CumSum": lambda a, axis: a.sum(),
+    "Exp": np.exp,
+}
+
+
+def _any(arrays: Iterable[Array], test: Callable[[Array], Array]) -> bool:
+    """Return whether any real number passes a test."""
+    return any(array.dtype.kind in "fV" and bool(test(array.astype(np.float64)).any()) for array in arrays)
+
+
+def _tensors(seen: Seen) -> list[Array]:
+    return [*seen.inputs, *seen.outputs]
+
+
+def _converts_beyond_range(seen: Seen) -> bool:
+    if seen.inputs[0].dtype.kind not in "fi" or seen.outputs[0].dtype.kind not in "iu":
+        return False
+    limits = np.iinfo(seen.outputs[0].dtype)
+    values = seen.inputs[0].astype(np.float64)
+    return not bool(((values > limits.min - 1.0) & (values < limits.max + 1.0)).all())
+
+
+def saturates(seen: Seen) -> bool:
+    """Return whether the exact result of integers leaves the range of the type."""
+    if seen.outputs[0].dtype.kind not in "iu":
+        return False
+    limits = np.iinfo(seen.outputs[0].dtype if seen.outputs[0].dtype != np.int64 else np.int32)
+    wide = [array.astype(np.float64) for array in seen.inputs]
+    if (aligned := getattr(seen.layer.operator, "aligned", None)) is not None:
+        wide[1] = aligned(*wide)
+    with np.errstate(all="ignore"):
+        exact = np.asarray(EXACT[seen.layer.type](*wide))
+    return bool(((exact < limits.min) | (exact > limits.max)).any())
+
+
+def _beyond_32_bits(seen: Seen) -> bool:
+    wide = [array for array in _tensors(seen) if array.dtype in (np.int64, np.uint64, np.uint32)]
+    return any(bool((array.astype(np.float64) != array.astype(np.int32)).any()) for array in wide)
+
+
+def _beyond_f32(seen: Seen) -> bool:
+    with np.errstate(over="ignore"):
+        wide = [array for array in _tensors(seen) if array.dtype == np.float64]
+        return any(bool((np.isfinite(array) & np.isinf(array.astype(np.float32))).any()) for array in wide)
+
+
+def _python_division(seen: Seen) -> bool:
+    is_signed = seen.get("m_pythondiv") and seen.inputs[0].dtype.kind == "i"
+    return bool(is_signed) and any(bool((array < 0).any()) for array in seen.inputs)
+
+
+def _equal_elements(seen: Seen) -> bool:
+    """Return whether elements among which TopK chooses are equal; the CPU's order of them is not stable."""
+    if not (seen.is_dynamic or seen.get("sort") == "index"):
+        return False
+    ordered = np.sort(seen.inputs[0], axis=seen.get("axis"))
+    return bool((np.diff(ordered, axis=seen.get("axis")) == 0).any())
+
+
+def _slope_of_product(seen: Seen) -> bool:
+    """Return whether the slopes of PReLU belong to the rows of a product, and could belong to its columns."""
+    if seen.before[0].type != "MatMul" or seen.inputs[1].ndim != 1:
+        return False
+    shape = seen.inputs[0].shape
+    return len(shape) > 2 and shape[1] == shape[-1] == seen.inputs[1].size > 1
+
+
+def _pointwise_convolution_with_pads(seen: Seen) -> bool:
+    if seen.before[0].type in ("Parameter", "Const"):
+        return False
+    is_pointwise = all(size == 1 for size in seen.inputs[1].shape[2:])
+    return is_pointwise and max(seen.get("strides")) > 1 and any((*seen.get("pads_begin"), *seen.get("pads_end")))
+
+
+def _converted_quotient(seen: Seen) -> bool:
+    if seen.before[0].type != "Divide" or not seen.is_dynamic:
+        return False
+    return seen.inputs[0].dtype.itemsize == 1 and seen.outputs[0].dtype.kind == "f"
+
+
+def _converted_to_integers(seen: Seen) -> bool:
+    before = seen.before[0]
+    return before.type == "Convert" and before.inputs[0].element_type.is_real and _has_integers(seen)
+
+
+def _transposed_reduction(seen: Seen) -> bool:
+    before = seen.before[0]
+    is_removed = before.type.startswith("Reduce") and not getattr(before.operator, "keep_dims", True)
+    return is_removed and 1 in seen.inputs[0].shape
+
+
+def _half_normalization(seen: Seen) -> bool:
+    return any(x.type == "GroupNormalization" and x.inputs[0].element_type.name == "f16" for x in seen.before)
+
+
+def _has_unused_rows(seen: Seen) -> bool:
+    """Return whether the last row of a result holds only 0 or -1, as rows do that nothing was found for."""
+    return any(x.shape[:1] > (0,) and bool(((x[-1] == 0) | (x[-1] == -1)).all()) for x in seen.outputs)
+
+
+def _has_integers(seen: Seen) -> bool:
+    return seen.inputs[0].dtype.kind in "iu"
+
+
+CONDITIONS: dict[str, Callable[[Seen], object]] = {
+    "8-bit integers": lambda x: x.inputs[0].dtype.itemsize == 1,
+    "8-bit integers beyond the range": lambda x: x.inputs[0].dtype.itemsize == 1 and saturates(x),
+    "NaN": lambda x: _any(x.inputs, np.isnan),
+    "a 1x1 kernel, strides and pads": _pointwise_convolution_with_pads,
+    "a Convert to integers before it": _converted_to_integers,
+    "a Divide of 8-bit integers of unknown sizes before it": _converted_quotient,
+    "a FakeQuantize before it": lambda x: x.before[0].type == "FakeQuantize",
+    "a GroupNormalization of f16 before it": _half_normalization,
+    "a Reduce before it without a dimension of size 1": _transposed_reduction,
+    "a negative maximum": lambda x: len(x.inputs) > 2 and x.inputs[2] < 0,
+    "a scalar results": lambda x: x.outputs[0].ndim == 0,
+    "a side of 0 or below": lambda x: (x.inputs[1][:, 2:4] <= x.inputs[1][:, :2]).any(),
+    "a sigma above 0": lambda x: len(x.inputs) > 5 and x.inputs[5] > 0,
+    "activations left out": lambda x: "activations" not in x.layer.attributes,
+    "activations other than sigmoid, tanh and relu": lambda x: {*x.get("activations")} - {"sigmoid", "tanh", "relu"},
+    "alpha 0": lambda x: (x.inputs[1] == 0).any(),
+    "an empty input": lambda x: not all(array.size for array in x.inputs),
+    "an empty range": lambda x: (x.inputs[1] == x.inputs[2]).any(),
+    "an infinity": lambda x: _any(x.inputs, np.isinf),
+    "an offset at the end": lambda x: (x.inputs[2] == x.inputs[1].size).any(),
+    "auto_broadcast pdpd": lambda x: getattr(x.layer.operator, "auto_broadcast", "") == "pdpd",
+    "does not run": lambda x: not (x.inputs[0].all() and x.inputs[1].all()),
+    "empty second input": lambda x: len(x.inputs) > 1 and not x.inputs[1].size,
+    "equal elements": _equal_elements,
+    "f16 beyond its range": lambda x: _any((y for y in _tensors(x) if y.dtype == np.float16), np.isinf),
+    "f16 or bf16": lambda x: x.inputs[0].dtype.itemsize == 2,
+    "f64": lambda x: x.inputs[0].dtype == np.float64,
+    "f64 beyond f32": _beyond_f32,
+    "f8e4m3": lambda x: x.get("destination_type") == "f8e4m3",
+    "fewer than 8 candidates": lambda x: min(x.inputs[0][:1].size // 2, x.get("pre_nms_topn")) < 8,
+    "integers": _has_integers,
+    "integers beyond 32 bits": _beyond_32_bits,
+    "integers beyond the range": saturates,
+    "integers of 32 or 64 bits": lambda x: _has_integers(x) and x.inputs[0].dtype.itemsize >= 4,
+    "k of 0": lambda x: not x.inputs[1].all(),
+    "mode bicubic_pillow": lambda x: x.get("mode") == "bicubic_pillow",
+    "mode linear of infinities": lambda x: x.get("mode") == "linear" and not np.isfinite(x.inputs[0]).all(),
+    "negative integers, m_pythondiv": _python_division,
+    "nms_eta below 1": lambda x: x.get("nms_eta") < 1,
+    "no data": lambda x: not x.inputs[0].size,
+    "no results": lambda x: not x.outputs[0].size,
+    "numbers beyond the integer type": _converts_beyond_range,
+    "numbers of other types than f32 and i32": lambda x: x.outputs[0].dtype not in (np.float32, np.int32),
+    "probabilities of 0 or below": lambda x: (x.inputs[0] <= 0).any(),
+    "rounding ceil": lambda x: x.get("rounding_type") == "ceil",
+    "signal_size given": lambda x: len(x.inputs) > 2,
+    "slopes for the rows of a product": _slope_of_product,
+    "sorted by class": lambda x: x.get("sort_result_type") == "classid",
+    "the mean of integers": lambda x: x.get("reduction") == "mean" and _has_integers(x),
+    "unknown sizes": lambda x: x.is_dynamic,
+    "unknown sizes, auto_pad same": lambda x: x.is_dynamic and str(x.get("auto_pad")).startswith("same"),
+    "unknown sizes, several repeats": lambda x: x.is_dynamic and (x.inputs[1] > 1).sum() > 1,
+    "unused rows": _has_unused_rows,
+}

@@ -1,0 +1,118 @@
+"""Known divergences: the list, and how comparisons use it."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ovir
+from ovir import opset13 as ops
+from ovir.debugging.divergences import CONDITIONS, Divergence, divergences, row_of
+from ovir.ops.base.registry import declared_versions
+
+X = np.float32([[1, -2, 3, 0.5]])
+RECOGNIZED = [row for row in divergences() if row.effect]
+
+
+def test_the_list_has_complete_rows() -> None:
+    assert len({(row.section, row.case) for row in divergences()}) == len(divergences())
+    assert {row.devices for row in divergences()} == {"CPU", "reference", "all"}
+    for row in divergences():
+        assert bool(row.effect) == bool(row.operations) == bool(row.condition), row
+        assert all(re.fullmatch(r"\d{4}\.\d", release) for release in row.releases.split(" to ")), row
+    conditions = {row.condition for row in RECOGNIZED if not row.condition.startswith("says ")}
+    assert conditions == CONDITIONS.keys()
+
+
+@pytest.mark.parametrize("row", RECOGNIZED, ids=lambda row: row.case[:40])
+def test_a_recognized_row_is_about_operations_that_there_are(row: Divergence) -> None:
+    names = [name for version in declared_versions() for name in (version.type, f"{version.type}-{version.opset}")]
+    assert any(re.fullmatch(row.operations, name) for name in names)
+    assert set(row.effect.split()) <= {"values", "fails"}
+    assert row.devices != "reference"
+
+
+def hard(alpha: float) -> ovir.Layer:
+    return ops.hard_sigmoid(ops.parameter([1, 4], "f32", name="x"), np.float32(alpha), np.float32(0.5), name="hard")
+
+
+def model(alpha: float) -> ovir.Model:
+    layer = hard(alpha)
+    assert layer.inputs[0].source is not None
+    return ovir.Model([ops.floor(layer, name="floor")], [layer.inputs[0].source.layer])
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("device", ["CPU", "HETERO:GPU,CPU", "GPU", ""])
+def test_a_row_is_for_devices_and_effects(device: str, fails: bool) -> None:
+    inputs = [X, np.float32(0), np.float32(0.5)]
+    row = row_of(hard(0), inputs, [X], device, fails=fails)
+    assert (row is not None) == ("CPU" in device and not fails)
+    assert row_of(hard(0.2), [X, np.float32(0.2), np.float32(0.5)], [X], device, fails=fails) is None
+    assert row_of(hard(0), [X, None, np.float32(0.5)], [X], device, fails=fails) is None
+
+
+def test_a_row_may_be_about_a_message() -> None:
+    layer = ops.convert(ops.parameter([1, 4], "f32"), "boolean")
+    found = row_of(layer, [X], [X > 0], "CPU", message="Node x: Default output not supported", fails=True)
+    assert found is not None
+    assert found.case.startswith("Convert of one of several outputs")
+    assert row_of(layer, [X], [X > 0], "CPU", message="another", fails=True) is None
+    assert row_of(layer, [X], [X > 0], "CPU", fails=True) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("search", [ovir.compare, ovir.bisect])
+def test_a_known_divergence_is_called_one(search: Any, device: pytest.MonkeyPatch) -> None:
+    device.setenv("OVIR_TEST_FAULT", "wrong:HardSigmoid")
+    found = search(model(0), inputs=[X])
+    assert not found, "the result still says that outputs differ"
+    assert found.known.case == found.to_dict()["known"]["case"] == "HardSigmoid-1 with alpha 0"
+    assert search(model(0.2), inputs=[X]).known is None
+    other = model(0)
+    other.set_constant(other.layer("hard").inputs[2].source.layer.key, np.float32(0.75))
+    assert search(model(0), other, inputs=[X * 0]).known is None, "another model is no device"
+
+
+@pytest.mark.slow
+def test_every_layer_that_differs_alone_must_be_known(device: pytest.MonkeyPatch) -> None:
+    device.setenv("OVIR_TEST_FAULT", "wrong:HardSigmoid,wrong:Floor")
+    found = ovir.compare(model(0), inputs=[X])
+    assert [layer.known is None for layer in found.layers] == [False, True]
+    assert found.known is None
+    cumulative = ovir.compare(model(0), inputs=[X], mode="cumulative")
+    assert cumulative.known is not None, "errors of the first layer are in those of the second"
+
+
+@pytest.mark.slow
+def test_every_set_of_inputs_must_be_explained(device: pytest.MonkeyPatch) -> None:
+    device.setenv("OVIR_TEST_FAULT", "wrong:Gelu")
+    x = ops.parameter([1, 4], "f32", name="x")
+    gelu = ovir.Model([ops.gelu(x, "ERF", name="gelu")], [x])
+    infinite = np.float32([[1, np.inf, 3, 0.5]])
+    known = [
+        ovir.compare(gelu, inputs=[{"x": x} for x in sets]).known for sets in ([infinite], [infinite, X], [X, infinite])
+    ]
+    assert [row is None for row in known] == [False, True, True]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("search", [ovir.compare, ovir.bisect])
+def test_a_known_divergence_does_not_hide_a_failure(search: Any, device: pytest.MonkeyPatch) -> None:
+    for fault in ("die:Floor", "refuse:Floor"):
+        device.setenv("OVIR_TEST_FAULT", f"wrong:HardSigmoid,{fault}")
+        assert search(model(0), inputs=[X]).known is None
+    device.setenv("OVIR_TEST_FAULT", "wrong:HardSigmoid,die:Floor")
+    assert ovir.compare(model(0), inputs=[X], mode="cumulative").known is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("search", [ovir.compare, ovir.bisect])
+def test_a_failure_may_be_known(search: Any, device: pytest.MonkeyPatch) -> None:
+    device.setenv("OVIR_TEST_FAULT", "die:Broadcast")
+    x = ops.parameter([], "f32", name="x")
+    scalar = ops.broadcast(x, np.zeros(0, np.int64), name="scalar")
+    found = search(ovir.Model([ops.abs(scalar)], [x]), inputs=[np.float32(1)])
+    assert found.failed
+    assert found.known.case.startswith("Broadcast of a scalar to an empty target shape")
