@@ -58,8 +58,7 @@ def compare_by_workers(
     def compare(mode: LayerMode | None = None) -> None:
         """Add the findings of all parts; raise the first error."""
         work, done = _Work(model, options, mode, not found.failed), 0
-        name = "sets {0.start} to {0[-1]}".format
-        with Tasks(work, parts, executor, workers=workers, name=name) as outcomes:
+        with Tasks(work, parts, executor, workers=workers, name=_name_of) as outcomes:
             for outcome in outcomes:
                 if outcome.error is not None:
                     raise outcome.error
@@ -74,3 +73,7 @@ def compare_by_workers(
         *(comparison, options),
         lambda again: compare_by_workers(model, again, progress, executor=executor, workers=workers),
     )
+
+
+def _name_of(numbers: range) -> str:
+    return f"sets {numbers.start} to {numbers.stop - 1}"

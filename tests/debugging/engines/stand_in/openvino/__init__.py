@@ -183,18 +183,19 @@ class Compiled:
         return Request(self._model, self)
 
 
-_PROPERTIES = ("INFERENCE_PRECISION_HINT", "PERF_COUNT")
+def _supported() -> tuple[str, ...]:
+    return ("INFERENCE_PRECISION_HINT", "PERF_COUNT", *PROPERTIES)
 
 
 class Core:
     available_devices = ("CPU",)
 
     def get_property(self, device: str, name: str) -> Any:
-        return {"SUPPORTED_PROPERTIES": dict.fromkeys(_PROPERTIES, "RW")}[name]
+        return {"SUPPORTED_PROPERTIES": dict.fromkeys(_supported(), "RW")}[name]
 
     def compile_model(self, path: Any, device: str, config: Any) -> Compiled:
         for name in config:
-            if name not in _PROPERTIES:
+            if name not in _supported():
                 raise RuntimeError(f"Exception from core.cpp:1:\nUnsupported property {name}")
         model = ovir.read_model(path) if isinstance(path, str) else path
         for kind, type_ in FAULTS:
@@ -212,5 +213,5 @@ class Core:
         if layers and kind == "refuse":
             raise RuntimeError(f"{type_} is\nnot supported")
         for layer in layers:
-            if kind == "wrong":
+            if kind in ("wrong", "rounds"):
                 add_to(model, layer.outputs[0], 1)
