@@ -132,8 +132,9 @@ class Fixes:
         for item in self._document.root.iter("attribute"):
             if line_of(item) == found.line and item in self._text:
                 key = (item.get("name"), item.get("version"))
-                first = next(o for o in item.getparent() if (o.get("name"), o.get("version")) == key)
-                if first is not item:
+                earlier = item.itersiblings(preceding=True)
+                first = next((o for o in earlier if (o.get("name"), o.get("version")) == key), None)
+                if first is not None:
                     is_equal = etree.tostring(first, with_tail=False) == etree.tostring(item, with_tail=False)
                     return Fix(f"leaves out the second '{key[0]}'", (self._text.removed(item),), is_equal)
         return None
@@ -170,10 +171,10 @@ class Fixes:
         return items[port.index] if len(items) == len(ports) else None
 
     @cached_property
-    def _edges(self) -> dict[etree._Element, dict[int | None, list[etree._Element]]]:
+    def _edges(self) -> dict[etree._Element | None, dict[int | None, list[etree._Element]]]:
         """Return the edges of each net or body, by the layer that they lead to."""
         ids = Ids()
-        nets: dict[etree._Element, dict[int | None, list[etree._Element]]] = {}
+        nets: dict[etree._Element | None, dict[int | None, list[etree._Element]]] = {}
         for group in self._document.root.iter("edges"):
             by_target = nets.setdefault(group.getparent(), defaultdict(list))
             for edge in group.findall("edge"):
@@ -183,8 +184,9 @@ class Fixes:
     def _edges_to(self, layer: Layer, targets: Iterable[int]) -> Iterator[tuple[int, etree._Element]]:
         """Yield the edges that lead to layers beside another one, each with the id of its layer."""
         element = self._elements.get(layer)
-        if element is not None:
-            edges = self._edges.get(element.getparent().getparent(), {})
+        group = None if element is None else element.getparent()
+        if group is not None:
+            edges = self._edges.get(group.getparent(), {})
             for number in targets:
                 yield from ((number, edge) for edge in edges.get(number, ()))
 

@@ -43,9 +43,7 @@ class Fixed:
         """Return the change as a unified diff; empty if nothing was fixed."""
         from difflib import unified_diff  # only needed here
 
-        old, new = (
-            data.decode(errors="surrogateescape").splitlines(keepends=True) for data in (self.before, self.after)
-        )
+        old, new = (data.decode(errors="replace").splitlines(keepends=True) for data in (self.before, self.after))
         return "".join(
             line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
             for line in unified_diff(old, new, self.path, self.path)

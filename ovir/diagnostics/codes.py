@@ -574,7 +574,7 @@ The attributes of a Parameter or Const give one shape, its port another. OpenVIN
     <dim>2</dim>
 Fix: make both equal. If all readers declare the shape of the port, the attribute is probably wrong. In a body,
 inference uses the shape that the body is fed, but still compares the two.
-""")  # noqa: E501
+""")
 
 OWN_TYPE = Code.warning(
     405, "the port of a Parameter or Const contradicts the layer's own element type", fixable="--fix"

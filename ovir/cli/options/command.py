@@ -14,7 +14,7 @@ from ovir.cli.options.values import FileName, amount, device_property, output_wi
 from ovir.cli.terminal.display import terminal_width
 from ovir.diagnostics.errors import InputError
 
-GROUPS = ("model", "inputs", "many inputs", "comparison", "engine", "checks", "outputs")
+GROUPS = ("model", "inputs", "many inputs", "comparison", "engine", "checks", "fixes", "outputs")
 """The titles under which help lists the options that many commands have, in this order."""
 
 
