@@ -11,11 +11,10 @@ from ovir.checks.checker import FoundDiagnostics, collect, in_order
 from ovir.checks.consequences import sum_up
 from ovir.checks.fixes import DECLARATIONS
 from ovir.checks.options import CheckOptions
-from ovir.core.reading import read_bytes
 from ovir.diagnostics.diagnostic import Diagnostic, TextEdit
 from ovir.diagnostics.errors import OvirError
 from ovir.editing.proof import NOT_WANTED, verdict
-from ovir.ir.source import NewContent, find_weights
+from ovir.ir.source import NewContent, content_of, find_weights
 from ovir.model import read_model
 from ovir.system.files import copy_range, replaced_file, writing_pair
 
@@ -107,7 +106,8 @@ def fix_here(
     wanted: Callable[[Diagnostic], bool] | None = None,
 ) -> Fixed:
     """Fix a file as ``fix`` does, with all options of a check."""
-    before = after = read_bytes(path)
+    content, _ = content_of(path)
+    before = after = content if isinstance(content, bytes) else content.encode()
     fixed: list[Diagnostic] = []
     while True:
         left = in_order(collect(NewContent(path, after), weights, options))

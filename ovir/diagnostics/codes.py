@@ -291,7 +291,7 @@ Error; tolerated by `read_model`. OpenVINO refuses the file, whatever the inferr
 precision.
     <port id="1" names="y">
 Fix: `<port id="1" precision="FP32" names="y">`
-""")
+""")  # noqa: E501
 
 UNKNOWN_ELEMENT = Code.warning(116, "an element is not part of the format and is ignored").says("""
 Warning. An element is misspelled or in the wrong place. OpenVINO ignores it with everything inside it: here SoftMax

@@ -48,7 +48,7 @@ def parse_xml(model: Source, diagnostics: Diagnostics) -> Parsed:
 
     No entity is expanded and nothing is fetched.
     """
-    content, name = _content(model)
+    content, name = content_of(model)
     encoding = "utf-8" if isinstance(content, str) else None  # a str is encoded here, whatever it declares
     data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
     if not data or data.isspace():
@@ -120,7 +120,7 @@ _DECLARED_ENCODING = re.compile(rb"""<\?xml\b[^>]*?\bencoding\s*=\s*["']([\w.:-]
 _CHUNK = 1 << 16
 
 
-def _content(model: Any) -> tuple[bytes | str, str | None]:
+def content_of(model: Any) -> tuple[bytes | str, str | None]:
     """Return the content to parse, and the path of the file if there is one."""
     if isinstance(model, NewContent):
         return model.data, model.path

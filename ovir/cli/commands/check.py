@@ -49,9 +49,9 @@ from ovir.cli.options.workers import WorkerOptions
 from ovir.cli.terminal.display import has_colors
 from ovir.cli.terminal.output import DONE, UNUSABLE, print_message, say, say_json, say_table, status_of
 from ovir.core.shapes import PartialShape
-from ovir.diagnostics.codes import NEVER_IGNORED, NOT_IR, UNREADABLE, Severity
+from ovir.diagnostics.codes import NEVER_IGNORED, NO_WEIGHTS, NOT_IR, UNREADABLE, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, counts_text, diagnose
-from ovir.diagnostics.errors import InputError, OvirError, ReadError
+from ovir.diagnostics.errors import InputError, ModelError, ReadError
 from ovir.diagnostics.wording import escaped, plural
 from ovir.system.files import write_text
 from ovir.system.progress import counted
@@ -291,7 +291,7 @@ def run(options: Options) -> int:
             if in_folder and (is_no_model(found) if budgets.untrusted else any(d.code == NOT_IR.id for d in found)):
                 continue  # a folder may hold other XML files
             checked.append(name)
-            if fixes.fix and any(d.fix is not None for d in found):
+            if fixes.are_for(found):
                 found = fixes.apply(name, options.weights, how, settings, found, output)
             found = verdict.with_answer(name, found)
             output.times.update(took)
@@ -339,6 +339,11 @@ class FixOptions(Group):
         option("--unsafe-fixes", "with --fix: also apply fixes that may change results")
         option("--no-verify", "with --fix: leave out the proof, on random inputs")
 
+    def are_for(self, found: Sequence[Diagnostic]) -> bool:
+        """Return whether a file with these diagnostics is fixed, or written elsewhere."""
+        is_usable = not any(CODES[d.code].unusable and d.code != NO_WEIGHTS.id for d in found)
+        return self.fix and is_usable and (self.output is not None or any(d.fix is not None for d in found))
+
     def apply(
         self,
         name: str,
@@ -365,7 +370,7 @@ class FixOptions(Group):
                 return found
             if result.fixed or self.output is not None:
                 result.save(self.output, weights)
-        except OvirError as error:
+        except (ModelError, ReadError) as error:
             return [*found, *(d if d.file else replace(d, file=name) for d in error.diagnostics)]
         output.say_fixed(self.output or name, result.fixed, result.verdict)
         return result.left
