@@ -49,7 +49,7 @@ from ovir.cli.options.workers import WorkerOptions
 from ovir.cli.terminal.display import has_colors
 from ovir.cli.terminal.output import DONE, UNUSABLE, print_message, say, say_json, say_table, status_of
 from ovir.core.shapes import PartialShape
-from ovir.diagnostics.codes import NEVER_IGNORED, NO_WEIGHTS, NOT_IR, UNREADABLE, Severity
+from ovir.diagnostics.codes import FOREIGN_WEIGHTS, NEVER_IGNORED, NO_WEIGHTS, NOT_IR, UNREADABLE, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, counts_text, diagnose
 from ovir.diagnostics.errors import InputError, ModelError, ReadError
 from ovir.diagnostics.wording import escaped, plural
@@ -277,6 +277,7 @@ def run(options: Options) -> int:
         files, diagnostics = find_files(options.models)
     output.say(diagnostics)
     checked: list[str] = []
+    idle: dict[str, bool] = {}
     known = 0
     names = [name for name, _ in files]
     with (
@@ -295,6 +296,9 @@ def run(options: Options) -> int:
                 found = fixes.apply(name, options.weights, how, settings, found, output)
             found = verdict.with_answer(name, found)
             output.times.update(took)
+            for text, code in settings.ignored_in(name).items():
+                hides = any(d.code.startswith(code) for d in found)
+                idle[text] = idle.get(text, not _is_left_out(code, settings)) and not hides
             wanted = [d for d in found if settings.reports(d, name)]
             new = [d for d in wanted if baseline is None or d.code in NEVER_IGNORED or not baseline.takes(d)]
             known += len(wanted) - len(new)
@@ -318,6 +322,8 @@ def run(options: Options) -> int:
         write_html(options.html, lambda: page(weights=options.weights), options.command_line)
     if baseline is not None and (missing := baseline.count_missing(checked, settings.wants_in)):
         print_message(f"{baseline.path}: {plural(missing, 'diagnostic')} no longer found; write the baseline again")
+    for text in (text for text, is_idle in idle.items() if is_idle and not (form.quiet or settings.no_weights)):
+        print_message(f"{text} hides nothing in {'this file' if len(checked) == 1 else 'these files'}; remove it")
     return status_of(diagnostics, failing)
 
 
@@ -458,7 +464,9 @@ def _write_baseline(path: str, diagnostics: Sequence[Diagnostic]) -> int:
     write_baseline(path, known)
     for found in unusable:
         say(colored(found))
-    print_message(f"{path}: {plural(len(known), 'diagnostic')} written")
+    codes = ", ".join(sorted({found.code for found in unusable}))
+    without = f", but not the {plural(len(unusable), 'diagnostic')} of {codes}, which cannot be ignored"
+    print_message(f"{path}: {plural(len(known), 'diagnostic')} written{without if unusable else ''}")
     return UNUSABLE if unusable else DONE
 
 
@@ -509,7 +517,7 @@ class ChoiceOptions(Group):
         settings = Settings() if ignored else find_settings(os.curdir)
         given: dict[str, Any] = {
             "select": None if self.select is None else _codes("--select", self.select),
-            "ignore": None if self.ignore is None else _codes("--ignore", self.ignore),
+            "ignore": None if self.ignore is None else _codes("--ignore", self.ignore, to_ignore=True),
             "fail_on": None if self.fail_on is None else Severity(self.fail_on),
             "baseline": self.baseline,
             **others,
@@ -523,9 +531,14 @@ def _check_options(settings: Settings, shapes: Sequence[str], extensions: Sequen
         shapes=_shapes(shapes),
         runtime=settings.runtime,
         device=settings.device and parse_device(settings.device),
-        skip=tuple(code for code in CODES if not settings.wants(code)),
+        skip=tuple(code for code in CODES if not settings.selects(code) or _is_left_out(code, settings)),
         extensions=tuple(os.path.abspath(path) for path in extensions),
     )
+
+
+def _is_left_out(code: str, settings: Settings) -> bool:
+    """Return whether an ignored code, or one that begins so, is not even looked for: it would replace others."""
+    return FOREIGN_WEIGHTS.id.startswith(code) and not settings.wants(code)
 
 
 def _refuse_contradictions(options: Options) -> None:
@@ -569,8 +582,8 @@ def _release(text: str) -> tuple[int, int]:
         raise argparse.ArgumentTypeError(error.diagnostic.message) from None
 
 
-def _codes(option: str, texts: Sequence[str]) -> tuple[str, ...]:
+def _codes(option: str, texts: Sequence[str], *, to_ignore: bool = False) -> tuple[str, ...]:
     try:
-        return parse_codes(texts)
+        return parse_codes(texts, to_ignore=to_ignore)
     except ValueError as error:
         raise_usage_error(f"{option} {error}")
