@@ -74,8 +74,8 @@ class Code:
 
 
 _FIXABLE = {
-    "--fix": "`ovir check --fix` changes the file where results stay the same.",
-    "--unsafe-fixes": "`ovir check --fix --unsafe-fixes` changes the file, and perhaps results.",
+    "--fix": "`--fix` changes the file where results stay the same.",
+    "--unsafe-fixes": "`--fix --unsafe-fixes` changes the file, and perhaps results.",
 }
 
 

@@ -19,8 +19,11 @@ class TextEdit(NamedTuple):
     """A range of the bytes of a file, and what takes their place."""
 
     begin: int
+    """The first byte."""
     end: int
+    """The byte behind the last one; if it is ``begin``, nothing is removed."""
     text: bytes
+    """What takes their place."""
 
 
 @dataclass(frozen=True, slots=True)
