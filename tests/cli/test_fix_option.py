@@ -78,9 +78,8 @@ def test_what_is_ignored_is_not_fixed(cli: Any, folder: Path) -> None:
 
 
 def test_without_weights_or_proof(cli: Any, folder: Path) -> None:
-    assert "not proven: the weights are not read" in cli("check", "dead.xml", "--fix", "--diff", "--no-weights").err + (
-        cli("check", "dead.xml", "--fix", "-o", "one.xml", "--no-weights").err
-    )
+    elsewhere = cli("check", "dead.xml", "--fix", "-o", "one.xml", "--no-weights")
+    assert "not proven: the weights are not read" in elsewhere.err
     assert "not proven: the proof was left out" in cli("check", "dead.xml", "--fix", "--no-verify").err
 
 
