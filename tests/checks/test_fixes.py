@@ -99,7 +99,7 @@ def test_another_rank(old: str, new: str, tmp_path: Path) -> None:
         text = before[:at] + before[at:].replace(b" />", b">" + new.encode() + b"</port>", 1)
     path.write_bytes(text)
     result = ovir.fix(path, output=path)
-    assert [found.code for found in result.fixed][0] == "OVIR402"
+    assert result.fixed[0].code == "OVIR402"
     model = ovir.read_model(path)
     assert all(p.declared_shape == p.shape for layer in model.layers for p in (*layer.inputs, *layer.outputs))
 
