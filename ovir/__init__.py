@@ -19,6 +19,7 @@ _NAMES = {
     "ovir.analysis.summary": ("Summary", "summarize"),
     "ovir.building.creation": ("create_layer",),
     "ovir.checks.checker": ("check",),
+    "ovir.checks.fixing": ("Fixed", "fix"),
     "ovir.checks.untrusted.budget": ("Budget",),
     "ovir.core.element_types": ("ElementType",),
     "ovir.core.shapes": ("Dimension", "PartialShape"),
@@ -30,7 +31,7 @@ _NAMES = {
     "ovir.debugging.reduce": ("Reduction", "ReductionStep", "reduce"),
     "ovir.debugging.watch": ("Watch", "WatchEvent"),
     "ovir.diagnostics.codes": ("Severity",),
-    "ovir.diagnostics.diagnostic": ("Diagnostic",),
+    "ovir.diagnostics.diagnostic": ("Diagnostic", "Fix"),
     "ovir.diagnostics.errors": (
         "ExportError",
         "InputError",

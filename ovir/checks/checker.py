@@ -120,9 +120,13 @@ def check(
 def check_here(model: Source, weights: Any, options: CheckOptions, clock: Clock | None = None) -> list[Diagnostic]:
     """Return the diagnostics of a file as ``check`` does, in this process."""
     with without_garbage_collection():
-        diagnostics = _collect(model, weights, options, clock)
+        return sum_up(in_order(collect(model, weights, options, clock)))
+
+
+def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """Return diagnostics by their place in the file."""
     rank = list(Severity)
-    return sum_up(sorted(diagnostics, key=lambda d: (d.line or 0, d.column or 0, rank.index(d.severity))))
+    return sorted(diagnostics, key=lambda d: (d.line or 0, d.column or 0, rank.index(d.severity)))
 
 
 def parse_device(device: str) -> str:
@@ -136,8 +140,8 @@ DEVICES = ("CPU", "GPU", "NPU")
 """The devices that have rules; `ovir/checks/rules/devices.py` has them."""
 
 
-def _collect(model: Source, weights: Any, options: CheckOptions, clock: Clock | None) -> Diagnostics:
-    """Read the file, infer it and apply the rules; dispose of the model before returning."""
+def collect(model: Source, weights: Any, options: CheckOptions, clock: Clock | None = None) -> list[Diagnostic]:
+    """Return the diagnostics of a file, as they are found; dispose of its model before returning."""
     from ovir.checks.foreign_weights import report_foreign_weights  # these import the rules, which only a check needs
     from ovir.checks.rules.constants import written_twice
 
@@ -154,6 +158,7 @@ def _collect(model: Source, weights: Any, options: CheckOptions, clock: Clock | 
                 options = replace(options, skip=(*options.skip, written_twice.id))
             if document.model.version == 10:
                 check_names(document.model, diagnostics)
+            has_types = not diagnostics.fatal
         with _timed("rules", clock):
             failing = frozenset(d.layer for d in diagnostics if d.layer is not None and _is_refusal(d))
             context = Context(**vars(document), options=options, failing=failing)
@@ -167,9 +172,13 @@ def _collect(model: Source, weights: Any, options: CheckOptions, clock: Clock | 
             if options.untrusted:
                 context.choose_sizes()  # nothing reads the types of the file any more
                 _apply_rules(context, diagnostics, of_runs=True)
+        found = list(diagnostics)
+        if any(CODES[d.code].fixable and d.fix is None for d in found):
+            found = list(context.fixes.added(found, are_inferred=has_types))
         for part in context.models:
             part.dispose()
-    return diagnostics
+        return found
+    return list(diagnostics)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from functools import cached_property
 from inspect import cleandoc
 from itertools import islice
 from math import prod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import boolean, string, u3, u6
 from ovir.core.shapes import PartialShape
 from ovir.diagnostics.codes import CODES, Code, Severity
-from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
+from ovir.diagnostics.diagnostic import Diagnostic, Fix, Place, diagnose
 from ovir.diagnostics.errors import OperatorError
 from ovir.graph.layers import Layer, Port
 from ovir.inference.models import reshaped_parameters
@@ -32,6 +32,9 @@ from ovir.ops.base.traits import input_names, input_signature
 from ovir.ops.infrastructure import Blob, Const, Parameter
 from ovir.ops.state import ReadValueBase
 
+if TYPE_CHECKING:
+    from ovir.checks.fixes import Fixes
+
 
 @dataclass(frozen=True)
 class Context(Document[Model]):
@@ -40,6 +43,13 @@ class Context(Document[Model]):
     options: CheckOptions
     failing: frozenset[str]
     """The titles of the layers that cannot be used as they are."""
+
+    @cached_property
+    def fixes(self) -> Fixes:
+        """Return the maker of fixes; nobody mends untrusted files."""
+        from ovir.checks.fixes import Fixes  # few files need it
+
+        return Fixes(self, are_wanted=not self.options.untrusted)
 
     @cached_property
     def models(self) -> list[Model]:
@@ -244,6 +254,8 @@ class Found(NamedTuple):
     hint: str | None = None
     severity: Severity | None = None
     """The severity. None means that of the code, or a warning in place of an error if the layer is dead."""
+    fix: Fix | None = None
+    """The exact change that removes the fault; the code must then be declared as ``fixable``."""
 
     def diagnostic(self, code: Code) -> Diagnostic:
         """Return the diagnostic of a code."""
@@ -252,7 +264,7 @@ class Found(NamedTuple):
         if layer is not None and layer.is_dead and severity is None and code.severity is Severity.ERROR:
             severity = Severity.WARNING
         port = at.id if isinstance(at, Port) else None
-        return diagnose(code, self.message, place, hint=self.hint, severity=severity, port=port)
+        return diagnose(code, self.message, place, hint=self.hint, severity=severity, port=port, fix=self.fix)
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,8 @@ class Code:
     honest: bool = False
     """Whether honest models may have it: in an untrusted file, only codes with a ``danger`` that are not honest are
     errors wherever they occur."""
+    fixable: str = ""
+    """The option of ``ovir check`` that fixes it where the exact change is known: ``--fix`` or ``--unsafe-fixes``."""
 
     @staticmethod
     def error(number: int, meaning: str, **kind: Any) -> Code:
@@ -67,7 +69,14 @@ class Code:
         """Return the meaning as a heading, and the text, in Markdown."""
         meaning = re.sub(r"<.+?>", r"`\g<0>`", self.meaning)
         text = re.sub(r"^(?: {4}.*\n)+", _fenced, self.text, flags=re.MULTILINE)
-        return f"## {self.id}: {meaning}\n\n{text}"
+        fixable = f"\n\nFixable: {_FIXABLE[self.fixable]}" if self.fixable else ""
+        return f"## {self.id}: {meaning}\n\n{text}{fixable}"
+
+
+_FIXABLE = {
+    "--fix": "`--fix` changes the file where results stay the same.",
+    "--unsafe-fixes": "`--fix --unsafe-fixes` changes the file, and perhaps results.",
+}
 
 
 def _fenced(example: re.Match[str]) -> str:
@@ -242,7 +251,7 @@ elsewhere.
 Fix: add the missing element, here `<output><port id="0" precision="FP32">...</port></output>`.
 """)
 
-MISSING_KEY = Code.error(110, "an element lacks an attribute that the format requires").says("""
+MISSING_KEY = Code.error(110, "an element lacks an attribute that the format requires", fixable="--fix").says("""
 Error. A layer needs `id`, `name`, `type` and `version`; an edge needs four numbers; a port needs its `id`; an entry of
 a port map needs `external_port_id` and `internal_layer_id`. OpenVINO refuses the file and gives an offset in bytes.
     <edge from-layer="1" from-port="1" to-layer="2" />
@@ -277,12 +286,12 @@ case. OpenVINO refuses the file.
 Fix: `precision="FP32"`
 """)
 
-NO_PRECISION = Code.error(115, "an output port does not declare its precision", tolerated=True).says("""
+NO_PRECISION = Code.error(115, "an output port does not declare its precision", tolerated=True, fixable="--fix").says("""
 Error; tolerated by `read_model`. OpenVINO refuses the file, whatever the inferred type is. Input ports need no
 precision.
     <port id="1" names="y">
 Fix: `<port id="1" precision="FP32" names="y">`
-""")
+""")  # noqa: E501
 
 UNKNOWN_ELEMENT = Code.warning(116, "an element is not part of the format and is ignored").says("""
 Warning. An element is misspelled or in the wrong place. OpenVINO ignores it with everything inside it: here SoftMax
@@ -301,7 +310,7 @@ Warning. A layer has two `<data>`, or a net has two `<layers>` or `<edges>`. The
 Fix: remove the wrong one, or merge the two.
 """)
 
-REPEATED_RT_INFO = Code.error(118, "one <rt_info> has an attribute twice").says("""
+REPEATED_RT_INFO = Code.error(118, "one <rt_info> has an attribute twice", fixable="--fix").says("""
 Error. OpenVINO refuses the file, because it cannot know which of the two is meant. The same name with another `version`
 is a different attribute.
     <rt_info>
@@ -509,7 +518,10 @@ Fix: `axis="1"`
 """)
 
 UNSPECIFIED = Code.warning(
-    308, "an attribute that the specification requires is missing; readers assume a default", tolerated=True
+    308,
+    "an attribute that the specification requires is missing; readers assume a default",
+    tolerated=True,
+    fixable="--fix",
 ).says("""
 Warning. The specification gives no default, and OpenVINO uses one of its own. Another reader may refuse the file or
 choose another default. If the layer has an unknown attribute with a similar name, it is an error (tolerated by
@@ -527,7 +539,9 @@ refuses the file when it infers the layer.
 Fix: transpose an input, put a Reshape before it, or fix the layer that produces the wrong shape.
 """)
 
-DECLARED_SHAPE = Code.error(402, "a declared shape differs from the inferred one", tolerated=True).says("""
+DECLARED_SHAPE = Code.error(
+    402, "a declared shape differs from the inferred one", tolerated=True, fixable="--fix"
+).says("""
 Error; a warning in dead layers, at outputs that nothing reads, and in files of version 10. Tolerated by `read_model`.
 OpenVINO infers shapes again and ignores those in the file, so it loads it silently. Other readers, converters and
 people rely on the file. If all readers of the tensor declare the same shape as the port, inference continues with that
@@ -540,14 +554,18 @@ one.
 Fix: write the inferred shape, which the message gives; or, if the declared one is meant, fix the inputs.
 """)
 
-DECLARED_TYPE = Code.error(403, "a declared element type differs from the inferred one", tolerated=True).says("""
+DECLARED_TYPE = Code.error(
+    403, "a declared element type differs from the inferred one", tolerated=True, fixable="--fix"
+).says("""
 Error; tolerated by `read_model`. As for shapes, OpenVINO infers types again and ignores what the port declares. For an
 output port that no edge reads, this code and OVIR402 are warnings, because nothing relies on what the port declares.
     <port id="2" precision="FP32" names="y">   <!-- of a Less -->
 Fix: `precision="BOOL"`
 """)
 
-OWN_SHAPE = Code.error(404, "the port of a Parameter or Const contradicts the layer's own shape", tolerated=True).says("""
+OWN_SHAPE = Code.error(
+    404, "the port of a Parameter or Const contradicts the layer's own shape", tolerated=True, fixable="--fix"
+).says("""
 Error; a warning in dead layers, at outputs that nothing reads, and in files of version 10. Tolerated by `read_model`.
 The attributes of a Parameter or Const give one shape, its port another. OpenVINO uses the attributes.
     <data shape="2,3" element_type="f32" />
@@ -556,9 +574,11 @@ The attributes of a Parameter or Const give one shape, its port another. OpenVIN
     <dim>2</dim>
 Fix: make both equal. If all readers declare the shape of the port, the attribute is probably wrong. In a body,
 inference uses the shape that the body is fed, but still compares the two.
-""")  # noqa: E501
+""")
 
-OWN_TYPE = Code.warning(405, "the port of a Parameter or Const contradicts the layer's own element type").says("""
+OWN_TYPE = Code.warning(
+    405, "the port of a Parameter or Const contradicts the layer's own element type", fixable="--fix"
+).says("""
 Warning. As for shapes, OpenVINO uses the attribute `element_type`. If a layer cannot read a constant for this reason,
 its error (such as OVIR409) says so, and OVIR405 is not reported separately; nor is what else follows, such as OVIR504.
 The hint names the type that fits the size of the constant.
@@ -568,7 +588,9 @@ The hint names the type that fits the size of the constant.
 Fix: `precision="FP32"`
 """)
 
-INPUT_SHAPE = Code.error(406, "an input port declares another shape than its tensor has", tolerated=True).says("""
+INPUT_SHAPE = Code.error(
+    406, "an input port declares another shape than its tensor has", tolerated=True, fixable="--fix"
+).says("""
 Error; a warning in dead layers, at outputs that nothing reads, and in files of version 10. Tolerated by `read_model`.
 The tensor that the edge brings has another shape than the port declares. Either the port is stale, or the edge comes
 from the wrong layer: the message names its line and that layer. OpenVINO ignores what the port declares.
@@ -579,7 +601,9 @@ from the wrong layer: the message names its line and that layer. OpenVINO ignore
 Fix: write the shape of the tensor, or fix the edge.
 """)
 
-INPUT_TYPE = Code.error(407, "an input port declares another element type than its tensor has", tolerated=True).says("""
+INPUT_TYPE = Code.error(
+    407, "an input port declares another element type than its tensor has", tolerated=True, fixable="--fix"
+).says("""
 Error; tolerated by `read_model`. The tensor that the edge brings has another element type than the port declares.
     <port id="0" precision="FP16">   <!-- fed by f32 -->
 Fix: `precision="FP32"`, or put a Convert in between.

@@ -8,11 +8,34 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple
 
 from ovir.diagnostics.codes import Code, Severity
 from ovir.diagnostics.wording import escaped, plural, readable
+
+
+class TextEdit(NamedTuple):
+    """A range of the bytes of a file, and what takes their place."""
+
+    begin: int
+    """The first byte."""
+    end: int
+    """The byte behind the last one; if it is ``begin``, nothing is removed."""
+    text: bytes
+    """What takes their place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """The exact change of a file that removes the cause of a diagnostic."""
+
+    what: str
+    """The change in words, such as ``declares [2,3]``."""
+    edits: tuple[TextEdit, ...]
+    """The change itself: ranges of the bytes of the .xml, and what takes their place."""
+    is_safe: bool = True
+    """Whether results stay the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +65,8 @@ class Diagnostic:
     """The column of the line, from 1."""
     hint: str | None = None
     """Advice that may help to fix it."""
+    fix: Fix | None = field(default=None, compare=False)
+    """The change that removes the cause, if ``ovir.check`` knows it; ``ovir.fix`` applies it."""
 
     def __str__(self) -> str:
         place = "".join(f":{n}" for n in (self.line, self.column) if n is not None)
@@ -51,8 +76,9 @@ class Diagnostic:
         return f"{head}{self.severity}[{self.code}] {layer}{readable(self.message)}{hint}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the diagnostic for JSON, with names and values in full and without unknown fields."""
-        return {key: value for key, value in asdict(self).items() if value is not None}
+        """Return the diagnostic for JSON, with names and values in full and without its fix and unknown fields."""
+        values = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "fix"}
+        return {name: value for name, value in values.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +100,12 @@ def diagnose(
     hint: str | None = None,
     port: int | None = None,
     column: int | None = None,
+    fix: Fix | None = None,
 ) -> Diagnostic:
     """Return a diagnostic at a place, with the severity of its code unless ``severity`` is given."""
     p = place or Place()
     return Diagnostic(
-        code.id, severity or code.severity, message, p.layer, p.layer_id, port, p.file, p.line, column, hint
+        code.id, severity or code.severity, message, p.layer, p.layer_id, port, p.file, p.line, column, hint, fix
     )
 
 

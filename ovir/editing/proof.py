@@ -62,4 +62,9 @@ def proven(model: LayerGraph, verify: bool) -> Iterator[ProvenEdit]:
         if before is not None and model.revision == revision:
             edit.verdict = "nothing has changed"
         elif before is not None:
-            edit.verdict = str(sys.modules["ovir"].prove_edit(before, model.clone(), **edit.relation))
+            edit.verdict = verdict(before, model.clone(), **edit.relation)
+
+
+def verdict(before: LayerGraph, after: LayerGraph, **relation: Any) -> str:
+    """Return the outcome of the proof that two models compute the same, in words; ModelError if they do not."""
+    return str(sys.modules["ovir"].prove_edit(before, after, **relation))

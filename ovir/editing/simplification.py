@@ -86,16 +86,21 @@ def _replace(layer: Layer, tensors: Tensors) -> bool:
     graph = owner_of(layer)
     for index, new in tensors.items():
         old = layer.outputs[index]
-        if new is not None and graph.holder is None and feeds_result(old) and (feeds_result(new) or _is_input(new)):
+        if new is not None and would_merge_ends(old, new):
             if layer.operator is not None and layer.operator.pure and not layer.bodies:
                 return False
             new = _copied(new)
         if new is not None:
-            _move_names(old, new)
+            new.own_names, old.own_names = joined_names(old, new), frozenset()
             graph.move_readers(old, new)
     if tensors:
         graph.remove_layer(layer)
     return True
+
+
+def would_merge_ends(old: Port, new: Port) -> bool:
+    """Return whether an output of the model would become the same tensor as another output or an input."""
+    return owner_of(old.layer).holder is None and feeds_result(old) and (feeds_result(new) or _is_input(new))
 
 
 def _is_input(port: Port) -> bool:
@@ -110,17 +115,16 @@ def _copied(port: Port) -> Port:
     return graph.add_layer(new, NewLayers(graph, new).include([])).outputs[0]
 
 
-def _move_names(old: Port, new: Port) -> None:
-    """Give a tensor the names of another one as well. Inputs and outputs still show the name that they have shown."""
+def joined_names(old: Port, new: Port) -> frozenset[str]:
+    """Return the names of a tensor that takes the place of another one: those of both, but inputs and outputs still
+    show the name that they have shown."""
     graph = owner_of(new.layer)
     seen = [reader for reader in (*old.readers, *new.readers) if reader.layer.type == "Result" and graph.holder is None]
     seen += [new] if _is_input(new) else []
-    shown = [port.any_name if port.names else None for port in seen]
-    new.own_names, old.own_names = old.own_names | new.own_names, frozenset()
-    for name in shown:
-        new.own_names = frozenset(
-            () if name is None else (n for n in new.own_names if name_order(n) >= name_order(name))
-        )
+    names = old.own_names | new.own_names
+    for name in [port.any_name if port.names else None for port in seen]:
+        names = frozenset(() if name is None else (n for n in names if name_order(n) >= name_order(name)))
+    return names
 
 
 # --------------------------------------------------------------------------- rewrites

@@ -37,6 +37,8 @@ class Document(Generic[G]):
     """A file that has been read but not inferred."""
 
     root: etree._Element
+    data: bytes
+    """The content of the file."""
     file: str | None
     weights: WeightBytes
     model: G
@@ -58,7 +60,7 @@ def load(
     """
     try:
         with stage("reading"):
-            root, name, mark = parse_xml(source, diagnostics)
+            root, data, name, mark = parse_xml(source, diagnostics)
             opened = WeightBytes.none("of weights")
             if need_weights:
                 try:
@@ -73,7 +75,7 @@ def load(
                 if name is not None and weights is None:
                     opened.trust(mark, name)
             reader = _Reader(name, opened, kind, diagnostics, need_weights)
-            return Document(root, name, opened, reader.document(root), mark)
+            return Document(root, data, name, opened, reader.document(root), mark)
     except (ReadError, ModelError) as error:
         diagnostics.extend(error.diagnostics)
     return None

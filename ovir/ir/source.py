@@ -21,7 +21,15 @@ from ovir.ir.other_formats import other_format
 from ovir.ir.weights import WeightBytes, WeightsMark, refuse_path_as_bytes
 from ovir.system.files import older_files
 
-Source = str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO
+
+class NewContent(NamedTuple):
+    """The content that the .xml at a path is to get."""
+
+    path: str
+    data: bytes
+
+
+Source = str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO | NewContent
 """The path of an .xml or of a folder with one, its content (a buffer, or a text that begins with ``<``), or an open
 file."""
 
@@ -30,6 +38,7 @@ class Parsed(NamedTuple):
     """A parsed .xml."""
 
     root: etree._Element
+    data: bytes
     name: str | None
     """The name of the file, if there is one."""
     mark: WeightsMark | None
@@ -41,13 +50,13 @@ def parse_xml(model: Source, diagnostics: Diagnostics) -> Parsed:
 
     No entity is expanded and nothing is fetched.
     """
-    content, name = _content(model)
+    content, name = content_of(model)
     encoding = "utf-8" if isinstance(content, str) else None  # a str is encoded here, whatever it declares
     data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
     if not data or data.isspace():
         raise ReadError(diagnose(UNREADABLE, "the file is empty", Place(name, 1)))
     try:
-        return Parsed(_parse(data, encoding, name, diagnostics), name, WeightsMark.find(data))
+        return Parsed(_parse(data, encoding, name, diagnostics), data, name, WeightsMark.find(data))
     except etree.XMLSyntaxError as error:
         actual = _actual_encoding(data) if encoding is None else None
         if actual is None:
@@ -58,7 +67,7 @@ def parse_xml(model: Source, diagnostics: Diagnostics) -> Parsed:
         raise ReadError(_syntax_error(error, data, name)) from None
     hint = "declare the encoding of the file, or save it as UTF-8"
     diagnostics.report(ENCODING, actual.message, Place(name, actual.line), hint)
-    return Parsed(root, name, WeightsMark.find(data))
+    return Parsed(root, data, name, WeightsMark.find(data))
 
 
 def _parse(data: bytes, encoding: str | None, name: str | None, diagnostics: Diagnostics) -> etree._Element:
@@ -113,8 +122,10 @@ _DECLARED_ENCODING = re.compile(rb"""<\?xml\b[^>]*?\bencoding\s*=\s*["']([\w.:-]
 _CHUNK = 1 << 16
 
 
-def _content(model: Any) -> tuple[bytes | str, str | None]:
+def content_of(model: Any) -> tuple[bytes | str, str | None]:
     """Return the content to parse, and the path of the file if there is one."""
+    if isinstance(model, NewContent):
+        return model.data, model.path
     if isinstance(model, str) and model.lstrip("\ufeff \t\r\n").startswith("<"):
         return model, None
     if isinstance(model, (str, os.PathLike)):

@@ -30,22 +30,23 @@ def check_page(
     The files with diagnostics are read again, to show the layers that are at fault: for one file all of its layers, for
     several those that diagnostics name and their neighbors.
     """
-    subject = files[0] if len(files) == 1 else plural(len(files), "file")
+    places = dict.fromkeys((*files, *(found.file for found in diagnostics if found.file is not None)))
+    subject = files[0] if len(places) == 1 else plural(len(places), "file")
     page = Page("check", subject, counts_text(diagnostics), worst_tone(diagnostics))
     counts = Counter(found.severity for found in diagnostics)
     for severity in Severity:
         tone = TONES[severity] if counts[severity] else "plain"
         page.facts.append(Fact(f"{severity.value}s", f"{counts[severity]:,}", tone=tone))
     faulty = dict.fromkeys(found.file for found in diagnostics if found.file is not None)
-    page.facts.append(Fact("files", f"{len(files):,}", f"{len(faulty):,} with diagnostics"))
+    page.facts.append(Fact("files", f"{len(places):,}", f"{len(faulty):,} with diagnostics"))
     if known:
         page.facts.append(Fact("known", f"{known:,}", "in the baseline, not shown"))
     _add_models(page, files, diagnostics, weights=weights, need_weights=need_weights)
     add_diagnostics(page, diagnostics, with_files=len(files) != 1)
     if len({found.code for found in diagnostics}) > 1:
         page.add("Codes", counts_by_code(diagnostics))
-    if len(files) > 1:
-        page.add("Files", counts_by_file(diagnostics, files))
+    if len(places) > 1:
+        page.add("Files", counts_by_file(diagnostics, places))
     if len(files) == 1:
         add_layers(page)
     return page

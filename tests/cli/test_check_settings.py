@@ -51,6 +51,23 @@ def test_a_file_sets_options(cli: Any, project: Path, name: str, table: str) -> 
     assert cli("check", "models", "--fail-on", "error").status == 0
 
 
+def test_what_is_ignored_may_have_a_reason_and_must_hide_something(cli: Any, project: Path) -> None:
+    reasons = 'ignore = { OVIR203 = "the exporter is old", OVIR702 = "the exporter pads" }'
+    configure(
+        project, f'[tool.ovir.check]\n{reasons}\n[tool.ovir.check.per-path-ignores]\n"old/*" = ["304", "OVIR6"]\n'
+    )
+    result = cli("check", "models", "old")
+    assert result.out.count("OVIR304") == 1
+    assert "OVIR203" not in result.out
+    said = [line for line in result.err.splitlines() if "hides nothing" in line]
+    assert said == [
+        "ignore OVIR702 hides nothing in these files; remove it",
+        "per-path-ignores old/* OVIR6 hides nothing in these files; remove it",
+    ]
+    assert "OVIR6" not in cli("check", "models").err  # no checked file matches the pattern
+    assert "hides" not in cli("check", "models", "old", "--quiet").err
+
+
 def test_it_is_found_upwards(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     configure(project, '[tool.ovir.check]\nselect = ["402", "OVIR1"]\nbaseline = "known.json"\nruntime = "2022.3"\n')
     configure(project / "models", "[tool.other]\ncheck = 1\n")
@@ -160,6 +177,7 @@ def test_unreadable_files_are_never_known(cli: Any, project: Path) -> None:
     written = cli("check", "models", "--write-baseline", "known.json")
     assert written.status == 2
     assert "OVIR101" in written.out
+    assert "2 diagnostics written, but not the 1 diagnostic of OVIR101, which cannot be ignored" in written.err
     assert cli("check", "models", "--baseline", "known.json").status == 2
 
 
@@ -213,6 +231,8 @@ def test_json_and_sarif_in_one_run(cli: Any, project: Path) -> None:
         ("pyproject.toml", '[tool.other]\nselect = 1\n[tool.ovir.check]\nfail-on = "grave"\n', ":4: error[OVIR902] fail-on: one of error, warning, info"),
         ("pyproject.toml", '[tool.ovir.check]\nno-weights = "yes"\n', ":2: error[OVIR902] no-weights: true or false is expected, got 'yes'"),
         ("pyproject.toml", '[tool.ovir.check]\nruntime = "2022.9"\n', ":2: error[OVIR902] runtime: there is no OpenVINO release 2022.9"),
+        ("pyproject.toml", '[tool.ovir.check]\nignore = { OVIR702 = "" }\n', ":2: error[OVIR902] ignore: a table of codes and reasons"),
+        ("pyproject.toml", '[tool.ovir.check]\nignore = ["OVIR505"]\n', ":2: error[OVIR902] ignore: OVIR505: this cannot be ignored"),
         ("pyproject.toml", '[tool.ovir.check.per-path-ignores]\n"a" = ["x"]\n', ":1: error[OVIR902] per-path-ignores: x: no diagnostic has this code"),
         ("pyproject.toml", "[tool.ovir.check]\nbaseline = []\n", ":2: error[OVIR902] baseline: a text is expected, got []"),
         ("pyproject.toml", "[tool.ovir.check]\nselect = [\n", ":2: error[OVIR902] not valid TOML: "),

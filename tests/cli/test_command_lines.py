@@ -210,8 +210,12 @@ run digits.xml --inputs in --output out --mean 3 => --mean applies to images, bu
 run digits.xml --workers 2 => --workers is for many inputs
 run digits.xml --resume => --resume is for many inputs
 run digits.xml --input in => many inputs are given with --inputs in
-check model.xml --select OVIR9 => --select OVIR9: no diagnostic has this code
-check model.xml --select OVIR801 => --select OVIR801: no diagnostic has this code
+check model.xml --select OVIR90 => --select OVIR90: `ovir check` does not report it; it belongs to runs
+check model.xml --ignore OVIR999 => --ignore OVIR999: this cannot be ignored, because a file that was not checked
+check model.xml --ignore 505,104 => --ignore 505: this cannot be ignored
+check model.xml --ignore 702 --diff => --diff needs --fix
+check model.xml --fix --untrusted => --untrusted and --fix exclude each other
+check model.xml --select OVIR801 => --select OVIR801: `ovir check` does not report it; it belongs to runs
 check model.xml --select 998 => --select 998: no diagnostic has this code
 check model.xml --weights model.bin --no-weights => --weights and --no-weights exclude each other
 check model.xml swirl.xml --weights x.bin => --weights is for one model
@@ -447,7 +451,7 @@ show f32.xml --memory --shape 5 => 0 => at most in a run
 edit digits.xml --rename image=a --rename a=photo --name renamed -o new.xml => 0 => renamed 'image' to 'a'\nrenamed 'a' to 'photo'\nthe model was named 'digits' and is named 'renamed'\nnew.xml: 23 layers, 1 input, 1 output
 edit digits.xml --rename a=photo --rename image=a -o x.xml => 2 => no tensor and no layer is named 'a' && hint: this follows from --rename a=photo; nothing is written
 edit digits.xml --rename image=photo --dry-run -o x.xml => 0 => renamed 'image' to 'photo'\nnothing is written (--dry-run)
-edit digits.xml --compress-to-fp16 -o half.xml => 0 => weights of f32 and f64 are written as f16 && half.xml: 30 layers, 1 input, 1 output
+edit digits.xml --compress-to-fp16 -o half.xml => 0 => 7 constants of f32 and f64 stored as f16: 24,380 -> 12,198 bytes of constants && half.xml: 30 layers, 1 input, 1 output
 edit f32.xml --runtime 2021.4 --dry-run => 1 => --shape x=...
 edit f32.xml --runtime 2021.4 -o x.xml => 1 => --shape x=...
 edit f32.xml --runtime 2021.4 --shape x=2 --dry-run => 0 => nothing is written (--dry-run)

@@ -38,7 +38,7 @@ def test_all_edits_are_one(cli: Cli, tmp_path: Path) -> None:
                "-o", four)  # fmt: skip
     assert done.out.splitlines()[:2] == [
         "input 'image': [1,1,8,8] -> [4,1,8,8]",
-        "constant 'flatten/pattern': i64[2] -> i64[2]",
+        "constant 'flatten/pattern': i64[2] = 1,128 -> i64[2] = 4,128",
     ]
     assert ovir.compile_model(four)([IMAGES[:4]])[0].argmax(axis=1).tolist() == [0, 1, 2, 3]
 
@@ -48,7 +48,7 @@ def test_written_values_take_the_element_type_of_the_constant(cli: Cli, tmp_path
     model = ovir.Model([ops.constant([0, 1, 1], name, name="c")], [], "m")
     ovir.save_model(model, tmp_path / "m.xml")
     done = cli("edit", tmp_path / "m.xml", "--set-constant", f"c={text}", "-o", tmp_path / "n.xml")
-    assert done.out.splitlines()[0] == f"constant 'c': {name}[3] -> {name}[2]"
+    assert done.out.splitlines()[0] == f"constant 'c': {name}[3] = 0,1,1 -> {name}[2] = {text[1:-1]}"
     found = ovir.read_model(tmp_path / "n.xml").layer("c").operator.data
     assert found.astype(float).tolist() == json.loads(text)
 
@@ -112,7 +112,7 @@ def test_further_edits(cli: Cli, tmp_path: Path) -> None:
 def test_compression_and_decompression(cli: Cli, tmp_path: Path) -> None:
     small, wide = tmp_path / "small.xml", tmp_path / "wide.xml"
     done = cli("edit", DIGITS, "--compress-to-fp16", "-o", small)
-    assert done.out.splitlines()[0] == "weights of f32 and f64 are written as f16"
+    assert done.out.splitlines()[0] == "7 constants of f32 and f64 stored as f16: 24,380 -> 12,198 bytes of constants"
     assert small.with_suffix(".bin").stat().st_size < 13000
     done = cli("edit", small, "--decompress", "-o", wide)
     assert done.out.startswith("decompressed ")
@@ -293,11 +293,27 @@ def test_runtime_information_is_set_removed_and_shown(cli: Cli, tmp_path: Path) 
 @pytest.mark.parametrize(("option", "kind"), [("--compress-to-fp16", "f16"), ("--compress-to-bf16", "bf16")])
 def test_weights_are_written_in_16_bits(cli: Cli, tmp_path: Path, option: str, kind: str) -> None:
     done = cli("edit", DIGITS, option, "-o", tmp_path / "new.xml")
-    assert done.out.splitlines()[0] == f"weights of f32 and f64 are written as {kind}"
+    assert (
+        done.out.splitlines()[0] == f"7 constants of f32 and f64 stored as {kind}: 24,380 -> 12,198 bytes of constants"
+    )
     layers = ovir.read_model(tmp_path / "new.xml").layers
     assert kind in {str(layer.outputs[0].element_type) for layer in layers if layer.type == "Const"}
     results = [ovir.compile_model(path)([IMAGES])[0] for path in (DIGITS, tmp_path / "new.xml")]
     np.testing.assert_allclose(*results, atol=0.02)
+    again = cli("edit", tmp_path / "new.xml", option, "--dry-run")
+    assert again.out.startswith(f"no constant is stored as {kind}")
+
+
+def test_an_output_is_removed_with_what_only_it_needs(cli: Cli, tmp_path: Path) -> None:
+    x = ops.parameter([2], "f32", name="x")
+    first, second = ops.relu(x, name="first"), ops.exp(ops.sin(x, name="sine"), name="second")
+    ovir.save_model(ovir.Model([first, second], [x]), tmp_path / "m.xml")
+    done = cli("edit", tmp_path / "m.xml", "--remove-output", "second", "-o", tmp_path / "n.xml")
+    assert "removed the output 'second', and 2 layers that only it needed: sine, second\n" in done.out
+    assert [port.any_name for port in ovir.read_model(tmp_path / "n.xml").outputs] == ["first"]
+    assert "no output is named 'secnd'" in cli("edit", tmp_path / "m.xml", "--remove-output", "secnd", "--dry-run").err
+    last = cli("edit", tmp_path / "n.xml", "--remove-output", "first", "--dry-run")
+    assert (last.status, "the model has no other output" in last.err) == (2, True)
 
 
 # --------------------------------------------------------------------------- other releases
@@ -403,6 +419,7 @@ PLACED = [
     (*STATELESS, "--inputs-to-states"),
     ("--add-output", "scaled"),
     ("--add-output", "present"),
+    ("--add-output", "scaled", "--remove-output", "scaled"),
     ("--fix-input", "extra=2", "--no-verify"),
     ("--set-constant", "weights=2"),
     ("--fold-constants",),

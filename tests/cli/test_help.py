@@ -17,12 +17,16 @@ def _narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
 
 
+@pytest.mark.parametrize("width", [60, 80])
 @pytest.mark.parametrize("command", [None, *COMMANDS])
-def test_help_fits_into_80_columns(command: str | None, cli: Cli) -> None:
+def test_help_fits_into_the_terminal(
+    command: str | None, width: int, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
     text = cli(*filter(None, [command]), "--help").out
     assert "examples:" in text
     assert "``" not in text  # of the docstrings that it is made from
-    assert [line for line in text.splitlines() if len(line) > 80] == []
+    assert [line for line in text.splitlines() if len(line) > width] == []
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -87,3 +87,11 @@ def test_a_report_says_how_it_was_made(cli: Cli, tmp_path: Path) -> None:
     printed = cli("compare", DIGITS, other).out
     first = next(line for line in printed.splitlines() if line.startswith("first layer beyond tolerance"))
     assert f'<p class="conclusion">{first}</p>' in text
+
+
+def test_the_report_of_a_check_counts_the_files_of_its_table(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    cli("check", DIGITS, BROKEN, tmp_path / "empty", "--html", tmp_path / "check.html")
+    text = (tmp_path / "check.html").read_text()
+    assert "3 files" in text
+    assert "2 files" not in text

@@ -253,7 +253,7 @@ def too_large(context: Context) -> Iterator[Found]:
             yield Found(message, port)
 
 
-@rule(Code.warning(413, "a dimension is declared twice: once as unknown, once as a number"))
+@rule(Code.warning(413, "a dimension is declared twice: once as unknown, once as a number", fixable="--fix"))
 def written_twice(context: Context) -> Iterator[Found]:
     """Warning. A Parameter's `shape` and its port, or an output port and an input port that it feeds, declare different
     things for one tensor: one a number, the other an unknown size. Inference accepts both, because the number is a
@@ -269,7 +269,7 @@ def written_twice(context: Context) -> Iterator[Found]:
                     f"output port {port.id} declares shape {port.declared_shape}, "
                     f"but the attribute 'shape' is {op.shape}"
                 )
-                yield Found(message, port)
+                yield Found(message, port, fix=context.fixes.declarations([port]))
     for layer in context.layers:
         for port in layer.inputs:
             source = port.source
@@ -282,7 +282,7 @@ def written_twice(context: Context) -> Iterator[Found]:
                     f"input port {port.id} declares shape {port.declared_shape}, but "
                     f"its source declares {source.declared_shape} ({source.layer.title})"
                 )
-                yield Found(message, port)
+                yield Found(message, port, fix=context.fixes.declarations([port, source]))
 
 
 def _is_same(one: PartialShape | None, other: PartialShape | None) -> bool:

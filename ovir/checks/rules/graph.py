@@ -15,7 +15,10 @@ from ovir.inference.pinned_sizes import pinned_sizes
 from ovir.ir.layer_reader import misspelled_attributes
 
 
-@rule(Code.info(212, "no result and no state depends on a layer; OpenVINO drops it"), needs_whole_graph=True)
+@rule(
+    Code.info(212, "no result and no state depends on a layer; OpenVINO drops it", fixable="--fix"),
+    needs_whole_graph=True,
+)
 def dead_layer(context: Context) -> Iterator[Found]:
     """Info. OpenVINO drops such layers when it compiles. If several are connected, only the last is reported. The cause
     is a forgotten edge, or a leftover of an edit.
@@ -26,7 +29,8 @@ def dead_layer(context: Context) -> Iterator[Found]:
         return  # the model has no result
     for layer in context.layers:
         if layer.is_dead and not any(port.readers for port in layer.outputs):
-            yield Found("no result and no variable depends on this layer; OpenVINO drops it", layer)
+            message = "no result and no variable depends on this layer; OpenVINO drops it"
+            yield Found(message, layer, fix=context.fixes.without(layer))
 
 
 @rule(Code.warning(213, "two layers have the same name", summed=True, danger=5.0, honest=True))
@@ -146,7 +150,10 @@ def unspecified(context: Context) -> Iterator[Found]:
                     continue  # the reader has reported it as misspelled
                 names = f"'{spec.name}'" + (f" or '{spec.instead}'" if spec.instead else "")
                 message = f"the specification requires {names} of {layer.type}; {spec.assumed_text} is assumed"
-                yield Found(message, layer.data_place)
+                value = getattr(op, spec.field)
+                is_plain = not (spec.instead or spec.assumed) and value not in (None, (), "")
+                fix = context.fixes.attributes([layer], spec.name, spec.format(value)) if is_plain else None
+                yield Found(message, layer.data_place, fix=fix)
 
 
 @rule(Code.warning(309, "a missing attribute has another default in OpenVINO than in the specification"))
@@ -163,7 +170,7 @@ def misread(context: Context) -> Iterator[Found]:
                 yield Found(f"{message} {spec.misread}", layer.data_place)
 
 
-@rule(Code.info(307, "auto_pad overrides the given pads"))
+@rule(Code.info(307, "auto_pad overrides the given pads", fixable="--fix"))
 def ignored_pads(context: Context) -> Iterator[Found]:
     """Info. With an `auto_pad` other than `explicit`, pads are computed from sizes and strides, and those in the file
     are ignored.
@@ -180,7 +187,8 @@ def ignored_pads(context: Context) -> Iterator[Found]:
             if isinstance(pads, tuple) and any(pads):
                 shown = ",".join(map(str, pads))
                 message = f'{name}="{shown}" has no effect, because auto_pad is "{auto_pad}"'
-                yield Found(message, layer.data_place)
+                fix = context.fixes.attributes([layer], name, ",".join("0" * len(pads)))
+                yield Found(message, layer.data_place, fix=fix)
 
 
 def _by_variable(layers: list[Layer]) -> dict[str, list[Layer]]:
@@ -232,7 +240,7 @@ def read_twice(context: Context) -> Iterator[Found]:
                     yield Found(message, layer)
 
 
-@rule(Code.info(702, "a layer passes its input on unchanged", summed=True))
+@rule(Code.info(702, "a layer passes its input on unchanged", summed=True, fixable="--fix"))
 def no_op(context: Context) -> Iterator[Found]:
     """Info. Examples are a Convert to the same type, a Reshape to the same shape, and a Transpose that changes nothing.
     OpenVINO removes such layers when it compiles; people still have to read them.
@@ -244,10 +252,11 @@ def no_op(context: Context) -> Iterator[Found]:
             continue
         why = op.why_unchanged([port.type for port in layer.inputs], layer.outputs[0].type)
         if why is not None:
-            yield Found(f"the layer returns its input unchanged: {why}", layer)
+            fix = context.fixes.without(layer, layer.inputs[0].source)
+            yield Found(f"the layer returns its input unchanged: {why}", layer, fix=fix)
 
 
-@rule(Code.info(706, "two layers in a row undo each other", summed=True))
+@rule(Code.info(706, "two layers in a row undo each other", summed=True, fixable="--fix"))
 def cancelled(context: Context) -> Iterator[Found]:
     """Info. A Transpose directly follows another one that it undoes. OpenVINO removes both when it compiles.
         <layer id="3" name="back" type="Transpose" version="opset1">   <!-- order 1,0 after order 1,0 -->
@@ -264,7 +273,8 @@ def cancelled(context: Context) -> Iterator[Found]:
         if source is None or first is None or len(first) != len(second) or first == sorted(first):
             continue
         if [first[axis] for axis in second] == list(range(len(first))):
-            yield Found(f"the layer undoes {source.layer.title}", layer)
+            fix = context.fixes.without(layer, source.layer.inputs[0].source)
+            yield Found(f"the layer undoes {source.layer.title}", layer, fix=fix)
 
 
 @rule(DOUBLE)

@@ -24,7 +24,11 @@ from ovir.ops.base.traits import input_names
 from ovir.ops.infrastructure import Const
 
 
-@rule(Code.warning(504, "a constant has more bytes than its shape and element type need", danger=5.0, honest=True))
+@rule(
+    Code.warning(
+        504, "a constant has more bytes than its shape and element type need", danger=5.0, honest=True, fixable="--fix"
+    )
+)
 def too_many_bytes(context: Context) -> Iterator[Found]:
     """Warning. OpenVINO uses the first bytes. The shape, the element type or the size is wrong; unless it is the size,
     all values are wrong too. One byte for a constant without elements, which OpenVINO itself writes, is not reported.
@@ -42,8 +46,9 @@ def too_many_bytes(context: Context) -> Iterator[Found]:
         if op.size > max(needed, 1) or is_hidden:
             shown = f"{op.element_type}[{','.join(map(str, op.shape))}]"
             message = f"attribute 'size' is {op.size}, but {shown} needs {needed} bytes; the rest is ignored"
+            fix = context.fixes.attributes(constant.layers, "size", str(max(needed, 1)))
             for layer in constant.layers:
-                yield Found(message, layer.data_place, severity=Severity.ERROR if is_hidden else None)
+                yield Found(message, layer.data_place, severity=Severity.ERROR if is_hidden else None, fix=fix)
 
 
 def _string_bytes(constant: StoredConstant) -> int:
@@ -86,7 +91,7 @@ _COPIED = 1 << 24
 difference. OpenVINO's CPU plugin needs the same time and memory for both."""
 
 
-@rule(Code.warning(507, "constants overlap in the weights without being equal", danger=5.0))
+@rule(Code.warning(507, "constants overlap in the weights without being equal", danger=5.0, fixable="--unsafe-fixes"))
 def overlap(context: Context) -> Iterator[Found]:
     """Warning. Constants may share bytes if they are equal, or if one is the beginning of the other. These begin at
     different positions, so at least one of them contains numbers of the other. OpenVINO reads them without a message.
@@ -97,6 +102,7 @@ def overlap(context: Context) -> Iterator[Found]:
     used = ((c, min(c.op.size, c.needed) if c.op.element_type != string else c.op.size) for c in context.constants)
     spans = [(c.op.offset, c.op.offset + size, c) for c, size in used if size]
     spans.sort(key=lambda span: (span[0], -span[1]))
+    unread = list(_between(map(_span, context.constants), context.weights.data.size))
     reach, owner = 0, None
     for begin, end, constant in spans:
         if owner is not None and begin < reach and begin != owner.op.offset:
@@ -104,8 +110,10 @@ def overlap(context: Context) -> Iterator[Found]:
                 f"bytes [{begin}, {end}) overlap bytes [{owner.op.offset}, {reach}) of {owner.layer.title}, "
                 "but begin elsewhere"
             )
+            would_fill_gap = (end, end + reach - begin) in unread
+            fix = context.fixes.attributes(constant.layers, "offset", str(reach), is_safe=False)
             for layer in constant.layers:
-                yield Found(message, layer.data_place)
+                yield Found(message, layer.data_place, fix=fix if would_fill_gap else None)
         if end > reach:
             reach, owner = end, constant
 
@@ -241,7 +249,7 @@ def boolean_bytes(context: Context) -> Iterator[Found]:
                     yield Found(message, layer, hint="write 1 for true and 0 for false")
 
 
-@rule(Code.info(705, "the weights contain equal constants more than once", summed=True))
+@rule(Code.info(705, "the weights contain equal constants more than once", summed=True, fixable="--fix"))
 def duplicate_constant(context: Context) -> Iterator[Found]:
     """Info. Only constants of 64 KiB and more are reported. Each copy takes space in the file and in memory.
         <data element_type="f32" shape="16384" offset="0" size="65536" />
@@ -261,7 +269,8 @@ def duplicate_constant(context: Context) -> Iterator[Found]:
             other = first.setdefault(key, constant)
             if other is not constant and are_equal(raw, context.weights.data[other.op.offset :][:size]):
                 message = f"the {size} bytes at offset {offset} equal those at {other.op.offset} of {other.layer.title}"
-                yield Found(message, constant.layer.data_place, hint="declare the same offset for both")
+                fix = context.fixes.attributes(constant.layers, "offset", str(other.op.offset))
+                yield Found(message, constant.layer.data_place, hint="declare the same offset for both", fix=fix)
 
 
 _LARGE = 1 << 16

@@ -9,6 +9,7 @@ Examples:
   ovir check model.xml --device NPU
   ovir check models/ --workers 8 --summary
   ovir check --untrusted downloads/
+  ovir check model.xml --fix --diff
 
 exit status: 0 no errors, 1 errors (or what --fail-on says), 2 a file that cannot be read at all
 
@@ -43,14 +44,14 @@ from ovir.cli.options.device import DeviceOptions, Verdict
 from ovir.cli.options.model import STDIN, parse_shape
 from ovir.cli.options.node_data import NodeDataOptions
 from ovir.cli.options.opening import load_extensions
-from ovir.cli.options.values import FileName, output_with, raise_usage_error
+from ovir.cli.options.values import FileName, OutputFile, output_with, raise_usage_error
 from ovir.cli.options.workers import WorkerOptions
 from ovir.cli.terminal.display import has_colors
 from ovir.cli.terminal.output import DONE, UNUSABLE, print_message, say, say_json, say_table, status_of
 from ovir.core.shapes import PartialShape
-from ovir.diagnostics.codes import NEVER_IGNORED, NOT_IR, UNREADABLE, Severity
+from ovir.diagnostics.codes import FOREIGN_WEIGHTS, NEVER_IGNORED, NO_WEIGHTS, NOT_IR, UNREADABLE, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, counts_text, diagnose
-from ovir.diagnostics.errors import InputError, ReadError
+from ovir.diagnostics.errors import InputError, ModelError, ReadError
 from ovir.diagnostics.wording import escaped, plural
 from ovir.system.files import write_text
 from ovir.system.progress import counted
@@ -231,6 +232,7 @@ def add_to(command: Command) -> None:
     model("--no-weights", "read only the topology; no .bin is needed", default=None)
     command.add(FormOptions())
     command.add(ChoiceOptions())
+    command.add(FixOptions())
     option = command.under("checks")
     option("--runtime 2022.3", "also report what this OpenVINO release cannot read", _release)
     meaning = "for untrusted files: report everything that could harm a reader as an error; check each in a process"
@@ -262,6 +264,7 @@ def run(options: Options) -> int:
     failing = list(Severity)[: list(Severity).index(settings.fail_on) + 1]
     is_silent = choices.write_baseline is not None
     output = _Output(form, failing, is_silent=is_silent, untrusted=budgets.untrusted)
+    fixes = options[FixOptions]
     how = _check_options(settings, options.shape, options.extension)
     baseline = None
     if settings.baseline is not None and choices.write_baseline is None:
@@ -277,6 +280,7 @@ def run(options: Options) -> int:
         files, diagnostics = find_files(options.models)
     output.say(diagnostics)
     checked: list[str] = []
+    idle: dict[str, bool] = {}
     known = 0
     names = [name for name, _ in files]
     with (
@@ -291,8 +295,13 @@ def run(options: Options) -> int:
             if in_folder and (is_no_model(found) if budgets.untrusted else any(d.code == NOT_IR.id for d in found)):
                 continue  # a folder may hold other XML files
             checked.append(name)
+            if fixes.are_for(found):
+                found = fixes.apply(name, options.weights, how, settings, found, output)
             found = verdict.with_answer(name, found)
             output.times.update(took)
+            for text, code in settings.ignored_in(name).items():
+                hides = any(d.code.startswith(code) for d in found)
+                idle[text] = idle.get(text, not _is_left_out(code, settings)) and not hides
             wanted = [d for d in found if settings.reports(d, name)]
             new = [d for d in wanted if baseline is None or d.code in NEVER_IGNORED or not baseline.takes(d)]
             known += len(wanted) - len(new)
@@ -316,7 +325,64 @@ def run(options: Options) -> int:
         write_html(options.html, lambda: page(weights=options.weights), options.command_line)
     if baseline is not None and (missing := baseline.count_missing(checked, settings.wants_in)):
         print_message(f"{baseline.path}: {plural(missing, 'diagnostic')} no longer found; write the baseline again")
+    for text in (text for text, is_idle in idle.items() if is_idle and not (form.quiet or settings.no_weights)):
+        print_message(f"{text} hides nothing in {'this file' if len(checked) == 1 else 'these files'}; remove it")
     return status_of(diagnostics, failing)
+
+
+class FixOptions(Group):
+    """Whether diagnostics are fixed, which of them, and where the result is written."""
+
+    fix: bool
+    diff: bool
+    output: str | None
+    unsafe_fixes: bool
+    no_verify: bool
+
+    def add_to(self, command: Command) -> None:
+        option = command.under("fixes")
+        option("--fix", "change the file where a diagnostic has an exact fix, and prove that results stay the same")
+        target = command.under("fixes", exclusive=True)
+        target("--diff", "with --fix: print the change, and write nothing")
+        target("-o, --output OUT.xml", "with --fix: write the result there, with the weights", OutputFile)
+        option("--unsafe-fixes", "with --fix: also apply fixes that may change results")
+        option("--no-verify", "with --fix: leave out the proof, on random inputs")
+
+    def are_for(self, found: Sequence[Diagnostic]) -> bool:
+        """Return whether a file with these diagnostics is fixed, or written elsewhere."""
+        is_usable = not any(CODES[d.code].unusable and d.code != NO_WEIGHTS.id for d in found)
+        return self.fix and is_usable and (self.output is not None or any(d.fix is not None for d in found))
+
+    def apply(
+        self,
+        name: str,
+        weights: str | None,
+        how: CheckOptions,
+        settings: Settings,
+        found: list[Diagnostic],
+        output: _Output,
+    ) -> list[Diagnostic]:
+        """Fix a file, say what was fixed, and return the diagnostics of the file that is now on the disk."""
+        from ovir.checks.fixing import fix_here
+
+        try:
+            result = fix_here(
+                name,
+                weights,
+                how,
+                unsafe=self.unsafe_fixes,
+                verify=not self.no_verify,
+                wanted=lambda d: settings.reports(d, name),
+            )
+            if self.diff:
+                output.say_diff(result.diff())
+                return found
+            if result.fixed or self.output is not None:
+                result.save(self.output, weights)
+        except (ModelError, ReadError) as error:
+            return [*found, *(d if d.file else replace(d, file=name) for d in error.diagnostics)]
+        output.say_fixed(self.output or name, result.fixed, result.verdict)
+        return result.left
 
 
 class FormOptions(Group):
@@ -356,10 +422,26 @@ class _Output:
         for found in self._loud(diagnostics) if self.form in ("text", "github") else ():
             say(colored(found) if self.form == "text" else annotation(found))
 
+    def say_diff(self, text: str) -> None:
+        """Print the change of a file: with text on stdout, with other forms on stderr."""
+        is_text = self.form == "text"
+        stream = sys.stdout if is_text else sys.stderr
+        for line in text.removesuffix("\n").split("\n") if text else ():
+            (say if is_text else print_message)("\t".join(map(escaped, line.split("\t"))) if stream.isatty() else line)
+
+    def say_fixed(self, path: str, fixed: Sequence[Diagnostic], verdict: str) -> None:
+        """Print what was fixed in a file."""
+        for found in fixed if not self.options.quiet else ():
+            assert found.fix is not None
+            text = str(replace(found, message=found.fix.what, hint=None))
+            print_message(text.replace(f"{found.severity}[", "fixed[", 1))
+        if fixed:
+            print_message(f"{path}: {plural(len(fixed), 'diagnostic')} fixed; {verdict}")
+
     def finish(self, files: int, diagnostics: Sequence[Diagnostic], known: int, *, with_times: bool) -> None:
         """Print and write the results for all files together."""
         if self.form == "json":
-            say_json([found.to_dict() for found in diagnostics])
+            say_json([{**found.to_dict(), "fixable": found.fix is not None} for found in diagnostics])
         if self.form == "summary":
             say_counts(self._loud(diagnostics))
         if self.options.sarif is not None:
@@ -368,7 +450,9 @@ class _Output:
             say_times(self.times)
         if not self.options.quiet:
             of_baseline = f"; {known:,} known from the baseline" if known else ""
-            print_message(f"{plural(files, 'file')} checked: {counts_text(diagnostics)}{of_baseline}")
+            fixable = sum(found.fix is not None and found.fix.is_safe for found in diagnostics)
+            with_fixes = f"; {fixable:,} fixable with --fix" if fixable else ""
+            print_message(f"{plural(files, 'file')} checked: {counts_text(diagnostics)}{of_baseline}{with_fixes}")
 
     def _loud(self, diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
         return [d for d in diagnostics if not self.options.quiet or d.severity in self.failing]
@@ -383,7 +467,9 @@ def _write_baseline(path: str, diagnostics: Sequence[Diagnostic]) -> int:
     write_baseline(path, known)
     for found in unusable:
         say(colored(found))
-    print_message(f"{path}: {plural(len(known), 'diagnostic')} written")
+    codes = ", ".join(sorted({found.code for found in unusable}))
+    without = f", but not the {plural(len(unusable), 'diagnostic')} of {codes}, which cannot be ignored"
+    print_message(f"{path}: {plural(len(known), 'diagnostic')} written{without if unusable else ''}")
     return UNUSABLE if unusable else DONE
 
 
@@ -434,7 +520,7 @@ class ChoiceOptions(Group):
         settings = Settings() if ignored else find_settings(os.curdir)
         given: dict[str, Any] = {
             "select": None if self.select is None else _codes("--select", self.select),
-            "ignore": None if self.ignore is None else _codes("--ignore", self.ignore),
+            "ignore": None if self.ignore is None else _codes("--ignore", self.ignore, to_ignore=True),
             "fail_on": None if self.fail_on is None else Severity(self.fail_on),
             "baseline": self.baseline,
             **others,
@@ -448,9 +534,14 @@ def _check_options(settings: Settings, shapes: Sequence[str], extensions: Sequen
         shapes=_shapes(shapes),
         runtime=settings.runtime,
         device=settings.device and parse_device(settings.device),
-        skip=tuple(code for code in CODES if not settings.wants(code)),
+        skip=tuple(code for code in CODES if not settings.selects(code) or _is_left_out(code, settings)),
         extensions=tuple(os.path.abspath(path) for path in extensions),
     )
+
+
+def _is_left_out(code: str, settings: Settings) -> bool:
+    """Return whether an ignored code, or one that begins so, is not even looked for: it would replace others."""
+    return FOREIGN_WEIGHTS.id.startswith(code) and not settings.wants(code)
 
 
 def _refuse_contradictions(options: Options) -> None:
@@ -459,15 +550,21 @@ def _refuse_contradictions(options: Options) -> None:
         options.refuse("and --untrusted exclude each other", "--dask", "--node-data", "--html", "--shape")
         options.refuse("and --untrusted exclude each other: the device would compile the model", "--ask")
     if len(options.models) > 1 or os.path.isdir(options.models[0]):
-        options.refuse("is for one model, and several are given", "--weights", "--shape", "--node-data")
+        options.refuse("is for one model, and several are given", "--weights", "--shape", "--node-data", "--output")
     if STDIN in options.models:
         if len(options.models) > 1:
             raise_usage_error("standard input (-) is checked alone, without other files")
-        options.refuse("needs a file, not standard input", "--workers", "--dask", "--untrusted", "--ask", "--html")
+        options.refuse(
+            "needs a file, not standard input", "--workers", "--dask", "--untrusted", "--ask", "--html", "--fix"
+        )
     if options.no_weights:
         options.refuse("and --no-weights exclude each other", "--weights")
     if options.shape:
         options.refuse("and --shape exclude each other: a device is asked about the shapes of the file", "--ask")
+    if not options[FixOptions].fix:
+        options.refuse("needs --fix", "--diff", "--output", "--unsafe-fixes", "--no-verify")
+    else:
+        options.refuse("and --fix exclude each other", "--untrusted", "--ask", "--shape", "--write-baseline")
     form = options[FormOptions]
     if form.sarif == "-" and form.format != "text":
         raise_usage_error("--sarif - would print SARIF among other output: give it a file")
@@ -494,8 +591,8 @@ def _release(text: str) -> tuple[int, int]:
         raise argparse.ArgumentTypeError(error.diagnostic.message) from None
 
 
-def _codes(option: str, texts: Sequence[str]) -> tuple[str, ...]:
+def _codes(option: str, texts: Sequence[str], *, to_ignore: bool = False) -> tuple[str, ...]:
     try:
-        return parse_codes(texts)
+        return parse_codes(texts, to_ignore=to_ignore)
     except ValueError as error:
         raise_usage_error(f"{option} {error}")

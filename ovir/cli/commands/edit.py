@@ -128,6 +128,25 @@ def _about_states(form: str, states: Mapping[str, tuple[str, str | None]], *furt
     return lambda: "\n".join((*lines, *further))
 
 
+def remove_output(model: Model, text: str) -> Report:
+    names = {
+        port: (*port.names, port.layer.name, *(p.layer.name for p in (port.source,) if p)) for port in model.outputs
+    }
+    port = next((port for port in model.outputs if text in names[port]), None)
+    if port is None:
+        known = [port.any_name for port in model.outputs]
+        hint = did_you_mean(text, known) or f"there are {', '.join(known)}"
+        raise NotFoundError.usage(f"no output is named '{text}'", hint=hint)
+    if len(model.outputs) == 1:
+        raise_usage_error(f"--remove-output {text}: the model has no other output")
+    before = {layer: layer.key for layer in model.walk()}
+    model.remove_layer(port.layer)
+    model.prune()
+    gone = [key for layer, key in before.items() if layer.owner is None and layer.type != "Result"]
+    needed = f", and {plural(len(gone), 'layer')} that only it needed: {listed(gone)}" if gone else ""
+    return lambda: f"removed the output '{text}'{needed}"
+
+
 def add_output(model: Model, text: str) -> Report:
     added = model.add_outputs([tensor_key(model, tensor_names(model), text)])
     return lambda: "\n".join(f"output '{port.any_name}': {port.type}" for port in added)
@@ -157,10 +176,24 @@ _NMS = re.compile(rf":({'|'.join(_NMS_TYPES)})=[^,:=]*(,({'|'.join(_NMS_TYPES)})
 def set_constant(model: Model, text: str) -> Report:
     name, source = split_known("--set-constant", text, lambda name: is_layer(model, name))
     layer = model.layer(name)
-    before = str(layer.outputs[0].type) if layer.outputs else ""
+    before = _with_values(layer)
     notes = _about_compression(layer)
     constant = model.set_constant(layer, _array(layer, source, f"--set-constant {text}"))
-    return lambda: f"constant '{constant.name}': {before} -> {constant.outputs[0].type}{notes(constant)}"
+    return lambda: f"constant '{constant.name}': {before} -> {_with_values(constant)}{notes(constant)}"
+
+
+def _with_values(layer: Layer) -> str:
+    """Return the type of a constant, with its numbers if they are few."""
+    if not layer.outputs:
+        return ""
+    tensor = layer.outputs[0].type
+    count = tensor.shape.size()
+    values = tensor.constant if count.is_static and count.lower <= _MOST_SHOWN else None
+    return str(tensor) if values is None else f"{tensor} = {','.join(map(str, values.flat))}"
+
+
+_MOST_SHOWN = 8
+"""Numbers of a constant that are printed."""
 
 
 def fix_input(model: Model, text: str, verify: bool) -> Report:
@@ -290,8 +323,22 @@ def set_name(model: Model, text: str) -> Report:
 
 
 def compress(to: Narrow, model: Model, text: str) -> Report:
-    """Return the report only: the writer of the file compresses weights."""
-    return lambda: f"weights of f32 and f64 are written as {to.element_type}"
+    """Return no report: the writer of the file compresses weights."""
+    return str
+
+
+def _about_narrowed(before: Model, after: Model, to: Narrow) -> str:
+    """Return how many constants the writer has stored in 16 bits, and the bytes of all of them."""
+    counts, sizes = [], []
+    for model in (before, after):
+        constants = [layer for layer in model.walk() if isinstance(layer.operator, Const)]
+        counts.append(sum(layer.outputs[0].element_type == to.element_type for layer in constants))
+        sizes.append(sum(map(_bytes, constants)))
+    new = counts[1] - counts[0]
+    if not new:
+        return f"no constant is stored as {to.element_type}: none of f32 or f64 is large and exact enough"
+    what = f"{plural(new, 'constant')} of f32 and f64 stored as {to.element_type}"
+    return f"{what}: {sizes[0]:,} -> {sizes[1]:,} bytes of constants"
 
 
 # --------------------------------------------------------------------------- names
@@ -376,6 +423,7 @@ EDITS = (
         is_optional=True,
     ),
     Edit("--add-output", "NAME", "make a tensor an output: a name, or LAYER:1 for a second output", add_output),
+    Edit("--remove-output", "NAME", "remove an output, and the layers that only it needs", remove_output),
     Edit(
         "--add-nms",
         "BOXES,SCORES",
@@ -487,6 +535,9 @@ def run(options: Options) -> int:
         written, warnings = write_model(model, path, compress_to, Model, version)
     if any(option == "--shape" for option, _ in edits):
         warnings = [*warnings, *pinned_sizes(model)]
+    if compress_to is not None:
+        text = _about_narrowed(model, written, compress_to)
+        done = [edit._replace(result=text) if _BY_OPTION.get(edit.option) in COMPRESS else edit for edit in done]
     after = costs_of(written)
     costs = {"before": before.to_dict(), "after": after.to_dict()}
     if say_saved(options.json, written, path, keys, warnings, edits=[edit._asdict() for edit in done], costs=costs):

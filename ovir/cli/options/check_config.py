@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from ovir.checks.rules import CODES
 from ovir.core.reading import read_bytes
-from ovir.diagnostics.codes import NEVER_IGNORED, Severity
+from ovir.diagnostics.codes import DEVICE_ANSWER, NEVER_IGNORED, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place
 from ovir.diagnostics.errors import InputError
 
@@ -32,8 +32,11 @@ class Settings:
     folder: str = "."
     """The folder of the configuration file."""
 
+    def selects(self, code: str) -> bool:
+        return not self.select or code.startswith(self.select)
+
     def wants(self, code: str) -> bool:
-        return (not self.select or code.startswith(self.select)) and not (self.ignore and code.startswith(self.ignore))
+        return self.selects(code) and not code.startswith(self.ignore)
 
     def reports(self, found: Diagnostic, file: str) -> bool:
         """Return whether a diagnostic of a file is requested."""
@@ -41,30 +44,40 @@ class Settings:
 
     def wants_in(self, file: str, code: str) -> bool:
         """Return whether diagnostics of a code are requested for a file."""
-        return self.wants(code) and not code.startswith(self._ignored_in(file))
+        return self.wants(code) and not code.startswith(tuple(self.ignored_in(file).values()))
 
-    def _ignored_in(self, file: str) -> tuple[str, ...]:
+    def ignored_in(self, file: str) -> dict[str, str]:
+        """Return the codes, or beginnings of codes, that are ignored in a file, by their names in messages."""
+        ignored = {f"ignore {code}": code for code in self.ignore}
         if not self.per_path_ignores:
-            return ()
+            return ignored
         from fnmatch import fnmatchcase
 
         path = os.path.relpath(file, self.folder).replace(os.sep, "/")
         names = path, os.path.basename(path)
-        found = (c for p, c in self.per_path_ignores.items() if any(fnmatchcase(name, p) for name in names))
-        return tuple(code for codes in found for code in codes)
+        found = {p: codes for p, codes in self.per_path_ignores.items() if any(fnmatchcase(name, p) for name in names)}
+        return ignored | {f"per-path-ignores {p} {code}": code for p, codes in found.items() for code in codes}
 
 
-def parse_codes(texts: Iterable[str]) -> tuple[str, ...]:
+def parse_codes(texts: Iterable[str], *, to_ignore: bool = False) -> tuple[str, ...]:
     """Return codes, or beginnings of codes, in full: ``402`` and ``ovir402`` mean ``OVIR402``; raise ValueError for
-    others."""
+    others, and ``to_ignore`` for those that are reported in any case."""
     codes = []
-    known = sorted(code for code in CODES if code < "OVIR8")  # the other codes belong to runs and wrong usage
     for part in filter(None, (part.strip() for text in texts for part in text.split(","))):
         code = f"OVIR{part}" if part.isdecimal() else part.upper()
-        if not re.fullmatch(r"OVIR\d{0,3}", code, re.ASCII) or not any(k.startswith(code) for k in known):
+        meant = [known for known in CODES if known.startswith(code)]
+        if not re.fullmatch(r"OVIR\d{0,3}", code, re.ASCII) or not meant:
             raise ValueError(f"{part}: no diagnostic has this code; `ovir explain` lists them all")
+        if not any(known < "OVIR8" or known in _OTHERS for known in meant):
+            raise ValueError(f"{part}: `ovir check` does not report it; it belongs to runs, or to wrong usage")
+        if to_ignore and NEVER_IGNORED.issuperset(meant):
+            raise ValueError(f"{part}: this cannot be ignored, because a file that was not checked must not pass")
         codes.append(code)
     return tuple(codes)
+
+
+_OTHERS = NEVER_IGNORED | {DEVICE_ANSWER.id}
+"""Codes from OVIR8xx on that a check may report; the others belong to runs and wrong usage."""
 
 
 # --------------------------------------------------------------------------- the file
@@ -184,6 +197,15 @@ def _codes(value: Any) -> tuple[str, ...]:
     return parse_codes(_texts(value))
 
 
+def _ignored(value: Any) -> tuple[str, ...]:
+    """Convert a list of codes, or a table of codes with the reasons for ignoring them."""
+    if isinstance(value, dict) and not all(isinstance(reason, str) and reason.strip() for reason in value.values()):
+        raise ValueError(
+            f"a table of codes and reasons, such as {{ OVIR702 = 'a reason' }}, is expected, got {value!r}"
+        )
+    return parse_codes(_texts(list(value) if isinstance(value, dict) else value), to_ignore=True)
+
+
 def _texts(value: Any) -> Iterator[str]:
     for item in value if isinstance(value, list) else [value]:
         if not isinstance(item, (str, int)) or isinstance(item, bool):
@@ -225,12 +247,12 @@ def _device(value: Any) -> str:
 def _per_path(value: Any) -> dict[str, tuple[str, ...]]:
     if not isinstance(value, dict):
         raise ValueError(f"a table of patterns and codes is expected, got {value!r}")
-    return {pattern: _codes(codes) for pattern, codes in value.items()}
+    return {pattern: _ignored(codes) for pattern, codes in value.items()}
 
 
 _VALUES: dict[str, Callable[[Any], Any]] = {
     "select": _codes,
-    "ignore": _codes,
+    "ignore": _ignored,
     "fail-on": _severity,
     "no-weights": _boolean,
     "runtime": _release,

@@ -15,7 +15,7 @@ from ovir.cli.options.values import FileName, amount, device_property, output_wi
 from ovir.cli.terminal.display import terminal_width
 from ovir.diagnostics.errors import InputError
 
-GROUPS = ("model", "inputs", "many inputs", "comparison", "engine", "checks", "outputs")
+GROUPS = ("model", "inputs", "many inputs", "comparison", "engine", "checks", "fixes", "outputs")
 """The titles under which help lists the options that many commands have, in this order."""
 
 
@@ -237,6 +237,11 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=terminal_width() - 2)
 
+    def _format_usage(self, *arguments: Any) -> str:
+        """Wrap what argparse keeps in one line: options that exclude each other."""
+        lines = super()._format_usage(*arguments).split("\n")
+        return "\n".join(part for line in lines for part in _narrow(line, self._width))
+
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return "\n".join(line for part in _blocks(text) for line in _fitting(part, width)).rstrip()
 
@@ -250,6 +255,22 @@ def _blocks(text: str) -> Iterator[str]:
         else:
             yield " ".join(lines)
         yield ""
+
+
+def _narrow(line: str, width: int) -> list[str]:
+    """Return a line of the usage in lines of a width, which end behind a ``|``."""
+    if len(line) <= width:
+        return [line]
+    indent = " " * (len(line) - len(line.lstrip()))
+    first, *others = line.strip().split(" | ")
+    lines = [indent + first]
+    for part in others:
+        lines[-1] += " |"
+        if len(f"{lines[-1]} {part} |") <= width:
+            lines[-1] += f" {part}"
+        else:
+            lines.append(f"{indent} {part}")
+    return lines
 
 
 def _fitting(text: str, width: int) -> list[str]:

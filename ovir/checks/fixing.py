@@ -1,0 +1,165 @@
+"""`ovir.fix`: apply the fixes of a file, until none is left, and prove that the model computes what it has computed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ovir.checks.checker import FoundDiagnostics, collect, in_order
+from ovir.checks.consequences import sum_up
+from ovir.checks.fixes import DECLARATIONS
+from ovir.checks.options import CheckOptions
+from ovir.diagnostics.diagnostic import Diagnostic, TextEdit
+from ovir.diagnostics.errors import OvirError
+from ovir.editing.proof import NOT_WANTED, verdict
+from ovir.ir.source import NewContent, content_of, find_weights
+from ovir.model import read_model
+from ovir.system.files import copy_range, replaced_file, writing_pair
+
+Path = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A file whose diagnostics were fixed, before it is written."""
+
+    path: str
+    """The path of the .xml."""
+    before: bytes
+    """The content of the file."""
+    after: bytes
+    """The content with all fixes; the text around them is the same."""
+    fixed: list[Diagnostic]
+    """The diagnostics that were fixed, in order."""
+    left: list[Diagnostic]
+    """The diagnostics that are left, as ``ovir.check`` returns them."""
+    verdict: str
+    """The outcome of the proof in words: the results agree, or why nothing was proven."""
+
+    def diff(self) -> str:
+        """Return the change as a unified diff; empty if nothing was fixed."""
+        from difflib import unified_diff  # only needed here
+
+        old, new = (data.decode(errors="replace").splitlines(keepends=True) for data in (self.before, self.after))
+        return "".join(
+            line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
+            for line in unified_diff(old, new, self.path, self.path)
+        )
+
+    def save(self, path: Path | None = None, weights: Path | None = None) -> None:
+        """Write the file in its place, or at another path with a copy of the weights; raise WriteError."""
+        if path is None:
+            if self.fixed:
+                with replaced_file(self.path, "write the fixed model") as file:
+                    file.write(self.after)
+            return
+        source = find_weights(self.path, weights)
+        with writing_pair(path, has_data=not source.missing) as files:
+            files[0].write(self.after)
+            if not source.missing:
+                with open(source.name, "rb") as data:
+                    copy_range(data, files[1], 0, source.data.size)
+
+
+def fix(
+    model: Path,
+    weights: Path | None = None,
+    *,
+    output: Path | None = None,
+    unsafe: bool = False,
+    verify: bool = True,
+    skip: Collection[str] = (),
+    wanted: Callable[[Diagnostic], bool] | None = None,
+) -> Fixed:
+    """Fix the diagnostics of a file whose exact change is known, and return what was fixed and what is left.
+
+    Args:
+        model: The path of the .xml.
+        weights: Its weights, if they are not the .bin next to it.
+        output: Where to write the result, with a copy of the weights; it may be the model itself. By default nothing is
+            written; ``Fixed.save`` writes it later.
+        unsafe: Whether fixes are applied that may change results.
+        verify: Whether the model must prove, on random inputs, that its results are the same.
+        skip: Codes (``OVIR510``) that are neither looked for nor fixed.
+        wanted: A function that says which diagnostics to fix; by default all.
+
+    Raises ModelError if the results are not the same, and ReadError if the file cannot be read.
+    """
+    found = fix_here(
+        os.fspath(model), weights, CheckOptions(skip=tuple(skip)), unsafe=unsafe, verify=verify, wanted=wanted
+    )
+    if output is not None:
+        is_own = os.path.realpath(output) == os.path.realpath(model)
+        found.save(None if is_own else output, weights)
+    return found
+
+
+def fix_here(
+    path: str,
+    weights: Path | None,
+    options: CheckOptions,
+    *,
+    unsafe: bool = False,
+    verify: bool = True,
+    wanted: Callable[[Diagnostic], bool] | None = None,
+) -> Fixed:
+    """Fix a file as ``fix`` does, with all options of a check."""
+    content, _ = content_of(path)
+    before = after = content if isinstance(content, bytes) else content.encode()
+    fixed: list[Diagnostic] = []
+    while True:
+        left = in_order(collect(NewContent(path, after), weights, options))
+        done = {_kind(found) for found in fixed}
+        able = [d for d in left if d.fix is not None and (unsafe or d.fix.is_safe) and (wanted is None or wanted(d))]
+        able = [found for found in able if _kind(found) not in done]  # what a fix does not mend is left
+        if not able:
+            break
+        # The others are judged again with what ports declare now.
+        chosen, edits = _chosen([found for found in able if found.code in DECLARATIONS] or able)
+        fixed += chosen
+        for edit in sorted(edits, reverse=True):
+            after = after[: edit.begin] + edit.text + after[edit.end :]
+    how = NOT_WANTED
+    if not fixed:
+        how = "nothing has changed"
+    elif verify:
+        how = _proof(path, before, after, weights, options, fixed)
+    return Fixed(path, before, after, fixed, FoundDiagnostics(sum_up(left)), how)
+
+
+def _kind(found: Diagnostic) -> Diagnostic:
+    return replace(found, line=None, column=None)
+
+
+def _chosen(able: Sequence[Diagnostic]) -> tuple[list[Diagnostic], set[TextEdit]]:
+    """Return the diagnostics whose fixes do not touch each other, and all their edits."""
+    chosen: list[Diagnostic] = []
+    edits: dict[TextEdit, None] = {}
+    for found in able:
+        assert found.fix is not None
+        new = [edit for edit in found.fix.edits if edit not in edits]
+        if not any(_touch(edit, other) for edit in new for other in edits):
+            chosen.append(found)
+            edits |= dict.fromkeys(new)
+    return chosen, set(edits)
+
+
+def _touch(one: TextEdit, other: TextEdit) -> bool:
+    return one.begin <= other.end and other.begin <= one.end
+
+
+def _proof(
+    path: str, before: bytes, after: bytes, weights: Any, options: CheckOptions, fixed: Sequence[Diagnostic]
+) -> str:
+    """Return the verdict on the results before and after fixes; ModelError if they differ."""
+    if any(found.fix is not None and not found.fix.is_safe for found in fixed):
+        return "not proven: unsafe fixes may change results"
+    if not options.need_weights:
+        return "not proven: the weights are not read"
+    try:
+        old = read_model(NewContent(path, before), weights)
+    except OvirError as error:
+        return f"not proven: the model could not be read before: {error.diagnostic.message}"
+    return verdict(old, read_model(NewContent(path, after), weights))
