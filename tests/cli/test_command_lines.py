@@ -460,7 +460,7 @@ edit digits.xml --batch 3 --shape 1,1,8,8 --dry-run => 0 => [?,1,8,8] -> [3,1,8,
 edit mixing.xml --batch 4 -o x.xml => 1 => error[OVIR812] && 'mixing' && nothing is written
 edit same.xml --shape data=2,3 --fold-constants --dry-run => 0 => folded 1 layer into 1 constant
 edit same.xml --fold-constants --shape data=2,3 --dry-run => 0 => folded 0 layers into 0 constants
-edit equals.xml --rename a=b=x=y --set-constant c=d=-1,128 --dry-run => 0 => renamed 'a=b' to 'x=y' && constant 'c=d': i64[2] -> i64[2]
+edit equals.xml --rename a=b=x=y --set-constant c=d=-1,128 --dry-run => 0 => renamed 'a=b' to 'x=y' && constant 'c=d': i64[2] = 1,128 -> i64[2] = -1,128
 explain OVIR402 => 0 => ## OVIR402: a declared shape differs from the inferred one && Fix: write the inferred shape
 explain ovir402 => 0 => ## OVIR402:
 explain 402 => 0 => ## OVIR402:

@@ -130,7 +130,7 @@ def test_faults(old: str, new: str, message: str, tmp_path: Path) -> None:
 def test_not_a_model(content: bytes, message: str, tmp_path: Path) -> None:
     path = tmp_path / "bad.xml"
     path.write_bytes(content)
-    for given, expected in (path, message), (tmp_path / "none.xml", "No such file"), (tmp_path, "directory"):
+    for given, expected in (path, message), (tmp_path / "none.xml", "No such file"), (tmp_path, message):
         with pytest.raises(ovir.ReadError, match=expected):
             ovir.read_model(given)
 

@@ -401,7 +401,16 @@ def test_a_section_without_blocks_is_left_out() -> None:
 def a_search() -> Fuzzing:
     kinds = [("crash", None), ("values", "values Floor-1")]
     findings = [
-        Finding(f"{kind}: Floor-1", kind, ["Floor-1"], f"a {kind}", 7, 1, 1, folder, f"# {kind}\n\nThe *report*\n")
+        Finding(
+            f"{kind}: Floor-1",
+            kind,
+            ["Floor-1"],
+            f"a {kind}",
+            7,
+            1,
+            folder=folder,
+            report=f"# {kind}\n\nThe *report*\n",
+        )
         for kind, folder in kinds
     ]
     cells = {

@@ -1,5 +1,5 @@
-"""``ovir diff``: compare two models: layers, attributes, constants, connections, inputs and outputs; or what
-``ovir fuzz`` has found on two devices.
+"""``ovir diff``: compare two models: layers, attributes, constants, connections, inputs and outputs; or two
+folders of findings.
 
 Examples:
   ovir diff before.xml after.xml
