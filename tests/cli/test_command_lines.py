@@ -178,7 +178,7 @@ run model.xml --seed 0 --input data=none.npy => none.npy: error[OVIR101] cannot 
 run model.xml --seed 0 --input data=text.npy => neither a .npy nor an .npz
 run model.xml --seed 0 --input data=empty.npy => the file is empty
 run model.xml --seed 0 --input zip.npz => cannot read
-run model.xml --seed 0 --input d.npy => one array, not an .npz
+run model.xml --seed 0 --input d.npy => this is one array, but the model has 2 inputs
 run model.xml --seed 0 --input npz.npz => the model has no input 'a'
 run model.xml --seed 0 --input data=pickle.npy => cannot read
 run model.xml --input npz.npz:b => this is one array, but the model has 2 inputs\n  hint: name the input that gets it, as in --input data=npz.npz:b
