@@ -11,6 +11,7 @@ from ovir.checks.checker import FoundDiagnostics, collect, in_order
 from ovir.checks.consequences import sum_up
 from ovir.checks.fixes import DECLARATIONS
 from ovir.checks.options import CheckOptions
+from ovir.core.reading import open_regular
 from ovir.diagnostics.diagnostic import Diagnostic, TextEdit
 from ovir.diagnostics.errors import OvirError
 from ovir.editing.proof import NOT_WANTED, verdict
@@ -59,7 +60,7 @@ class Fixed:
         with writing_pair(path, has_data=not source.missing) as files:
             files[0].write(self.after)
             if not source.missing:
-                with open(source.name, "rb") as data:
+                with open_regular(source.name) as data:
                     copy_range(data, files[1], 0, source.data.size)
 
 

@@ -6,16 +6,17 @@ one layer and at the arrays around it in ovir's run, so it holds only if what ma
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.core.reading import read_text
 from ovir.graph.layers import Layer, Port
 from ovir.graph.order import trace_back
 from ovir.model import Model
@@ -67,7 +68,7 @@ _DEVICES = {"CPU": ("CPU",), "all": ("CPU", "GPU", "NPU"), "reference": ()}
 @cache
 def divergences() -> tuple[Divergence, ...]:
     """Return all rows, in the order of the page."""
-    lines = files("ovir.debugging").joinpath("divergences.tsv").read_text(encoding="utf-8").splitlines()
+    lines = read_text(os.path.join(os.path.dirname(__file__), "divergences.tsv")).splitlines()
     return tuple(Divergence(*line.split("\t")) for line in lines[1:])
 
 

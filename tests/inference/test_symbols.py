@@ -51,7 +51,7 @@ class Symbolic:
         if self.elements is None:
             return constant_type(self.array, self.kind) if shape.is_static else TensorType(self.kind, shape)
         numbers = np.array(self.elements, np.float64).reshape(self.array.shape)
-        is_open = numbers >= FIRST
+        is_open = (numbers >= FIRST) & (numbers < FIRST + 3)  # numbers of the model may be larger, or infinite
         symbols = np.where(is_open, numbers, 0).astype(np.int64)
         bounds = np.where(is_open, 0, numbers), np.where(is_open, np.inf, numbers)
         return TensorType(self.kind, shape, from_bounds(self.kind, *bounds, symbols, sizes=True))

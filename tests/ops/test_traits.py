@@ -75,7 +75,8 @@ STRUCTURAL = {"Parameter", "Result", "Const", "ReadValue", "Assign", "If", "Loop
 NAMING = {
     *("ir/executed.py", "ir/legacy.py", "ir/writing/compression.py", "graph/layers.py"),
     *("inference/layer_weights.py", "inference/pinned_sizes.py", "runtime/rewrites.py"),
-    *("editing/size_fitting.py", "editing/sizes.py", "editing/positions.py"),
+    *("editing/size_fitting.py", "editing/sizes.py", "editing/positions.py", "editing/adaptation.py"),
+    "editing/suppression.py",
     *(
         "editing/weight_compression.py",
         "debugging/weight_types.py",
