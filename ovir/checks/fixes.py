@@ -122,7 +122,8 @@ class Fixes:
         layers = [item for item in self._document.root.iter("layer") if item in self._text]
         taken = {item.get("name") for item in layers}
         for item in layers:
-            if item.get("name") is None and line_of(item) == found.line:
+            is_meant = line_of(item) == found.line and found.message.startswith(f"<layer> {item.get('id', '')!r} ")
+            if item.get("name") is None and is_meant:
                 name = f"{item.get('type', 'layer')}_{item.get('id', '')}"
                 name += "_" * (name in taken)
                 return Fix(f"names the layer '{name}'", (self._text.attribute(item, "name", escaped(name)),))

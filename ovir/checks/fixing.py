@@ -11,13 +11,12 @@ from ovir.checks.checker import FoundDiagnostics, collect, in_order
 from ovir.checks.consequences import sum_up
 from ovir.checks.fixes import DECLARATIONS
 from ovir.checks.options import CheckOptions
-from ovir.core.reading import open_regular
 from ovir.diagnostics.diagnostic import Diagnostic, TextEdit
 from ovir.diagnostics.errors import OvirError
 from ovir.editing.proof import NOT_WANTED, verdict
 from ovir.ir.source import NewContent, content_of, find_weights
 from ovir.model import read_model
-from ovir.system.files import copy_range, replaced_file, writing_pair
+from ovir.system.files import replaced_file, writing_pair
 
 Path = str | os.PathLike[str]
 
@@ -60,8 +59,7 @@ class Fixed:
         with writing_pair(path, has_data=not source.missing) as files:
             files[0].write(self.after)
             if not source.missing:
-                with open_regular(source.name) as data:
-                    copy_range(data, files[1], 0, source.data.size)
+                files[1].write(source.data.data)
 
 
 def fix(
@@ -107,7 +105,8 @@ def fix_here(
     wanted: Callable[[Diagnostic], bool] | None = None,
 ) -> Fixed:
     """Fix a file as ``fix`` does, with all options of a check."""
-    content, _ = content_of(path)
+    content, name = content_of(path)
+    path = name or path  # of a folder, its only .xml
     before = after = content if isinstance(content, bytes) else content.encode()
     fixed: list[Diagnostic] = []
     while True:

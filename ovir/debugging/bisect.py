@@ -322,9 +322,11 @@ def _on_device(
         layer = whole.model.layer(search.layers[length - 1])
         result.suspects = [Suspect.of(layer)]
         steps = Walk(WalkPlan(whole.model, with_constants=False), whole.feeds)
-        step, problem = next(step for step in steps if step.layer is layer), search.probes[length].verdict.problem
-        arrays = step.inputs, step.outputs, device.name
-        result.known = row_of(layer, *arrays, message=problem, fails=search.seeks_failure)
+        step = next((step for step in steps if step.layer is layer), None)  # a dead layer is not run
+        ends = whole.model.outputs
+        if step is not None and all(layer in trace_back([end.layer], lambda _: True)[0] for end in ends):
+            arrays, problem = (step.inputs, step.outputs, device.name), search.probes[length].verdict.problem
+            result.known = row_of(layer, *arrays, message=problem, fails=search.seeks_failure)
         if is_saved:
             if progress is not None:
                 progress(len(search.layers) - length, len(search.layers), "looking for the smallest part")
@@ -507,7 +509,6 @@ class TensorSearch:
             earlier = [probe for probe in probes if probe.count < self._count(ends)]
             probes = [*earlier, self._probe(ends, Verdict(within=False, problem=problem))]
         if ends:
-            result.known = session.found.known.get(ends[0].layer.key)
             result.probes = probes
             result.runs += self._find_suspects(ends, session, result, fails=bool(failing))
         if not failing:

@@ -39,6 +39,7 @@ from ovir.diagnostics.diagnostic import Diagnostic, Place
 from ovir.diagnostics.errors import InputError, RunError
 from ovir.diagnostics.wording import shown
 from ovir.graph.layers import Layer, Port
+from ovir.graph.order import trace_back
 from ovir.ir.executed import Execution
 from ovir.model import Model
 from ovir.runtime.executor import SeenStep
@@ -244,6 +245,8 @@ class Comparison:
     """The sources of ``actual`` and ``reference`` of a tensor, in words."""
     failed: bool = False
     """Whether the other side failed to compute the outputs."""
+    is_explained: bool = True
+    """Whether a layer with a known divergence comes before each output and each later layer beyond tolerance."""
     repeat: int | None = None
     """How often runs were repeated in each way; None if they were not, or if the device failed."""
     clipped: Mapping[str, Clipping] = field(default_factory=dict)
@@ -306,6 +309,8 @@ class Comparison:
         failing = [layer for layer in beyond if layer.tensor.worst.problem is not None]
         explained = failing if self.mode == "cumulative" else beyond
         if first is None or (self.failed and not failing) or any(layer.known is None for layer in explained):
+            return None
+        if not self.is_explained:
             return None
         return first.known
 
@@ -524,10 +529,18 @@ class Findings:
             values=self.sides,
             diagnostics=list(self.diagnostics),
             failed=self.failed,
+            is_explained=self._is_explained(model, [layers[key] for key in self.layers if key in layers]),
             repeat=self.repeat,
             properties=self.properties,
             clipped=dict(sorted(self.clipped.items(), key=lambda item: -item[1].share)),
         )
+
+    def _is_explained(self, model: Model, compared: Sequence[Layer]) -> bool:
+        """Return whether a layer with a known divergence comes before all that is beyond tolerance."""
+        wrong = [layer for layer in compared if not all(x.within for x in self.layers[layer.key].values())]
+        wrong += [model.outputs[index].layer for index, tensor in self.outputs.items() if not tensor.within]
+        known = {layer for layer in compared if self.known.get(layer.key) is not None}
+        return not known or all(not known.isdisjoint(trace_back([end], lambda _: True)[0]) for end in wrong)
 
     def _layer(self, layer: Layer) -> LayerDifference:
         differences = self.layers[layer.key]

@@ -96,8 +96,8 @@ PROPERTIES = (
     ),
     DeviceProperty(
         *("EXECUTION_MODE_HINT", ("GPU", "NPU"), (2023, 0), "ACCURACY"),
-        "other properties that are not set favor speed; on the CPU, ACCURACY only sets the first, second and fourth "
-        "row of this table",
+        "other properties that are not set favor speed; on the CPU, ACCURACY only sets "
+        "INFERENCE_PRECISION_HINT, DYNAMIC_QUANTIZATION_GROUP_SIZE and KV_CACHE_PRECISION",
     ),
 )
 

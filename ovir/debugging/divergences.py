@@ -144,7 +144,7 @@ EXACT: dict[str, Callable[..., Any]] = {
     "Power": np.power,
     "Negative": np.negative,
     "Abs": np.abs,
-    "CumSum": lambda a, axis: a.sum(),
+    "CumSum": lambda a, axis: np.cumsum(a, int(axis.ravel()[0])),
     "Exp": np.exp,
 }
 
@@ -260,7 +260,10 @@ CONDITIONS: dict[str, Callable[[Seen], object]] = {
     "a Reduce before it without a dimension of size 1": _transposed_reduction,
     "a negative maximum": lambda x: len(x.inputs) > 2 and x.inputs[2] < 0,
     "a scalar results": lambda x: x.outputs[0].ndim == 0,
-    "a side of 0 or below": lambda x: (x.inputs[1][:, 2:4] <= x.inputs[1][:, :2]).any(),
+    "a side of 0 or below": lambda x: (
+        (x.get("sampling_ratio"), x.get("aligned_mode") == "asymmetric") == (0, False)
+        and (x.inputs[1][:, 2:4] <= x.inputs[1][:, :2]).any()
+    ),
     "a sigma above 0": lambda x: len(x.inputs) > 5 and x.inputs[5] > 0,
     "activations left out": lambda x: "activations" not in x.layer.attributes,
     "activations other than sigmoid, tanh and relu": lambda x: {*x.get("activations")} - {"sigmoid", "tanh", "relu"},

@@ -7,7 +7,7 @@ import numpy as np
 from ovir.building.creation import create_layer
 from ovir.core.shapes import Dimension
 from ovir.diagnostics.diagnostic import in_place_of
-from ovir.diagnostics.errors import InputError
+from ovir.diagnostics.errors import InputError, require_counts
 from ovir.editing import keys
 from ovir.editing.layer_edits import NewLayers
 from ovir.editing.model_edits import add_outputs
@@ -37,6 +37,9 @@ def add_nms(
     """Suppress boxes of a detector; see ``Model.add_nms``."""
     if form not in FORMATS:
         raise InputError.usage(f"has to be one of {', '.join(FORMATS)}, not {form!r}", option="form")
+    require_counts(most=most)
+    if not 0 < iou <= 1 or not score >= 0:
+        raise InputError.usage(f"iou has to be above 0 and at most 1, and score 0 or more, not {iou!r} and {score!r}")
     box, scored = keys.find_tensor(model, boxes), keys.find_tensor(model, scores)
     numbers = [axis for axis, dim in _last_axes(box) if dim == Dimension(4)]
     if box.shape.rank not in (2, 3) or len(numbers) != 1:

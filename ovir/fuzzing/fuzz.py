@@ -224,10 +224,11 @@ class _Session:
         """Yield numbers of models, one for each cell that has not enough of them, then again for those left."""
         numbers = self._choice.places()
         self._places, self._cases = numbers, cases
-        first = max(self.found.next - MAP, 0) // ROUND
+        begin = self.found.next
+        first = max(begin - MAP, 0) // ROUND
         for round_ in range(first, first + cases * _ROUNDS):
             for place, number in numbers.items():
-                if self._tried(place) < cases:
+                if self._tried(place) < cases and number + round_ * ROUND >= begin:
                     yield number + round_ * ROUND
 
     def _tried(self, place: tuple[str, str]) -> int:
@@ -245,7 +246,7 @@ class _Session:
         if resume and state.exists():
             try:
                 self.found = Fuzzing.of(json.loads(read_text(state)))
-            except (ValueError, TypeError, KeyError) as error:
+            except (ValueError, TypeError, KeyError, AttributeError, OSError, RecursionError) as error:
                 raise InputError(diagnose(BAD_INPUT, f"no state of a search: {error}", Place(str(state)))) from None
         elif state.exists():
             hint = "resume (--resume) goes on with it; another folder begins anew"

@@ -127,7 +127,7 @@ class Judge:
         if self.device:
             text = message if kind == "refusal" else None
             row = reason_of_failure(reference.model, text, reference.arrays, self.device)
-            known = row.case if row is not None else self._warned(reference)
+            known = self._warned(reference) or (None if row is None else row.case)
         return Fault(kind, message, reference.outputs, (), self._tolerances(reference), known)
 
     def _compared(self, reference: Reference, runs: Sequence[Sequence[Array]]) -> Fault | None:

@@ -79,12 +79,12 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[tuple[str, str], Cell], st
     try:
         content = json.loads(read_text(Path(path)))
         rows = map_from_dict(content["map"]).items()
-        tried = {(version, name): cell for version, row in rows for name, cell in row.items() if cell.counts}
+        tried = {(version, name): cell for version, row in rows for name, cell in row.items() if cell.counts.total()}
         if unknown := {status for cell in tried.values() for status in cell.counts} - {*STATUSES}:
             raise ValueError(f"there is no status {min(unknown)!r}")
         return tried, str(content["description"])
     except OSError as error:
         message = f"cannot read the map: {error.strerror}"
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         message = f"no map that ovir fuzz has written: {type(error).__name__}: {error}"
     raise InputError(diagnose(BAD_INPUT, message, Place(str(path))))

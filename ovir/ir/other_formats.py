@@ -45,8 +45,9 @@ def other_format(data: bytes, path: str | None) -> tuple[str, str] | None:
             if ending.lower() == ".bin":
                 return "this is the .bin of a model", f"give {beside}; its .bin is found next to it"
             return f"the .xml and the .bin are exchanged: the topology is in {beside}", "exchange their names"
+    shown = f'"{path}"' if path is not None and " " in path else path or "MODEL"
     by_name = [form for form in _FORMATS if ending.lower() in form.endings]
     by_content = [form for form in _FORMATS if form.beginning is not None and re.match(form.beginning, data, re.DOTALL)]
     for form in (*by_name, *by_content):
-        return f"this is a model of the format {form.name}, not the .xml of an IR", form.conversion.format(path)
+        return f"this is a model of the format {form.name}, not the .xml of an IR", form.conversion.format(shown)
     return None

@@ -195,3 +195,29 @@ def test_a_file_in_an_encoding_that_hides_the_tags_has_no_fix(tmp_path: Path) ->
 def test_a_missing_file_is_an_error_with_a_message(tmp_path: Path) -> None:
     with pytest.raises(ovir.ReadError, match="cannot read the file"):
         ovir.fix(tmp_path / "no.xml")
+
+
+def test_folder_stands_for_its_xml_and_weights_may_be_bytes(tmp_path: Path) -> None:
+    net = Net()
+    net.result(net.op("Add", net.parameter("x", "2"), net.op("Identity", net.const(np.float32([1, 2])), opset=16)))
+    path = net.write(tmp_path / "one" if (tmp_path / "one").mkdir() is None else tmp_path)
+    weights = path.with_suffix(".bin").read_bytes()
+    out = tmp_path / "out.xml"
+    assert [found.code for found in ovir.fix(path.parent, output=out).fixed] == ["OVIR702"]
+    assert out.with_suffix(".bin").read_bytes() == weights
+    path.with_suffix(".bin").unlink()
+    out.with_suffix(".bin").unlink()
+    assert len(ovir.fix(path, weights=weights, output=out).fixed) == 1
+    assert out.with_suffix(".bin").read_bytes() == weights
+
+
+def test_layers_without_names_on_one_line_get_one_each(tmp_path: Path) -> None:
+    net = Net()
+    end = net.op("ReLU", net.op("Exp", net.parameter("x", "2"), name="first"), name="second")
+    net.result(end)
+    path = net.write(tmp_path)
+    text = path.read_text(encoding="utf-8")
+    for name in ("first", "second"):
+        text = text.replace(f' name="{name}"', "", 1)
+    path.write_text(text.replace("\n", " "), encoding="utf-8")
+    assert [found.code for found in ovir.fix(path).fixed].count("OVIR110") == 2

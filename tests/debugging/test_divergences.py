@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.builder import Net
 
 import ovir
 from ovir import opset13 as ops
@@ -116,3 +117,36 @@ def test_a_failure_may_be_known(search: Any, device: pytest.MonkeyPatch) -> None
     found = search(ovir.Model([ops.abs(scalar)], [x]), inputs=[np.float32(1)])
     assert found.failed
     assert found.known.case.startswith("Broadcast of a scalar to an empty target shape")
+
+
+def test_sums_along_an_axis_are_those_that_may_leave_the_range() -> None:
+    data, axis = np.ones((100, 100), np.int8), np.array(1)
+    layer = ops.cum_sum(ops.parameter([100, 100], "i8"), axis)
+    assert row_of(layer, [data, axis], [data.cumsum(1).astype(np.int8)], "CPU") is None
+    assert row_of(layer, [data * 2, axis], [(data * 2).cumsum(1).astype(np.int8)], "CPU") is not None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["isolated", "cumulative"])
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_known_divergence_explains_only_what_comes_after_it(
+    device: pytest.MonkeyPatch, mode: Any, is_known: bool
+) -> None:
+    device.setenv("OVIR_TEST_FAULT", "wrong:HardSigmoid")
+    x, y = (ops.parameter([1, 4], "f32", name=name) for name in "xy")
+    known = ops.hard_sigmoid(x, np.float32(0), np.float32(0.5), name="hard")
+    other = ops.floor(known, name="other") if is_known else ops.hard_sigmoid(y, np.float32(0.2), np.float32(0.5))
+    inputs = [x] if is_known else [x, y]
+    found = ovir.compare(ovir.Model([known, other], inputs), inputs=[X] * len(inputs), mode=mode)
+    assert not found.within
+    assert (found.known is not None) == is_known
+
+
+@pytest.mark.slow
+def test_a_dead_layer_at_which_a_device_differs_is_no_fault_of_ovir(device: pytest.MonkeyPatch) -> None:
+    device.setenv("OVIR_TEST_FAULT", "wrong:Exp")
+    net = Net()
+    x = net.parameter("x", "1,4")
+    net.op("Exp", net.op("Exp", x))
+    net.result(net.op("Exp", x))
+    assert not ovir.bisect(net.model(), inputs=[X]).within

@@ -51,7 +51,7 @@ from ovir.cli.terminal.output import DONE, UNUSABLE, print_message, say, say_jso
 from ovir.core.shapes import PartialShape
 from ovir.diagnostics.codes import FOREIGN_WEIGHTS, NEVER_IGNORED, NO_WEIGHTS, NOT_IR, UNREADABLE, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, counts_text, diagnose
-from ovir.diagnostics.errors import InputError, ModelError, ReadError
+from ovir.diagnostics.errors import InputError, ModelError, ReadError, WriteError
 from ovir.diagnostics.wording import escaped, plural
 from ovir.system.files import write_text
 from ovir.system.progress import counted
@@ -379,7 +379,7 @@ class FixOptions(Group):
                 return found
             if result.fixed or self.output is not None:
                 result.save(self.output, weights)
-        except (ModelError, ReadError) as error:
+        except (ModelError, ReadError, WriteError) as error:
             return [*found, *(d if d.file else replace(d, file=name) for d in error.diagnostics)]
         output.say_fixed(self.output or name, result.fixed, result.verdict)
         return result.left

@@ -1,5 +1,5 @@
-"""``ovir diff``: compare two models: layers, attributes, constants, connections, inputs and outputs; or two
-folders of findings.
+"""``ovir diff``: compare two models: layers, attributes, constants, connections, inputs and outputs; or the
+findings in two fuzz.json.
 
 Examples:
   ovir diff before.xml after.xml
