@@ -39,7 +39,7 @@ examples:
   ovir run model.xml --input photo=photo.npy     what the model computes
   ovir compare model.xml --against openvino:CPU  where a device differs
 
-`ovir COMMAND --help` lists the options of a command.
+`ovir COMMAND --help` or `ovir help COMMAND` lists the options of a command.
 
 exit status: 0 nothing wrong, 1 the model or its data is at fault, 2 wrong usage or a file that cannot be read at all
 """

@@ -34,8 +34,9 @@ def opset_for(target: str | None) -> int:
         match = re.fullmatch(r"onnxruntime:(\d+)\.(\d+)(?:\.\d+)?", target)
         release = (int(match[1]), int(match[2])) if match else (0, 0)
         if release < min(OPENED):
-            oldest = "onnxruntime:{}.{}".format(*min(OPENED))
-            raise InputError.usage(f"has to be {oldest} or a newer release, not {target!r}", option="target")
+            oldest = "{}.{}".format(*min(OPENED))
+            form = f"has to name a release of onnxruntime from {oldest} on, as in onnxruntime:1.20"
+            raise InputError.usage(f"{form}, not {target!r}", option="target")
     return min(max(opset for first, opset in OPENED.items() if first <= release), default_opset())
 
 

@@ -128,7 +128,8 @@ class _Reader(ElementReader, Generic[G]):
             many = f"{len(constants)} constants (this is the first) need"
             these = "a constant needs" if len(constants) == 1 else many
             message = f"{these} {exact_size_text(bytes_needed)} of weights, but there is no file {self.weights.name}"
-            hint = "put the .bin next to the .xml, or give its path as the weights"
+            beside = "put the .bin next to the .xml, or " if self.file is not None else ""
+            hint = f"{beside}give the path of the .bin as the weights"
             self.diagnostics.report(codes.NO_WEIGHTS, message, place, hint)
 
     def _short_weights(self, model: LayerGraph) -> None:
