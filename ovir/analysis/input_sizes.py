@@ -168,15 +168,11 @@ def _join_batches(model: Model, shapes: Mapping[int, PartialShape], open_inputs:
     ]
     first = [(i, axis) for i, axis in places if axis == 0 and chosen[i][0] == BATCH]
     apart = [(i, axis) for i, axis in places if axis and shapes[i][0].is_static and chosen[i][axis] != BATCH]
-    probed = _resized(chosen, shapes, first, _PROBE)
-    if not first or not apart or _accepts(model, probed):
-        model.reshape(chosen)
+    if not first or not apart:
         return
-    joined = (
-        group
-        for group in (apart, *([place] for place in apart))
-        if _accepts(model, _resized(probed, shapes, group, _PROBE))
-    )
+    probed = _resized(chosen, shapes, first, _PROBE)
+    groups = [], apart, *([place] for place in apart)
+    joined = (group for group in groups if _accepts(model, _resized(probed, shapes, group, _PROBE)))
     model.reshape(_resized(chosen, shapes, next(joined, ()), BATCH))
 
 

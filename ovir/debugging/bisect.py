@@ -32,7 +32,7 @@ from ovir.diagnostics.errors import ModelError, OvirError, RunError
 from ovir.diagnostics.wording import plural
 from ovir.graph.layers import Layer, Port
 from ovir.graph.names import distinct_names
-from ovir.graph.order import trace_back
+from ovir.graph.order import dependents, trace_back
 from ovir.io.tensor_files import save_npz
 from ovir.model import Model, save_model
 from ovir.runtime.compiled import CompiledModel
@@ -323,8 +323,7 @@ def _on_device(
         result.suspects = [Suspect.of(layer)]
         steps = Walk(WalkPlan(whole.model, with_constants=False), whole.feeds)
         step = next((step for step in steps if step.layer is layer), None)  # a dead layer is not run
-        ends = whole.model.outputs
-        if step is not None and all(layer in trace_back([end.layer], lambda _: True)[0] for end in ends):
+        if step is not None and dependents([layer]) >= {end.layer for end in whole.model.outputs}:
             arrays, problem = (step.inputs, step.outputs, device.name), search.probes[length].verdict.problem
             result.known = row_of(layer, *arrays, message=problem, fails=search.seeks_failure)
         if is_saved:

@@ -39,7 +39,7 @@ from ovir.diagnostics.diagnostic import Diagnostic, Place
 from ovir.diagnostics.errors import InputError, RunError
 from ovir.diagnostics.wording import shown
 from ovir.graph.layers import Layer, Port
-from ovir.graph.order import trace_back
+from ovir.graph.order import dependents
 from ovir.ir.executed import Execution
 from ovir.model import Model
 from ovir.runtime.executor import SeenStep
@@ -308,11 +308,9 @@ class Comparison:
         first, beyond = self.first, [layer for layer in self.layers if not layer.within]
         failing = [layer for layer in beyond if layer.tensor.worst.problem is not None]
         explained = failing if self.mode == "cumulative" else beyond
-        if first is None or (self.failed and not failing) or any(layer.known is None for layer in explained):
+        if first is None or (self.failed and not failing) or not self.is_explained:
             return None
-        if not self.is_explained:
-            return None
-        return first.known
+        return None if any(layer.known is None for layer in explained) else first.known
 
     @property
     def first(self) -> LayerDifference | None:
@@ -540,7 +538,7 @@ class Findings:
         wrong = [layer for layer in compared if not all(x.within for x in self.layers[layer.key].values())]
         wrong += [model.outputs[index].layer for index, tensor in self.outputs.items() if not tensor.within]
         known = {layer for layer in compared if self.known.get(layer.key) is not None}
-        return not known or all(not known.isdisjoint(trace_back([end], lambda _: True)[0]) for end in wrong)
+        return not known or known | dependents(known) >= set(wrong)
 
     def _layer(self, layer: Layer) -> LayerDifference:
         differences = self.layers[layer.key]

@@ -19,6 +19,7 @@ from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.wording import did_you_mean, plural, shown
 from ovir.graph.constant_layers import all_constant_layers, constant_layers
 from ovir.graph.layers import Layer, Port
+from ovir.graph.order import dependents
 from ovir.model import Model
 from ovir.ops.infrastructure import Const
 from ovir.runtime.listeners import Listener
@@ -379,7 +380,7 @@ class Watch(Listener):
         for source in self._folded_outputs:
             self._examine_folded(source, None)
         with_nan = {name for name, what in self.inputs if what == "nan"}
-        self._spoiled = _dependents(port.layer for port in model.inputs if port.any_name in with_nan)
+        self._spoiled = dependents(port.layer for port in model.inputs if port.any_name in with_nan)
 
     def did_run(self, layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         """Handle a layer that has run; one with bodies has no results of its own."""
@@ -502,18 +503,6 @@ def _watched_constants(layer: Layer, *conditions: Condition) -> Iterator[Watched
         if condition.may_hold(extent) and (found := find(array, condition)) is not None:
             readers = tuple(dict.fromkeys(reader.layer.key for reader in layer.outputs[0].readers))
             yield WatchedConstant(layer.key, layer.id, str(condition), found.value, found.count, readers)
-
-
-def _dependents(starts: Iterable[Layer]) -> set[Layer]:
-    """Return the layers that read tensors of these layers, directly or through others, with the layers of bodies."""
-    pending = list(starts)
-    found: set[Layer] = set()
-    while pending:
-        for port in pending.pop().outputs:
-            for layer in {reader.layer for reader in port.readers} - found:
-                found.update([layer], *(body.walk() for body in layer.bodies.values()))
-                pending.append(layer)
-    return found
 
 
 class ValueOrigin(NamedTuple):

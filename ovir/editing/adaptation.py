@@ -243,11 +243,10 @@ class _Adapted:
 
     def require_fit(self) -> None:
         """Raise ModelError if the wanted sizes leave a rest, or if a table has fewer rows."""
-        if not self._infers({axis: axis.old if axis.wanted < 0 else axis.wanted for axis in self._axes}):
-            layer = next((layer for layer in self._trial.walk() if not _suffices(layer)), None)
-            if layer is None:
-                infer_model(self._trial)  # which has raised an error
-                raise AssertionError("inference accepts what it has refused")
+        set_sizes(self._trial, self._sizes({axis: axis.old if axis.wanted < 0 else axis.wanted for axis in self._axes}))
+        infer_model(self._trial)
+        layer = next((layer for layer in self._trial.walk() if not _suffices(layer)), None)
+        if layer is not None:
             message = "the size is no multiple of the parts that the loop reads"
             if not isinstance(layer.operator, IterationBase):
                 message = f"the data of shape {layer.inputs[0].shape} has fewer rows than the size needs"

@@ -18,7 +18,7 @@ from time import monotonic
 from typing import Any
 
 from ovir.core.arrays import Array
-from ovir.core.reading import read_text
+from ovir.core.reading import parse_json, read_text
 from ovir.debugging.candidates import count as count_layers
 from ovir.debugging.engines.process import UnsupportedError
 from ovir.debugging.layerwise_run import ENDS
@@ -245,8 +245,8 @@ class _Session:
         state = self._folder / STATE
         if resume and state.exists():
             try:
-                self.found = Fuzzing.of(json.loads(read_text(state)))
-            except (ValueError, TypeError, KeyError, AttributeError, OSError, RecursionError) as error:
+                self.found = Fuzzing.of(parse_json(read_text(state)))
+            except (ValueError, TypeError, KeyError, AttributeError, OSError) as error:
                 raise InputError(diagnose(BAD_INPUT, f"no state of a search: {error}", Place(str(state)))) from None
         elif state.exists():
             hint = "resume (--resume) goes on with it; another folder begins anew"

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass
-from pathlib import Path
 
-from ovir.core.reading import read_text
+from ovir.core.reading import parse_json, read_text
 from ovir.core.tables import Table, columns
 from ovir.diagnostics.codes import BAD_INPUT
 from ovir.diagnostics.diagnostic import Place, diagnose
@@ -77,7 +75,7 @@ def diff_maps(a: str | os.PathLike[str], b: str | os.PathLike[str]) -> MapDiff:
 def _read(path: str | os.PathLike[str]) -> tuple[dict[tuple[str, str], Cell], str]:
     """Return the cells of a file that were tried, and the name of the device."""
     try:
-        content = json.loads(read_text(Path(path)))
+        content = parse_json(read_text(path))
         rows = map_from_dict(content["map"]).items()
         tried = {(version, name): cell for version, row in rows for name, cell in row.items() if cell.counts.total()}
         if unknown := {status for cell in tried.values() for status in cell.counts} - {*STATUSES}:
@@ -85,6 +83,6 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[tuple[str, str], Cell], st
         return tried, str(content["description"])
     except OSError as error:
         message = f"cannot read the map: {error.strerror}"
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         message = f"no map that ovir fuzz has written: {type(error).__name__}: {error}"
     raise InputError(diagnose(BAD_INPUT, message, Place(str(path))))

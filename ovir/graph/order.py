@@ -279,3 +279,15 @@ class Ranks:
                     seen.add(other)
                     pending.append(other)
                 yield other
+
+
+def dependents(starts: Iterable[Layer]) -> set[Layer]:
+    """Return the layers that read tensors of these layers, directly or through others, with the layers of bodies."""
+    pending = list(starts)
+    found: set[Layer] = set()
+    while pending:
+        for port in pending.pop().outputs:
+            for layer in {reader.layer for reader in port.readers} - found:
+                found.update([layer], *(body.walk() for body in layer.bodies.values()))
+                pending.append(layer)
+    return found

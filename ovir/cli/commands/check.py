@@ -41,7 +41,7 @@ from ovir.cli.options.budget import BudgetOptions
 from ovir.cli.options.check_config import Settings, find_settings, parse_codes
 from ovir.cli.options.command import Command, Group, Options
 from ovir.cli.options.device import DeviceOptions, Verdict
-from ovir.cli.options.model import STDIN, parse_shape
+from ovir.cli.options.model import STDIN, parse_shape, source_of
 from ovir.cli.options.node_data import NodeDataOptions
 from ovir.cli.options.opening import load_extensions
 from ovir.cli.options.values import FileName, OutputFile, output_with, raise_usage_error
@@ -156,7 +156,7 @@ def _check_file(name: str, folder: str, weights: str | None, options: CheckOptio
     load_extensions(options.extensions)
     root = "" if folder == os.getcwd() else os.path.join(folder, "")
     times: dict[str, float] = {}
-    source = sys.stdin.buffer.read() if name == STDIN else os.path.join(root, name)
+    source = source_of(os.path.join(root, name))
     found = check_here(source, weights and os.path.join(root, weights), options, times.__setitem__)
     if name == STDIN:
         return [replace(d, file=STDIN) for d in found], times

@@ -314,8 +314,11 @@ def run(options: Options) -> int:
     if node_data.node_data is not None:
         node_data.write_run(model, profile, ranges)
     random = frozenset(model.inputs.index(item.port) for item in inputs.made)
-    ran = Ran(model, inputs.feeds, results, seconds, random, profile, times, watch, profiled)
-    ran = replace(ran, top=options.top, labels=labels)
+    ran = Ran(
+        *(model, inputs.feeds, results, seconds, random, profile, times, watch, profiled),
+        top=options.top,
+        labels=labels,
+    )
     _refuse_labels(ran, options.labels)
     if options.json:
         print_json(ran, seed=(given.seed or 0) if random else None)

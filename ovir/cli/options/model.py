@@ -33,6 +33,11 @@ Shapes = Callable[[Model], Mapping[int, PartialShape]]
 """Returns the shapes of inputs in which a model is inferred while it is read."""
 
 
+def source_of(path: str) -> Source:
+    """Return what a model is read from: a path, or the content of standard input, which can be read once."""
+    return sys.stdin.buffer.read() if path == STDIN else path
+
+
 class ModelOptions(Group):
     """The model of a command, with its weights and extensions, and other options of ``SHARED`` by name."""
 
@@ -59,7 +64,7 @@ class ModelOptions(Group):
     @cached_property
     def source(self) -> Source:
         """Return what the model is read from: a path, or the content of standard input."""
-        return sys.stdin.buffer.read() if self.path == STDIN else self.path
+        return source_of(self.path)
 
     def require_file(self, what: str) -> str:
         """Return the path of the model; raise InputError for standard input, which other processes cannot read."""
