@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from ovir.core.json_fields import json_fields
 from ovir.core.tables import Table, columns
 from ovir.debugging import candidates
 from ovir.debugging.candidates import Candidate
-from ovir.debugging.compare import Comparison, Session, TensorDifference
+from ovir.debugging.compare import Comparison, Session, TensorDifference, compare_as, with_excess
 from ovir.debugging.comparison_setup import Against, ComparisonOptions, GivenInputs, InputSet, Progress, as_model
 from ovir.debugging.device_properties import DeviceSetting, Explanation
 from ovir.debugging.divergences import Divergence, row_of
@@ -303,9 +303,13 @@ def bisect_as(
     if result.beyond_before is not None:
         result.known = None  # it explains the failure alone
     if not result.within and not result.failed:
-        result.explanation = options.explanation(
+        explanation = options.explanation(
             result.properties, lambda again: bisect_as(again, first, None, progress).within
         )
+        if explanation is not None and explanation.is_by_precision:
+            whole = compare_as(replace(options, explain=False), first, progress)
+            explanation = with_excess(explanation, whole, options, lambda again: compare_as(again, first, progress))
+        result.explanation = explanation
     return result
 
 

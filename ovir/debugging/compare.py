@@ -42,6 +42,7 @@ from ovir.graph.layers import Layer, Port
 from ovir.graph.order import dependents
 from ovir.ir.executed import Execution
 from ovir.model import Model
+from ovir.runtime.emulation import NARROW
 from ovir.runtime.executor import SeenStep
 
 MEANS = ("max_abs", "max_rel", "mean_abs", "rmse", "cosine", "sqnr_db")
@@ -625,8 +626,23 @@ def explained(
 ) -> Comparison:
     """Return a comparison with its explanation, if one is wanted and it is beyond tolerance."""
     if not found.within and not found.failed:
-        found.explanation = options.explanation(found.properties, lambda again: compare(again).within)
+        explanation = options.explanation(found.properties, lambda again: compare(again).within)
+        found.explanation = with_excess(explanation, found, options, compare)
     return found
+
+
+def with_excess(
+    explanation: Explanation | None,
+    found: Comparison,
+    options: ComparisonOptions,
+    compare: Callable[[ComparisonOptions], Comparison],
+) -> Explanation | None:
+    """Return an explanation that also holds the errors of outputs against those of an emulation of the precision."""
+    if explanation is None or not explanation.is_by_precision or found.precision not in NARROW:
+        return explanation
+    emulated = compare(options.emulated(found.precision))
+    errors = ((a.tensor.worst.rmse, b.tensor.worst.rmse) for a, b in zip(found.outputs, emulated.outputs, strict=True))
+    return replace(explanation, excess=max((a / b for a, b in errors if a is not None and b), default=None))
 
 
 class Session:

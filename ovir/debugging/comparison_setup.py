@@ -129,6 +129,8 @@ class ComparisonOptions:
     mode: LayerMode | None = None
     explain: bool = False
     repeat: int | None = None
+    emulate: str | None = None
+    """The type, f16 or bf16, in which ovir computes in place of the device."""
 
     def __post_init__(self) -> None:
         require_counts(2, repeat=self.repeat)
@@ -147,6 +149,11 @@ class ComparisonOptions:
         given = dict(self.config or {})
         return Explanation.of(settings, lambda config: agrees(replace(self, config={**given, **config}, explain=False)))
 
+    def emulated(self, element_type: str) -> ComparisonOptions:
+        """Return the options of the same comparison with ovir, which computes in a type of 16 bits, as the device."""
+        other: dict[str, Any] = dict.fromkeys(("config", "timeout", "device", "repeat", "mode"))
+        return replace(self, emulate=element_type, explain=False, **other)
+
     @contextmanager
     def open_side(self, model: Model) -> Iterator[Side]:
         """Yield the other side for a model.
@@ -163,6 +170,9 @@ class ComparisonOptions:
         require_seconds(timeout=timeout)
         if self.device is not None and kind != "model":
             raise InputError.usage("device= says where a second model runs, but against= names none")
+        if self.emulate is not None:
+            other = model if kind == "engine" else as_model(against)
+            return DeviceSide(OvirDevice(other, self.emulate), Partners(model, other), repeats)
         if kind == "engine":
             return DeviceSide(self._engine_device(rest, model), Partners(model, model), repeats)
         if kind == "model":

@@ -148,6 +148,14 @@ class Explanation:
     """Whether it agrees."""
     problem: str | None = None
     """Why the device refuses these properties."""
+    excess: float | None = None
+    """If the device computes in f16 or bf16, and agrees in f32: how many times larger its errors are than those of an
+    emulation that rounds to the same type. None if this is not known."""
+
+    @property
+    def is_by_precision(self) -> bool:
+        """Return whether the device agrees in f32, and no other property matters."""
+        return self.within and list(self.config) == ["INFERENCE_PRECISION_HINT"]
 
     @classmethod
     def of(cls, settings: Sequence[DeviceSetting], agrees: Callable[[Mapping[str, str]], bool]) -> Explanation | None:
@@ -173,10 +181,17 @@ class Explanation:
         listed = " ".join(f"{name}={value}" for name, value in self.config.items())
         if self.problem is not None:
             return f"nothing is explained: {self.problem}"
+        if self.excess is not None and self.excess > _ROOM:
+            emulation = "a run in ovir that rounds to the same type (--emulate)"
+            return f"agrees with {listed}, but has {self.excess:,.0f} times the error of {emulation}: a fault of the device"
         if self.within:
             return f"agrees with {listed}: rounding of the device, no fault"
         return f"beyond tolerance with {listed}, too: no rounding by these properties explains it"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation for JSON."""
-        return {"within": self.within, "config": dict(self.config), "problem": self.problem}
+        return {"within": self.within, "config": dict(self.config), "problem": self.problem, "excess": self.excess}
+
+
+_ROOM = 10
+"""How many times larger than in an emulation errors of rounding may be, since devices round sums and functions, too."""

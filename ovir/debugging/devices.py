@@ -192,15 +192,16 @@ class EngineDevice(Device):
 class _Request(Loaded):
     """A request of a model that ovir has compiled."""
 
-    def __init__(self, model: Model) -> None:
-        self._compiled = CompiledModel(model, keep_compressed=True)
+    def __init__(self, model: Model, emulate: str | None = None) -> None:
+        self._compiled = CompiledModel(model, emulate=emulate, keep_compressed=emulate is None)
+        self._emulate = emulate
         self.renew()
 
     def renew(self) -> None:
         self._request = self._compiled.create_infer_request()
 
     def again(self) -> AbstractContextManager[_Request]:
-        return nullcontext(_Request(self._compiled.model))
+        return nullcontext(_Request(self._compiled.model, self._emulate))
 
     def infer(self, inputs: Sequence[Array], *, outputs: Sequence[str] | None = None) -> list[Array]:
         self._request.reset_state()
@@ -208,20 +209,21 @@ class _Request(Loaded):
 
 
 class OvirDevice(Device):
-    """ovir itself, in place of a device."""
+    """ovir itself, in place of a device; it may emulate one that computes in ``emulate``, f16 or bf16."""
 
     description = "ovir"
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, emulate: str | None = None) -> None:
         self._model = model
+        self.precision = emulate
         self._whole: _Request | None = None
 
     def run(self, model: Model, inputs: Sequence[Array]) -> list[Array]:
-        return self.repeats.infer(_Request(model), inputs)
+        return self.repeats.infer(_Request(model, self.precision), inputs)
 
     def run_whole(self, inputs: Sequence[Array]) -> list[Array]:
         if self._whole is None:
-            self._whole = _Request(self._model)
+            self._whole = _Request(self._model, self.precision)
         return self.repeats.infer(self._whole, inputs)
 
     def release(self) -> None:

@@ -51,6 +51,7 @@ def test_rounding_is_told_from_a_fault(search: Any, rounding: pytest.MonkeyPatch
         "within": True,
         "config": {"DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"},
         "problem": None,
+        "excess": None,
     }
     assert told["properties"][0]["effect"].startswith("inputs of products with compressed weights")
     assert search(model, config={"DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"})
@@ -58,6 +59,22 @@ def test_rounding_is_told_from_a_fault(search: Any, rounding: pytest.MonkeyPatch
     faulty = search(model, explain=True)
     assert not faulty.explanation.within
     assert "beyond tolerance with DYNAMIC_QUANTIZATION_GROUP_SIZE=0, too" in str(faulty.explanation)
+
+
+@pytest.mark.parametrize("search", [ovir.compare, ovir.bisect])
+def test_a_fault_in_a_narrow_type_is_told_from_its_rounding(search: Any, device: pytest.MonkeyPatch) -> None:
+    device.setenv("OVIR_TEST_FAULT", "slightly:Abs")
+    device.setenv("OVIR_TEST_PRECISION", "bf16")
+    x = ops.parameter([1, 4], "f32", name="x")
+    model = ovir.Model([ops.abs(ops.multiply(x, np.float32(1.1)))], [x])
+    small = search(model, explain=True, rtol=1e-5)
+    assert str(small.explanation) == "agrees with INFERENCE_PRECISION_HINT=f32: rounding of the device, no fault"
+    assert 0 < small.explanation.excess < 10
+    device.setenv("OVIR_TEST_FAULT", "narrow:Abs")
+    large = search(model, explain=True, rtol=1e-5)
+    assert large.explanation.within
+    assert large.explanation.excess > 100
+    assert "a fault of the device" in str(large.explanation)
 
 
 def test_the_fewest_properties_are_named(rounding: pytest.MonkeyPatch) -> None:

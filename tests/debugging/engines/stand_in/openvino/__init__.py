@@ -4,7 +4,8 @@ OVIR_TEST_FAULT is ``KIND:TYPE``, or several of these with commas. For models th
 ``hang`` never answers, ``refuse`` fails to compile, ``wrong`` adds 1 to the outputs of these layers. ``missing:`` acts as if the package did
 not exist. ``run``, ``request`` and ``compilation`` add a number to the outputs of these layers that each run, request or compilation of a
 process increases. With ``executes:``, a device says that it executes each layer as it is, in as many microseconds as it has made runs. ``rounds:TYPE``
-is ``wrong:TYPE`` unless the property DYNAMIC_QUANTIZATION_GROUP_SIZE is 0. OVIR_TEST_PROPERTIES are the properties that the device has
+is ``wrong:TYPE`` unless the property DYNAMIC_QUANTIZATION_GROUP_SIZE is 0, ``narrow:TYPE`` and ``slightly:TYPE`` (by 0.01) unless
+INFERENCE_PRECISION_HINT is f32. OVIR_TEST_PROPERTIES are the properties that the device has
 besides the precision, with their values: ``NAME=VALUE NAME=VALUE``.
 """
 
@@ -19,6 +20,8 @@ import numpy as np
 
 FAULTS = [tuple(fault.split(":")) for fault in os.environ.get("OVIR_TEST_FAULT", "").split(",") if fault]
 PROPERTIES = dict(item.split("=") for item in os.environ.get("OVIR_TEST_PROPERTIES", "").split())
+HINT = "INFERENCE_PRECISION_HINT", "f32"
+EXACT = {"rounds": ("DYNAMIC_QUANTIZATION_GROUP_SIZE", "0"), "narrow": HINT, "slightly": HINT}
 if ("missing", "") in FAULTS:
     raise ModuleNotFoundError("No module named 'openvino'", name="openvino")
 
@@ -199,7 +202,8 @@ class Core:
                 raise RuntimeError(f"Exception from core.cpp:1:\nUnsupported property {name}")
         model = ovir.read_model(path) if isinstance(path, str) else path
         for kind, type_ in FAULTS:
-            if kind != "rounds" or {**PROPERTIES, **config}.get("DYNAMIC_QUANTIZATION_GROUP_SIZE") != "0":
+            name, exact = EXACT.get(kind, ("", None))
+            if {**PROPERTIES, **config}.get(name) != exact or not name:
                 self._act(model, kind, type_)
         return Compiled(model, config)
 
@@ -213,5 +217,5 @@ class Core:
         if layers and kind == "refuse":
             raise RuntimeError(f"{type_} is\nnot supported")
         for layer in layers:
-            if kind in ("wrong", "rounds"):
-                add_to(model, layer.outputs[0], 1)
+            if kind in ("wrong", *EXACT):
+                add_to(model, layer.outputs[0], 0.01 if kind == "slightly" else 1)
