@@ -307,8 +307,8 @@ def bisect_as(
             result.properties, lambda again: bisect_as(again, first, None, progress).within
         )
         if explanation is not None and explanation.is_by_precision:
-            whole = compare_as(replace(options, explain=False), first, progress)
-            explanation = with_excess(explanation, whole, options, lambda again: compare_as(again, first, progress))
+            outputs = compare_as(replace(options, explain=False), first, progress)
+            explanation = with_excess(explanation, outputs, options, lambda again: compare_as(again, first, progress))
         result.explanation = explanation
     return result
 

@@ -170,11 +170,9 @@ class ComparisonOptions:
         require_seconds(timeout=timeout)
         if self.device is not None and kind != "model":
             raise InputError.usage("device= says where a second model runs, but against= names none")
-        if self.emulate is not None:
-            other = model if kind == "engine" else as_model(against)
-            return DeviceSide(OvirDevice(other, self.emulate), Partners(model, other), repeats)
         if kind == "engine":
-            return DeviceSide(self._engine_device(rest, model), Partners(model, model), repeats)
+            device = self._engine_device(rest, model) if self.emulate is None else OvirDevice(model, self.emulate)
+            return DeviceSide(device, Partners(model, model), repeats)
         if kind == "model":
             assert isinstance(against, (Model, str, os.PathLike))
             other = as_model(against)
@@ -182,8 +180,8 @@ class ComparisonOptions:
             if self.device is not None:
                 return DeviceSide(self._engine_device(self.device, other), partners, repeats)
             self._refuse_config()
-            if self.mode == "isolated" or self.repeat is not None:
-                return DeviceSide(OvirDevice(other), partners, repeats)
+            if self.mode == "isolated" or self.repeat is not None or self.emulate is not None:
+                return DeviceSide(OvirDevice(other, self.emulate), partners, repeats)
             return SecondModel(partners, other.path or "the other model")
         if self.mode == "isolated":
             raise InputError.usage("layers can be isolated on a device or in a second model; this has neither")

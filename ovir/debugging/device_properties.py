@@ -182,8 +182,8 @@ class Explanation:
         if self.problem is not None:
             return f"nothing is explained: {self.problem}"
         if self.excess is not None and self.excess > _ROOM:
-            emulation = "a run in ovir that rounds to the same type (--emulate)"
-            return f"agrees with {listed}, but has {self.excess:,.0f} times the error of {emulation}: a fault of the device"
+            rounding = "a run in ovir that rounds to the same type (--emulate)"
+            return f"agrees with {listed}, but has {self.excess:,.0f} times the error of {rounding}: a fault"
         if self.within:
             return f"agrees with {listed}: rounding of the device, no fault"
         return f"beyond tolerance with {listed}, too: no rounding by these properties explains it"
