@@ -205,7 +205,7 @@ def test_an_unknown_input_or_output_is_listed_with_a_suggestion() -> None:
     model = small_model()
     with pytest.raises(KeyError, match=r"no output 'sotfmax'.*\n.*did you mean 'softmax'"):
         model.output("sotfmax")
-    with pytest.raises(IndexError, match="no input 3; its inputs are 0 'x'"):
+    with pytest.raises(IndexError, match="no input 3; its inputs are 0: 'x'"):
         model.input(3)
 
 

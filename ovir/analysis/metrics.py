@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn
@@ -109,12 +110,14 @@ class FunctionMetric(MetricBase):
         except Exception as error:
             from traceback import extract_tb  # only needed here
 
-            frame = extract_tb(error.__traceback__)[-1]
-            place = f"{frame.filename}:{frame.lineno}"
-            refuse(f"the metric '{self.name}' fails in {place}: {type(error).__name__}: {error}")
+            *_, caller, frame = [None, *extract_tb(error.__traceback__)]
+            place = f"fails in {frame.filename}:{frame.lineno}" if caller else "cannot be called with (output, label)"
+            refuse(f"the metric '{self.name}' {place}: {type(error).__name__}: {error}")
         try:
-            numbers = np.asarray(found, np.float64).reshape(-1)
+            numbers = np.asarray(math.nan if found is None else found, np.float64).reshape(-1)
         except (ValueError, TypeError):
+            numbers = np.array([math.nan])
+        if np.isnan(numbers).any():
             refuse(f"the metric '{self.name}' must return a number, or one for each sample, got {found!r}")
         if self.is_share and not np.isin(numbers, (0, 1)).all():
             refuse(f"the metric '{self.name}' is a share, so that it must return 0 or 1, got {found!r}")

@@ -12,6 +12,7 @@ from ovir.analysis.input_sizes import with_sizes
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, f32
 from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.errors import require_counts
 from ovir.graph.layers import Layer, Port
 from ovir.graph.names import distinct_names
 from ovir.model import Model, read_model
@@ -95,6 +96,7 @@ def generate_inputs(model: Model, seed: int = 0, only: Sequence[int] | None = No
 
     The same seed gives the same values, whichever inputs are requested.
     """
+    require_counts(0, seed=seed)
     with stage("making inputs"):
         domains = input_domains(model)
     made = []

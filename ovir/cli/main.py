@@ -176,6 +176,8 @@ _ELSEWHERE = {
         "ovir",
         "trace",
     ): "`ovir run` shows tensors of layers with --tap, --record and --watch, and times with --profile",
+    ("ovir", "map"): "`ovir run MODEL.xml --inputs FOLDER` runs many inputs",
+    ("ovir", "convert"): "`ovir export` writes ONNX; `ovc`, which openvino has, converts models of other frameworks",
     ("ovir", "benchmark"): "`ovir run --repeat N` shows how long runs take",
     ("ovir", "simplify"): "`ovir edit --simplify -o OUT.xml`",
     ("ovir", "reshape"): "`ovir edit --shape NAME=1,3,?,? -o OUT.xml`",

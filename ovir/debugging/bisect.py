@@ -186,10 +186,16 @@ class Bisection:
             return None
         return next((p for p in self.probes if p.count > first.count and p.verdict.within), None)
 
-    def _repr_html_(self) -> str:
+    def __repr__(self) -> str:
+        return f"<Bisection of {self.model} with {self.against}: {self._summary}>"
+
+    @property
+    def _summary(self) -> str:
         first = self.first
-        what = "within tolerance" if first is None else f"beyond tolerance, first at {first.type} '{first.name}'"
-        return self.table().in_notebook(f"{self.model} against {self.against}: {what}")
+        return "within tolerance" if first is None else f"beyond tolerance, first at {first.type} '{first.name}'"
+
+    def _repr_html_(self) -> str:
+        return self.table().in_notebook(f"{self.model} against {self.against}: {self._summary}")
 
     def table(self) -> Table:
         """Return the beginnings of the model that were compared."""

@@ -234,6 +234,6 @@ def _kind(against: object) -> tuple[str, str]:
     hint = (
         f"the device is openvino:{name.upper()}"
         if name.upper().partition(".")[0] in DEVICES
-        else did_you_mean(kind, ("openvino", "onnx"), f"{{}}:{rest}")
+        else did_you_mean(kind, ("openvino", "onnx"), f"{{}}:{rest or '...'}")
     )
     raise InputError.usage(f"cannot compare with {against!r}: {expected}", hint=hint)

@@ -84,8 +84,8 @@ def _parse(text: str) -> Condition:
     kind, colon, type_text = text.strip().lower().partition(":")
     if kind not in KINDS:
         hint = did_you_mean(kind, KINDS)
-        message = f"a watch cannot look for '{text.strip()}'; expected nan, inf, overflow:TYPE or denormal:TYPE"
-        raise InputError.usage(message, hint=hint)
+        message = f"cannot look for '{text.strip()}'; expected nan, inf, overflow:TYPE or denormal:TYPE"
+        raise InputError.usage(message, hint=hint, option="watch")
     if kind in ("nan", "inf"):
         if colon:
             raise InputError.usage(f"'{text.strip()}': {kind} has no type")

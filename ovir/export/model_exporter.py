@@ -48,8 +48,8 @@ def export_model(model: Model, opset: int, *, contrib: bool = False) -> Exported
     """
     newest = onnx.defs.onnx_opset_version()
     if not OLDEST_OPSET <= opset <= newest:
-        message = f"opset {opset} of ONNX is outside [{OLDEST_OPSET}, {newest}]; the installed onnx knows these"
-        raise InputError.usage(message, Place(model.path))
+        message = f"{opset} of ONNX cannot be written; it can be {OLDEST_OPSET} to {newest}, the newest of this onnx"
+        raise InputError.usage(message, Place(model.path), option="opset")
     states: dict[str, StatePorts] = {}
     inputs, outputs = len(model.inputs), len(model.outputs)
     if any(isinstance(layer.operator, ReadValueBase) for layer in model.layers):

@@ -9,9 +9,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import ElementType
+from ovir.core.element_types import ELEMENT_TYPES, ElementType
 from ovir.debugging.layerwise_run import ENDS
 from ovir.diagnostics.errors import InputError
+from ovir.diagnostics.wording import did_you_mean
 from ovir.fuzzing.device_map import ANYWHERE, TYPES, type_of_layer, version_of
 from ovir.fuzzing.making import VERSIONS, Make
 from ovir.model import Model, read_model
@@ -45,13 +46,17 @@ class Choice:
             try:
                 ElementType.parse(name)
             except ValueError:
-                raise InputError.usage(f"types: there is no element type {name!r}") from None
+                hint = did_you_mean(name, map(str, ELEMENT_TYPES))
+                raise InputError.usage(f"{name!r} is not an element type", option="types", hint=hint) from None
         try:
             found = self.versions
         except re.error as error:
-            raise InputError.usage(f"ops is not a regular expression: {error}: {self.ops}") from None
+            message = f"{self.ops!r} is not a regular expression: {error}"
+            raise InputError.usage(message, option="ops") from None
         if not found:
-            raise InputError.usage(f"ops: no operation version matches {self.ops!r}, as in 'Gather-8'")
+            hint = did_you_mean(self.ops or "", {name.rpartition("-")[0] for name in NAMES})
+            message = f"{self.ops!r} matches no operation version, such as 'Gather-8'"
+            raise InputError.usage(message, option="ops", hint=hint)
 
     @property
     def versions(self) -> list[str]:

@@ -492,7 +492,7 @@ def port_of(ports: Sequence[Port], key: str | int | Port, kind: str, path: str |
             for port in ports:
                 if key in names(port):
                     return port
-    known = ", ".join(f"{i} '{port.any_name}'" for i, port in enumerate(ports)) or "none"
+    known = ", ".join(f"{i}: '{port.any_name}'" for i, port in enumerate(ports)) or "none"
     all_names = [name for port in ports for name in (*_tensor_names(port), *_layer_names(port))]
     hint = did_you_mean(key, all_names) if isinstance(key, str) else None
     raise NotFoundError.usage(f"the model has no {kind} {key!r}; its {kind}s are {known}", Place(path), hint=hint)

@@ -61,6 +61,9 @@ def load_image(
     if channels is not None and channels not in _MODES:
         _refuse(path, f"the input of shape {shape} has {plural(channels, 'channel')}; an image has 1, 3 or 4")
     image = _opened(path)
+    if image.mode.startswith(("I", "F")):
+        message = f"the pixels of the image have more than 8 bits (mode {image.mode} of Pillow)"
+        _refuse(path, message, "give them as an array: NAME=file.npy, or save the image with 8 bits")
     image = image.convert(_MODES[channels] if channels is not None else "L" if image.mode in ("1", "L") else "RGB")
     before = image.size
     image = _resized(path, image, width or before[0], height or before[1], how.resize)

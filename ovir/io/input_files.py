@@ -115,7 +115,9 @@ def _of_archive(model: LayerGraph, path: str, arrays: NpzReader) -> tuple[dict[i
         try:
             index = input_named(model, key)
         except InputError as error:
-            raise InputError(*(replace(wrong, file=path, line=None) for wrong in error.diagnostics)) from None
+            hint = f"an array gets another name so: {model.inputs[0].any_name}={path}:{key}" if model.inputs else None
+            where = (replace(wrong, file=path, line=None, hint=wrong.hint or hint) for wrong in error.diagnostics)
+            raise InputError(*where) from None
         port = model.inputs[index]
         if index in keys:
             message = f"input '{model.inputs[index].any_name}' is given twice"

@@ -129,7 +129,7 @@ class _Reader(ElementReader, Generic[G]):
             these = "a constant needs" if len(constants) == 1 else many
             message = f"{these} {exact_size_text(bytes_needed)} of weights, but there is no file {self.weights.name}"
             beside = "put the .bin next to the .xml, or " if self.file is not None else ""
-            hint = f"{beside}give the path of the .bin as the weights"
+            hint = f"{beside}give its path: --weights FILE, or weights= in Python"
             self.diagnostics.report(codes.NO_WEIGHTS, message, place, hint)
 
     def _short_weights(self, model: LayerGraph) -> None:

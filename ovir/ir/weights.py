@@ -157,7 +157,7 @@ class WeightBytes:
             raise OperatorError(
                 f"the constant needs {exact_size_text(size)} of weights, but there is no file {self.name}",
                 codes.NO_WEIGHTS,
-                hint="put the .bin next to the .xml, or give its path as the weights",
+                hint="put the .bin next to the .xml, or give its path: --weights FILE, or weights= in Python",
             )
         if offset + size > self.data.size:
             has = f"has {self.data.size} bytes: the file is truncated, or belongs to another .xml"

@@ -44,7 +44,7 @@ class Results(Mapping[Any, Array]):
             if isinstance(key, (int, np.integer)):
                 return self._arrays[int(key)]
             return self._arrays[self._keys[key]]
-        known = ", ".join(f"{i} '{port.any_name}'" for i, port in enumerate(self._ports)) or "none"
+        known = ", ".join(f"{i}: '{port.any_name}'" for i, port in enumerate(self._ports)) or "none"
         names = [name for name in self._keys if isinstance(name, str)]
         hint = did_you_mean(key, names) if isinstance(key, str) else None
         raise NotFoundError.usage(f"there is no output {key!r}; the outputs are {known}", hint=hint)

@@ -155,6 +155,8 @@ def test_a_function_of_the_user() -> None:
         ovir.InputError, match=r"the metric 'mine' fails in .*test_evaluation\.py:\d+: ZeroDivisionError"
     ):
         metric.scores(ROWS, np.array(["x"]))
+    with pytest.raises(ovir.InputError, match=r"'n' cannot be called with \(output, label\): TypeError"):
+        FunctionMetric("n", lambda output: 1).scores(ROWS, ROWS)  # type: ignore[arg-type, misc]
     with pytest.raises(ovir.InputError, match="must return a number, or one for each sample, got 'a'"):
         FunctionMetric("n", lambda *_: "a").scores(ROWS, ROWS)
     share.is_share, share.higher_is_better = True, False  # type: ignore[attr-defined]

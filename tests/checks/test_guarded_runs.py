@@ -88,7 +88,7 @@ def test_files_without_errors_are_also_run(folder: Path, capfd: pytest.CaptureFi
     ("options", "message"),
     [
         (["run", "--memory", "5"], "--memory belongs to --untrusted"),
-        (["run", "--timeout", "0"], "--timeout belongs to --untrusted"),
+        (["run", "--timeout", "1"], "--timeout belongs to --untrusted"),
         (["check", "--run"], "--run belongs to --untrusted"),
         (["run", "--untrusted", "--workers", "2"], "--workers and --untrusted exclude each other"),
     ],

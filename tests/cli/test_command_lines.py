@@ -115,6 +115,7 @@ walk => `ovir --help` lists the commands: run, generate, eval
 trace model.xml => hint: `ovir run` shows tensors of layers with --tap, --record and --watch
 run model.xml --weigths w.bin => unrecognized arguments: --weigths w.bin\n  hint: did you mean --weights?
 run model.xml --out x.npz => hint: did you mean --output?
+map model.xml => hint: `ovir run MODEL.xml --inputs FOLDER`
 fuzz --against openvino:CPU --minutes 3 => unrecognized arguments: --minutes 3\n  hint: did you mean --time?
 fuzz --against openvino:CPU --tips f32 => unrecognized arguments: --tips f32\n  hint: `ovir fuzz --help` lists what it takes
 check model.xml --minutes 3 => unrecognized arguments: --minutes 3\n  hint: `ovir check --help` lists what it takes
@@ -172,7 +173,7 @@ check model.xml --sarif digits.xml => a model would be overwritten
 check model.xml --sarif other.BIN => a model would be overwritten
 check model.xml --sarif nowhere/x.sarif => there is no directory
 check model.xml --json --sarif - => --sarif - would print SARIF among other output
-run model.xml --seed 0 --input nothing=d.npy => the model has no input 'nothing'; its inputs are 0 'data', 1 'indices'
+run model.xml --seed 0 --input nothing=d.npy => the model has no input 'nothing'; its inputs are 0: 'data', 1: 'indices'
 run model.xml --seed 0 --input 7=d.npy => the model has no input 7
 run model.xml --seed 0 --input data=none.npy => none.npy: error[OVIR101] cannot read the file: No such file
 run model.xml --seed 0 --input data=text.npy => neither a .npy nor an .npz
@@ -193,6 +194,7 @@ run i64.xml --input x=99999999999999999999999 => 99999999999999999999999 is not 
 run i64.xml --input x=1,9223372036854775808 => 9223372036854775808 is not a value of i64
 run boolean.xml --input x=2 => '2' is not a boolean
 run f32.xml --input x=[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[ => nested more than 32 deep
+run f32.xml --input 1,2 --scale 1,nan => '1,nan' is not a list of finite numbers
 run f32.xml --input 1,2 --mean 3 => --mean applies to images
 run model.xml --extension none.py => --extension none.py: there is no such file
 run model.xml --extension module.txt => not a Python module; its name must end in .py
@@ -204,6 +206,7 @@ run digits.xml --inputs in --output out --seed 0 => --seed is for one set of inp
 run digits.xml --inputs in --output out --profile => --profile is for one set of inputs
 run digits.xml --inputs in --output out --html out.html => --html is for one set of inputs
 run digits.xml --inputs in --output out --batch 2 --tap a => --batch and --tap exclude each other
+eval digits.xml --inputs in --labels labels.csv --metric top1 --peak 3 => --peak is for the metric psnr
 eval digits.xml --inputs in --labels labels.csv --dask tcp://host:1 --workers 2 => give either it or the address of a cluster
 run digits.xml --inputs nowhere --output out => there is no such file or folder
 run digits.xml --inputs in --output out --mean 3 => --mean applies to images, but no file of --inputs is one
@@ -238,8 +241,9 @@ diff model.xml missing.xml => missing.xml
 diff model.xml text.xml => text.xml
 diff model.xml bare.xml => there is no file
 diff model.xml cycle.xml => depend on each other
-diff model.xml model.xml --rtol -1 => '-1' is not a number of 0 or more
-diff model.xml model.xml --atol nan => 'nan' is not a number of 0 or more
+diff model.xml model.xml --rtol -1 => '-1' is not a finite number of 0 or more
+diff model.xml model.xml --atol inf => 'inf' is not a finite number of 0 or more
+diff model.xml model.xml --atol nan => 'nan' is not a finite number of 0 or more
 diff model.xml model.xml --limit x => 'x' is not an integer
 diff model.xml model.xml --limit 1 --all => not allowed with argument
 bisect digits.xml => there is nothing to compare with
@@ -258,14 +262,14 @@ compare digits.xml --against recorded.npz --save-inputs saved.npz => the recordi
 precision digits.xml => --to
 precision digits.xml --to f8 => expected f16, bf16, int8, int4[:sym|asym][:GROUP] or int8:sym|asym[:GROUP], got 'f8'
 precision digits.xml --to int8 -o a.xml => NNCF
-precision digits.xml --to f16 --tolerance -1 => '-1' is not a number of 0 or more
+precision digits.xml --to f16 --tolerance -1 => '-1' is not a finite number of 0 or more
 precision digits.xml --to f16 --input image=[1,2] => input 'image'
 precision digits.xml --to f16 --inputs in --save-inputs s.npz => --save-inputs is for one set of inputs
 reduce digits.xml -o small.xml => --check
 reduce digits.xml --check "sh -c 'exit 7' {}" -o model.xml --max-runs 2 => --max-runs must be at least 3
 reduce digits.xml --check "sh -c 'exit 7' {}" -o digits.xml => a model would be overwritten
 reduce digits.xml --check "sh -c 'exit 7' {}" -o small.xml --status 3 => status 7 for the whole model, not 3
-reduce digits.xml --check "sh -c 'exit 7' {}" -o small.xml --timeout 0 => '0' is not a number of seconds above 0
+reduce digits.xml --check "sh -c 'exit 7' {}" -o small.xml --timeout 0 => '0' is not a finite number of seconds above 0
 reduce digits.xml --check "sh -c 'exit 7' {}" -o small.xml --max-runs -1 => must be at least 0, got -1
 reduce digits.xml --check 'true {}' -o small.xml => status 0 for the whole model: there is no failure to look for
 reduce digits.xml --check 'false {}' -o small.xml => status 1 even for a model without layers, so it does not look at
@@ -315,11 +319,11 @@ edit sum.xml --mean 1 -o x.xml => --mean 1: say for which input, as NAME=1; the 
 extract digits.xml --outputs relu1 -o missing/new.xml => the folder
 join digits.xml digits.xml -o x.xml => hint: none of them fit together
 join digits.xml digits.xml --connect probabilities -o x.xml => --connect probabilities: there is no '=' between the output and the input
-join digits.xml digits.xml --connect probabilities=picture -o x.xml => the model has no input 'picture'; its inputs are 0 'image'
+join digits.xml digits.xml --connect probabilities=picture -o x.xml => the model has no input 'picture'; its inputs are 0: 'image'
 join digits.xml digits.xml --connect probability=image -o x.xml => no tensor and no layer is named 'probability'
 export digits.xml -o digits.xml => a model would be overwritten
 export digits.xml -o other.xml => must end in .onnx
-export digits.xml -o model.onnx --opset 9 => opset 9 of ONNX is outside [17,
+export digits.xml -o model.onnx --opset 9 => --opset 9 of ONNX cannot be written; it can be 17 to
 export digits.xml -o model.onnx --input x=1 => --input needs --verify
 export digits.xml -o model.onnx --seed 1 => --seed needs --verify
 eval digits.xml --labels labels.csv => --inputs is missing

@@ -185,6 +185,9 @@ same_length.is_share = True
 def wrong(scores, label):
     return "many"
 
+def nothing(scores, label):
+    pass
+
 def fails(scores, label):
     return scores[0, 99]
 fails.higher_is_better = False
@@ -210,7 +213,8 @@ def test_labels_may_be_texts(folder: Path, cli: Any) -> None:
     ("name", "message"),
     [
         ("wrong", "the metric 'wrong' must return a number, or one for each sample, got 'many'"),
-        ("fails", "mine.py:13: IndexError: index 99 is out of bounds"),
+        ("nothing", "the metric 'nothing' must return a number, or one for each sample, got None"),
+        ("fails", "mine.py:16: IndexError: index 99 is out of bounds"),
     ],
 )
 def test_a_faulty_function_is_named_for_each_input(folder: Path, cli: Any, name: str, message: str) -> None:

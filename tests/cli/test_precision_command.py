@@ -67,7 +67,7 @@ def test_weights_of_4_bits(cli: Any, planted: Path, tmp_path: Path) -> None:
     result = cli("precision", planted, "--to", "int4:asym:32", "--tolerance", "0.05", "-o", out)
     assert result.status == 0
     assert "error of the outputs if the layer alone has weights in int4:asym:32:" in result.out
-    assert result.err.endswith("weights in int4:asym:32, 10 layers in int8\n")
+    assert result.err.endswith("of 10 layers in int8, and those of operations other than MatMul in int8\n")
     rows = result.out.partition("if the most sensitive layers have weights in int8:\n")[2].splitlines()
     assert rows[0].split() == ["in", "int8", "error", "weights"]
     assert [row.split()[0] for row in rows[1:7]] == ["0", "1", "2", "4", "8", "10"]

@@ -237,6 +237,22 @@ def test_images_are_inputs(cli: Any, tmp_path: Path, photo: Path) -> None:
     assert "6x2 RGB in layout NCHW, pixels 0 to 255" in result.err
 
 
+@pytest.mark.parametrize("dtype", ["uint16", "int32", "float32"])
+def test_images_of_more_than_8_bits_are_not_clipped(cli: Any, tmp_path: Path, photo: Path, dtype: str) -> None:
+    image = pytest.importorskip("PIL.Image").fromarray(np.full((2, 6), 300, dtype))
+    image.save(tmp_path / "deep.tiff")
+    result = cli("run", echo(tmp_path, "1,1,2,6"), "--input", f"x={tmp_path / 'deep.tiff'}")
+    assert result.status == 2
+    assert "the pixels of the image have more than 8 bits" in result.err
+
+
+def test_an_archive_with_another_name_leads_to_the_option(cli: Any, tmp_path: Path) -> None:
+    np.savez(tmp_path / "one.npz", np.float32([1, 2]))
+    result = cli("run", echo(tmp_path, "2"), "--input", tmp_path / "one.npz")
+    assert "no input 'arr_0'; its inputs are 0: 'x'" in result.err
+    assert f"an array gets another name so: x={tmp_path / 'one.npz'}:arr_0" in result.err
+
+
 def test_mean_scale_and_order_of_images(cli: Any, tmp_path: Path, photo: Path) -> None:
     path = echo(tmp_path, "1,2,6,3")
     values = np.array(returned(cli, path, "--input", f"x={photo}", "--mean", "0,0,100", "--scale", "50", "--bgr"))

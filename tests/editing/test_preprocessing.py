@@ -150,7 +150,7 @@ REFUSED: list[tuple[tuple[Any, ...], dict[str, Any], str]] = [
     (IMAGE, {"size": (2, 3)}, "a size is given, but no resize"),
     (IMAGE, {"resize": "linear", "size": (2,)}, "size must be a height and a width, got (2,)"),
     (IMAGE, {"element_type": "float"}, "'float' is not an element type"),
-    (IMAGE, {"key": "picture"}, "the model has no input 'picture'; its inputs are 0 'image'"),
+    (IMAGE, {"key": "picture"}, "the model has no input 'picture'; its inputs are 0: 'image'"),
     (OPEN, {"resize": "linear"}, "axis 2 of [1,3,?,?] has no fixed size\n  hint: reshape the model first"),
     (("f32", [3, 8]), {"mean": [1, 2, 3]}, "not known, because its shape is [3,8]\n  hint: give it as model_layout"),
 ]
@@ -277,7 +277,7 @@ def test_a_joined_model_computes_what_both_compute_in_turn(kind: str, tmp_path: 
 @pytest.mark.parametrize(
     ("second", "connections", "message"),
     [
-        (classifier("x"), {"features": "y"}, "the model has no input 'y'; its inputs are 0 'x', 1 'bias'"),
+        (classifier("x"), {"features": "y"}, "the model has no input 'y'; its inputs are 0: 'x', 1: 'bias'"),
         (classifier("x"), {"feature": "x"}, "feature"),
         (classifier("x"), {"features": ["x", "x"]}, "input 'x' is fed twice"),
         (classifier("x"), {"features": "bias"}, "output 'features' f32[1,3,6,8] cannot feed input 'bias' f32[1]"),

@@ -34,7 +34,7 @@ def test_outputs_by_position_and_name() -> None:
         np.testing.assert_array_equal(results[key], X + 1)
     assert len(results) == 2
     assert "nothing" not in results
-    with pytest.raises(KeyError, match="there is no output 'nothing'; the outputs are 0 'product', 1 'total'"):
+    with pytest.raises(KeyError, match="there is no output 'nothing'; the outputs are 0: 'product', 1: 'total'"):
         results["nothing"]
 
 
@@ -47,7 +47,7 @@ def test_ways_to_feed(feeds: Any) -> None:
     ("feeds", "message"),
     [
         ({"x": X}, r"no value is given for 'y' f32\[\?,3\]"),
-        ({"x": X, "y": X, "z": X}, r"no input 'z'; its inputs are 0 'x', 1 'y'"),
+        ({"x": X, "y": X, "z": X}, r"no input 'z'; its inputs are 0: 'x', 1: 'y'"),
         ({"x": X, "y": X, 0: X}, r"input 0 'x' is given twice"),
         ([X, X, X], r"3 values given for 2 inputs: 'x'"),
         (X, r"one array given for 2 inputs"),

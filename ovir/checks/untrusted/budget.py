@@ -26,11 +26,11 @@ class Budget:
 
     def __post_init__(self) -> None:
         if self.seconds is not None and not (0 < self.seconds <= _MOST_SECONDS):
-            message = f"the seconds of a budget must be a positive number of at most {_MOST_SECONDS:,}"
-            raise InputError.usage(f"{message}, got {self.seconds}")
+            message = f"must be above 0 and at most {_MOST_SECONDS:,}, got {self.seconds}"
+            raise InputError.usage(message, option="seconds")
         if not (_LEAST <= self.memory <= _MOST):
-            message = f"the memory of a budget must be at least {size_text(_LEAST)} and at most {size_text(_MOST)}"
-            raise InputError.usage(f"{message}, got {size_text(self.memory)}")
+            message = f"must be at least {size_text(_LEAST)} and at most {size_text(_MOST)}"
+            raise InputError.usage(f"{message}, got {size_text(self.memory)}", option="memory")
 
     def seconds_for(self, weights: str) -> float:
         """Return the time for a model whose weights are in a file, which need not exist."""

@@ -379,9 +379,8 @@ def _array(layer: Layer, source: str, text: str) -> Array:
     try:
         return as_array(parse_literal(source, tensor.element_type, tensor.shape), tensor.element_type)[0]
     except ValueError as error:
-        exists = " is not a .npy or .npz" if os.path.exists(source) else " does not exist"
-        hint = f"the file {source}{exists}; values are written as 1,2,3 or [[1,2],[3,4]]"
-        raise_usage_error(f"{text}: {error}", hint)
+        file = f"the file {source} is not a .npy or .npz; " if os.path.exists(source) else ""
+        raise_usage_error(f"{text}: {error}", f"{file}values are written as 1,2,3 or [[1,2],[3,4]]")
 
 
 def _count(model: Model) -> int:

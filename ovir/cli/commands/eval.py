@@ -204,9 +204,11 @@ class MetricOptions(Group):
             metric = metric_of(self.metric, peak=self.peak, columns=self.columns, size=self.box_size)
             if not isinstance(metric, AveragePrecision):
                 self.refuse(_OF_BOXES, "--columns", "--box-size")
+            if self.metric != "psnr":
+                self.refuse(_OF_PSNR, "--peak")
             return metric
         self.refuse(_OF_BOXES, "--columns", "--box-size")
-        self.refuse("is for the metric psnr", "--peak")
+        self.refuse(_OF_PSNR, "--peak")
         module = load_user_module("--metric", f"{path}.py", "metric")
         function = getattr(module, name, None)
         if not callable(function):
@@ -215,6 +217,7 @@ class MetricOptions(Group):
         return FunctionMetric(name, function)
 
 
+_OF_PSNR = "is for the metric psnr"
 _OF_BOXES = "is for the metrics map and map50"
 
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 def add_to(command: Command) -> None:
     text = "the folder with openvino_model.xml, openvino_tokenizer.xml and openvino_detokenizer.xml"
     command.argument("folder", "FOLDER", text, FileName)
-    command.option("--prompt TEXT", "the text to continue; - reads it from stdin")
+    command.option("--prompt TEXT", "the text to continue; - reads it from stdin, up to a last line end")
     command.option("--chat", "make the prompt the message of a user in the chat template of the folder")
     command.option("--system TEXT", "with --chat: a message of the system before that of the user")
     command.option("--max-tokens N", f"generate at most N tokens (default: {MAX_TOKENS})", positive)
@@ -100,7 +100,7 @@ def run(options: Options) -> int:
 
 def _standard_input() -> str:
     try:
-        return sys.stdin.read()
+        return sys.stdin.read().removesuffix("\n")
     except UnicodeDecodeError:
         raise_usage_error("--prompt -: stdin is not UTF-8")
 

@@ -100,8 +100,10 @@ def _save(model: Model, found: Precision, path: str, lost: dict[str, str]) -> No
         if not found.within:
             output.print_message("warning: the outputs of the saved model are beyond the tolerance")
         output.print_diagnostics(save_model(found.compressed(model), path))
+        kept, narrow = (plural(count, "layer") for count in (len(found.keep), len(found.layers) - len(found.keep)))
+        others = "" if found.to.startswith("int8") else ", and those of operations other than MatMul in int8"
         output.print_message(
-            readable(f"{path}: weights in {found.to}, {plural(len(found.keep), 'layer')} in {found.kept_in}")
+            readable(f"{path}: weights of {narrow} in {found.to}, of {kept} in {found.kept_in}{others}")
         )
         return
     output.print_diagnostics(save_model(with_f32_layers(model, found.keep), path))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from ovir.checks.untrusted.budget import Budget
 from ovir.cli.options.command import Command, Group
+from ovir.cli.options.values import seconds
 
 
 class BudgetOptions(Group):
@@ -25,7 +26,7 @@ class BudgetOptions(Group):
         option(
             "--timeout SECONDS",
             "with --untrusted: the time for one file (default: 30, and 15 more for each GB of weights)",
-            float,
+            seconds,
         )
         option("--memory MB", "with --untrusted: the memory for one file (default: 1074)", int)
 

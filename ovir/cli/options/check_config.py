@@ -115,9 +115,12 @@ def _read(path: str, tables: tuple[str, ...]) -> Settings | None:
     try:
         text = raw.decode()
         content: Any = tomllib.loads(text)
+    except UnicodeDecodeError as error:
+        byte = f"byte 0x{raw[error.start]:02x} is not UTF-8"
+        _refuse(f"not valid TOML: {byte}", path, raw.count(b"\n", 0, error.start) + 1)
     except ValueError as error:
         line = re.search(r"\(at line (\d+)", str(error))
-        _refuse(f"not valid TOML: {error}", path, int(line[1]) if line else raw.count(b"\n"))
+        _refuse(f"not valid TOML: {error}", path, int(line[1]) if line else raw.rstrip(b"\n").count(b"\n") + 1)
     except RecursionError:
         _refuse("not valid TOML: arrays or tables are nested too deep", path, None)
     for outer, known in _KNOWN[name].items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import re
 from collections.abc import Sequence
@@ -374,7 +375,10 @@ def _split_key(source: str) -> tuple[str, str | None]:
 def _numbers(text: str) -> tuple[float, ...]:
     """Return the numbers of ``--mean`` or ``--scale``."""
     try:
-        return tuple(float(part) for part in text.split(","))
+        numbers = tuple(float(part) for part in text.split(","))
     except ValueError:
-        message = f"'{text}' is not a list of numbers such as 123.7,116.3,103.5"
-        raise argparse.ArgumentTypeError(readable(message)) from None
+        numbers = (math.nan,)
+    if not all(map(math.isfinite, numbers)):
+        message = f"'{text}' is not a list of finite numbers such as 123.7,116.3,103.5"
+        raise argparse.ArgumentTypeError(readable(message))
+    return numbers

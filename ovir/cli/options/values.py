@@ -81,9 +81,9 @@ def _number(what: str, is_valid: Callable[[float], bool]) -> Callable[[str], flo
 
 
 natural, positive, at_least_two = _integer(0), _integer(1), _integer(2)
-amount = _number("a number of 0 or more", lambda value: 0 <= value < math.inf)
+amount = _number("a finite number of 0 or more", lambda value: 0 <= value < math.inf)
 share = _number("a number above 0 and at most 1", lambda value: 0 < value <= 1)
-seconds = _number("a number of seconds above 0", lambda value: 0 < value < math.inf)
+seconds = _number("a finite number of seconds above 0", lambda value: 0 < value < math.inf)
 
 
 def pattern(text: str) -> str:

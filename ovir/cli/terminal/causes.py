@@ -63,6 +63,8 @@ def status_of_difference(found: Comparison | Bisection, options: Options) -> int
 def about_properties(found: Comparison | Bisection, options: Options) -> Iterator[str]:
     """Yield lines about the properties by which a device changes numbers, and how to find out whether they do."""
     if found.within or found.failed or found.known is not None:
+        if options[OtherSideOptions].explain:
+            yield "--explain: there is no difference that properties of the device could explain"
         return
     yield from map(str, found.properties)
     if found.explanation is not None:
