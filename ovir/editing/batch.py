@@ -49,6 +49,10 @@ def set_batch(model: LayerGraph, batch: Batch, verify: bool) -> ProvenEdit:
     choices, old = _axes(model, keys, is_named=isinstance(batch, Mapping))
     if old is None:
         old = _pinned_number(model, {i: axes[0] for i, axes in choices.items()})
+    if old is None:
+        if (edit := _set_open(model, {i: axes[0] for i, axes in choices.items()}, number, verify)) is not None:
+            return edit
+        old = 1
     states = {
         layer.id: own
         for layer in model.layers
@@ -68,6 +72,19 @@ def set_batch(model: LayerGraph, batch: Batch, verify: bool) -> ProvenEdit:
         return replace_field(_set_batch(model, chosen, of_states, old, number, False), verdict=verdict)
     assert first is not None
     raise first
+
+
+def _set_open(model: LayerGraph, axes: Mapping[int, int], number: int, verify: bool) -> ProvenEdit | None:
+    """Set the number of items of a model that takes any; return None if it does not take this one."""
+    try:
+        with editing(model):
+            with proven(model, verify) as edit:
+                edit.relation["batch"] = dict(axes)
+                set_sizes(model, _sizes(axes, number))
+                with_types(model)
+            return edit
+    except ModelError:
+        return None
 
 
 def _set_batch(
@@ -160,8 +177,8 @@ def _axes(model: LayerGraph, keys: Sequence[int], *, is_named: bool) -> tuple[di
     return choices, old
 
 
-def _pinned_number(model: LayerGraph, axes: Mapping[int, int]) -> int:
-    """Return the number of items that constants of a model were made for whose inputs take any number."""
+def _pinned_number(model: LayerGraph, axes: Mapping[int, int]) -> int | None:
+    """Return the number of items that constants of a model were made for whose inputs take any number, if any is."""
     shapes = (layer.outputs[0].shape for layer, *_, is_batch in pinned_layers(model) if is_batch)
     for number in dict.fromkeys(dim.upper for shape in shapes for dim in shape if dim.upper):
         trial = model.clone()
@@ -171,4 +188,4 @@ def _pinned_number(model: LayerGraph, axes: Mapping[int, int]) -> int:
         except ModelError:
             continue
         return number
-    return 1
+    return None

@@ -51,6 +51,16 @@ def test_reshapes_that_move_the_items(make: Callable[[int], ovir.Model], old: in
     np.testing.assert_allclose(results(model, feeds)[0], results(built, feeds)[0], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("number", [4, -1])
+def test_a_model_that_takes_any_number_stays_as_it_is(number: int) -> None:
+    x = ops.parameter([-1, -1], "f32", name="x")
+    doubled = ops.multiply(ops.reshape(x, [-1], False), np.float32(2))
+    model = ovir.Model([ops.reshape(doubled, ops.shape_of(x), False)], [x])
+    edit = model.set_batch(number)
+    assert (edit.layers, edit.verdict) == ([], "proven: the results agree for 3 sets of random inputs")
+    assert str(model.inputs[0].shape) == ("[4,?]" if number == 4 else "[?,?]")
+
+
 @pytest.mark.parametrize("old", [1, 2, 3])
 @pytest.mark.parametrize(
     ("shape", "axis", "flat"),
