@@ -492,9 +492,14 @@ _SHOWN = 10  # number of layers at each end
 
 
 class ReadOnlyList(list[T]):
-    """A list that is derived from a model; copies of it are plain lists."""
+    """A list of layers or ports that is derived from a model; copies of it are plain lists."""
 
     __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        from ovir.graph.drawing import html_of_list
+
+        return html_of_list(self)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[type[list[T]], tuple[list[T]]]:
         return list, (list(self),)
