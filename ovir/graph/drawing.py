@@ -55,17 +55,6 @@ def html_of_ports(title: str, model: LayerGraph) -> str:
     return html_table(title, ("", "name", "type"), rows)
 
 
-def html_of_list(items: Sequence[object]) -> str:
-    """Return layers or ports as a table in HTML."""
-    layers = [item for item in items if isinstance(item, Layer)]
-    if layers:
-        rows = [(item.id, item.key, item.type, ", ".join(str(port.type) for port in item.outputs)) for item in layers]
-        return html_table(plural(len(rows), "layer"), ("id", "layer", "operation", "outputs"), rows)
-    ports = [item for item in items if isinstance(item, Port)]
-    lines = [(port.any_name, port.type, ", ".join(sorted(port.names - {port.any_name}))) for port in ports]
-    return html_table(plural(len(lines), "port"), ("name", "type", "other names"), lines)
-
-
 def svg_of(layers: Sequence[Layer]) -> str:
     """Return a drawing of layers, which come in topological order."""
     sources = {layer: _sources(layer) for layer in layers}

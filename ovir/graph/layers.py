@@ -497,9 +497,15 @@ class ReadOnlyList(list[T]):
     __slots__ = ()
 
     def _repr_html_(self) -> str:
-        from ovir.graph.drawing import html_of_list
-
-        return html_of_list(self)
+        layers = [item for item in self if isinstance(item, Layer)]
+        if layers:
+            rows = [
+                (item.id, item.key, item.type, ", ".join(str(port.type) for port in item.outputs)) for item in layers
+            ]
+            return html_table(plural(len(rows), "layer"), ("id", "layer", "operation", "outputs"), rows)
+        ports = [item for item in self if isinstance(item, Port)]
+        lines = [(port.any_name, port.type, ", ".join(sorted(port.names - {port.any_name}))) for port in ports]
+        return html_table(plural(len(lines), "port"), ("name", "type", "other names"), lines)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[type[list[T]], tuple[list[T]]]:
         return list, (list(self),)
