@@ -58,6 +58,7 @@ _NAMES = {
     "ovir.runtime.compiled": ("CompiledModel", "InferRequest"),
     "ovir.runtime.listeners": ("Listener",),
     "ovir.runtime.results": ("Results",),
+    "ovir.workers.evaluate": ("Evaluation", "evaluate"),
     "ovir.workers.map": ("MapError", "MappedResults", "map"),
 }
 """The public names by the module that defines them."""

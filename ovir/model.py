@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ovir.core.element_types import ElementType
     from ovir.core.shapes import ShapeLike
     from ovir.diagnostics.diagnostic import Diagnostic
+    from ovir.editing.effect import Effect
     from ovir.editing.keys import InputKey, InputKeys, LayerKey, TensorKey, TensorKeys
     from ovir.editing.proof import ProvenEdit
     from ovir.inference.layer_weights import Weights
@@ -149,15 +150,17 @@ class Model(LayerGraph):
 
     # ----- edits, each of which leaves an inferred model or changes nothing
 
-    def editing(self) -> AbstractContextManager[None]:
+    def editing(self) -> AbstractContextManager[Effect]:
         """Combine edits to one: the model is inferred at the end of the ``with`` block.
 
         If the block raises, or if the model cannot be inferred at its end, nothing has changed. Primitive edits
-        can be part of it.
+        can be part of it. ``with model.editing() as effect`` counts what the edits change: after the block,
+        ``print(effect)`` shows the layers that they have added, removed and changed, and the constants and their
+        bytes before and after, as ``ovir edit`` does.
         """
-        from ovir.editing.transaction import editing
+        from ovir.editing.effect import measured
 
-        return editing(self)
+        return measured(self)
 
     def extract(self, inputs: TensorKeys | None = None, outputs: TensorKeys | None = None) -> Self:
         """Return a new model that computes ``outputs`` from ``inputs``; this model does not change.

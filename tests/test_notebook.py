@@ -27,6 +27,8 @@ SHOWN = {
     "model": ["state", "f32[1,4]"],
     "compiled": ["state", "f32[1,4]"],
     "model.layer('act')": ["total"],
+    "model.layers": ["9 layers", "scaled", "Multiply"],
+    "model.inputs": ["1 port", "x", "f32[1,4]"],
     "results": ["Result_8", "2 to 2"],
     "watch": ["0 layers", "nan"],
     "profile": ["ms", "Multiply", "scaled"],

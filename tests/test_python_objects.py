@@ -84,6 +84,30 @@ def test_notebooks_show_a_table(kind: str) -> None:
     assert any("f32[1,4]" in cell or "within" in cell for cell in found.cells)
 
 
+def test_lists_of_a_model_are_lists_that_a_notebook_shows_as_tables() -> None:
+    model = small_model()
+    for items, row in (
+        (model.layers, [str(model.layer("softmax").id), "softmax", "SoftMax", "f32[1,4]"]),
+        (model.inputs, [model.inputs[0].any_name, "f32[1,4]", ""]),
+        (model.outputs, [model.outputs[0].any_name, "f32[1,4]"]),
+    ):
+        assert isinstance(items, list)
+        cells = Cells(items._repr_html_()).cells  # type: ignore[attr-defined]
+        assert any(cells[i : i + len(row)] == row for i in range(len(cells))), cells
+    assert "0 ports" in ovir.Model([ops.constant([1.0])], []).inputs._repr_html_()  # type: ignore[attr-defined]
+
+
+def test_headings_align_with_their_columns() -> None:
+    html = html_table("one", ("a", "b"), [(1, 2)])
+    assert html.count('<th style="text-align:left">') == html.count('<td style="text-align:left">') == 2
+
+
+def test_a_diagnostic_is_shown_as_its_message() -> None:
+    (found,) = ovir.check(b"<net/>")[:1]
+    assert repr(found) == str(found)
+    assert "OVIR" in repr([found])
+
+
 def test_the_table_of_a_layer_names_the_source_of_each_input() -> None:
     x = ops.parameter([1, 4], "f32", name="x")
     model = ovir.Model([ops.add(ops.relu(x, name="act"), x, name="sum")], [x])

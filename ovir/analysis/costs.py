@@ -191,12 +191,17 @@ class ModelCosts:
         return {"parameters": self.parameters, "weight_bytes": size, "macs": self.total.macs.upper}
 
 
-def changes_of(before: ModelCosts, after: ModelCosts) -> str:
-    """Return the sums that differ, such as ``parameters 1,000 -> 800``; nothing if none does, or none is known."""
+def changes_of(before: ModelCosts, after: ModelCosts, *, with_weights: bool = True) -> str:
+    """Return the sums that differ, such as ``parameters 1,000 -> 800``; nothing if none does, or none is known.
+
+    ``with_weights`` says whether the bytes of the weights are among them.
+    """
     texts, latest = [], after.to_dict()
     for name, old in before.to_dict().items():
         new = latest[name]
         certain = name != "macs" or (before.total.macs.is_static and after.total.macs.is_static)
+        if name == "weight_bytes" and not with_weights:
+            continue
         if old is not None and new is not None and old != new and certain:
             title, text = _TEXTS[name]
             texts.append(f"{title} {text(old)} -> {text(new)}")

@@ -10,6 +10,11 @@ from typing import Any
 
 from ovir.cli.main import COMMANDS, parser
 from ovir.cli.options.values import FileName
+from ovir.diagnostics.errors import Diagnostics
+from ovir.graph.layer_graph import LayerGraph
+from ovir.graph.names import tensor_names
+from ovir.ir.reader import load
+from ovir.lowering.releases import RELEASES, release_text
 from ovir.ops.base.opsets import OPERATIONS, TOKENIZERS
 
 Completer = Callable[..., Iterable[str]]
@@ -52,10 +57,72 @@ def _completer_of(action: argparse.Action) -> Completer:
     if action.metavar == "SIDE":
         return _either(_one_of(DEVICES), _files((".xml", ".npz", ".onnx")))
     if action.dest == "input":
-        return _value_of_input
+        return _either(_value_of_input, _names(_inputs, "="))
+    if action.dest == "target":
+        return _targets
+    if action.metavar == "RELEASE":
+        return _one_of([release_text(release) for release in RELEASES])
+    if action.metavar == "NUMBER":
+        return _one_of([str(opset) for opset in RELEASES.values()])
+    if (named := _NAMED.get(action.option_strings[-1] if action.option_strings else "")) is not None:
+        return _names(*named)
     if isinstance(action.type, type) and issubclass(action.type, FileName):
         return _files(tuple(endings))
     return _one_of(())
+
+
+def _names(of: Callable[[LayerGraph], Iterable[str]], end: str = "") -> Completer:
+    """Return a function that finds names in the model of the command line, also behind a comma, each with an end."""
+
+    def found(prefix: str, *, parsed_args: argparse.Namespace, **_: Any) -> list[str]:
+        path = getattr(parsed_args, "path", None)
+        document = None
+        if isinstance(path, str) and os.path.isfile(path):
+            document = load(path, None, LayerGraph, Diagnostics(), need_weights=False)
+        if document is None:
+            return []
+        before, comma, start = prefix.rpartition(",")
+        names = dict.fromkeys(name for name in of(document.model) if name)
+        return [f"{before}{comma}{name}{end}" for name in names if name.startswith(start)]
+
+    return found
+
+
+def _inputs(model: LayerGraph) -> Iterator[str]:
+    return (port.any_name for port in model.inputs)
+
+
+def _outputs(model: LayerGraph) -> Iterator[str]:
+    return (port.any_name for port in model.outputs)
+
+
+def _constants(model: LayerGraph) -> Iterator[str]:
+    return (layer.key for layer in model.walk() if layer.type == "Const")
+
+
+def _tensors(model: LayerGraph) -> Iterator[str]:
+    """Yield the names of layers, without constants and Results, and those of tensors."""
+    yield from (layer.key for layer in model.walk() if layer.type not in ("Const", "Result"))
+    yield from tensor_names(model)
+
+
+_NAMED: dict[str, tuple[Callable[[LayerGraph], Iterable[str]], str]] = {
+    **dict.fromkeys(("--shape", "--fix-input", "--input-type", "--input-layout", "--resize"), (_inputs, "=")),
+    **dict.fromkeys(("--add-output", "--add-nms", "--tap", "--inputs", "--outputs"), (_tensors, "")),
+    **dict.fromkeys(("--output", "--remove-output"), (_outputs, "")),
+    "--rename": (_tensors, "="),
+    "--set-constant": (_constants, "="),
+}
+"""The options whose values begin with names in the model, which names these are, and what follows them."""
+
+
+def _targets(prefix: str, **_: Any) -> list[str]:
+    try:
+        from ovir.export.support import OPENED  # needs onnx
+    except ImportError:
+        return []
+    names = ("onnxruntime:{}.{}".format(*release) for release in OPENED)
+    return [name for name in names if name.startswith(prefix)]
 
 
 def _one_of(values: Iterable[str]) -> Completer:
@@ -63,7 +130,7 @@ def _one_of(values: Iterable[str]) -> Completer:
 
 
 def _either(*completers: Completer) -> Completer:
-    return lambda prefix, **_: [found for completer in completers for found in completer(prefix)]
+    return lambda prefix, **more: [found for completer in completers for found in completer(prefix, **more)]
 
 
 def _files(endings: tuple[str, ...]) -> Completer:

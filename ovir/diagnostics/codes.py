@@ -1032,7 +1032,8 @@ Fix: install the package, or name a device that the message lists.
 
 INTERNAL = Code.error(999, "ovir itself failed", danger=5.0).says("""
 Error; a warning where `ovir check` can go on. An operation or a rule of ovir raised an exception that it should not
-raise, or a class that was registered with `ovir.register` did. The hint says which of the two.
+raise, or a class that was registered with `ovir.register` did, or its `run` returned another type or shape than its
+`infer`. The hint says whose fault it is.
     model.xml:20: error[OVIR999] layer 2 'swirled' (Swirl, extension): the kernel failed on f32[2,3]: TypeError: unsupported operand type(s)
       hint: this is a fault of the class Swirl, which was registered for Swirl; it fails in /home/me/swirl.py, line 14
 Fix: for a class of your own, correct its `infer` or `run`; the traceback is shown with `OVIR_DEBUG=1`. Otherwise please

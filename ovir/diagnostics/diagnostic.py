@@ -38,11 +38,11 @@ class Fix:
     """Whether results stay the same."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Diagnostic:
     """One fault, or one fact worth knowing, and its place. Fields that are not known are None.
 
-    ``str(diagnostic)`` is one line, and a second one with the hint, as ``ovir check`` prints it.
+    Python and notebooks show it as ``ovir check`` prints it: in one line, and a second one with the hint.
     """
 
     code: str
@@ -74,6 +74,8 @@ class Diagnostic:
         layer = f"{readable(self.layer)}: " if self.layer else ""
         hint = f"\n  hint: {readable(self.hint)}" if self.hint else ""
         return f"{head}{self.severity}[{self.code}] {layer}{readable(self.message)}{hint}"
+
+    __repr__ = __str__
 
     def to_dict(self) -> dict[str, Any]:
         """Return the diagnostic for JSON, with names and values in full and without its fix and unknown fields."""

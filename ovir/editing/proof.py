@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from ovir.editing.transaction import editing, with_types
+from ovir.editing.effect import Effect, measured
+from ovir.editing.transaction import with_types
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
 
@@ -30,6 +31,8 @@ class ProvenEdit(Sequence[Layer]):
     """The keys of the layers that were computed before any run."""
     notes: list[str] = field(default_factory=list)
     """Sentences that users of the result have to know."""
+    effect: Effect = field(default_factory=Effect)
+    """The number of layers that were added, removed and changed, and the bytes of the constants."""
     verdict: str = NOT_WANTED
     """The outcome in words: the results agree, or why nothing was proven."""
     relation: dict[str, Any] = field(default_factory=dict)
@@ -56,7 +59,7 @@ def proven(model: LayerGraph, verify: bool) -> Iterator[ProvenEdit]:
     with_types(model)
     before = model.clone() if verify else None
     edit, revision = ProvenEdit(), model.revision
-    with editing(model):
+    with measured(model) as edit.effect:
         yield edit
         with_types(model)
         if before is not None and model.revision == revision:

@@ -17,6 +17,7 @@ from ovir.diagnostics.codes import INTERNAL, NOT_EXPORTED
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import ExportError, InputError, OvirError
 from ovir.editing.states import StatePorts, expose_states
+from ovir.export.equal_sizes import equal_sizes
 from ovir.export.exported import Exported
 from ovir.export.exporters import exporter_of, why_not_exported
 from ovir.export.loops import ExportableBody
@@ -55,7 +56,9 @@ def export_model(model: Model, opset: int, *, contrib: bool = False) -> Exported
     if any(isinstance(layer.operator, ReadValueBase) for layer in model.layers):
         model = model.clone()
         states = expose_states(model)
-    exporter = _ModelExporter(model, Graph(opset, contrib=contrib), model.inputs)
+    graph = Graph(opset, contrib=contrib)
+    graph.name_equally(equal_sizes(model).to_sets())
+    exporter = _ModelExporter(model, graph, model.inputs)
     exported = exporter.export({state.present: state.present_name for state in states.values()})
     assigned = [variable for variable, state in states.items() if state.present is not None]
     return Exported(

@@ -128,6 +128,7 @@ class Graph:
         self.initializers: list[ir.Value] = parent.initializers if parent else []
         self._constants: dict[object, Tensor] = parent._constants if parent else {}
         self._symbols: dict[int, str] = parent._symbols if parent else {}
+        """The names of unknown sizes by their symbols."""
         self._fixed: set[ir.Value] = parent._fixed if parent else set()
         """Tensors that are computed of constants only."""
 
@@ -280,6 +281,12 @@ class Graph:
 
     def _dim_name(self, symbol: int) -> str | None:
         return self._symbols.setdefault(symbol, f"d{len(self._symbols)}") if symbol else None
+
+    def name_equally(self, symbols: Iterable[set[int]]) -> None:
+        """Give the symbols of each set one name: their sizes are equal, although inference does not know it."""
+        for equal in symbols:
+            name = f"d{len(self._symbols)}"
+            self._symbols.update(dict.fromkeys(equal, name))
 
     def held(self, element_type: t.ElementType) -> t.ElementType:
         """Return the type that holds the values of an element type in this opset."""

@@ -492,9 +492,20 @@ _SHOWN = 10  # number of layers at each end
 
 
 class ReadOnlyList(list[T]):
-    """A list that is derived from a model; copies of it are plain lists."""
+    """A list of layers or ports that is derived from a model; copies of it are plain lists."""
 
     __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        layers = [item for item in self if isinstance(item, Layer)]
+        if layers:
+            rows = [
+                (item.id, item.key, item.type, ", ".join(str(port.type) for port in item.outputs)) for item in layers
+            ]
+            return html_table(plural(len(rows), "layer"), ("id", "layer", "operation", "outputs"), rows)
+        ports = [item for item in self if isinstance(item, Port)]
+        lines = [(port.any_name, port.type, ", ".join(sorted(port.names - {port.any_name}))) for port in ports]
+        return html_table(plural(len(lines), "port"), ("name", "type", "other names"), lines)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[type[list[T]], tuple[list[T]]]:
         return list, (list(self),)

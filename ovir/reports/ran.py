@@ -40,6 +40,8 @@ class Ran:
     times: RunTimes | None = None
     """The times of the runs that ``--repeat`` asks for."""
     watch: Watch | None = None
+    later: RunTimes | None = None
+    """The time of a run after those in which steps bind themselves, where nothing else has measured one."""
     profiled: RunTimes | None = None
     """The times of runs beside those of the profile, without it."""
     types: Mapping[Port, str] = field(default_factory=dict)

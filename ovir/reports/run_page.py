@@ -61,7 +61,10 @@ def run_page(ran: Ran) -> Page:
     The details of an output have the highest scores of each row, if they are wanted and it has rows of scores.
     """
     model, watch = ran.model, ran.watch
-    verdict, tone = f"ran in {ran.seconds * 1000:,.1f} ms", "good"
+    later = ran.times or ran.profiled or ran.later
+    verdict, tone = f"first run in {ran.seconds * 1000:,.1f} ms, with preparations", "good"
+    if later is not None:
+        verdict = f"runs in {later.percentile(50) * 1000:,.2f} ms"
     if watch is not None and watch.events:
         verdict, tone = f"{verdict}; {plural(len(watch.events), 'layer')} made watched values", "bad"
     page = Page("run", model.path or model.name, verdict, tone)  # type: ignore[arg-type]

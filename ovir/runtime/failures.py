@@ -33,7 +33,9 @@ def failed(layer: Layer, error: Exception, arguments: Sequence[Array]) -> OvirEr
     if not isinstance(error, OperatorError):
         error = explain_failure(layer, arguments) or error
     if isinstance(error, OperatorError):
-        return RunError(diagnose(_code_of(error), error.message, layer.place, hint=error.hint))
+        code = _code_of(error)
+        hint = layer.fault_hint(error) if code is INTERNAL else error.hint
+        return RunError(diagnose(code, error.message, layer.place, hint=hint))
     shown = ", ".join(map(array_text, arguments))
     message = f"the kernel failed on {shown or 'no inputs'}: {type(error).__name__}: {error}"
     return RunError(diagnose(INTERNAL, message, layer.place, hint=layer.fault_hint(error)))
@@ -118,5 +120,5 @@ def inference_for(layer: Layer, arrays: Sequence[Array]) -> partial[TensorType |
 
 
 def _code_of(error: OperatorError) -> Code:
-    """Return the code of an error that an operation raised while it ran: not supported, or a wrong value."""
-    return error.code if error.code in (NOT_SUPPORTED, OUTSIDE_SPEC) else RUN
+    """Return the code of an error that an operation raised while it ran: not supported, its fault, or a wrong value."""
+    return error.code if error.code in (NOT_SUPPORTED, OUTSIDE_SPEC, INTERNAL) else RUN

@@ -11,6 +11,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
+from ovir.diagnostics.codes import INTERNAL, Code
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.wording import plural
 from ovir.graph.layer_graph import LayerGraph
@@ -167,8 +168,9 @@ def results_of(returned: Any, count: int) -> tuple[Any, ...]:
 def with_checked_outputs(layer: Layer, kernel: Callable[..., Any]) -> Callable[..., Any]:
     """Return the kernel with a check of its outputs, as later layers rely on the inferred types and shapes.
 
-    The kernel raises OperatorError, which names the class, for an output of another type or shape. It receives
-    read-only inputs, and an output that shares memory with an input is copied, unless the class declares ``views``.
+    The kernel raises OperatorError, which names the class and is about its fault, for an output of another type or
+    shape. It receives read-only inputs, and an output that shares memory with an input is copied, unless the class
+    declares ``views``.
     """
     may_view = layer.operator is not None and layer.operator.views
     kernel_name = f"{type(layer.operator).__name__}.run"
@@ -180,10 +182,10 @@ def with_checked_outputs(layer: Layer, kernel: Callable[..., Any]) -> Callable[.
             result = _unshared(kernel(*map(_read_only, arguments), **keywords), arguments)
         outputs = result if type(result) is tuple else (result,)
         if len(outputs) != len(layer.outputs):
-            found = f"{kernel_name} gives {plural(len(outputs), 'output')}"
-            raise OperatorError(f"{found}; the layer has {len(layer.outputs)}")
+            found = f"{kernel_name} gave {plural(len(outputs), 'output')}"
+            raise OperatorError(f"{found}; the layer has {len(layer.outputs)}", INTERNAL)
         for port, output in zip(layer.outputs, outputs, strict=True):
-            require_promised(port, output, f"{kernel_name} gives")
+            require_promised(port, output, f"{kernel_name} gave", INTERNAL)
         return result
 
     return run
@@ -207,10 +209,10 @@ def _unshared(result: Any, inputs: tuple[Any, ...]) -> Any:
     return result.copy() if shares else result
 
 
-def require_promised(port: Port, output: Any, found: str = "the kernel returned") -> None:
+def require_promised(port: Port, output: Any, found: str = "the kernel returned", code: Code | None = None) -> None:
     """Raise OperatorError if an output is not of the type and shape that inference has promised for its port.
 
-    ``found`` begins the message, and names what gave the output.
+    ``found`` begins the message, and names what gave the output. ``code`` is the one of the error.
     """
     expected = port.element_type
     is_array = isinstance(output, (np.ndarray, np.generic))
@@ -218,16 +220,18 @@ def require_promised(port: Port, output: Any, found: str = "the kernel returned"
         expected.is_dynamic or output.dtype == expected.to_dtype() or _type_of(output) == str(expected)
     )
     if not (is_right_type and port.shape.contains(output.shape)):
-        raise broken_promise(port.index, f"{expected}{port.shape}", output, found)
+        raise broken_promise(port.index, f"{expected}{port.shape}", output, found, code)
 
 
-def broken_promise(index: int, promised: str, output: Any, found: str = "the kernel returned") -> OperatorError:
+def broken_promise(
+    index: int, promised: str, output: Any, found: str = "the kernel returned", code: Code | None = None
+) -> OperatorError:
     """Return the error for an output whose type or shape differs from the inferred one."""
     if isinstance(output, (np.ndarray, np.generic)):
         returned = f"{_type_of(output)}[{','.join(map(str, output.shape))}]"
     else:
         returned = f"{type(output).__name__}, which is not an array"
-    return OperatorError(f"{found} output {index} as {returned}; infer() declared {promised}")
+    return OperatorError(f"{found} output {index} as {returned}; infer() declared {promised}", code)
 
 
 def _type_of(array: Any) -> str:

@@ -80,9 +80,10 @@ def _prefixed(graph: dict[str, Any], prefix: str) -> dict[str, Any]:
 
 
 def distinct_names(paths: Sequence[str]) -> list[str]:
-    """Return the names of files, with as many of their folders as it takes to tell them apart."""
+    """Return the names of files, with their folder, as many models have the same name, and with as many more as it
+    takes to tell them apart."""
     parts = [os.path.abspath(path).split(os.sep) for path in paths]
-    for count in range(1, max(map(len, parts)) + 1):
+    for count in range(2, max(map(len, parts)) + 1):
         names = ["/".join(part[-count:]) for part in parts]
         if len(set(names)) == len(names):
             return names

@@ -203,6 +203,12 @@ class Mapped(Iterator[MappedResults]):
         self.close()
 
 
+def error_text(error: OvirError, name: str) -> str:
+    """Return the diagnostics of an error of an input, without the place in the model's file, and the input's name."""
+    lines = (str(replace(found, file=None, line=None, column=None)) for found in error.diagnostics)
+    return "\n".join(line.replace(f"{name}: ", "", 1) for line in lines)
+
+
 def _opened(
     model: CompiledModel | Model | str | os.PathLike[str], executor: Executor | None
 ) -> tuple[CompiledModel | None, Model]:

@@ -452,10 +452,10 @@ check faulty.xml --json => 1 => "code": "OVIR203" && "severity": "error" && "lay
 show f32.xml --memory => 0 => at most in a run
 show f32.xml --state-length 4 => 0 => --state-length has no effect: no state of the model grows from call to call
 show f32.xml --memory --shape 5 => 0 => at most in a run
-edit digits.xml --rename image=a --rename a=photo --name renamed -o new.xml => 0 => renamed 'image' to 'a'\nrenamed 'a' to 'photo'\nthe model was named 'digits' and is named 'renamed'\nnew.xml: 23 layers, 1 input, 1 output
+edit digits.xml --rename image=a --rename a=photo --name renamed -o new.xml => 0 => renamed 'image' to 'a'\nrenamed 'a' to 'photo'\nthe model was named 'digits' and is named 'renamed'\nlayers: 1 changed; constants: 8, 24,380 bytes\nnew.xml: 23 layers, 1 input, 1 output
 edit digits.xml --rename a=photo --rename image=a -o x.xml => 2 => no tensor and no layer is named 'a' && hint: this follows from --rename a=photo; nothing is written
-edit digits.xml --rename image=photo --dry-run -o x.xml => 0 => renamed 'image' to 'photo'\nnothing is written (--dry-run)
-edit digits.xml --compress-to-fp16 -o half.xml => 0 => 7 constants of f32 and f64 stored as f16: 24,380 -> 12,198 bytes of constants && half.xml: 30 layers, 1 input, 1 output
+edit digits.xml --rename image=photo --dry-run -o x.xml => 0 => renamed 'image' to 'photo'\nlayers: 1 changed; constants: 8, 24,380 bytes\nnothing is written (--dry-run)
+edit digits.xml --compress-to-fp16 -o half.xml => 0 => 7 constants of f32 and f64 stored as f16\nlayers: 7 added; constants: 8, 24,380 -> 12,198 bytes\nhalf.xml: 30 layers, 1 input, 1 output
 edit f32.xml --runtime 2021.4 --dry-run => 1 => --shape x=...
 edit f32.xml --runtime 2021.4 -o x.xml => 1 => --shape x=...
 edit f32.xml --runtime 2021.4 --shape x=2 --dry-run => 0 => nothing is written (--dry-run)

@@ -59,6 +59,27 @@ def completed(line: str, folder: Path, **more: str) -> list[str]:
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
+        ("ovir run digits.xml --input im", ["image="]),
+        ("ovir edit digits.xml --shape i", ["image="]),
+        ("ovir edit digits.xml --set-constant conv1/", ["conv1/weights=", "conv1/bias="]),
+        ("ovir edit digits.xml --rename pool", ["pool1=", "pool2="]),
+        ("ovir edit digits.xml --add-output rel", ["relu1", "relu2"]),
+        ("ovir extract digits.xml --outputs relu1,pool", ["relu1,pool1", "relu1,pool2"]),
+        ("ovir edit digits.xml --runtime 2024", ["2024.0", "2024.5"]),
+        ("ovir edit digits.xml --opset 1", ["1", "10", "11", "12", "13", "14", "15", "16", "17"]),
+        ("ovir export digits.xml --target onnxruntime:1.2", [f"onnxruntime:1.{n}" for n in (21, 23, 24, 25)]),
+        ("ovir edit no.xml --rename pool", []),
+        ("ovir edit model.xml --rename pool", []),
+    ],
+)
+def test_names_in_the_model_and_releases(line: str, expected: list[str], folder: Path) -> None:
+    shutil.copy(ROOT / "examples" / "xml" / "digits.xml", folder)
+    assert [found.replace("\\", "").rstrip() for found in completed(line, folder)] == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
         ("ovir ex", ["explain", "extract", "export"]),
         ("ovir run --emul", ["--emulate"]),
         ("ovir run --emulate ", ["f16", "bf16"]),

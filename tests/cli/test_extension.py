@@ -103,6 +103,17 @@ def test_a_fault_of_an_own_operation_has_its_file_and_line(cli: Any, swirling: P
     assert f"fault of the class Swirl, which was registered for Swirl; it fails in {module}, line 10" in done.err
 
 
+def test_random_inputs_are_not_blamed_for_an_own_operation(cli: Any, tmp_path: Path) -> None:
+    module = tmp_path / "wrong.py"
+    module.write_text(MODULE.replace("data[::-1]", "data[:1]"))
+    done = cli("run", "examples/xml/swirl.xml", "--extension", module)
+    assert (
+        "layer 1 'swirl' (Swirl, extension): Swirl.run gave output 0 as f32[1,3]; infer() declared f32[2,3]" in done.err
+    )
+    assert done.err.count("hint:") == 1
+    assert "this is a fault of the class Swirl" in done.err
+
+
 def test_an_own_operation_has_a_form_in_onnx(cli: Any, swirling: Path, tmp_path: Path) -> None:
     pytest.importorskip("onnx_ir")
     module = tmp_path / "swirl.py"

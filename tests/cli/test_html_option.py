@@ -65,6 +65,8 @@ def test_watched_values_are_in_the_report(cli: Cli, tmp_path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert '<section id="taps"' in text
     assert '<section id="watched-values"' in text
+    assert re.search(r"runs in [\d.,]+ ms", text)
+    assert '<section id="repeated-runs"' not in text
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -29,14 +29,14 @@ def test_it_runs_until_it_is_interrupted(number: int, status: int, text: str) ->
         assert view.url.startswith("http://127.0.0.1:")
         assert len(view.nodes()) == 23
         with urllib.request.urlopen(view.url, timeout=60) as page:
-            assert b"<title>digits.xml - ovir view</title>" in page.read()
+            assert b"<title>xml/digits.xml - ovir view</title>" in page.read()
         assert view.stop(number) == (status, f"Ctrl-C stops the server\n{text}\n")
 
 
 def test_faults_are_drawn() -> None:
     with viewing(XML / "broken" / "axis_out_of_range.xml", "--no-browser", "--profile") as view:
         assert "axis 5 is outside" in view.nodes()["gather"]["error OVIR305"]
-        assert view.overlays() == {"diagnostics of axis_out_of_range.xml": {"gather": "error"}}
+        assert view.overlays() == {"diagnostics of broken/axis_out_of_range.xml": {"gather": "error"}}
         _, err = view.stop()
         assert "error[OVIR305]" in err
         assert "drawn, but not run" in err
@@ -47,10 +47,10 @@ def test_overlays() -> None:
         found = view.overlays()
     # The page selects the last one.
     names = ["time (ms)", "minimum", "maximum", "mean", "NaN and infinities", "diagnostics"]  # there are none
-    assert list(found) == [f"{name} of digits.xml" for name in reversed(names)]
-    assert found["maximum of digits.xml"]["probabilities"] == pytest.approx(1, abs=0.01)
-    assert found["minimum of digits.xml"]["relu1"] == 0
-    assert found["NaN and infinities of digits.xml"]["conv1"] == 0
+    assert list(found) == [f"{name} of xml/digits.xml" for name in reversed(names)]
+    assert found["maximum of xml/digits.xml"]["probabilities"] == pytest.approx(1, abs=0.01)
+    assert found["minimum of xml/digits.xml"]["relu1"] == 0
+    assert found["NaN and infinities of xml/digits.xml"]["conv1"] == 0
 
 
 def changed(path: Path) -> Path:
@@ -86,7 +86,7 @@ def test_a_run_that_fails_is_drawn_up_to_there(tmp_path: Path) -> None:
     ovir.save_model(ovir.Model([ops.sqrt(shaped, name="last")], [data, shape]), tmp_path / "m.xml")
     np.savez(tmp_path / "in.npz", data=np.ones(6, np.float32), shape=np.int64([4, 4]))
     with viewing(tmp_path / "m.xml", "--no-browser", "--run", tmp_path / "in.npz") as view:
-        maximum = view.overlays()["maximum of m.xml"]
+        maximum = view.overlays()[f"maximum of {tmp_path.name}/m.xml"]
         assert maximum["relu"] == 1
         assert "last" not in maximum
         assert any(name.startswith("error") for name in view.nodes()["reshape"])
@@ -131,13 +131,13 @@ def test_severities_are_those_of_check(cli: Cli, options: tuple[str, ...]) -> No
         attributes = view.nodes()["gather_elements"]
         assert attributes[f"{found['severity']} {found['code']}"] == found["message"]
         assert attributes[f"hint for {found['code']}"] == found["hint"]
-        severities = view.overlays().get("diagnostics of wrong_declared_shape.xml", {})
+        severities = view.overlays().get(f"diagnostics of {path.parent.name}/wrong_declared_shape.xml", {})
         assert set(severities.values()) == ({found["severity"]} if options else set())
 
 
 def test_times_come_first_if_the_check_finds_nothing() -> None:
     with viewing(DIGITS, "--no-browser", "--check", "--profile") as view:
-        assert list(view.overlays())[-1] == "time (ms) of digits.xml"  # the page selects what it loads last
+        assert list(view.overlays())[-1] == "time (ms) of xml/digits.xml"  # the page selects what it loads last
 
 
 EXECUTED = """<net name="exec" version="11"><layers>
@@ -150,11 +150,11 @@ def test_what_a_device_executed_elsewhere(tmp_path: Path) -> None:
     (tmp_path / "exec_graph.xml").write_text(EXECUTED)
     with viewing(DIGITS, "--no-browser", "--executed", tmp_path / "exec_graph.xml") as view:
         found = view.overlays()
-        assert found["executed: time (ms) of digits.xml"] == {"conv1": 2.5}
-        assert found["executed: precision of digits.xml"]["relu1"] == "bf16"
-        assert found["executed: primitive of digits.xml"]["relu1"] == "Convolution: jit_avx512"
-        assert found["executed: fused into of digits.xml"]["relu1"] == "conv1"
-        assert list(found)[-1] == "executed: time (ms) of digits.xml"  # the page selects the last one
+        assert found["executed: time (ms) of xml/digits.xml"] == {"conv1": 2.5}
+        assert found["executed: precision of xml/digits.xml"]["relu1"] == "bf16"
+        assert found["executed: primitive of xml/digits.xml"]["relu1"] == "Convolution: jit_avx512"
+        assert found["executed: fused into of xml/digits.xml"]["relu1"] == "conv1"
+        assert list(found)[-1] == "executed: time (ms) of xml/digits.xml"  # the page selects the last one
         assert "as 1, in bf16, 2.5 ms" in view.stop()[1]
 
 
@@ -162,8 +162,8 @@ def test_what_a_device_executes_here() -> None:
     pytest.importorskip("openvino", reason="OpenVINO executes the graph")
     with viewing(DIGITS, "--no-browser", "--executed", "openvino:CPU") as view:
         found = view.overlays()
-        assert found["executed: fused into of digits.xml"]["relu1"] == "conv1"
-        assert found["executed: time (ms) of digits.xml"]["conv1"] > 0
+        assert found["executed: fused into of xml/digits.xml"]["relu1"] == "conv1"
+        assert found["executed: time (ms) of xml/digits.xml"]["conv1"] > 0
 
 
 def test_a_file_that_is_no_executed_graph(cli: Cli) -> None:

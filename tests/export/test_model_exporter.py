@@ -41,6 +41,37 @@ def test_equal_unknown_sizes_have_equal_names(tmp_path: Path) -> None:
     assert given.shape[1] == 4
 
 
+def sizes_of(model: ovir.Model) -> dict[str, list[str]]:
+    """Return the sizes of the inputs of an export, by their names."""
+    exported = export_model(model, 21).onnx.graph
+    return {str(value.name): list(map(str, value.shape or ())) for value in exported.inputs}
+
+
+def test_sizes_that_a_layer_needs_to_be_equal_have_equal_names() -> None:
+    a, b = (ops.parameter([-1, -1, 3], "f32", name=name) for name in "ab")
+    found = sizes_of(ovir.Model([ops.concat([a, b], -2)], [a, b], "concat"))
+    assert found["a"][0] == found["b"][0] != "None"
+    assert len({found["a"][0], found["a"][1], found["b"][1]}) == 3  # the axis of Concat may differ
+    query, key, value = (ops.parameter([1, -1, 8], "f32", name=name) for name in ("query", "key", "value"))
+    attention = ops.scaled_dot_product_attention(query, key, value)
+    found = sizes_of(ovir.Model([attention], [query, key, value], "attention"))
+    assert found["key"] == found["value"] != found["query"]
+    x, y = (ops.parameter([-1, 3], "f32", name=name) for name in "xy")
+    found = sizes_of(ovir.Model([ops.add(x, y)], [x, y], "broadcast"))  # one of them may be 1
+    assert found["x"] != found["y"]
+
+
+@pytest.mark.parametrize("further", ["", "past_key_values.0.key"])
+def test_the_inputs_of_texts_share_their_sizes(further: str) -> None:
+    names = ("input_ids", "attention_mask", "token_type_ids", *filter(None, [further]))
+    inputs = [ops.parameter([-1, -1], "i64", name=name) for name in names]
+    found = sizes_of(ovir.Model([ops.shape_of(port) for port in inputs], inputs, "text"))
+    assert found["input_ids"] == found["token_type_ids"]
+    assert found["input_ids"][0] == found["attention_mask"][0] != found["input_ids"][1]
+    assert (found["input_ids"][1] == found["attention_mask"][1]) == (not further)
+    assert not further or set(found[further]).isdisjoint(found["input_ids"])
+
+
 @pytest.mark.parametrize(
     ("opset", "reason"),
     [

@@ -149,10 +149,10 @@ def test_an_extension_is_reported_once() -> None:
 @pytest.mark.parametrize(
     ("returned", "message"),
     [
-        (lambda data: data.astype(np.int64), r"Broken\.run gives output 0 as i64\[2,3\]; infer\(\) declared f32"),
-        (lambda data: data.tolist(), r"Broken\.run gives output 0 as list, which is not an array"),
-        (lambda data: None, r"Broken\.run gives output 0 as NoneType"),
-        (lambda data: (), r"Broken\.run gives 0 outputs; the layer has 1"),
+        (lambda data: data.astype(np.int64), r"Broken\.run gave output 0 as i64\[2,3\]; infer\(\) declared f32"),
+        (lambda data: data.tolist(), r"Broken\.run gave output 0 as list, which is not an array"),
+        (lambda data: None, r"Broken\.run gave output 0 as NoneType"),
+        (lambda data: (), r"Broken\.run gave 0 outputs; the layer has 1"),
     ],
 )
 def test_a_run_that_breaks_the_promise_of_infer(returned: Callable[[Array], Any], message: str) -> None:
@@ -167,8 +167,11 @@ def test_a_run_that_breaks_the_promise_of_infer(returned: Callable[[Array], Any]
             return returned(data)
 
     compiled = ovir.compile_model(ovir.read_model(model_text()))
-    with pytest.raises(ovir.RunError, match=message):
+    with pytest.raises(ovir.RunError, match=message) as raised:
         compiled([np.zeros((2, 3), np.float32)])
+    found = raised.value.diagnostic
+    assert found.code == "OVIR999"
+    assert found.hint == "this is a fault of the class Broken, which was registered for Swirl"
 
 
 def test_kernels_of_users_cannot_change_their_inputs() -> None:

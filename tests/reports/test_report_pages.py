@@ -206,7 +206,7 @@ def logarithm() -> Net:
 def test_run_with_a_profile() -> None:
     profile = Profile()
     page = run_page(ran(logarithm(), profile=profile, data=np.ones((2, 3), np.float32)))
-    assert page.verdict == "ran in 250.0 ms"
+    assert page.verdict == "first run in 250.0 ms, with preparations"
     assert charts(page, "Time") == ["Time by operation", "The 2 slowest layers", "Time along the graph"]
     layers = table(page, "Layers")
     assert {page.layers.find(name) for name in ("relu", "log")} == set(map(page.layers.cell, column(layers, "layer")))
@@ -219,6 +219,7 @@ def test_the_report_names_no_slowest_operation_that_chance_has_chosen() -> None:
     profile = Profile()
     found = ran(logarithm(), profile=profile, data=np.ones((2, 3), np.float32))
     found = replace(found, profiled=RunTimes((0.002, 0.001, 0.004)))
+    assert run_page(found).verdict == "runs in 2.00 ms"
     facts = {fact.label: (fact.value, fact.note) for fact in run_page(found).facts}
     assert facts["a run"] == ("2.00 ms", "median of 3 runs, which took 1.00 to 4.00 ms")
     assert facts["slowest operation"][0] in ("Log", "ReLU")

@@ -135,9 +135,10 @@ def test_the_browser_of_the_user_is_opened(monkeypatch: pytest.MonkeyPatch, open
 @pytest.mark.parametrize(
     ("paths", "expected"),
     [
-        (["/x/a.xml"], ["a.xml"]),
-        (["/x/a.xml", "/x/b.xml"], ["a.xml", "b.xml"]),
+        (["/x/a.xml"], ["x/a.xml"]),
+        (["/x/a.xml", "/x/b.xml"], ["x/a.xml", "x/b.xml"]),
         (["/x/before/a.xml", "/x/after/a.xml"], ["before/a.xml", "after/a.xml"]),
+        (["/x/before/int8/a.xml", "/x/after/int8/a.xml"], ["before/int8/a.xml", "after/int8/a.xml"]),
         (["/x/a.xml", "/x/a.xml"], ["/x/a.xml (1)", "/x/a.xml (2)"]),
     ],
 )

@@ -39,6 +39,7 @@ from ovir.diagnostics.codes import INTERNAL, OUT_OF_MEMORY, USAGE
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import ModelError, NotFoundError, OvirError
 from ovir.diagnostics.wording import did_you_mean, plural, readable
+from ovir.editing.effect import bytes_of, contents_of, effect_of
 from ovir.graph.constant_layers import constant_layers
 from ovir.graph.layers import Layer, Port
 from ovir.graph.names import tensor_names
@@ -210,26 +211,19 @@ def _about_compression(layer: Layer) -> Callable[[Layer], str]:
     """Return a function that makes a note: a constant with new data was stored differently or is still decompressed."""
     if not layer.outputs or (chain := constant_layers(layer)) is None:
         return lambda constant: ""
-    stored, bytes_before = compression_of(layer.outputs[0]), sum(map(_bytes, chain))
+    stored, bytes_before = compression_of(layer.outputs[0]), sum(map(bytes_of, chain))
     last, before = _decompressed(layer), layer.outputs[0].element_type
 
     def notes(constant: Layer) -> str:
         kind = constant.outputs[0].element_type
         if stored not in (str(before), "computed"):
-            size = f"{_bytes(constant):,} instead of {bytes_before:,} bytes"
+            size = f"{bytes_of(constant):,} instead of {bytes_before:,} bytes"
             return f"; it was stored as {stored}, and is stored as {kind} now: {size}"
         if kind != before and last is not layer:
             return f"; it was decompressed by later layers, which still apply to it: '{last.name}' has their result"
         return ""
 
     return notes
-
-
-def _bytes(layer: Layer) -> int:
-    """Return the bytes of the numbers of a Const; 0 for another layer."""
-    if not isinstance(layer.operator, Const):
-        return 0
-    return layer.outputs[0].shape.size().lower * layer.operator.element_type.bits // 8
 
 
 def _decompressed(layer: Layer) -> Layer:
@@ -259,11 +253,10 @@ def _folded(layers: int, constants: int) -> list[str]:
 
 
 def simplify(model: Model, text: str, verify: bool) -> Report:
-    before, edit, after = _count(model), model.simplify(verify=verify), _count(model)
+    edit = model.simplify(verify=verify)
     lines = [f"{len(keys)} x {what}: {listed(keys)}" for what, keys in edit.changes.items()]
     lines += _folded(len(edit.folded), len(edit)) if edit.folded else []
-    total = f"{plural(before, 'layer')} before, {after} after, bodies included"
-    return lambda: "\n".join((*lines, total, edit.verdict))
+    return lambda: "\n".join((*lines, edit.verdict))
 
 
 def runtime(model: Model, text: str) -> Report:
@@ -328,17 +321,15 @@ def compress(to: Narrow, model: Model, text: str) -> Report:
 
 
 def _about_narrowed(before: Model, after: Model, to: Narrow) -> str:
-    """Return how many constants the writer has stored in 16 bits, and the bytes of all of them."""
-    counts, sizes = [], []
-    for model in (before, after):
-        constants = [layer for layer in model.walk() if isinstance(layer.operator, Const)]
-        counts.append(sum(layer.outputs[0].element_type == to.element_type for layer in constants))
-        sizes.append(sum(map(_bytes, constants)))
+    """Return how many constants the writer has stored in 16 bits."""
+    counts = [
+        sum(isinstance(layer.operator, Const) and layer.outputs[0].element_type == to.element_type for layer in layers)
+        for layers in (before.walk(), after.walk())
+    ]
     new = counts[1] - counts[0]
     if not new:
         return f"no constant is stored as {to.element_type}: none of f32 or f64 is large and exact enough"
-    what = f"{plural(new, 'constant')} of f32 and f64 stored as {to.element_type}"
-    return f"{what}: {sizes[0]:,} -> {sizes[1]:,} bytes of constants"
+    return f"{plural(new, 'constant')} of f32 and f64 stored as {to.element_type}"
 
 
 # --------------------------------------------------------------------------- names
@@ -522,6 +513,7 @@ def run(options: Options) -> int:
     model, own = _opened(source, edits)
     like = None if options.like is None else read_model(options.like)
     keys, before = [layer.key for layer in model.walk()] if options.json else [], costs_of(model)
+    contents = contents_of(model)
     with stage("editing"):
         shapes = Shapes(own, {} if _ADAPTING in edits else None, like)
         done = _apply(model, edits, options[PreprocessingOptions], shapes, verify=not options.no_verify)
@@ -538,13 +530,15 @@ def run(options: Options) -> int:
         text = _about_narrowed(model, written, compress_to)
         done = [edit._replace(result=text) if _BY_OPTION.get(edit.option) in COMPRESS else edit for edit in done]
     after = costs_of(written)
-    costs = {"before": before.to_dict(), "after": after.to_dict()}
-    if say_saved(options.json, written, path, keys, warnings, edits=[edit._asdict() for edit in done], costs=costs):
+    effect = effect_of(contents, contents_of(model), written)
+    more = {"costs": {"before": before.to_dict(), "after": after.to_dict()}, "effect": effect.to_dict()}
+    if say_saved(options.json, written, path, keys, warnings, edits=[edit._asdict() for edit in done], **more):
         return DONE
     for edit in done:
         for line in edit.result.splitlines():
             say_filled(readable(line))
-    if changes := changes_of(before, after):
+    say_filled(str(effect))
+    if changes := changes_of(before, after, with_weights=False):
         say_filled(changes)
     layers, all_layers = len(written.layers), _count(written)
     inside = f" and {all_layers - layers:,} in bodies" if all_layers > layers else ""

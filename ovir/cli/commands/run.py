@@ -315,7 +315,8 @@ def run(options: Options) -> int:
         node_data.write_run(model, profile, ranges)
     random = frozenset(model.inputs.index(item.port) for item in inputs.made)
     ran = Ran(
-        *(model, inputs.feeds, results, seconds, random, profile, times, watch, profiled),
+        *(model, inputs.feeds, results, seconds, random, profile, times, watch),
+        profiled=profiled,
         top=options.top,
         labels=labels,
     )
@@ -325,10 +326,12 @@ def run(options: Options) -> int:
     else:
         print_tables(ran)
     if options.html is not None:
+        from ovir.analysis.profile import time_runs
         from ovir.cli.options.report import write_html
         from ovir.reports.run_page import run_page, types_of_run
 
-        typed = replace(ran, types=types_of_run(compiled, ran.feeds))
+        later = None if times or profiled else time_runs(compiled, ran.feeds, 1)
+        typed = replace(ran, types=types_of_run(compiled, ran.feeds), later=later)
         write_html(options.html, lambda: run_page(typed), options.command_line, given.drawn_seed)
     return output.WRONG if is_doubtful or (watch is not None and watch.events) else output.DONE
 

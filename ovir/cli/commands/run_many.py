@@ -7,7 +7,7 @@ from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
@@ -137,7 +137,7 @@ def _run_pending(
     pending: Sequence[InputFile],
 ) -> None:
     """Run the model on inputs, and write each result as soon as it is there."""
-    from ovir.workers.map import MapError, map
+    from ovir.workers.map import MapError, error_text, map
 
     warnings: Counter[Diagnostic] = Counter()
     written: deque[Future[None]] = deque()
@@ -206,9 +206,3 @@ class ManyRuns:
         say(f"{escaped(self.output)}: {plural(count, 'input')}, {done}{rate}")
         where = os.path.join(escaped(self.output), NAME)
         print_failures({row.input: row.error or "" for row in self.failed}, where)
-
-
-def error_text(error: OvirError, name: str) -> str:
-    """Return the diagnostics of an error of an input, without the place in the model's file, and the input's name."""
-    lines = (str(replace(found, file=None, line=None, column=None)) for found in error.diagnostics)
-    return "\n".join(line.replace(f"{name}: ", "", 1) for line in lines)

@@ -1,0 +1,66 @@
+"""``ovir.evaluate``: the scores of ``ovir eval`` in Python."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ovir
+from ovir import opset13 as ops
+
+INPUTS = [np.array([row], np.float32) for row in ([9, 0, 0], [0, 9, 0], [0, 0, 9], [9, 0, 0])]
+LABELS = [0, 1, 2, 1]
+HERE = ThreadPoolExecutor(1)
+
+
+def scores(bias: list[float], name: str) -> ovir.Model:
+    x = ops.parameter([-1, 3], "f32", name="x")
+    return ovir.Model([ops.add(x, np.array([bias], np.float32), name="scores")], [x], name)
+
+
+def test_a_model_is_evaluated_on_arrays() -> None:
+    found = ovir.evaluate(scores([0, 0, 0], "plain"), INPUTS, LABELS, executor=HERE)
+    assert (found.value, found.failed, found.difference) == (0.75, {}, None)
+    assert found.interval is not None
+    assert found.interval.method == "Wilson score"
+    assert str(found).startswith("plain: top1 75.00%, 95% interval ")
+    assert found.to_dict()["right"] == 3
+    assert "<td" in found._repr_html_()
+
+
+def test_two_models_are_compared_on_the_same_inputs(tmp_path: Path) -> None:
+    ovir.save_model(scores([0, 20, 0], "other"), tmp_path / "other.xml")
+    for against in (scores([0, 20, 0], "other"), str(tmp_path / "other.xml")):
+        found = ovir.evaluate(scores([0, 0, 0], "plain"), INPUTS, LABELS, against=against, executor=HERE, batch=2)
+        assert found.difference is not None
+        assert found.difference.value == 0.25
+        assert [model.evaluation.value for model in found.models] == [0.75, 0.5]
+        assert "difference +25.00%" in str(found)
+
+
+def test_a_function_is_a_metric_and_inputs_that_fail_are_named() -> None:
+    def first(output: Any, label: Any) -> float:
+        return float(output[0, 0] - label)
+
+    found = ovir.evaluate(
+        scores([0, 0, 0], "plain"), [*INPUTS, np.zeros((1, 4), "f4")], [*LABELS, 0], first, executor=HERE
+    )
+    assert found.value == (9 - 0 + 0 - 1 + 0 - 2 + 9 - 1) / 4
+    assert list(found.failed) == ["input 4"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"labels": LABELS[:3]}, "each input needs one label: there are 4 inputs and 3 labels"),
+        ({"metric": 5}, "metric must be the name of a metric or a function, got 5"),
+        ({"output": "score"}, "output score: there is no such output; the outputs are 'Result_"),
+        ({"against": "a.npz"}, "against a.npz: expected other.xml, openvino:DEVICE or onnx:FILE"),
+    ],
+)
+def test_wrong_arguments_are_named(changed: dict[str, Any], message: str) -> None:
+    arguments: dict[str, Any] = {"inputs": INPUTS, "labels": LABELS, "executor": HERE} | changed
+    with pytest.raises(ovir.InputError, match=message):
+        ovir.evaluate(scores([0, 0, 0], "plain"), **arguments)
