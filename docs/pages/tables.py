@@ -79,7 +79,9 @@ def with_divergences(text: str) -> str:
     lines = []
     for section, cases in groupby(divergences(), lambda row: row.section):
         lines += ["", f"## {section}", "", "| case | OpenVINO | ovir | recognized |", "|---|---|---|---|"]
-        lines += [f"| {row.case} | {row.openvino} | {row.ovir} | {'yes' if row.effect else ''} |" for row in cases]
+        for row in cases:
+            recognized = ", ".join(["yes", *filter(None, [row.releases])]) if row.effect else ""
+            lines.append(f"| {row.case} | {row.openvino} | {row.ovir} | {recognized} |")
     return _between(text, "divergences", [*lines, ""])
 
 

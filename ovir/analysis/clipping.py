@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
+from ovir.core.arrays import Array
+from ovir.ops.base.operator import Operator
 from ovir.runtime.executor import SeenStep
 
 
@@ -29,7 +32,12 @@ class Clipping:
     def of(cls, step: SeenStep) -> Clipping | None:
         """Return what a layer has clipped; None if it has no range, or reads an array that the step does not have."""
         op, arrays = step.layer.operator, [array for array in step.inputs if array is not None]
-        found = None if op is None or len(arrays) < len(step.inputs) else op.clips(arrays)
+        return None if op is None or len(arrays) < len(step.inputs) else cls.by(op, arrays)
+
+    @classmethod
+    def by(cls, op: Operator, inputs: Sequence[Array], steps: float = 0) -> Clipping | None:
+        """Return what an operation clips of values that are outside of its range by more than so many of its steps."""
+        found = op.clips(inputs, steps)
         if found is None:
             return None
         (below, low), (above, high) = found

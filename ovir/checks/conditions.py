@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, inf, isfinite
+from types import MappingProxyType
 
 import numpy as np
 
@@ -118,12 +119,12 @@ def _facts_of_all_iterations(layer: Layer, body: Model, wiring: BodyMap) -> list
     first: list[Fact] = []
     counters: dict[int, _Counter] = {}
     for index, parameter in enumerate(parameters):
-        item, fact, source = feeds.get(index), _of_type(parameter.type), None
+        item, fact, source = feeds.get(index), fact_of_type(parameter.type), None
         if item is not None and item.purpose == "current_iteration":
             fact = replace(fact, low=0.0)
             counters[index] = _Counter(1.0, Fact(0.0, 0.0))
         elif item is not None and 0 <= item.external < len(layer.inputs):
-            fact, source = _of_type(layer.inputs[item.external].type), layer.inputs[item.external].source
+            fact, source = fact_of_type(layer.inputs[item.external].type), layer.inputs[item.external].source
         is_fixed = index not in counters and index not in edges and (item is None or item.axis is None)
         key: Hashable = ("outside", source) if is_fixed and source is not None else ("parameter", index)
         first.append(replace(fact, varies=not is_fixed, key=key, counter=(index, 0.0)))
@@ -138,7 +139,7 @@ def _facts_of_all_iterations(layer: Layer, body: Model, wiring: BodyMap) -> list
                 continue
             if new.counter is not None and new.counter[0] == index and parameters[index].element_type.is_integral:
                 counters[index] = _Counter(new.counter[1], first[index])
-            everything = _of_type(parameters[index].type) if round_ else new
+            everything = fact_of_type(parameters[index].type) if round_ else new
             low = old.low if new.low >= old.low else everything.low
             high = old.high if new.high <= old.high else everything.high
             given[index] = replace(old, low=low, high=high)
@@ -151,7 +152,7 @@ _ROUNDS = 6
 """From the second one on, values that grow have no bound, so little changes after it."""
 
 
-def _of_type(tensor: TensorType) -> Fact:
+def fact_of_type(tensor: TensorType) -> Fact:
     """Return the facts that inference knows of a tensor, or else those of its type."""
     low, high = -inf, inf
     if tensor.element_type == boolean:
@@ -174,6 +175,18 @@ def _followed(model: Model, parameters: Sequence[Fact], counters: Mapping[int, _
 
     The model may be at fault: nothing is known of a tensor that no layer in it computes.
     """
+    known = facts_of(model, parameters, counters)
+    results = []
+    for port in model.outputs:
+        source = port.layer.inputs[0].source
+        results.append(Fact() if source is None else known.get(source, Fact()))
+    return results
+
+
+def facts_of(
+    model: Model, parameters: Sequence[Fact], counters: Mapping[int, _Counter] = MappingProxyType({})
+) -> dict[Port, Fact]:
+    """Return the facts about the outputs of all layers of a model for such parameters."""
     known: dict[Port, Fact] = {}
     for port, fact in zip(model.inputs, parameters, strict=True):
         known[port.layer.outputs[0]] = fact
@@ -184,18 +197,14 @@ def _followed(model: Model, parameters: Sequence[Fact], counters: Mapping[int, _
         of_if = _of_if(layer, inputs, counters) if layer.type == "If" else None
         for index, port in enumerate(layer.outputs):
             fact = of_if[index] if of_if is not None and index < len(of_if) else fact_of_layer(layer, inputs, counters)
-            by_type = _of_type(port.type)
+            by_type = fact_of_type(port.type)
             known[port] = replace(
                 fact,
                 low=max(fact.low, by_type.low),
                 high=min(fact.high, by_type.high),
                 key=_key(layer, index, inputs) if fact.key is None else fact.key,
             )
-    results = []
-    for port in model.outputs:
-        source = port.layer.inputs[0].source
-        results.append(Fact() if source is None else known.get(source, Fact()))
-    return results
+    return known
 
 
 def _key(layer: Layer, index: int, inputs: Sequence[Fact]) -> Hashable:

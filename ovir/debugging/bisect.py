@@ -334,7 +334,7 @@ def _on_device(
         steps = Walk(WalkPlan(whole.model, with_constants=False), whole.feeds)
         step = next((step for step in steps if step.layer is layer), None)  # a dead layer is not run
         if step is not None and dependents([layer]) >= {end.layer for end in whole.model.outputs}:
-            arrays, problem = (step.inputs, step.outputs, device.name), search.probes[length].verdict.problem
+            arrays, problem = (step.inputs, step.outputs, device.openvino_device), search.probes[length].verdict.problem
             result.known = row_of(layer, *arrays, message=problem, fails=search.seeks_failure)
         if is_saved:
             if progress is not None:

@@ -142,7 +142,6 @@ class EngineDevice(Device):
 
     def __init__(self, engine: EngineProcess, model: Model) -> None:
         self.engine = engine
-        self.name = engine.device if engine.kind == "openvino" else ""
         self.labels = (f"on {engine.device}", "in ovir")
         self._model = model
         self._loaded: LoadedModel | None = None
@@ -151,6 +150,10 @@ class EngineDevice(Device):
     @property
     def description(self) -> str:
         return self.engine.description
+
+    @property
+    def openvino_device(self) -> str:
+        return self.engine.description if self.engine.kind == "openvino" else ""
 
     def open(self) -> None:
         self.engine.open()
@@ -399,7 +402,7 @@ class DeviceSide(Side):
 
     def __init__(self, device: Device, partners: Partners, repeats: Repeats = ONCE) -> None:
         self.partners: Partners = partners
-        self.labels, self.openvino_device = device.labels, device.name
+        self.labels = device.labels
         self.repeats = device.repeats = repeats
         self._device = device
         self._layers: Isolated | Cumulative | None = None
@@ -411,6 +414,10 @@ class DeviceSide(Side):
     @property
     def precision(self) -> str | None:
         return self._device.precision
+
+    @property
+    def openvino_device(self) -> str:
+        return self._device.openvino_device
 
     @property
     def settings(self) -> Sequence[DeviceSetting]:

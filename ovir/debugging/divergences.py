@@ -19,6 +19,7 @@ from ovir.core.arrays import Array
 from ovir.core.reading import read_text
 from ovir.graph.layers import Layer, Port
 from ovir.graph.order import trace_back
+from ovir.lowering.releases import Release
 from ovir.model import Model
 
 
@@ -35,7 +36,9 @@ class Divergence:
     devices: str
     """``CPU``, ``reference`` or ``all``."""
     releases: str
-    """The releases of OpenVINO for which it is known."""
+    """The releases of OpenVINO that have it, as in ``2023.0 to 2025.1``, ``2023.0 to`` or ``to 2025.1``; all if neither
+    its begin nor its end is known. All rows are measured with the release that docs/divergences.md names, or an older
+    one."""
     effect: str = ""
     """What a run shows: ``values``, ``fails``, both with a space, or nothing."""
     operations: str = ""
@@ -51,15 +54,29 @@ class Divergence:
         return {"case": self.case, "openvino": self.openvino, "ovir": self.ovir, "section": self.section}
 
     def holds(self, seen: Seen, effect: str, device: str, message: str | None) -> bool:
-        """Return whether it explains an effect that a device such as ``CPU`` shows at a layer."""
+        """Return whether it explains an effect that a device such as ``OpenVINO 2026.4.1 on CPU`` shows at a layer."""
         version = seen.layer.operator.opset if seen.layer.operator is not None else ""
         if effect not in self.effect.split() or not any(kind in device for kind in _DEVICES[self.devices]):
+            return False
+        if not self._is_in_release(device):
             return False
         if not any(re.fullmatch(self.operations, name) for name in (seen.layer.type, f"{seen.layer.type}-{version}")):
             return False
         if self.condition.startswith("says "):
             return message is not None and re.search(self.condition[5:], message) is not None
         return bool(CONDITIONS[self.condition](seen))
+
+    def _is_in_release(self, device: str) -> bool:
+        """Return whether the release of a device may have it; a name without a release may be any."""
+        release = _release(device)
+        first, _, last = self.releases.partition("to")
+        return release is None or (_release(first) or release) <= release <= (_release(last) or release)
+
+
+def _release(text: str) -> Release | None:
+    """Return the release that a text names, which may be newer than those that ovir knows."""
+    found = re.search(r"(\d+)\.(\d+)", text)
+    return None if found is None else (int(found[1]), int(found[2]))
 
 
 _DEVICES = {"CPU": ("CPU",), "all": ("CPU", "GPU", "NPU"), "reference": ()}

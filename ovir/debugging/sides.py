@@ -86,8 +86,6 @@ class Device(Protocol):
     """The element type in which the device computes, once it has compiled a model and if it says so."""
     labels: tuple[str, str] = SIDES
     """The sources of compared values: those of the device, and those of the first model."""
-    name: str = ""
-    """The name of a device of OpenVINO, such as ``CPU``."""
     executed: ExecutedGraph | None = None
     """The graph that the device executed for the model, once it has run it and if it says so."""
     repeats: Repeats = ONCE
@@ -98,6 +96,11 @@ class Device(Protocol):
     @property
     def description(self) -> str:
         """Return the name of the device with its version."""
+
+    @property
+    def openvino_device(self) -> str:
+        """Return the description of a device of OpenVINO, such as ``OpenVINO 2026.4.1 on CPU``; empty for others."""
+        return ""
 
     def open(self) -> None:
         """Make sure that the device is there; raise EngineMissingError if it is not."""
@@ -144,8 +147,11 @@ class Side(Protocol):
 
     clipped: Mapping[str, Clipping] = {}
     """What FakeQuantize layers of a second model have clipped in its runs, by their keys."""
-    openvino_device: str = ""
-    """The name of the device of OpenVINO that it is, such as ``CPU``."""
+
+    @property
+    def openvino_device(self) -> str:
+        """Return the device of OpenVINO that it is, such as ``OpenVINO 2026.4.1 on CPU``; empty for others."""
+        return ""
 
     def outputs(self, inputs: Sequence[Array]) -> list[Array | None]:
         """Return the outputs to compare with, for each output of the first model; None for those that are missing."""

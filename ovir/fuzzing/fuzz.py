@@ -195,8 +195,8 @@ class _Session:
             description = target.description  # which starts it, so that a device is known to be there
         used = {} if callable(against) else precise(against) if config is None else config
         self._origin = Origin(against, description, used, timeout)
-        kind, _, device = against.partition(":") if isinstance(against, str) else ("", "", "")
-        self._device = {"openvino": device or "CPU", "runtime": "CPU"}.get(kind, "")
+        is_openvino = str(against).startswith(("openvino", "runtime:"))
+        self._device = description if is_openvino else ""
         self._release = old_release(against)
         self._folder = folder
         self._known = set() if known is None else read_known(known)

@@ -60,7 +60,7 @@ class Judge:
 
     target: Target
     device: str
-    """The device of OpenVINO whose known divergences count; empty if none do."""
+    """The device of OpenVINO with its release, whose known divergences count; empty if none do."""
     excuses_rounding: bool = True
     """Whether rounding errors that grow are not faults, which takes several runs to find out."""
     criterion: Criterion = field(default_factory=Criterion)

@@ -87,10 +87,12 @@ class FakeQuantize(ElementwiseBase):
         result = np.where(data <= np.where(high < low, high, low), first, result)
         return np.asarray(result).astype(x.dtype, copy=False)
 
-    def clips(self, inputs: Sequence[Array]) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+    def clips(self, inputs: Sequence[Array], steps: float = 0) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
         x, input_low, input_high, *outputs = inputs
         ends = self.aligned_range(x, input_low, "input_low"), self.aligned_range(x, input_high, "input_high")
-        return (x < np.minimum(*ends), outputs[0]), (x > np.maximum(*ends), outputs[1])
+        low, high = np.minimum(*ends), np.maximum(*ends)
+        beyond = (high - low) / (self.levels - 1) * steps if steps else 0
+        return (x < low - beyond, outputs[0]), (x > high + beyond, outputs[1])
 
     def aligned_range(self, x: Array, given: Array, name: str) -> Array:
         """Return a range in a shape that NumPy broadcasts to the shape of ``x``."""
