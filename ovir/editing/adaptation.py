@@ -96,6 +96,9 @@ def adapt(
         edit.notes.append(f"a window that was as large as the image is now the whole image in {names}")
     if sizes.numbers:
         edit.notes.append(f"sizes, or numbers that follow from one, may be what stays in {', '.join(sizes.numbers)}")
+    if sizes.rows:
+        names = ", ".join(sizes.rows)
+        edit.notes.append(f"one row for an axis of size 1, which may be meant for this size, is repeated in {names}")
     edit.notes += [note for note in (*sizes.doubts.values(), sizes.fitting_text(), *sizes.shared()) if note]
     return edit
 
@@ -116,6 +119,8 @@ class _Adapted:
         """The keys of the layers that keep a size."""
         self.reduced: list[Layer] = []
         """The layers that reduce a whole image in place of pools."""
+        self.rows: list[str] = []
+        """The names of constants with one row where the old size is 1."""
         self.numbers: list[str] = []
         """The names of constants that hold an old size for arithmetic, and stay."""
         self.doubts: dict[str, str] = {}
@@ -136,6 +141,7 @@ class _Adapted:
                 if like is not None and other is None and not self._agrees(numbers, like):
                     continue
                 layers, decided = fitting.run(), self._shows_all(like)
+                self.rows = [] if decided else fitting.rows
                 self.numbers = [] if decided else [layer.name for layer in self._model.walk() if self._is_size(layer)]
                 if fitting.suspects and not decided:
                     self.kept = [layer.key for layer in fitting.kept]
