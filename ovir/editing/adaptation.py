@@ -111,6 +111,7 @@ class _Adapted:
         self._of_inputs = axes
         self._axes = list(dict.fromkeys(axis for found in axes.values() for axis in found))
         self._old = self._sizes({axis: axis.old for axis in self._axes})
+        self._constants = [layer for layer in model.walk() if isinstance(layer.operator, Const)]
         self._groups = [[key] for key in self._axes]
         """The axes that have equal sizes each."""
         self._multiples = dict.fromkeys(self._axes, 1)
@@ -142,7 +143,8 @@ class _Adapted:
                     continue
                 layers, decided = fitting.run(), self._shows_all(like)
                 self.rows = [] if decided else fitting.rows
-                self.numbers = [] if decided else [layer.name for layer in self._model.walk() if self._is_size(layer)]
+                kept = (layer for layer in self._constants if layer.owner is not None and not decided)
+                self.numbers = [layer.name for layer in kept if self._is_size(layer, fitting.sizes())]
                 if fitting.suspects and not decided:
                     self.kept = [layer.key for layer in fitting.kept]
                     with editing(original):
@@ -222,17 +224,20 @@ class _Adapted:
         """Return whether another model differs in the size of every axis, so that it decides what follows."""
         return like is not None and all(axis.old != size for axis, size in self._numbers_of(like).items())
 
-    def _is_size(self, layer: Layer) -> bool:
-        """Return whether a constant for arithmetic with data is a size of an input, one less, a product or a part."""
+    def _is_size(self, layer: Layer, every: set[int]) -> bool:
+        """Return whether a constant for arithmetic with data is a size of an input, one less, a product or a part, or
+        for arithmetic with integers, such as positions, one of ``every`` old size of a tensor."""
         readers = {port.layer.type for own in layer.outputs for port in own.readers}
         if not isinstance(layer.operator, Const) or not readers & ARITHMETIC or not 1 <= layer.operator.data.size <= 4:
             return False
         sizes = {axis.old - less for axis in self._axes for less in (0, 1)}
+        is_whole = layer.operator.data.dtype.kind in "iu"
+        sizes |= every if is_whole else set()
         for i, axes in self._of_inputs.items():
             dims = self._model.inputs[i].shape
             sizes |= {prod(axis.old for axis in axes), prod(dim.lower for dim in dims if dim.is_static)}
         values = np.abs(layer.operator.data.astype(np.float64)).reshape(-1, 1)
-        likely = np.array([size for size in sizes if size > 2])
+        likely = np.array([size for size in sizes if size > 2 - is_whole])
         return bool((np.isclose(values, likely, 1e-5) | np.isclose(values * likely, 1, 1e-5)).any(1).all())
 
     def _sizes(self, numbers: Numbers) -> Sizes:

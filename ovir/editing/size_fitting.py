@@ -197,6 +197,11 @@ class Fitting(ComparingEngine):
         self.suspects |= {*self.kept, *filter(self._fills, old)}
         self.suspects |= {*(layer for port, source, layer in self._trail if self._is_guess(port, source))}
 
+    def sizes(self) -> set[int]:
+        """Return the old sizes of all axes that vary."""
+        ports = (port for port in self._before if port.layer.owner is not None)
+        return {old for port in ports for _, old, _ in self._varying(port)}
+
     def set_sizes(self, sizes: Sizes) -> None:
         """Give the inputs, and with them the variables, other sizes, -1 for any."""
         set_sizes(self._model, sizes)
@@ -1024,7 +1029,11 @@ class Fitting(ComparingEngine):
                 yield partial(self._repeated, port, {axis: source})
             return
         array = self._array(port)
-        if array is None or (array.size > MOST_FOLLOWED and not any(map(self._varying, layer.inputs))):
+        if (
+            array is None
+            or self._list(port)
+            or (array.size > MOST_FOLLOWED and not any(map(self._varying, layer.inputs)))
+        ):
             return
         for axes in self._data_axes(layer, port):
             if all(np.array_equal(array, array.take([0] * array.shape[a], a)) for a in axes):
