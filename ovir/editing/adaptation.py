@@ -144,7 +144,8 @@ class _Adapted:
                 layers, decided = fitting.run(), self._shows_all(like)
                 self.rows = [] if decided else fitting.rows
                 kept = (layer for layer in self._constants if layer.owner is not None and not decided)
-                self.numbers = [layer.name for layer in kept if self._is_size(layer, fitting.sizes())]
+                every = fitting.sizes()
+                self.numbers = [layer.name for layer in kept if self._is_size(layer, every)]
                 if fitting.suspects and not decided:
                     self.kept = [layer.key for layer in fitting.kept]
                     with editing(original):
@@ -351,7 +352,7 @@ class _Adapted:
     def _shown_sizes(self) -> Iterator[dict[Axis, int]]:
         """Yield the sizes for which the model is run; it is inferred for each of them."""
         multiples = self._multiples
-        small = ({axis: min(n << k, axis.old) for axis, n in multiples.items()} for k in range(7))
+        small = ({axis: min(n << k, axis.old) for axis, n in multiples.items()} for k in range(0, 7, 2))
         yield from islice(filter(self._ends, small), 1)
         others = [{axis: n * next_prime(max(axis.old // n - 1, 2)) for axis, n in multiples.items()}]
         if all(axis.wanted <= MOST_RUN * axis.old for axis in multiples):

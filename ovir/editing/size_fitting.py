@@ -476,8 +476,8 @@ class Fitting(ComparingEngine):
                 for axis, (_, made) in axes.items():
                     shape = shape.with_dim(axis, new_size(made))
                 source = read_by(port).layer
-                data = [own.outputs[0] for own in constant_layers(source) or () if isinstance(own.operator, Const)]
-                most = max(data, key=lambda own: (own.element_type.is_real, prod(own.shape.to_tuple())))
+                parts = [own.outputs[0] for own in constant_layers(source) or () if isinstance(own.operator, Const)]
+                most = max(parts, key=lambda own: (own.element_type.is_real, prod(own.shape.to_tuple())))
                 of = f", made of '{most.layer.name}' of shape {most.shape}," if most.layer is not source else ""
                 text = f"constant '{source.name}' of shape {port.shape}{of} would need the shape {shape}"
                 yield f"{text}, for which it has no data"
