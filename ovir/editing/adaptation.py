@@ -96,6 +96,9 @@ def adapt(
         edit.notes.append(f"a window that was as large as the image is now the whole image in {names}")
     if sizes.numbers:
         edit.notes.append(f"sizes, or numbers that follow from one, may be what stays in {', '.join(sizes.numbers)}")
+    if sizes.rows:
+        names = ", ".join(sizes.rows)
+        edit.notes.append(f"one row for an axis of size 1, which may be meant for this size, is repeated in {names}")
     edit.notes += [note for note in (*sizes.doubts.values(), sizes.fitting_text(), *sizes.shared()) if note]
     return edit
 
@@ -108,6 +111,7 @@ class _Adapted:
         self._of_inputs = axes
         self._axes = list(dict.fromkeys(axis for found in axes.values() for axis in found))
         self._old = self._sizes({axis: axis.old for axis in self._axes})
+        self._constants = [layer for layer in model.walk() if isinstance(layer.operator, Const)]
         self._groups = [[key] for key in self._axes]
         """The axes that have equal sizes each."""
         self._multiples = dict.fromkeys(self._axes, 1)
@@ -116,6 +120,8 @@ class _Adapted:
         """The keys of the layers that keep a size."""
         self.reduced: list[Layer] = []
         """The layers that reduce a whole image in place of pools."""
+        self.rows: list[str] = []
+        """The names of constants with one row where the old size is 1."""
         self.numbers: list[str] = []
         """The names of constants that hold an old size for arithmetic, and stay."""
         self.doubts: dict[str, str] = {}
@@ -136,7 +142,10 @@ class _Adapted:
                 if like is not None and other is None and not self._agrees(numbers, like):
                     continue
                 layers, decided = fitting.run(), self._shows_all(like)
-                self.numbers = [] if decided else [layer.name for layer in self._model.walk() if self._is_size(layer)]
+                self.rows = [] if decided else fitting.rows
+                kept = (layer for layer in self._constants if layer.owner is not None and not decided)
+                every = fitting.sizes()
+                self.numbers = [layer.name for layer in kept if self._is_size(layer, every)]
                 if fitting.suspects and not decided:
                     self.kept = [layer.key for layer in fitting.kept]
                     with editing(original):
@@ -216,17 +225,20 @@ class _Adapted:
         """Return whether another model differs in the size of every axis, so that it decides what follows."""
         return like is not None and all(axis.old != size for axis, size in self._numbers_of(like).items())
 
-    def _is_size(self, layer: Layer) -> bool:
-        """Return whether a constant for arithmetic with data is a size of an input, one less, a product or a part."""
+    def _is_size(self, layer: Layer, every: set[int]) -> bool:
+        """Return whether a constant for arithmetic with data is a size of an input, one less, a product or a part, or
+        for arithmetic with integers, such as positions, one of ``every`` old size of a tensor."""
         readers = {port.layer.type for own in layer.outputs for port in own.readers}
         if not isinstance(layer.operator, Const) or not readers & ARITHMETIC or not 1 <= layer.operator.data.size <= 4:
             return False
         sizes = {axis.old - less for axis in self._axes for less in (0, 1)}
+        is_whole = layer.operator.data.dtype.kind in "iu"
+        sizes |= every if is_whole else set()
         for i, axes in self._of_inputs.items():
             dims = self._model.inputs[i].shape
             sizes |= {prod(axis.old for axis in axes), prod(dim.lower for dim in dims if dim.is_static)}
         values = np.abs(layer.operator.data.astype(np.float64)).reshape(-1, 1)
-        likely = np.array([size for size in sizes if size > 2])
+        likely = np.array([size for size in sizes if size > 2 - is_whole])
         return bool((np.isclose(values, likely, 1e-5) | np.isclose(values * likely, 1, 1e-5)).any(1).all())
 
     def _sizes(self, numbers: Numbers) -> Sizes:
@@ -340,7 +352,7 @@ class _Adapted:
     def _shown_sizes(self) -> Iterator[dict[Axis, int]]:
         """Yield the sizes for which the model is run; it is inferred for each of them."""
         multiples = self._multiples
-        small = ({axis: min(n << k, axis.old) for axis, n in multiples.items()} for k in range(7))
+        small = ({axis: min(n << k, axis.old) for axis, n in multiples.items()} for k in range(0, 7, 2))
         yield from islice(filter(self._ends, small), 1)
         others = [{axis: n * next_prime(max(axis.old // n - 1, 2)) for axis, n in multiples.items()}]
         if all(axis.wanted <= MOST_RUN * axis.old for axis in multiples):

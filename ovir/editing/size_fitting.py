@@ -37,13 +37,14 @@ from ovir.graph.layers import Layer, Port, ReadOnlyDict
 from ovir.graph.names import free_name
 from ovir.inference.engines import ComparingEngine, Types, set_outputs
 from ovir.inference.models import set_parameters
-from ovir.ops.base.domains import Index, Length, axis_of
+from ovir.ops.base.domains import ONE, Axis, Index, Length, axis_of
 from ovir.ops.base.traits import input_names
 from ovir.ops.broadcast import Broadcast3, Tile
 from ovir.ops.control_flow import Loop
+from ovir.ops.convolution import ForwardConvolutionBase
 from ovir.ops.infrastructure import Const, Parameter
 from ovir.ops.interpolate import InterpolateBase
-from ovir.ops.movement import Concat
+from ovir.ops.movement import Concat, Pad1
 from ovir.ops.pooling import MaxPoolBase, PoolBase
 from ovir.ops.shape import Reshape
 from ovir.ops.state import AssignBase, ReadValue6
@@ -61,6 +62,8 @@ MOST_KNOWN = 1_000_000
 """Sizes that stay open in the old and in the trial shapes are taken for primes above this."""
 LEAST_WINDOW = 4
 """The least window of a pool that may be meant for a part of an image."""
+LEAST_ROUND = 8
+"""The least number up to a multiple of which pads at both ends may fill an axis."""
 MOST_LISTED = 16
 """The most numbers that a message shows."""
 MOST_FOLLOWED = 1 << 16
@@ -142,6 +145,8 @@ class Fitting(ComparingEngine):
             self._items = old[i][axis], trial[i][axis]
         self._before = {port: port.shape for layer in model.walk() for port in (*layer.inputs, *layer.outputs)}
         self._factors: dict[tuple[Port, int], Factors] = {}
+        self._made: dict[tuple[int, int], Factors] = {}
+        """What a size is made of."""
         self._trail: list[tuple[Port, Port, Layer]] = []
         """Each input that has another source now, its old source, and the layer that was repaired."""
         self._refused: Diagnostic | None = None
@@ -158,6 +163,8 @@ class Fitting(ComparingEngine):
         """The layers that reduce a whole image in place of pools, which remain if the sizes do not fit."""
         self.kept: list[Layer] = []
         """The layers whose result has a fixed size where their data varies, which may be meant so."""
+        self.rows: list[str] = []
+        """The constants with one row for an axis, besides the first, whose old size is 1."""
         self.suspects: set[Layer] = set()
         """These, and the layers that follow in a way that their numbers alone do not tell."""
         self.states = dict(states)
@@ -184,7 +191,16 @@ class Fitting(ComparingEngine):
         self.kept = [
             layer for layer in old if self._pins(layer, [port.type for port in layer.outputs]) or self._covers(layer)
         ]
-        self.suspects |= {*self.kept, *(layer for port, source, layer in self._trail if self._is_guess(port, source))}
+        self.rows = [
+            read_by(port).layer.key for layer in old for port in self._fixed(layer) if self._is_row(layer, port)
+        ]
+        self.suspects |= {*self.kept, *filter(self._fills, old)}
+        self.suspects |= {*(layer for port, source, layer in self._trail if self._is_guess(port, source))}
+
+    def sizes(self) -> set[int]:
+        """Return the old sizes of all axes that vary."""
+        ports = (port for port in self._before if port.layer.owner is not None)
+        return {old for port in ports for _, old, _ in self._varying(port)}
 
     def set_sizes(self, sizes: Sizes) -> None:
         """Give the inputs, and with them the variables, other sizes, -1 for any."""
@@ -276,8 +292,11 @@ class Fitting(ComparingEngine):
             (mark, others), number = self._done[-1], len(self._done)
             layer = self._layers[number - 1]
             taken, other = self._numbers(layer), self._parts(layer)
-            port = layer.inputs[1] if other is not None else None
             self._undo(mark)
+            port = layer.inputs[1] if other is not None else None
+            if fills := self._fills(layer):
+                port = max(layer.inputs[2:0:-1], key=lambda own: sum(self._list(own)))
+                other = f"where pads up to a multiple of {' or '.join(map(str, fills))} would fit as well"
             old = {own: (read_by(own).layer.name, own.type.constant) for own in layer.inputs}
             for _ in others if layer in self.suspects and port is None else ():
                 found = self._numbers(layer)
@@ -325,7 +344,7 @@ class Fitting(ComparingEngine):
             return None
         factors, sizes = self._made_and_sizes(layer)
         if any(_are_whole(way, factors) for way in ways(factors, sizes)):
-            return None
+            return self._swapped(layer, mixed_ways(factors, sizes))
         grown = tuple(Factor(own.old, 3 * own.old if own.varies else own.old) for own in factors)
         for mixed in mixed_ways(grown, sizes)[:1]:
             own = list(map(new_size, mixed))
@@ -333,6 +352,15 @@ class Fitting(ComparingEngine):
                 if (other := list(map(new_size, way))) != own:
                     return f"and for three times the sizes, {other} would fit as well as {own}"
         return None
+
+    def _swapped(self, layer: Layer, found: Sequence[Sequence[Factors]]) -> str | None:
+        """Return how a Reshape to the same sizes, which did nothing, may put axes in another order."""
+        if self._before[layer.inputs[0]] != self._before[layer.outputs[0]]:
+            return None
+        kept = [new for _, new in self._dims(layer.inputs[0])]
+        others = (list(map(new_size, way)) for way in found)
+        other = next((sizes for sizes in others if sizes != kept and sorted(sizes) == sorted(kept)), None)
+        return None if other is None else f"where {other} would fit as well"
 
     def infer_layer(self, layer: Layer, *, is_body: bool) -> None:
         """Infer a layer of a body in the first way in which it fits."""
@@ -373,7 +401,7 @@ class Fitting(ComparingEngine):
             set_outputs(layer, outputs)
             self._follow_factors(layer)
             yield True
-            for repair in self._followed(layer) if None not in settled else ():
+            for repair in chain(self._followed(layer), self._filled(layer)) if None not in settled else ():
                 self._apply(layer, repair)
                 yield from self._solutions(layer, frozenset({None}))
                 self._undo(mark)
@@ -447,7 +475,11 @@ class Fitting(ComparingEngine):
                 shape = port.shape
                 for axis, (_, made) in axes.items():
                     shape = shape.with_dim(axis, new_size(made))
-                text = f"constant '{read_by(port).layer.name}' of shape {port.shape} would need the shape {shape}"
+                source = read_by(port).layer
+                parts = [own.outputs[0] for own in constant_layers(source) or () if isinstance(own.operator, Const)]
+                most = max(parts, key=lambda own: (own.element_type.is_real, prod(own.shape.to_tuple())))
+                of = f", made of '{most.layer.name}' of shape {most.shape}," if most.layer is not source else ""
+                text = f"constant '{source.name}' of shape {port.shape}{of} would need the shape {shape}"
                 yield f"{text}, for which it has no data"
 
     # ----- sizes of tensors
@@ -471,8 +503,11 @@ class Fitting(ComparingEngine):
         return [(axis, old, new) for axis, (old, new) in enumerate(self._dims(port)) if old != new]
 
     def _fixed(self, layer: Layer) -> list[Port]:
-        """Return the inputs whose sizes do not vary."""
-        return [port for port in layer.inputs if port.source is not None and not self._varying(port)]
+        """Return the inputs whose sizes do not vary, apart from axes and steps, which follow no size."""
+        op, free = layer.operator, [port for port in layer.inputs if port.source is not None]
+        names = () if op is None else input_names(type(op))
+        rules = {i: op.domains.get(name) for i, name in enumerate(names)} if op is not None else {}
+        return [port for port in free if not (self._varying(port) or _is_axis_or_step(rules.get(port.index)))]
 
     def _reads_value(self, port: Port) -> bool:
         op = port.layer.operator
@@ -594,13 +629,32 @@ class Fitting(ComparingEngine):
                 found += [a for a, (old, new) in enumerate(pairs) if sizes[a] == (1, 1) and old == new in lengths]
         return found
 
+    def _is_row(self, layer: Layer, port: Port) -> bool:
+        """Return whether a constant has one row for an axis whose old size is 1."""
+        if not hasattr(layer.operator, "auto_broadcast") or constant_layers(read_by(port).layer) is None:
+            return False
+        dims = self._dims(port)
+        places = [
+            axis - len(self._dims(other))
+            for other in layer.inputs
+            for axis, old, _ in self._varying(other)
+            if axis and old == 1
+        ]
+        return prod(size for size, _ in dims) > 1 and any(-place <= len(dims) for place in places)
+
     def _covers(self, layer: Layer) -> bool:
-        """Return whether the windows of a pool lie side by side, and had half of the size of an axis, which varies."""
+        """Return whether the windows of a pool lie side by side, and had half of the size of an axis, which varies, or
+        whether the pads of windows differ at both ends, as they may for some sizes only."""
         op = layer.operator
+        sizes = self._dims(layer.inputs[0])[2:] if layer.inputs else []
+        if isinstance(op, (ForwardConvolutionBase, PoolBase)) and op.auto_pad == "explicit":
+            pads = zip(sizes, op.pads_begin, op.pads_end, strict=False)
+            if any(old != new and begin < end for (old, new), begin, end in pads):
+                return True
         if not isinstance(op, PoolBase) or op.kernel != op.strides:
             return False
-        sizes = zip(self._dims(layer.inputs[0])[2:], op.kernel, strict=True)
-        return any(old != new and n >= LEAST_WINDOW and old <= 2 * n for (old, new), n in sizes)
+        pairs = zip(sizes, op.kernel, strict=True)
+        return any(old != new and n >= LEAST_WINDOW and old <= 2 * n for (old, new), n in pairs)
 
     def _data_of(self, layer: Layer, output: Port) -> Port | None:
         """Return the first input that varies and has as many axes as an output."""
@@ -628,8 +682,10 @@ class Fitting(ComparingEngine):
             if known is None or not known.size:
                 continue
             for data, axis, old, _ in axes:
-                if 4 * int(known.max()) >= 3 * old if isinstance(rule, Index) else (known == old).all():
-                    found.setdefault(name, (port, data, axis, int(known.max()) - old))
+                most = int(known.max())
+                is_most = 4 * most >= 3 * old or most == old - 1 > 0
+                if is_most if isinstance(rule, Index) else (known == old).all():
+                    found.setdefault(name, (port, data, axis, most - old))
         return found
 
     def _is_whole(self, layer: Layer, axis: int) -> bool:
@@ -652,8 +708,8 @@ class Fitting(ComparingEngine):
         ]
 
     def _follow_factors(self, layer: Layer) -> None:
-        """Record what the axes of the outputs are made of: what an equal axis of an input is made of."""
-        known = {
+        """Record what the axes of the outputs are made of: what an equal axis of an input, or of any, is made of."""
+        known = self._made | {
             self._dims(port)[axis]: factors
             for port in reversed(layer.inputs)
             if port.source is not None
@@ -670,7 +726,7 @@ class Fitting(ComparingEngine):
                 ):
                     factors = (Factor(old, new, tuple(self._made_of(own)[axis] for own in layer.inputs)),)
                 if factors is not None:
-                    self._factors[port, axis] = factors
+                    self._factors[port, axis] = self._made[old, new] = factors
                 else:
                     self._factors.pop((port, axis), None)
 
@@ -697,7 +753,9 @@ class Fitting(ComparingEngine):
                 continue
             self._apply(layer, repair)
             set_outputs(layer, outputs)
-            self._factors.update({(output, axis): factors for axis, factors in enumerate(way)})
+            for axis, factors in enumerate(way):
+                self._factors[output, axis] = factors
+            self._made.update({(prod(own.old for own in made), new_size(made)): made for made in way if len(made) > 1})
             yield True
             self._undo(mark)
 
@@ -866,6 +924,7 @@ class Fitting(ComparingEngine):
             return
         if not any(self._varying(port) for port in layer.inputs):
             return
+        yield from self._filled(layer)
         if (parts := self._equal_parts(layer)) is not None:
             yield parts
         numbers: list[tuple[Port, int, int]] = []
@@ -880,9 +939,8 @@ class Fitting(ComparingEngine):
             data = self._data_of(layer, output)
             sizes = self._before[output][pin].lower, 0 if data is None else self._dims(data)[pin][0]
             numbers.sort(key=lambda item: min(abs(item[2] - size) for size in sizes))
-        rank = layer.outputs[0].shape.rank or 0
         for port, place, entry in numbers:
-            hint = place + rank - prod(port.shape.to_tuple())
+            hint = self._axis_for(layer, place, prod(port.shape.to_tuple()))
             for size, _ in self._candidates(layer, entry, pin if isinstance(pin, int) else hint):
                 yield [(port.index, with_sizes(read_by(port), port, {place: size}))]
         made = [(port, new) for port in free[:MOST_INPUTS] for new in self._data(layer, port)]
@@ -894,12 +952,21 @@ class Fitting(ComparingEngine):
         is_list = known is not None and known.ndim <= 1 and known.dtype.kind in "iu" and self._reads_value(port)
         return known.reshape(-1).tolist() if known is not None and is_list else []
 
+    def _axis_for(self, layer: Layer, place: int, count: int) -> int:
+        """Return the axis for which one of some numbers is likely to be: one that is named, or one of the last ones."""
+        names = () if layer.operator is None else input_names(type(layer.operator))
+        axes = next((port for name, port in zip(names, layer.inputs, strict=False) if name == "axes"), None)
+        rank = layer.outputs[0].shape.rank or 0
+        known = None if axes is None else axes.type.constant
+        if known is not None and known.size == count:
+            return int(known.reshape(-1)[place]) % rank
+        return place if layer.type in SLICING else place + rank - count
+
     def _exact(self, layer: Layer, port: Port) -> dict[int, Size]:
         """Return which numbers of a list are sizes of tensors; where data is repeated, in the same axis."""
         entries, found = self._list(port), dict[int, Size]()
-        rank = layer.outputs[0].shape.rank or 0
         for place, entry in enumerate(entries):
-            hint = place + rank - len(entries)
+            hint = self._axis_for(layer, place, len(entries))
             sizes = (size for size, _ in self._candidates(layer, entry, hint) if size.is_plain and entry > 1)
             if isinstance(layer.operator, REPEATING):
                 sizes = (size for size in sizes if size.places[0][1] == hint)
@@ -918,6 +985,42 @@ class Fitting(ComparingEngine):
             made += [(port, new) for new in self._data(layer, port)]
         yield from _together(made, range(len(made), 0, -1))
 
+    def _fills(self, layer: Layer) -> dict[int, list[int]]:
+        """Return the numbers up to a multiple of which the pads of a layer may fill axes, likely ones first, each with
+        these axes."""
+        if self._items is not None or not isinstance(layer.operator, Pad1):
+            return {}
+        pads = list(zip(*map(self._list, layer.inputs[1:3]), strict=False))
+        sizes = [dim.lower for dim in self._before[layer.outputs[0]]]
+        fixed, found, filled = any(map(any, pads)), dict[int, list[int]](), set[tuple[int, ...]]()
+        for axis, old, _ in self._varying(layer.inputs[0]) if pads else ():
+            begin, end = pads[axis]
+            size, is_likely = old + begin + end, begin * end == 0 or end - begin in (0, 1)
+            for n in range(max(begin + end, 1) + 1, size + 1) if min(begin, end) >= 0 and is_likely else ():
+                is_round = n >= LEAST_ROUND and n & (n - 1) == 0  # windows have pads at the begin, too
+                if size % n == 0 and (begin == 0 or is_round):
+                    found.setdefault(n, []).append(axis)
+                    filled |= {(prod(sizes[:axis]), size // n, n)} if begin or end or not fixed else set()
+        reshapes = (other for other in self._layers if isinstance(other.operator, Reshape))
+        targets = [[dim.lower for dim in self._before[other.outputs[0]]] for other in reshapes]
+        divided = {(prod(own[:i]), *own[i : i + 2]) for own in targets for i in range(len(own))} & filled
+        numbers = {n: (all(n != own[-1] for own in divided), -len(found[n]), n) for *_, n in filled}
+        return {n: found[n] for n in sorted(numbers, key=numbers.__getitem__)}
+
+    def _filled(self, layer: Layer) -> Iterator[Repair]:
+        """Yield what lets pads fill axes up to a multiple of a number."""
+        for n, axes in self._fills(layer).items():
+            data, begin, end = layer.inputs[0], *map(self._list, layer.inputs[1:3])
+            sizes: dict[int, dict[int, Size]] = {1: {}, 2: {}}
+            for axis in axes:
+                whole = ((read_by(data), axis),)
+                if begin[axis] and end[axis]:
+                    sizes[1][axis], sizes[2][axis] = (Size(whole, divisor=2, offset=more, modulus=n) for more in (0, 1))
+                else:
+                    sizes[1 if begin[axis] else 2][axis] = Size(whole, modulus=n)
+            ports = [(layer.inputs[i], own) for i, own in sizes.items() if own]
+            yield [(port.index, with_sizes(read_by(port), port, own)) for port, own in ports]
+
     def _data(self, layer: Layer, port: Port) -> Iterator[Callable[[], Layer]]:
         """Yield functions that make the data of a constant for other sizes."""
         if self._items is not None:
@@ -926,7 +1029,11 @@ class Fitting(ComparingEngine):
                 yield partial(self._repeated, port, {axis: source})
             return
         array = self._array(port)
-        if array is None or (array.size > MOST_FOLLOWED and not any(map(self._varying, layer.inputs))):
+        if (
+            array is None
+            or self._list(port)
+            or (array.size > MOST_FOLLOWED and not any(map(self._varying, layer.inputs)))
+        ):
             return
         for axes in self._data_axes(layer, port):
             if all(np.array_equal(array, array.take([0] * array.shape[a], a)) for a in axes):
@@ -1045,6 +1152,10 @@ def _together(made: Sequence[tuple[Port, Callable[[], Layer]]], numbers: Iterabl
     for chosen in islice(chain.from_iterable(combinations(made, number) for number in numbers), MOST_TRIED):
         if len({port for port, _ in chosen}) == len(chosen):
             yield [(port.index, make()) for port, make in chosen]
+
+
+def _is_axis_or_step(rule: object) -> bool:
+    return isinstance(rule, Axis) or rule is ONE
 
 
 def _given(layer: Layer) -> Layer:

@@ -23,13 +23,17 @@ MOST_WAYS = 64
 
 @dataclass(frozen=True)
 class Size:
-    """A size that is computed: the product of some sizes of tensors, times and by a number, and with one added."""
+    """A size that is computed: the product of some sizes of tensors, with a number added, by and times a number.
+
+    With ``modulus``, it begins with what the product lacks to a multiple of this number.
+    """
 
     places: tuple[tuple[Port, int], ...]
     """Tensors, each with an axis."""
     factor: int = 1
     divisor: int = 1
     offset: int = 0
+    modulus: int = 0
 
     @property
     def is_plain(self) -> bool:
@@ -49,9 +53,10 @@ class Size:
             found = size if found is None else create_layer("Multiply", [found, size], version="opset1")
         assert found is not None
         common = gcd(self.factor, self.divisor)
-        steps = ("Divide", self.divisor // common, 1), ("Multiply", self.factor // common, 1), ("Add", self.offset, 0)
-        for kind, number, neutral in steps:
-            if number != neutral:
+        steps = [("Multiply", -1), ("FloorMod", self.modulus)] if self.modulus else []
+        steps += [("Add", self.offset), ("Divide", self.divisor // common), ("Multiply", self.factor // common)]
+        for kind, number in steps:
+            if number != (0 if kind == "Add" else 1):
                 found = create_layer(kind, [found, np.array([number])], version="opset1")
         return found
 

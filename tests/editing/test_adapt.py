@@ -320,6 +320,17 @@ def rows(height: Callable[[int], int], width: Callable[[int], int]) -> Make:
     return make
 
 
+def filled(pad: Callable[[int], tuple[int, int]]) -> Make:
+    """Return the function that builds a Pad for a length."""
+
+    def make(length: int) -> ovir.Model:
+        x, (begin, end) = ops.parameter([1, length], "f32", name="x"), pad(length)
+        ends = [ops.constant([0, pads], name=name) for pads, name in ((begin, "begin"), (end, "end"))]
+        return ovir.Model([ops.pad(x, *ends, "edge")], [x], "filled")
+
+    return make
+
+
 AMBIGUOUS = {
     "all but two, or ten": (
         first_steps(lambda n: n - 2),
@@ -329,6 +340,16 @@ AMBIGUOUS = {
     "eight, or all but four": (first_steps(lambda n: 8), first_steps(lambda n: n - 4), r"\[8\].*stays.*where \[19\]"),
     "six, or half": (first_steps(lambda n: 6), first_steps(lambda n: n // 2), r"\[6\].*stays.*where \[11\]"),
     "the last, or the eleventh": (step(lambda n: n - 1), step(lambda n: 11), "11.*becomes 22.*where 11"),
+    "four more, or sixteens": (
+        filled(lambda n: (0, 4)),
+        filled(lambda n: (0, -n % 16)),
+        r"\[0, 4\].*stays.*a multiple of 8 or 16 would",
+    ),
+    "two more at both ends, or sixteens": (
+        filled(lambda n: (2, 2)),
+        filled(lambda n: (-n % 16 // 2, (-n % 16 + 1) // 2)),
+        r"\[0, 2\].*stays.*a multiple of 8 or 16 would",
+    ),
     "six rows, or halves": (
         rows(lambda n: 6, lambda n: n),
         rows(lambda n: n // 2, lambda n: 12),
@@ -366,3 +387,38 @@ def test_what_a_later_layer_decides_is_no_question() -> None:
 def test_a_few_first_steps_are_no_question() -> None:
     (note,) = first_steps(lambda n: 3)(10).reshape("1,?", adapt=True).notes
     assert note.startswith("a constant or a window decides")
+
+
+@pytest.mark.parametrize(
+    ("network", "note"),
+    [
+        (
+            lambda x: ops.reshape(x, [1, 8, 8], False, name="same"),
+            r".*\[1, 8, 8\] in layer 'same'.*where \[1, 53, 17\] would.*",
+        ),
+        (lambda x: ops.max_pool(x, [2], [1], [0], [1], [3]).output(0), "a constant or a window decides .*"),
+        (lambda x: ops.slice(x, [7], [-(2**31)], [-1], [2]), "a constant or a window decides .*"),
+    ],
+    ids=["a Reshape that did nothing", "pads at one end", "a step and an axis of 1"],
+)
+def test_what_does_not_show_is_told(network: Callable[[Any], Any], note: str) -> None:
+    x = ops.parameter([1, 8, 8], "f32", name="x")
+    (found,) = ovir.Model([network(x)], [x], "model").reshape("1,?,?", adapt=True).notes
+    assert re.fullmatch(note, found)
+
+
+@pytest.mark.parametrize(("length", "is_told"), [(1, True), (2, False)])
+def test_the_only_row_of_a_constant_is_named(length: int, is_told: bool) -> None:
+    x = ops.parameter([1, length, 4], "f32", name="x")
+    total = x * np.float32(2) + ops.constant(np.ones((1, 1, 4), np.float32), name="row")
+    notes = ovir.Model([total], [x], "model").reshape("1,?,4", adapt=True).notes
+    told = ["one row for an axis of size 1, which may be meant for this size, is repeated in row"]
+    assert notes == told * is_told
+
+
+def test_a_table_behind_other_layers_is_named() -> None:
+    x, at = ops.parameter([1, 6, 6], "f32", name="x"), np.arange(6)
+    table = ops.constant(np.random.default_rng(0).standard_normal((11, 1)).astype(np.float32), name="table")
+    bias = ops.squeeze(ops.gather(table, at[:, None] - at + 5, 0), [2])
+    with pytest.raises(ovir.ModelError, match=r"made of 'table' of shape \[11,1\], would need the shape \[1"):
+        ovir.Model([x + bias], [x], "model").reshape({"x": "1,?,?"}, adapt=True)

@@ -275,6 +275,30 @@ def windows(height: int, width: int) -> ovir.Model:
     return model(x, ops.reshape(back, [1, h, w, 8], False))
 
 
+def filled(height: int, width: int) -> ovir.Model:
+    """Attention in windows that begin two pixels later, of an image that is filled up to whole windows (Swin)."""
+    x = ops.parameter([1, height, width, 8], "f32", name="x")
+    h, w = -(-height // 4), -(-width // 4)
+    data = ops.pad(x, [0, 0, 0, 0], [0, 4 * h - height, 4 * w - width, 0], "constant", np.float32(0))
+    data = ops.reshape(ops.roll(data, [-2, -2], [1, 2]), [1, h, 4, w, 4, 8], False)
+    tokens = ops.reshape(ops.transpose(data, [0, 1, 3, 2, 4, 5]), [h * w, 16, 8], False)
+    back = ops.reshape(attended(tokens, 16, None, h * w), [1, h, w, 4, 4, 8], False)
+    back = ops.reshape(ops.transpose(back, [0, 1, 3, 2, 4, 5]), [1, 4 * h, 4 * w, 8], False)
+    cut = ops.slice(ops.roll(back, [2, 2], [1, 2]), [0, 0], [height, width], [1, 1], [1, 2])
+    return model(x, ops.reshape(cut, [1, height * width, 8], False))
+
+
+def dense(height: int, width: int) -> ovir.Model:
+    """Patches behind a class token, which become an image again without it."""
+    x, h, w = picture(height, width), height // 4, width // 4
+    data = ops.convolution(x, weights(8, 3, 4, 4), [4, 4], [0, 0], [0, 0], [1, 1])
+    tokens = ops.transpose(ops.reshape(data, [1, 8, h * w], False), [0, 2, 1])
+    tokens = attended(ops.concat([weights(1, 1, 8), tokens], 1), h * w + 1)
+    patches = ops.transpose(ops.slice(tokens, [1], [h * w + 1], [1], [1]), [0, 2, 1])
+    large = ops.interpolate(ops.reshape(patches, [1, 8, h, w], False), [height, width], "nearest", "sizes", axes=[2, 3])
+    return model(x, large)
+
+
 def keypoints(height: int, width: int) -> ovir.Model:
     """The expected position in each heat map (soft-argmax), by evenly spaced positions from -1 to 1."""
     x, h, w = picture(height, width), height // 4, width // 4
@@ -407,6 +431,8 @@ ADAPTABLE: dict[Make, tuple[Sizes, Sizes, Sizes]] = {
     detector: ((32, 32), (16, 40), (64, 24)),
     anchor_free: ((32, 32), (16, 48), (64, 32)),
     windows: ((16, 16), (8, 16), (40, 24)),
+    filled: ((10, 10), (7, 13), (17, 5)),
+    dense: ((16, 16), (32, 8), (20, 24)),
     keypoints: ((32, 32), (16, 40), (20, 12)),
     pooled: ((8, 8), (5, 12), (16, 3)),
     pyramid: ((16, 16), (5, 12), (16, 7)),
