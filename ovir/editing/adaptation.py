@@ -73,6 +73,8 @@ def adapt(
         message = f"nothing says for which size this constant is made: input '{found[2].any_name}' has {found[2].shape}"
         refuse(message, found[0], "give the shape of the export first, and adapt the model from that")
     edit, sizes = ProvenEdit(), _Adapted(model, axes)
+    if not axes:
+        edit.verdict = "nothing to prove: no size changes that the inputs had"
     with editing(model):
         before = model.clone()
         if axes:

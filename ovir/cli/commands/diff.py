@@ -20,7 +20,7 @@ from ovir.analysis.diff import Diff, LayerDiff, diff
 from ovir.cli.options.command import Command, Options
 from ovir.cli.options.model import read_topology
 from ovir.cli.options.values import FileName, amount, positive
-from ovir.cli.terminal.output import DONE, UNUSABLE, WRONG, print_message, say, say_json, say_table
+from ovir.cli.terminal.output import DONE, UNUSABLE, WRONG, print_message, say, say_filled, say_json, say_table
 from ovir.diagnostics.errors import InputError, ModelError, ReadError
 from ovir.diagnostics.wording import plural, readable
 from ovir.model import read_model
@@ -70,7 +70,7 @@ def run(options: Options) -> int:
         say_json({**found.to_dict(), "costs": dict(zip("ab", (each.to_dict() for each in costs), strict=True))})
     else:
         for line in _lines(found, None if options.all else options.limit):
-            say(line)
+            say_filled(line)
     if options.html is not None:
         from ovir.cli.options.report import write_html
         from ovir.reports.diff_page import diff_page

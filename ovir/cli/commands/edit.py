@@ -19,7 +19,8 @@ import argparse
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import takewhile
@@ -520,10 +521,11 @@ def run(options: Options) -> int:
     path = None if options.dry_run else options.output
     compress_to = next((COMPRESS[e] for option, _ in edits if (e := _BY_OPTION[option]) in COMPRESS), None)
     version = _ir_version(edits)
-    if path is None:
-        written, warnings = prepare(model, compress_to, version)
-    else:
-        written, warnings = write_model(model, path, compress_to, Model, version)
+    with _named_release(edits, options[PreprocessingOptions]):
+        if path is None:
+            written, warnings = prepare(model, compress_to, version)
+        else:
+            written, warnings = write_model(model, path, compress_to, Model, version)
     if any(option == "--shape" for option, _ in edits):
         warnings = [*warnings, *pinned_sizes(model)]
     if compress_to is not None:
@@ -591,6 +593,19 @@ def _ir_version(edits: Edits) -> int:
     reads."""
     targets = [as_release(int(text) if option == OPSET else text) for option, text in edits if option in _REWRITING]
     return 10 if targets and targets[-1] < IR_VERSION_11 else 11
+
+
+@contextmanager
+def _named_release(edits: Edits, preprocessing: PreprocessingOptions) -> Iterator[None]:
+    """Add to an error about a file the edit that asks for its version, and how a resized image gets a size."""
+    try:
+        yield
+    except ModelError as error:
+        if release := [f"{option} {text}" for option, text in edits if option in _REWRITING]:
+            error.add_note(f"  hint: this follows from {release[-1]}")
+        if any(":" not in text for text in preprocessing.resize):
+            error.add_note("  hint: an image that is resized has any size, unless it is given: --resize linear:HxW")
+        raise
 
 
 def _hint(model: Model, error: Diagnostic, edits: Edits, option: str, value: str) -> str:

@@ -8,6 +8,7 @@ Examples:
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -23,7 +24,7 @@ from ovir.cli.operations import (
 )
 from ovir.cli.options.command import Command, Options
 from ovir.cli.options.values import raise_usage_error
-from ovir.cli.terminal.output import say, say_json, say_table
+from ovir.cli.terminal.output import say, say_filled, say_json, say_table
 from ovir.core.json_fields import json_fields
 from ovir.core.tables import Table, columns
 from ovir.ops.base import opsets
@@ -61,7 +62,7 @@ def _describe(names: Sequence[str], *, is_json: bool) -> int:
         return 0
     for versions in chosen:
         for line in (line for entry in versions for line in (*_lines(entry), "")):
-            say(line)
+            say_filled(line)
         for line in _example(versions[0].name):
             say(line)
     return 0
@@ -97,8 +98,11 @@ def _lines(entry: OperationEntry) -> Iterator[str]:
     page = described(entry)
     where = f"in opset {entry.opsets}" if entry.opset else "of an extension"
     yield f"{entry.title if entry.opset else entry.name}, {where}"
-    yield ""
-    yield from (f"  {line}".rstrip() for line in page["documentation"].splitlines())
+    for paragraph in page["documentation"].replace("``", "`").split("\n\n"):
+        yield ""
+        lines = paragraph.splitlines()
+        is_text = sys.stdout.isatty() and not any(line.startswith((" ", "-")) for line in lines)
+        yield from (f"  {line}" for line in ([" ".join(lines)] if is_text else lines))
     for head, lines in (
         ("inputs", [*map(_input_cells, page["inputs"]), *page["where"].items()]),
         ("attributes", [_attribute_cells(item) for item in page["attributes"]]),

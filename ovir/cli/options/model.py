@@ -186,9 +186,9 @@ def shape_hints(model: Model, shapes: Mapping[int, PartialShape]) -> list[str]:
 def about_followers(edit: ProvenEdit, followed: str) -> list[str]:
     """Return sentences about the layers that now follow the batch or the shapes, and about the proof."""
     changed = [layer.key for layer in edit.layers]
-    names = f": {listed(changed)}" if changed else ""
     verb = "follows" if len(changed) == 1 else "follow"
-    return [f"{plural(len(changed), 'layer')} now {verb} {followed}{names}", *edit.notes, edit.verdict]
+    text = f"{plural(len(changed), 'layer')} now {verb} {followed}: {listed(changed)}"
+    return [text if changed else f"no layer had to change for {followed}", *edit.notes, edit.verdict]
 
 
 def type_in_file(port: Port) -> TensorType:

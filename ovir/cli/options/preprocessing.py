@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ovir.cli.options.command import Command, Group
@@ -44,6 +45,7 @@ OPTIONS = (
 class PreprocessingOptions(Group):
     """The options, each of which may be repeated for several inputs."""
 
+    resize: Sequence[str]
     reverse_channels: bool
 
     def add_to(self, command: Command) -> None:

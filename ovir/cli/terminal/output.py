@@ -6,6 +6,7 @@ import math
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -40,14 +41,16 @@ def say(text: str = "") -> None:
 
 
 def say_filled(text: str) -> None:
-    """Print a sentence, which a terminal shows in lines of whole words."""
+    """Print a sentence, which a terminal shows in lines of whole words, with its indentation."""
     say(_filled(text, sys.stdout))
 
 
 def _filled(text: str, stream: TextIO) -> str:
     if not stream.isatty():
         return text
-    return "\n".join(wrap(text, terminal_width(), break_on_hyphens=False, break_long_words=False))
+    indent = text[: len(text) - len(text.lstrip())]
+    fill = partial(wrap, width=terminal_width(), subsequent_indent=indent)
+    return "\n".join(fill(text, break_on_hyphens=False, break_long_words=False))
 
 
 def say_part(text: str) -> None:
