@@ -9,10 +9,20 @@ import importlib
 import os
 import sys
 from collections.abc import Generator, Iterable, Sequence
-from typing import NoReturn, TextIO
+from typing import NoReturn
 
 from ovir.cli.options.command import Command, HelpFormatter, Parser, add_command
-from ovir.cli.terminal.output import BROKEN_PIPE, INTERRUPTED, UNUSABLE, WRONG, print_message, status_of
+from ovir.cli.options.values import OutputFile
+from ovir.cli.terminal.output import (
+    BROKEN_PIPE,
+    INTERRUPTED,
+    UNUSABLE,
+    WRONG,
+    pipe,
+    print_message,
+    silence,
+    status_of,
+)
 from ovir.cli.terminal.progress import showing_progress
 from ovir.cli.terminal.signals import Terminated, requests
 from ovir.cli.versions import VersionAction
@@ -100,7 +110,7 @@ def _ended(request: KeyboardInterrupt) -> int:
     try:
         sys.stdout.flush()
     except OSError:  # the reader of the output, or the terminal, has ended before
-        _silence(sys.stdout)
+        silence(sys.stdout)
     with contextlib.suppress(OSError):
         print_message("terminated" if isinstance(request, Terminated) else "interrupted")
     return request.status if isinstance(request, Terminated) else INTERRUPTED
@@ -109,18 +119,19 @@ def _ended(request: KeyboardInterrupt) -> int:
 def _status(argv: Sequence[str] | None) -> int:
     try:
         status = _run(argv)
-        sys.stdout.flush()
+        with pipe.may_close(sys.stdout):
+            sys.stdout.flush()
     except BrokenPipeError:
         # The reader has closed the output (`ovir infer model.xml | head`). Python flushes once more on exit.
-        _silence(sys.stdout)
-        _silence(sys.stderr)
+        silence(sys.stdout)
+        silence(sys.stderr)
         return BROKEN_PIPE
     except OSError as error:  # an error of stdout, or of a full disk
-        _silence(sys.stdout)
+        silence(sys.stdout)
         with contextlib.suppress(OSError):
             print_message(str(diagnose(UNWRITABLE, f"cannot write the output: {error.strerror or error}")))
         return UNUSABLE
-    return status
+    return BROKEN_PIPE if pipe.is_closed else status
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -204,11 +215,6 @@ def _open_closed_streams() -> None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  # stays open to the end
 
 
-def _silence(stream: TextIO) -> None:
-    """Discard everything that is still to be written."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
 def _run(argv: Sequence[str] | None) -> int:
     try:
         arguments = _parse(sys.argv[1:] if argv is None else argv)
@@ -223,6 +229,7 @@ def _run(argv: Sequence[str] | None) -> int:
         gc.freeze()
         gc.enable()
     command: Command = arguments.declared
+    pipe.is_needed, pipe.is_closed = not any(isinstance(value, OutputFile) for value in vars(arguments).values()), False
     try:
         options = command.options(arguments, ["ovir", *(sys.argv[1:] if argv is None else map(str, argv))])
         options.refuse_overwriting()

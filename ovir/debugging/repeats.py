@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self
@@ -33,7 +33,7 @@ class Loaded(Protocol):
 
 def repeated(
     count: int, loaded: Loaded, inputs: Sequence[Array], outputs: Sequence[str] | None = None
-) -> Iterator[tuple[str, list[Array]]]:
+) -> Generator[tuple[str, list[Array]]]:
     """Yield the results of ``count`` runs in each way, with the way."""
     for _ in range(count):
         yield "run", loaded.infer(inputs, outputs=outputs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from itertools import islice
 from typing import Any
 
@@ -68,8 +69,8 @@ class Engine:
         try:
             with self._process.compiled(model) as loaded:
                 self.precision = loaded.precision
-                runs = repeated(times, loaded, inputs)
-                return [results for _, results in islice(runs, len(WAYS) * times if anew else times)]
+                with closing(repeated(times, loaded, inputs)) as runs:  # the device may die at the end
+                    return [results for _, results in islice(runs, len(WAYS) * times if anew else times)]
         except EngineError as error:
             is_refused = type(error) is EngineError
             if is_refused and (_SAYS_SO.search(error.diagnostic.message) or not self._claims(model)):

@@ -149,13 +149,16 @@ def test_an_output_file_on_a_full_disk(cli: Any, model: Path) -> None:
     assert "/dev/full: error[OVIR903] cannot write the results: No space left on device" in result.err
 
 
-def test_a_reader_that_goes_away(model: Path) -> None:
-    """As in `ovir infer model.xml | head`: quiet."""
+@pytest.mark.parametrize("is_written", [False, True])
+def test_a_reader_that_goes_away(model: Path, is_written: bool) -> None:
+    """As in `ovir infer model.xml | head`: quiet, but a report is written."""
+    if is_written:
+        pytest.importorskip("itables", reason="reports need itables")
     read, write = os.pipe()
     os.close(read)
-    process = subprocess.run(
-        [sys.executable, "-m", "ovir", "infer", str(model), "--json"], stdout=write, stderr=subprocess.PIPE, check=False
-    )
+    command = [sys.executable, "-m", "ovir", "show", str(model), *(["--html", "a.html"] if is_written else [])]
+    process = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, cwd=model.parent, check=False)
     os.close(write)
     assert process.returncode == 141
-    assert process.stderr == b""
+    assert process.stderr == (b"a.html: report written\n" if is_written else b"")
+    assert (model.parent / "a.html").exists() == is_written

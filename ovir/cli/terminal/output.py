@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from textwrap import wrap
@@ -61,7 +63,8 @@ def say_part(text: str) -> None:
 
 def print_message(text: str) -> None:
     """Print a message to the user on stderr."""
-    sys.stdout.flush()  # keeps earlier output first
+    with pipe.may_close(sys.stdout):
+        sys.stdout.flush()  # keeps earlier output first
     _write(sys.stderr, text)
 
 
@@ -151,12 +154,40 @@ def listed_layers(counts: Mapping[str, int]) -> str:
 
 def _write(stream: Any, text: str, end: str = "\n") -> None:
     """Write a text, by default as a line, with characters escaped that the stream's encoding lacks."""
-    with last_line.free(stream):
+    with last_line.free(stream), pipe.may_close(stream):
         try:
             print(text, file=stream, end=end)
         except UnicodeEncodeError:
             encoding = stream.encoding or "ascii"
             print(text.encode(encoding, "backslashreplace").decode(encoding), file=stream, end=end)
+
+
+class Pipe:
+    """The pipe that standard output may be, whose reader may end first, as in ``ovir show model.xml | head``."""
+
+    is_needed = True
+    """Whether the command ends with its reader: it writes no files besides."""
+    is_closed = False
+    """Whether the reader has ended, and what followed was discarded."""
+
+    @contextmanager
+    def may_close(self, stream: TextIO) -> Iterator[None]:
+        """Discard the rest of a stream once its reader has ended; raise BrokenPipeError if the pipe is needed."""
+        try:
+            yield
+        except BrokenPipeError:
+            if self.is_needed:
+                raise
+            self.is_closed = True
+            silence(stream)
+
+
+pipe = Pipe()
+
+
+def silence(stream: TextIO) -> None:
+    """Discard everything that is still to be written."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _plain(value: Any) -> Any:
