@@ -181,7 +181,8 @@ class EngineDevice(Device):
         self.precision = loaded.precision
         if self.settings is None and self.engine.kind == "openvino":
             told = loaded.properties([row.name for row in PROPERTIES])
-            self.settings = settings_that_round(self._model, self.engine.device, {**self.engine.config, **told})
+            device = ",".join(loaded.facts.get("devices") or [self.engine.device])
+            self.settings = settings_that_round(self._model, device, {**self.engine.config, **told})
 
     def release(self) -> None:
         self._loaded = None

@@ -27,6 +27,16 @@ def test_an_example_agrees_with_the_cpu_plugin(mode: str | None) -> None:
     assert found.outputs[0].tensor.agreement.top1 == 1
 
 
+@pytest.mark.parametrize("device", ["AUTO", "HETERO:CPU", "MULTI:CPU"])
+def test_devices_that_pass_models_on_are_asked_through_those_behind_them(device: str) -> None:
+    path = Path(__file__).parent.parent.parent / "examples" / "xml"
+    found, plain = (
+        ovir.compare(path / "digits.xml", f"openvino:{name}", inputs=path / "digits_input.npz")
+        for name in (device, "CPU")
+    )
+    assert (found.precision, found.properties, found.within) == (plain.precision, plain.properties, True)
+
+
 def test_the_cpu_plugin_agrees_with_itself() -> None:
     path = Path(__file__).parent.parent.parent / "examples" / "xml"
     found = ovir.compare(path / "digits.xml", inputs=path / "digits_input.npz", config=F32, mode="cumulative", repeat=3)

@@ -18,6 +18,7 @@ import runpy
 import signal
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib.util import find_spec
 from typing import Any, BinaryIO, Tuple  # noqa: UP035  # Python 3.8 has no tuple[...]
 
@@ -80,15 +81,7 @@ class OpenVino:
         """Return an infer request of the compiled model, and the device's answer about it."""
         self._add_tokenizers(path)
         compiled = self.core.compile_model(path, self.device, self.config)
-        facts: dict[str, Any] = {}
-        try:
-            facts["precision"] = compiled.get_property("INFERENCE_PRECISION_HINT").get_type_name()
-        except (
-            RuntimeError,
-            AttributeError,
-            TypeError,
-        ):  # a device need not have it
-            facts["precision"] = None
+        facts = {"precision": self._property(compiled, "INFERENCE_PRECISION_HINT"), "devices": self._behind(compiled)}
         return compiled.create_infer_request(), facts
 
     def executed(self, request: Any, path: str) -> None:
@@ -97,16 +90,33 @@ class OpenVino:
 
     def properties(self, request: Any, names: Sequence[str]) -> dict[str, str]:
         """Return those of the named properties that the device tells for a compiled model, as text."""
-        found = {}
-        for name in names:
+        told = {name: self._property(request.get_compiled_model(), name) for name in names}
+        return {name: text for name, text in told.items() if text is not None}
+
+    def _property(self, compiled: Any, name: str) -> str | None:
+        """Return a property of a compiled model as text, or of the first device behind AUTO, HETERO or MULTI, which do
+        not tell it themselves; None if the device or the release does not have it."""
+        for ask in (compiled.get_property, *(partial(self.core.get_property, one) for one in self._behind(compiled))):
             try:
-                value = request.get_compiled_model().get_property(name)
-            except (RuntimeError, AttributeError, TypeError):  # the device or the release does not have it
-                continue
-            is_type = hasattr(value, "get_type_name")
-            text = value.get_type_name() if is_type else str(value).rpartition(f"{type(value).__name__}.")[2]
-            found[name] = {"True": "YES", "False": "NO"}.get(text, text)
-        return found
+                value = ask(name)
+            except _UNKNOWN:
+                value = self.config.get(name) if self._behind(compiled) else None
+            if value is not None:
+                break
+        else:
+            return None
+        is_type = hasattr(value, "get_type_name")
+        text = value.get_type_name() if is_type else str(value).rpartition(f"{type(value).__name__}.")[2]
+        return {"True": "YES", "False": "NO"}.get(text, text)
+
+    def _behind(self, compiled: Any) -> list[str]:
+        """Return the devices that run a compiled model in place of AUTO, HETERO or MULTI."""
+        if self.device.partition(":")[0] not in _VIRTUAL:
+            return []
+        try:
+            return [str(name).strip("()") for name in compiled.get_property("EXECUTION_DEVICES")]
+        except _UNKNOWN:
+            return []
 
     def query(self, path: str, weights: str) -> list[str]:
         """Return the names of the layers that the device says it supports."""
@@ -164,6 +174,8 @@ class OpenVino:
 
 _VIRTUAL = {"AUTO", "BATCH", "HETERO", "MULTI"}
 """Devices that pass models on to others."""
+_UNKNOWN = (RuntimeError, AttributeError, TypeError)
+"""The errors of a device or a release that does not have a property."""
 
 
 class OnnxRuntime:

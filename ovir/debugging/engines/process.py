@@ -62,7 +62,8 @@ class LoadedModel:
         arguments: tuple[str | Path, Sequence[str], Sequence[ElementType] | None],
     ) -> None:
         self.facts = facts
-        """The facts that the engine reports. openvino: ``precision``. onnxruntime: ``inputs`` (names, element types),
+        """The facts that the engine reports. openvino: ``precision``, and the ``devices`` behind AUTO, HETERO and
+        MULTI. onnxruntime: ``inputs`` (names, element types),
         ``outputs`` and ``tensors``, the names of those asked for that it computes."""
         self._engine, self._number, self._arguments = engine, number, arguments
         self._start = engine.starts
