@@ -21,9 +21,9 @@ search:
 Every command with all of its arguments, as `ovir COMMAND --help` prints them.
 [Using the command line](../command-line.md) explains those that need more than a line.
 
-An argument in brackets may be left out, and one with `...` may be given several times. Options may stand anywhere
-behind the command. Unless its section says otherwise, the exit status of a command is 0 if nothing is wrong, 1 if the
-model or its data is at fault, and 2 for wrong usage or a file that cannot be read at all.
+An argument in brackets may be left out, and one with `...` may be given several times. Options may stand
+before or behind the files, which stand together. Unless its section says otherwise, the exit status of a command is 0
+if nothing is wrong, 1 if the model or its data is at fault, and 2 for wrong usage or a file that cannot be read at all.
 """
 
 

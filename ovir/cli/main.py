@@ -172,6 +172,8 @@ def _refuse(command: argparse.ArgumentParser, unknown: Sequence[str]) -> NoRetur
     meant = [text for text in map(_SYNONYMS.get, given) if text in options]
     hints = [_ELSEWHERE.get((command.prog, text)) for text in given] + [f"did you mean {text}?" for text in meant]
     hints += [did_you_mean(text[2:], [option[2:] for option in options], "--{}", 0.7) for text in given]
+    if not given:
+        hints.append("files stand together: give options before the first or behind the last")
     message = f"unrecognized arguments: {' '.join(unknown)}"
     if hint := next(filter(None, hints), None):
         raise InputError.usage(message, hint=hint)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from ovir.diagnostics.diagnostic import Place
 from ovir.diagnostics.errors import InputError, require_counts, require_packages
 from ovir.export.exported import ONNX, Exported, write
 from ovir.model import Model
@@ -52,6 +53,11 @@ def export_onnx(
     if opset is not None and target is not None:
         raise InputError.usage("opset and target exclude each other: the release decides the opset")
     target_paths(path, ONNX)  # refuses other endings, so that an IR is never overwritten
+    try:
+        os.path.abspath(os.fsdecode(path)).encode()
+    except UnicodeEncodeError:
+        place = Place(os.fsdecode(path))
+        raise InputError.usage("the package onnx reads no file whose path is not UTF-8", place) from None
     exported = export_model(model, opset_for(target) if opset is None else opset, contrib=contrib)
     write(exported, path, external_data=external_data)
     return exported

@@ -450,7 +450,7 @@ def read_known(path: str | os.PathLike[str]) -> set[str]:
         lines = read_text(Path(path)).splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise InputError(diagnose(BAD_INPUT, f"cannot read the known findings: {reason}", Place(str(path)))) from None
+        raise InputError.usage(f"{os.fspath(path)}: cannot be read: {reason}", option="known") from None
     return {line.strip() for line in lines if line.strip() and not line.startswith("#")}
 
 

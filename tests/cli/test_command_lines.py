@@ -241,6 +241,7 @@ diff model.xml missing.xml => missing.xml
 diff model.xml text.xml => text.xml
 diff model.xml bare.xml => there is no file
 diff model.xml cycle.xml => depend on each other
+diff model.xml --json model.xml --limit 3 model.xml => hint: files stand together
 diff model.xml model.xml --rtol -1 => '-1' is not a finite number of 0 or more
 diff model.xml model.xml --atol inf => 'inf' is not a finite number of 0 or more
 diff model.xml model.xml --atol nan => 'nan' is not a finite number of 0 or more

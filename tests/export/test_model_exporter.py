@@ -147,6 +147,11 @@ def test_other_endings_are_refused_so_that_no_ir_is_overwritten(tmp_path: Path, 
     assert path.read_bytes() == before
 
 
+def test_a_path_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ovir.InputError, match="no file whose path is not UTF-8"):
+        ovir.export_onnx(softmax_net().model(), tmp_path / "\udcff.onnx")
+
+
 def test_the_example_exports_a_model_that_onnxruntime_runs(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime", reason="the example needs onnxruntime")
     example = Path(__file__).parents[2] / "examples" / "export_to_onnx.py"

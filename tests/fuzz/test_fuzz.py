@@ -219,7 +219,7 @@ def test_a_report_says_what_was_expected_and_what_the_other_side_gave(tmp_path: 
         ({"against": "runtime:2022.3"}, "names no Python"),
         ({"against": "runtime:old=python3"}, "not an OpenVINO release"),
         ({"against": "runtime:2022.3=missing/python"}, "cannot start missing/python: No such file"),
-        ({"known": "missing.txt"}, "cannot read the known findings"),
+        ({"known": "missing.txt"}, "known missing.txt: cannot be read: No such file"),
         ({"resume": True}, "resume needs the folder"),
         ({"map": 0}, "map must be an integer of at least 1, got 0"),
         ({"output": __file__}, "test_fuzz.py is a file, but findings need a folder"),
