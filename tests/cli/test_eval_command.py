@@ -169,7 +169,10 @@ def test_a_device(folder: Path, cli: Any, monkeypatch: pytest.MonkeyPatch) -> No
 def test_an_output_is_chosen(folder: Path, cli: Any) -> None:
     _net(folder, "model", outputs=2)
     done = cli("eval", "model.xml", "--inputs", "in", "--labels", "labels.csv")
-    assert (done.status, "--output has to say which of several outputs is evaluated; they are 'scores', 'negative'" in done.err) == (2, True)
+    assert (
+        done.status,
+        "--output has to say which of several outputs is evaluated; they are 'scores', 'negative'" in done.err,
+    ) == (2, True)
     assert _evaluated(cli, "--labels", "labels.csv", "--output", "scores")["right"] == 26
     assert _evaluated(cli, "--labels", "labels.csv", "--output", "negative")["right"] < 26
 
