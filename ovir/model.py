@@ -196,6 +196,15 @@ class Model(LayerGraph):
 
         return add_outputs(self, outputs)
 
+    def remove_output(self, key: str | int | Port) -> list[Layer]:
+        """Remove an output, and return the layers that only it needed, which are removed as well.
+
+        Layers that were dead before remain; see ``prune``. The only output of a model cannot be removed.
+        """
+        from ovir.editing.model_edits import remove_output
+
+        return remove_output(self, key)
+
     def add_nms(
         self,
         boxes: TensorKey,

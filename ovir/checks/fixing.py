@@ -11,6 +11,8 @@ from ovir.checks.checker import FoundDiagnostics, collect, in_order
 from ovir.checks.consequences import sum_up
 from ovir.checks.fixes import DECLARATIONS
 from ovir.checks.options import CheckOptions
+from ovir.checks.rules import CODES
+from ovir.diagnostics.codes import Severity
 from ovir.diagnostics.diagnostic import Diagnostic, TextEdit
 from ovir.diagnostics.errors import OvirError
 from ovir.editing.proof import NOT_WANTED, verdict
@@ -107,26 +109,36 @@ def fix_here(
     """Fix a file as ``fix`` does, with all options of a check."""
     content, name = content_of(path)
     path = name or path  # of a folder, its only .xml
-    before = after = content if isinstance(content, bytes) else content.encode()
-    fixed: list[Diagnostic] = []
-    while True:
-        left = in_order(collect(NewContent(path, after), weights, options))
-        done = {_kind(found) for found in fixed}
-        able = [d for d in left if d.fix is not None and (unsafe or d.fix.is_safe) and (wanted is None or wanted(d))]
-        able = [found for found in able if _kind(found) not in done]  # what a fix does not mend is left
-        if not able:
-            break
-        # The others are judged again with what ports declare now.
-        chosen, edits = _chosen([found for found in able if found.code in DECLARATIONS] or able)
-        fixed += chosen
-        for edit in sorted(edits, reverse=True):
-            after = after[: edit.begin] + edit.text + after[edit.end :]
+    before = content if isinstance(content, bytes) else content.encode()
+
+    def is_wanted(found: Diagnostic) -> bool:
+        return found.fix is not None and (unsafe or found.fix.is_safe) and (wanted is None or wanted(found))
+
+    after, fixed, left = _fixed(path, before, weights, options, is_wanted)
     how = NOT_WANTED
     if not fixed:
         how = "nothing has changed"
     elif verify:
         how = _proof(path, before, after, weights, options, fixed)
     return Fixed(path, before, after, fixed, FoundDiagnostics(sum_up(left)), how)
+
+
+def _fixed(
+    path: str, text: bytes, weights: Any, options: CheckOptions, wanted: Callable[[Diagnostic], bool]
+) -> tuple[bytes, list[Diagnostic], list[Diagnostic]]:
+    """Return the text of a file with all fixes that are wanted, the diagnostics that were fixed, and those left."""
+    fixed: list[Diagnostic] = []
+    while True:
+        left = in_order(collect(NewContent(path, text), weights, options))
+        done = {_kind(found) for found in fixed}
+        able = [d for d in left if wanted(d) and _kind(d) not in done]  # what a fix does not mend is left
+        if not able:
+            return text, fixed, left
+        # The others are judged again with what ports declare now.
+        chosen, edits = _chosen([found for found in able if found.code in DECLARATIONS] or able)
+        fixed += chosen
+        for edit in sorted(edits, reverse=True):
+            text = text[: edit.begin] + edit.text + text[edit.end :]
 
 
 def _kind(found: Diagnostic) -> Diagnostic:
@@ -161,5 +173,22 @@ def _proof(
     try:
         old = read_model(NewContent(path, before), weights)
     except OvirError as error:
-        return f"not proven: the model could not be read before: {error.diagnostic.message}"
+        reason = f"the model could not be read before: {error.diagnostic.message}"
+        return _proof_of_the_rest(path, before, after, weights, options, fixed, reason)
     return verdict(old, read_model(NewContent(path, after), weights))
+
+
+def _proof_of_the_rest(
+    path: str, before: bytes, after: bytes, weights: Any, options: CheckOptions, fixed: Sequence[Diagnostic], why: str
+) -> str:
+    """Return the verdict on the fixes other than those of errors, without which the model could not be read."""
+    kinds = {_kind(found) for found in fixed if found.severity is Severity.ERROR and not CODES[found.code].tolerated}
+    readable, needed, _ = _fixed(path, before, weights, options, lambda d: d.fix is not None and _kind(d) in kinds)
+    try:
+        old = read_model(NewContent(path, readable), weights)
+    except OvirError:
+        return f"not proven: {why}"
+    if readable == after:
+        return f"not proven: {why}"
+    codes = ", ".join(sorted({found.code for found in needed}))
+    return f"{verdict(old, read_model(NewContent(path, after), weights))}; the fixes of {codes} are not proven: {why}"

@@ -106,3 +106,12 @@ def split_strings(text: Array, begins: Array, ends: Array, *, strict: bool = Tru
         except UnicodeDecodeError as error:
             raise OperatorError(f"string {number} is not UTF-8: {error}") from None
     return np.array(items, dtype=string.to_dtype()).reshape(begins.shape)
+
+
+def read_only(array: Any) -> Any:
+    """Return a view of an array that cannot be written to; an object that is no array is returned as it is."""
+    if not isinstance(array, np.ndarray) or not array.flags.writeable:
+        return array
+    view = array.view()
+    view.flags.writeable = False
+    return view

@@ -16,7 +16,7 @@ from typing import IO
 from ovir.core.reading import open_regular, read_bytes
 from ovir.diagnostics.errors import InputError
 from ovir.system.interrupts import temporary_folder, uninterrupted
-from ovir.system.processes import ChildProcess, ending_of
+from ovir.system.processes import ChildProcess, ending_of, why_not_started
 
 TIMED_OUT = 124
 """The status of a command that took longer than allowed, as the program ``timeout`` has it."""
@@ -90,8 +90,8 @@ class Command:
                 env={**os.environ, "TMPDIR": folder},
             )
         except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise InputError.usage(f"the check command cannot be started: {arguments[0]}: {reason}") from None
+            reason = why_not_started(arguments[0], error)
+            raise InputError.usage(f"the check command cannot be started: {reason}") from None
 
 
 _NOT_STARTED = (126, 127)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from ovir.building.creation import new_result
 from ovir.diagnostics.diagnostic import in_place_of
 from ovir.diagnostics.errors import NotFoundError
 from ovir.editing.keys import TensorKeys, find_tensors, refuse, refuse_unknown
+from ovir.editing.layer_edits import remove
 from ovir.editing.transaction import editing, owner_of
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
@@ -112,12 +113,21 @@ def add_outputs(model: LayerGraph, outputs: TensorKeys) -> list[Port]:
 # --------------------------------------------------------------------------- what no output needs
 
 
-def prune(model: LayerGraph) -> list[Layer]:
-    """Remove dead layers; see ``Model.prune``."""
+def remove_output(model: LayerGraph, key: str | int | Port) -> list[Layer]:
+    """Remove an output with what only it needs; see ``Model.remove_output``."""
+    result = model.output(key).layer
+    before = {layer for graph in model.graphs() for layer in graph.dead_layers}
+    with editing(model):
+        remove(model, result)
+        return prune(model, kept=before)
+
+
+def prune(model: LayerGraph, kept: Collection[Layer] = ()) -> list[Layer]:
+    """Remove dead layers other than those in ``kept``; see ``Model.prune``."""
     removed: list[Layer] = []
     with editing(model):
         for graph in model.graphs():
-            dead = graph.dead_layers - _read_variables(graph)
+            dead = graph.dead_layers - _read_variables(graph) - {*kept}
             for layer in reversed(graph.layers):
                 if layer in dead and not any(port.readers for port in layer.outputs):
                     removed.append(layer)

@@ -51,7 +51,7 @@ def export_onnx(
         model = read_model(model)
     require_counts(opset=opset)
     if opset is not None and target is not None:
-        raise InputError.usage("opset and target exclude each other: the release decides the opset")
+        raise InputError.usage("excludes an opset: the release decides which it is", option="target")
     target_paths(path, ONNX)  # refuses other endings, so that an IR is never overwritten
     try:
         os.path.abspath(os.fsdecode(path)).encode()

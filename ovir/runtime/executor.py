@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from ovir.core.arrays import Array
+from ovir.core.arrays import Array, read_only
 from ovir.core.blas import single_thread
 from ovir.core.fast_calls import Call
 from ovir.core.parallel import contiguous_copy
@@ -22,7 +22,7 @@ from ovir.graph.layers import Layer, Port
 from ovir.inference.models import infer_for_call
 from ovir.runtime.arena import SlotMemory, Span
 from ovir.runtime.failures import failed, memory_errors_named, out_of_memory
-from ovir.runtime.listeners import Listener, ListenerFailed
+from ovir.runtime.listeners import Listener, ListenerFailed, sees_tensors
 from ovir.runtime.plan import Plan, Step
 from ovir.runtime.state import Variables
 from ovir.runtime.step_binder import Prepared, StepBinder, bind_step, has_fixed_array
@@ -325,13 +325,14 @@ class Executor:
     def _steps(self, listeners: Sequence[Listener]) -> Iterator[Step]:
         """Run the steps, and yield each after its listeners have seen it."""
         slots = self._slots
+        seen = read_only if any(map(sees_tensors, listeners)) else lambda array: array  # a view takes time
         self._remaining = calls = iter(self._calls)
         for step, (count, after) in zip(counted("running", self.plan.steps), self._counts, strict=True):
-            before = [slots[slot] for slot in step.inputs]
+            before = [seen(slots[slot]) for slot in step.inputs]
             _notify(listeners, "will_run", step.shown, before)
             for function, arguments in islice(calls, count):
                 function(*arguments)
-            _notify(listeners, "did_run", step.shown, before, [slots[slot] for slot in step.outputs])
+            _notify(listeners, "did_run", step.shown, before, [seen(slots[slot]) for slot in step.outputs])
             yield step
             for function, arguments in islice(calls, after):
                 function(*arguments)

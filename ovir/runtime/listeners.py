@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ovir.core.arrays import Array
+from ovir.core.arrays import Array, read_only
 from ovir.diagnostics.codes import Code, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, diagnose
 from ovir.diagnostics.errors import InputError, OperatorError
@@ -24,7 +24,7 @@ class Listener(Protocol):
 
     Both methods are called with the layer and its arrays, in the order of the run; for layers in bodies, once per
     iteration. Layers that were computed when the model was compiled, such as constants, are not steps. The arrays are
-    valid only during the call and must not be written to: copy what is to be kept. An exception of a listener ends the
+    valid only during the call and cannot be written to: copy what is to be kept. An exception of a listener ends the
     run and reaches the caller unchanged. A subclass needs to define only the methods that it uses.
 
     Three more members are optional. ``wanted_steps``, a collection of keys of layers, makes these layers steps even if
@@ -79,7 +79,7 @@ def show_inputs(listeners: Sequence[Listener], model: LayerGraph, arrays: Sequen
     """Call ``see_inputs`` of the listeners that have it."""
     for listener in listeners:
         if (see := getattr(listener, "see_inputs", None)) is not None:
-            see(model, arrays)
+            see(model, [read_only(array) for array in arrays])
 
 
 class ListenerFailed(BaseException):

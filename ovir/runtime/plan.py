@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ovir.core.arrays import Array
+from ovir.core.arrays import Array, read_only
 from ovir.core.element_types import ElementType
 from ovir.diagnostics.codes import INTERNAL, Code
 from ovir.diagnostics.errors import OperatorError
@@ -179,7 +179,7 @@ def with_checked_outputs(layer: Layer, kernel: Callable[..., Any]) -> Callable[.
         if may_view:
             result = kernel(*arguments, **keywords)
         else:
-            result = _unshared(kernel(*map(_read_only, arguments), **keywords), arguments)
+            result = _unshared(kernel(*map(read_only, arguments), **keywords), arguments)
         outputs = result if type(result) is tuple else (result,)
         if len(outputs) != len(layer.outputs):
             found = f"{kernel_name} gave {plural(len(outputs), 'output')}"
@@ -189,15 +189,6 @@ def with_checked_outputs(layer: Layer, kernel: Callable[..., Any]) -> Callable[.
         return result
 
     return run
-
-
-def _read_only(array: Any) -> Any:
-    """Return a view that cannot be written to."""
-    if not isinstance(array, np.ndarray):
-        return array
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 def _unshared(result: Any, inputs: tuple[Any, ...]) -> Any:

@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from ovir.core.arrays import Array
+from ovir.core.arrays import Array, read_only
 from ovir.core.element_types import ElementType
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.diagnostics.codes import NOT_SUPPORTED, UNFED_INPUT
@@ -117,14 +117,6 @@ def _require_sources(layer: Layer) -> None:
         if port.source is None:
             message = f"no edge leads to input port {port.id}"
             raise ModelError(diagnose(UNFED_INPUT, message, port.place, port=port.id))
-
-
-def _frozen(array: Array) -> Array:
-    """Return the array, or a view of it, so that it cannot be written to."""
-    if array.flags.writeable:
-        array = array.view()
-        array.flags.writeable = False
-    return array
 
 
 class _Builder:
@@ -322,7 +314,7 @@ class _Builder:
         known = [array for place in places if (array := self.folded.get(place)) is not None]
         if len(known) == len(places):
             return tuple(known)
-        arrays = tuple(map(_frozen, compute()))
+        arrays = tuple(map(read_only, compute()))
         self.folded.update(zip(places, arrays, strict=False))
         return arrays
 
@@ -339,7 +331,7 @@ class _Builder:
 
     def _set_constants(self, slots: tuple[int, ...], arrays: tuple[Array, ...]) -> None:
         for slot, array in zip(slots, arrays, strict=True):
-            self.constants[slot] = _frozen(array)
+            self.constants[slot] = read_only(array)
 
     def finish(self) -> Plan:
         results = [self._result(port, port.source) for port in self.model.outputs if port.source is not None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
 import subprocess
@@ -66,3 +67,12 @@ def ending_of(status: int) -> str:
         return f"signal {signal.Signals(-status).name}"
     except ValueError:
         return f"signal {-status}"
+
+
+def why_not_started(program: str, error: Exception) -> str:
+    """Return why a program could not be started, in words about the program."""
+    if isinstance(error, FileNotFoundError):
+        return f"there is no program {program}"
+    if isinstance(error, PermissionError) or getattr(error, "errno", None) == errno.ENOEXEC:
+        return f"{program} is no program: it is not executable"
+    return f"{program}: {getattr(error, 'strerror', None) or error}"

@@ -31,6 +31,8 @@ class Workers:
 
     def __init__(self, executor: Executor | None = None, workers: int | None = None) -> None:
         require_counts(workers=workers)
+        if workers is not None and workers > _MOST_WORKERS:
+            raise InputError.usage(f"must be at most {_MOST_WORKERS:,}, got {workers:,}", option="workers")
         if executor is not None and workers is not None:
             raise InputError.usage("workers is for a pool of ovir: give either workers or an executor")
         is_client = hasattr(executor, "get_executor")  # of dask; its futures are of another kind
@@ -218,6 +220,8 @@ def _local_cluster(distributed: Any, size: int) -> Iterator[Any]:
                 cluster.close()
 
 
+_MOST_WORKERS = 2**15
+"""As many processes as systems have numbers for by default."""
 _MOST_RETRIES = 2
 """The number of times that dask repeats a task whose worker has died."""
 _PATIENCE = 10.0

@@ -1,5 +1,6 @@
 """Fixes: each code that is declared as fixable changes its file, nothing else in the text, and no result."""
 
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -221,3 +222,15 @@ def test_layers_without_names_on_one_line_get_one_each(tmp_path: Path) -> None:
         text = text.replace(f' name="{name}"', "", 1)
     path.write_text(text.replace("\n", " "), encoding="utf-8")
     assert [found.code for found in ovir.fix(path).fixed].count("OVIR110") == 2
+
+
+def test_fixes_of_a_file_that_could_not_be_read_are_proven_as_far_as_possible(tmp_path: Path) -> None:
+    path = copied("OVIR402_stated_shape", tmp_path)
+    path.write_text(re.sub(r'(<layer id="1") name="\w+"', r"\1", path.read_text()))
+    result = ovir.fix(path)
+    assert {found.code for found in result.fixed} == {"OVIR110", "OVIR402"}
+    proven, _, rest = result.verdict.partition("; ")
+    assert proven.startswith("proven: the results agree")
+    assert rest.startswith("the fixes of OVIR110 are not proven: the model could not be read before: ")
+    only = ovir.fix(path, wanted=lambda found: found.code == "OVIR110")
+    assert only.verdict.startswith("not proven: the model could not be read before: ")

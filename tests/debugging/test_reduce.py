@@ -343,7 +343,7 @@ def test_an_interrupt_saves_the_best_model_and_ends_the_command(net: Path, tmp_p
 def test_checks_that_cannot_be_used(net: Path, tmp_path: Path) -> None:
     assert "the check command does not contain {}: ovir run" in refusal(net, "ovir run")
     assert "cannot be split into arguments: No closing quotation" in refusal(net, "ovir run '{}")
-    assert "the check command cannot be started: ./nothing: No such file" in refusal(net, "./nothing {}")
+    assert "the check command cannot be started: there is no program ./nothing" in refusal(net, "./nothing {}")
     assert "the check command cannot be started: " in refusal(net, "cat {} | nothing_of_this_name")
     assert "the check gives status 0 for the whole model: there is no failure" in refusal(net, "true {}")
     assert "the check must return an integer, got None" in refusal(net, lambda path: None)

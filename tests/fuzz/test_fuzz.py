@@ -30,6 +30,8 @@ from ovir.fuzzing.net import Net
 from ovir.fuzzing.targets import Engine, Function, open_target
 from ovir.ops import find
 
+README = Path(__file__).parents[2] / "README.md"
+
 FLOOR = "Floor-1|Ceiling-1|Sqrt-1"
 
 
@@ -214,11 +216,17 @@ def test_a_report_says_what_was_expected_and_what_the_other_side_gave(tmp_path: 
         ({"ops": "("}, "not a regular expression"),
         ({"types": ["f31"]}, "'f31' is not an element type(?s:.)*did you mean 'f32'"),
         ({"against": "onnx:a.onnx"}, "cannot fuzz"),
-        ({"against": "python:missing.py:run"}, "expected the path of a file"),
+        ({"against": "python:missing.py:run"}, "there is no Python file missing.py"),
+        (
+            {"against": f"python:{Path(__file__).with_name('faulty.py')}:nothing"},
+            "faulty.py defines no function nothing",
+        ),
+        ({"against": f"python:{README}:run"}, "README.md fails as Python code: SyntaxError"),
         ({"against": "python:missing.py"}, "expected python:FILE.py:FUNCTION"),
         ({"against": "runtime:2022.3"}, "names no Python"),
         ({"against": "runtime:old=python3"}, "not an OpenVINO release"),
-        ({"against": "runtime:2022.3=missing/python"}, "cannot start missing/python: No such file"),
+        ({"against": "runtime:2022.3=missing/python"}, "cannot start: there is no program missing/python"),
+        ({"against": f"runtime:2022.3={README}"}, "README.md is no program: it is not executable"),
         ({"known": "missing.txt"}, "known missing.txt: cannot be read: No such file"),
         ({"resume": True}, "resume needs the folder"),
         ({"map": 0}, "map must be an integer of at least 1, got 0"),

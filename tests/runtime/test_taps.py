@@ -1,7 +1,7 @@
 """A run computes the same whether anything looks at its tensors or not, in every mode."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -211,3 +211,21 @@ def test_names_that_a_pattern_finds() -> None:
     assert {name: [array.tolist() for array in arrays] for name, arrays in taps.items()} == {
         "both": [[8], [1]], "second": [[1]], "out": [[8]], "loop/body/grown": [[8]]
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("method", ["will_run", "did_run", "see_inputs"])
+def test_listeners_cannot_write_to_arrays_of_a_run(method: str) -> None:
+    class Writer(ovir.Listener):
+        pass
+
+    def write(self: Writer, what: Any, inputs: Sequence[Any], outputs: Sequence[Any] = ()) -> None:
+        for array in (*inputs, *outputs):
+            array[...] = 7
+
+    setattr(Writer, method, write)
+    x = ops.parameter([-1, 4], "f32", name="x")
+    model = ovir.Model([ops.relu(ops.add(x, x))], [x])
+    given = np.ones((2, 4), np.float32)
+    with pytest.raises(ValueError, match="read-only"):
+        ovir.compile_model(model)([given], listeners=[Writer()])
+    assert (given == 1).all()

@@ -441,3 +441,8 @@ def test_an_item_that_cannot_be_sent_is_an_error(pool: Executor) -> None:
     outcomes = list(Tasks(str, [1, lambda: 2, 3], pool))
     assert [outcome.error is None for outcome in outcomes] == [True, False, True]
     assert "cannot pass on the task" in str(outcomes[1].error)
+
+
+def test_more_workers_than_a_system_has_processes_are_refused() -> None:
+    with pytest.raises(ovir.InputError, match="workers must be at most 32,768, got 1,000,000,000,000"):
+        ovir.map(DIGITS, [np.zeros((1, 1, 8, 8), np.float32)], workers=10**12)

@@ -131,20 +131,8 @@ def _about_states(form: str, states: Mapping[str, tuple[str, str | None]], *furt
 
 
 def remove_output(model: Model, text: str) -> Report:
-    names = {
-        port: (*port.names, port.layer.name, *(p.layer.name for p in (port.source,) if p)) for port in model.outputs
-    }
-    port = next((port for port in model.outputs if text in names[port]), None)
-    if port is None:
-        known = [port.any_name for port in model.outputs]
-        hint = did_you_mean(text, known) or f"there are {', '.join(known)}"
-        raise NotFoundError.usage(f"no output is named '{text}'", hint=hint)
-    if len(model.outputs) == 1:
-        raise_usage_error(f"--remove-output {text}: the model has no other output")
     before = {layer: layer.key for layer in model.walk()}
-    model.remove_layer(port.layer)
-    model.prune()
-    gone = [key for layer, key in before.items() if layer.owner is None and layer.type != "Result"]
+    gone = [before[layer] for layer in reversed(model.remove_output(text))]
     needed = f", and {plural(len(gone), 'layer')} that only it needed: {listed(gone)}" if gone else ""
     return lambda: f"removed the output '{text}'{needed}"
 

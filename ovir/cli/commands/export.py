@@ -61,8 +61,6 @@ def run(options: Options) -> int:
 
     if not options.verify:
         options.refuse("needs --verify: an export reads no inputs", "--input", "--seed", "--save-inputs")
-    if options.target is not None:
-        options.refuse("and --target exclude each other: the release decides the opset", "--opset")
     model = options[ModelOptions].open()
     exported = export_onnx(
         model,

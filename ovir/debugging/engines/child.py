@@ -247,10 +247,15 @@ class PythonFunction:
         path, _, function = name.rpartition(":")
         if not path:
             raise UnusableError(f"expected python:FILE.py:FUNCTION, got python:{name}")
+        if not os.path.isfile(path):
+            raise UnusableError(f"there is no Python file {path}")
         try:
-            self.function = runpy.run_path(path)[function]
-        except (OSError, KeyError) as error:
-            raise UnusableError(f"expected the path of a file and the name of its function: {error}") from None
+            found = runpy.run_path(path)
+        except Exception as error:
+            raise UnusableError(f"{path} fails as Python code: {type(error).__name__}: {error}") from None
+        if not callable(found.get(function)):
+            raise UnusableError(f"{path} defines no function {function}")
+        self.function = found[function]
         self.description = f"{function} of {path}"
 
     def load(self, path: str, outputs: Sequence[str]) -> tuple[Any, dict[str, Any]]:

@@ -25,7 +25,7 @@ from ovir.diagnostics.errors import InputError, RunError
 from ovir.ir.executed import ExecutedGraph, read_executed
 from ovir.model import Model, save_model
 from ovir.system.interrupts import temporary_folder, uninterrupted
-from ovir.system.processes import ChildProcess, ending_of
+from ovir.system.processes import ChildProcess, ending_of, why_not_started
 
 KINDS = ("openvino", "onnxruntime", "python")
 """The engines. The first two need the packages of their names, which extras of ovir of the same names install."""
@@ -235,7 +235,7 @@ class EngineProcess:
                     stderr=self._messages,
                 )
             except OSError as error:
-                message = f"{self.name}: cannot start {python[0]}: {error.strerror}"
+                message = f"{self.name}: cannot start: {why_not_started(python[0], error)}"
                 raise EngineMissingError(diagnose(NO_ENGINE, message)) from None
         self.starts += 1
         try:
