@@ -199,6 +199,7 @@ def test_a_report_says_what_was_expected_and_what_the_other_side_gave(tmp_path: 
     folder = tmp_path / str(finding.folder)
     assert (folder / "report.md").read_text() == finding.report
     assert "| Floor-1 | - | `f32[" in finding.report
+    assert "operation-sets/operation-specs/arithmetic/floor-1.html)" in finding.report
     with np.load(folder / "expected.npz") as file:
         (expected,) = file.values()
     for title, array in (("expected outputs", expected), ("outputs", expected + 1)):
