@@ -81,8 +81,8 @@ class Reference:
         return is_pure or not any(layer.type in _RANDOM for layer in layers)
 
     def with_rounding_errors(self) -> Iterator[list[Array]]:
-        """Yield the outputs of runs in which a rounding error is added to each tensor of real numbers, and to the colors
-        that are rounded to integers."""
+        """Yield the outputs of runs in which a rounding error is added to each tensor of real numbers, and to colors
+        before they become integers."""
         rng = np.random.default_rng(0)
 
         def changed(port: Port, array: Array, sign: int) -> Array:
