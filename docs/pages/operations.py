@@ -147,7 +147,10 @@ def _version(entry: OperationEntry, here: Collection[str]) -> Iterator[str]:
     for text in page["constructs"]:
         yield f"- {text}"
     yield ""
-    yield f"Specification: {page['source'] or 'openvino_tokenizers'}.\n"
+    source = page["source"] or "openvino_tokenizers"
+    if page["page"]:
+        source = f"[{source}]({page['page']})"
+    yield f"Specification: {source}.\n"
 
 
 def _table(head: str, columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Iterator[str]:

@@ -22,6 +22,7 @@ from ovir.ops.base.attributes import Attribute
 from ovir.ops.base.layouts import Declaration, declarations, given, type_class
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.opsets import OPERATIONS, TOKENIZERS, canonical_type
+from ovir.ops.base.specifications import SOURCE, specification, specification_page
 from ovir.ops.base.traits import input_signature
 from ovir.ops.infrastructure import Parameter
 
@@ -143,7 +144,8 @@ def described(entry: OperationEntry) -> dict[str, Any]:
 
     return {
         "documentation": documentation(cls),
-        "source": source(cls),
+        "source": specification(cls),
+        "page": specification_page(cls),
         "function": _function(entry),
         "inputs": [
             json_fields(item, "name", "type=shown_types", "optional", "repeated", "declared") for item in inputs_of(cls)
@@ -240,20 +242,10 @@ def _of_base(base: type) -> str:
     return "\n\n".join(part for part in (first, rest) if part)
 
 
-def source(cls: type[Operator]) -> str:
-    """Return the specification that the operation follows, such as ``Gather-8``; nothing if no opset has it."""
-    found = _SOURCE.search(inspect.cleandoc(cls.__doc__ or ""))
-    return found[1] if found else f"{cls.type}-{cls.opset}" if cls.opset else ""
-
-
 def _explanation(cls: type) -> str:
     """Return the docstring of a class without the example and the source, with which it ends."""
     text, _, _ = inspect.cleandoc(cls.__doc__ or "").partition("\n\n>>> ")
-    return _SOURCE.sub("", text).rstrip()
-
-
-_SOURCE = re.compile(r"^Source: (\S+)\s*\Z", re.MULTILINE)
-"""The line that names the specification where it has another name or version than the operation."""
+    return SOURCE.sub("", text).rstrip()
 
 
 @dataclass(frozen=True)

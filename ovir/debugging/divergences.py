@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType, i32, i64, value_range
 from ovir.core.reading import read_text
 from ovir.graph.layers import Layer, Port
 from ovir.graph.order import trace_back
@@ -103,6 +104,11 @@ class Seen:
         return any(not port.shape.is_static for port in self.layer.inputs)
 
     @property
+    def output_type(self) -> ElementType:
+        """Return the element type of the first output."""
+        return self.layer.outputs[0].element_type
+
+    @property
     def before(self) -> list[Layer]:
         """Return the layers that feed it."""
         return [port.source.layer for port in self.layer.inputs if port.source is not None]
@@ -176,29 +182,34 @@ def _tensors(seen: Seen) -> list[Array]:
 
 
 def _converts_beyond_range(seen: Seen) -> bool:
-    if seen.inputs[0].dtype.kind not in "fi" or seen.outputs[0].dtype.kind not in "iu":
+    if seen.inputs[0].dtype.kind not in "fi" or not seen.output_type.is_integral:
         return False
-    limits = np.iinfo(seen.outputs[0].dtype)
+    least, greatest = value_range(seen.output_type)
     values = seen.inputs[0].astype(np.float64)
-    return not bool(((values > limits.min - 1.0) & (values < limits.max + 1.0)).all())
+    return not bool(((values > least - 1.0) & (values < greatest + 1.0)).all())
 
 
 def saturates(seen: Seen) -> bool:
     """Return whether the exact result of integers leaves the range of the type."""
-    if seen.outputs[0].dtype.kind not in "iu":
+    if not seen.output_type.is_integral:
         return False
-    limits = np.iinfo(seen.outputs[0].dtype if seen.outputs[0].dtype != np.int64 else np.int32)
+    least, greatest = value_range(seen.output_type if seen.output_type != i64 else i32)
     wide = [array.astype(np.float64) for array in seen.inputs]
     if (aligned := getattr(seen.layer.operator, "aligned", None)) is not None:
         wide[1] = aligned(*wide)
     with np.errstate(all="ignore"):
         exact = np.asarray(EXACT[seen.layer.type](*wide))
-    return bool(((exact < limits.min) | (exact > limits.max)).any())
+    return bool(((exact < least) | (exact > greatest)).any())
 
 
 def _beyond_32_bits(seen: Seen) -> bool:
     wide = [array for array in _tensors(seen) if array.dtype in (np.int64, np.uint64, np.uint32)]
     return any(bool((array.astype(np.float64) != array.astype(np.int32)).any()) for array in wide)
+
+
+def _rounded_to_f32(seen: Seen) -> bool:
+    wide = [array for array in _tensors(seen) if array.dtype.kind in "iu" and array.dtype.itemsize >= 4]
+    return any(bool((array.astype(np.float32) != array.astype(np.float64)).any()) for array in wide)
 
 
 def _beyond_f32(seen: Seen) -> bool:
@@ -208,8 +219,9 @@ def _beyond_f32(seen: Seen) -> bool:
 
 
 def _python_division(seen: Seen) -> bool:
-    is_signed = seen.get("m_pythondiv") and seen.inputs[0].dtype.kind == "i"
-    return bool(is_signed) and any(bool((array < 0).any()) for array in seen.inputs)
+    if not (seen.get("m_pythondiv") and _has_integers(seen)):
+        return False
+    return any(bool((array.astype(np.float64) < 0).any()) for array in seen.inputs)
 
 
 def _equal_elements(seen: Seen) -> bool:
@@ -238,7 +250,7 @@ def _pointwise_convolution_with_pads(seen: Seen) -> bool:
 def _converted_quotient(seen: Seen) -> bool:
     if seen.before[0].type != "Divide" or not seen.is_dynamic:
         return False
-    return seen.inputs[0].dtype.itemsize == 1 and seen.outputs[0].dtype.kind == "f"
+    return seen.inputs[0].dtype.itemsize == 1 and seen.output_type.is_real
 
 
 def _converted_to_integers(seen: Seen) -> bool:
@@ -262,11 +274,11 @@ def _has_unused_rows(seen: Seen) -> bool:
 
 
 def _has_integers(seen: Seen) -> bool:
-    return seen.inputs[0].dtype.kind in "iu"
+    return seen.layer.inputs[0].element_type.is_integral
 
 
 CONDITIONS: dict[str, Callable[[Seen], object]] = {
-    "8-bit integers": lambda x: x.inputs[0].dtype.itemsize == 1,
+    "8-bit integers": lambda x: _has_integers(x) and x.inputs[0].dtype.itemsize == 1,
     "8-bit integers beyond the range": lambda x: x.inputs[0].dtype.itemsize == 1 and saturates(x),
     "NaN": lambda x: _any(x.inputs, np.isnan),
     "a 1x1 kernel, strides and pads": _pointwise_convolution_with_pads,
@@ -301,6 +313,7 @@ CONDITIONS: dict[str, Callable[[Seen], object]] = {
     "fewer than 8 candidates": lambda x: min(x.inputs[0][:1].size // 2, x.get("pre_nms_topn")) < 8,
     "integers": _has_integers,
     "integers beyond 32 bits": _beyond_32_bits,
+    "integers that f32 does not hold": _rounded_to_f32,
     "integers beyond the range": saturates,
     "integers of 32 or 64 bits": lambda x: _has_integers(x) and x.inputs[0].dtype.itemsize >= 4,
     "k of 0": lambda x: not x.inputs[1].all(),

@@ -18,10 +18,9 @@ from ovir.fuzzing.targets import Compiler
 from ovir.io.tensor_files import save_npz
 from ovir.model import save_model
 from ovir.ops.base.operator import Operator
+from ovir.ops.base.specifications import specification_page
 from ovir.system.files import write_text
 from ovir.system.interrupts import uninterrupted
-
-SPECIFICATIONS = "https://docs.openvino.ai/2026/documentation/openvino-ir-format/operation-sets/operation-specs.html"
 
 
 @dataclass(frozen=True)
@@ -232,7 +231,8 @@ def _report(finding: Finding, reduced: Reduced, origin: Origin) -> Iterator[str]
     yield "## What the specification says"
     yield ""
     for kind in dict.fromkeys(type(layer.operator) for layer in layers if layer.operator is not None):
-        yield f"- **{kind.type}-{kind.opset}** ({SPECIFICATIONS}): {_summary(kind)}"
+        page = specification_page(kind)
+        yield f"- **{kind.type}-{kind.opset}**{f' ({page})' if page else ''}: {_summary(kind)}"
     yield ""
     yield "## Versions"
     yield ""

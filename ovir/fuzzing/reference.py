@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.graph.layers import Layer, Port
 from ovir.inference.known_values import as_tuple
 from ovir.model import Model
+from ovir.ops.color import YuvToRgbBase
 from ovir.ops.infrastructure import Const
 from ovir.runtime.executor import Body, SeenStep
 from ovir.runtime.failures import failed, inference_for
@@ -79,11 +81,14 @@ class Reference:
         return is_pure or not any(layer.type in _RANDOM for layer in layers)
 
     def with_rounding_errors(self) -> Iterator[list[Array]]:
-        """Yield the outputs of runs in which a rounding error is added to each tensor of real numbers."""
+        """Yield the outputs of runs in which a rounding error is added to each tensor of real numbers, and to colors
+        before they become integers."""
         rng = np.random.default_rng(0)
 
-        def changed(port: Port, array: Array) -> Array:
+        def changed(port: Port, array: Array, sign: int) -> Array:
             exact, unit = self.arrays[port], _ROUNDING.get(port.element_type.name)
+            if isinstance(port.layer.operator, YuvToRgbBase) and unit is None:
+                return self._colors(port.layer, sign).astype(array.dtype)
             if unit is None or port.layer.type == "Const" or not port.readers or array.shape != exact.shape:
                 return array
             wide = exact.astype(np.float64)
@@ -93,11 +98,17 @@ class Reference:
             error = unit * np.where(np.isfinite(wide), np.abs(wide) + terms, 0)
             return np.asarray(array + np.asarray(rng.uniform(-1, 1, wide.shape) * error).astype(array.dtype))
 
-        for _ in range(_NOISY_RUNS):
+        for number in range(_NOISY_RUNS):
             try:
-                yield Reference.of(self.model, self.inputs, changed).outputs
+                yield Reference.of(self.model, self.inputs, partial(changed, sign=(-1) ** number)).outputs
             except OvirError:  # a size depends on rounding
                 continue
+
+    def _colors(self, layer: Layer, sign: int) -> Array:
+        """Return the integers that a conversion of colors gives if halves are rounded up or, by the sign, down."""
+        assert layer.operator is not None
+        read = [self.arrays[port.source].astype(np.float32) for port in layer.inputs if port.source is not None]
+        return np.rint(np.asarray(layer.operator.run(*read), np.float64) + sign * 255 * _ROUNDING["f32"])
 
 
 def _outputs(layer: Layer, inputs: list[Array], variables: Variables) -> list[Any]:

@@ -145,6 +145,8 @@ class MVN2(NormalizationBase):
 
     Mean and variance are taken of the slices along ``reduction_axes``; without it, along all axes except the batch and,
     unless ``across_channels``, the channels.
+
+    Source: MVN-1
     """
 
     recipe = "narrow any2; eps=1e-9|1e-5|1|1e12 reduction_axes=|axes"

@@ -358,6 +358,8 @@ class Asinh(UnaryBase):
 
     >>> ops.asinh([-1.0, 0.0, 1.0])
     [-0.8813736 0. 0.8813736]
+
+    Source: Asinh-3
     """
 
     function = np.arcsinh
@@ -369,6 +371,8 @@ class Acosh(UnaryBase):
 
     >>> ops.acosh([1.0, 2.0])
     [0. 1.316958]
+
+    Source: Acosh-3
     """
 
     within = (0, inf)
@@ -382,6 +386,8 @@ class Atanh(UnaryBase):
 
     >>> ops.atanh([-0.5, 0.0, 0.5])
     [-0.54930615 0. 0.54930615]
+
+    Source: Atanh-3
     """
 
     function = np.arctanh

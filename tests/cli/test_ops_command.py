@@ -103,6 +103,7 @@ def test_every_operation_has_a_description() -> None:
         assert page["documentation"], entry
         assert "Base of" not in page["documentation"], entry
         assert page["source"], entry
+        assert bool(page["page"]) == bool(entry.opset), entry
         assert all(attribute["type"] for attribute in page["attributes"]), entry
 
 

@@ -10,6 +10,7 @@ from support.builder import Net
 
 import ovir
 from ovir import opset13 as ops
+from ovir.core.element_types import ElementType
 from ovir.debugging.divergences import CONDITIONS, Divergence, divergences, row_of
 from ovir.ops.base.registry import declared_versions
 
@@ -150,6 +151,32 @@ def test_a_failure_may_be_known(search: Any, device: pytest.MonkeyPatch) -> None
     found = search(ovir.Model([ops.abs(scalar)], [x]), inputs=[np.float32(1)])
     assert found.failed
     assert found.known.case.startswith("Broadcast of a scalar to an empty target shape")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "values", "case"),
+    [
+        ("power", "u4", ([7, 15], [5, 2]), "Add, Subtract, Power of integers"),
+        ("power", "u4", ([3, 15], [2, 1]), None),
+        ("power", "i4", ([-8, 2], [2, 1]), "Add, Subtract, Power of integers"),
+        ("divide", "i4", ([-7, 7], [2, 3]), "Divide of negative integers"),
+        ("divide", "i4", ([6, 7], [2, 3]), None),
+        ("squared_difference", "i4", ([1, 2], [0, 0]), "SquaredDifference of integers of 8 or 4 bits"),
+        ("squared_difference", "i16", ([1, 2], [0, 0]), None),
+        ("equal", "i32", ([2**24 + 1, 0], [0, 0]), "integers that f32 does not hold"),
+        ("equal", "i32", ([2**24 + 2, -(2**30)], [0, 0]), None),
+        ("add", "i32", ([2**24, 0], [1, 0]), None),
+        ("divide", "u32", ([2**25 + 1, 0], [1, 1]), "integers that f32 does not hold"),
+    ],
+)
+def test_rows_of_integers_look_at_their_type(name: str, kind: str, values: Any, case: str | None) -> None:
+    element_type = ElementType.parse(kind)
+    x, y = (ops.parameter([2], kind, name=name) for name in "xy")
+    layer, arrays = getattr(ops, name)(x, y), [np.array(array).astype(element_type.to_dtype()) for array in values]
+    results = ovir.compile_model(ovir.Model([layer], [x, y]))(arrays)
+    row = row_of(layer, arrays, list(results.values()), "CPU")
+    assert (row is None) == (case is None)
+    assert row is None or row.case.startswith(str(case))
 
 
 def test_sums_along_an_axis_are_those_that_may_leave_the_range() -> None:

@@ -153,6 +153,25 @@ def test_what_depends_on_an_open_order_is_no_finding() -> None:
     assert fault.known == "left open by the specification: the order of the elements that TopK selects"
 
 
+def test_which_way_a_half_is_rounded_is_no_finding() -> None:
+    differing = []
+
+    def rounding_down(op: Any, inputs: Sequence[Array]) -> list[Array]:
+        (exact,), usual = run(op, [x.astype(np.float32) for x in inputs]), run(op, inputs)
+        found = np.ceil(exact - 0.5).astype(np.uint8)
+        differing.append(bool((found != usual[0]).any()))
+        return [found]
+
+    def rounding_to_zero(op: Any, inputs: Sequence[Array]) -> list[Array]:
+        return [x.astype(np.uint8) for x in run(op, [x.astype(np.float32) for x in inputs])]
+
+    colors = ("I420toRGB", "I420toBGR", "NV12toRGB", "NV12toBGR")
+    found = ovir.fuzz(compiler(dict.fromkeys(colors, rounding_down)), models=80, ops="^(I420|NV12)to", types=["u8"])
+    assert (found.findings, any(differing)) == ([], True)
+    wrong = ovir.fuzz(compiler(dict.fromkeys(colors, rounding_to_zero)), models=8, ops="^(I420|NV12)to", types=["u8"])
+    assert wrong.findings
+
+
 @pytest.mark.parametrize("sort", ["none", "index"])
 def test_a_wrong_choice_of_topk_is_found_in_any_order(sort: str) -> None:
     def least(op: Any, inputs: Sequence[Array]) -> list[Array]:
@@ -201,6 +220,7 @@ def test_a_report_says_what_was_expected_and_what_the_other_side_gave(tmp_path: 
     folder = tmp_path / str(finding.folder)
     assert (folder / "report.md").read_text() == finding.report
     assert "| Floor-1 | - | `f32[" in finding.report
+    assert "operation-sets/operation-specs/arithmetic/floor-1.html)" in finding.report
     with np.load(folder / "expected.npz") as file:
         (expected,) = file.values()
     for title, array in (("expected outputs", expected), ("outputs", expected + 1)):

@@ -39,6 +39,11 @@ def log_softmax(x: Sequence[ovir.Layer]) -> ovir.Layer:
     return ops.log_softmax(large, 1, name="culprit")
 
 
+def equality(x: Sequence[ovir.Layer]) -> ovir.Layer:
+    a, b = (ops.add(ops.convert(one, "i32"), np.int32(10**9)) for one in x)
+    return ops.convert(ops.equal(a, b, name="culprit"), "f32")
+
+
 def sound(x: Sequence[ovir.Layer]) -> ovir.Layer:
     return ops.softmax(x[0], 1)
 
@@ -58,8 +63,13 @@ def model_with(culprit: Culprit) -> tuple[ovir.Model, list[Array]]:
 @pytest.mark.parametrize(
     ("culprit", "case"),
     [
-        (squared_difference, "SquaredDifference of 8-bit integers"),
+        (squared_difference, "SquaredDifference of integers of 8 or 4 bits"),
         (divide, "Divide of negative integers with m_pythondiv"),
+        (
+            equality,
+            "integers that f32 does not hold, such as 2^24 + 1, in divisions, products of matrices, reductions, "
+            "comparisons, rounding and activations; such a number as the value of a Pad",
+        ),
         (hard_sigmoid, "HardSigmoid-1 with alpha 0"),
         (log_softmax, "LogSoftmax with +inf or NaN"),
     ],

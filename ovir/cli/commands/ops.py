@@ -118,6 +118,7 @@ def _lines(entry: OperationEntry) -> Iterator[str]:
         f"specification: {page['source'] or 'openvino_tokenizers'}"
     )
     found = (
+        ("page", page["page"]),
         ("function", page["function"]),
         ("known to", page["releases"]),
         ("ONNX", page["onnx"]),
