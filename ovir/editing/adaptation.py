@@ -16,9 +16,11 @@ from ovir.diagnostics.codes import CHANGED_RESULTS
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import ModelError, OvirError
 from ovir.diagnostics.wording import plural
+from ovir.editing.guesses import Guessing
 from ovir.editing.keys import refuse
+from ovir.editing.other_exports import counterparts, is_like
 from ovir.editing.proof import ProvenEdit
-from ovir.editing.size_fitting import Fitting, Sizes, counterparts, is_like, next_prime, set_sizes, shapes_text
+from ovir.editing.size_fitting import Fitting, Sizes, next_prime, set_sizes, shapes_text
 from ovir.editing.transaction import editing, with_types
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
@@ -139,7 +141,7 @@ class _Adapted:
         """
         first, reached, original = None, -1, self._model.clone()
         for numbers, other in self._trials(like):
-            fitting = Fitting(self._model, self._old, self._sizes(numbers), {}, like=other)
+            fitting = Guessing(self._model, self._old, self._sizes(numbers), other)
             try:
                 if like is not None and other is None and not self._agrees(numbers, like):
                     continue
@@ -151,7 +153,7 @@ class _Adapted:
                 if fitting.suspects and not decided:
                     self.kept = [layer.key for layer in fitting.kept]
                     with editing(original):
-                        self.doubts = dict(Fitting(original, self._old, self._sizes(numbers), {}).doubts())
+                        self.doubts = dict(Guessing(original, self._old, self._sizes(numbers)).doubts())
                         self._reset(original)
             except ModelError as error:
                 if fitting.reached > reached:
@@ -177,7 +179,7 @@ class _Adapted:
         self._trial = self._model.clone()
         pairs = counterparts(self._trial, like)
         with editing(self._trial):
-            Fitting(self._trial, self._old, self._sizes(numbers), {}).run()
+            Fitting(self._trial, self._old, self._sizes(numbers)).run()
             self._reset(self._trial)
         return self._infers(self._numbers_of(like)) and all(
             is_like([port.type for port in own.inputs], [port.type for port in own.outputs], other)

@@ -13,10 +13,11 @@ from ovir.diagnostics.codes import CHANGED_RESULTS
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError, ModelError
 from ovir.diagnostics.wording import plural
+from ovir.editing.item_fitting import ItemFitting, state_axes
 from ovir.editing.keys import refuse
 from ovir.editing.preprocessing import recorded_layout
 from ovir.editing.proof import ProvenEdit, proven
-from ovir.editing.size_fitting import Fitting, Sizes, set_sizes, state_axes
+from ovir.editing.size_fitting import Sizes, set_sizes
 from ovir.editing.transaction import editing, with_types
 from ovir.graph.layer_graph import LayerGraph
 from ovir.inference.models import infer_model
@@ -96,7 +97,7 @@ def _set_batch(
         with proven(model, verify) as edit:
             edit.relation["batch"] = dict(axes)
             of_layers = {model.layer(i): axis for i, axis in states.items()}
-            fitting = Fitting(model, _sizes(axes, old), _sizes(axes, TRIAL), of_layers, items=True)
+            fitting = ItemFitting(model, _sizes(axes, old), _sizes(axes, TRIAL), of_layers)
             edit.layers = fitting.run()
             shown = _proven_number(number, old)
             fitting.set_sizes(_sizes(axes, shown))

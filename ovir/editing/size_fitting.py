@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from ovir import opset8 as ops
 from ovir.building.creation import create_layer, new_constant
 from ovir.core.arrays import Array
 from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
@@ -28,12 +27,13 @@ from ovir.diagnostics.errors import Diagnostics, ModelError
 from ovir.editing.constant_edits import remove_unread
 from ovir.editing.keys import read_by
 from ovir.editing.layer_edits import NewLayers, replace
+from ovir.editing.other_exports import counterparts, is_like
 from ovir.editing.positions import positional
 from ovir.editing.sizes import Factor, Factors, Size, mixed_ways, new_size, ways, with_sizes
 from ovir.editing.transaction import editing, owner_of
 from ovir.graph.constant_layers import constant_layers
 from ovir.graph.layer_graph import LayerGraph
-from ovir.graph.layers import Layer, Port, ReadOnlyDict
+from ovir.graph.layers import Layer, Port
 from ovir.graph.names import free_name
 from ovir.inference.engines import ComparingEngine, Types, set_outputs
 from ovir.inference.models import set_parameters
@@ -41,13 +41,11 @@ from ovir.ops.base.domains import ONE, Axis, Index, Length, axis_of
 from ovir.ops.base.traits import input_names
 from ovir.ops.broadcast import Broadcast3, Tile
 from ovir.ops.control_flow import Loop
-from ovir.ops.convolution import ForwardConvolutionBase
 from ovir.ops.infrastructure import Const, Parameter
 from ovir.ops.interpolate import InterpolateBase
 from ovir.ops.movement import Concat, Pad1
 from ovir.ops.pooling import MaxPoolBase, PoolBase
 from ovir.ops.shape import Reshape
-from ovir.ops.state import AssignBase, ReadValue6
 from ovir.runtime.planning import known_tensors
 
 MOST_INPUTS = 8
@@ -56,16 +54,12 @@ MOST_TRIED = 1 << MOST_INPUTS
 """The most choices of such inputs that are tried."""
 MOST_RETRIES = 60
 """The most times that another size is tried because a later layer contradicts."""
-MOST_SEARCHES = 24
-"""The most times that later layers are asked whether they contradict another meaning of numbers."""
 MOST_KNOWN = 1_000_000
 """Sizes that stay open in the old and in the trial shapes are taken for primes above this."""
 LEAST_WINDOW = 4
 """The least window of a pool that may be meant for a part of an image."""
 LEAST_ROUND = 8
 """The least number up to a multiple of which pads at both ends may fill an axis."""
-MOST_LISTED = 16
-"""The most numbers that a message shows."""
 MOST_FOLLOWED = 1 << 16
 """The most elements of data that follows where nothing else that its layer reads does."""
 MOST_OFFSET = 8
@@ -106,43 +100,20 @@ def shapes_text(model: LayerGraph, sizes: Sizes) -> str:
     return ", ".join(texts)
 
 
-def set_state(layer: Layer, axis: int, number: int) -> None:
-    """Give an axis of the variable of a ReadValue another size, -1 for any."""
-    if isinstance(op := layer.operator, ReadValue6) and op.variable_shape.rank is not None:
-        shape = op.variable_shape.with_dim(axis, UNKNOWN if number < 0 else number)
-        layer.operator = ReadValue6(variable_id=op.variable_id, variable_type=op.variable_type, variable_shape=shape)
-        layer.attributes = ReadOnlyDict({**layer.attributes, "variable_shape": shape})
-
-
 class Fitting(ComparingEngine):
-    """Infers a model for trial sizes, and repairs each layer that a constant holds to the old ones.
+    """Infers a model for trial sizes, and repairs each layer that a constant holds to the old ones."""
 
-    With ``items``, the one size that varies is a number of items, which no layer may mix: each tensor that holds items
-    has one axis that grows in proportion.
-    """
+    mixes = True
+    """Whether a Reshape may put axes in another order."""
 
-    def __init__(
-        self,
-        model: LayerGraph,
-        old: Sizes,
-        trial: Sizes,
-        states: Mapping[Layer, int],
-        *,
-        items: bool = False,
-        like: LayerGraph | None = None,
-    ) -> None:
-        """Record the present types of a model that has the old sizes; ``states`` are axes of items of variables.
+    def __init__(self, model: LayerGraph, old: Sizes, trial: Sizes, like: LayerGraph | None = None) -> None:
+        """Record the present types of a model that has the old sizes.
 
         ``like``, a model of the trial sizes, tells the shapes and the numbers of its layers.
         """
         super().__init__(Diagnostics(), model.version)
         self._model = model
         self._old, self._trial = old, trial
-        self._items: tuple[int, int] | None = None
-        self._source = next(Size(((model.inputs[i], axis),)) for i, axes in old.items() for axis in axes)
-        if items:
-            i, axis = next((i, axis) for i, axes in old.items() for axis in axes)
-            self._items = old[i][axis], trial[i][axis]
         self._before = {port: port.shape for layer in model.walk() for port in (*layer.inputs, *layer.outputs)}
         self._factors: dict[tuple[Port, int], Factors] = {}
         self._made: dict[tuple[int, int], Factors] = {}
@@ -161,14 +132,6 @@ class Fitting(ComparingEngine):
         self._expected = counterparts(model, like) if like is not None else {}
         self.reduced: list[Layer] = []
         """The layers that reduce a whole image in place of pools, which remain if the sizes do not fit."""
-        self.kept: list[Layer] = []
-        """The layers whose result has a fixed size where their data varies, which may be meant so."""
-        self.rows: list[str] = []
-        """The constants with one row for an axis, besides the first, whose old size is 1."""
-        self.suspects: set[Layer] = set()
-        """These, and the layers that follow in a way that their numbers alone do not tell."""
-        self.states = dict(states)
-        """The axis of the items of each variable, by its ReadValue."""
 
     def run(self) -> list[Layer]:
         """Infer the model, and return the layers that were repaired; raise ModelError for one that cannot be."""
@@ -178,49 +141,8 @@ class Fitting(ComparingEngine):
         return list(dict.fromkeys(layer for *_, layer in self._trail))
 
     def _solve(self) -> None:
-        for layer, axis in list(self.states.items()):
-            del self.states[layer]
-            self.states[self._with_initial_value(layer)] = axis
-        self.set_sizes(self._trial)
-        for port in self._model.inputs:  # an initial value may come before the input that tells its number of items
-            set_outputs(port.layer, (port.type.refined(port.element_type, _parameter_shape(port)),))
+        set_sizes(self._model, self._trial)
         self.infer(self._model)
-        if self._items is not None:
-            return
-        old = [layer for layer in self._model.walk() if layer.outputs and layer.outputs[0] in self._before]
-        self.kept = [
-            layer for layer in old if self._pins(layer, [port.type for port in layer.outputs]) or self._covers(layer)
-        ]
-        self.rows = [
-            read_by(port).layer.key for layer in old for port in self._fixed(layer) if self._is_row(layer, port)
-        ]
-        self.suspects |= {*self.kept, *filter(self._fills, old)}
-        self.suspects |= {*(layer for port, source, layer in self._trail if self._is_guess(port, source))}
-
-    def sizes(self) -> set[int]:
-        """Return the old sizes of all axes that vary."""
-        ports = (port for port in self._before if port.layer.owner is not None)
-        return {old for port in ports for _, old, _ in self._varying(port)}
-
-    def set_sizes(self, sizes: Sizes) -> None:
-        """Give the inputs, and with them the variables, other sizes, -1 for any."""
-        set_sizes(self._model, sizes)
-        number = next(size for axes in sizes.values() for size in axes.values())
-        for layer, axis in self.states.items():
-            set_state(layer, axis, number)
-
-    def _with_initial_value(self, layer: Layer) -> Layer:
-        """Return the ReadValue with an initial value of its own, because zeros without one have no number of items."""
-        op, port = layer.operator, layer.outputs[0]
-        if layer.inputs or not isinstance(op, ReadValue6) or not port.shape.is_static:
-            return layer
-        zeros = ops.constant(np.zeros(port.shape.to_tuple(), port.element_type.to_dtype()), port.element_type)
-        with in_place_of(layer.place):
-            new = create_layer("ReadValue", [zeros], dict(layer.attributes), version="opset6")
-        replace(self._model, layer, new)
-        for one, other in zip((*layer.outputs, *layer.outputs), (*new.outputs, *new.inputs), strict=True):
-            self._before[other] = self._before[one]
-        return new
 
     def _reduced(self, layer: Layer) -> Layer:
         """Return what reduces a whole image, in place of a pool with one window of the image's old size."""
@@ -283,85 +205,6 @@ class Fitting(ComparingEngine):
                 return refused
         return None
 
-    def doubts(self) -> Iterator[tuple[str, str]]:
-        """Infer the model instead, and yield the key of each layer with numbers that may be meant otherwise, because no
-        other layer contradicts, with a note."""
-        self._solve()
-        trial, searches = shapes_text(self._model, self._trial), 0
-        while self._done:
-            (mark, others), number = self._done[-1], len(self._done)
-            layer = self._layers[number - 1]
-            taken, other = self._numbers(layer), self._parts(layer)
-            self._undo(mark)
-            port = layer.inputs[1] if other is not None else None
-            if fills := self._fills(layer):
-                port = max(layer.inputs[2:0:-1], key=lambda own: sum(self._list(own)))
-                other = f"where pads up to a multiple of {' or '.join(map(str, fills))} would fit as well"
-            old = {own: (read_by(own).layer.name, own.type.constant) for own in layer.inputs}
-            for _ in others if layer in self.suspects and port is None else ():
-                found = self._numbers(layer)
-                port = next((own for own in found if taken.get(own, found[own]) != found[own]), None)
-                if port is None or not self._is_likely(layer, old[port][1], taken[port]):
-                    continue
-                searches += 1
-                if searches > MOST_SEARCHES or self._search(number) is None:
-                    del self._done[number:]
-                    self._undo(mark)
-                    other = f"where {found[port]} would fit as well"
-                    break
-            if port is not None and other is not None:
-                name, numbers = old[port][0], _listed(old[port][1])
-                becomes = "stays" if taken[port] == numbers else f"becomes {taken[port]}"
-                text = f"constant '{name}' of {numbers} in layer '{layer.name}' {becomes} for {trial}, {other}"
-                yield layer.key, text
-            self._done.pop()
-
-    def _numbers(self, layer: Layer) -> dict[Port, str]:
-        """Return the numbers that a layer reads, or the sizes that a Reshape gives."""
-        if isinstance(layer.operator, Reshape):
-            return {layer.inputs[1]: str(layer.outputs[0].shape)}
-        return {port: text for port in layer.inputs if (text := _listed(port.type.constant))}
-
-    def _is_likely(self, layer: Layer, old: Any, taken: str) -> bool:
-        """Return whether other numbers may be meant; those that stay are not a small part of the data."""
-        sizes = [size for own in layer.inputs for _, size, _ in self._varying(own)]
-        numbers = () if old is None else old.reshape(-1).tolist()
-        return taken != _listed(old) or any(1 < one <= size <= 2 * one for one in numbers for size in sizes)
-
-    def _is_guess(self, port: Port, source: Port) -> bool:
-        """Return whether a number follows that is no size of a tensor, such as one of a little less."""
-        old, new = source.type.constant, port.type.constant
-        if isinstance(port.layer.operator, Reshape) or old is None or new is None or old.shape != new.shape:
-            return False
-        before = takewhile(lambda layer: layer is not port.layer, self._layers)
-        exact = {(one, other) for layer in before for own in layer.outputs for _, one, other in self._varying(own)}
-        pairs = zip(old.reshape(-1).tolist(), new.reshape(-1).tolist(), strict=True)
-        return any(one != other and (one, other) not in exact for one, other in pairs)
-
-    def _parts(self, layer: Layer) -> str | None:
-        """Return how a Reshape that puts axes in another order may instead join or divide axes; None if it cannot."""
-        if self._items is not None or not isinstance(layer.operator, Reshape):
-            return None
-        factors, sizes = self._made_and_sizes(layer)
-        if any(_are_whole(way, factors) for way in ways(factors, sizes)):
-            return self._swapped(layer, mixed_ways(factors, sizes))
-        grown = tuple(Factor(own.old, 3 * own.old if own.varies else own.old) for own in factors)
-        for mixed in mixed_ways(grown, sizes)[:1]:
-            own = list(map(new_size, mixed))
-            for way in ways(grown, sizes):
-                if (other := list(map(new_size, way))) != own:
-                    return f"and for three times the sizes, {other} would fit as well as {own}"
-        return None
-
-    def _swapped(self, layer: Layer, found: Sequence[Sequence[Factors]]) -> str | None:
-        """Return how a Reshape to the same sizes, which did nothing, may put axes in another order."""
-        if self._before[layer.inputs[0]] != self._before[layer.outputs[0]]:
-            return None
-        kept = [new for _, new in self._dims(layer.inputs[0])]
-        others = (list(map(new_size, way)) for way in found)
-        other = next((sizes for sizes in others if sizes != kept and sorted(sizes) == sorted(kept)), None)
-        return None if other is None else f"where {other} would fit as well"
-
     def infer_layer(self, layer: Layer, *, is_body: bool) -> None:
         """Infer a layer of a body in the first way in which it fits."""
         if self._refused is None:
@@ -389,8 +232,6 @@ class Fitting(ComparingEngine):
         What is lost in its result is ``settled`` where it may stay lost, and None once its constants follow.
         """
         mark = len(self._trail)
-        if self._items is not None and layer.bodies:
-            self._prepare_loop(layer)
         if isinstance(layer.operator, Reshape) and self._varying(layer.inputs[0]):
             yield from self._reshaped(layer)
             return
@@ -444,22 +285,18 @@ class Fitting(ComparingEngine):
 
     def _refusal(self, layer: Layer) -> Diagnostic:
         outputs, found = self._attempt(layer)
-        if self._items is not None:
-            old, trial = self._items
-            message = f"the number of items cannot change from {old}: "
-            message += "" if outputs is None else f"for {trial} items, a trial number, the result of this layer is "
-            taken = f"{trial} items, a trial number"
-        else:
-            message = f"the sizes cannot change from {shapes_text(self._model, self._old)}: "
-            taken = shapes_text(self._model, self._trial)
-            message += "" if outputs is None else f"for {taken}, trial sizes, the result of this layer is "
-            taken += ", trial sizes"
+        message, trial, what = self._words()
         if outputs is None:
-            message += f"this layer cannot take {taken}: {found[0].message}"
+            message += f"this layer cannot take {trial}: {found[0].message}"
         else:
-            what = "in which the items are picked or mixed" if self._items else "which its data does not make"
-            message += f"{', '.join(str(tensor.shape) for tensor in outputs)}, {what}"
+            shapes = ", ".join(str(tensor.shape) for tensor in outputs)
+            message += f"for {trial}, the result of this layer is {shapes}, {what}"
         return diagnose(CHANGED_RESULTS, message, layer.place, hint="; ".join(self._needs(layer)) or None)
+
+    def _words(self) -> tuple[str, str, str]:
+        """Return the begin of a refusal, the trial sizes, and what is wrong with a result."""
+        message = f"the sizes cannot change from {shapes_text(self._model, self._old)}: "
+        return message, f"{shapes_text(self._model, self._trial)}, trial sizes", "which its data does not make"
 
     def _needs(self, layer: Layer) -> Iterator[str]:
         """Yield what data of a layer would have to be for the trial sizes."""
@@ -563,57 +400,21 @@ class Fitting(ComparingEngine):
         pairs = {(size, self._trial[i][axis]) for i, axes in self._old.items() for axis, size in axes.items()}
         return min(pairs, key=lambda pair: abs(log(max(new, 1) / max(old, 1)) - log(max(pair[1], 1) / max(pair[0], 1))))
 
-    # ----- the items of a batch
-
-    def _moved(self, before: PartialShape, shape: PartialShape) -> int | None:
-        """Return the axis that has grown with the number of items, None if none has, -1 if other sizes have changed."""
-        if before.rank is None or shape.rank is None or before.rank != shape.rank:
-            return None if before.rank == shape.rank else -1
-        assert self._items is not None
-        old, trial = self._items
-        pairs = list(zip(before, shape, strict=True))
-        axes = [a for a, (m, n) in enumerate(pairs) if (m.lower, m.upper) != (n.lower, n.upper)]
-        if not axes:
-            return None
-        fixed = [pairs[a] for a in axes if pairs[a][0].is_static]
-        in_proportion = all(n.is_static and m.lower * trial == n.lower * old for m, n in fixed)
-        return axes[0] if in_proportion and (len(axes) == 1 or not fixed) else -1
-
-    def _item_axis(self, port: Port) -> int | None:
-        """Return the axis that holds the items of a tensor; None if there is none."""
-        moved = self._moved(self._before.get(port, port.shape), port.shape)
-        return moved if moved is not None and moved >= 0 else None
-
     def _fits(self, layer: Layer, outputs: Types) -> bool:
-        """Return whether the outputs of a layer have axes as before; those of items hold the items of the inputs."""
-        pairs = [
-            (self._before[port], t.shape)
-            for port, t in zip(layer.outputs, outputs, strict=False)
-            if port in self._before
-        ]
-        if self._items is None:
-            return all(m.rank == n.rank for m, n in pairs)
-        moved = [self._moved(before, shape) for before, shape in pairs]
-        if layer in self.states:
-            return moved[0] == self.states[layer]
-        holds_items = any(self._item_axis(port) is not None for port in layer.inputs)
-        if (
-            layer.type in ("ShapeOf", "Result")
-            or isinstance(layer.operator, AssignBase)
-            or not holds_items
-            or not pairs
-        ):
-            return True
-        if -1 in moved:
-            return False
-        return any(axis is not None for axis in moved) or not all(tensor.shape.is_static for tensor in outputs)
+        """Return whether the outputs of a layer have as many axes as before."""
+        return all(before.rank == shape.rank for before, shape in self._moves(layer, outputs))
+
+    def _moves(self, layer: Layer, outputs: Types) -> list[tuple[PartialShape, PartialShape]]:
+        """Return the old and the trial shape of each output of a layer of the model before."""
+        pairs = zip(layer.outputs, outputs, strict=False)
+        return [(self._before[port], tensor.shape) for port, tensor in pairs if port in self._before]
 
     # ----- what is lost
 
     def _pins(self, layer: Layer, outputs: Sequence[TensorType]) -> list[Pin]:
         """Return inputs that give the old size as a length, and axes of the result that do not vary with the data."""
         op = layer.operator
-        if self._items is not None or op is None or isinstance(op, Reshape) or not self._fixed(layer):
+        if op is None or isinstance(op, Reshape) or not self._fixed(layer):
             return []
         found: list[Pin] = list(self._counts(layer))
         for port, tensor in zip(layer.outputs, outputs, strict=False):
@@ -628,33 +429,6 @@ class Fitting(ComparingEngine):
                 sizes, lengths = self._dims(data), {old for _, old, _ in self._varying(data)}
                 found += [a for a, (old, new) in enumerate(pairs) if sizes[a] == (1, 1) and old == new in lengths]
         return found
-
-    def _is_row(self, layer: Layer, port: Port) -> bool:
-        """Return whether a constant has one row for an axis whose old size is 1."""
-        if not hasattr(layer.operator, "auto_broadcast") or constant_layers(read_by(port).layer) is None:
-            return False
-        dims = self._dims(port)
-        places = [
-            axis - len(self._dims(other))
-            for other in layer.inputs
-            for axis, old, _ in self._varying(other)
-            if axis and old == 1
-        ]
-        return prod(size for size, _ in dims) > 1 and any(-place <= len(dims) for place in places)
-
-    def _covers(self, layer: Layer) -> bool:
-        """Return whether the windows of a pool lie side by side, and had half of the size of an axis, which varies, or
-        whether the pads of windows differ at both ends, as they may for some sizes only."""
-        op = layer.operator
-        sizes = self._dims(layer.inputs[0])[2:] if layer.inputs else []
-        if isinstance(op, (ForwardConvolutionBase, PoolBase)) and op.auto_pad == "explicit":
-            pads = zip(sizes, op.pads_begin, op.pads_end, strict=False)
-            if any(old != new and begin < end for (old, new), begin, end in pads):
-                return True
-        if not isinstance(op, PoolBase) or op.kernel != op.strides:
-            return False
-        pairs = zip(sizes, op.kernel, strict=True)
-        return any(old != new and n >= LEAST_WINDOW and old <= 2 * n for (old, new), n in pairs)
 
     def _data_of(self, layer: Layer, output: Port) -> Port | None:
         """Return the first input that varies and has as many axes as an output."""
@@ -734,8 +508,6 @@ class Fitting(ComparingEngine):
         """Infer a Reshape in each of the ways to make the axes of its result of those of its data."""
         mark, output = len(self._trail), layer.outputs[0]
         found = self._ways(layer)
-        if len({tuple(map(new_size, way)) for way in found}) > 1 or (found and self._parts(layer) is not None):
-            self.suspects.add(layer)
         for way in found:
             wanted, repair = [new_size(factors) for factors in way], list[tuple[int, Layer]]()
             outputs, _ = self._attempt(layer)
@@ -768,7 +540,7 @@ class Fitting(ComparingEngine):
         """Return what the axes of the result of a Reshape may be made of, the likely ways first."""
         data, (factors, sizes) = self._made_of(layer.inputs[0]), self._made_and_sizes(layer)
         found = ways(factors, sizes)
-        if self._items is None and not any(_are_whole(way, factors) for way in found):
+        if self.mixes and not any(are_whole(way, factors) for way in found):
             found = [*mixed_ways(factors, sizes), *found]
         ones = [(axis, factor) for axis, own in enumerate(data) for factor in own if factor.old == 1]
         for axis, one in ones:
@@ -853,28 +625,6 @@ class Fitting(ComparingEngine):
 
     # ----- other repairs
 
-    def _prepare_loop(self, layer: Layer) -> None:
-        """Give the tensors that a loop hands on to the next iteration all items, if they begin with a constant."""
-        wirings = layer.operator.wiring.values() if layer.operator is not None else ()
-        carried = {edge.parameter for wiring in wirings for edge in wiring.back_edges}
-        for wiring in wirings:
-            for entry in wiring.inputs:
-                if entry.parameter not in carried or entry.external < 0:
-                    continue
-                port = layer.inputs[entry.external]
-                found = self._item_source(layer)
-                axes = state_axes(self._before[port], self._items[0]) if self._items else []
-                if axes and found is not None and self._item_axis(port) is None:
-                    self._apply(layer, [(port.index, self._repeated(port, {axes[0]: found}))])
-
-    def _item_source(self, layer: Layer) -> Size | None:
-        """Return the number of items of the first input that holds some."""
-        for port in layer.inputs:
-            axis = self._item_axis(port)
-            if axis is not None and self._items is not None:
-                return Size(((read_by(port), axis),), 1, max(self._dims(port)[axis][0] // self._items[0], 1))
-        return None
-
     def _last_parts(self, layer: Layer, axis: int) -> Iterator[Repair]:
         """Yield what lets a slice up to the end of an axis stay one; one of the last half or third begins later."""
         data = layer.inputs[0]
@@ -919,9 +669,6 @@ class Fitting(ComparingEngine):
             yield [(given.index, with_sizes(read_by(given), given, dict.fromkeys(range(count), size)))]
             return
         free = self._fixed(layer)
-        if layer in self.states and free:
-            yield [(0, self._repeated(free[0], {self.states[layer]: self._source}))]
-            return
         if not any(self._varying(port) for port in layer.inputs):
             return
         yield from self._filled(layer)
@@ -976,7 +723,7 @@ class Fitting(ComparingEngine):
 
     def _followed(self, layer: Layer) -> Iterator[Repair]:
         """Yield what lets the result of a layer that reads no varying sizes have some, as many as possible first."""
-        if self._items is not None or any(self._varying(port) for port in layer.inputs):
+        if any(self._varying(port) for port in layer.inputs):
             return
         made: list[tuple[Port, Callable[[], Layer]]] = []
         for port in layer.inputs[:MOST_INPUTS]:
@@ -988,7 +735,7 @@ class Fitting(ComparingEngine):
     def _fills(self, layer: Layer) -> dict[int, list[int]]:
         """Return the numbers up to a multiple of which the pads of a layer may fill axes, likely ones first, each with
         these axes."""
-        if self._items is not None or not isinstance(layer.operator, Pad1):
+        if not isinstance(layer.operator, Pad1):
             return {}
         pads = list(zip(*map(self._list, layer.inputs[1:3]), strict=False))
         sizes = [dim.lower for dim in self._before[layer.outputs[0]]]
@@ -1023,11 +770,6 @@ class Fitting(ComparingEngine):
 
     def _data(self, layer: Layer, port: Port) -> Iterator[Callable[[], Layer]]:
         """Yield functions that make the data of a constant for other sizes."""
-        if self._items is not None:
-            source, axis = self._item_source(layer), self._constant_item_axis(layer, port)
-            if source is not None and axis is not None:
-                yield partial(self._repeated, port, {axis: source})
-            return
         array = self._array(port)
         if (
             array is None
@@ -1076,75 +818,26 @@ class Fitting(ComparingEngine):
             self._known[graph] = known_tensors(graph)
         return self._known[graph].get(source)
 
-    def _constant_item_axis(self, layer: Layer, port: Port) -> int | None:
-        """Return the axis of a constant that may hold items; None if there is none."""
-        shape = self._before.get(port, port.shape)
-        assert self._items is not None
-        old = self._items[0]
-        likely = next(axis for other in layer.inputs if (axis := self._item_axis(other)) is not None)
-        if shape.rank is None:
-            return None
-        own = [a for a, dim in enumerate(shape) if dim.is_static and dim.lower and dim.lower % old == 0]
-        exact = [a for a in own if shape[a].lower == old]
-        return next((a for a in (likely, 0) if a in exact), None) if exact else next(iter(own), None)
-
     def _repeated(self, port: Port, axes: Mapping[int, Size]) -> Layer:
-        """Return the layer that repeats the first row of some axes, or the data of one item for each item."""
+        """Return the layer that repeats the first rows of some axes."""
         data: Any = read_by(port)
-        shape, old = self._before.get(port, port.shape), 1 if self._items is None else self._items[0]
-        ones = np.ones(shape.rank or 0, np.int64)
+        shape = self._before.get(port, port.shape)
         for axis in axes:
-            unit = 1 if self._items is None else shape[axis].lower // old
-            if unit != shape[axis].lower:
-                data = create_layer("Slice", [data, *(np.array([n]) for n in (0, unit, 1, axis))], version="opset8")
-        return create_layer("Tile", [data, with_sizes(ones, None, axes)], version="opset1")
+            rows = self._rows_of(shape[axis].lower)
+            if rows != shape[axis].lower:
+                data = create_layer("Slice", [data, *(np.array([n]) for n in (0, rows, 1, axis))], version="opset8")
+        return create_layer(
+            "Tile", [data, with_sizes(np.ones(shape.rank or 0, np.int64), None, axes)], version="opset1"
+        )
+
+    def _rows_of(self, size: int) -> int:
+        """Return how many rows are repeated to make an axis of this size."""
+        return 1
 
 
-def state_axes(shape: PartialShape, old: int) -> list[int]:
-    """Return the axes that may hold the items of a variable, or of a tensor that a loop hands on."""
-    if shape.rank is None or shape.rank < 2:
-        return []
-    return [axis for axis, dim in enumerate(shape) if dim.is_static and dim.lower == old]
-
-
-def _are_whole(way: Sequence[Factors], factors: Factors) -> bool:
+def are_whole(way: Sequence[Factors], factors: Factors) -> bool:
     """Return whether axes are made of factors of which none was divided."""
     return set(factors) <= set(chain.from_iterable(way))
-
-
-def counterparts(model: LayerGraph, like: LayerGraph) -> dict[Layer, Layer]:
-    """Return the layers of a model that correspond to those of another export: by their order if their types are equal,
-    otherwise those of outputs, and those of equal names. Those that are computed from constants alone are left out."""
-    own, others = ([layer for layer in one.walk() if constant_layers(layer) is None] for one in (model, like))
-    if [layer.type for layer in own] == [layer.type for layer in others]:
-        return dict(zip(own, others, strict=True))
-    keys = {layer.key: layer for layer in others}
-    found = {layer: keys[layer.key] for layer in own if layer.key in keys}
-    return found | {one.layer: other.layer for one, other in zip(model.outputs, like.outputs, strict=False)}
-
-
-def is_like(inputs: Sequence[TensorType], outputs: Sequence[TensorType], other: Layer) -> bool:
-    """Return whether a layer has the shapes of a layer of another export, and the same integers, such as sizes.
-
-    A negative number is counted from an end, or open, so that it may stand for another one.
-    """
-    pairs = [*zip(inputs, other.inputs, strict=False), *zip(outputs, other.outputs, strict=False)]
-    if not all(one.shape.compatible(port.shape) for one, port in pairs):
-        return False
-    known = [(one.constant, port.type.constant) for one, port in pairs if other.type != "Reshape"]
-    return all(
-        one is None
-        or two is None
-        or one.dtype.kind not in "iu"
-        or min(one.min(initial=0), two.min(initial=0)) < 0
-        or np.array_equal(one, two)
-        for one, two in known
-    )
-
-
-def _listed(known: Any) -> str:
-    """Return the integers of a tensor as a text; an empty text if there are many, or none."""
-    return str(known.tolist()) if known is not None and known.dtype.kind in "iu" and known.size <= MOST_LISTED else ""
 
 
 def _together(made: Sequence[tuple[Port, Callable[[], Layer]]], numbers: Iterable[int]) -> Iterator[Repair]:
@@ -1184,8 +877,3 @@ def _sources_of(layer: Layer) -> set[Layer]:
         found |= new
         pending += new
     return found
-
-
-def _parameter_shape(port: Port) -> PartialShape:
-    assert isinstance(port.layer.operator, Parameter)
-    return port.layer.operator.shape
