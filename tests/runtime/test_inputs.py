@@ -80,7 +80,8 @@ def test_values_that_the_type_cannot_hold(element_type: str, value: Any, lost: A
 
 
 @pytest.mark.parametrize(
-    "value", [["a", "é"], [b"a", "é".encode()], np.array(["a", "é".encode()], object), np.array([b"a", b"\xff"], object)]
+    "value",
+    [["a", "é"], [b"a", "é".encode()], np.array(["a", "é".encode()], object), np.array([b"a", b"\xff"], object)],
 )
 def test_strings_arrive(value: Any) -> None:
     expected = [item if isinstance(item, str) else item.decode(errors="surrogateescape") for item in value]
