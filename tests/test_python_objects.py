@@ -11,7 +11,6 @@ import pytest
 
 import ovir
 from ovir import opset13 as ops
-from ovir.core.html import MOST_ROWS, html_table
 from ovir.graph.drawing import MOST_LAYERS
 
 ZEROS = np.zeros((1, 4), np.float32)
@@ -124,12 +123,6 @@ def test_the_table_of_a_comparison_states_the_verdict() -> None:
     x = ops.parameter([1, 4], "f32", name="x")
     other = ovir.Model([ops.softmax(x * 2.0, 1, name="softmax")], [x], "other")
     assert "beyond tolerance" in ovir.compare(small_model(), against=other)._repr_html_()
-
-
-def test_a_table_says_how_many_rows_it_does_not_show() -> None:
-    found = Cells(html := html_table("many", ("n",), [(n,) for n in range(MOST_ROWS + 7)]))
-    assert len(found.cells) == MOST_ROWS + 1
-    assert "and 7 more" in html
 
 
 def test_a_model_of_a_file_names_the_command_that_shows_its_graph(tmp_path: Path) -> None:

@@ -107,8 +107,8 @@ def _correlation(both: int, first: int, second: int, neither: int) -> float:
     if not margins:
         return 0.0
     product = both * neither - first * second
-    corrected = max(product - (both + first + second + neither) / 2, 0.0) if product > 0 else product
-    return corrected / math.sqrt(margins)
+    corrected = max(product - (both + first + second + neither) / 2, 0.0)
+    return min(product, corrected) / math.sqrt(margins)
 
 
 def mcnemar(first: int, second: int) -> float:

@@ -115,12 +115,12 @@ def read_recovering(
 def _infer(result: Recovered, document: Document[Model], diagnostics: Diagnostics, lacks_weights: bool) -> None:
     """Infer like ``read_model``; if that fails, infer again with declared types where types are in doubt."""
     refusals = None
-    if not diagnostics.fatal:
-        infer_into(document.model, found := Diagnostics(), trust_declared=lacks_weights, declared=result.declared)
+    if not (diagnostics.fatal or lacks_weights):
+        infer_into(document.model, found := Diagnostics(), declared=result.declared)
         if not found.fatal:
             diagnostics.extend(found)
             return
-        refusals = None if lacks_weights else found.fatal
+        refusals = found.fatal
     from ovir.checks.checker import infer_recovering  # a valid model does not need it
 
     result.declared.clear()

@@ -186,7 +186,7 @@ def integers_outside(array: NDArray[Any], element_type: ElementType) -> NDArray[
 
 def shares_dtype(element_type: ElementType) -> bool:
     """Return whether the dtype that stands for a type has values that are none of the type."""
-    return element_type.dtype == np.uint8 and element_type.bits < 8
+    return element_type.dtype == np.uint8 and element_type != u8
 
 
 def range_text(element_type: ElementType) -> str:

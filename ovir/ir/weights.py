@@ -214,8 +214,7 @@ class Constant:
         return self  # immutable, as the weights
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
-        own = self.data[self.offset : self.offset + self.size].tobytes()  # the file may not exist later
-        return _constant_of, (own, self.element_type, self.shape)
+        return _constant_of, (self.stored().tobytes(), self.element_type, self.shape)  # the file may not exist later
 
     def array(self) -> NDArray[Any]:
         """Return the read-only array, a view of the file if possible."""

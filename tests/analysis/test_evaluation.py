@@ -296,7 +296,7 @@ def test_the_interval_of_a_mean() -> None:
 @pytest.mark.parametrize(
     ("table", "low", "high"),
     # R. G. Newcombe, Improved confidence intervals for the difference between ... paired data, 1998, table II
-    [((36, 12, 2, 0), 0.0569, 0.3404)],
+    [((36, 12, 2, 0), 0.0569, 0.3404), ((20, 12, 2, 16), 0.0562, 0.3292)],
 )
 def test_the_difference_of_shares(table: tuple[int, int, int, int], low: float, high: float) -> None:
     found = share_difference(*table)

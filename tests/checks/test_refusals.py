@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from support.builder import Net
 from support.faults import Plant, declared_constant, declared_input, declared_output, other_constant, other_source
 
 import ovir
+from ovir.checks.recovering import read_recovering
 from ovir.cli.main import main
 
 
@@ -28,8 +30,8 @@ def with_other_sizes(net: Net) -> tuple[str, bytes]:
     return net.declared_xml(), np.int64([2, 96]).tobytes() + bytes(net.blob[16:])
 
 
-def errors(text: str, weights: bytes) -> list[ovir.Diagnostic]:
-    return [d for d in ovir.check(text, weights) if d.severity is not ovir.Severity.INFO]
+def errors(text: str, weights: bytes, **options: Any) -> list[ovir.Diagnostic]:
+    return [d for d in ovir.check(text, weights, **options) if d.severity is not ovir.Severity.INFO]
 
 
 FAILS = "a of shape [2,96] has 96 columns, but b of shape [192,4] has 192 rows"
@@ -112,6 +114,16 @@ def test_every_layer_that_reading_refuses_is_named(faults: list[Callable[[Plant]
         ovir.read_model(text, plant.weights)
     reported = "\n".join(map(str, errors(text, plant.weights)))
     assert [d.layer for d in refused.value.diagnostics if d.layer not in reported] == []
+
+
+@pytest.mark.parametrize("need_weights", [True, False])
+def test_a_faulty_model_is_read_with_the_errors_of_a_check(need_weights: bool) -> None:
+    net = Net()
+    net.result(net.op("MatMul", net.parameter("x", "2,4"), net.const(np.ones((4, 5), np.float32))))
+    text, weights = net.declared_xml().replace('shape="2,4"', 'shape="2,3"'), bytes(net.blob)
+    (found,) = read_recovering(text, weights if need_weights else None, need_weights=need_weights).errors
+    assert found == errors(text, weights, need_weights=need_weights)[0]
+    assert "this follows from" in found.message
 
 
 def test_errors_in_other_shapes_are_none_of_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

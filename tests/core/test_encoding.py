@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ovir.core.element_types import ELEMENT_TYPES, ElementType, boolean, string, u3, u6
-from ovir.core.encoding import decode, encode
+from ovir.core.encoding import decode, encode, longest_string
 from ovir.diagnostics.errors import OperatorError
 
 
@@ -63,6 +63,21 @@ def test_strings() -> None:
     values = decode(np.frombuffer(raw, np.uint8), string, [3, 1])
     assert values.tolist() == [["hi"], ["żółw"], [""]]
     assert encode(values, string).tobytes() == raw
+
+
+@pytest.mark.parametrize(
+    ("raw", "longest"),
+    [
+        (_strings("hi", "żółw", ""), 7),
+        (_strings("a", "", "hi") + b"bc", 2),
+        (np.array([1, 0, 99, 500], "<i4").tobytes(), 16),
+        (np.array([-3, 0, 7], "<i4").tobytes(), 0),
+        (b"abc", 0),
+        (b"", 0),
+    ],
+)
+def test_the_longest_of_strings_that_may_be_broken(raw: bytes, longest: int) -> None:
+    assert longest_string(np.frombuffer(raw, np.uint8)) == longest
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,10 @@
+from typing import Any
+
+import numpy as np
 import pytest
 
+from ovir.core.arrays import listed_array
+from ovir.core.element_types import ElementType
 from ovir.core.shapes import INT64, UINT64, OutOfRangeError, parse_integer, parse_value
 
 
@@ -38,3 +43,29 @@ def test_values_of_operations(text: str, value: int) -> None:
 def test_no_values_of_operations(text: str) -> None:
     with pytest.raises(ValueError, match="is not an integer"):
         parse_value(text)
+
+
+@pytest.mark.parametrize(
+    ("value", "element_type", "expected"),
+    [
+        ([1, -(2**63)], None, np.int64([1, -(2**63)])),
+        ([[0], [2**64 - 1]], None, np.uint64([[0], [2**64 - 1]])),
+        (2**63, "u64", np.uint64(2**63)),
+        ([2**63, -1.5], None, np.float64([2**63, -1.5])),
+        ([2**64, -(2**63) - 1], "f32", np.float64([2**64, -(2**63) - 1])),
+        ([-1, 2**63], None, "no integer type has both -1 and 9223372036854775808"),
+        ([0, 2**64], None, "18446744073709551616 exceeds the 64 bits"),
+        ([-(2**63) - 1], None, "-9223372036854775809 exceeds the 64 bits"),
+        ([-1, 2**63], "i64", "9223372036854775808"),
+        ([10**400], "f64", "beyond the numbers of f64"),
+        ([[1], [1, 2]], None, "lists of equal lengths"),
+    ],
+)
+def test_listed_integers_stay_exact(value: Any, element_type: str | None, expected: Any) -> None:
+    kind = None if element_type is None else ElementType.parse(element_type)
+    if isinstance(expected, str):
+        with pytest.raises(ValueError, match=expected):
+            listed_array(value, kind)
+    else:
+        found = listed_array(value, kind)
+        assert (found.dtype, found.tolist()) == (expected.dtype, expected.tolist())

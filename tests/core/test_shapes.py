@@ -1,6 +1,9 @@
 import copy
+import operator
 import pickle
 import re
+from collections.abc import Callable, Iterable
+from itertools import product, starmap
 from typing import Any
 
 import numpy as np
@@ -136,14 +139,58 @@ def test_equal_symbols_broadcast_to_themselves() -> None:
     assert result.symbol == 3
 
 
-def test_dimension_arithmetic() -> None:
-    interval = Dimension(2, 5)
-    assert interval + 3 == Dimension(5, 8)
-    assert interval * Dimension(0, None) == Dimension(0, None)
-    assert interval // 2 == Dimension(1, 2)
-    assert interval.ceil_div(2) == Dimension(1, 3)
-    assert Dimension(5, 7).exact_div(4) is None
-    assert Dimension(5, 9).exact_div(4) == Dimension(2, 2)
+INTERVALS = [(low, high) for low in range(4) for high in (*range(low, 4), None)]
+
+
+def sizes(interval: tuple[int, int | None], most: int) -> range:
+    """Return the sizes of an interval, those up to a number if it has no bound."""
+    return range(interval[0], (most if interval[1] is None else interval[1]) + 1)
+
+
+def hull(few: Iterable[int | None], more: Iterable[int | None]) -> Dimension | None:
+    """Return the smallest interval of results; it has no bound if more sizes give a larger result."""
+    found, further = ([size for size in results if size is not None] for results in (few, more))
+    return Dimension(min(found), max(found) if max(found) == max(further) else None) if found else None
+
+
+PAIRS: dict[Callable[[Any, Any], Any], Callable[[int, int], int | None]] = {
+    operator.add: operator.add,
+    operator.mul: operator.mul,
+    Dimension.merged_with: lambda a, b: a if a == b else None,
+    Dimension.broadcast_with: lambda a, b: b if a == 1 else a if b in (1, a) else None,
+}
+
+
+@pytest.mark.parametrize("rule", PAIRS)
+def test_rules_of_two_intervals(rule: Callable[[Any, Any], Any]) -> None:
+    """A result is the smallest interval, and has a symbol if it is always the size of this symbol."""
+    for a, b in product(INTERVALS, INTERVALS):
+        few, more = (list(starmap(PAIRS[rule], product(sizes(a, most), sizes(b, most)))) for most in (8, 9))
+        found = rule(Dimension(*a, symbol=1), Dimension(*b, symbol=2))
+        assert found == rule(Dimension(*a), Dimension(*b)) == hull(few, more), (a, b)
+        if found is not None and found.symbol:
+            pairs = product(sizes(a, 8), sizes(b, 8))
+            assert all(size in (None, pair[found.symbol - 1]) for size, pair in zip(few, pairs, strict=True)), (a, b)
+
+
+def test_what_two_intervals_have_in_common() -> None:
+    for a, b in product(INTERVALS, INTERVALS):
+        one, other = Dimension(*a), Dimension(*b)
+        assert one.union(other) == hull(*([*sizes(a, most), *sizes(b, most)] for most in (8, 9)))
+        assert one.compatible(other) == bool({*sizes(a, 8)} & {*sizes(b, 8)})
+        assert [one.contains(size) for size in range(9)] == [size in sizes(a, 8) for size in range(9)]
+
+
+@pytest.mark.parametrize("divisor", [1, 2, 3])
+def test_quotients_of_intervals(divisor: int) -> None:
+    for interval in INTERVALS:
+        dim, (few, more) = Dimension(*interval, symbol=1), (sizes(interval, most) for most in (8, 12))
+        assert dim // divisor == hull(*([size // divisor for size in found] for found in (few, more)))
+        assert dim.ceil_div(divisor) == hull(*([-(-size // divisor) for size in found] for found in (few, more)))
+        exact = [[size for size in range(13) if size * divisor in found] for found in (few, more)]
+        assert dim.exact_div(divisor) == hull(*exact)
+        results = dim // divisor, dim.ceil_div(divisor), dim.exact_div(divisor)
+        assert all((found is not None and found.symbol == 1) == (divisor == 1) for found in results)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from ovir.core.element_types import ElementType
+from ovir.core.html import MOST_ROWS, html_table
 from ovir.core.json_fields import json_fields
 from ovir.core.shapes import PartialShape
 from ovir.core.short_names import columns_of, short_names, without_middle
@@ -45,6 +46,14 @@ def test_a_notebook_has_the_columns_of_texts() -> None:
     assert "<th>a</th><th>a</th>" in shown
     assert "&lt;x&gt;" in shown
     assert table.without(["a"]).columns == columns("b: count in reports")
+
+
+@pytest.mark.parametrize(("count", "more"), [(0, ""), (MOST_ROWS, ""), (MOST_ROWS + 7, "<p>and 7 more</p>")])
+def test_a_table_says_how_many_rows_it_does_not_show(count: int, more: str) -> None:
+    found = html_table("many", ("n",), [(n,) for n in range(count)])
+    assert (found.count("<td"), found.count("<th>")) == (min(count, MOST_ROWS), int(count > 0))
+    assert found.endswith(f"{more}</div>")
+    assert ("more" in found) == (more != "")
 
 
 def test_json_has_attributes_under_their_names() -> None:

@@ -318,6 +318,8 @@ def test_parameters_of_a_quantization_become_runtime_information(version: int, m
     again, text, _ = saved(model, tmp_path)
     expected: dict[str, Any] = {"optimization": {"config": '{\t"a": 1}', "version": "1.0"}}
     assert again.rt_info.to_dict() == expected | ({"MO_version": "2021"} if meta else {})
+    with_meta = net.xml().replace("<rt_info/>", (meta or "<meta_data/>") + QUANTIZED)
+    assert model.rt_info == ovir.read_model(with_meta.encode()).rt_info
     assert '<config value="{&#9;&quot;a&quot;: 1}" />' in text
     assert [change for change in ovir.diff(model, again).model if change.what == "rt_info"] == []
     beside = net.xml().replace("<rt_info/>", '<rt_info><a value="1"/></rt_info>' + QUANTIZED)

@@ -1,12 +1,13 @@
 """Values of variables that grow in each run, as the caches of decoders do."""
 
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
 
 import ovir
 from ovir import opset13 as ops
+from ovir.runtime.state import VariableValue
 
 WIDTH = 8
 
@@ -119,3 +120,19 @@ def test_a_value_may_be_assigned_twice() -> None:
         np.testing.assert_array_equal(request.infer([np.float32([number])])[0], expected)
         expected = expected * np.float32(0.5)
         np.testing.assert_array_equal(request.query_state()[0].value, expected)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("shape", list(product((1, 2), repeat=3)))
+def test_appending_joins_what_can_be_joined(shape: tuple[int, ...], axis: int) -> None:
+    variable = VariableValue()
+    variable.replace(np.zeros((2, 2, 2), np.float32))
+    assert variable.value is not None
+    new = np.ones(shape, np.float32)
+    try:
+        expected = np.concatenate([variable.value, new], axis)
+    except ValueError:
+        with pytest.raises(ValueError, match="must match exactly"):
+            variable.append(variable.value, new, axis)
+    else:
+        np.testing.assert_array_equal(variable.append(variable.value, new, axis), expected)

@@ -79,6 +79,21 @@ def test_values_that_the_type_cannot_hold(element_type: str, value: Any, lost: A
         fed(element_type, value)
 
 
+@pytest.mark.parametrize(
+    "value",
+    [["a", "é"], [b"a", "é".encode()], np.array(["a", "é".encode()], object), np.array([b"a", b"\xff"], object)],
+)
+def test_strings_arrive(value: Any) -> None:
+    expected = [item if isinstance(item, str) else item.decode(errors="surrogateescape") for item in value]
+    assert fed("string", value).tolist() == expected
+
+
+@pytest.mark.parametrize("value", [[1, 2], np.array(["a", 1], object), np.array([b"a", None], object)])
+def test_what_is_no_string(value: Any) -> None:
+    with pytest.raises(ovir.InputError, match="takes string, got an array of"):
+        fed("string", value)
+
+
 def test_the_values_of_every_call_are_checked() -> None:
     compiled = identity("?", "u3").compiled()
     compiled([np.uint8([7])])

@@ -141,6 +141,15 @@ def test_a_memory_error_without_words(place: str, monkeypatch: pytest.MonkeyPatc
     np.testing.assert_array_equal(request.infer([np.zeros((2, 3), np.float32)])[0], np.ones((2, 3)))
 
 
+@pytest.mark.parametrize("shape", ["1000,3", "?,3"])
+def test_tensors_that_exceed_the_memory(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    net = Net()
+    net.result(net.op("Exp", net.parameter("x", shape), name="exp"))
+    monkeypatch.setattr("ovir.runtime.memory.physical_memory", lambda: 10_000)
+    with pytest.raises(ovir.RunError, match=r"'exp' .*take 12.0 kB \(12,000 bytes\) at once; this machine has 10.0 kB"):
+        fed(net.compiled(), np.zeros((1000, 3), np.float32))
+
+
 @pytest.mark.parametrize(
     ("beyond", "words"),
     [(-1, "1.0 kB; no room"), (0, "1.0 kB"), (4095, "1.0 kB"), (4096, "1.0 kB; no room"), (None, "1.0 kB; no room")],

@@ -11,6 +11,7 @@ import pytest
 from support.builder import Net
 
 import ovir
+from ovir import opset13 as ops
 from ovir.cli.commands import run
 from ovir.cli.main import main
 from ovir.runtime.compiled import InferRequest
@@ -129,3 +130,10 @@ def test_the_command_says_that_its_results_are_doubtful(
 def test_batches_are_checked_too(xml: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at_third_run(monkeypatch, lambda: overwrite(xml.with_suffix(".bin")), after=True)
     assert "the weights were overwritten" in outcomes(xml, batch=2)[-1]
+
+
+def test_only_mapped_weights_have_files(xml: Path) -> None:
+    mapped, copied = ovir.read_model(xml), ovir.read_model(xml.read_text(), xml.with_suffix(".bin").read_bytes())
+    built = ovir.Model([ops.add(x := ops.parameter([2], "f32"), np.ones(2, np.float32))], [x])
+    files = [ovir.compile_model(model).weight_files for model in (mapped, copied, built)]
+    assert [[Path(file.path).name for file in found] for found in files] == [["model.bin"], [], []]
