@@ -512,6 +512,6 @@ def test_mutated_files_get_verdicts() -> None:
 
 
 def test_two_tricks_together_are_refused() -> None:
-    result = untrusted.fuzz(untrusted.composed, range(FILES))
+    result = untrusted.fuzz(untrusted.composed, range(FILES // 3))
     assert result.faults == []
-    assert result.errors == FILES
+    assert result.errors == FILES // 3

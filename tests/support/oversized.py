@@ -328,8 +328,8 @@ LONG = 1_000_000
 COPIES = [40_000]
 
 
-def long_string() -> ovir.Layer:
-    return ops.constant(np.array(["x" * LONG], np.dtypes.StringDType()))
+def long_string(length: int = LONG) -> ovir.Layer:
+    return ops.constant(np.array(["x" * length], np.dtypes.StringDType()))
 
 
 def packed(begins: object, ends: object, text: object = None) -> ovir.Layer:
@@ -362,7 +362,7 @@ STRINGS: dict[str, Callable[[ovir.Layer], ovir.Layer]] = {
     "copies of the long string of a branch": lambda x: ops.broadcast(
         branch(x, lambda a: long_string(), lambda b: ops.constant(["short"])).outputs[0], COPIES
     ),
-    "a long string doubled by a Loop": lambda x: loop(16, lambda v: [doubled(v)], long_string()).outputs[0],
+    "a string doubled by a Loop": lambda x: loop(22, lambda v: [doubled(v)], long_string(LONG // 50)).outputs[0],
     "the bytes of copies": lambda x: opset15.string_tensor_unpack(ops.broadcast(long_string(), COPIES)).outputs[2],
 }
 """Layers whose strings take gigabytes, of an input f32[1]."""
