@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Literal, Self, overload
+from functools import update_wrapper
+from typing import TYPE_CHECKING, Any, Literal, Self, get_overloads, overload
 
 from ovir.diagnostics.errors import InputError, ModelError
 from ovir.graph.layer_graph import LayerGraph
@@ -75,9 +76,11 @@ class Model(LayerGraph):
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         from ovir.building.assembly import assembled, infer_assembled
 
-        layers, name = assembled(arguments, keywords)
+        layers, name = assembled(get_overloads(Model.__init__), (self, *arguments), keywords)
         super().__init__(layers, name=name)
         infer_assembled(self)
+
+    update_wrapper(__init__, get_overloads(__init__)[0])  # whose signature help and editors then show
 
     # ----- inference
 
