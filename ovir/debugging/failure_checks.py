@@ -15,6 +15,7 @@ from typing import IO
 
 from ovir.core.reading import open_regular, read_bytes
 from ovir.diagnostics.errors import InputError
+from ovir.diagnostics.wording import reason_of
 from ovir.system.interrupts import temporary_folder, uninterrupted
 from ovir.system.processes import ChildProcess, ending_of
 
@@ -90,7 +91,7 @@ class Command:
                 env={**os.environ, "TMPDIR": folder},
             )
         except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or error
+            reason = reason_of(error)
             raise InputError.usage(f"the check command cannot be started: {arguments[0]}: {reason}") from None
 
 

@@ -22,6 +22,7 @@ from ovir.debugging.engines.child import WireTensor
 from ovir.diagnostics.codes import ENGINE, NO_ENGINE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError, RunError
+from ovir.diagnostics.wording import reason_of
 from ovir.ir.executed import ExecutedGraph, read_executed
 from ovir.model import Model, save_model
 from ovir.system.interrupts import temporary_folder, uninterrupted
@@ -234,7 +235,7 @@ class EngineProcess:
                     stderr=self._messages,
                 )
             except OSError as error:
-                message = f"{self.name}: cannot start {python[0]}: {error.strerror}"
+                message = f"{self.name}: cannot start {python[0]}: {reason_of(error)}"
                 raise EngineMissingError(diagnose(NO_ENGINE, message)) from None
         self.starts += 1
         try:
