@@ -474,8 +474,13 @@ def join(
     """
     from ovir.editing.joining import join_models
 
-    first, second = (model if isinstance(model, Model) else read_model(model) for model in (first, second))
+    first, second = opened(first), opened(second)
     return join_models(first, second, connections)
+
+
+def opened(model: Model | Source) -> Model:
+    """Return a model, which is read first if something else is given."""
+    return model if isinstance(model, Model) else read_model(model)
 
 
 def read_model(

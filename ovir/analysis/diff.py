@@ -36,7 +36,7 @@ from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.wording import first_quoted, plural
 from ovir.graph.layers import Layer
 from ovir.ir.source import Source
-from ovir.model import Model, read_model
+from ovir.model import Model, opened
 from ovir.system.progress import counted, stage
 from ovir.system.python_runtime import without_garbage_collection
 
@@ -231,7 +231,7 @@ def diff(
     for name, value in (("rtol", rtol), ("atol", atol)):
         if not isinstance(value, Real) or not value >= 0:
             raise InputError.usage(f"{name} must be a number that is not negative, got {value!r}")
-    first, second = (model if isinstance(model, Model) else read_model(model) for model in (a, b))
+    first, second = opened(a), opened(b)
     options = DiffOptions(ignore_names, Tolerance(rtol, atol))
     with without_garbage_collection():
         interner = Interner()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import ElementType
+from ovir.core.tensor_types import array_text, type_name
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.wording import plural
 from ovir.graph.layer_graph import LayerGraph
@@ -215,7 +215,7 @@ def require_promised(port: Port, output: Any, found: str = "the kernel returned"
     expected = port.element_type
     is_array = isinstance(output, (np.ndarray, np.generic))
     is_right_type = is_array and (
-        expected.is_dynamic or output.dtype == expected.to_dtype() or _type_of(output) == str(expected)
+        expected.is_dynamic or output.dtype == expected.to_dtype() or type_name(output.dtype) == str(expected)
     )
     if not (is_right_type and port.shape.contains(output.shape)):
         raise broken_promise(port.index, f"{expected}{port.shape}", output, found)
@@ -224,14 +224,7 @@ def require_promised(port: Port, output: Any, found: str = "the kernel returned"
 def broken_promise(index: int, promised: str, output: Any, found: str = "the kernel returned") -> OperatorError:
     """Return the error for an output whose type or shape differs from the inferred one."""
     if isinstance(output, (np.ndarray, np.generic)):
-        returned = f"{_type_of(output)}[{','.join(map(str, output.shape))}]"
+        returned = array_text(output)
     else:
         returned = f"{type(output).__name__}, which is not an array"
     return OperatorError(f"{found} output {index} as {returned}; infer() declared {promised}")
-
-
-def _type_of(array: Any) -> str:
-    try:
-        return str(ElementType.from_dtype(array.dtype))
-    except ValueError:
-        return str(array.dtype)
