@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ovir.diagnostics.errors import InputError, require_packages
 from ovir.export.hybrid.hybrid_model import HybridModel
-from ovir.model import Model, read_model
+from ovir.model import Model, opened
 from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.emulation import Emulation
 
@@ -73,8 +73,7 @@ def compile_model(
         "quantize_activations": quantize_activations,
     }
     found = require_engine(engine, **options)
-    if not isinstance(model, Model):
-        model = read_model(model)
+    model = opened(model)
     return found.compile(model, threads=threads, **{name: options[name] for name in found.options})
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Literal, Self, overload
+from functools import update_wrapper
+from typing import TYPE_CHECKING, Any, Literal, Self, get_overloads, overload
 
 from ovir.diagnostics.errors import InputError, ModelError
 from ovir.graph.layer_graph import LayerGraph
@@ -76,9 +77,11 @@ class Model(LayerGraph):
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         from ovir.building.assembly import assembled, infer_assembled
 
-        layers, name = assembled(arguments, keywords)
+        layers, name = assembled(get_overloads(Model.__init__), (self, *arguments), keywords)
         super().__init__(layers, name=name)
         infer_assembled(self)
+
+    update_wrapper(__init__, get_overloads(__init__)[0])  # whose signature help and editors then show
 
     # ----- inference
 
@@ -483,8 +486,13 @@ def join(
     """
     from ovir.editing.joining import join_models
 
-    first, second = (model if isinstance(model, Model) else read_model(model) for model in (first, second))
+    first, second = opened(first), opened(second)
     return join_models(first, second, connections)
+
+
+def opened(model: Model | Source) -> Model:
+    """Return a model, which is read first if something else is given."""
+    return model if isinstance(model, Model) else read_model(model)
 
 
 def read_model(

@@ -1,8 +1,10 @@
 """The names of the package ovir, which are loaded when they are first used."""
 
+import inspect
 import re
 import subprocess
 import sys
+from enum import EnumType
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,20 @@ def test_every_public_name_is_loaded_from_the_module_that_defines_it() -> None:
     assert sorted(ovir._MODULES) == ovir.__all__
     for name in ovir.__all__:
         assert getattr(ovir, name).__module__ == ovir._MODULES[name]
+
+
+def test_every_public_name_shows_which_arguments_it_takes() -> None:
+    """Only the attributes of an operation, which its class names, may have any names and types."""
+    for name in ovir.__all__:
+        function = getattr(ovir, name)
+        if isinstance(function, EnumType):
+            continue  # its signature is Python's
+        parameters = inspect.signature(function, eval_str=False).parameters.values()
+        open_ended = [x for x in parameters if x.kind in (x.VAR_POSITIONAL, x.VAR_KEYWORD)]
+        assert [x.annotation for x in open_ended if x.annotation in ("Any", x.empty)] == ["Any"] * (
+            name == "Operator"
+        ), name
+    assert [*inspect.signature(ovir.Model).parameters] == ["results", "parameters", "name", "sinks"]
 
 
 def test_a_star_import_gives_the_public_names() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 import ovir
 from ovir import opset13 as ops
+from ovir.core.html import html_table
 from ovir.graph.drawing import MOST_LAYERS
 
 ZEROS = np.zeros((1, 4), np.float32)

@@ -17,6 +17,7 @@ from ovir.analysis.tensor_stats import as_numbers
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, nf4, string
 from ovir.core.shapes import Dimension, PartialShape
+from ovir.editing.layer_edits import feeds_result
 from ovir.graph.layers import Layer, Port
 from ovir.graph.names import legacy_name
 from ovir.graph.rt_info import RtInfo
@@ -228,7 +229,7 @@ def _tensor_names(port: Port, version: int) -> frozenset[str]:
     """
     if port.source is not None:
         return port.own_names - _tensor_names(port.source, version)
-    is_end = port.layer.type == "Parameter" or any(reader.layer.type == "Result" for reader in port.readers)
+    is_end = port.layer.type == "Parameter" or feeds_result(port)
     return port.own_names | {legacy_name(port)} if version == 10 and is_end else port.own_names
 
 

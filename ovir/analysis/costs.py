@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from ovir.analysis.input_sizes import fix_shapes
 from ovir.core.json_fields import json_fields
-from ovir.core.shapes import UNKNOWN, Dimension, PartialShape, ShapeLike
+from ovir.core.shapes import UNKNOWN, Dimension, PartialShape, ShapeLike, min_dimension
 from ovir.core.tables import columns
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import Diagnostics, ModelError, OperatorError
@@ -643,7 +643,7 @@ def _amounts(layer: Layer, constant: Constants) -> Amounts:
         else:
             read = read + tensor_bytes(port.type)
     if op.moves_elements:
-        read = _least(read, written)  # of a table, only the elements that are picked
+        read = min_dimension(read, written)  # of a table, only the elements that are picked
     operations = NONE if macs is not None or op.moves_elements or op.views else _operations(layer)
     return Amounts(macs or NONE, operations, read, written, ONE)
 
@@ -664,8 +664,3 @@ def tensor_bytes(tensor: TensorType) -> Dimension:
     if tensor.shape.rank is None or tensor.element_type.is_dynamic or tensor.element_type.kind == "string":
         return UNKNOWN
     return (tensor.shape.size() * tensor.element_type.bits).ceil_div(8)
-
-
-def _least(one: Dimension, other: Dimension) -> Dimension:
-    uppers = [number.upper for number in (one, other) if number.upper is not None]
-    return Dimension(min(one.lower, other.lower), min(uppers, default=None))

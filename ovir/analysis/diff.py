@@ -33,10 +33,10 @@ from ovir.analysis.tensor_comparison import Tolerance
 from ovir.core.html import html_table
 from ovir.core.json_fields import json_fields
 from ovir.diagnostics.errors import InputError
-from ovir.diagnostics.wording import plural
+from ovir.diagnostics.wording import first_quoted, plural
 from ovir.graph.layers import Layer
 from ovir.ir.source import Source
-from ovir.model import Model, read_model
+from ovir.model import Model, opened
 from ovir.system.progress import counted, stage
 from ovir.system.python_runtime import without_garbage_collection
 
@@ -74,7 +74,7 @@ class LayerDiff:
     @property
     def place(self) -> str:
         """Return in words between which layers it is."""
-        before, after = _listed(self.sources), _listed(self.readers)
+        before, after = first_quoted(self.sources, _SHOWN), first_quoted(self.readers, _SHOWN)
         if before and after:
             return f"between {before} and {after}"
         return f"behind {before}" if before else f"read by {after}" if after else ""
@@ -210,11 +210,6 @@ def _described(layer: Layer | None) -> dict[str, Any] | None:
     return {"key": layer.key, "id": layer.id, "type": layer.type, "version": layer.version, "line": layer.line}
 
 
-def _listed(keys: tuple[str, ...]) -> str:
-    shown = ", ".join(f"'{key}'" for key in keys[:_SHOWN])
-    return f"{shown} and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else shown
-
-
 _SHOWN = 3  # layers
 
 
@@ -236,7 +231,7 @@ def diff(
     for name, value in (("rtol", rtol), ("atol", atol)):
         if not isinstance(value, Real) or not value >= 0:
             raise InputError.usage(f"{name} must be a number that is not negative, got {value!r}")
-    first, second = (model if isinstance(model, Model) else read_model(model) for model in (a, b))
+    first, second = opened(a), opened(b)
     options = DiffOptions(ignore_names, Tolerance(rtol, atol))
     with without_garbage_collection():
         interner = Interner()

@@ -15,7 +15,7 @@ from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import require_counts
 from ovir.graph.layers import Layer, Port
 from ovir.graph.names import distinct_names
-from ovir.model import Model, read_model
+from ovir.model import Model, opened
 from ovir.ops.base.bodies import BodyMap
 from ovir.ops.base.domains import Domain
 from ovir.ops.base.operator import Operator
@@ -179,8 +179,7 @@ def random_inputs(model: Model | str | os.PathLike[str], seed: int = 0) -> dict[
 
     Raises ModelError if no sizes are found that the model accepts, and what ``read_model`` raises for a file.
     """
-    if not isinstance(model, Model):
-        model = read_model(model)
+    model = opened(model)
     model, _ = with_sizes(model)
     return named_inputs(model, seed)
 

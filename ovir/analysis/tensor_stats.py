@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import ElementType
 from ovir.graph.layers import Layer
 from ovir.runtime.listeners import ResultListener
 
@@ -49,14 +48,6 @@ def as_numbers(array: Array) -> Array:
         integral = array.dtype.name.startswith(("int", "uint"))
         return array.astype(np.int32 if integral else np.float32)
     return array
-
-
-def type_name(array: Array) -> str:
-    """Return the name of an array's element type, NumPy's name if OpenVINO has none."""
-    try:
-        return str(ElementType.from_dtype(array.dtype))
-    except ValueError:
-        return str(array.dtype)
 
 
 def likely_classes(array: Array) -> list[tuple[int, float]] | None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, NoReturn
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NoReturn
 
 from ovir.building.creation import Call, create, port_of
 from ovir.diagnostics.diagnostic import caller
@@ -17,17 +17,20 @@ from ovir.inference.models import infer_shapes
 from ovir.ops.infrastructure import Result
 
 
-def assembled(arguments: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[list[Layer], str]:
+def assembled(
+    forms: Sequence[Callable[..., object]], arguments: Sequence[Any], keywords: Mapping[str, Any]
+) -> tuple[list[Layer], str]:
     """Return the layers for the arguments of ``Model``, joined and numbered, and the name of the model.
 
-    The layers are those that results and sinks depend on.
+    ``forms`` are the two ways to call it, without and with sinks in the second place. The layers are those that results
+    and sinks depend on.
     """
-    parts = _bind(arguments, keywords)
-    given = _layers(parts.parameters, "parameter", ("Parameter",))
-    ends = [_result(item) for item in _items(parts.results, "result")]
-    others = _reachable([*ends, *_layers(parts.sinks, "sink", ("Assign",))], given)
-    layers = [*given, *others, *ends]
-    for items, kind in ((given, "parameter"), (ends, "result")):
+    bound = _bind(forms, arguments, keywords)
+    parameters = _layers(bound["parameters"], "parameter", ("Parameter",))
+    ends = [_result(item) for item in _items(bound["results"], "result")]
+    others = _reachable([*ends, *_layers(bound["sinks"], "sink", ("Assign",))], parameters)
+    layers = [*parameters, *others, *ends]
+    for items, kind in ((parameters, "parameter"), (ends, "result")):
         if len(set(items)) < len(items):
             _refuse(f"a {kind} is listed twice")
     for layer in layers:
@@ -45,7 +48,7 @@ def assembled(arguments: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[li
         for port in layer.inputs:
             assert port.source is not None
             join(port.source, port)
-    return layers, parts.name
+    return layers, bound["name"]
 
 
 def infer_assembled(graph: LayerGraph) -> None:
@@ -66,37 +69,22 @@ def _refuse(message: str, hint: str | None = None) -> NoReturn:
     raise InputError.usage(message, caller(), hint=hint)
 
 
-class _Parts(NamedTuple):
-    """The arguments of ``Model``."""
-
-    results: Any
-    sinks: Any
-    parameters: Any
-    name: str
-
-
-def _parts(results: Any, parameters: Any, name: str = "", *, sinks: Any = ()) -> _Parts:
-    return _Parts(results, sinks, parameters, name)
-
-
-def _parts_with_sinks(results: Any, sinks: Any, parameters: Any, name: str = "") -> _Parts:
-    return _Parts(results, sinks, parameters, name)
-
-
-def _bind(arguments: Sequence[Any], keywords: Mapping[str, Any]) -> _Parts:
-    """Return the arguments of a call of ``Model``; sinks come second if the parameters come third."""
+def _bind(
+    forms: Sequence[Callable[..., object]], arguments: Sequence[Any], keywords: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the arguments of a call of ``Model`` by name; sinks come second if the parameters come third."""
     count = len(arguments)
-    has_sinks = not isinstance(arguments[2], str) if count > 2 else count == 2 and "parameters" in keywords
-    form = _parts_with_sinks if has_sinks else _parts
+    has_sinks = not isinstance(arguments[3], str) if count > 3 else count == 3 and "parameters" in keywords
     try:
-        inspect.signature(form).bind(*arguments, **keywords)
+        bound = inspect.signature(forms[has_sinks]).bind(*arguments, **keywords)
     except TypeError as error:
-        hint = "Model.of_layers makes a model of exactly the given layers" if len(arguments) == 1 else None
+        hint = "Model.of_layers makes a model of exactly the given layers" if count == 2 else None
         _refuse(f"Model(results, parameters, name) or Model(results, sinks, parameters, name): {error}", hint)
-    parts = form(*arguments, **keywords)
-    if not isinstance(parts.name, str):
-        _refuse(f"expected a text for the name of the model, got {parts.name!r}")
-    return parts
+    bound.apply_defaults()
+    name = bound.arguments["name"]
+    if not isinstance(name, str):
+        _refuse(f"expected a text for the name of the model, got {name!r}")
+    return bound.arguments
 
 
 def _items(given: Any, kind: str) -> list[Layer | Port]:

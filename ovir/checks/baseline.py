@@ -11,6 +11,7 @@ from typing import Any
 from ovir.core.reading import parse_json, read_text
 from ovir.diagnostics.diagnostic import Diagnostic, Place
 from ovir.diagnostics.errors import InputError
+from ovir.diagnostics.wording import reason_of
 from ovir.system.files import write_text
 
 _VERSION = 1
@@ -34,7 +35,7 @@ class Baseline:
             hint = (
                 f"`ovir check ... --write-baseline {path}` writes it" if isinstance(error, FileNotFoundError) else None
             )
-            raise _refused(path, f"cannot read the baseline: {error.strerror}", hint=hint) from None
+            raise _refused(path, f"cannot read the baseline: {reason_of(error)}", hint=hint) from None
         except json.JSONDecodeError as error:
             raise _refused(path, f"the baseline is not JSON: {error.msg}", error.lineno) from None
         except UnicodeDecodeError:

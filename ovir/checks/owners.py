@@ -33,7 +33,7 @@ from ovir.core.values import Value, bounds_dtype, from_moved, is_small, limits
 from ovir.diagnostics.errors import Diagnostics, OperatorError
 from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.graph.layer_graph import LayerGraph
-from ovir.graph.layers import UNKNOWN_TENSOR, Layer, Port
+from ovir.graph.layers import UNKNOWN_TENSOR, Layer, Port, sources_of
 from ovir.inference.engines import BodyInference, Engine, Types, set_outputs
 from ovir.inference.known_values import inferred
 from ovir.ops.base.bodies import BackEdge
@@ -416,7 +416,7 @@ class OwningEngine(Engine):
 
     def _strings_read(self, port: Port) -> list[Port]:
         layer = self._around.get(port, port.layer)
-        read = [item.source for item in layer.inputs if item.source is not None]
+        read = sources_of(layer)
         made = [output for body in layer.bodies.values() for output in _made_strings(body)]
         return [source for source in (*read, *made) if source.element_type == string]
 

@@ -54,6 +54,11 @@ class ElementType:
         return self.kind == "float"
 
     @property
+    def holds_reals(self) -> bool:
+        """Return whether its arrays hold real numbers: those of nf4 hold codes."""
+        return self.is_real and self.name != "nf4"
+
+    @property
     def is_integral(self) -> bool:
         """Return whether it is an integer type; boolean is not one."""
         return self.kind in ("signed", "unsigned")
@@ -221,7 +226,7 @@ def converted_values(array: NDArray[Any], element_type: ElementType) -> tuple[ND
     numbers = plain_numbers(array)
     with np.errstate(all="ignore"):
         converted = numbers.astype(element_type.to_dtype())
-        if element_type.is_real and element_type != nf4:
+        if element_type.holds_reals:
             return converted, _lost_numbers(numbers, converted)
         if element_type == boolean:
             return converted, (numbers != 0) & (numbers != 1)

@@ -8,7 +8,7 @@ import os
 import stat
 from typing import Any
 
-from ovir.diagnostics.wording import closest
+from ovir.diagnostics.wording import closest, reason_of
 
 Path = str | os.PathLike[str]
 
@@ -65,7 +65,7 @@ def why_not_regular(path: Path) -> str | None:
     except FileNotFoundError:
         return "there is no such file"
     except (OSError, ValueError) as error:  # ValueError: the path has a null character
-        return getattr(error, "strerror", None) or str(error)
+        return reason_of(error)
     return "it is a folder" if stat.S_ISDIR(mode) else None
 
 

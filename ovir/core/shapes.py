@@ -290,6 +290,12 @@ def sized(size: int) -> Dimension:
     return Dimension(size, size)
 
 
+def min_dimension(a: Dimension, b: Dimension) -> Dimension:
+    """Return the smaller of two sizes."""
+    uppers = [d.upper for d in (a, b) if d.upper is not None]
+    return Dimension(min(a.lower, b.lower), min(uppers, default=None))
+
+
 def as_dimension(value: DimensionLike) -> Dimension:
     """Return the dimension of a size (-1: unknown), of bounds (an upper bound of -1: none), or of a text such as
     ``2..5``.
@@ -556,6 +562,11 @@ _EXPECTED = "expected a list of dimensions or a text such as [1,?,2..5] or [...]
 
 
 @lru_cache(4096)
+def unknown_sizes(rank: int | None) -> PartialShape:
+    """Return the shape of a rank, None if it is unknown, of which no size is known."""
+    return PartialShape(None if rank is None else [UNKNOWN] * rank)
+
+
 def static_shape(sizes: tuple[int, ...]) -> PartialShape:
     """Return the shape of these sizes; equal ones are one object, as models repeat few shapes many times."""
     return PartialShape(sizes)

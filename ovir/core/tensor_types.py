@@ -159,7 +159,7 @@ def type_name(dtype: np.dtype[Any]) -> str:
         return str(dtype)
 
 
-def array_text(array: NDArray[Any]) -> str:
+def array_text(array: NDArray[Any] | np.generic) -> str:
     """Return the type and shape of an array for messages, as in ``f32[2,3]``."""
     return f"{type_name(array.dtype)}{PartialShape(array.shape)}"
 

@@ -200,7 +200,7 @@ def _in_type(element_type: ElementType, bounds: NDArray[Any]) -> Bounds:
     """Convert bounds to the element type; integers are truncated."""
     if element_type.is_integral:
         return np.trunc(bounds.astype(np.float64))
-    if element_type.is_real and element_type != nf4:
+    if element_type.holds_reals:
         with np.errstate(over="ignore"):
             bounds = bounds.astype(element_type.to_dtype())
     return bounds.astype(bounds_dtype(element_type))

@@ -15,9 +15,10 @@ from ovir.core.arrays import Array
 from ovir.core.shapes import PartialShape
 from ovir.diagnostics.errors import OvirError
 from ovir.editing.constant_edits import as_constant, put_constant, set_data
+from ovir.editing.layer_edits import feeds_result
 from ovir.editing.transaction import owner_of
 from ovir.graph.constant_layers import all_constant_layers
-from ovir.graph.layers import Layer, Port
+from ovir.graph.layers import Layer, Port, sources_of
 from ovir.graph.order import trace_back
 from ovir.model import Model
 from ovir.ops.infrastructure import Const
@@ -263,7 +264,7 @@ def _walk(model: Model, start: LayerPath = ()) -> Iterator[tuple[LayerPath, Laye
 
 def _same_type(layer: Layer, output: Port) -> list[Port]:
     """Return the tensors that a layer reads and that have the type of an output."""
-    sources = dict.fromkeys(port.source for port in layer.inputs if port.source is not None)
+    sources = dict.fromkeys(sources_of(layer))
     return [source for source in sources if source.type == output.type and source.layer.type != "Const"]
 
 
@@ -275,7 +276,7 @@ def _bypass(layer: Layer, place: Mapping[Layer, int], shortest: bool) -> bool:
         found = sorted(_same_type(layer, port), key=lambda source: place[source.layer])
         if found and port.readers:
             source = found[0 if shortest else -1]
-            if any(reader.layer.type == "Result" for reader in port.readers):
+            if feeds_result(port):
                 source.own_names, port.own_names = source.own_names | port.own_names, frozenset()
             graph.move_readers(port, source)
             moved = True

@@ -28,7 +28,7 @@ from ovir.inference.models import infer_if_edited
 from ovir.io.input_files import InputFile, find_inputs, takes_text
 from ovir.io.tensor_files import open_npz
 from ovir.ir.legacy import upgraded
-from ovir.model import Model, read_model
+from ovir.model import Model, opened
 from ovir.runtime.inputs import Feeds, collect_inputs
 
 Progress = Callable[[int, int, str], None]
@@ -108,8 +108,7 @@ Against = Model | str | os.PathLike[str] | Mapping[str, Array]
 
 def as_model(model: Model | str | os.PathLike[str]) -> Model:
     """Return a model as OpenVINO runs it: inferred, and of the present version of the format."""
-    if not isinstance(model, Model):
-        model = read_model(model)
+    model = opened(model)
     infer_if_edited(model)
     return upgraded(model)
 

@@ -24,10 +24,10 @@ from ovir.debugging.tensor_sides import SecondModel
 from ovir.diagnostics.codes import CHANGED_RESULTS, OUT_OF_MEMORY
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import ModelError, OvirError
-from ovir.diagnostics.wording import plural
+from ovir.diagnostics.wording import plural, quoted
 from ovir.graph.layers import Layer, Port
 from ovir.model import Model
-from ovir.ops.state import AssignBase, ReadValueBase
+from ovir.ops.state import ReadValueBase, StateBase
 from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.executor import SeenStep
 from ovir.system.progress import stage
@@ -161,12 +161,7 @@ def prove_edit(
 def _draws(layer: Layer) -> bool:
     """Return whether a layer gives other results for the same inputs, whatever the state is."""
     op = layer.operator
-    return (
-        bool(layer.inputs and layer.outputs)
-        and op is not None
-        and not op.pure
-        and not isinstance(op, (ReadValueBase, AssignBase))
-    )
+    return bool(layer.inputs and layer.outputs) and op is not None and not op.pure and not isinstance(op, StateBase)
 
 
 def _keeps_shapes(model: Model) -> bool:
@@ -409,7 +404,7 @@ class ItemCalls(Side):
         """Raise ModelError if outputs that depend on the items have no axis for them."""
         outputs = [port for port in self._after.outputs if port.source in self._without_axis]
         if outputs:
-            names = ", ".join(f"'{port.any_name}'" for port in outputs)
+            names = quoted(port.any_name for port in outputs)
             what = f"outputs {names} depend" if len(outputs) > 1 else f"output {names} depends"
             message = f"{what} on the items of a batch, without an axis that holds them"
             hint = "an output can only hold what is computed for one call of the original"

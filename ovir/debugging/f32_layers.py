@@ -11,7 +11,7 @@ from ovir.building.creation import create_layer
 from ovir.core.arrays import Array
 from ovir.diagnostics.diagnostic import in_place_of
 from ovir.graph.constant_layers import constant_layers
-from ovir.graph.layers import Layer, Port
+from ovir.graph.layers import Layer, Port, sources_of
 from ovir.graph.rt_info import RtElement, RtInfo
 from ovir.model import Model
 
@@ -74,7 +74,7 @@ def equal_form(layer: Layer) -> list[Layer]:
     if make is None or any(port.source is None for port in layer.inputs):
         return []
     with in_place_of(layer.place):
-        return make(layer, [port.source for port in layer.inputs if port.source is not None])
+        return make(layer, sources_of(layer))
 
 
 def lost_mark(layer: Layer) -> str | None:
@@ -157,7 +157,7 @@ def _is_in_attention(layer: Layer) -> bool:
 
 def _is_product(layer: Layer) -> bool:
     """Return whether a layer multiplies two tensors that are not constants."""
-    sources = [port.source for port in layer.inputs if port.source is not None]
+    sources = sources_of(layer)
     return layer.type == "MatMul" and all(constant_layers(source.layer) is None for source in sources)
 
 

@@ -19,7 +19,8 @@ from ovir.diagnostics.codes import Code
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.graph.constant_layers import all_constant_layers
-from ovir.graph.layers import Layer, Port
+from ovir.graph.layers import Layer, Port, sources_of
+from ovir.graph.order import walk
 from ovir.model import Model
 from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.executor import SeenStep
@@ -143,7 +144,7 @@ class Depths:
         """Return the depth of the outputs of a layer, and keep it for the layers after it."""
         layer, shapes = step.layer, step.input_shapes
         self.narrow.extend(narrow_axes(layer, shapes[0]) if shapes else ())
-        ports = [port.source for port in layer.inputs if port.source is not None]
+        ports = sources_of(layer)
         sources = [self.of_port(port) for port in ports]
         found = deepest(sources)
         if layer.operator is None or not layer.operator.views:
@@ -177,12 +178,8 @@ def deepest(depths: Iterable[Depth]) -> Depth:
 
 
 def _result_types(layer: Layer) -> Iterator[ElementType]:
-    """Yield the element types of the results of a layer, and of those in its bodies."""
-    yield from (port.element_type for port in layer.outputs)
-    for body in layer.bodies.values():
-        for inner in body.layers:
-            if inner.type not in ENDS:
-                yield from _result_types(inner)
+    """Return the element types of the results of a layer, and of those in its bodies."""
+    return (port.element_type for inner in walk([layer]) if inner.type not in ENDS for port in inner.outputs)
 
 
 def local(step: SeenStep) -> Depth:

@@ -21,7 +21,7 @@ from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.wording import did_you_mean, plural
 from ovir.editing.weight_compression import WeightType
 from ovir.graph.layers import Layer
-from ovir.model import Model, read_model
+from ovir.model import Model, opened
 from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.emulation import NARROW, Emulation
 from ovir.runtime.listeners import Listener
@@ -158,8 +158,7 @@ def precision(
     Raises InputError for a type that cannot be emulated and for inputs that do not match the model, ReadError and
     ModelError for a file that cannot be read, and RunError if the model cannot be run in f32.
     """
-    if not isinstance(model, Model):
-        model = read_model(model)
+    model = opened(model)
     of_weights = None if to in TOLERANCES else WeightCompression(model, _weight_type(to))
     sets = [load() for load in input_sets(model, inputs, samples, seed)]
     limit = tolerance if tolerance is not None else TOLERANCES.get(to, OF_WEIGHTS)

@@ -19,7 +19,7 @@ from ovir.debugging.failure_checks import Answers, Check, Command, status_text
 from ovir.debugging.searches import Item, least, needed
 from ovir.diagnostics.errors import InputError, OvirError, require_seconds
 from ovir.diagnostics.wording import plural
-from ovir.model import Model, read_model, save_model
+from ovir.model import Model, opened, save_model
 from ovir.system.interrupts import temporary_folder
 
 
@@ -109,7 +109,7 @@ def reduce(
         reason = f"must be at least {_FIRST_RUNS}, which are needed to test the check, got {max_runs}"
         raise InputError.usage(reason, option="max_runs")
     require_seconds(timeout=timeout)
-    whole = model if isinstance(model, Model) else read_model(model)
+    whole = opened(model)
     given = {whole.input_index(key): array for key, array in (inputs or {}).items()}
     function = Command(check, timeout) if isinstance(check, str) else check
     name = check if isinstance(check, str) else getattr(check, "__qualname__", type(check).__name__)

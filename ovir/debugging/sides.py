@@ -16,7 +16,8 @@ from ovir.debugging.layerwise_run import ENDS
 from ovir.debugging.repeats import ONCE, Repeats
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import InputError, ModelError, OvirError, RunError
-from ovir.graph.layers import Layer, Port
+from ovir.diagnostics.wording import quoted
+from ovir.graph.layers import Layer, Port, sources_of
 from ovir.ir.executed import ExecutedGraph, Execution
 from ovir.model import Model
 from ovir.runtime.executor import SeenStep
@@ -250,7 +251,7 @@ class Partners:
         matched = self._to_b.keys(), set(self._to_b.values())
         found = []
         for one, known, where in zip((layer, other), matched, ("the first", "the other"), strict=True):
-            sources = dict.fromkeys(port.source.layer for port in one.inputs if port.source is not None)
+            sources = dict.fromkeys(source.layer for source in sources_of(one))
             alone = (source for source in sources if source not in known and source.type not in ("Const", *ENDS))
             found += [f"{source.type} '{source.name}', which only {where} model has" for source in alone]
         return found
@@ -315,7 +316,7 @@ class Partners:
         for index, own in enumerate(self.a.inputs):
             if names & {own.layer.name, *own.names}:
                 return index
-        names_of = [", ".join(f"'{one.any_name}'" for one in model.inputs) or "none" for model in (self.a, self.b)]
+        names_of = [quoted(port.any_name for port in model.inputs) or "none" for model in (self.a, self.b)]
         message = f"the models have different inputs: {names_of[0]} / {names_of[1]}"
         is_related = any(layer.type not in ENDS for layer in self._to_b)
         hint = "`ovir edit --rename` gives an input another name" if is_related else None

@@ -19,7 +19,7 @@ from ovir.debugging.sides import LayerAnswer, NotCompared, Partners, Side, in_ba
 from ovir.diagnostics.codes import BAD_INPUT, NO_ENGINE, UNREADABLE, USAGE, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError, ReadError, RunError
-from ovir.diagnostics.wording import did_you_mean, plural
+from ovir.diagnostics.wording import did_you_mean, first_quoted, plural, quoted
 from ovir.graph.constant_layers import all_constant_layers, converted_codes
 from ovir.graph.layers import Layer, Port
 from ovir.model import Model
@@ -198,7 +198,7 @@ class OnnxModel(Side):
             if index is None and len(own) == len(inputs) == 1:
                 index = place
             if index is None:
-                known = ", ".join(f"'{port.any_name}'" for port in own) or "none"
+                known = quoted(port.any_name for port in own) or "none"
                 self._refuse(f"its input '{name}' is not an input of the IR, whose inputs are {known}")
             if kind is None:
                 self._refuse(f"its input '{name}' has a type for which onnxruntime accepts no arrays")
@@ -254,7 +254,7 @@ class OnnxModel(Side):
             return list(self._outputs)
         missing = [port.any_name for port, name in zip(own, names, strict=True) if name is None]
         if missing and not self._diagnostics:
-            listed = ", ".join(f"'{name}'" for name in missing[:5])
+            listed = quoted(missing[:5])
             count = plural(len(missing), "output")
             message = f"{count} not compared, because the ONNX model has no tensor of this name: {listed}"
             self._diagnostics.append(diagnose(USAGE, message, Place(self._path), severity=Severity.WARNING))
@@ -304,8 +304,7 @@ class Recorded(Side):
         unknown = [key for key in tensors if key not in names]
         self._in_bodies = _layers_in_bodies(model, unknown) if unknown else {}
         unknown = [key for key in unknown if key not in self._in_bodies]
-        listed = ", ".join(f"'{key}'" for key in unknown[:_SHOWN])
-        listed += f" and {len(unknown) - _SHOWN} more" if len(unknown) > _SHOWN else ""
+        listed = first_quoted(unknown, _SHOWN)
         meant = did_you_mean(unknown[0], list(names), "'{}'") if unknown else ""
         hint = meant or "`ovir infer` lists the layers"
         place = Place(description)

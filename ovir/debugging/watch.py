@@ -10,10 +10,11 @@ from typing import Any, NamedTuple, cast
 import ml_dtypes
 import numpy as np
 
-from ovir.analysis.tensor_stats import as_numbers, stats, type_name
+from ovir.analysis.tensor_stats import as_numbers, stats
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, bf16, f8e4m3, f8e5m2, f16, f32
 from ovir.core.tables import Table, cell_text, columns
+from ovir.core.tensor_types import type_name
 from ovir.debugging.layerwise_run import Walk, WalkPlan
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.wording import did_you_mean, plural, shown
@@ -550,7 +551,7 @@ def _seen(
     found = stats(array)
     return WatchedInput(
         source.layer.key if source is not None else "",
-        type_name(array),
+        type_name(array.dtype),
         array.shape,
         found.minimum,
         found.maximum,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from numbers import Integral
 
@@ -94,6 +94,22 @@ def exact_size_text(amount: int) -> str:
 def plural(amount: int, noun: str) -> str:
     """Return a number of things in words: ``1 layer``, ``2,000 layers``."""
     return f"{amount:,} {_number_of(amount == 1, noun)}"
+
+
+def reason_of(error: BaseException) -> str:
+    """Return why something failed: what the system says of it, which repeats no path, or else the text of the error."""
+    return getattr(error, "strerror", None) or str(error)
+
+
+def quoted(names: Iterable[str]) -> str:
+    """Return names in quotes, with commas."""
+    return ", ".join(f"'{name}'" for name in names)
+
+
+def first_quoted(names: Sequence[str], most: int) -> str:
+    """Return the first names in quotes, and how many follow."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{quoted(names[:most])}{more}"
 
 
 def and_others(count: int, noun: str) -> str:

@@ -18,7 +18,7 @@ from ovir.editing.proof import ProvenEdit, proven
 from ovir.editing.transaction import editing, owner_of, with_types
 from ovir.graph.constant_layers import constant_layers, is_function
 from ovir.graph.layer_graph import LayerGraph
-from ovir.graph.layers import Layer, Port, ReadOnlyDict
+from ovir.graph.layers import Layer, Port, ReadOnlyDict, sources_of
 from ovir.graph.names import take_name
 from ovir.ops.infrastructure import Const
 from ovir.runtime.inputs import fitted
@@ -97,7 +97,7 @@ def set_data(layer: Layer, operator: Const) -> None:
 def put_constant(layer: Layer, operator: Const) -> Layer:
     """Replace a layer with one output by a Const of the same name; remove the layers that only fed it."""
     graph = owner_of(layer)
-    sources = [port.source for port in layer.inputs if port.source is not None]
+    sources = sources_of(layer)
     with in_place_of(layer.place):
         new = new_constant(layer.id, layer.name, operator)
     new.outputs[0].own_names = layer.outputs[0].own_names
@@ -115,7 +115,7 @@ def remove_unread(graph: LayerGraph, ports: Collection[Port]) -> None:
         is_needed = layer.operator is None or not layer.operator.pure or any(port.readers for port in layer.outputs)
         if layer.owner is not graph or is_needed:
             continue
-        sources = [port.source for port in layer.inputs if port.source is not None]
+        sources = sources_of(layer)
         graph.remove_layer(layer)
         pending += [port.layer for port in sources]
 
@@ -194,7 +194,7 @@ def _decompressing(graph: LayerGraph) -> Collection[Layer]:
     found: set[Layer] = set()
     fixed: set[Layer] = set()
     for layer in graph.layers:
-        sources = [port.source.layer for port in layer.inputs if port.source is not None]
+        sources = [source.layer for source in sources_of(layer)]
         if not is_function(layer) or not fixed.issuperset(sources):
             continue
         fixed.add(layer)

@@ -21,7 +21,7 @@ from ovir.graph.names import take_name
 from ovir.ops.base.bodies import BodyMap, OutputMap
 from ovir.ops.control_flow import If, IterationBase, known_truth
 from ovir.ops.infrastructure import Const
-from ovir.ops.state import AssignBase, ReadValueBase
+from ovir.ops.state import AssignBase, ReadValueBase, StateBase
 
 Tensors = Mapping[int, Port | None]
 
@@ -79,7 +79,7 @@ def initial_state(layer: Layer) -> Tensors | None:
 
 
 def _has_state(body: LayerGraph) -> bool:
-    return any(isinstance(layer.operator, (ReadValueBase, AssignBase)) for layer in body.walk())
+    return any(isinstance(layer.operator, StateBase) for layer in body.walk())
 
 
 def _is_known(tensor: TensorType) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from typing import TypeVar
 
@@ -14,8 +14,9 @@ from ovir.graph.copies import copied
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port, join, separate
 from ovir.graph.names import take_name
+from ovir.graph.order import walk
 from ovir.ir.legacy import upgraded
-from ovir.ops.state import AssignBase, ReadValueBase
+from ovir.ops.state import StateBase
 
 G = TypeVar("G", bound=LayerGraph)
 
@@ -94,9 +95,9 @@ def _make_distinct(ahead: Iterable[Layer], behind: Sequence[Layer]) -> None:
         set_scopes(layer)
         for port in (*layer.inputs, *layer.outputs):
             port.own_names = frozenset(tensors.get(name, name) for name in port.own_names)
-    for layer in _with_bodies(behind):
+    for layer in walk(behind):
         op = layer.operator
-        if isinstance(op, (ReadValueBase, AssignBase)) and op.variable_id in variables:
+        if isinstance(op, StateBase) and op.variable_id in variables:
             layer.operator = copy(op)
             layer.operator.variable_id = variables[op.variable_id]
             layer.attributes = {**layer.attributes, "variable_id": layer.operator.variable_id}
@@ -113,13 +114,5 @@ def _tensor_names(layers: Iterable[Layer]) -> set[str]:
 
 
 def _variables(layers: Iterable[Layer]) -> set[str]:
-    operators = (layer.operator for layer in _with_bodies(layers))
-    return {op.variable_id for op in operators if isinstance(op, (ReadValueBase, AssignBase))}
-
-
-def _with_bodies(layers: Iterable[Layer]) -> Iterator[Layer]:
-    """Yield layers, and those of all bodies in them: a variable of a body is one of the model."""
-    for layer in layers:
-        yield layer
-        for body in layer.bodies.values():
-            yield from body.walk()
+    operators = (layer.operator for layer in walk(layers))
+    return {op.variable_id for op in operators if isinstance(op, StateBase)}

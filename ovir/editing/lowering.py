@@ -10,7 +10,7 @@ from ovir.diagnostics.errors import ExportError
 from ovir.editing.constant_edits import remove_unread
 from ovir.editing.transaction import editing, with_types
 from ovir.graph.layer_graph import LayerGraph
-from ovir.graph.layers import Layer, Port, separate
+from ovir.graph.layers import Layer, Port, separate, sources_of
 from ovir.graph.names import take_name
 from ovir.graph.rt_info import NO_RT_INFO, RtElement, RtInfo
 from ovir.inference.models import infer_model
@@ -97,7 +97,7 @@ def _put(graph: LayerGraph, old: Layer, tensors: Sequence[Port | None], taken: s
         after.rt_info = after.rt_info or before.rt_info
         before.own_names = frozenset()
         graph.move_readers(before, after)
-    fed = [port.source for port in old.inputs if port.source is not None]
+    fed = sources_of(old)
     graph.remove_layer(old)
     remove_unread(graph, fed)
     return last

@@ -12,7 +12,7 @@ import numpy as np
 
 from ovir.building.creation import create_layer
 from ovir.core.arrays import Array
-from ovir.core.element_types import ElementType, converted_values, f32, nf4, not_a_value, string, value_range
+from ovir.core.element_types import ElementType, converted_values, f32, not_a_value, string, value_range
 from ovir.core.shapes import UNKNOWN, Dimension, PartialShape, as_shape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.diagnostic import in_place_of
@@ -78,7 +78,7 @@ class _Steps:
             self._refuse("a size is given, but no resize")
         if wanted.resize is not None and wanted.resize not in MODES:
             self._refuse(f"unknown resize {wanted.resize!r}: expected {', '.join(MODES)}")
-        if (wanted.mean is not None or wanted.scale is not None) and not _has_numbers(self._target.element_type):
+        if (wanted.mean is not None or wanted.scale is not None) and not self._target.element_type.holds_reals:
             self._refuse(f"the model takes {self._target.element_type} here, so that nothing can be normalized")
         self._element_type = self._given_type()
         self._computed_in = self._type_of_steps()
@@ -119,7 +119,7 @@ class _Steps:
         the other lacks values of the fed type, such as 65535 in f16."""
         target, wanted = self._target.element_type, self._wanted
         computes = any(step is not None for step in (wanted.mean, wanted.scale, wanted.resize))
-        is_narrow = _has_numbers(target) and target.bits < f32.bits
+        is_narrow = target.holds_reals and target.bits < f32.bits
         return f32 if computes and is_narrow and not _holds_all(target, self._element_type) else target
 
     def _size(self) -> tuple[Dimension, Dimension]:
@@ -210,7 +210,7 @@ class _Steps:
         normalize images of at least 16 bits.
         """
         given, target = self._element_type, self._target.element_type
-        if not given.is_integral or not _has_numbers(target) or (given.bits > 16 and not factors):
+        if not given.is_integral or not target.holds_reals or (given.bits > 16 and not factors):
             return
         mean, scale = (
             factors.get(step, np.float64(one)).astype(np.float64) for step, one in (("mean", 0), ("scale", 1))
@@ -271,17 +271,12 @@ class _Steps:
         refuse(f"input '{self._port.any_name}' cannot be preprocessed: {message}", self._port.layer, hint)
 
 
-def _has_numbers(element_type: ElementType) -> bool:
-    """Return whether arrays of a type hold real numbers, not codes as those of nf4 do."""
-    return element_type.is_real and element_type != nf4
-
-
 def _holds_all(real: ElementType, other: ElementType) -> bool:
     """Return whether a floating-point type has all values of another type."""
     limits: Any = ml_dtypes.finfo(real.to_dtype())  # type: ignore[no-untyped-call]
     if other.is_integral:
         return bool(max(map(abs, value_range(other))) <= min(float(limits.max), 2.0 ** (limits.nmant + 1)))
-    if not _has_numbers(other):
+    if not other.holds_reals:
         return True
     others: Any = ml_dtypes.finfo(other.to_dtype())  # type: ignore[no-untyped-call]
     return bool(

@@ -21,7 +21,7 @@ from ovir.editing.proof import ProvenEdit, proven
 from ovir.editing.transaction import owner_of, with_types
 from ovir.graph.constant_layers import is_function
 from ovir.graph.layer_graph import LayerGraph
-from ovir.graph.layers import Layer, Port, name_order
+from ovir.graph.layers import Layer, Port, name_order, sources_of
 from ovir.ops.infrastructure import Const
 
 MOST_COMPARED = 1024
@@ -71,7 +71,7 @@ def _rewrite(graph: LayerGraph, rewrites: Mapping[str, Rewrite]) -> Iterator[tup
         for what, rewrite in rewrites.items():
             if layer.owner is not graph:
                 break
-            sources = [port.source for port in layer.inputs if port.source is not None]
+            sources = sources_of(layer)
             tensors = rewrite(layer)
             if tensors is not None and _replace(layer, tensors):
                 remove_unread(graph, sources)

@@ -19,14 +19,14 @@ from ovir.diagnostics.diagnostic import in_place_of
 from ovir.diagnostics.wording import plural
 from ovir.editing.constant_edits import remove_unread
 from ovir.editing.keys import refuse
-from ovir.editing.layer_edits import NewLayers, remove
+from ovir.editing.layer_edits import NewLayers, feeds_result, remove
 from ovir.editing.proof import ProvenEdit, proven
 from ovir.editing.transaction import editing
 from ovir.graph.layer_graph import LayerGraph
-from ovir.graph.layers import Layer, Port
+from ovir.graph.layers import Layer, Port, sources_of
 from ovir.graph.names import take_name
 from ovir.ops.convert import NF4
-from ovir.ops.state import AssignBase, ReadValueBase
+from ovir.ops.state import ReadValueBase, StateBase
 
 NEXT = "/next"
 """The end of the name of an output that has the next value of an input."""
@@ -55,7 +55,7 @@ def usual_outputs(past: str) -> list[str]:
 def states_to_inputs(model: LayerGraph, verify: bool) -> ProvenEdit:
     """Make the variables of a model inputs and outputs; see ``Model.states_to_inputs``."""
     for layer in model.walk():
-        if layer.owner is not model and isinstance(layer.operator, (ReadValueBase, AssignBase)):
+        if layer.owner is not model and isinstance(layer.operator, StateBase):
             refuse("the variable of a body cannot be an input of the model", layer)
     with proven(model, verify) as edit:
         states = expose_states(model)
@@ -77,7 +77,7 @@ def expose_states(model: LayerGraph) -> dict[str, StatePorts]:
     readers: dict[str, list[Layer]] = {}
     assigns: dict[str, list[Layer]] = {}
     for layer in model.layers:
-        if isinstance(op := layer.operator, (ReadValueBase, AssignBase)):
+        if isinstance(op := layer.operator, StateBase):
             (readers if isinstance(op, ReadValueBase) else assigns).setdefault(op.variable_id, []).append(layer)
     layers = {layer.name for layer in model.layers}
     tensors = {name for layer in model.layers for port in (*layer.inputs, *layer.outputs) for name in port.own_names}
@@ -98,7 +98,7 @@ def expose_states(model: LayerGraph) -> dict[str, StatePorts]:
                         reader.own_names |= layer.outputs[0].own_names - {past}
                         tensors |= reader.own_names
                 model.move_readers(layer.outputs[0], port)
-                fed = [target.source for target in layer.inputs if target.source is not None]
+                fed = sources_of(layer)
                 model.remove_layer(layer)
                 remove_unread(model, fed)
             port.own_names = frozenset({take_name(past, tensors)})
@@ -117,7 +117,7 @@ def _with_output(
     remove(model, assign)
     with in_place_of(assign.place):
         result = new_result(model.next_id, "")
-    is_other = source.layer.type == "Parameter" or any(port.layer.type == "Result" for port in source.readers)
+    is_other = source.layer.type == "Parameter" or feeds_result(source)
     tensors -= {name} & source.own_names if is_other else source.own_names
     present = take_name(name, tensors)
     if not is_other:

@@ -34,7 +34,7 @@ from ovir.lowering.registry import NotLowered
 from ovir.model import Model
 from ovir.ops.base.elementwise import BinaryBase
 from ovir.ops.infrastructure import Const
-from ovir.ops.state import AssignBase, ReadValueBase
+from ovir.ops.state import ReadValueBase, StateBase
 from ovir.runtime.decompression import find_decompressions
 from ovir.system.progress import counted
 
@@ -74,7 +74,7 @@ def layers_without_export(model: Model, graph: Graph) -> dict[Layer, Diagnostic]
     """Return the layers of a model that cannot be exported to a graph, with the reason; bodies count as their
     layers."""
     layers = _live(model)
-    states = [layer for layer in layers if isinstance(layer.operator, (ReadValueBase, AssignBase))]
+    states = [layer for layer in layers if isinstance(layer.operator, StateBase)]
     exporter = _ModelExporter(model, graph, [*model.inputs, *(port for layer in states for port in layer.outputs)])
     exporter.add_layers([layer for layer in layers if layer not in states])
     return exporter.blocked
@@ -160,7 +160,7 @@ class _LayersExporter:
 
     def _add(self, layer: Layer) -> None:
         graph = self.graph
-        if isinstance(layer.operator, (ReadValueBase, AssignBase)):
+        if isinstance(layer.operator, StateBase):
             raise NotExportable("a variable inside of a body cannot be exported")
         if isinstance(layer.operator, Const):
             (port,) = layer.outputs

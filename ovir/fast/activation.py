@@ -9,7 +9,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.fast_calls import Call, Passes, Spare
-from ovir.fast.base.binder_protocol import Binder, is_real, tiled
+from ovir.fast.base.binder_protocol import Binder, is_real, others_are_constant, tiled
 from ovir.fast.base.coalesce import memory_order
 from ovir.fast.base.passes import bind_passes, call_passes
 from ovir.fast.base.recorded import recorded
@@ -34,7 +34,7 @@ def activation(op: ops.ActivationBase, binder: Binder, *inputs: Array) -> bool:
         return True
     if not is_real(data):
         return bind_table(op, binder, inputs)
-    if not all(map(binder.is_constant, range(1, len(inputs)))):
+    if not others_are_constant(binder):
         return False
     is_by_erf = isinstance(op, ops.Gelu2) and op.approximation_mode == "erf"
     if is_by_erf and data.dtype == np.float64:

@@ -6,7 +6,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.parallel import run_blocks, threads
-from ovir.fast.base.binder_protocol import Binder, call_shares, cuts, is_real
+from ovir.fast.base.binder_protocol import Binder, call_shares, cuts, is_real, others_are_constant
 from ovir.fast.registry import fast
 from ovir.ops.fourier import STFT, FourierBase, as_complex
 
@@ -20,7 +20,7 @@ _LEAST_PER_THREAD = 1 << 15
 @fast(FourierBase, in_f32=True)
 def fourier(op: FourierBase, binder: Binder, *inputs: Array) -> bool:
     data, axes = inputs[:2]
-    if not is_real(data) or not all(map(binder.is_constant, range(1, len(inputs)))):
+    if not is_real(data) or not others_are_constant(binder):
         return False
     shape, along, lengths = op.sizes(data.shape, axes, inputs[2] if len(inputs) > 2 else None)
     if not data.size or 0 in shape:

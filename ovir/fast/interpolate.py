@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ovir.core.arrays import Array
-from ovir.fast.base.binder_protocol import Binder
+from ovir.fast.base.binder_protocol import Binder, others_are_constant
 from ovir.fast.base.resamples import bind_resampled, cheapest_first
 from ovir.fast.registry import fast, fast_kernel, run_with
 from ovir.kernels.resample import Method
@@ -39,7 +39,7 @@ def _resampled(
 ) -> bool:
     """Bind the run without pads to constant sizes or scales."""
     begin, end = op.pads(data.ndim, axes)
-    if any(begin) or any(end) or not all(map(binder.is_constant, range(1, len(binder.inputs)))):
+    if any(begin) or any(end) or not others_are_constant(binder):
         return False
     method, passes, _ = op.axis_passes(method, data, axes, target, name)
     return bool(passes) and bind_resampled(binder, method, data, passes)

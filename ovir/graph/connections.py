@@ -14,7 +14,7 @@ from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError, ModelError, NotFoundError
 from ovir.diagnostics.wording import did_you_mean
 from ovir.graph.layers import Layer, Port, ReadOnlyDict, ReadOnlyList
-from ovir.graph.order import NARROW, FileOrder, Ranks, dead_layers, topological_order
+from ovir.graph.order import NARROW, FileOrder, Ranks, dead_layers, topological_order, walk
 from ovir.graph.rt_info import NO_RT_INFO, ModelRtInfo, RtInfo
 
 if TYPE_CHECKING:
@@ -316,11 +316,8 @@ class ConnectedLayers(PublicNames):
         return frozenset() if self.has_gaps else frozenset(dead_layers(self._file_order))
 
     def walk(self) -> Iterator[Layer]:
-        """Yield the layers of the model and of all its bodies; the layers of a body follow the layer that has it."""
-        for layer in self.layers:
-            yield layer
-            for body in layer.bodies.values():
-                yield from body.walk()
+        """Return the layers of the model and of all its bodies; the layers of a body follow the layer that has it."""
+        return walk(self.layers)
 
     def graphs(self) -> Iterator[Self]:
         """Yield this model and all its bodies; a body follows the model that has it, which may be edited meanwhile."""

@@ -410,6 +410,11 @@ class Layer(Arithmetic, PublicNames):
         return html_table(self.title, (), rows)
 
 
+def sources_of(layer: Layer) -> list[Port]:
+    """Return the tensors that a layer reads, in the order of its inputs."""
+    return [port.source for port in layer.inputs if port.source is not None]
+
+
 def declared_type(port: Port) -> TensorType:
     """Return the declared type of a port. Without dimensions the rank is unknown: it may be a scalar."""
     return TensorType(port.declared_element_type or dynamic, port.declared_shape or PartialShape(None))

@@ -12,7 +12,7 @@ from typing import Any
 from ovir.diagnostics.codes import CYCLE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import ModelError
-from ovir.graph.layers import Layer, Port, path_text
+from ovir.graph.layers import Layer, Port, path_text, sources_of
 
 Followers = Callable[[Layer], Iterable[Layer]]
 
@@ -124,6 +124,14 @@ def trace_back(ends: Iterable[Layer], enters: Callable[[Port], bool]) -> tuple[d
                 found[source.layer] = None
                 pending.append(source.layer)
     return found, border
+
+
+def walk(layers: Iterable[Layer]) -> Iterator[Layer]:
+    """Yield layers, each followed by those of its bodies."""
+    for layer in layers:
+        yield layer
+        for body in layer.bodies.values():
+            yield from walk(body.layers)
 
 
 def dead_layers(layers: Iterable[Layer]) -> set[Layer]:
@@ -272,7 +280,7 @@ class Ranks:
             if is_forward:
                 others = (reader.layer for port in layer.outputs for reader in port.readers)
             else:
-                others = (port.source.layer for port in layer.inputs if port.source is not None)
+                others = (source.layer for source in sources_of(layer))
             for other in others:
                 rank = self._ranks[other]
                 if other not in seen and (rank <= limit if is_forward else rank >= limit):
@@ -288,6 +296,6 @@ def dependents(starts: Iterable[Layer]) -> set[Layer]:
     while pending:
         for port in pending.pop().outputs:
             for layer in {reader.layer for reader in port.readers} - found:
-                found.update([layer], *(body.walk() for body in layer.bodies.values()))
+                found.update(walk([layer]))
                 pending.append(layer)
     return found

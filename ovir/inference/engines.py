@@ -221,11 +221,10 @@ class ComparingEngine(Engine):
 
     def compare_bodies(self, model: LayerGraph) -> None:
         """Report ports in bodies that declare other types than inferred; call this when these types are final."""
-        for layer in model.layers:
+        for layer in model.walk():
             for body in layer.bodies.values():
                 for inner in body.layers:
                     self._compare_inner(inner)
-                self.compare_bodies(body)
 
     def _compare_inner(self, layer: Layer) -> None:
         if layer.operator is None:

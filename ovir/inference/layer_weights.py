@@ -14,7 +14,7 @@ from ovir.core.encoding import encode
 from ovir.core.shapes import PartialShape
 from ovir.graph.constant_layers import constant_layers
 from ovir.graph.layer_graph import LayerGraph
-from ovir.graph.layers import Layer, Port
+from ovir.graph.layers import Layer, Port, sources_of
 from ovir.ops.base.domains import Index
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.traits import ALL, Traits, input_names
@@ -140,11 +140,6 @@ def _constant_chain(port: Port) -> list[Layer] | None:
     found = constant_layers(port.layer, _MOST_LAYERS)
     can_run = found is not None and all(isinstance(x.operator, Const) or hasattr(x.operator, "run") for x in found)
     return found if can_run else None
-
-
-def sources_of(layer: Layer) -> list[Port]:
-    """Return the outputs that the inputs of a layer read."""
-    return [port.source for port in layer.inputs if port.source is not None]
 
 
 def main_constant(port: Port) -> Layer:

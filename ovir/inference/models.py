@@ -9,6 +9,7 @@ from ovir.core.shapes import ShapeLike, as_shape
 from ovir.diagnostics.codes import VARIABLE_TYPE
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import Diagnostics, InputError, ModelError
+from ovir.diagnostics.wording import quoted
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port, ReadOnlyDict
 from ovir.inference.engines import ComparingEngine
@@ -115,7 +116,7 @@ def reshaped_parameters(
     """
     if not isinstance(shapes, Mapping):
         if len(model.inputs) != 1:
-            names = ", ".join(f"'{port.any_name}'" for port in model.inputs) or "none"
+            names = quoted(port.any_name for port in model.inputs) or "none"
             raise InputError.usage(
                 f"say for which input the shape {as_shape(shapes)} is; the model's inputs are {names}"
             )

@@ -11,6 +11,7 @@ from ovir.core.reading import parse_json, read_text
 from ovir.diagnostics.codes import UNREADABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import ReadError
+from ovir.diagnostics.wording import reason_of
 
 
 def read_boxes(path: str) -> dict[str, Array]:
@@ -22,7 +23,7 @@ def read_boxes(path: str) -> dict[str, Array]:
     try:
         content = parse_json(read_text(path))
     except (OSError, ValueError) as error:
-        _refuse(path, f"cannot read the labels: {getattr(error, 'strerror', None) or error}")
+        _refuse(path, f"cannot read the labels: {reason_of(error)}")
     try:
         images = {image["id"]: image for image in content["images"]}
         rows: dict[Any, list[list[float]]] = {number: [] for number in images}

@@ -18,7 +18,7 @@ from ovir.core.reading import read_text, why_not_regular
 from ovir.diagnostics.codes import BAD_INPUT, UNREADABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, ReadError
-from ovir.diagnostics.wording import plural, shortened
+from ovir.diagnostics.wording import plural, reason_of, shortened
 from ovir.graph.given_arrays import require_shape
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.names import distinct_names, input_named
@@ -188,7 +188,7 @@ def _inside(folder: str) -> Iterator[str]:
 
     def refuse(error: OSError) -> NoReturn:
         place = Place(str(error.filename))
-        raise ReadError(diagnose(UNREADABLE, f"cannot read the folder: {error.strerror}", place)) from None
+        raise ReadError(diagnose(UNREADABLE, f"cannot read the folder: {reason_of(error)}", place)) from None
 
     for root, folders, files in os.walk(folder, onerror=refuse):
         folders[:] = [name for name in folders if not name.startswith(".")]
@@ -200,7 +200,7 @@ def _listed(path: str) -> Iterator[str]:
     try:
         lines = read_text(path).splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
+        reason = reason_of(error)
         raise ReadError(diagnose(UNREADABLE, f"cannot read the list: {reason}", Place(path))) from None
     for number, line in enumerate(lines, 1):
         if not (text := line.strip()):
@@ -369,7 +369,7 @@ def _rows(path: str) -> list[tuple[int, list[str]]]:
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
         return [(reader.line_num, [cell.strip() for cell in cells]) for cells in reader if any(cells)]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        reason = getattr(error, "strerror", None) or str(error)
+        reason = reason_of(error)
         raise ReadError(diagnose(UNREADABLE, f"cannot read the labels: {reason}", Place(path))) from None
 
 

@@ -19,7 +19,7 @@ from ovir.core.reading import open_regular, parse_json, read_bytes, why_not_regu
 from ovir.diagnostics.codes import UNREADABLE, UNWRITABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, ReadError, WriteError
-from ovir.diagnostics.wording import shortened
+from ovir.diagnostics.wording import reason_of, shortened
 from ovir.io.input_files import ENDINGS, InputFile
 from ovir.io.tensor_files import write_npz
 from ovir.system.files import TEMPORARY, replaced_file
@@ -272,7 +272,7 @@ def writing(path: str, *, hint: str | None = None) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        message = f"cannot {DOING}: {error.strerror or error}"
+        message = f"cannot {DOING}: {reason_of(error)}"
         raise WriteError(diagnose(UNWRITABLE, message, Place(path), hint=hint)) from error
 
 

@@ -20,7 +20,7 @@ from ovir.core.shapes import PartialShape
 from ovir.diagnostics.codes import BAD_INPUT, UNREADABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, ReadError
-from ovir.diagnostics.wording import size_text
+from ovir.diagnostics.wording import quoted, reason_of, size_text
 from ovir.system.files import replaced_file
 from ovir.system.progress import counted
 from ovir.system.python_runtime import free_memory
@@ -150,7 +150,7 @@ def _chosen(arrays: Mapping[str, Array], path: str | os.PathLike[str], key: str 
     name = key if key is not None else wanted if wanted in arrays else next(iter(arrays)) if len(arrays) == 1 else None
     if name is not None and name in arrays:
         return arrays[name]
-    listed = ", ".join(f"'{k}'" for k in arrays) or "none"
+    listed = quoted(arrays) or "none"
     message = f"there is no array '{key}' in the file" if key is not None else "the file holds more than one array"
     hint = f"name one as {os.fspath(path)}:KEY"
     raise InputError(diagnose(BAD_INPUT, f"{message}; its arrays are {listed}", Place(os.fspath(path)), hint=hint))
@@ -280,7 +280,7 @@ def _reason(error: BaseException) -> str:
         return f"it is not a complete .npz ({error})"
     if isinstance(error, ValueError) and "allow_pickle" in str(error):  # ovir has no such option
         return _NO_OBJECTS if str(error).startswith("Object arrays") else "the header of its array is too large"
-    text = getattr(error, "strerror", None) or str(error)
+    text = reason_of(error)
     return text.splitlines()[0] if text else type(error).__name__
 
 

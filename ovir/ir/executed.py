@@ -19,7 +19,7 @@ from ovir.core.reading import read_bytes
 from ovir.diagnostics.codes import NOT_IR, UNREADABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import ReadError
-from ovir.diagnostics.wording import plural
+from ovir.diagnostics.wording import plural, reason_of
 from ovir.graph.constant_layers import all_constant_layers
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
@@ -174,7 +174,7 @@ def read_executed(path: str | os.PathLike[str]) -> ExecutedGraph:
     try:
         content = read_bytes(name)
     except OSError as error:
-        raise ReadError(diagnose(UNREADABLE, f"cannot read the file: {error.strerror}", Place(name))) from None
+        raise ReadError(diagnose(UNREADABLE, f"cannot read the file: {reason_of(error)}", Place(name))) from None
     return parse_executed(content, name)
 
 

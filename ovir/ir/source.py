@@ -16,6 +16,7 @@ from ovir.core.reading import read_bytes, similar_file
 from ovir.diagnostics.codes import DOCTYPE, ENCODING, ENTITIES, LFS_POINTER, NOT_XML, TRUNCATED, UNREADABLE
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import Diagnostics, InputError, ReadError
+from ovir.diagnostics.wording import reason_of
 from ovir.ir.elements import SAFE, xml_parser
 from ovir.ir.other_formats import other_format
 from ovir.ir.weights import WeightBytes, WeightsMark, refuse_path_as_bytes
@@ -133,7 +134,7 @@ def content_of(model: Any) -> tuple[bytes | str, str | None]:
         try:
             return read_bytes(name), name
         except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
+            reason = reason_of(error)
             hint = _interrupted_save(name)
             reason = reason if hint is None else "saving the model was interrupted while its files were replaced"
             hint = hint or similar_file(name)
@@ -156,7 +157,7 @@ def _in_folder(path: str) -> str:
     try:
         names = sorted(name for name in os.listdir(path) if name.lower().endswith(".xml"))
     except OSError as error:
-        raise ReadError(diagnose(UNREADABLE, f"cannot read the folder: {error.strerror}", Place(path))) from None
+        raise ReadError(diagnose(UNREADABLE, f"cannot read the folder: {reason_of(error)}", Place(path))) from None
     if len(names) == 1:
         return os.path.join(path, names[0])
     names.sort(key=lambda name: name != "openvino_model.xml")

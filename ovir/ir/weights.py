@@ -22,7 +22,7 @@ from ovir.core.shapes import MAX_RANK
 from ovir.diagnostics import codes
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, OperatorError, ReadError
-from ovir.diagnostics.wording import exact_size_text
+from ovir.diagnostics.wording import exact_size_text, reason_of
 from ovir.system.files import copy_range
 from ovir.system.progress import counted
 
@@ -96,7 +96,7 @@ class WeightBytes:
                 empty = state.st_size == 0
                 data: Any = b"" if empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
+            reason = reason_of(error)
             raise ReadError(
                 diagnose(codes.UNREADABLE, f"cannot read the weights: {reason}", Place(name), hint=similar_file(name))
             ) from None

@@ -19,7 +19,7 @@ from ovir import opset8 as ops
 from ovir.core.arrays import Array
 from ovir.core.element_types import boolean, i4, i8, i32, i64, u4, u8
 from ovir.core.shapes import Dimension
-from ovir.graph.layers import Layer, LayerOrPort, Port
+from ovir.graph.layers import Layer, LayerOrPort, Port, sources_of
 from ovir.lowering.decompose import decomposed, is_newer, new_layers, refusing_misfits
 from ovir.lowering.einsum import needs_products, products
 from ovir.lowering.registry import NotLowered, refuse
@@ -472,7 +472,7 @@ def _may_differ(before: Dimension, after: Dimension) -> bool:
 )
 def other_equations(layer: Layer) -> Changes:
     """Multiply matrices."""
-    op, inputs = layer.operator, [port.source for port in layer.inputs if port.source is not None]
+    op, inputs = layer.operator, sources_of(layer)
     if not isinstance(op, Einsum) or not needs_products(op, inputs):
         return {}
     return {layer.outputs[0]: _as_layer(products(op, inputs))}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
+from ovir.core.shapes import Dimension, PartialShape, unknown_sizes
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value
 from ovir.ops.base.attributes import attribute
@@ -68,7 +68,7 @@ class Broadcast3(Operator):
                 return TensorType(data.element_type, target)
             aligned = self._explicit(data.shape, target, axes)
         elif data.shape.rank is None:
-            two_sided = {"bidirectional": PartialShape(None), "pdpd": PartialShape([UNKNOWN] * len(target))}
+            two_sided = {"bidirectional": PartialShape(None), "pdpd": unknown_sizes(len(target))}
             return TensorType(data.element_type, two_sided.get(self.mode, target))
         else:
             aligned = self._aligned(data.shape, target)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
-from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
+from ovir.core.shapes import UNKNOWN, Dimension, PartialShape, unknown_sizes
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels.resample import COORDINATES, NEAREST, AxisTaps, Method, resample, taps
@@ -71,7 +71,7 @@ class InterpolateBase(Operator):
         self.require_rank(name, target.shape, 1)
         rank = data.shape.rank
         if rank is None or axes is None:
-            return TensorType(data.element_type, PartialShape(None if rank is None else [UNKNOWN] * rank))
+            return TensorType(data.element_type, unknown_sizes(rank))
         self._require_axes(axes, rank)
         count = target.shape[0]
         self.require(

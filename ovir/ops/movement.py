@@ -12,7 +12,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import string
-from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
+from ovir.core.shapes import UNKNOWN, Dimension, PartialShape, unknown_sizes
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value, bound_text
 from ovir.ops.base.attributes import attribute
@@ -84,11 +84,7 @@ class SplitBase(Operator):
         return "one part is the whole" if inputs[0].shape.is_sure_to_equal(output.shape) else None
 
     def part(self, data: TensorType, axis: int | None, length: Dimension) -> TensorType:
-        rank = data.shape.rank
-        if axis is not None:
-            shape = data.shape.with_dim(axis, length)
-        else:
-            shape = PartialShape(None if rank is None else [UNKNOWN] * rank)
+        shape = unknown_sizes(data.shape.rank) if axis is None else data.shape.with_dim(axis, length)
         return TensorType(data.element_type, shape)
 
     def cut(self, data: Array, axis: Array, lengths: Iterable[int]) -> tuple[Array, ...]:
@@ -232,7 +228,7 @@ class Pad1(Operator):
             return TensorType(element_type, PartialShape(None))
         begin, end = pads_begin.bounds_or_unknown(), pads_end.bounds_or_unknown()
         if begin is None or end is None:
-            return TensorType(element_type, PartialShape([UNKNOWN] * rank))
+            return TensorType(element_type, unknown_sizes(rank))
         dims = []
         for axis, dim in enumerate(data.shape):
             first, last = (float(begin.lower[axis]), float(end.lower[axis]))

@@ -8,7 +8,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, i64
-from ovir.core.shapes import Dimension
+from ovir.core.shapes import Dimension, min_dimension
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.boxes import upright_overlaps
 from ovir.kernels.precision import as_f32
@@ -20,7 +20,6 @@ from ovir.ops.base.registry import operator
 from ovir.ops.base.suppression import (
     NARROW,
     ClassNmsBase,
-    min_dimension,
     with_exact_shapes,
 )
 

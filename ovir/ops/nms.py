@@ -9,7 +9,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, i64
-from ovir.core.shapes import Dimension
+from ovir.core.shapes import Dimension, min_dimension
 from ovir.kernels.boxes import Overlaps, edges_of_centered, edges_of_corners, rotated_overlaps, upright_overlaps
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import SMALL, by_input
@@ -18,7 +18,6 @@ from ovir.ops.base.suppression import (
     NARROW,
     SuppressionBase,
     class_limit,
-    min_dimension,
 )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, i64
-from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
+from ovir.core.shapes import UNKNOWN, Dimension, PartialShape, unknown_sizes
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.precision import compute_dtype, lowest_finite, native_dtype, rounded, sum_dtype
 from ovir.kernels.windows import Window, box_taps, extent, reduced_windows
@@ -49,7 +49,7 @@ class PoolBase(UndilatedWindowBase):
         self._require_images(data)
         if data.rank is None:
             self.per_axis(axes)
-            return PartialShape([UNKNOWN] * (axes + 2))
+            return unknown_sizes(axes + 2)
         return PartialShape([data[0], data[1], *self.output_dims(data.slice(2), self.kernel, self.rounding_type)])
 
     def least_sizes(self, inputs: Sequence[TensorType]) -> Mapping[int, int]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import boolean
-from ovir.core.shapes import UNKNOWN, Dimension, PartialShape, as_dimension
+from ovir.core.shapes import UNKNOWN, Dimension, PartialShape, as_dimension, unknown_sizes
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.diagnostics.codes import AXIS
 from ovir.ops.base.attributes import attribute
@@ -212,7 +212,7 @@ class BatchToSpace(BatchSpaceBase):
         items = self.known_items(data, block_shape=block_shape, crops_begin=crops_begin, crops_end=crops_end)
         self.shared_type(block_shape=block_shape, crops_begin=crops_begin, crops_end=crops_end)
         if items is None:
-            return _unknown_sizes(data)
+            return TensorType(data.element_type, unknown_sizes(data.shape.rank))
         shape, (blocks, begins, ends) = data.shape, items
         message = "the batch of data of shape {} is not a multiple of {}, the product of block_shape"
         dims = [self.require_known(shape[0].exact_div(prod(blocks)), message, shape, prod(blocks))]
@@ -254,7 +254,7 @@ class SpaceToBatch(BatchSpaceBase):
     ) -> TensorType:
         items = self.known_items(data, block_shape=block_shape, pads_begin=pads_begin, pads_end=pads_end)
         if items is None:
-            return _unknown_sizes(data)
+            return TensorType(data.element_type, unknown_sizes(data.shape.rank))
         shape, (blocks, begins, ends) = data.shape, items
         dims = [shape[0] * prod(blocks)]
         for axis in range(1, len(blocks)):
@@ -362,8 +362,3 @@ class SpaceToDepth(DepthSpaceBase):
 
 def _cropped(dim: Dimension, crop: int) -> Dimension:
     return dim.map(lambda size: size - crop) if crop else dim
-
-
-def _unknown_sizes(data: TensorType) -> TensorType:
-    rank = data.shape.rank
-    return TensorType(data.element_type, PartialShape(None if rank is None else [UNKNOWN] * rank))

@@ -15,7 +15,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, i64
-from ovir.core.shapes import UNKNOWN, Dimension, PartialShape, product
+from ovir.core.shapes import UNKNOWN, Dimension, PartialShape, product, unknown_sizes
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.core.values import Value, bound_text, from_dimensions
 from ovir.ops.base.attributes import attribute
@@ -357,7 +357,7 @@ class Unsqueeze(AxesBase):
             dims = self._unsqueezed(data.shape.dims, axes.constant, Dimension(1, 1))
             return TensorType(data.element_type, PartialShape(dims))
         if data.shape.rank is not None and axes.shape.size() == Dimension(1, 1):
-            return TensorType(data.element_type, PartialShape([UNKNOWN] * (data.shape.rank + 1)))
+            return TensorType(data.element_type, unknown_sizes(data.shape.rank + 1))
         return TensorType(data.element_type, PartialShape(None))
 
     def run(self, data: Array, axes: Array) -> Array:
@@ -401,7 +401,7 @@ class Transpose(Operator):
             return TensorType(data.element_type, PartialShape(data.shape[axis] for axis in axes))
         if rank is None and length.is_static and length.length > 0:
             rank = length.length
-        return TensorType(data.element_type, PartialShape(None if rank is None else [UNKNOWN] * rank))
+        return TensorType(data.element_type, unknown_sizes(rank))
 
     def run(self, data: Array, order: Array) -> Array:
         return data.transpose(self._axes(order, data.ndim))

@@ -24,14 +24,19 @@ class Variable(Protocol):
         """Set the value to an array that nobody else writes to, without a copy."""
 
 
-class ReadValueBase(Operator):
-    """Base of both versions of ReadValue, with the kernel."""
+class StateBase(Operator):
+    """Base of the operations that read or set a variable."""
 
-    forwards_values = (0,)
     variable_id: str = attribute()
 
     pure = False
     views = True
+
+
+class ReadValueBase(StateBase):
+    """Base of both versions of ReadValue, with the kernel."""
+
+    forwards_values = (0,)
 
     def run(self, init_value: Array | None = None, *, variable: Variable) -> Array:
         value = variable.value
@@ -117,13 +122,8 @@ def _holds(declared: TensorType, given: TensorType) -> bool:
     return declared.shape == declared.shape.union(given.shape)
 
 
-class AssignBase(Operator):
+class AssignBase(StateBase):
     """Base of both versions of Assign, with the kernel."""
-
-    variable_id: str = attribute()
-
-    pure = False
-    views = True
 
     def infer(self, new_value: TensorType) -> TensorType:
         return TensorType(new_value.element_type, new_value.shape)

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ovir.analysis.tensor_stats import as_numbers, stats, type_name
+from ovir.analysis.tensor_stats import as_numbers, stats
 from ovir.core.arrays import Array
 from ovir.core.shapes import PartialShape
 from ovir.core.tables import Table, columns
+from ovir.core.tensor_types import type_name
 from ovir.diagnostics.wording import number_text, shortened
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
@@ -82,7 +83,7 @@ def _tensor(array: Array, port: Port) -> tuple[str, Array, str, Layer]:
 
 def element_type_text(array: Array, port: Port) -> str:
     """Return the element type of a tensor. An array of nf4, u1, u3 or u6 does not tell it, which a port knows."""
-    return type_name(array) if port.element_type.is_dynamic else str(port.element_type)
+    return type_name(array.dtype) if port.element_type.is_dynamic else str(port.element_type)
 
 
 FIRST_VALUES = 6

@@ -23,8 +23,8 @@ from ovir.core.element_types import ElementType, bf16, f16, f32
 from ovir.core.parallel import run_blocks
 from ovir.core.values import MAX_ELEMENTS
 from ovir.graph.layer_graph import LayerGraph
-from ovir.graph.layers import Layer, Port
-from ovir.inference.layer_weights import codes_of, main_constant, sources_of, unconverted
+from ovir.graph.layers import Layer, Port, sources_of
+from ovir.inference.layer_weights import codes_of, main_constant, unconverted
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.replacement import replacements
 from ovir.ops.base.traits import ALL

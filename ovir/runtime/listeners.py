@@ -34,6 +34,9 @@ class Listener(Protocol):
     Otherwise no step overwrites its inputs, and outputs that nothing reads are computed, too.
     """
 
+    def __init__(self) -> None:
+        """Take no arguments; the constructor of protocols would show some."""
+
     def will_run(self, layer: Layer, inputs: Sequence[Array]) -> None:
         """Handle a layer that is about to run, with the arrays of its inputs."""
         return  # without a statement, type checkers consider the method abstract, and refuse subclasses without it

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array, read_only
-from ovir.core.element_types import ElementType
+from ovir.core.tensor_types import array_text, type_name
 from ovir.diagnostics.codes import INTERNAL, Code
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.wording import plural
@@ -208,7 +208,7 @@ def require_promised(port: Port, output: Any, found: str = "the kernel returned"
     expected = port.element_type
     is_array = isinstance(output, (np.ndarray, np.generic))
     is_right_type = is_array and (
-        expected.is_dynamic or output.dtype == expected.to_dtype() or _type_of(output) == str(expected)
+        expected.is_dynamic or output.dtype == expected.to_dtype() or type_name(output.dtype) == str(expected)
     )
     if not (is_right_type and port.shape.contains(output.shape)):
         raise broken_promise(port.index, f"{expected}{port.shape}", output, found, code)
@@ -219,14 +219,7 @@ def broken_promise(
 ) -> OperatorError:
     """Return the error for an output whose type or shape differs from the inferred one."""
     if isinstance(output, (np.ndarray, np.generic)):
-        returned = f"{_type_of(output)}[{','.join(map(str, output.shape))}]"
+        returned = array_text(output)
     else:
         returned = f"{type(output).__name__}, which is not an array"
     return OperatorError(f"{found} output {index} as {returned}; infer() declared {promised}", code)
-
-
-def _type_of(array: Any) -> str:
-    try:
-        return str(ElementType.from_dtype(array.dtype))
-    except ValueError:
-        return str(array.dtype)

@@ -14,6 +14,7 @@ from typing import BinaryIO, NamedTuple
 from ovir.diagnostics.codes import UNWRITABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, WriteError
+from ovir.diagnostics.wording import reason_of
 from ovir.system.interrupts import uninterrupted
 
 Path = str | os.PathLike[str]
@@ -101,7 +102,7 @@ def replaced_files(paths: Sequence[Path], doing: str, *, hint: str | None = None
     except BrokenPipeError:  # the reader of a pipe has ended
         raise
     except OSError as error:
-        message = f"cannot {doing}: {error.strerror or error}"
+        message = f"cannot {doing}: {reason_of(error)}"
         raise WriteError(diagnose(UNWRITABLE, message, Place(place), hint=hint)) from error
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.graph.constant_layers import all_constant_layers
-from ovir.graph.layers import Layer
+from ovir.graph.layers import Layer, sources_of
 from ovir.model import Model
 
 SHORTEST = 4
@@ -274,7 +274,7 @@ def _add_constants(model: Model, constants: set[Layer], paths: dict[Layer, Path]
 
 
 def _sources(layer: Layer) -> list[Layer]:
-    return [port.source.layer for port in layer.inputs if port.source is not None]
+    return [source.layer for source in sources_of(layer)]
 
 
 def _readers(layer: Layer) -> list[Layer]:

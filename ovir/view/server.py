@@ -21,6 +21,7 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from ovir.core.reading import read_bytes
 from ovir.diagnostics.errors import InputError, require_packages
+from ovir.diagnostics.wording import reason_of
 
 SECURITY = (
     "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; "
@@ -167,7 +168,7 @@ def open_server(port: int | None = None) -> ViewServer:
     except OSError as error:
         if port is None:
             return ViewServer(0)
-        message = f"cannot listen on port {port} of {HOST}: {error.strerror or error}"
+        message = f"cannot listen on port {port} of {HOST}: {reason_of(error)}"
         raise InputError.usage(message, hint="--port 0 uses any free port") from None
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from ovir.diagnostics.codes import UNWRITABLE
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError, OvirError, WriteError, require_counts
+from ovir.diagnostics.wording import reason_of
 from ovir.graph.layers import Port
 from ovir.model import Model, read_model
 from ovir.runtime.compiled import CompiledModel
@@ -244,7 +245,7 @@ def _published(compiled: CompiledModel | None, model: Model, runs: ModelRuns) ->
         recipe.write(path)
     except OSError as error:
         _remove(folder)
-        message = f"cannot write the model for the workers: {error.strerror or error}"
+        message = f"cannot write the model for the workers: {reason_of(error)}"
         raise WriteError(diagnose(UNWRITABLE, message, Place(folder))) from None
     except BaseException:
         _remove(folder)

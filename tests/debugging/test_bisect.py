@@ -19,9 +19,9 @@ from ovir import opset13 as ops
 from ovir.analysis.tensor_comparison import Criterion
 from ovir.cli.main import main
 from ovir.core.arrays import Array
-from ovir.debugging.bisect import MOST_EXTRA, Judge, PrefixSearch, smallest_part
 from ovir.debugging.candidates import Candidate
 from ovir.debugging.devices import OvirDevice
+from ovir.debugging.prefix_search import MOST_EXTRA, Judge, PrefixSearch, smallest_part
 from ovir.diagnostics.codes import ENGINE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.graph.layers import LayerOrPort

@@ -11,7 +11,7 @@ from ovir.checks.untrusted.budget import stored_size
 from ovir.checks.untrusted.texts import unsafe_character
 from ovir.diagnostics.codes import COMPRESSED, LINK, NOT_IR, OUT_OF_PROPORTION, SPECIAL_FILE, UNREADABLE, UNSAFE_NAME
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
-from ovir.diagnostics.wording import exact_size_text, plural, size_text
+from ovir.diagnostics.wording import exact_size_text, plural, reason_of, size_text
 
 _COMPRESSED = re.compile(
     r"\.xml\.(?:7z|br|bz2|gz|lrz|lz|lz4|lzma|lzo|rar|s?z|sz|t[bgx]z|tzst|xz|zip|zst|zstd|Z)$", re.IGNORECASE
@@ -28,7 +28,7 @@ def find_models(folder: str, wrong: list[Diagnostic]) -> list[str]:
             with os.scandir(inside) as entries:
                 listed = sorted(entries, key=lambda entry: entry.name)
         except OSError as error:
-            wrong.append(diagnose(UNREADABLE, f"cannot read the folder: {error.strerror}", Place(inside)))
+            wrong.append(diagnose(UNREADABLE, f"cannot read the folder: {reason_of(error)}", Place(inside)))
             continue
         for entry in listed:
             if (fault := name_fault(entry.path)) is not None:

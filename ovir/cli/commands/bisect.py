@@ -26,7 +26,9 @@ from ovir.cli.terminal import output
 from ovir.cli.terminal.causes import about_properties, about_quantization, status_of_difference
 from ovir.cli.terminal.progress import reported
 from ovir.core.tables import Table, columns
-from ovir.debugging.bisect import PART_ENDINGS, Bisection, Suspect, bisect_as
+from ovir.debugging.bisect import bisect_as
+from ovir.debugging.bisection import Bisection, Suspect
+from ovir.debugging.reproducer import PART_ENDINGS
 from ovir.diagnostics.wording import plural, readable
 
 

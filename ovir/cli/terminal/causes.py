@@ -14,7 +14,7 @@ from ovir.diagnostics.wording import plural
 from ovir.model import Model
 
 if TYPE_CHECKING:
-    from ovir.debugging.bisect import Bisection
+    from ovir.debugging.bisection import Bisection
     from ovir.debugging.compare import Comparison
     from ovir.debugging.comparison_setup import Against
 

@@ -21,12 +21,12 @@ from ovir.export.session import OnnxRuntimeSession
 from ovir.graph.constant_layers import all_constant_layers
 from ovir.graph.copies import copied
 from ovir.graph.layers import Layer, Port, join, separate
-from ovir.graph.order import trace_back
+from ovir.graph.order import trace_back, walk
 from ovir.model import Model
 from ovir.ops.base.operator import Operator
 from ovir.ops.recurrent import GruBase, LstmBase
 from ovir.ops.sorting import Unique
-from ovir.ops.state import AssignBase, ReadValueBase, Variable
+from ovir.ops.state import AssignBase, StateBase, Variable
 from ovir.runtime.compiled import CompiledModel
 
 _ENDS = "Parameter", "Result"
@@ -72,19 +72,15 @@ def find_parts(model: Model, excluded: Collection[Layer], shown: Collection[Port
 
 def _runs_in_numpy(layer: Layer, sizes: Collection[int]) -> bool:
     """Return whether NumPy runs a layer; ``sizes`` are the symbols of inputs, which a part is seen to have empty."""
-    if layer.type in _ENDS or isinstance(layer.operator, (ReadValueBase, AssignBase)):
+    if layer.type in _ENDS or isinstance(layer.operator, StateBase):
         return True
-    shapes = [inner.inputs[0].shape for inner in _ended_by_nothing(layer)]
+    shapes = [inner.inputs[0].shape for inner in _ended_by_nothing([layer])]
     return any(s.rank is None or any(dim.contains(0) and dim.symbol not in sizes for dim in s) for s in shapes)
 
 
-def _ended_by_nothing(layer: Layer) -> Iterator[Layer]:
-    """Yield the layers, among this one and those of its bodies, whose empty data ends the process in onnxruntime."""
-    if isinstance(layer.operator, _ENDED_BY_NOTHING):
-        yield layer
-    for body in layer.bodies.values():
-        for inner in body.layers:
-            yield from _ended_by_nothing(inner)
+def _ended_by_nothing(layers: Iterable[Layer]) -> Iterator[Layer]:
+    """Yield the layers, among these and those of their bodies, whose empty data ends the process in onnxruntime."""
+    return (layer for layer in walk(layers) if isinstance(layer.operator, _ENDED_BY_NOTHING))
 
 
 def _part(model: Model, layers: list[Layer], constant: Collection[Layer], shown: Collection[Port]) -> HybridPart:
@@ -284,7 +280,7 @@ def _part_layer(model: Model, part: HybridPart, number: int, graph: Graph, threa
     nodes = ((node.name, node.metadata_props.get("ovir.layer", "")) for node in exported.onnx.graph.all_nodes())
     layers = {name: by_key[key] for name, key in nodes if name is not None and key in by_key}
     in_numpy = NumpyPart(model, part, threads)
-    takes_nothing = not any(True for layer in part.layers for _ in _ended_by_nothing(layer))
+    takes_nothing = not any(True for _ in _ended_by_nothing(part.layers))
     operator = OnnxRuntimePart(
         session, exported.inputs, exported.outputs, types, layers, in_numpy, takes_nothing=takes_nothing
     )

@@ -66,6 +66,11 @@ class Binder(Protocol):
         """Add a call to each run."""
 
 
+def others_are_constant(binder: Binder) -> bool:
+    """Return whether all inputs but the first are constant."""
+    return all(map(binder.is_constant, range(1, len(binder.inputs))))
+
+
 def is_real(array: Array) -> bool:
     """Return whether an array holds real numbers of a type that NumPy computes in."""
     return array.dtype in (np.float32, np.float64)

@@ -18,7 +18,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.kernel_warnings import reporting_to
-from ovir.fast.base.binder_protocol import Binder, call_elementwise
+from ovir.fast.base.binder_protocol import Binder, call_elementwise, others_are_constant
 from ovir.fast.base.coalesce import coalesced, memory_order, strided
 from ovir.ops.base.operator import Operator
 
@@ -72,7 +72,7 @@ def bind_written(op: Any, binder: Binder, *inputs: Array) -> bool:
 
 def bind_reshaped(op: Operator, binder: Binder, *inputs: Array) -> bool:
     """Bind a copy of input 0 to the output, which has the same elements in row-major order."""
-    if not all(map(binder.is_constant, range(1, len(inputs)))):
+    if not others_are_constant(binder):
         return False  # ``run`` checks them
     bind_copy(binder, inputs[0], binder.output().reshape(inputs[0].shape))
     return True
@@ -88,7 +88,7 @@ def bind_moves(op: Operator, binder: Binder, *inputs: Array) -> bool:
     size = prod(binder.output_shape())
     if not size or size > _MOST_TRIED or not data.size or not data.ndim or data.dtype != binder.output_dtype():
         return False
-    if not all(map(binder.is_constant, range(1, len(inputs)))):
+    if not others_are_constant(binder):
         return False
     memory, positions = memory_of(data)
     fill = np.zeros((), data.dtype)

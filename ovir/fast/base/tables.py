@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.fast.base.binder_protocol import Binder, call_elementwise, output_like_largest
+from ovir.fast.base.binder_protocol import Binder, call_elementwise, others_are_constant, output_like_largest
 
 
 def bind_table(op: Any, binder: Binder, inputs: tuple[Array, ...]) -> bool:
@@ -18,7 +18,7 @@ def bind_table(op: Any, binder: Binder, inputs: tuple[Array, ...]) -> bool:
     """
     data, *others = inputs
     codes = 1 << 8 * data.itemsize
-    if data.itemsize > 2 or data.size < codes or not all(map(binder.is_constant, range(1, len(inputs)))):
+    if data.itemsize > 2 or data.size < codes or not others_are_constant(binder):
         return False
     is_whole = op.input_types[0].bits == 8 * data.itemsize and data.dtype != np.bool_
     if not is_whole or any(array.size != 1 for array in others):

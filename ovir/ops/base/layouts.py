@@ -19,7 +19,7 @@ from operator import is_
 from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
 
-from ovir.core.element_types import ELEMENT_TYPES, ElementType, dynamic, i32, i64, nf4
+from ovir.core.element_types import ELEMENT_TYPES, ElementType, dynamic, i32, i64
 from ovir.core.shapes import UNKNOWN, Dimension, PartialShape, sized
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import ELEMENT_TYPE, INPUT_COUNT, RANK, TYPES_DIFFER, Code
@@ -29,9 +29,9 @@ from ovir.diagnostics.errors import OperatorError
 
 _CLASSES: dict[str, tuple[str, Callable[[ElementType], bool]]] = {
     "any": ("of any type", lambda t: True),
-    "real": ("of a floating-point type", lambda t: t.is_real and t != nf4),
+    "real": ("of a floating-point type", lambda t: t.holds_reals),
     "integer": ("of an integer type", lambda t: t.is_integral),
-    "numeric": ("of a numeric type", lambda t: (t.is_real and t != nf4) or t.is_integral),
+    "numeric": ("of a numeric type", lambda t: t.holds_reals or t.is_integral),
     "index": ("i32 or i64", lambda t: t in (i32, i64)),
 }
 """The classes of element types, each with its words in messages."""

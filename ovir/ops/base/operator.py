@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NoReturn, Self, TypeVar
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import ElementType, dynamic, i32, i64, nf4
+from ovir.core.element_types import ElementType, dynamic, i32, i64
 from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import MAX_ELEMENTS, Value, bound_text, from_bounds, from_moved
@@ -237,12 +237,12 @@ class Operator(Traits):
     def require_real(self, name: str, given: Typed, *ranks: int) -> None:
         """Raise unless the element type is floating-point or still unknown; nf4 does not count, since it holds
         codes."""
-        self.require_type(name, given, lambda t: t.is_real and t != nf4, "of a floating-point type", *ranks)
+        self.require_type(name, given, lambda t: t.holds_reals, "of a floating-point type", *ranks)
 
     def require_numeric(self, name: str, given: Typed, *ranks: int) -> None:
         """Raise unless the element type is floating-point, integer or still unknown."""
         words = "of a numeric type"
-        self.require_type(name, given, lambda t: (t.is_real and t != nf4) or t.is_integral, words, *ranks)
+        self.require_type(name, given, lambda t: t.holds_reals or t.is_integral, words, *ranks)
 
     def require_integers(self, name: str, given: Typed, *ranks: int) -> None:
         """Raise unless the element type is integer or still unknown."""

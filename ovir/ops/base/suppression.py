@@ -10,7 +10,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
-from ovir.core.shapes import MAX_SIZE, UNKNOWN, Dimension
+from ovir.core.shapes import MAX_SIZE, UNKNOWN, Dimension, min_dimension
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.boxes import Overlaps
 from ovir.kernels.precision import as_f32
@@ -24,12 +24,6 @@ from ovir.ops.base.traits import ALL
 
 NARROW = "f32|f16|bf16"
 """The types of boxes and scores; the specification allows all floating-point types, OpenVINO only these."""
-
-
-def min_dimension(a: Dimension, b: Dimension) -> Dimension:
-    """Return the smaller of two sizes."""
-    uppers = [d.upper for d in (a, b) if d.upper is not None]
-    return Dimension(min(a.lower, b.lower), min(uppers, default=None))
 
 
 def limited(boxes: Dimension, most: int) -> Dimension:

@@ -1,0 +1,80 @@
+"""The part of a model that differs from another side, as it is saved."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ovir.core.arrays import Array
+from ovir.debugging import candidates
+from ovir.graph.names import distinct_names
+from ovir.io.tensor_files import save_npz
+from ovir.model import Model, save_model
+from ovir.runtime.compiled import CompiledModel
+
+
+@dataclass
+class Part:
+    """The smallest part of a model that was found to differ, with inputs for which it does."""
+
+    model: Model
+    """The part, whose inputs are the tensors before it."""
+    layers: int
+    """The number of layers, without Parameters, Results, Consts and Assigns."""
+    files: list[str] = field(default_factory=list)
+    """The files that hold it, with its inputs, the results of ovir and those of the other side."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the part for JSON, without the model."""
+        names = [layer.key for layer in self.model.layers if layer.inputs and layer.outputs]
+        return {"layers": self.layers, "names": names, "files": self.files}
+
+
+_ARRAYS = ("_input.npz", "_expected.npz", "_actual.npz")
+_OTHER = "_other.xml"
+PART_ENDINGS = (*_ARRAYS, _OTHER, "_other.bin")
+"""The endings of the files beside a part, each after the name of the part."""
+
+
+@dataclass(frozen=True)
+class Reproducer:
+    """A part of a model that differs from another side."""
+
+    model: Model
+    feeds: Sequence[Array]
+    """The inputs for which it differs."""
+    actual: Sequence[Array] | None
+    """The outputs of the other side; None if it fails."""
+    other: Model | None = None
+    """The same part of a second model."""
+
+    def named(self, arrays: Sequence[Array]) -> dict[str, Array]:
+        """Return outputs by distinct names."""
+        names = [port.any_name for port in self.model.outputs]
+        distinct = [name if names.count(name) == 1 else f"{name}_{i}" for i, name in enumerate(names)]
+        return dict(zip(distinct, arrays, strict=True))
+
+    def save(self, target: Path) -> Part:
+        """Write the part as an IR, and beside it its inputs, the outputs of ovir and of the other side.
+
+        The files have the name of the part, with ``_input.npz``, ``_expected.npz`` and ``_actual.npz``. The part of a
+        second model is written with ``_other.xml``.
+        """
+        files: list[Path] = []
+        models = {target: self.model}
+        if self.other is not None:
+            models[target.with_name(f"{target.stem}{_OTHER}")] = self.other
+        for path, model in models.items():
+            save_model(model, path)
+            files += [path, path.with_suffix(".bin")]
+        arrays = [dict(zip(distinct_names(self.model.inputs), self.feeds, strict=True))]
+        arrays.append(self.named(list(CompiledModel(self.model)(list(self.feeds)).values())))
+        if self.actual is not None:
+            arrays.append(self.named(self.actual))
+        for ending, tensors in zip(_ARRAYS, arrays, strict=False):
+            files.append(target.with_name(f"{target.stem}{ending}"))
+            save_npz(files[-1], tensors)
+        return Part(self.model, candidates.count(self.model), [os.fspath(file) for file in files])
