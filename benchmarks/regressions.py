@@ -37,8 +37,10 @@ Times = dict[str, float]
 class State:
     """A tree with ovir, and the times of its processes."""
 
-    def __init__(self, tree: Path, bytecode: Path) -> None:
+    def __init__(self, tree: Path, bytecode: Path, *options: str) -> None:
+        """Prepare to measure a tree with the ``options`` of the child."""
         self.times: Times = {}
+        self._options = options
         self._environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONPYCACHEPREFIX": str(bytecode)}
         self._environment.pop("PYTHONDONTWRITEBYTECODE", None)
         self._run("-m", "compileall", "-q", str(tree / "ovir"))
@@ -46,7 +48,7 @@ class State:
     def measure(self, names: set[str], models: Mapping[str, Path]) -> None:
         """Measure some cases and commands once, and keep what is faster than before."""
         chosen = {str(path): name for name, path in models.items() if name in names}
-        for path, found in json.loads(self._run("-P", str(CHILD), *chosen) if chosen else "{}").items():
+        for path, found in json.loads(self._run("-P", str(CHILD), *self._options, *chosen) if chosen else "{}").items():
             for kind, seconds in found.items():
                 self._keep(f"{chosen[path]}: {kind}", seconds)
         for name in cases.COMMANDS.keys() & names:
@@ -62,7 +64,9 @@ class State:
         command = [sys.executable, *words]
         done = subprocess.run(command, capture_output=True, text=True, env=self._environment, cwd=tempfile.gettempdir())
         if done.returncode:
-            raise SystemExit(f"{' '.join(words)} failed in {self._environment['PYTHONPATH']}:\n{done.stderr[-2000:]}")
+            raise SystemExit(
+                f"{' '.join(words)[:500]} failed in {self._environment['PYTHONPATH']}:\n{done.stderr[-2000:]}"
+            )
         return done.stdout
 
 
@@ -78,11 +82,11 @@ def slower(states: Sequence[State], over: float) -> dict[str, float]:
     return {figure: ratio for figure, ratio in sorted(found.items(), key=lambda item: -item[1]) if ratio > over}
 
 
-def table(states: Sequence[State], base: str) -> Iterator[str]:
-    """Yield the lines of the table, and the figures that are not in it."""
+def table(states: Sequence[State], base: str, over: float = 0) -> Iterator[str]:
+    """Yield the lines of the table of ratios above a number, and the figures that were not compared."""
     old, new = (state.times for state in states)
     yield f"| new / {base} | new, ms | figure |\n|---|---|---|"
-    for figure, ratio in slower(states, 0).items():
+    for figure, ratio in slower(states, over).items():
         yield f"| {ratio:.2f} | {new[figure] * 1e3:.3f} | {figure} |"
     if missing := new.keys() - old.keys():
         yield f"not compared, because {base} does not run it: {', '.join(sorted(missing))}"
@@ -127,14 +131,19 @@ def extract(commit: str, repository: Path, target: Path) -> str:
     return subprocess.check_output([*git, "rev-parse", "--short", commit], text=True).strip()
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def parsed(doc: str | None, *, seconds: float, over: float) -> argparse.Namespace:
+    """Return the options of a comparison, whose defaults these are."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("base", nargs="?", default=Path(__file__).with_name("base_commit").read_text().strip())
     parser.add_argument("--only", default="", metavar="REGEX", help="the cases whose names match")
-    parser.add_argument("--seconds", type=float, default=30.0, help="of a measurement")
-    parser.add_argument("--over", type=float, default=1.5, help="the largest ratio that passes")
+    parser.add_argument("--seconds", type=float, default=seconds, help="of a measurement")
+    parser.add_argument("--over", type=float, default=over, help="the largest ratio that passes")
     parser.add_argument("--repository", type=Path, default=ROOT, help="the folder of a repository that has the base")
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> int:
+    options = parsed(__doc__, seconds=30.0, over=1.5)
     names = {name for name in (*cases.CASES, *cases.COMMANDS) if re.search(options.only, name)}
     with tempfile.TemporaryDirectory(prefix="ovir-regressions-") as name:
         folder = Path(name)

@@ -1,10 +1,10 @@
 """Time models in one state of ovir: the program of the processes that ``benchmarks.regressions`` starts.
 
-    python -P regressions_child.py MODEL.xml ...
+    python -P regressions_child.py [--calls] MODEL.xml ...
 
 It uses only what older states of ovir have as well. It prints the seconds of each figure as JSON: for each model, from
 the compilation to the end of the second call, of later calls, and, if an input is large, of calls with another array in
-each; for large files, of reading and shape inference, too.
+each; for large files, of reading and shape inference, too; with --calls, of later calls alone, in less time.
 Each is that of the fastest repetition. Later calls are measured in real time, because they use threads; the others in
 processor time, which does not count while other programs run.
 """
@@ -23,15 +23,15 @@ import numpy as np
 
 import ovir
 
-SECONDS = 0.04
-"""How long an action is repeated; each is done once at least."""
+SECONDS, SECONDS_OF_CALLS = 0.04, 0.004
+"""How long an action is repeated, and with --calls; each is done once at least."""
 LARGE = 100_000
 """Bytes of a file whose reading takes long enough to be measured, and of an input that may be read where it is."""
 
 
-def fastest(run: Callable[[], Any], clock: Callable[[], float] = time.process_time) -> float:
+def fastest(run: Callable[[], Any], clock: Callable[[], float] = time.process_time, seconds: float = SECONDS) -> float:
     """Return the seconds of the fastest run."""
-    end, best = time.perf_counter() + SECONDS, float("inf")
+    end, best = time.perf_counter() + seconds, float("inf")
     while True:
         start = clock()
         run()
@@ -40,9 +40,9 @@ def fastest(run: Callable[[], Any], clock: Callable[[], float] = time.process_ti
             return best
 
 
-def figures(path: Path) -> dict[str, float]:
+def figures(path: Path, only_calls: bool) -> dict[str, float]:
     found = {}
-    if path.stat().st_size > LARGE:
+    if not only_calls and path.stat().st_size > LARGE:
         found["read"] = fastest(lambda: ovir.read_model(path))
         found["infer shapes"] = fastest(ovir.read_model(path).infer_shapes)
     archive = np.load(path.with_name("inputs.npz"))
@@ -60,6 +60,10 @@ def figures(path: Path) -> dict[str, float]:
         request.reset_state()
         request.infer(next(inputs), share_outputs=True)
 
+    if only_calls:
+        start()
+        call()
+        return {"call": fastest(call, time.perf_counter, SECONDS_OF_CALLS)}
     found["compile and 2 calls"] = fastest(start)
     call()  # after which all steps are bound
     found["call"] = fastest(call, time.perf_counter)
@@ -72,9 +76,10 @@ def figures(path: Path) -> dict[str, float]:
 
 def main() -> None:
     found = {}
-    for path in sys.argv[1:]:
+    only_calls = sys.argv[1:2] == ["--calls"]
+    for path in sys.argv[1 + only_calls :]:
         try:
-            found[path] = figures(Path(path))
+            found[path] = figures(Path(path), only_calls)
         except ovir.OvirError as error:  # an older state may not know what a new case is about
             print(f"{path}: {error}", file=sys.stderr)
     print(json.dumps(found))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import regressions
+from benchmarks import regressions, sweep
 
 
 class State:
@@ -45,3 +45,33 @@ def test_a_slowdown_must_last(new: Callable[[int], float], slower: list[str], ro
 def test_the_base_is_a_full_name_of_a_commit() -> None:
     text = (Path(regressions.__file__).with_name("base_commit")).read_text()
     assert re.fullmatch(r"[0-9a-f]{40}\n", text)
+
+
+def test_the_sweep_reports_what_is_slower_and_does_not_fail(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Tree(State):
+        def __init__(self, tree: Path, bytecode: Path, option: str) -> None:
+            assert option == "--calls"
+            super().__init__(lambda number: 1.0 if tree.name == "old" else 1.2)
+
+        def measure(self, names: set[str], models: dict[str, Path]) -> None:
+            assert names <= models.keys()
+            assert all(path.is_file() and path.with_name("inputs.npz").is_file() for path in models.values())
+            self.times |= {f"{name}: call": self.seconds(0) if "Add-1" in name else 1.0 for name in names}
+
+    monkeypatch.setattr(sweep, "State", Tree)
+    monkeypatch.setattr(sweep, "extract", lambda commit, repository, target: commit)
+    monkeypatch.setattr("sys.argv", ["sweep", "old", "--only", "^(Add|Gather|TopK)-", "--seconds", "0"])
+    sweep.main()
+    printed = capsys.readouterr().out
+    assert printed.count("| 1.20 | 1200.000 | Add-1, model ") == sweep.EACH
+    assert f"{sweep.EACH} of {7 * sweep.EACH} figures are above 1.1; the geometric mean is 1.026" in printed
+
+
+def test_the_child_measures_calls_alone_in_less_time(tmp_path: Path) -> None:
+    path, *_ = sweep.write("ReduceMax", 1, tmp_path).values()
+    for options, kinds in (((), {"compile and 2 calls", "call"}), (("--calls",), {"call"})):
+        state = regressions.State(sweep.ROOT, tmp_path / "bytecode", *options)
+        state.measure({"one"}, {"one": path})
+        assert {figure.removeprefix("one: ") for figure in state.times} == kinds

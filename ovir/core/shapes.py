@@ -67,6 +67,16 @@ def new_symbol() -> int:
     return next(_symbol_ids)
 
 
+_OFFSET_BITS, _OFFSETS = 40, 1 << 20
+"""A symbol holds the number that is added to an unknown size above these bits, if it is less than so large."""
+
+
+def symbol_of_sum(symbol: int, number: int) -> int:
+    """Return the symbol of an unknown size plus a number, the same for equal sums; 0 for none."""
+    offset = (symbol >> _OFFSET_BITS) + number
+    return symbol + (number << _OFFSET_BITS) if symbol > 0 and 0 <= offset < _OFFSETS else 0
+
+
 @dataclass(frozen=True, slots=True, eq=False, init=False)
 class Dimension:
     """A size known to lie in ``[lower, upper]``; ``upper`` is None if there is no bound.
@@ -197,7 +207,12 @@ class Dimension:
             return self
         if self.lower == self.upper == 0:
             return other
-        return Dimension(self.lower + other.lower, _bound(self.upper, other.upper, lambda a, b: a + b))
+        symbol = 0
+        if other.lower == other.upper:
+            symbol = symbol_of_sum(self.symbol, other.lower)
+        elif self.lower == self.upper:
+            symbol = symbol_of_sum(other.symbol, self.lower)
+        return Dimension(self.lower + other.lower, _bound(self.upper, other.upper, lambda a, b: a + b), symbol)
 
     def __mul__(self, other: Dimension | int) -> Dimension:
         other = _operand(other)

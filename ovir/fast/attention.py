@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import prod, sqrt
 from typing import Any
 
@@ -18,13 +19,15 @@ from ovir.fast.base.coalesce import coalesced, memory_order
 from ovir.fast.base.products import SHARED, readable
 from ovir.fast.base.sums import scratch_like
 from ovir.fast.normalization import exponentials, redo_if_lost
-from ovir.fast.registry import fast
-from ovir.ops.attention import GroupedAttention, ScaledDotProductAttention
+from ovir.fast.registry import fast, fast_kernel, run_with
+from ovir.ops.attention import GroupedAttention, ScaledDotProductAttention, attention_bias
 
 _BLOCK_SCORES = 1 << 17
 """The number of scores of a block, which stay in a core's cache from pass to pass."""
 _LEAST_ROWS = 16
 """The number of rows that a block has at least."""
+_FEW_SCORES = 1 << 18
+"""The number of scores that are computed at once for all heads."""
 
 
 @fast(ScaledDotProductAttention, in_f32=True)
@@ -35,6 +38,36 @@ def attention(op: ScaledDotProductAttention, binder: Binder, *inputs: Array) -> 
 @fast(GroupedAttention, in_f32=True)
 def grouped_attention(op: GroupedAttention, binder: Binder, *inputs: Array) -> bool:
     return _bind(op, binder, op.grouped(*inputs))
+
+
+@fast_kernel(ScaledDotProductAttention)
+def few_scores(op: ScaledDotProductAttention) -> Callable[..., Array]:
+    return partial(_attend, op)
+
+
+@fast_kernel(GroupedAttention)
+def few_grouped_scores(op: GroupedAttention) -> Callable[..., Array]:
+    attention = copy(op.replaced)
+    vars(attention)["run"] = few_scores(op.replaced)
+    return run_with(op, replaced=attention)  # type: ignore[return-value]  # it has one output
+
+
+def _attend(op: ScaledDotProductAttention, *inputs: Array) -> Array:
+    """Compute what ``run`` does, by the same functions. If the scores are few, it broadcasts nothing and has no loop,
+    which took most of the time for one query and the keys of a cache."""
+    query, key, value = inputs[:3]
+    mask, scale = (inputs[i] if i < len(inputs) else None for i in (3, 4))
+    keys = key.shape[-2]
+    is_simple = not op.causal and len(inputs) < 6 and {x.dtype for x in inputs[:3]} == {np.dtype(np.float32)}
+    fits = mask is None or not mask.ndim or mask.shape[-1] in (1, keys)
+    if not (is_simple and fits and query.size and 0 < query.size // query.shape[-1] * keys <= _FEW_SCORES):
+        return op.run(*inputs)
+    scores = np.matmul(query * np.float32(1 / sqrt(query.shape[-1]) if scale is None else scale.item()), key.mT)
+    if mask is not None:
+        scores = scores + attention_bias(mask, scores.dtype)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    result: Array = np.matmul(weights / weights.sum(-1, keepdims=True), value)
+    return result
 
 
 def _bind(op: ScaledDotProductAttention | GroupedAttention, binder: Binder, inputs: Sequence[Array]) -> bool:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ovir.core.shapes import ShapeLike, as_shape
+from ovir.core.shapes import Dimension, ShapeLike, as_shape
 from ovir.diagnostics.codes import VARIABLE_TYPE
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import Diagnostics, InputError, ModelError
@@ -89,7 +89,7 @@ def reshape(model: LayerGraph, shapes: Mapping[Any, ShapeLike] | ShapeLike) -> N
 
 
 def infer_for_call(
-    model: LayerGraph, shapes: Sequence[ShapeLike], states: Mapping[str, tuple[int, ...] | None]
+    model: LayerGraph, shapes: Sequence[ShapeLike], states: Mapping[str, Iterable[int | Dimension] | None]
 ) -> None:
     """Infer a model for one call: for the shapes of its inputs, in order, and of the values of variables before it.
 

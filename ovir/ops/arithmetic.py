@@ -17,6 +17,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
+from ovir.core.shapes import symbol_of_sum
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Mask, Value, product_bounds
 from ovir.diagnostics.kernel_warnings import report
@@ -75,12 +76,27 @@ class Add(ArithmeticBase):
     def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
         return self.run(a.lower, b.lower), self.run(a.upper, b.upper)
 
+    def symbols(self, a: Value, b: Value) -> Array | None:
+        if not self.is_integral:
+            return super().symbols(a, b)
+        aligned = (self.aligned(a.lower, part) for part in (b.lower, b.upper, b.symbols))
+        columns = np.broadcast_arrays(a.lower, a.upper, a.symbols, *aligned)
+        found = [_symbol_of_sum(*numbers) for numbers in zip(*(c.ravel().tolist() for c in columns), strict=True)]
+        return np.array(found, np.int64).reshape(columns[0].shape)
+
     def domain_of_both(self, wanted: Domain) -> Domain:
         # Both inputs share the range.
         return Domain(0, 0 if wanted.high is None else wanted.high // 2, why=wanted.why)
 
     def domain_beside(self, least: float, largest: float, position: int, wanted: Domain) -> Domain:
         return shifted(wanted, -least, -largest)
+
+
+def _symbol_of_sum(low: float, high: float, symbol: int, low_b: float, high_b: float, symbol_b: int) -> int:
+    """Return the symbol of a sum of two numbers with bounds and symbols, if one is known."""
+    if low_b == high_b:
+        return symbol_of_sum(symbol, int(low_b))
+    return symbol_of_sum(symbol_b, int(low)) if low == high else 0
 
 
 @operator("Subtract", opset=1)

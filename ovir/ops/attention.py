@@ -111,7 +111,7 @@ class ScaledDotProductAttention(Operator):
         computed = compute_dtype(query.dtype)
         # Products over no features are 0, whatever the factor.
         factor = computed.type(1 / sqrt(max(query.shape[-1], 1)) if scale is None else scale.item())
-        bias = None if self.causal or attention_mask is None else _bias(attention_mask, computed)
+        bias = None if self.causal or attention_mask is None else attention_bias(attention_mask, computed)
         batch = np.broadcast_shapes(*(x.shape[:-2] for x in (query, key, value, bias) if x is not None))
         rows = query.shape[-2] if bias is None else max(query.shape[-2], bias.shape[-2])
         keys = key.shape[-2]
@@ -142,7 +142,7 @@ _SCORES = 1 << 20
 """The most scores that are computed at a time, if one head does not have more."""
 
 
-def _bias(mask: Array, dtype: np.dtype[Any]) -> Array:
+def attention_bias(mask: Array, dtype: np.dtype[Any]) -> Array:
     """Return the term added to the scores: a boolean mask selects what is attended to."""
     return np.atleast_2d(np.where(mask, 0, -np.inf) if mask.dtype == np.bool_ else mask).astype(dtype, copy=False)
 

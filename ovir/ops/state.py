@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol
 
 import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, dynamic
-from ovir.core.shapes import PartialShape
+from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.operator import Operator
@@ -51,16 +52,16 @@ class ReadValueBase(StateBase):
             self.require(same, message, self.variable_id, value.dtype, element_type)
         return value
 
-    def at_state(self, shape: tuple[int, ...] | None, declared: TensorType, *, has_initial: bool) -> ReadValueBase:
+    def at_state(
+        self, shape: Iterable[int | Dimension] | None, declared: TensorType, *, has_initial: bool
+    ) -> ReadValueBase:
         """Return this operation for one call, in which the variable holds a value of a shape, or none yet (None)."""
         if shape is None and has_initial:
             return ReadValue3(variable_id=self.variable_id)
         if shape is None and declared.shape.rank is None:
             return self
-        known = [dim.lower for dim in declared.shape] if shape is None else shape
-        return FixedReadValue(
-            variable_id=self.variable_id, variable_type=declared.element_type, variable_shape=PartialShape(known)
-        )
+        known = PartialShape([dim.lower for dim in declared.shape] if shape is None else shape)
+        return FixedReadValue(variable_id=self.variable_id, variable_type=declared.element_type, variable_shape=known)
 
     def initial_value(self, init_value: Array | None) -> Array:
         """Return ``init_value``; without it zeros of the variable's shape, with unknown sizes as small as allowed."""

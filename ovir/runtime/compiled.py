@@ -15,6 +15,7 @@ import numpy as np
 from ovir.core import parallel
 from ovir.core.arrays import Array
 from ovir.core.public_names import PublicNames
+from ovir.core.shapes import Dimension, PartialShape, new_symbol
 from ovir.diagnostics.diagnostic import Diagnostic, Place
 from ovir.diagnostics.errors import InputError, require_counts
 from ovir.diagnostics.kernel_warnings import reporting_to
@@ -174,10 +175,11 @@ class CompiledModel(PublicNames):
         """Return the plan for one set of shapes of the inputs and the variables; the plans of the latest sets are
         cached.
 
-        It is None if inference contradicts for these shapes what it has promised for all shapes, so that the run with
-        the plan for all shapes says which layer is at fault. If listeners have ``watched`` it, or if it is emulated,
-        real numbers that follow from sizes are computed in the run, as in the plan for all shapes. Raises ModelError if
-        inference refuses the shapes.
+        It is None if some sizes are unknown and no layer has a static output that has none for all shapes, or if
+        inference contradicts for these shapes what it has promised for all shapes, so that the run with the plan for
+        all shapes says which layer is at fault. If listeners have ``watched`` it, or if it is emulated, real numbers
+        that follow from sizes are computed in the run, as in the plan for all shapes. Raises ModelError if inference
+        refuses the shapes.
         """
         with self._lock:
             key = shapes, tuple(states.items()), frozenset(keep), watched
@@ -193,8 +195,10 @@ class CompiledModel(PublicNames):
             return self.plan(keep)
         with without_garbage_collection():
             model = self.model.clone()
-            infer_for_call(model, shapes, states)
-            if not _keeps_promises(self.model, model):
+            unknown: dict[int, Dimension] = {}
+            values = {name: None if shape is None else _opened(shape, unknown) for name, shape in states.items()}
+            infer_for_call(model, [_opened(shape, unknown) for shape in shapes], values)
+            if not _keeps_promises(self.model, model) or (unknown and not _knows_more(model, self.model)):
                 return None
             if self.emulation is not None:  # which rounds them, but folds in f32
                 return self._make_plan(model, keep, self.model, self.plan(keep).real_steps)
@@ -323,6 +327,23 @@ def _keeps_promises(model: LayerGraph, inferred: LayerGraph) -> bool:
         for a, b in zip(of.outputs, to.outputs, strict=True)
     )
     return all(a.shape.compatible(b.shape) for a, b in ports)
+
+
+def _opened(shape: tuple[int, ...], unknown: dict[int, Dimension]) -> PartialShape:
+    """Return a shape in which each negative number is an unknown size, the same wherever the number stands."""
+    return PartialShape(
+        size if size >= 0 else unknown.setdefault(size, Dimension(0, None, new_symbol())) for size in shape
+    )
+
+
+def _knows_more(inferred: LayerGraph, model: LayerGraph) -> bool:
+    """Return whether the copy of a model that was inferred for some sizes has more static outputs of layers that read
+    some."""
+    before, after = (
+        sum(port.shape.is_static for layer in graph.layers if layer.inputs for port in layer.outputs)
+        for graph in (model, inferred)
+    )
+    return after > before
 
 
 Run = list[int]

@@ -19,10 +19,14 @@ InputShapes = tuple[tuple[int, ...], ...]
 States = Mapping[str, tuple[int, ...] | None]
 """The shapes of the variables whose shapes inference does not know; None for a variable without a value."""
 Shapes = tuple[InputShapes, tuple[tuple[int, ...] | None, ...]]
-"""The shapes that a plan is bound to: of the inputs, and of such variables."""
+"""The shapes that a plan is bound to: of the inputs, and of such variables. A negative number stands for a size
+that differs from run to run, the same for sizes that are always equal."""
 
 MOST_BINDINGS = 4
 """The number of sets of shapes for which a request keeps an executor: those it has run last."""
+_REPEATS_OF_SIZES = 32
+"""The runs in which the same sizes have stayed before these are bound, and shapes of these sizes before all of them are.
+It saves half of a small decoder's run, and takes as long as 30 runs, or 100 if no other request has the plan yet."""
 _MOST_SEEN = 2 * MOST_BINDINGS
 """The number of other sets after which shapes that come again count as new."""
 _MOST_COUNTED = 64
@@ -45,10 +49,10 @@ class ExecutorCache:
 
     The first shapes that a request sees are bound at once: the model is inferred for them, so that all that follows
     from shapes is known, and each step is bound to its arrays. Later, or if they include those of variables, shapes are
-    bound when they come again, because this takes as long as a few runs, and the shapes of a decoder whose cache grows
-    never do. All other runs share one executor for all shapes, in which steps look up their arrays. Shapes whose
-    executor has been dropped must come twice as often before they are bound again, so that sets of shapes that take
-    turns are not bound all the time.
+    bound when they come again, because this takes as long as a few runs. The shapes of a decoder whose cache grows
+    never do: if the same sizes stay in many runs, these are bound, and only the steps that depend on the others look up
+    their arrays. All other runs share one executor for all shapes. Shapes whose executor has been dropped must come
+    twice as often before they are bound again, so that sets of shapes that take turns are not bound all the time.
     """
 
     def __init__(
@@ -67,6 +71,7 @@ class ExecutorCache:
         self._variables = variables
         self._bound: dict[Shapes, Executor] = {}
         self._for_all_shapes: Executor | None = None
+        self._last: Shapes | None = None
         self._seen: dict[Shapes, int] = {}
         self._repeats_before_binding: dict[Shapes, float] = {}
         """The number of runs on shapes before they are bound again; infinite for shapes that are never bound."""
@@ -75,23 +80,36 @@ class ExecutorCache:
         """Return the binding for inputs of these shapes and the present variables."""
         names = self.plan.open_variables
         shapes = tuple([array.shape for array in inputs]), self._variables.shapes(names) if names else ()
-        executor = self._bound.pop(shapes, None)
-        if executor is None and self._pays(shapes):
-            executor = self._bind(shapes, inputs)
-        if executor is not None:
-            self._bound[shapes] = executor  # the one that was used last is the last
-            _keep_latest(self._bound, MOST_BINDINGS)
-            return executor
+        sizes = self._sizes_to_bind(shapes)
+        if sizes is not None:
+            executor = self._bound.pop(sizes, None) or self._bind(sizes, inputs)
+            if executor is not None:
+                self._bound[sizes] = executor  # the one that was used last is the last
+                _keep_latest(self._bound, MOST_BINDINGS)
+                return executor
         if self._for_all_shapes is None:
             self._for_all_shapes = self._executor(self.plan, inputs)
         return self._for_all_shapes
 
-    def _pays(self, shapes: Shapes) -> bool:
+    def _sizes_to_bind(self, shapes: Shapes) -> Shapes | None:
+        """Return these shapes, or only those sizes that stay, if they are bound or it pays to bind them; else None."""
+        last, self._last = self._last, shapes
+        if shapes in self._bound:
+            return shapes
+        fitting = next((bound for bound in reversed(self._bound) if _staying(bound, shapes) == bound), None)
+        if self._pays(shapes, 1 if fitting is None else _REPEATS_OF_SIZES):
+            return shapes
+        if fitting is not None:
+            return fitting
+        staying = None if last is None or last == shapes else _staying(last, shapes)
+        return staying if staying is not None and self._pays(staying, _REPEATS_OF_SIZES) else None
+
+    def _pays(self, shapes: Shapes, repeats: int = 1) -> bool:
         seen = self._seen.pop(shapes, 0)
         self._seen[shapes] = seen + 1
         _keep_latest(self._seen, _MOST_SEEN)
         is_first = not self._repeats_before_binding and not self.plan.open_variables
-        return is_first or seen >= self._repeats_before_binding.get(shapes, 1)
+        return is_first or seen >= self._repeats_before_binding.get(shapes, repeats)
 
     def _bind(self, shapes: Shapes, inputs: Sequence[Array]) -> Executor | None:
         times = self._repeats_before_binding.pop(shapes, 1)
@@ -112,6 +130,22 @@ class ExecutorCache:
     def _executor(self, plan: Plan, inputs: Sequence[Array]) -> Executor:
         plan = plan.watched() if self.watched else without_repeated_keys(plan)
         return Executor(plan, self._variables, self._plans.prepared, inputs)
+
+
+def _staying(before: Shapes, now: Shapes) -> Shapes | None:
+    """Return the sizes that are the same, with negative numbers for the others, equal ones for those that are equal in
+    both; None if ranks differ, or if a variable has got its first value, or lost it."""
+    common: list[Any] = []
+    changed: dict[tuple[int, int], int] = {}
+    for old, new in zip((*before[0], *before[1]), (*now[0], *now[1]), strict=True):
+        if old == new:
+            common.append(new)
+        elif old is None or new is None or len(old) != len(new):
+            return None
+        else:
+            pairs = zip(old, new, strict=True)
+            common.append(tuple([b if a == b else changed.setdefault((a, b), -1 - len(changed)) for a, b in pairs]))
+    return tuple(common[: len(now[0])]), tuple(common[len(now[0]) :])
 
 
 def _keep_latest(items: dict[Shapes, Any], most: int) -> None:

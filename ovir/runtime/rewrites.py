@@ -216,7 +216,7 @@ def _on_shared_keys(step: Step, makers: Mapping[int, Step], ports: Sequence[Port
         return step
     grouped = GroupedAttention(op)
     inputs = (step.inputs[0], key, value, *step.inputs[3:])
-    return replace(step, operator=grouped, kernel=grouped.run, inputs=inputs, checks_sizes=False)
+    return replace(step, operator=grouped, kernel=kernel_of(grouped), inputs=inputs, checks_sizes=False)
 
 
 def _before_repetition(slot: int, makers: Mapping[int, Step], ports: Sequence[Port]) -> int | None:

@@ -1,14 +1,16 @@
 """Unbound steps: steps with tensors whose shapes only a run shows.
 
 They run their kernels. A small one binds itself to shapes that it sees in some runs in a row, until it sees others. The
-steps that read the cache of a decoder, which grows in each run, never get there; those that compute one token do, and
-without it a decoder step takes 3.7 times as long with 8-bit weights, 6 times with 4-bit weights.
+steps that read the cache of a decoder, which grows in each run, never get there; those that compute one token do, until
+the sizes that stay are bound, and without it a decoder step takes 3.7 times as long with 8-bit weights, 6 times with
+4-bit weights.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from math import inf
 from operator import itemgetter
 from typing import Any
 
@@ -19,6 +21,7 @@ from ovir.core.fast_calls import Call
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.diagnostics.errors import OperatorError
+from ovir.graph.layers import Port
 from ovir.runtime.arena import SlotMemory
 from ovir.runtime.failures import explain_failure
 from ovir.runtime.plan import Plan, Step, require_promised, results_of
@@ -32,6 +35,9 @@ _LARGEST = 1 << 18
 _RUNS, _RUNS_WITH_WEIGHTS = 3, 2
 """The runs in a row on the same shapes, the last of which binds a step. To bind takes as long as ten runs of a small
 step, but as two or three of one with weights: constants of more than ``_LARGEST`` bytes, or that it decompresses."""
+_CHANGES, _PAUSE = 4, 16
+"""After so many runs in a row, each on other shapes than the one before, a step does not look at its shapes for so many
+runs: to compare them takes as long as a small kernel, and where a cache grows they never stay."""
 _MOST_SHAPES = 1000
 """The number of shapes of a step that need no other test."""
 _MOST_SIZES = 64
@@ -106,14 +112,15 @@ class UnboundCall:
         may_bind = step.may_use_fast_form and step.operator.pure and not step.layer.bodies and _has_known_types(step)
         fixed = [context.slots[step.inputs[i]] for i in self._size_inputs if context.is_fixed(step.inputs[i])]
         self._can_bind = may_bind and not any(map(_is_large, fixed))
-        self._promised: set[tuple[int, ...]] = set()
-        """The shapes of outputs that are as inferred."""
+        self._keeps_promise = [_promise_of(port) for port in step.layer.outputs]
         constants = [context.plan.constants[slot] for slot in step.inputs if slot in context.plan.constants]
         decompresses = len(step.inputs) < len(step.layer.inputs)
         has_weights = decompresses or sum(array.nbytes for array in constants) > _LARGEST
         self._runs = _RUNS_WITH_WEIGHTS if has_weights else _RUNS
         self._last_key: object = None
         self._runs_of_key = 0
+        self._changes = 0
+        self._pause = 0
         self._binding: _Binding | None = None
 
     def __call__(self) -> None:
@@ -121,8 +128,10 @@ class UnboundCall:
         slots = self._context.slots
         arrays = self._arguments(slots)
         binding = self._binding
-        if binding is None or not binding.takes(arrays):
-            binding = self._bind_again(arrays) if self._can_bind else None
+        if self._pause:
+            self._pause -= 1
+        elif self._can_bind and (binding is None or not binding.takes(arrays)):
+            binding = self._bind_again(arrays)
         if binding is None:
             self._run(arrays)
         else:
@@ -135,15 +144,14 @@ class UnboundCall:
         if self._step.checks_sizes:
             self._require_fitting(arrays)
         results = results_of(self._kernel(*arrays), len(self._targets))
-        ports = self._step.layer.outputs
-        for port, (slot, fixed), array in zip(ports, self._targets, results, strict=False):
+        slots = self._context.slots
+        for index, ((slot, fixed), array) in enumerate(zip(self._targets, results, strict=False)):
             if fixed is not None:
-                copy_result(port.index, fixed, array)
+                copy_result(index, fixed, array)
                 continue
-            if array.shape not in self._promised:
-                require_promised(port, array)
-                _add(self._promised, array.shape)
-            self._context.slots[slot] = array
+            if not self._keeps_promise[index](array):
+                require_promised(self._step.layer.outputs[index], array)
+            slots[slot] = array
 
     def _require_fitting(self, arrays: tuple[Array, ...]) -> None:
         """Infer shapes that have not been seen before; raise OperatorError if they contradict each other."""
@@ -155,16 +163,23 @@ class UnboundCall:
 
     def _bind_again(self, arrays: tuple[Array, ...]) -> _Binding | None:
         """Bind the step if all that it would be bound to is as in the runs before; return None if not."""
-        self._binding = None
-        for slot in self._step.outputs:
-            self._context.arrays.pop(slot, None)
-            self._context.memory.release(slot)
+        if self._binding is not None:
+            self._binding = None
+            for slot in self._step.outputs:
+                self._context.arrays.pop(slot, None)
+                self._context.memory.release(slot)
         if any(_is_large(arrays[i]) for i in self._size_inputs):
             self._last_key = None
             return None
         key = tuple([array.shape for array in arrays]), tuple([arrays[i].tobytes() for i in self._size_inputs])
-        self._runs_of_key = 1 + (self._runs_of_key if key == self._last_key else 0)
-        self._last_key = key
+        if key == self._last_key:
+            self._runs_of_key += 1
+            self._changes = 0
+        else:
+            self._last_key, self._runs_of_key = key, 1
+            self._changes += 1
+            if self._changes == _CHANGES:
+                self._pause, self._changes = _PAUSE, _CHANGES - 2
         if self._runs_of_key < self._runs or sum(arrays[i].nbytes for i in self._data_inputs) > _LARGEST:
             return None
         self._binding = self._bind(arrays)
@@ -247,6 +262,23 @@ def _add(shapes: set[Any], new: Any) -> None:
     if len(shapes) >= _MOST_SHAPES:
         shapes.clear()
     shapes.add(new)
+
+
+def _promise_of(port: Port) -> Callable[[Any], bool]:
+    """Return a function that says quickly of most arrays of the inferred type and shape of a port that they are."""
+    if port.element_type.is_dynamic or port.shape.rank is None:
+        return lambda array: False
+    dtype = port.element_type.to_dtype()
+    bounds = [(dim.lower, inf if dim.upper is None else dim.upper) for dim in port.shape]
+    limited = [(axis, low, high) for axis, (low, high) in enumerate(bounds) if (low, high) != (0, inf)]
+
+    def keeps_promise(array: Any) -> bool:
+        if type(array) is not np.ndarray or array.dtype != dtype or array.ndim != len(bounds):
+            return False
+        shape = array.shape
+        return False not in [low <= shape[axis] <= high for axis, low, high in limited]
+
+    return keeps_promise
 
 
 def _is_large(array: Array) -> bool:

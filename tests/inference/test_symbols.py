@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from support.drawn_runs import results_of
 
 import ovir
+from ovir import opset13 as ops
 from ovir.core.element_types import nf4
-from ovir.core.shapes import Dimension, PartialShape
+from ovir.core.shapes import Dimension, PartialShape, symbol_of_sum
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.core.values import from_bounds
 from ovir.diagnostics.errors import OperatorError
@@ -108,6 +109,7 @@ def test_sizes_of_one_symbol_are_equal(index: int) -> None:
                 continue
             for sizes in rng.permutation(list(product(SIZES, repeat=3)))[:16].tolist():
                 known = dict(zip(TEMPLATE, sizes, strict=True))
+                known |= {symbol_of_sum(symbol, n): size + n for symbol, size in known.items() for n in SIZES}
                 drawn = [item.sized(known) for item in inputs]
                 exact = [constant_type(array, item.kind) for array, item in zip(drawn, inputs, strict=True)]
                 results = results_of(layer.operator, exact, drawn, 1 << 12)
@@ -118,3 +120,23 @@ def test_sizes_of_one_symbol_are_equal(index: int) -> None:
                         continue  # inference takes a dimension among axes to be 1, and a run in which it is not fails
                     fault = differing(tensor, np.asarray(result), known)
                     assert fault is None, (fault, layer.operator, tensor, known, [item.type for item in inputs], drawn)
+
+
+def test_equal_sums_of_a_size_and_a_number_have_one_symbol() -> None:
+    x, new = ops.parameter([2, -1, 3], "f32", name="x"), ops.parameter([2, 1, 3], "f32", name="new")
+    longer = ops.concat([ops.concat([x, new], 1), new], 1)
+    size = ops.gather(ops.shape_of(x), np.array([1]), np.array(0))
+    same, shorter = (
+        ops.range(0, ops.squeeze(ops.add(end, np.int64([-1])), [0]), 1, "i64")
+        for end in (ops.add(np.int64([3]), size), ops.add(size, np.int64([-1])))
+    )
+    ovir.Model([longer, same, shorter], [x, new])
+    joined, ranged, negative = (layer.outputs[0].shape for layer in (longer, same, shorter))
+    assert joined[1].symbol == symbol_of_sum(x.outputs[0].shape[1].symbol, 2) == ranged[0].symbol
+    assert negative[0].symbol >> 40 == 0  # a size less than none is no size
+
+
+@pytest.mark.parametrize(("symbol", "number"), [(0, 3), (5, -1), (5, 1 << 20), (symbol_of_sum(5, (1 << 20) - 1), 1)])
+def test_sums_without_a_symbol(symbol: int, number: int) -> None:
+    assert symbol_of_sum(symbol, number) == 0
+    assert symbol_of_sum(symbol_of_sum(5, 7), -7) == 5

@@ -7,7 +7,9 @@ import pytest
 
 import ovir
 from ovir import opset13 as ops
+from ovir.runtime import executor_cache
 from ovir.runtime.state import VariableValue
+from ovir.runtime.unbound_calls import UnboundCall
 
 WIDTH = 8
 
@@ -72,6 +74,106 @@ def test_shapes_of_variables_are_bound_when_they_come_again() -> None:
             request.infer({"x": np.ones((2, 1, WIDTH), np.float32)})
             bound.append(len(request._bindings._bound))
     assert bound == [0, 0, 0, 1, 2, 3]
+
+
+def attention() -> ovir.Model:
+    """A model that appends keys and values to variables, and lets queries attend to them, two heads to each."""
+    query, new = (
+        ops.parameter([-1, 4, -1, WIDTH], "f32", name="query"),
+        ops.parameter([-1, 2, -1, WIDTH], "f32", name="new"),
+    )
+    mask, caches, sinks = ops.parameter([-1, 1, -1, -1], "f32", name="mask"), [], []
+    for name, scale in (("keys", 1), ("values", -2)):
+        past = ops.read_value(np.zeros((1, 2, 0, WIDTH), np.float32), name, "f32", [-1, 2, -1, WIDTH])
+        both = ops.concat([past, ops.multiply(new, np.float32(scale))], 2)
+        size = [ops.gather(ops.shape_of(x), np.array([2]), np.array(0)) for x in (past, new)]
+        shape = ops.concat([np.int64([1, 1, 2]), ops.add(*size), np.int64([1])], 0)
+        repeated = ops.broadcast(ops.unsqueeze(both, np.array(2)), shape, broadcast_spec="BIDIRECTIONAL")
+        caches.append(ops.reshape(repeated, np.array([0, 4, -1, WIDTH]), special_zero=True))
+        sinks.append(ops.assign(both, name))
+    squared = ops.multiply(query, query)
+    found = ops.scaled_dot_product_attention(squared, *caches, mask)
+    return ovir.Model([found, ops.reduce_sum(squared, np.array([-1]))], [query, new, mask], "attention", sinks=sinks)
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executor_cache, "_REPEATS_OF_SIZES", 3)
+
+
+def kinds(request: ovir.InferRequest) -> list[tuple[str, bool]]:
+    """Return the operations of the steps of the executor that ran last, and whether each is bound."""
+    executor = [*request._bindings._bound.values()][-1]
+    free = {function._step.layer for function, _ in executor._calls if isinstance(function, UnboundCall)}
+    return [(type(step.operator).__name__, step.layer not in free) for step in executor.plan.steps]
+
+
+@pytest.mark.usefixtures("soon")
+def test_sizes_that_stay_are_bound_while_others_grow() -> None:
+    compiled = ovir.compile_model(attention())
+    request, other = compiled.create_infer_request(), compiled.create_infer_request()
+    random, past = np.random.default_rng(0), {"keys": [], "values": []}
+    for index in range(40):
+        if index in (12, 25):
+            request.reset_state()
+            past = {"keys": [], "values": []}
+        if index == 18:
+            for variable in request.query_state():
+                given = random.standard_normal((1, 2, 4, WIDTH)).astype(np.float32)
+                variable.value, past[variable.name] = given, [given.copy()]
+                given += 1  # what is set is a copy
+        rows = 3 if index in (0, 12, 30) else 1
+        query = random.standard_normal((1, 4, rows, WIDTH)).astype(np.float32)
+        new = random.standard_normal((1, 2, rows, WIDTH)).astype(np.float32)
+        past["keys"].append(new)
+        past["values"].append(-2 * new)
+        keys, values = (np.concatenate(past[name], 2).repeat(2, 1) for name in ("keys", "values"))
+        mask = np.where(random.random((1, 1, rows, keys.shape[2])) < 0.2, -1, 0).astype(np.float32)
+        feeds = {"query": query, "new": new, "mask": mask}
+        found, squares = request.infer(feeds, share_outputs=index % 2 > 0).values()
+        scores = query**2 @ keys.swapaxes(2, 3) / np.sqrt(WIDTH) + mask
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        np.testing.assert_allclose(found, weights / weights.sum(-1, keepdims=True) @ values, rtol=1e-4, atol=1e-5)
+        np.testing.assert_array_equal(squares, (query * query).sum(-1))
+        state = request.query_state()[1].value
+        np.testing.assert_array_equal(state, np.concatenate(past["values"], 2))
+        state += 1  # what is read is a copy
+        if index == 11:
+            other.infer({**feeds, "mask": mask[..., :1]})  # another request has values of its own
+    assert ("GroupedAttention", False) in kinds(request)  # the sum of two sizes is known to be the length of the cache
+    assert ("ReduceSum", True) in kinds(request)
+    assert "Broadcast3" not in dict(kinds(request))
+
+
+@pytest.mark.usefixtures("soon")
+def test_sizes_that_were_equal_may_differ_later() -> None:
+    query = ops.parameter([-1, 4, 1, WIDTH], "f32", name="query")
+    both = [ops.parameter([-1, 2, -1, WIDTH], "f32", name=name) for name in ("keys", "values")]
+    size = ops.gather(ops.shape_of(both[1]), np.array([2]), np.array(0))
+    shape = ops.concat([np.int64([1, 1, 2]), size, np.int64([1])], 0)
+    repeated = [ops.broadcast(ops.unsqueeze(x, np.array(2)), shape, broadcast_spec="BIDIRECTIONAL") for x in both]
+    heads = [ops.reshape(x, np.array([0, 4, -1, WIDTH]), special_zero=True) for x in repeated]
+    found = ops.scaled_dot_product_attention(ops.multiply(query, query), *heads)
+    request = ovir.compile_model(ovir.Model([found], [query, *both])).create_infer_request()
+    random = np.random.default_rng(0)
+    for sizes in [*[(n, n) for n in range(2, 10)], (1, 3), (1, 4), (12, 12), (1, 5), (1, 6)]:
+        feeds = {"query": random.standard_normal((1, 4, 1, WIDTH)).astype(np.float32)}
+        for name, count in zip(("keys", "values"), sizes, strict=True):
+            feeds[name] = random.standard_normal((1, 2, count, WIDTH)).astype(np.float32)
+        keys, values = (np.broadcast_to(feeds[x], (1, 2, sizes[1], WIDTH)).repeat(2, 1) for x in ("keys", "values"))
+        weights = np.exp(feeds["query"] ** 2 @ keys.swapaxes(2, 3) / np.sqrt(WIDTH))
+        expected = weights / weights.sum(-1, keepdims=True) @ values
+        np.testing.assert_allclose(request.infer(feeds)[0], expected, rtol=1e-4, atol=1e-5)
+        is_grouped = "GroupedAttention" in dict(kinds(request))
+        assert is_grouped or sizes[1] < 6  # the last executor is one for keys and values of one length
+
+
+@pytest.mark.usefixtures("soon")
+def test_sizes_of_which_nothing_follows_are_not_bound() -> None:
+    request = ovir.compile_model(cache()).create_infer_request()
+    for _ in range(8):
+        request.infer({"x": np.ones((2, 1, WIDTH), np.float32), "beams": np.int32([0, 1])})
+    assert not request._bindings._bound
 
 
 def test_a_run_that_fails_leaves_the_value() -> None:

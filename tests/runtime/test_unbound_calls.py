@@ -78,10 +78,14 @@ def test_results_hold_whatever_shapes_come(counts: str) -> None:
 
 def test_few_shapes_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unbound_calls, "_MOST_SHAPES", 2)
-    request = chosen().compiled().create_infer_request()
-    for count in (1, 2, 3, 4, 5):
-        check(request, feeds(np.random.default_rng(0), count))
-    assert free_steps(request)["rows"]._promised == {(5, 4)}
+    data, indices = (ops.parameter([-1, 3], kind, name=kind) for kind in ("f32", "i64"))
+    model = ovir.Model([ops.gather_elements(data, indices, 1)], [data, indices])
+    request = ovir.compile_model(model).create_infer_request()
+    for count in (1, 2, 3, 4, 5, 6):
+        request.infer([np.ones((count, 3), np.float32), np.zeros((count, 3), np.int64)])
+    executor = request._bindings._for_all_shapes
+    (gather,) = [function for function, _ in executor._calls if isinstance(function, UnboundCall)]
+    assert gather._fitting == {((6, 3), (6, 3))}
 
 
 def test_steps_bind_to_shapes_that_come_again() -> None:
@@ -97,6 +101,17 @@ def test_steps_bind_to_shapes_that_come_again() -> None:
         check(request, feeds(random, count))
         assert {name: step._binding for name, step in free_steps(request).items()} == bindings
         assert "places" not in bound_names(request)  # its output has another shape for other elements
+
+
+def test_steps_whose_shapes_always_change_bind_when_they_stay_at_last() -> None:
+    random = np.random.default_rng(0)
+    request = chosen().compiled().create_infer_request()
+    for run in range(3 * unbound_calls._CHANGES):
+        check(request, feeds(random, 1 + run % 6))
+    assert any(step._pause for step in free_steps(request).values())
+    for _ in range(unbound_calls._PAUSE + 3):
+        check(request, feeds(random, 3))
+    assert bound_names(request) >= CHAIN
 
 
 def test_steps_with_weights_bind_when_their_shapes_come_a_second_time() -> None:
