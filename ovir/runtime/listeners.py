@@ -36,6 +36,7 @@ class Listener(Protocol):
 
     def __init__(self) -> None:
         """Take no arguments; the constructor of protocols would show some."""
+        return
 
     def will_run(self, layer: Layer, inputs: Sequence[Array]) -> None:
         """Handle a layer that is about to run, with the arrays of its inputs."""

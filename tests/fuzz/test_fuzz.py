@@ -17,7 +17,7 @@ import pytest
 import ovir
 from fuzz.faulty import FAULTS, Fault, attribute, compiler, run
 from ovir.core.arrays import Array
-from ovir.core.element_types import u4
+from ovir.core.element_types import i32, u4
 from ovir.debugging.divergences import EXACT, Seen, saturates
 from ovir.fuzzing.cases import make_case
 from ovir.fuzzing.findings import Finding, Reduced, pattern
@@ -277,7 +277,8 @@ def test_the_exact_result_of_any_integers_is_a_number(kind: str) -> None:
     """A 0 to a negative power is infinite, and a large power is beyond all types."""
     values = [np.array([0, -1, 2**31 - 1, -(2**31), 3, 0], np.int32), np.array([-1, 5, 2**31 - 1, -3, 7, 0], np.int32)]
     inputs = values[: 2 - (kind in ("Negative", "Abs", "Exp"))]
-    assert isinstance(saturates(Seen(SimpleNamespace(type=kind, operator=None), inputs, values[:1])), bool)
+    layer: Any = SimpleNamespace(type=kind, operator=None, outputs=[SimpleNamespace(element_type=i32)])
+    assert isinstance(saturates(Seen(layer, inputs, values[:1])), bool)
 
 
 def test_the_exact_result_of_integers_is_that_of_the_broadcast() -> None:
