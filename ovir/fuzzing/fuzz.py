@@ -7,7 +7,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -25,23 +25,12 @@ from ovir.debugging.layerwise_run import ENDS
 from ovir.diagnostics.codes import BAD_INPUT
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, OvirError, require_counts, require_seconds
-from ovir.fuzzing.device_map import (
-    STATUS_OF_FAULT,
-    DeviceMap,
-    add_cells,
-    map_csv,
-    map_from_dict,
-    map_to_dict,
-    record,
-    type_of_layer,
-    version_of,
-)
+from ovir.fuzzing.device_map import STATUS_OF_FAULT, Cell, DeviceMap, places_of
 from ovir.fuzzing.findings import Finding, Reduced, alike, operations_of, reduce_fault, signature_of
 from ovir.fuzzing.folders import Origin, report_of, save_finding
 from ovir.fuzzing.judging import Fault, Judge
 from ovir.fuzzing.models import MAP, ROUND, Choice
 from ovir.fuzzing.targets import Compiler, Target, old_release, open_target, precise
-from ovir.graph.layers import Layer
 from ovir.lowering.releases import release_text
 from ovir.model import Model
 from ovir.system.files import write_text
@@ -76,7 +65,7 @@ class Fuzzing:
     """The number of models that the other side does not claim to support, by operation version."""
     known: Counter[str] = field(default_factory=Counter)
     """The number of faults put down to known divergences, or to signatures in the file of known ones."""
-    map: DeviceMap = field(default_factory=dict)
+    map: DeviceMap = field(default_factory=DeviceMap)
     """The cells that were tried, and those that could have been, by operation version and element type."""
     unreached: list[str] = field(default_factory=list)
     """The operation versions that were wanted and in no model that was compared."""
@@ -105,7 +94,7 @@ class Fuzzing:
     def to_dict(self) -> dict[str, Any]:
         """Return the result for JSON."""
         findings = [finding.to_dict() for finding in self.findings]
-        return {**vars(self), "findings": findings, "map": map_to_dict(self.map)}
+        return {**vars(self), "findings": findings, "map": self.map.to_dict()}
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> Fuzzing:
@@ -113,7 +102,7 @@ class Fuzzing:
         found = cls(**content)
         found.findings = [Finding(**finding) for finding in content["findings"]]
         found.unsupported, found.known = Counter(found.unsupported), Counter(found.known)
-        found.map = map_from_dict(content["map"])
+        found.map = DeviceMap.of(content["map"])
         return found
 
 
@@ -206,8 +195,8 @@ class _Session:
         self._stop = Event()
         self._running: set[int] = set()
         self._numbers: Iterator[int] = iter(())
-        self._places: Collection[tuple[str, str]] = ()
-        """The cells that are to have ``_cases`` models each."""
+        self._cells: dict[int, Cell] = {}
+        """The cells that are to have ``_cases`` models each, by the numbers of their first models."""
         self._cases = 0
         self.found = Fuzzing(description=description)
 
@@ -218,22 +207,17 @@ class _Session:
         if cases is None:
             self._numbers = count(self.found.next)
         else:
-            self._numbers = self._numbers_of_cells(cases)
+            self._cells = {number: self.found.map.cell(*place) for place, number in self._choice.places().items()}
+            self._cases, self._numbers = cases, self._numbers_of_cells(cases)
 
     def _numbers_of_cells(self, cases: int) -> Iterator[int]:
         """Yield numbers of models, one for each cell that has not enough of them, then again for those left."""
-        numbers = self._choice.places()
-        self._places, self._cases = numbers, cases
         begin = self.found.next
         first = max(begin - MAP, 0) // ROUND
         for round_ in range(first, first + cases * _ROUNDS):
-            for place, number in numbers.items():
-                if self._tried(place) < cases and number + round_ * ROUND >= begin:
+            for number, cell in self._cells.items():
+                if cell.counts.total() < cases and number + round_ * ROUND >= begin:
                     yield number + round_ * ROUND
-
-    def _tried(self, place: tuple[str, str]) -> int:
-        cell = self.found.map.get(place[0], {}).get(place[1])
-        return 0 if cell is None else cell.counts.total()
 
     def _open_folder(self, *, resume: bool) -> None:
         if self._folder is None:
@@ -277,15 +261,17 @@ class _Session:
             finally:
                 self._stop.set()
                 pool.shutdown()
-                for version in {*self.found.map, *(version for version, _ in self._places)}:
-                    add_cells(self.found.map, version, self._choice.types_of(version))
+                for version in self.found.map:
+                    for element_type in self._choice.types_of(version):
+                        self.found.map.cell(version, element_type)
                 self._save()
         return self.found
 
     def _share_of_cells(self) -> float:
         """Return the share of the wanted models of cells that were tried."""
-        tried = sum(min(self._tried(place), self._cases) for place in self._places)
-        return tried / (self._cases * len(self._places)) if self._places else 0.0
+        with self._lock:
+            tried = sum(min(cell.counts.total(), self._cases) for cell in self._cells.values())
+        return tried / (self._cases * len(self._cells)) if self._cells else 0.0
 
     # ----- a worker
 
@@ -323,7 +309,7 @@ class _Session:
             self._count()
             with self._lock:
                 self.found.unsupported.update(operations_of(model))
-                record(self.found.map, self._subject(number, model), "not supported")
+                self.found.map.record(self._subject(number, model), "not supported")
             return
         except InputError:
             raise
@@ -333,7 +319,7 @@ class _Session:
         self._count(compared=1)
         with self._lock:
             if fault is None:
-                record(self.found.map, _places_of(model.walk()), "agrees")
+                self.found.map.record(places_of(model.walk()), "agrees")
             self.found.target_seconds += judge.seconds["target"] - waited
             self.found.ovir_seconds += monotonic() - start - (judge.seconds["target"] - waited)
         if fault is not None:
@@ -342,7 +328,7 @@ class _Session:
     def _subject(self, number: int, model: Model) -> list[tuple[str, str]]:
         """Return the cells of a model that was made for an operation version; none for a graph, of which nobody knows
         which layer is meant."""
-        return [place for place in _places_of(model.layers) if place[0] == self._choice.version(number)]
+        return [place for place in places_of(model.layers) if place[0] == self._choice.version(number)]
 
     def _count(self, *, refused: int = 0, compared: int = 0) -> None:
         with self._lock:
@@ -357,7 +343,7 @@ class _Session:
         if fault.known is not None:
             with self._lock:
                 self.found.known[fault.known] += 1
-                record(self.found.map, self._subject(number, model), "known")
+                self.found.map.record(self._subject(number, model), "known")
             return
         reduced = self._reduced_before(model, fault) or self._reduce(model, inputs, fault, judge)
         if reduced is None:
@@ -366,14 +352,14 @@ class _Session:
             return
         signature, operations = signature_of(reduced.model, reduced.fault), operations_of(reduced.model)
         places = [place for place in self._subject(number, model) if place[0] in operations or not operations]
-        places = places or _places_of(reduced.model.layers)
+        places = places or places_of(reduced.model.layers)
         with self._lock:
             if signature in self._known:
                 self.found.known[signature] += 1
-                record(self.found.map, places, "known")
+                self.found.map.record(places, "known")
                 return
             if fault.kind in STATUS_OF_FAULT:
-                record(self.found.map, places, STATUS_OF_FAULT[fault.kind], signature)
+                self.found.map.record(places, STATUS_OF_FAULT[fault.kind], signature)
             for finding in self.found.findings:
                 if finding.signature == signature:
                     finding.count += 1
@@ -424,16 +410,11 @@ class _Session:
 
     def _save(self) -> None:
         """Write the state that a later call needs to go on."""
-        tried = {version for version, row in self.found.map.items() if any(cell.counts for cell in row.values())}
+        tried = {version for version, _ in self.found.map.tried()}
         self.found.unreached = [x for x in self._choice.versions if x not in tried and x.split("-")[0] not in ENDS]
         if self._folder is not None:
             write_text(self._folder / STATE, json.dumps(self.found.to_dict(), indent=1), "write the state")
-            write_text(self._folder / TABLE, map_csv(self.found.map), "write the map")
-
-
-def _places_of(layers: Iterable[Layer]) -> list[tuple[str, str]]:
-    """Return the cells of layers."""
-    return [(version_of(layer), type_of_layer(layer)) for layer in layers if layer.type not in ENDS]
+            write_text(self._folder / TABLE, self.found.map.csv(), "write the map")
 
 
 def _is_repeated(number: int) -> bool:

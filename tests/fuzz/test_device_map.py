@@ -15,8 +15,7 @@ import pytest
 import ovir
 from fuzz.faulty import compiler, run
 from ovir.core.arrays import Array
-from ovir.fuzzing.device_map import STATUSES, Cell, main_type
-from ovir.fuzzing.map_diff import diff_maps
+from ovir.fuzzing.device_map import STATUSES, Cell, diff_maps, main_type
 from ovir.fuzzing.typed import types_of
 
 OPS = "^Floor-1|^Abs-1|^LogicalNot-1"

@@ -46,7 +46,7 @@ def add_to(command: Command) -> None:
 
 
 def run(options: Options) -> int:
-    if options.a.endswith(".json") and options.b.endswith(".json"):
+    if options.a.endswith(".json") or options.b.endswith(".json"):
         return _run_on_maps(options)
     if options.no_weights:
         options.refuse("and --no-weights exclude each other", "--weights-a", "--weights-b")
@@ -81,7 +81,7 @@ def run(options: Options) -> int:
 
 def _run_on_maps(options: Options) -> int:
     """Compare what ``ovir fuzz`` has found on two devices."""
-    from ovir.fuzzing.map_diff import diff_maps  # which most calls do not need
+    from ovir.fuzzing.device_map import diff_maps  # which most calls do not need
 
     of_models = ("--weights-a", "--weights-b", "--ignore-names", "--rtol", "--atol", "--no-weights", "--legacy-io")
     options.refuse("compares models, not the maps of devices", *of_models, "--extension", "--html")

@@ -169,7 +169,8 @@ def _print(found: Fuzzing, folder: str) -> None:
     cells = ", ".join(f"{status} {statuses[status]:,}" for status in (*STATUSES, NOT_TRIED) if statuses[status])
     say(f"cells of the map: {cells or 'none'}")
     count = f"{plural(len(found.findings), 'finding')} on {found.description}"
-    versions = f"{plural(found.models, 'model')} of {plural(len(found.map), 'operation version')}"
+    tried = {version for version, _ in found.map.tried()}
+    versions = f"{plural(found.models, 'model')} of {plural(len(tried), 'operation version')}"
     refused = f"ovir does not run {found.refused:,} of them"
     unsupported = f"the other side does not support {found.unsupported_models:,}"
     say(f"{count}: {versions}; {refused}, {unsupported}; {found.seconds:.0f} s, {found.rate:.3g} models/s")
