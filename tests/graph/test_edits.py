@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import edited
+from support.builder import Net
 from support.derived import chain, derived_of
 from support.edited import everything, sample, with_body
 
 import ovir
+from ovir import opset13 as ops
 from ovir.graph.copies import detached
 from ovir.graph.layers import Layer, Port
 from ovir.model import Model
@@ -29,12 +31,14 @@ def new_layer(model: Model, kind: str = "ReLU", inputs: int = 1, number: int | N
 def require_consistent(model: Model) -> None:
     anew = Model.of_layers(detached(model._file_order).joined(), name=model.name)
     assert derived_of(model) == derived_of(anew)
+    ranks = model._ranked()._ranks
     for layer in model.layers:
         assert layer.owner is model
         assert model.layer(layer.id) is layer
         assert model.graph.nodes[layer.id]["layer"] is layer
         for port in layer.inputs:
             assert port.source is None or port in port.source.readers
+            assert port.source is None or ranks[port.source.layer] < ranks[layer]
         for port in layer.outputs:
             assert len(set(port.readers)) == len(port.readers)
             assert all(reader.source is port for reader in port.readers)
@@ -212,6 +216,56 @@ def test_long_chains() -> None:
     model.move_readers(first.outputs[0], model.inputs[0])
     assert len([layer for layer in model.layers if layer.is_dead]) == 1
     require_consistent(model)
+
+
+def test_layers_of_one_name_are_found_in_their_order() -> None:
+    model = sample()
+    twins = [edited.layer("twin", ReLU(), 1, model.next_id + 10 * index) for index in range(3)]
+    for twin in twins:
+        model.add_layer(twin, [model.inputs[0]])
+        assert model.next_id == twin.id + 1
+    for twin in (twins[2], *twins[:2]):
+        assert model.named("twin") is next(layer for layer in model.layers if layer.name == "twin")
+        model.remove_layer(twin)
+    assert model.named("twin") is None
+
+
+def test_an_inserted_layer_may_have_inputs_to_connect_later() -> None:
+    model = sample()
+    relu, source = model.layer("relu"), model.inputs[0]
+    added = model.insert_layer_after(relu.outputs[0], new_layer(model, "Add", 2))
+    assert [port.source for port in added.inputs] == [relu.outputs[0], None]
+    model.connect(source, added.inputs[1])
+    require_consistent(model)
+    model.disconnect(added.inputs[0])
+    with pytest.raises(ovir.InputError, match="cannot be bypassed: its first input has no source"):
+        model.remove_layer(added, bypass=True)
+    split = model.layer("split")
+    model.add_layer(new_layer(model), [split.outputs[0]])
+    with pytest.raises(ovir.InputError, match="cannot be bypassed: 2 of its outputs have readers"):
+        model.remove_layer(split, bypass=True)
+
+
+def test_the_order_of_a_state_is_an_edge_of_cycles() -> None:
+    x, y = (ops.parameter([2], "f32", name=name) for name in "xy")
+    read = ops.read_value(ops.relu(x, name="relu"), "v", "f32", [2])
+    model = ovir.Model([ops.relu(read)], [ops.assign(y, "v", name="assign")], [x, y])
+    with pytest.raises(ovir.ModelError, match="close a cycle"):
+        model.connect(model.layer("assign").outputs[0], model.layer("relu").inputs[0])
+
+
+@pytest.mark.parametrize("is_first", [False, True])
+def test_a_state_is_read_before_it_is_assigned(is_first: bool) -> None:
+    net = Net()
+    x = net.parameter("x", "2")
+    state = {"opset": 6, "variable_id": "v"}
+    if is_first:
+        net.op("Assign", x, name="assign", **state)
+    net.result(net.op("ReadValue", x, name="read", variable_type="f32", variable_shape="2", **state))
+    if not is_first:
+        net.op("Assign", x, name="assign", **state)
+    names = [layer.name for layer in net.model().layers]
+    assert names.index("read") < names.index("assign")
 
 
 # --------------------------------------------------------------------------- incomplete models

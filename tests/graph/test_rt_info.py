@@ -130,6 +130,15 @@ def test_entries_can_be_set(keys: str | tuple[str, ...], value: object, expected
     assert not model.has_rt_info(keys)
 
 
+def test_the_text_around_an_entry_that_is_set_remains() -> None:
+    model = small()
+    model.rt_info = info_of(TEXT)
+    model.rt_info["conversion_parameters", "input_model"] = "b.onnx"
+    texts = write_rt_info(model.clone().rt_info), etree.fromstring(TEXT.replace("a.onnx", "b.onnx"))
+    written, expected = (etree.tostring(root, method="c14n") for root in texts)
+    assert written == expected
+
+
 def test_an_entry_that_ends_a_group_takes_it_along() -> None:
     model = small()
     model.set_rt_info("1", ["a", "b", "c"])
