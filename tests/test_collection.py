@@ -51,7 +51,17 @@ def test_ovir_is_that_of_the_checkout(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("options", [("-q",), ("-q", "--collect-only")])
 def test_a_run_ends_with_a_total(options: tuple[str, ...]) -> None:
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-n", "0", *options, "tests/core/test_shapes.py"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "no:cacheprovider",
+        "-n",
+        "0",
+        *options,
+        "tests/core/test_shapes.py",
+    ]
     done = subprocess.run(command, cwd=TESTS.parent, capture_output=True, text=True, check=True)
     assert re.search(r"^(=+ )?\d+ (passed|tests? collected)\b", done.stdout.splitlines()[-1]), done.stdout
 

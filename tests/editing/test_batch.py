@@ -51,6 +51,7 @@ def test_reshapes_that_move_the_items(make: Callable[[int], ovir.Model], old: in
     np.testing.assert_allclose(results(model, feeds)[0], results(built, feeds)[0], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("old", [1, 2, 3])
 @pytest.mark.parametrize(
     ("shape", "axis", "flat"),
