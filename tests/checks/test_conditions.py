@@ -161,6 +161,7 @@ COMPARED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["i", "i + 2", "2 + i", "i - 2", "limit first", "not", "reshaped"])
 @pytest.mark.parametrize("function", COMPARED, ids=lambda f: f.__name__)
 def test_the_iterations_of_a_counter(function: Callable[..., ovir.Layer], form: str) -> None:

@@ -32,6 +32,7 @@ LIMITS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LIMITS)
 def test_what_is_out_of_proportion_in_a_topology(name: str) -> None:
     limit, make = LIMITS[name]

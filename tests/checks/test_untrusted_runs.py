@@ -111,6 +111,7 @@ def nested(trips: Sequence[int]) -> ovir.Model:
     return looped(trips[0], inside=inside(1))
 
 
+@pytest.mark.slow
 def test_the_loops_around_are_named(tmp_path: Path) -> None:
     (found,) = {d.message for d in found_in(nested([1000, 50, 21]), tmp_path) if d.code == "OVIR008"}
     assert found.startswith("the body runs 21 times, 50,000 times in the loops around it; no real model runs more than")

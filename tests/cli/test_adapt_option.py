@@ -20,6 +20,7 @@ def exports(tmp_path: Path) -> list[Path]:
     return paths
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", ["1,?,8", "1,5,8"])
 def test_edit(cli: Any, exports: list[Path], tmp_path: Path, shape: str) -> None:
     other = tmp_path / "other.xml"

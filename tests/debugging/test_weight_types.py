@@ -21,6 +21,7 @@ def weights_of(shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["int4", "int4:asym:32", "int8:sym"])
 def test_the_compressed_model_has_the_error_that_was_found(text: str) -> None:
     model, sets = encoder(), [{"x": data(seed)} for seed in range(2)]

@@ -51,6 +51,7 @@ POSITIONS: dict[str, Callable[[int], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", POSITIONS)
 @pytest.mark.parametrize("old", [9, 10])
 def test_data_that_follows(name: str, old: int) -> None:

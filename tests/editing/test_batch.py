@@ -61,6 +61,7 @@ def test_a_model_that_takes_any_number_stays_as_it_is(number: int) -> None:
     assert str(model.inputs[0].shape) == ("[4,?]" if number == 4 else "[?,?]")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("old", [1, 2, 3])
 @pytest.mark.parametrize(
     ("shape", "axis", "flat"),

@@ -55,6 +55,7 @@ def state(folder: Path) -> dict[str, Any]:
     return json.loads((folder / "fuzz.json").read_text())
 
 
+@pytest.mark.slow
 def test_a_cell_says_what_the_device_does(folder: Path) -> None:
     cells = state(folder)["map"]
     assert set(cells) == {"Floor-1", "Abs-1", "LogicalNot-1"}
@@ -152,6 +153,7 @@ def test_known_findings_are_no_reason_for_another_color(tmp_path: Path) -> None:
     assert str(found.map["Floor-1"]["f16"]) == "known (1)"
 
 
+@pytest.mark.slow
 def test_any_models_fill_cells_too() -> None:
     found = ovir.fuzz(compiler({}), models=40)
     assert not found.findings

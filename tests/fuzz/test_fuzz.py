@@ -137,6 +137,7 @@ def last_of_equal(op: Any, inputs: Sequence[Array]) -> list[Array]:
     return [values, indices]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decision", [any_order, last_of_equal])
 def test_what_the_specification_leaves_open_is_no_finding(decision: Fault) -> None:
     found = ovir.fuzz(compiler({"TopK": decision}), models=60, ops="TopK")
@@ -172,6 +173,7 @@ def test_which_way_a_half_is_rounded_is_no_finding() -> None:
     assert wrong.findings
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sort", ["none", "index"])
 def test_a_wrong_choice_of_topk_is_found_in_any_order(sort: str) -> None:
     def least(op: Any, inputs: Sequence[Array]) -> list[Array]:
@@ -180,6 +182,7 @@ def test_a_wrong_choice_of_topk_is_found_in_any_order(sort: str) -> None:
     assert "TopK" in str(signatures(ovir.fuzz(compiler({"TopK": least}), models=40, ops="TopK")))
 
 
+@pytest.mark.slow
 def test_models_have_all_attributes_that_the_specification_requires() -> None:
     for seed in range(3 * len(VERSIONS)):
         cls = find(*VERSIONS[seed % len(VERSIONS)])

@@ -33,7 +33,7 @@ NOT_DECOMPOSED = {
     ("PriorBox", 8): {("min_max_aspect_ratios_order", "false")},
 }
 """Choices with which no model of a version is decomposed."""
-ATTEMPTS = 12
+ATTEMPTS = 6
 """Random models of each operation version, of which some are illegal or cannot be decomposed."""
 TOLERANCE = {2: 2e-2, 4: 1e-3, 8: 1e-5}
 """The difference that real numbers of a size in bytes may have, as a part of the largest one."""

@@ -157,7 +157,7 @@ def test_special_values(index: int, kind: str, birth: int) -> None:
 
 @pytest.mark.parametrize(("index", "kind", "birth"), DECOMPOSED, ids=lambda value: str(value))
 def test_sizes_of_0_and_1(index: int, kind: str, birth: int) -> None:
-    for model, lowered, feeds in pairs(index, birth, 8, small=True):
+    for model, lowered, feeds in pairs(index, birth, 4, small=True):
         wanted = ovir.compile_model(model)(feeds).values()
         for ours, theirs in zip(ovir.compile_model(lowered)(feeds).values(), wanted, strict=True):
             assert not difference(ours, theirs, theirs)

@@ -212,6 +212,7 @@ def drawn_graph(rng: np.random.Generator, rows: int = 4, columns: int = 6) -> Ne
     return net
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(40))
 def test_memory_plan_of_random_graphs(seed: int) -> None:
     """Buffers, views and in-place steps against each step computed on copies."""
