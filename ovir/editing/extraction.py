@@ -16,8 +16,9 @@ from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port, join, path_text, separate
 from ovir.graph.names import default_name, free_name, name_tensors, result_name, take_name
 from ovir.graph.order import find_path, followers, trace_back
+from ovir.inference.engines import state_readers
 from ovir.ops.infrastructure import Parameter
-from ovir.ops.state import AssignBase, ReadValueBase
+from ovir.ops.state import AssignBase
 
 G = TypeVar("G", bound=LayerGraph)
 
@@ -75,7 +76,7 @@ class _Needed:
         """Add the Assigns of variables that the part reads, with the layers before, if the part can compute them."""
         waiting = list(assigns)
         while True:
-            variables = {op.variable_id for layer in self.layers if isinstance(op := layer.operator, ReadValueBase)}
+            variables = state_readers(self.layers)
             ready = [layer for layer in waiting if _assigns(layer, variables)]
             if not ready:
                 return
