@@ -138,7 +138,7 @@ def prove_edit(
                         continue
                     raise
                 seen.append(inputs)
-                comparison, checked, found = None, side, session.found
+                comparison, checked, found = None, side, session.findings
                 if not found.outputs_agree() or len(found.outputs) < len(first.outputs):
                     checked = make()  # which shows the layer at which the results differ first
                     comparison = session_of(checked).run(seen, None)
