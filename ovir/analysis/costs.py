@@ -498,15 +498,15 @@ Constants = Mapping[Layer, Mapping[Layer, None]]
 
 
 def _constants(graph: LayerGraph) -> Constants:
-    found: dict[Layer, dict[Layer, None]] = {}
+    constants: dict[Layer, dict[Layer, None]] = {}
     constant = all_constant_layers(graph)
     for layer in graph.layers:
         if layer in constant:
-            found[layer] = {layer: None} if layer.type == "Const" else {}
+            constants[layer] = {layer: None} if layer.type == "Const" else {}
             for port in layer.inputs:
                 if port.source is not None:
-                    found[layer].update(found[port.source.layer])
-    return found
+                    constants[layer].update(constants[port.source.layer])
+    return constants
 
 
 def _constants_read(model: LayerGraph, constants: Callable[[LayerGraph], Constants]) -> dict[Layer, list[Layer]]:

@@ -12,7 +12,7 @@ from ovir.core.reading import parse_json, read_text
 from ovir.diagnostics.diagnostic import Diagnostic, Place
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.wording import reason_of
-from ovir.system.files import write_text
+from ovir.system.files import write_json
 
 _VERSION = 1
 Key = tuple[str, str, str, int]
@@ -78,8 +78,7 @@ def write_baseline(path: str, diagnostics: Iterable[Diagnostic]) -> None:
         counts[key] += 1
         messages.setdefault(key, found.message)
     entries = [_entry(key, counts[key], messages[key]) for key in sorted(counts)]
-    text = json.dumps({"version": _VERSION, "diagnostics": entries}, indent=1)
-    write_text(path, f"{text}\n", "write the baseline")
+    write_json(path, {"version": _VERSION, "diagnostics": entries}, "write the baseline")
 
 
 def _entry(key: Key, count: int, message: str) -> dict[str, Any]:

@@ -55,15 +55,15 @@ class _Causes:
         self._outside = {body: layer for layer in model.walk() for body in layer.bodies.values()}
         self._failing = failing
         self._contradictions: dict[str | None, list[Diagnostic]] = {}
-        for found in contradictions:
-            self._contradictions.setdefault(found.layer, []).append(found)
+        for contradiction in contradictions:
+            self._contradictions.setdefault(contradiction.layer, []).append(contradiction)
 
     def of(self, refusal: Diagnostic) -> tuple[Diagnostic, ...] | None:
         """Return the contradictions, only the layer's own if it has errors, or None if a layer fails before it."""
-        own = [d for d in self._contradictions.get(refusal.layer, ()) if d.severity is Severity.ERROR]
-        if own or refusal.layer not in self._layers:
-            return tuple(own)
-        found: dict[Diagnostic, None] = {}
+        own_errors = [d for d in self._contradictions.get(refusal.layer, ()) if d.severity is Severity.ERROR]
+        if own_errors or refusal.layer not in self._layers:
+            return tuple(own_errors)
+        nearest: dict[Diagnostic, None] = {}
         pending = [self._layers[refusal.layer]]
         seen = set(pending)
         while pending:
@@ -73,10 +73,10 @@ class _Causes:
                 if source in seen:
                     continue
                 seen.add(source)
-                found |= dict.fromkeys(self._contradictions.get(source.title, ()))
+                nearest |= dict.fromkeys(self._contradictions.get(source.title, ()))
                 if source.title not in self._contradictions:
                     pending.append(source)
-        return tuple(sorted(found, key=lambda cause: cause.line or 0))
+        return tuple(sorted(nearest, key=lambda cause: cause.line or 0))
 
     def _sources(self, layer: Layer) -> list[Layer]:
         """Return the layers that a layer reads; for the parameter of a body, those that the operation reads."""
@@ -88,15 +88,15 @@ class _Causes:
 def _joined(error: Diagnostic, causes: Sequence[Diagnostic], others: Sequence[Diagnostic]) -> Diagnostic:
     """Return an error with the messages of its causes, and the names of other layers that fail by them."""
     exchanged = [cause for cause in causes if cause.code == EXCHANGED_INPUTS.id and cause.layer == error.layer]
-    own = [cause for cause in causes if cause not in exchanged and cause.layer == error.layer]
-    texts = [found.message for found in (*exchanged, error, *own)]
+    same_layer = [cause for cause in causes if cause not in exchanged and cause.layer == error.layer]
+    texts = [diagnostic.message for diagnostic in (*exchanged, error, *same_layer)]
     texts += [f"this follows from {_place(cause)}: {cause.message}" for cause in causes if cause.layer != error.layer]
     names = [other.layer for other in others if other.layer is not None]
     if others:
         shown = ", ".join(names[:_NAMED])
         texts.append(f"{plural(len(others), 'more error')} of the same cause: {shown}{', ...' * (len(names) > _NAMED)}")
     hint = exchanged[0].hint if exchanged else error.hint
-    if hint is None and causes and not own:
+    if hint is None and causes and not same_layer:
         hint = "OpenVINO ignores what ports declare, too"
     return replace(error, message="; ".join(texts), hint=hint)
 
@@ -116,29 +116,29 @@ def sum_up(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
     are never summed up.
     """
     groups: dict[object, list[Diagnostic]] = {}
-    for found in diagnostics:
-        groups.setdefault(_key(found), []).append(found)
+    for diagnostic in diagnostics:
+        groups.setdefault(_key(diagnostic), []).append(diagnostic)
     return [item for group in groups.values() for item in (group if len(group) <= SHOWN else [_sum(group)])]
 
 
-def _key(found: Diagnostic) -> object:
-    if found.severity is Severity.ERROR:
-        return found
-    message = None if CODES[found.code].summed else found.message
-    return found.code, found.severity, found.file, message
+def _key(diagnostic: Diagnostic) -> object:
+    if diagnostic.severity is Severity.ERROR:
+        return diagnostic
+    message = None if CODES[diagnostic.code].summed else diagnostic.message
+    return diagnostic.code, diagnostic.severity, diagnostic.file, message
 
 
 def _sum(group: list[Diagnostic]) -> Diagnostic:
     first, *others = group
-    examples = [_example(found, first) for found in others[: SHOWN - 1]]
+    examples = [_example(other, first) for other in others[: SHOWN - 1]]
     return replace(
         first, message=f"{first.message}; {len(others)} more of this kind, for example {' and '.join(examples)}"
     )
 
 
-def _example(found: Diagnostic, first: Diagnostic) -> str:
-    place = f"on line {found.line}" if found.line is not None else found.layer or "on an unknown line"
-    return place if found.message == first.message else f"{place} ({found.message})"
+def _example(other: Diagnostic, first: Diagnostic) -> str:
+    place = f"on line {other.line}" if other.line is not None else other.layer or "on an unknown line"
+    return place if other.message == first.message else f"{place} ({other.message})"
 
 
 def blame_constants(model: Model, diagnostics: Diagnostics) -> None:

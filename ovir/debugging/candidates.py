@@ -73,8 +73,8 @@ class Candidate:
         part = self.model.extract(outputs=list(dict.fromkeys(ports)))
         by_id = {port.layer.id: array for port, array in zip(self.model.inputs, self.feeds, strict=True)}
         results = CompiledModel(part, keep_compressed=True)([by_id[port.layer.id] for port in part.inputs])
-        found = dict(zip(dict.fromkeys(ports), results.values(), strict=True))
-        return [found[port] for port in ports]
+        values = dict(zip(dict.fromkeys(ports), results.values(), strict=True))
+        return [values[port] for port in ports]
 
     def _make_feeds(self) -> list[Array]:
         """Return the inputs; where their values cannot be computed, or have another type by now, random ones."""
@@ -90,11 +90,11 @@ class Candidate:
         return [fits.get(i, array) for i, array in enumerate(drawn)]
 
     def _computed(self, before: Candidate) -> dict[int, Array]:
-        own = dict(zip(before.model.inputs, before.feeds, strict=True))
-        others = [port for port in self._sources if port not in own]
+        arrays = dict(zip(before.model.inputs, before.feeds, strict=True))
+        others = [port for port in self._sources if port not in arrays]
         with suppress(OvirError):  # the fault that is looked for may be one of ovir's own
-            own |= dict(zip(others, before.values(others), strict=True))
-        return {i: own[port] for i, port in enumerate(self._sources) if port in own}
+            arrays |= dict(zip(others, before.values(others), strict=True))
+        return {i: arrays[port] for i, port in enumerate(self._sources) if port in arrays}
 
 
 LayerPath = tuple[int | str, ...]
@@ -140,39 +140,39 @@ def count(model: Model) -> int:
 def without(candidate: Candidate, removed: Collection[int], fill: Fill = Fill.PARAMETERS) -> Candidate | None:
     """Return the part of a model without some layers; all tensors that only they have read are outputs."""
     left = [layer for layer in candidate.model.layers if layer.type not in _ENDS and layer.id not in removed]
-    kept = [layer for layer in left if layer.id not in candidate.constant_layers] or left
-    if not kept:
+    layers = [layer for layer in left if layer.id not in candidate.constant_layers] or left
+    if not layers:
         return None
-    inputs = _own_inputs(candidate.model, kept, everything=fill is Fill.CONSTANTS)
-    own = len(inputs)
+    inputs = _own_inputs(candidate.model, layers, everything=fill is Fill.CONSTANTS)
+    first_cut = len(inputs)
     fixed = candidate.constant_layers
-    _, border = trace_back(kept, lambda port: port.layer.id in fixed and port.layer.id not in removed)
+    _, border = trace_back(layers, lambda port: port.layer.id in fixed and port.layer.id not in removed)
     inputs += [port for port in border if port.layer.id in removed]
-    part = candidate.model.extract(inputs=inputs, outputs=_open_ends(kept))
+    part = candidate.model.extract(inputs=inputs, outputs=_open_ends(layers))
     if count(part) >= count(candidate.model):  # an Assign has brought back what it depends on
         return None
-    constants = [i for i in range(own, len(inputs)) if _becomes_constant(candidate, inputs[i], fill)]
+    constants = [i for i in range(first_cut, len(inputs)) if _becomes_constant(candidate, inputs[i], fill)]
     if constants and not _fix(candidate, part, {i: inputs[i] for i in constants}):
         return None
     return Candidate(part, candidate, [port for i, port in enumerate(inputs) if i not in constants])
 
 
-def _own_inputs(model: Model, kept: Sequence[Layer], *, everything: bool) -> list[Port]:
+def _own_inputs(model: Model, layers: Sequence[Layer], *, everything: bool) -> list[Port]:
     if everything:
         return list(model.inputs)
-    read = {port.source for layer in kept for port in layer.inputs}
+    read = {port.source for layer in layers for port in layer.inputs}
     return [port for port in model.inputs if port in read]
 
 
-def _open_ends(kept: Sequence[Layer]) -> list[Port]:
+def _open_ends(layers: Sequence[Layer]) -> list[Port]:
     """Return the tensors that a layer outside reads, or nothing, if nothing reads any output of the layer."""
-    among = set(kept)
-    found: list[Port] = []
-    for layer in kept:
+    among = set(layers)
+    ends: list[Port] = []
+    for layer in layers:
         read = [port for port in layer.outputs if any(reader.layer not in among for reader in port.readers)]
         is_read = any(port.readers for port in layer.outputs)
-        found += read if is_read else layer.outputs[:1]
-    return found
+        ends += read if is_read else layer.outputs[:1]
+    return ends
 
 
 def _becomes_constant(candidate: Candidate, port: Port, fill: Fill) -> bool:
@@ -273,9 +273,9 @@ def _bypass(layer: Layer, place: Mapping[Layer, int], shortest: bool) -> bool:
     graph = owner_of(layer)
     moved = False
     for port in layer.outputs:
-        found = sorted(_same_type(layer, port), key=lambda source: place[source.layer])
-        if found and port.readers:
-            source = found[0 if shortest else -1]
+        alike = sorted(_same_type(layer, port), key=lambda source: place[source.layer])
+        if alike and port.readers:
+            source = alike[0 if shortest else -1]
             if feeds_result(port):
                 source.own_names, port.own_names = source.own_names | port.own_names, frozenset()
             graph.move_readers(port, source)
@@ -289,14 +289,14 @@ _LARGEST_SHAPE = 16
 
 def sizes(candidate: Candidate) -> list[int]:
     """Return the different sizes of dimensions of inputs and constants that can be reduced, the largest first."""
-    found = {
+    lengths = {
         dim.lower
         for layer in candidate.model.layers
         if layer.type in ("Parameter", "Const")
         for dim in (layer.shape if layer.shape.rank is not None else ())
         if dim.is_static and dim.lower > 1
     }
-    return sorted(found, reverse=True)
+    return sorted(lengths, reverse=True)
 
 
 def resized(candidate: Candidate, size: int, wanted: int) -> Iterator[Callable[[Candidate], Candidate]]:

@@ -280,8 +280,8 @@ class Comparison:
     def varies(self) -> str | None:
         """Return the first way of repeating in which results vary: ``run`` (in one request), ``request`` or
         ``compilation``; None if none does."""
-        found = [item.tensor.variation for item in self.varying]
-        return next((way for way in WAYS if any(x is not None and x.differing[way] for x in found)), None)
+        variations = [item.tensor.variation for item in self.varying]
+        return next((way for way in WAYS if any(x is not None and x.differing[way] for x in variations)), None)
 
     @property
     def first_varying(self) -> LayerDifference | None:
@@ -297,8 +297,8 @@ class Comparison:
     @property
     def verdict(self) -> str:
         """Describe the result in a few words."""
-        found = "within tolerance" if self.within else "the other side fails" if self.failed else "beyond tolerance"
-        return found if self.known is None else f"{found}: a known divergence"
+        text = "within tolerance" if self.within else "the other side fails" if self.failed else "beyond tolerance"
+        return text if self.known is None else f"{text}: a known divergence"
 
     @property
     def known(self) -> Divergence | None:
@@ -344,7 +344,7 @@ class Comparison:
         """Return the result for JSON."""
         head = json_fields(self, "within", "known", "first", "largest", "model", "against", "precision", "mode", "sets")
         parts = json_fields(self, "tolerance=criterion", "outputs", "layers", "not_compared", "diagnostics")
-        head["clipped"] = {name: found.to_dict() for name, found in self.clipped.items()}
+        head["clipped"] = {name: clipping.to_dict() for name, clipping in self.clipped.items()}
         return {**head, **json_fields(self, "properties", "explanation", "repeat", "varies", "first_varying"), **parts}
 
     def _repr_html_(self) -> str:
@@ -385,8 +385,14 @@ class Comparison:
     def _table(self, heads: str, rows: Sequence[Sequence[object]]) -> Table:
         """Return a table without columns that have nothing in any row. A narrow terminal leaves out other metrics than
         that of the tolerance."""
-        kept = {"max_rel": "max rel", "mean_abs": "mean", "rmse": "RMSE", "sqnr_db": "SQNR dB", "cosine": "cosine"}
-        least = [name for name in _LEAST if name != kept.get(self.criterion.metric or "")]
+        metric_columns = {
+            "max_rel": "max rel",
+            "mean_abs": "mean",
+            "rmse": "RMSE",
+            "sqnr_db": "SQNR dB",
+            "cosine": "cosine",
+        }
+        least = [name for name in _LEAST if name != metric_columns.get(self.criterion.metric or "")]
         absent = [] if self.sets > 1 else ["mean SQNR", "worst input"]
         absent += [] if any(row[-1] is not None for row in rows) else ["top-1", "top-5"]
         absent += [] if any(layer.execution for layer in self.layers) else ["computed in"]
@@ -396,11 +402,12 @@ class Comparison:
         """Return the outputs and layers that vary in repeated runs."""
         rows = []
         for item in self.varying:
-            found, runs = item.tensor.variation, (self.repeat or 0) * item.tensor.sets
-            assert found is not None
-            counts = (f"{found.differing[way]} of {runs}" for way in WAYS)
-            elements = found.spread.problem or found.spread.beyond
-            numbers = (found.spread.max_abs, found.spread.max_rel, f"{found.between:,} of {found.spread.beyond:,}")
+            variation, runs = item.tensor.variation, (self.repeat or 0) * item.tensor.sets
+            assert variation is not None
+            counts = (f"{variation.differing[way]} of {runs}" for way in WAYS)
+            spread = variation.spread
+            elements = spread.problem or spread.beyond
+            numbers = (spread.max_abs, spread.max_rel, f"{variation.between:,} of {spread.beyond:,}")
             kind = item.type if isinstance(item, LayerDifference) else "output"
             rows.append((item.name, kind, *counts, elements, *numbers))
         ways = "; ".join(f"{words}: text" for words in WAYS.values())
@@ -617,18 +624,18 @@ def compare_as(
     first = as_model(model)
     with options.open_side(first) as side:
         session = Session(first, side, options.criterion, progress)
-        found = session.run(options.sets(first, side), options.mode)
-    return explained(found, options, lambda again: compare_as(again, first, progress))
+        comparison = session.run(options.sets(first, side), options.mode)
+    return explained(comparison, options, lambda again: compare_as(again, first, progress))
 
 
 def explained(
-    found: Comparison, options: ComparisonOptions, compare: Callable[[ComparisonOptions], Comparison]
+    comparison: Comparison, options: ComparisonOptions, compare: Callable[[ComparisonOptions], Comparison]
 ) -> Comparison:
     """Return a comparison with its explanation, if one is wanted and it is beyond tolerance."""
-    if not found.within and not found.failed:
-        explanation = options.explanation(found.properties, lambda again: compare(again).within)
-        found.explanation = with_excess(explanation, found, options, compare)
-    return found
+    if not comparison.within and not comparison.failed:
+        explanation = options.explanation(comparison.properties, lambda again: compare(again).within)
+        comparison.explanation = with_excess(explanation, comparison, options, compare)
+    return comparison
 
 
 def with_excess(
@@ -667,16 +674,16 @@ class Session:
         """The number and the name of the present set of inputs."""
         self._noise: dict[Port, float] = {}
         self._depths: dict[Layer, Depth] = {}
-        self.found = Findings([layer.key for layer in self._plan.layers])
+        self.findings = Findings([layer.key for layer in self._plan.layers])
 
     def run(self, sets: Sequence[InputSet], mode: LayerMode | None) -> Comparison:
         """Compare for all sets of inputs."""
         self.compare(sets)
 
         def compare_layers(mode: LayerMode) -> None:
-            self.compare(sets, mode, runs_whole=not self.found.failed)
+            self.compare(sets, mode, runs_whole=not self.findings.failed)
 
-        return finish(self.found, self._model, self._criterion, len(sets), mode, compare_layers)
+        return finish(self.findings, self._model, self._criterion, len(sets), mode, compare_layers)
 
     def compare(
         self, sets: Sequence[InputSet], mode: LayerMode | None = None, first: int = 0, *, runs_whole: bool = True
@@ -692,12 +699,12 @@ class Session:
             self._side.compare_layers(mode, runs_whole=runs_whole)
         for number, inputs in enumerate(sets, first):
             arrays = inputs()
-            self.found.diagnostics.update(dict.fromkeys(inputs.diagnostics))
+            self.findings.diagnostics.update(dict.fromkeys(inputs.diagnostics))
             self._set = number, inputs.name
             self._compare(arrays, mode)
-        self.found.describe(self._side)
+        self.findings.describe(self._side)
         if mode is None:
-            self.found.clipped = {**self._side.clipped, **self._plan.clipped}
+            self.findings.clipped = {**self._side.clipped, **self._plan.clipped}
 
     def _compare(self, inputs: list[Array], mode: LayerMode | None) -> None:
         """Compare for one set of inputs."""
@@ -719,7 +726,7 @@ class Session:
         else:
             for answer in side.layer_outputs(inputs, steps()):
                 self._take(answer)
-        self.found.diagnostics.update(dict.fromkeys(about_narrow(depths.narrow)))
+        self.findings.diagnostics.update(dict.fromkeys(about_narrow(depths.narrow)))
         if mode is None:
             self._take_outputs(inputs, walk, depths)
 
@@ -747,16 +754,16 @@ class Session:
     def _take_outputs(self, inputs: list[Array], walk: Walk, depths: Depths) -> None:
         """Compare the outputs of a finished run with the outputs of the other side."""
         references = walk.finish()
-        self.found.diagnostics.update(dict.fromkeys(walk.diagnostics))
+        self.findings.diagnostics.update(dict.fromkeys(walk.diagnostics))
         try:
             others = self._side.outputs(inputs)
         except EngineMissingError:
             raise
         except RunError as error:
-            if not self._side.outputs_first and not self.found.layers:
+            if not self._side.outputs_first and not self.findings.layers:
                 raise  # nothing is known about the model
-            self.found.failed = True
-            self.found.diagnostics.update(dict.fromkeys(error.diagnostics))
+            self.findings.failed = True
+            self.findings.diagnostics.update(dict.fromkeys(error.diagnostics))
             return
         for index, (reference, actual) in enumerate(zip(references, others, strict=True)):
             if actual is None:
@@ -769,7 +776,7 @@ class Session:
             difference = self._difference(comparison, tolerance, _type_of(port, reference), reference.shape)
             difference.agreements = [] if agreement is None else [agreement]
             difference.variation = self._side.repeats.variation(actual, reference, self._set[1])
-            _add(self.found.outputs, index, difference)
+            _add(self.findings.outputs, index, difference)
 
     def _difference(
         self, comparison: TensorComparison, tolerance: Tolerance, element_type: str, shape: tuple[int, ...]
@@ -797,20 +804,20 @@ class Session:
         step = answer.step
         layer = step.layer
         if answer.skipped is not None:
-            self.found.skipped.setdefault(layer.key, answer.skipped)
+            self.findings.skipped.setdefault(layer.key, answer.skipped)
             return
         if answer.other is not None and answer.other is not layer and answer.other.name != layer.name:
-            self.found.others[layer.key] = answer.other.key
-        if (partners := self._side.partners) is not None and layer.key not in self.found.lone_before:
-            self.found.lone_before[layer.key] = tuple(partners.lone_before(layer))
+            self.findings.others[layer.key] = answer.other.key
+        if (partners := self._side.partners) is not None and layer.key not in self.findings.lone_before:
+            self.findings.lone_before[layer.key] = tuple(partners.lone_before(layer))
         worst: TensorComparison | None = None
         if answer.problem is not None:
-            self.found.failed_at.setdefault(layer.key, answer.problem)
+            self.findings.failed_at.setdefault(layer.key, answer.problem)
             size = step.outputs[0].size if step.outputs else 0
             worst = TensorComparison(size, within=False, beyond=size, problem=answer.problem)
             shape = step.outputs[0].shape if step.outputs else ()
             kind = _type_of(layer.outputs[0], None)
-            self.found.add_tensor(layer, 0, self._difference(worst, Tolerance(), kind, shape))
+            self.findings.add_tensor(layer, 0, self._difference(worst, Tolerance(), kind, shape))
         for position, actual in enumerate(answer.arrays):
             if actual is not None:
                 comparison = self._compare_one(step, position, actual)
@@ -818,7 +825,7 @@ class Session:
         if worst is not None:
             self._contribute(layer, worst)
         if worst is not None and not worst.within:
-            self.found.add_row(layer.key, self._row(step, answer.problem))
+            self.findings.add_row(layer.key, self._row(step, answer.problem))
 
     def _row(self, step: SeenStep, problem: str | None) -> Divergence | None:
         """Return the known divergence that explains the difference, or the failure, at a layer."""
@@ -831,7 +838,7 @@ class Session:
         comparison = self._compared(port, actual, reference, tolerance)
         difference = self._difference(comparison, tolerance, _type_of(port, reference), reference.shape)
         difference.variation = self._side.repeats.variation(actual, reference, self._set[1])
-        self.found.add_tensor(step.layer, position, difference)
+        self.findings.add_tensor(step.layer, position, difference)
         self._noise[port] = noise(comparison)
         return comparison
 
@@ -842,7 +849,7 @@ class Session:
             sources = [self._noise.get(port.source, 0.0) for port in layer.inputs if port.source is not None]
             before = max(sources, default=0.0)
             added = max(added - before, 0.0) if added > before else 0.0
-        contributions = self.found.contributions
+        contributions = self.findings.contributions
         contributions[layer.key] = max(contributions.get(layer.key, 0.0), added)
 
 

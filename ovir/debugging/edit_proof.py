@@ -26,6 +26,7 @@ from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import ModelError, OvirError
 from ovir.diagnostics.wording import plural, quoted
 from ovir.graph.layers import Layer, Port
+from ovir.inference.engines import state_readers
 from ovir.model import Model
 from ovir.ops.state import ReadValueBase, StateBase
 from ovir.runtime.compiled import CompiledModel
@@ -107,8 +108,8 @@ def prove_edit(
         try:
             first, seen = before, list[InputSet]()
             if states is not None:
-                variables = {op.variable_id for x in before.layers if isinstance(op := x.operator, ReadValueBase)}
-                stateful, first = (before, after) if variables.issuperset(states) else (after, before)
+                has_states = state_readers(before.layers).keys() >= states.keys()
+                stateful, first = (before, after) if has_states else (after, before)
                 make: MakeSide = partial(StatefulModel, Partners(first, stateful), "the model with states", states)
                 sets = state_calls(stateful, first, states, count, seed)
             elif batch is None:
@@ -137,7 +138,7 @@ def prove_edit(
                         continue
                     raise
                 seen.append(inputs)
-                comparison, checked, found = None, side, session.found
+                comparison, checked, found = None, side, session.findings
                 if not found.outputs_agree() or len(found.outputs) < len(first.outputs):
                     checked = make()  # which shows the layer at which the results differ first
                     comparison = session_of(checked).run(seen, None)

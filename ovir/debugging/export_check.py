@@ -18,8 +18,8 @@ from ovir.editing.states import expose_states
 from ovir.export.exported import Exported
 from ovir.export.session import OnnxRuntimeSession, OnnxSession, ReferenceSession
 from ovir.graph.layers import Layer
+from ovir.inference.engines import state_readers
 from ovir.model import Model
-from ovir.ops.state import ReadValueBase
 from ovir.runtime.inputs import collect_inputs
 
 CALLS_WITH_STATE = 2
@@ -125,7 +125,7 @@ def _rounding(model: Model, exported: Exported, calls: Sequence[_Call], criterio
 def _calls(
     model: Model, exported: Exported, inputs: Sequence[Array], session: OnnxSession, criterion: Criterion
 ) -> Iterator[_Call]:
-    readers = {op.variable_id: layer for layer in model.layers if isinstance(op := layer.operator, ReadValueBase)}
+    readers = state_readers(model.layers)
     plan = WalkPlan(model, with_constants=False, keeps_state=True, wanted=readers.values())
     wanted = [*exported.outputs, *exported.state_outputs.values()]
     for call in range(CALLS_WITH_STATE if readers else 1):

@@ -12,7 +12,7 @@ from ovir.core.arrays import Array
 from ovir.diagnostics.diagnostic import in_place_of
 from ovir.graph.constant_layers import constant_layers
 from ovir.graph.layers import Layer, Port, sources_of
-from ovir.graph.rt_info import RtElement, RtInfo
+from ovir.graph.rt_info import RtElement
 from ovir.model import Model
 
 _MARKS = (
@@ -34,7 +34,7 @@ def with_f32_layers(model: Model, keys: Collection[str]) -> Model:
     for part in marked.graphs():
         for layer in [layer for layer in part.layers if layer.key in wanted]:
             forms = equal_form(layer) or [layer]
-            info, constants = _with_marks(layer.rt_info), [found for form in forms for found in _constants(form)]
+            info, constants = layer.rt_info.with_marks(*_MARKS), [found for form in forms for found in _constants(form)]
             if forms[-1] is not layer:
                 names = layer.outputs[0].own_names
                 part.replace(layer, forms[-1])
@@ -42,7 +42,7 @@ def with_f32_layers(model: Model, keys: Collection[str]) -> Model:
             for form in forms:
                 form.rt_info_source = info
             for found in constants:
-                found.rt_info_source = _with_marks(found.rt_info)
+                found.rt_info_source = found.rt_info.with_marks(*_MARKS)
     return marked
 
 
@@ -58,13 +58,6 @@ def _constants(layer: Layer) -> Iterator[Layer]:
     for port in layer.inputs:
         if port.source is not None and port.element_type.is_real:
             yield from constant_layers(port.source.layer) or ()
-
-
-def _with_marks(info: RtInfo) -> RtInfo:
-    root, *inner = info.elements or (RtElement(0, "rt_info"),)
-    names = {mark.key for mark in _MARKS}
-    kept = [item for item in inner if item.depth > 1 or item.key not in names]
-    return RtInfo((root, *_MARKS, *kept))
 
 
 def equal_form(layer: Layer) -> list[Layer]:

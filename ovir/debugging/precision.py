@@ -186,12 +186,12 @@ def precision(
 
 
 def _weight_type(to: str) -> WeightType:
-    found = WeightType.of(to) if isinstance(to, str) else None
-    if found is None:
+    weight_type = WeightType.of(to) if isinstance(to, str) else None
+    if weight_type is None:
         forms = f"{', '.join(TOLERANCES)}, int4[:sym|asym][:GROUP] or int8:sym|asym[:GROUP]"
         hint = did_you_mean(to, TOLERANCES) if isinstance(to, str) else None
         raise InputError.usage(f"expected {forms}, got {to!r}", hint=hint)
-    return found
+    return weight_type
 
 
 # --------------------------------------------------------------------------- search

@@ -17,8 +17,8 @@ from ovir.debugging.sides import Partners
 from ovir.debugging.tensor_sides import SecondModel
 from ovir.diagnostics.errors import ModelError, RunError
 from ovir.graph.layers import Port
+from ovir.inference.engines import state_readers
 from ovir.model import Model
-from ovir.ops.state import ReadValueBase
 from ovir.runtime.compiled import CompiledModel
 
 States = Mapping[str, tuple[str, str | None]]
@@ -76,9 +76,7 @@ class StatefulCalls:
         self._request = CompiledModel(model).create_infer_request()
         self._seed = seed
         self._sized, _ = with_sizes(model)
-        self._readers = {
-            op.variable_id: layer.key for layer in model.layers if isinstance(op := layer.operator, ReadValueBase)
-        }
+        self._readers = {variable: layer.key for variable, layer in state_readers(model.layers).items()}
         self._first: dict[str, tuple[int, ...]] = {}
         """The shapes that the variables have in the first call."""
         open_axes: list[Choice] = [

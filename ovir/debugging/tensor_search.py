@@ -72,13 +72,13 @@ class TensorSearch:
 
     def _collect(self, session: Session) -> None:
         for layer in self._whole.model.layers:
-            for position, difference in session.found.layers.get(layer.key, {}).items():
+            for position, difference in session.findings.layers.get(layer.key, {}).items():
                 self._known[layer.outputs[position]] = difference
-        for index, difference in session.found.outputs.items():
+        for index, difference in session.findings.outputs.items():
             port = self._whole.model.outputs[index].source
             if port is not None and (port not in self._known or self._known[port].within):
                 self._known[port] = difference  # a device may fail at the whole model alone
-        self._reasons = session.found.skipped
+        self._reasons = session.findings.skipped
 
     def _suspect(self, layer: Layer) -> Suspect:
         """Return a layer, with the reason if not all of its tensors were compared."""
@@ -99,7 +99,7 @@ class TensorSearch:
 
     def _first_that_fails(self, session: Session, compared: Comparison) -> tuple[list[Port], str]:
         """Return outputs of the first layer at which the other side fails, and how it does; none if it does not."""
-        failed_at = session.found.failed_at
+        failed_at = session.findings.failed_at
         for layer in self._layers:
             if layer.key in failed_at:
                 return list(layer.outputs[:1]), failed_at[layer.key]

@@ -55,17 +55,17 @@ class Condition:
 
     def where(self, values: Array) -> Array:
         """Return for each number whether the condition holds."""
-        found: Array
+        holds: Array
         limit = np.float64(0 if self.element_type is None else self.limit)  # which the type of the values may not hold
         if self.kind == "nan":
-            found = np.isnan(values)
+            holds = np.isnan(values)
         elif self.kind == "inf":
-            found = np.isinf(values)
+            holds = np.isinf(values)
         elif self.kind == "overflow":
-            found = (np.abs(values) >= limit) & np.isfinite(values)
+            holds = (np.abs(values) >= limit) & np.isfinite(values)
         else:
-            found = (np.abs(values) < limit) & (values != 0)
-        return found
+            holds = (np.abs(values) < limit) & (values != 0)
+        return holds
 
     def may_hold(self, extent: Extent) -> bool:
         """Return whether the condition may hold for numbers in this range."""
@@ -353,8 +353,8 @@ class Watch(Listener):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the events and margins as plain data."""
-        found: dict[str, list[Any]] = {"watch": self.events, "constants": self.constants, "margins": self.margins}
-        return {name: list(map(asdict, items)) for name, items in found.items()}
+        parts: dict[str, list[Any]] = {"watch": self.events, "constants": self.constants, "margins": self.margins}
+        return {name: list(map(asdict, items)) for name, items in parts.items()}
 
     # ----- as a listener
 
@@ -407,8 +407,8 @@ class Watch(Listener):
                 for condition in self.conditions:
                     if not condition.may_hold(extent) or not self._may_report(layer, condition, inputs):
                         continue
-                    if (found := find(output, condition)) is not None:
-                        self._report(layer, condition, inputs, found, output.shape, ValueOrigin(index, call))
+                    if (occurrence := find(output, condition)) is not None:
+                        self._report(layer, condition, inputs, occurrence, output.shape, ValueOrigin(index, call))
 
     # ----- what is folded, which no run shows
 
@@ -442,7 +442,8 @@ class Watch(Listener):
         for step in Walk(WalkPlan(cast("Model", port.layer.owner).extract(outputs=[port]), with_constants=True), []):
             watch._examine_outputs(step.layer, step.inputs, step.outputs)
         nan = [condition for condition in self._nonfinite if condition.kind == "nan"]  # infinities are often meant
-        return _Folded(array, watch.events, [found for layer in chain for found in _watched_constants(layer, *nan)])
+        constants = [constant for layer in chain for constant in _watched_constants(layer, *nan)]
+        return _Folded(array, watch.events, constants)
 
     def _examine_steps(self, layer: Layer, inputs: Sequence[Array], call: int) -> None:
         """Check the numbers that devices compute inside of a layer such as attention, by a second run of the layer."""
@@ -454,9 +455,9 @@ class Watch(Listener):
         applied_operator(layer, layer.operator).run_in_steps(scan.step, *inputs)
         if wanted:
             self._largest[layer] = max(self._largest.get(layer, 0.0), scan.largest)
-        for name, condition, found, shape in scan.found():
+        for name, condition, occurrence, shape in scan.found():
             if (layer, condition) not in self._reported:
-                self._report(layer, condition, inputs, found, shape, ValueOrigin(0, call, name))
+                self._report(layer, condition, inputs, occurrence, shape, ValueOrigin(0, call, name))
 
     def _may_report(self, layer: Layer, condition: Condition, inputs: Sequence[Array | None]) -> bool:
         """Return whether the layer was not reported yet, depends on no NaN in the inputs of the model, and no input has
@@ -470,19 +471,21 @@ class Watch(Listener):
         layer: Layer,
         condition: Condition,
         inputs: Sequence[Array | None],
-        found: Occurrence,
+        occurrence: Occurrence,
         shape: tuple[int, ...],
         origin: ValueOrigin,
     ) -> None:
         self._reported.add((layer, condition))
         of_output = None if origin.inside else shape
         seen = tuple(
-            _seen(layer, i, array, found.position, of_output) for i, array in enumerate(inputs) if array is not None
+            _seen(layer, i, array, occurrence.position, of_output)
+            for i, array in enumerate(inputs)
+            if array is not None
         )
         self.events.append(
             WatchEvent(
-                *(layer.key, layer.id, layer.type, str(condition), found.value, found.position),
-                *(origin.output, origin.inside, found.count, prod(shape), origin.call, seen),
+                *(layer.key, layer.id, layer.type, str(condition), occurrence.value, occurrence.position),
+                *(origin.output, origin.inside, occurrence.count, prod(shape), origin.call, seen),
             )
         )
 
@@ -501,9 +504,9 @@ def _watched_constants(layer: Layer, *conditions: Condition) -> Iterator[Watched
         return
     extent = extent_of(array)
     for condition in conditions:
-        if condition.may_hold(extent) and (found := find(array, condition)) is not None:
+        if condition.may_hold(extent) and (occurrence := find(array, condition)) is not None:
             readers = tuple(dict.fromkeys(reader.layer.key for reader in layer.outputs[0].readers))
-            yield WatchedConstant(layer.key, layer.id, str(condition), found.value, found.count, readers)
+            yield WatchedConstant(layer.key, layer.id, str(condition), occurrence.value, occurrence.count, readers)
 
 
 class ValueOrigin(NamedTuple):
@@ -532,30 +535,30 @@ class StepScan:
         ends = [*(index + 1 for index in where), *array.shape]
         self._shapes[name] = tuple(map(max, ends, self._shapes.get(name, ends)))
         for condition in self._conditions:
-            found = find(array, condition) if condition.may_hold(extent) else None
-            if found is not None:
-                first = self._found.get((name, condition), Occurrence((*where, *found.position), found.value, 0))
-                self._found[name, condition] = replace(first, count=first.count + found.count)
+            new = find(array, condition) if condition.may_hold(extent) else None
+            if new is not None:
+                first = self._found.get((name, condition), Occurrence((*where, *new.position), new.value, 0))
+                self._found[name, condition] = replace(first, count=first.count + new.count)
         return array
 
     def found(self) -> Iterator[tuple[str, Condition, Occurrence, tuple[int, ...]]]:
         """Yield the name of a step, a condition, where it holds, and the shape of the step's result."""
-        for (name, condition), found in self._found.items():
-            yield name, condition, found, self._shapes[name]
+        for (name, condition), occurrence in self._found.items():
+            yield name, condition, occurrence, self._shapes[name]
 
 
 def _seen(
     layer: Layer, index: int, array: Array, position: tuple[int, ...], shape: tuple[int, ...] | None
 ) -> WatchedInput:
     source = layer.inputs[index].source if index < len(layer.inputs) else None
-    found = stats(array)
+    numbers = stats(array)
     return WatchedInput(
         source.layer.key if source is not None else "",
         type_name(array.dtype),
         array.shape,
-        found.minimum,
-        found.maximum,
-        found.nonfinite,
+        numbers.minimum,
+        numbers.maximum,
+        numbers.nonfinite,
         None if shape is None else _value_at(array, position, shape),
     )
 
@@ -564,9 +567,9 @@ def _value_at(array: Array, position: tuple[int, ...], shape: tuple[int, ...]) -
     """Return the element that broadcasting combines into this position of the output."""
     if array.ndim > len(shape) or array.dtype.kind in "TUSO":
         return None
-    own = position[len(shape) - array.ndim :]
+    aligned = position[len(shape) - array.ndim :]
     if any(size not in (1, whole) for size, whole in zip(array.shape, shape[len(shape) - array.ndim :], strict=True)):
         return None
-    element = array[tuple(0 if size == 1 else i for i, size in zip(own, array.shape, strict=True))]
+    element = array[tuple(0 if size == 1 else i for i, size in zip(aligned, array.shape, strict=True))]
     value: float | int = as_numbers(np.asarray(element)).item()
     return value

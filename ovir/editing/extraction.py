@@ -16,8 +16,9 @@ from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port, join, path_text, separate
 from ovir.graph.names import default_name, free_name, name_tensors, result_name, take_name
 from ovir.graph.order import find_path, followers, trace_back
+from ovir.inference.engines import state_readers
 from ovir.ops.infrastructure import Parameter
-from ovir.ops.state import AssignBase, ReadValueBase
+from ovir.ops.state import AssignBase
 
 G = TypeVar("G", bound=LayerGraph)
 
@@ -41,12 +42,12 @@ def extract(model: G, inputs: TensorKeys | None, outputs: TensorKeys | None) -> 
 
 def _graph_of(model: G, ports: Sequence[Port]) -> G:
     """Return the model or body that all tensors are in: a graph of the same class."""
-    found = list(dict.fromkeys(owner_of(port.layer) for port in ports)) or [model]
-    if len(found) > 1:
-        names = " and ".join(f"'{graph.scope.rstrip('/')}'" if graph.scope else "the model itself" for graph in found)
+    graphs = list(dict.fromkeys(owner_of(port.layer) for port in ports)) or [model]
+    if len(graphs) > 1:
+        names = " and ".join(f"'{graph.scope.rstrip('/')}'" if graph.scope else "the model itself" for graph in graphs)
         hint = "give inputs and outputs that are in the same body"
         raise InputError.usage(f"a part cannot cross the border of a body: got tensors of {names}", hint=hint)
-    return cast("G", found[0])
+    return cast("G", graphs[0])
 
 
 class _Needed:
@@ -62,37 +63,37 @@ class _Needed:
         """Add the layers that an output depends on; raise InputError if it needs an input that is not given."""
         if output in self._cut:
             return
-        found, missing = self._before(output.layer)
+        before, missing = self._before(output.layer)
         if missing is not None:
-            way = find_path([missing], output.layer, lambda layer: filter(found.__contains__, followers(layer, {})))
+            way = find_path([missing], output.layer, lambda layer: filter(before.__contains__, followers(layer, {})))
             path = path_text(way or ())
             message = f"the part leaves input '{missing.name}' undefined: '{output.any_name}' depends on it, by {path}"
             hint = f"add '{missing.name}' to the inputs, or cut at another tensor between the two"
             raise InputError.usage(message, missing.place, hint=hint)
-        self.layers |= found
+        self.layers |= before
 
     def add_assigns(self, assigns: Iterable[Layer]) -> None:
         """Add the Assigns of variables that the part reads, with the layers before, if the part can compute them."""
         waiting = list(assigns)
         while True:
-            variables = {op.variable_id for layer in self.layers if isinstance(op := layer.operator, ReadValueBase)}
+            variables = state_readers(self.layers)
             ready = [layer for layer in waiting if _assigns(layer, variables)]
             if not ready:
                 return
             waiting = [layer for layer in waiting if layer not in ready]
             for layer in ready:
-                found, missing = self._before(layer)
+                before, missing = self._before(layer)
                 if missing is None:
-                    self.layers |= found
+                    self.layers |= before
 
     def _before(self, end: Layer) -> tuple[set[Layer], Layer | None]:
         """Return the layers before ``end`` that are not needed yet, and a missing Parameter."""
-        found, _ = trace_back([end], lambda port: port not in self._cut and port.layer not in self.layers)
-        for layer in found:
+        before, _ = trace_back([end], lambda port: port not in self._cut and port.layer not in self.layers)
+        for layer in before:
             for port in layer.inputs:
                 read_by(port)
-        parameters = (layer for layer in found if layer.type == "Parameter")
-        return set(found), None if self._is_open else next(parameters, None)
+        parameters = (layer for layer in before if layer.type == "Parameter")
+        return set(before), None if self._is_open else next(parameters, None)
 
 
 def _assigns(layer: Layer, variables: Collection[str]) -> bool:

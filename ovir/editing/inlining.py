@@ -17,7 +17,7 @@ from ovir.editing.transaction import outermost, owner_of
 from ovir.graph.copies import copied
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
-from ovir.graph.names import take_name
+from ovir.graph.names import own_tensor_names, take_name
 from ovir.ops.base.bodies import BodyMap, OutputMap
 from ovir.ops.control_flow import If, IterationBase, known_truth
 from ovir.ops.infrastructure import Const
@@ -104,7 +104,7 @@ def _inline(layer: Layer, wiring: BodyMap, key: str, fed: Mapping[int, Port]) ->
     """
     graph, body = owner_of(layer), layer.bodies[key]
     names = {other.name for other in graph.layers}
-    tensor_names = {name for other in graph.layers for port in other.outputs for name in port.own_names}
+    tensor_names = own_tensor_names(graph.layers)
     tensors = {body.inputs[index]: port for index, port in fed.items()}
     for item in wiring.inputs:
         if item.external >= 0 and (source := layer.inputs[item.external].source) is not None:

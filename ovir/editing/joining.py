@@ -13,7 +13,7 @@ from ovir.graph.connections import set_scopes
 from ovir.graph.copies import copied
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port, join, separate
-from ovir.graph.names import take_name
+from ovir.graph.names import own_tensor_names, take_name
 from ovir.graph.order import walk
 from ovir.ir.legacy import upgraded
 from ovir.ops.state import StateBase
@@ -87,7 +87,7 @@ def _make_distinct(ahead: Iterable[Layer], behind: Sequence[Layer]) -> None:
     """Give the layers of the second model ids and names that no layer, tensor or variable of the first one has."""
     ahead = list(ahead)
     names = _others({layer.name for layer in ahead}, {layer.name for layer in behind})
-    tensors = _others(_tensor_names(ahead), _tensor_names(behind))
+    tensors = _others(own_tensor_names(ahead), own_tensor_names(behind))
     variables = _others(_variables(ahead), _variables(behind))
     for number, layer in enumerate(behind, max((layer.id for layer in ahead), default=-1) + 1):
         layer.id = number
@@ -107,10 +107,6 @@ def _others(theirs: set[str], own: set[str]) -> dict[str, str]:
     """Return a new name for each of the own names that is also one of theirs."""
     taken = theirs | own
     return {name: take_name(name, taken) for name in sorted(own & theirs)}
-
-
-def _tensor_names(layers: Iterable[Layer]) -> set[str]:
-    return {name for layer in layers for port in (*layer.inputs, *layer.outputs) for name in port.own_names}
 
 
 def _variables(layers: Iterable[Layer]) -> set[str]:

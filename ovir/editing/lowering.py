@@ -130,7 +130,7 @@ def _with_origin(info: RtInfo, origin: str) -> RtInfo:
     if LOWERED_FROM in info:
         return info
     entry = RtElement(1, "attribute", (("name", LOWERED_FROM), ("version", "0"), ("value", origin)))
-    return RtInfo((*(info.elements or (RtElement(0, "rt_info"),)), entry))
+    return info.with_marks(entry)
 
 
 # --------------------------------------------------------------------------- what is refused

@@ -13,7 +13,7 @@ from ovir.editing.layer_edits import remove
 from ovir.editing.transaction import editing, owner_of
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
-from ovir.graph.names import name_tensors, result_name, take_name, tensor_names
+from ovir.graph.names import name_tensors, own_tensor_names, result_name, take_name, tensor_names
 from ovir.graph.rt_info import NO_RT_INFO
 from ovir.ops.state import AssignBase, ReadValueBase
 
@@ -99,7 +99,7 @@ def add_outputs(model: LayerGraph, outputs: TensorKeys) -> list[Port]:
     own = {port: next((reader for reader in port.readers if reader.layer.type == "Result"), None) for port in ports}
     new = [port for port, reader in own.items() if reader is None]
     with editing(model):
-        names = {name for layer in model.layers for port in layer.outputs for name in port.own_names}
+        names = own_tensor_names(model.layers)
         name_tensors(new, names)
         layer_names = {layer.name for layer in model.layers}
         for port in new:

@@ -302,6 +302,4 @@ def recorded_layout(port: Port) -> str:
 def _with_layout(info: RtInfo, layout: str) -> RtInfo:
     """Return the runtime information of an input with this layout."""
     attributes = ("name", "layout"), ("version", "0"), ("layout", f"[{','.join(layout)}]")
-    root, *inner = info.elements or [RtElement(0, "rt_info")]
-    others = [element for element in inner if element.key != "layout"]
-    return RtInfo((root, *others, RtElement(1, "attribute", attributes)))
+    return info.with_marks(RtElement(1, "attribute", attributes))

@@ -24,7 +24,7 @@ from ovir.editing.proof import ProvenEdit, proven
 from ovir.editing.transaction import editing
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port, sources_of
-from ovir.graph.names import take_name
+from ovir.graph.names import own_tensor_names, take_name
 from ovir.ops.convert import NF4
 from ovir.ops.state import ReadValueBase, StateBase
 
@@ -80,7 +80,7 @@ def expose_states(model: LayerGraph) -> dict[str, StatePorts]:
         if isinstance(op := layer.operator, StateBase):
             (readers if isinstance(op, ReadValueBase) else assigns).setdefault(op.variable_id, []).append(layer)
     layers = {layer.name for layer in model.layers}
-    tensors = {name for layer in model.layers for port in (*layer.inputs, *layer.outputs) for name in port.own_names}
+    tensors = own_tensor_names(model.layers)
     tensors |= {port.any_name for port in model.inputs}
     wanted = {variable: _names(variable, own[0], assigns.get(variable)) for variable, own in readers.items()}
     states = {}

@@ -14,7 +14,7 @@ from ovir.editing.model_edits import add_outputs
 from ovir.editing.transaction import editing
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import LayerOrPort, Port
-from ovir.graph.names import take_name
+from ovir.graph.names import own_tensor_names, take_name
 
 OUTPUTS = "selected_indices", "selected_scores", "selected_count"
 """The names of the new outputs."""
@@ -62,7 +62,7 @@ def add_nms(
     new = NewLayers(model, nms)
     with editing(model, new.layers):
         model.add_layer(nms, new.include([]))
-        taken = {name for layer in model.layers for port in layer.outputs for name in port.own_names}
+        taken = own_tensor_names(model.layers)
         for port, name in zip(nms.outputs, OUTPUTS, strict=True):
             port.own_names = frozenset([take_name(name, taken)])
         return add_outputs(model, nms.outputs)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 from collections import Counter
@@ -33,7 +32,7 @@ from ovir.fuzzing.models import MAP, ROUND, Choice
 from ovir.fuzzing.targets import Compiler, Target, old_release, open_target, precise
 from ovir.lowering.releases import release_text
 from ovir.model import Model
-from ovir.system.files import write_text
+from ovir.system.files import write_json, write_text
 
 _NOT_AGAIN = "not seen again in a new process: an earlier model may have harmed the one before"
 STATE = "fuzz.json"
@@ -413,7 +412,7 @@ class _Session:
         tried = {version for version, _ in self.found.map.tried()}
         self.found.unreached = [x for x in self._choice.versions if x not in tried and x.split("-")[0] not in ENDS]
         if self._folder is not None:
-            write_text(self._folder / STATE, json.dumps(self.found.to_dict(), indent=1), "write the state")
+            write_json(self._folder / STATE, self.found.to_dict(), "write the state")
             write_text(self._folder / TABLE, self.found.map.csv(), "write the map")
 
 

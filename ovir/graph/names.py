@@ -106,9 +106,14 @@ def repeated_names(layers: Sequence[Layer]) -> Iterator[tuple[str, Port, Port]]:
                 yield name, other, port
 
 
+def own_tensor_names(layers: Iterable[Layer]) -> set[str]:
+    """Return the names of all tensors of layers."""
+    return {name for layer in layers for port in (*layer.inputs, *layer.outputs) for name in port.own_names}
+
+
 def make_names_unique(layers: Sequence[Layer]) -> None:
     """Give repeated names a number, as OpenVINO does when it reads them: ``name_1``."""
-    taken = {name for layer in layers for port in (*layer.outputs, *layer.inputs) for name in port.own_names}
+    taken = own_tensor_names(layers)
     for name, _, port in list(repeated_names(layers)):
         port.own_names = port.own_names - {name} | {take_name(name, taken, 1)}
 

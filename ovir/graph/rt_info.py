@@ -101,6 +101,15 @@ class RtInfo(Mapping[str, "str | RtInfo"]):
     def __reduce__(self) -> tuple[type[RtInfo], tuple[tuple[RtElement, ...]]]:
         return RtInfo, (self.elements,)  # the entries are left out because they may be nested deeply
 
+    def with_marks(self, *marks: RtElement) -> RtInfo:
+        """Return the same with these entries, in the order of keys, instead of those with the same keys."""
+        root, *inner = self.elements or (RtElement(0, "rt_info"),)
+        for mark in marks:
+            inner = [item for item in inner if item.depth > 1 or item.key != mark.key]
+            place = next((i for i, item in enumerate(inner) if item.depth == 1 and item.key > mark.key), len(inner))
+            inner.insert(place, mark)
+        return RtInfo((root, *inner))
+
     def with_entry(self, keys: Sequence[str], value: object) -> RtInfo:
         """Return the same with another value of an entry; None removes it, and the entries around it that become empty.
 

@@ -6,7 +6,7 @@ inference fails.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ovir import ops
 from ovir.core.element_types import dynamic
@@ -379,10 +379,15 @@ def _may_read(layer: Layer, variable_id: str) -> bool:
     return layer.type == "ReadValue" or layer.attributes.get("variable_id") == variable_id
 
 
+def state_readers(layers: Iterable[Layer]) -> dict[str, Layer]:
+    """Return the ReadValues among layers by their variables."""
+    return {op.variable_id: layer for layer in layers if isinstance(op := layer.operator, ReadValueBase)}
+
+
 def check_variables(model: LayerGraph, diagnostics: Diagnostics) -> None:
     """Report Assigns without a ReadValue, and Assigns whose input contradicts the type that the ReadValue declares."""
     assigns = [layer for layer in model.layers if layer.type == "Assign"]
-    declared = {op.variable_id: layer for layer in model.layers if isinstance(op := layer.operator, ReadValueBase)}
+    declared = state_readers(model.layers)
     for layer in assigns:
         if not isinstance(op := layer.operator, AssignBase) or not layer.inputs:
             continue

@@ -169,14 +169,14 @@ def find_inputs(
     if without is not None:
         hidden = os.path.join(os.path.realpath(without), "")
         met = [path for path in met if not os.path.realpath(path).startswith(hidden)]
-        kept = set(met)
-        paths = [path for path in paths if path in kept]
-    found: dict[str, InputFile] = {}
+        among = set(met)
+        paths = [path for path in paths if path in among]
+    files: dict[str, InputFile] = {}
     for path in paths:
-        found.setdefault(os.path.abspath(path), InputFile(os.path.abspath(path), _name(path, root), how))
-    if not found:
+        files.setdefault(os.path.abspath(path), InputFile(os.path.abspath(path), _name(path, root), how))
+    if not files:
         _refuse(text, "no inputs were found", f"inputs are files that end in {', '.join(ENDINGS)}")
-    return list(found.values()), sorted(set(met).difference(paths))
+    return list(files.values()), sorted(set(met).difference(paths))
 
 
 def _is_input(path: str) -> bool:
@@ -205,15 +205,15 @@ def _listed(path: str) -> Iterator[str]:
     for number, line in enumerate(lines, 1):
         if not (text := line.strip()):
             continue
-        found = os.path.join(os.path.dirname(path), text)
-        if not _is_input(found):
+        file_path = os.path.join(os.path.dirname(path), text)
+        if not _is_input(file_path):
             message = f"'{text}' is not an input: its name ends in none of {', '.join(ENDINGS)}"
             raise InputError(diagnose(BAD_INPUT, message, Place(path, number)))
-        if (fault := why_not_regular(found)) is not None:
+        if (fault := why_not_regular(file_path)) is not None:
             hint = "paths are relative to the folder of the list"
-            message = f"'{found}': {fault}"
+            message = f"'{file_path}': {fault}"
             raise InputError(diagnose(BAD_INPUT, message, Place(path, number), hint=hint))
-        yield found
+        yield file_path
 
 
 def _fixed_part(pattern: str) -> str:
@@ -341,22 +341,22 @@ def read_table(path: str, *, texts: bool = False, boxes: bool = False) -> dict[s
         rows = rows[1:]
     chosen = [cells[1:] if column is None else cells[column : column + 1] for _, cells in rows]
     are_texts = texts and (known == [_TEXT] or any(cells and _values(cells) is None for cells in chosen))
-    found: dict[str, Array] = {}
-    for (line, cells), own in zip(rows, chosen, strict=True):
-        if boxes and not any(own):
-            own = []
-        values = np.zeros(0) if boxes and not own else np.array(own, object) if are_texts and own else _values(own)
+    rows_by_name: dict[str, Array] = {}
+    for (line, cells), label in zip(rows, chosen, strict=True):
+        values = np.array(label, object) if are_texts and label else _values(label)
+        if boxes and not any(label):
+            values = np.zeros(0)
         if values is None:
             hint = "classes are numbered from 0, in the order of the output"
             if boxes:
                 hint = "a row is the name of an input with x1, y1, x2, y2 and the class of a box"
             _refuse_table(path, f"no number follows the name '{cells[0]}'", hint, line)
-        if boxes and cells[0] in found:
-            values = np.concatenate([found[cells[0]], values])
-        elif cells[0] in found:
+        if boxes and cells[0] in rows_by_name:
+            values = np.concatenate([rows_by_name[cells[0]], values])
+        elif cells[0] in rows_by_name:
             _refuse_table(path, f"'{cells[0]}' has a second label", None, line)
-        found[cells[0]] = values
-    return found
+        rows_by_name[cells[0]] = values
+    return rows_by_name
 
 
 def _rows(path: str) -> list[tuple[int, list[str]]]:

@@ -258,14 +258,14 @@ def find_decompressions(
             count = 1 + sum(decompressing[source.layer] for source in _compressed_sources(layer))
             if count <= _MOST_LAYERS:
                 decompressing[layer] = count
-    found = Decompressions()
-    kept: dict[Layer, ConstantWeights] = {}
+    result = Decompressions()
+    compressed: dict[Layer, ConstantWeights] = {}
 
     def absorb(ends: dict[Layer, ConstantWeights]) -> None:
         parts = set().union(*map(_before, ends)) - ends.keys()
         for layer in reversed(decompressing):
-            if layer in parts and not is_tapped(layer) and _readers(layer) <= ends.keys() | found.absorbed:
-                found.absorbed.add(layer)
+            if layer in parts and not is_tapped(layer) and _readers(layer) <= ends.keys() | result.absorbed:
+                result.absorbed.add(layer)
 
     ends: set[Layer] = set()
     for layer in decompressing:
@@ -273,25 +273,27 @@ def find_decompressions(
         if readers and _is_smaller(layer):
             weights = ConstantWeights(layer.outputs[0])
             if _stays_compressed(weights, readers, keep_compressed, kept_types):
-                kept[layer] = weights
+                compressed[layer] = weights
             elif not isinstance(layer.operator, Const):
                 ends.add(layer)
-    absorb(kept)
+    absorb(compressed)
     for layer in decompressing:
-        if layer in kept:
+        if layer in compressed:
             continue
         before = _before(layer)
         is_restored = _converts_to_f32(layer) and any(map(_is_arithmetic, before))
         if is_restored or (layer in ends and ends.isdisjoint(before)):
-            found.folded[layer] = ConstantWeights(layer.outputs[0])
-    absorb(found.folded)
-    for layer, weights in kept.items():
-        found.replacements[layer] = Decompress(_operator(layer), weights), sources_of(layer)
-        unreplaced = [reader for reader in _readers(layer) if reader not in kept and reader not in found.absorbed]
-        replaced = [_replace_reader(found, weights, reader) for reader in unreplaced]
+            result.folded[layer] = ConstantWeights(layer.outputs[0])
+    absorb(result.folded)
+    for layer, weights in compressed.items():
+        result.replacements[layer] = Decompress(_operator(layer), weights), sources_of(layer)
+        unreplaced = [
+            reader for reader in _readers(layer) if reader not in compressed and reader not in result.absorbed
+        ]
+        replaced = [_replace_reader(result, weights, reader) for reader in unreplaced]
         if all(replaced) and not is_tapped(layer):
-            found.absorbed.add(layer)
-    return found
+            result.absorbed.add(layer)
+    return result
 
 
 def _operator(layer: Layer) -> Operator:
@@ -374,14 +376,14 @@ def _bits(port: Port) -> int:
 
 def _before(layer: Layer) -> set[Layer]:
     """Return all layers that the decompressed output of the layer depends on."""
-    found: set[Layer] = set()
+    layers: set[Layer] = set()
     to_visit = [layer]
     while to_visit:
         for source in _compressed_sources(to_visit.pop()):
-            if source.layer not in found:
-                found.add(source.layer)
+            if source.layer not in layers:
+                layers.add(source.layer)
                 to_visit.append(source.layer)
-    return found
+    return layers
 
 
 def _compressed_sources(layer: Layer) -> list[Port]:
@@ -394,12 +396,12 @@ def _compressed_sources(layer: Layer) -> list[Port]:
 # --------------------------------------------------------------------------- layers that read compressed weights
 
 
-def _replace_reader(found: Decompressions, weights: ConstantWeights, reader: Layer) -> bool:
+def _replace_reader(decompressions: Decompressions, weights: ConstantWeights, reader: Layer) -> bool:
     """Replace a layer that reads weights by an operation that decompresses a part of them at a time; return whether
     there is such an operation."""
-    op = None if reader in found.replacements else _operation_on_all(weights, reader)
+    op = None if reader in decompressions.replacements else _operation_on_all(weights, reader)
     if op is not None:
-        found.replacements[reader] = op, (weights.port,)
+        decompressions.replacements[reader] = op, (weights.port,)
     return op is not None
 
 

@@ -65,6 +65,13 @@ def write_text(path: Path, text: str, doing: str) -> None:
         file.write(text.encode())
 
 
+def write_json(path: Path, value: object, doing: str) -> None:
+    """Write a value as JSON, which has no NaN; see ``replaced_files``."""
+    import json  # most commands write none
+
+    write_text(path, f"{json.dumps(value, indent=1, allow_nan=False)}\n", doing)
+
+
 @contextmanager
 def replaced_files(paths: Sequence[Path], doing: str, *, hint: str | None = None) -> Iterator[list[BinaryIO]]:
     """Open files to write, which replace those at ``paths`` together at the end of the ``with`` block.

@@ -33,7 +33,7 @@ class _Work:
             session = Session(model, side, self.options.criterion, None)
             sets = self.options.sets(model, side)[numbers.start : numbers.stop]
             session.compare(sets, self.mode, numbers.start, runs_whole=self.runs_whole)
-            return session.found
+            return session.findings
 
 
 def compare_by_workers(

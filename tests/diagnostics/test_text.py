@@ -3,7 +3,7 @@
 import pytest
 
 from ovir.core.shapes import Dimension
-from ovir.diagnostics.wording import filled, plural
+from ovir.diagnostics.wording import filled, first_quoted, plural, reason_of
 from ovir.ops.base.opsets import opset_range
 
 
@@ -33,3 +33,13 @@ def test_plural() -> None:
 def test_an_opset_alone_is_no_range() -> None:
     assert opset_range(1, 1) == "opset1"
     assert opset_range(4, 16) == "opset4 to opset16"
+
+
+def test_the_first_names_in_quotes() -> None:
+    assert [first_quoted(["a", "b", "c"][:n], 2) for n in range(4)] == ["", "'a'", "'a', 'b'", "'a', 'b' and 1 more"]
+
+
+def test_the_reason_of_an_error_is_what_the_system_says() -> None:
+    assert reason_of(FileNotFoundError(2, "No such file", "a/b.xml")) == "No such file"
+    assert reason_of(OSError("broken")) == "broken"
+    assert reason_of(ValueError("embedded null byte")) == "embedded null byte"

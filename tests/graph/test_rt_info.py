@@ -10,7 +10,7 @@ from support.builder import Net
 
 import ovir
 from ovir import opset13 as ops
-from ovir.graph.rt_info import NO_RT_INFO, RtInfo
+from ovir.graph.rt_info import NO_RT_INFO, RtElement, RtInfo
 from ovir.ir.elements import read_rt_info, write_rt_info
 
 TEXT = """<rt_info>
@@ -171,3 +171,13 @@ def test_an_edit_that_fails_restores_it() -> None:
         _set_and_fail(model)
     assert "a" not in info
     assert model.clone().rt_info == info
+
+
+def test_marks_take_the_place_of_those_of_the_same_key() -> None:
+    """Entries of other keys remain, with all that is inside them; marks come before the first greater key."""
+    info = info_of('<rt_info><a/><c><b value="inner"/></c><attribute name="b" version="0" value="old"/><d/></rt_info>')
+    marks = [RtElement(1, "attribute", (("name", name), ("value", "new"))) for name in ("d", "b", "e")]
+    marked = info.with_marks(*marks)
+    assert list(marked) == ["a", "b", "c", "d", "e"]
+    assert [marked[key] for key in ("b", "d", "e", ("c", "b"))] == ["new", "new", "new", "inner"]
+    assert list(NO_RT_INFO.with_marks(marks[0])) == ["d"]

@@ -99,7 +99,7 @@ class Guard:
         found = None
         while (message := _message(process.stdout)) is not _ENDED:
             if isinstance(message, list):
-                found = [_restored(item) for item in message]
+                found = [Diagnostic(**{**item, "severity": Severity(item["severity"])}) for item in message]
             elif isinstance(message, dict):
                 return found, message
         return found, None
@@ -129,10 +129,6 @@ def _message(stream: BinaryIO | Any) -> Any:
         return json.loads(line) if line else _ENDED
     except ValueError:
         return None
-
-
-def _restored(fields: dict[str, Any]) -> Diagnostic:
-    return Diagnostic(**{**fields, "severity": Severity(fields["severity"])})
 
 
 SIGXCPU = int(getattr(signal, "SIGXCPU", 0))

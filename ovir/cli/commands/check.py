@@ -53,7 +53,7 @@ from ovir.diagnostics.codes import FOREIGN_WEIGHTS, NEVER_IGNORED, NO_WEIGHTS, N
 from ovir.diagnostics.diagnostic import Diagnostic, Place, counts_text, diagnose
 from ovir.diagnostics.errors import InputError, ModelError, ReadError, WriteError
 from ovir.diagnostics.wording import escaped, plural
-from ovir.system.files import write_text
+from ovir.system.files import write_json
 from ovir.system.progress import counted
 
 Checked = tuple[list[Diagnostic], dict[str, float]]
@@ -214,15 +214,13 @@ def say_times(times: Counter[str]) -> None:
 
 def write_sarif(target: str, diagnostics: Sequence[Diagnostic], untrusted: bool) -> None:
     """Write the SARIF log to a file, or to stdout for ``-``."""
-    import json
-
     from ovir.io.sarif import to_sarif
 
     log = to_sarif(diagnostics, ovir.__version__, untrusted=untrusted)
     if target == "-":
         say_json(log)
         return
-    write_text(target, json.dumps(log, indent=1) + "\n", "write the SARIF log")
+    write_json(target, log, "write the SARIF log")
 
 
 def add_to(command: Command) -> None:

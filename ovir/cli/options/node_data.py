@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ovir.cli.options.command import Command, Group
 from ovir.cli.options.values import output_with, raise_usage_error
 from ovir.model import Model
-from ovir.system.files import write_text
+from ovir.system.files import write_json
 
 if TYPE_CHECKING:
     from ovir.analysis.profile import Profile
@@ -44,10 +44,7 @@ class NodeDataOptions(Group):
 
     def write(self, overlay: Overlay, model: Model) -> None:
         """Write an overlay for the graphs of a model and its bodies."""
-        import json  # which most runs of a command do not need
-
-        text = json.dumps(overlay.to_dict(model), indent=1, allow_nan=False)
-        write_text(str(self.node_data), text + "\n", "write the node data")
+        write_json(str(self.node_data), overlay.to_dict(model), "write the node data")
 
     def write_run(self, model: Model, profile: Profile | None, ranges: Ranges | None) -> None:
         """Write the times of a profile, or else the largest absolute value of each layer."""

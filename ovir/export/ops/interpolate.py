@@ -337,8 +337,8 @@ def _multiplied(graph: Graph, data: Tensor, axis: int, matrix: Tensor) -> Tensor
     if axis == rank - 2:
         turned = graph.constant(matrix.constant.T.copy()) if matrix.constant is not None else graph.Transpose(matrix)
         return graph.shaped(graph.MatMul(turned, data), [-1] * rank)
-    made = graph.MatMul(graph.Transpose(data, perm=order), matrix)
-    return graph.shaped(graph.Transpose(made, perm=back), [-1] * rank)
+    product = graph.MatMul(graph.Transpose(data, perm=order), matrix)
+    return graph.shaped(graph.Transpose(product, perm=back), [-1] * rank)
 
 
 # --------------------------------------------------------------------------- sizes that are known in a run
@@ -360,8 +360,8 @@ def _moved(graph: Graph, mode: str, x: Tensor, size: Tensor, length: Tensor, sca
     if mode == "align_corners":
         steps = graph.cast(graph.Max(graph.Sub(length, 1), 1), f32)
         return graph.Div(graph.Mul(x, graph.cast(graph.Sub(size, 1), f32)), steps)
-    found = graph.Sub(graph.Div(graph.Add(x, half), scale), half)
-    return graph.Where(graph.Equal(length, 1), x, found) if mode == "pytorch_half_pixel" else found
+    moved = graph.Sub(graph.Div(graph.Add(x, half), scale), half)
+    return graph.Where(graph.Equal(length, 1), x, moved) if mode == "pytorch_half_pixel" else moved
 
 
 def _rounded(graph: Graph, mode: str, x: Tensor, scale: Tensor) -> Tensor:
@@ -433,9 +433,9 @@ def _term(graph: Graph, data: Tensor, axes: Sequence[_Taps], chosen: Sequence[Te
     value = data
     for each, number in zip(axes, chosen, strict=True):
         value = graph.Gather(value, graph.Gather(each.index, number, axis=0), axis=each.axis)
-        own = graph.Gather(each.weight, number, axis=0)
-        own = graph.with_trailing(graph.of_rank(own, 1), rank - each.axis - 1)
-        weight = own if weight is None else graph.Mul(weight, own)
+        part = graph.Gather(each.weight, number, axis=0)
+        part = graph.with_trailing(graph.of_rank(part, 1), rank - each.axis - 1)
+        weight = part if weight is None else graph.Mul(weight, part)
     assert weight is not None
     weight = graph.cast(weight, data.element_type)
     return graph.Mul(weight, value), weight
@@ -483,12 +483,12 @@ def _cubic_taps(graph: Graph, axis: int, position: Tensor, size: Tensor, a: np.f
     base = graph.Floor(position)
     s = graph.Abs(graph.Sub(position, base))
     one = np.float32(1)
-    rest = graph.Sub(one, s)
+    after = graph.Sub(one, s)
     parts = (
         _far(graph, graph.Add(s, one), a),
         _near(graph, s, a),
-        _near(graph, rest, a),
-        _far(graph, graph.Add(rest, one), a),
+        _near(graph, after, a),
+        _far(graph, graph.Add(after, one), a),
     )
     weight = graph.Concat(*(graph.Unsqueeze(part, [0]) for part in parts), axis=0)
     index = graph.Add(graph.cast(base, i64), np.arange(-1, 3)[:, np.newaxis])
@@ -497,14 +497,14 @@ def _cubic_taps(graph: Graph, axis: int, position: Tensor, size: Tensor, a: np.f
 
 def _near(graph: Graph, x: Tensor, a: Any) -> Tensor:
     """Return Keys' cubic kernel with parameter a at distances below 1."""
-    found = graph.Sub(graph.Mul(x, a + 2), graph.number(a + 3, x.element_type))
-    return graph.Add(graph.Mul(graph.Mul(found, x), x), 1)
+    polynomial = graph.Sub(graph.Mul(x, a + 2), graph.number(a + 3, x.element_type))
+    return graph.Add(graph.Mul(graph.Mul(polynomial, x), x), 1)
 
 
 def _far(graph: Graph, x: Tensor, a: Any) -> Tensor:
     """Return Keys' cubic kernel with parameter a at distances from 1 to 2."""
-    found = graph.Add(graph.Mul(graph.Sub(graph.Mul(x, a), 5 * a), x), 8 * a)
-    return graph.Sub(graph.Mul(found, x), 4 * a)
+    polynomial = graph.Add(graph.Mul(graph.Sub(graph.Mul(x, a), 5 * a), x), 8 * a)
+    return graph.Sub(graph.Mul(polynomial, x), 4 * a)
 
 
 def _pillow_taps(graph: Graph, method: Method, axis: int, size: Tensor, length: Tensor) -> _Taps:

@@ -260,6 +260,4 @@ def _compress(
 def _with_decompression(info: RtInfo) -> RtInfo:
     """Return runtime information with the mark by which devices recognize a decompression."""
     mark = RtElement(1, "attribute", (("name", "decompression"), ("version", "0")))
-    root, *inner = info.elements or (RtElement(0, "rt_info"),)
-    place = next((i for i, item in enumerate(inner) if item.depth == 1 and item.key > "decompression"), len(inner))
-    return RtInfo((root, *inner[:place], mark, *inner[place:]))
+    return info.with_marks(mark)

@@ -280,11 +280,8 @@ class NetWriter:
         # As in OpenVINO, the shape of a body's Parameter is the one that its loop gives it.
         is_fed = isinstance(op, Parameter) and is_inner
         changed = {"shape": layer.outputs[0].shape} if is_fed else None
-        return _data_line(data_items(layer, is_read=self._is_read(layer), changed=changed), depth)
-
-    def _is_read(self, layer: Layer) -> bool:
-        """Return whether the layer comes from the file of the model, not from a program."""
-        return layer.data_line is not None and layer.file == self._path
+        is_read = layer.data_line is not None and layer.file == self._path  # not made by a program
+        return _data_line(data_items(layer, is_read=is_read, changed=changed), depth)
 
     def _constant_line(self, layer: Layer, op: Const, depth: int) -> str:
         if self.blobs is None:
