@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import date
+from datetime import datetime
 from importlib.metadata import version
 from math import exp, isfinite, log
 from pathlib import Path
@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.agreement import require_agreement
 from benchmarks.figures import ROOT, write_table
 from ovir.core.arrays import Array
 
@@ -126,7 +127,8 @@ def report(
     keep: Callable[[dict[str, float]], bool] = lambda row: True,
     options: Callable[[argparse.ArgumentParser], object] = lambda parser: None,
 ) -> None:
-    """Print what ``measure`` finds as a table in Markdown, and with ``--write`` write it to a page of docs.
+    """Print what ``measure`` finds as a table in Markdown, and with ``--write`` write it to a page of docs, if a run
+    some time before has found nearly the same numbers.
 
     The geometric mean and the largest number of the columns ``means`` follow the rows. The page gets only rows that
     ``keep`` chooses by their numbers, but all are printed, and count.
@@ -135,19 +137,23 @@ def report(
     options(parser)
     parser.add_argument("--only", default=only, metavar="REGEX", help="what is measured, by its name")
     parser.add_argument("--rounds", type=int, default=rounds)
-    parser.add_argument("--write", action="store_true", help=f"write the table to docs/{page}")
+    parser.add_argument(
+        "--write", action="store_true", help=f"write the table to docs/{page}, if a run half an hour before agrees"
+    )
     given = parser.parse_args()
     busy, own = _processor_seconds(), sum(os.times()[:4])
     start = time.perf_counter()
     written = [_line(head), _line(["---"] * len(head))]
     print(*written, sep="\n")
     found: list[dict[str, float]] = []
+    figures: dict[str, float] = {}
     for row in measure(given):
         line = _line(row)
         print(line, flush=True)
         found.append({name: number for name, number in zip(head, row, strict=True) if isinstance(number, float)})
         if keep(found[-1]):
             written.append(line)
+            figures |= {f"{row[0]} | {name}": number for name, number in found[-1].items()}
     for title, summarize in SUMMARIES.items() if means else ():
         columns = {name: [row[name] for row in found if name in row] for name in means}
         row = [title, *(_of(summarize, columns.get(name)) for name in head[1:])]
@@ -157,6 +163,8 @@ def report(
     share = max(others, 0) / (time.perf_counter() - start) / (os.cpu_count() or 1)
     state = f"{_state()} Other programs took {share:.0%} of the processor's time."
     print(f"\n{state} Measured in {time.perf_counter() - start:.0f} s.")
+    if given.write and figures:
+        state = require_agreement(table, state, figures)
     if given.write:
         write_table(table, [state, "", *written], page)
 
@@ -193,10 +201,8 @@ def _state() -> str:
     machine = f"{cpu[1] if cpu else 'unknown processor'}, {os.cpu_count()} cores, Python {sys.version.split()[0]}"
     packages = {"NumPy": "numpy", "OpenVINO": "openvino", "onnxruntime": "onnxruntime"}
     versions = ", ".join(f"{name} {version(package).partition('-')[0]}" for name, package in packages.items())
-    return (
-        f"Measured at commit {commit or 'unknown'}{' with changes' if changed else ''} on {date.today()}: "
-        f"{machine}, {versions}."
-    )
+    what = f"commit {commit or 'unknown'}{' with changes' if changed else ''}"
+    return f"Measured at {what} on {datetime.now():%Y-%m-%d, %H:%M}: {machine}, {versions}."
 
 
 def _processor_seconds() -> float:

@@ -25,7 +25,7 @@ that differs from run to run, the same for sizes that are always equal."""
 MOST_BINDINGS = 4
 """The number of sets of shapes for which a request keeps an executor: those it has run last."""
 _REPEATS_OF_SIZES = 32
-"""The runs in which the same sizes have stayed before these are bound, and their shapes before all of them are.
+"""The runs in which the same sizes have stayed before these are bound, or shapes of bound sizes before all of them are.
 It saves half of a small decoder's run, and takes as long as 30 runs, or 100 if no other request has the plan yet."""
 _MOST_SEEN = 2 * MOST_BINDINGS
 """The number of other sets after which shapes that come again count as new."""
@@ -80,7 +80,7 @@ class ExecutorCache:
         """Return the binding for inputs of these shapes and the present variables."""
         names = self.plan.open_variables
         shapes = tuple([array.shape for array in inputs]), self._variables.shapes(names) if names else ()
-        sizes = self._sizes_to_bind(shapes)
+        sizes = shapes if shapes in self._bound else self._sizes_to_bind(shapes)
         if sizes is not None:
             executor = self._bound.pop(sizes, None) or self._bind(sizes, inputs)
             if executor is not None:
@@ -92,10 +92,9 @@ class ExecutorCache:
         return self._for_all_shapes
 
     def _sizes_to_bind(self, shapes: Shapes) -> Shapes | None:
-        """Return these shapes, or only those sizes that stay, if they are bound or it pays to bind them; else None."""
+        """Return shapes that are not bound, or only their sizes that stay, if these are bound or it pays to bind them;
+        else None."""
         last, self._last = self._last, shapes
-        if shapes in self._bound:
-            return shapes
         fitting = next((bound for bound in reversed(self._bound) if _staying(bound, shapes) == bound), None)
         if self._pays(shapes, 1 if fitting is None else _REPEATS_OF_SIZES):
             return shapes

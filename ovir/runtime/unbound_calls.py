@@ -113,6 +113,8 @@ class UnboundCall:
         fixed = [context.slots[step.inputs[i]] for i in self._size_inputs if context.is_fixed(step.inputs[i])]
         self._can_bind = may_bind and not any(map(_is_large, fixed))
         self._keeps_promise = [_promise_of(port) for port in step.layer.outputs]
+        self._last_shapes: list[object] = [None] * len(step.layer.outputs)
+        """The shape of each output in the last run, which was as inferred."""
         constants = [context.plan.constants[slot] for slot in step.inputs if slot in context.plan.constants]
         decompresses = len(step.inputs) < len(step.layer.inputs)
         has_weights = decompresses or sum(array.nbytes for array in constants) > _LARGEST
@@ -149,8 +151,10 @@ class UnboundCall:
             if fixed is not None:
                 copy_result(index, fixed, array)
                 continue
-            if not self._keeps_promise[index](array):
-                require_promised(self._step.layer.outputs[index], array)
+            if array.shape != self._last_shapes[index]:
+                if not self._keeps_promise[index](array):
+                    require_promised(self._step.layer.outputs[index], array)
+                self._last_shapes[index] = array.shape
             slots[slot] = array
 
     def _require_fitting(self, arrays: tuple[Array, ...]) -> None:

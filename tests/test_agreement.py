@@ -1,0 +1,85 @@
+"""A figure goes into the documentation if two runs, half an hour apart, agree."""
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from benchmarks import agreement, common
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SimpleNamespace:
+    """Time in minutes, which tests set."""
+    found = SimpleNamespace(minutes=1000.0)
+    monkeypatch.setattr(agreement, "FOLDER", tmp_path / "runs")
+    monkeypatch.setattr(agreement, "time", SimpleNamespace(time=lambda: 60 * found.minutes))
+    return found
+
+
+def refused(state: str, **figures: float) -> str:
+    with pytest.raises(SystemExit) as raised:
+        agreement.require_agreement("models", state, figures)
+    assert str(raised.value).startswith("NOT WRITTEN: run it again in ")
+    return str(raised.value)
+
+
+def test_two_runs_that_agree_are_noted(clock: SimpleNamespace) -> None:
+    assert "in 30 minutes or later, to confirm this run: first" in refused("first", a=1.0, b=5.0)
+    clock.minutes += 10
+    assert "in 20 minutes or later, to confirm this run: first" in refused("soon", a=1.0, b=5.0)
+    clock.minutes += 20
+    text = agreement.require_agreement("models", "second.", {"a": 1.14, "b": 5.0})
+    assert text == "second. Another run agrees within 14%: first"
+    assert "to confirm this run: third" in refused("third", a=1.0, b=5.0)  # the pair is used up
+
+
+@pytest.mark.parametrize(
+    ("later", "named"),
+    [
+        ({"a": 1.16, "b": 5.0}, "a: 1.0 before, 1.16 now"),
+        ({"a": 1.0, "b": 4.3}, "b: 5.0 before, 4.3 now"),
+        ({"a": 1.0}, "b: 5.0 before, nothing now"),
+        ({"a": 1.0, "b": 5.0, "c": 2.0}, "c: nothing before, 2.0 now"),
+        ({"a": float("inf"), "b": 5.0}, "a: 1.0 before, inf now"),
+        ({"a": 0.0, "b": 5.0}, "a: 1.0 before, 0.0 now"),
+    ],
+)
+def test_runs_that_differ_are_not_written(clock: SimpleNamespace, later: dict[str, float], named: str) -> None:
+    refused("first", a=1.0, b=5.0)
+    clock.minutes += 31
+    assert refused("second", **later).splitlines()[1:] == [named]
+    clock.minutes += 31
+    assert agreement.require_agreement("models", "third", later) == "third Another run agrees within 0%: second"
+
+
+def test_a_table_is_written_by_the_second_run(
+    clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written: list[list[str]] = []
+    monkeypatch.setattr(common, "write_table", lambda table, lines, page: written.append(lines))
+    monkeypatch.setattr(sys, "argv", ["benchmark", "--write"])
+    numbers = iter((2.0, 2.1))
+
+    def run() -> None:
+        common.report("", "t", ["name", "ms"], lambda given: iter([("row", next(numbers))]), rounds=1)
+
+    with pytest.raises(SystemExit):
+        run()
+    assert not written
+    clock.minutes += 30
+    run()
+    (lines,) = written
+    assert lines[0].startswith("Measured at ")
+    assert lines[0].count("Measured at commit") == 2
+    assert "agrees within 5%" in lines[0]
+    assert lines[-1] == "| row | 2.10 |"
+
+
+def test_a_table_without_figures_needs_one_run(clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[str] = []
+    monkeypatch.setattr(common, "write_table", lambda table, lines, page: written.append(table))
+    monkeypatch.setattr(sys, "argv", ["benchmark", "--write"])
+    common.report("", "t", ["name", "runs"], lambda given: iter([("row", "yes")]), rounds=1)
+    assert written == ["t"]
