@@ -109,7 +109,7 @@ def check(
     options = CheckOptions(need_weights, shapes, runtime, device, tuple(skip))
     if untrusted:
         if shapes is not None:
-            raise InputError.usage("shapes and untrusted exclude each other")
+            raise InputError.usage("and a check of untrusted files exclude each other", option="shapes")
         from ovir.checks.untrusted.gate import check_untrusted  # trusted files do not need it
 
         budget = untrusted if isinstance(untrusted, Budget) else Budget()

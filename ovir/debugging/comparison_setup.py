@@ -183,7 +183,7 @@ class ComparisonOptions:
                 return DeviceSide(OvirDevice(other, self.emulate), partners, repeats)
             return SecondModel(partners, other.path or "the other model")
         if self.mode == "isolated":
-            raise InputError.usage("layers can be isolated on a device or in a second model; this has neither")
+            raise InputError.usage("layers run alone only on a device or in a second model: the other side is neither")
         if kind == "onnx":
             return OnnxModel(EngineProcess("onnxruntime", self.config, timeout=timeout), rest, model, repeats)
         self._refuse_config()

@@ -221,7 +221,7 @@ class _Session:
     def _open_folder(self, *, resume: bool) -> None:
         if self._folder is None:
             if resume:
-                raise InputError.usage("resume needs the folder of an earlier call")
+                raise InputError.usage("needs the folder of an earlier call", option="resume")
             return
         if self._folder.exists() and not self._folder.is_dir():
             raise InputError.usage(f"{self._folder} is a file, but findings need a folder")

@@ -131,11 +131,11 @@ Target = Engine | Function
 
 def open_target(against: str | Compiler, config: Mapping[str, str] | None, timeout: float) -> Target:
     """Return the other side for models; raise InputError if it does not exist."""
-    if callable(against):
-        if config:
-            raise InputError.usage("config holds properties of a device, but no device is given")
-        return Function(against)
     kind, _, device = str(against).partition(":")
+    if config and (callable(against) or kind == "python"):
+        raise InputError.usage("holds properties of a device, but the other side is a function", option="config")
+    if callable(against):
+        return Function(against)
     used = precise(against) if config is None else config
     if kind == "runtime":
         if not (interpreter := device.partition("=")[2]):

@@ -131,7 +131,7 @@ def _found(folder: Path, config: Mapping[str, Any], of_tokenizer: object) -> tup
         found = named.get("default")
     if isinstance(found, str) and found:
         return Place(os.fspath(folder / (CONFIG if config.get("chat_template") else TOKENIZER))), found
-    hint = f"it would be in {TEMPLATE} or {CONFIG}; models that only continue texts have none: leave out chat (--chat)"
+    hint = f"it would be in {TEMPLATE} or {CONFIG}; models that continue texts have none: give the prompt as it is"
     raise InputError.usage("the folder has no chat template", Place(os.fspath(folder)), hint=hint)
 
 

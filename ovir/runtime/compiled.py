@@ -120,8 +120,8 @@ class CompiledModel(PublicNames):
         """Whether weights stay compressed: all that take less memory so, none, or (None) some by their size."""
         self.emulation = emulation_of(emulate)
         if keep_compressed and self.emulation is not None:
-            message = "emulate and keep_compressed exclude each other: rounded weights are kept as f32"
-            raise InputError.usage(message)
+            reason = "keeps rounded weights as f32, so that none stay compressed"
+            raise InputError.usage(reason, option="emulate")
         self.diagnostics: list[Diagnostic] = []
         """The notes and warnings of compiling."""
         self._lock = threading.RLock()

@@ -49,12 +49,12 @@ class Workers:
 
     def submit(self, function: Callable[[Any], Any], items: Sequence[Any]) -> Future[list[Answer] | None]:
         """Submit a task; raise the error of the executor if it rejects it."""
-        executor = self._given
-        if executor is None:
-            if self._pool is None:
-                self._pool = _new_pool(self.size)
-            executor = self._pool
-        with uninterrupted(), _starting_processes():  # which a pool does when it gets tasks
+        with uninterrupted(), _starting_processes():  # a pool makes semaphores first, and processes when it gets tasks
+            executor = self._given
+            if executor is None:
+                if self._pool is None:
+                    self._pool = _new_pool(self.size)
+                executor = self._pool
             return executor.submit(run_task, function, items, this_process())
 
     @property

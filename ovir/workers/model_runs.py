@@ -143,7 +143,7 @@ class ModelRuns:
         alone = self._run(_request(self.token, compiled), feeds).arrays
         if differs(alone, batched):
             message = "an input has another result in a batch than alone: layers mix the inputs"
-            found = diagnose(USAGE, message, Place(compiled.model.path), hint="leave out batch")
+            found = diagnose(USAGE, message, Place(compiled.model.path), hint="run the inputs one by one")
             raise SetUpError(InputError(found))
         _verified.add(self.token)
 

@@ -455,6 +455,9 @@ show f32.xml --state-length 4 => 0 => --state-length has no effect: no state of 
 show f32.xml --memory --shape 5 => 0 => at most in a run
 edit digits.xml --rename image=a --rename a=photo --name renamed -o new.xml => 0 => renamed 'image' to 'a'\nrenamed 'a' to 'photo'\nthe model was named 'digits' and is named 'renamed'\nlayers: 1 changed; constants: 8, 24,380 bytes\nnew.xml: 23 layers, 1 input, 1 output
 edit digits.xml --rename a=photo --rename image=a -o x.xml => 2 => no tensor and no layer is named 'a' && hint: this follows from --rename a=photo; nothing is written
+run digits.xml --emulate f16 --keep-compressed => 2 => --emulate keeps rounded weights as f32, so that none stay compressed
+run digits.xml --engine onnxruntime --keep-compressed => 2 => error[OVIR902] --keep-compressed needs the engine 'numpy'
+fuzz --against python:compiler.py:run --config A=1 => 2 => --config holds properties of a device, but the other side is a function
 edit digits.xml --rename image=photo --dry-run -o x.xml => 0 => renamed 'image' to 'photo'\nlayers: 1 changed; constants: 8, 24,380 bytes\nnothing is written (--dry-run)
 edit digits.xml --compress-to-fp16 -o half.xml => 0 => 7 constants of f32 and f64 stored as f16\nlayers: 7 added; constants: 8, 24,380 -> 12,198 bytes\nhalf.xml: 30 layers, 1 input, 1 output
 edit f32.xml --runtime 2021.4 --dry-run => 1 => --shape x=...

@@ -33,6 +33,8 @@ from support.worker_inputs import (
 )
 
 import ovir
+from ovir.system.interrupts import is_deferred
+from ovir.workers import executors
 from ovir.workers.tasks import Tasks
 
 pytestmark = pytest.mark.slow
@@ -446,3 +448,16 @@ def test_an_item_that_cannot_be_sent_is_an_error(pool: Executor) -> None:
 def test_more_workers_than_a_system_has_processes_are_refused() -> None:
     with pytest.raises(ovir.InputError, match="workers must be at most 32,768, got 1,000,000,000,000"):
         ovir.map(DIGITS, [np.zeros((1, 1, 8, 8), np.float32)], workers=10**12)
+
+
+def test_an_interrupt_waits_until_the_semaphores_of_a_pool_can_be_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited = []
+
+    def new_pool(size: int) -> Executor:
+        waited.append(is_deferred(lambda: None))
+        return ThreadPoolExecutor(size)
+
+    monkeypatch.setattr(executors, "_new_pool", new_pool)
+    workers = executors.Workers(workers=1)
+    assert workers.submit(len, []).result() == []
+    assert waited == [True]

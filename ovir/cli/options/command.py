@@ -156,8 +156,8 @@ class Command:
 
     def spelled(self, name: str) -> str:
         """Return the option whose value has a name in Python; the name itself if there is none."""
-        found = (action.option_strings[-1] for action in self.parser._actions if action.dest == name)
-        return next(found, name)
+        actions = (action for action in self.parser._actions if action.dest == name)
+        return next((text for action in actions for text in action.option_strings if text.startswith("--")), name)
 
 
 class Shared(NamedTuple):
