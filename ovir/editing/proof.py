@@ -19,7 +19,7 @@ from ovir.graph.layers import Layer
 NOT_WANTED = "not proven: the proof was left out"
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class ProvenEdit(Sequence[Layer]):
     """The layers that an edit has changed, as a sequence, and the proof of the result."""
 
@@ -37,6 +37,9 @@ class ProvenEdit(Sequence[Layer]):
     """The outcome in words: the results agree, or why nothing was proven."""
     relation: dict[str, Any] = field(default_factory=dict)
     """The relation of the results before and after the edit: keyword arguments of ``ovir.prove_edit``."""
+
+    def __repr__(self) -> str:
+        return f"<ProvenEdit: {self.effect}; {self.verdict}>"
 
     def __len__(self) -> int:
         return len(self.layers)

@@ -209,6 +209,7 @@ run digits.xml --inputs in --output out --batch 2 --tap a => --batch and --tap e
 eval digits.xml --inputs in --labels labels.csv --metric top1 --peak 3 => --peak is for the metric psnr
 eval digits.xml --inputs in --labels labels.csv --dask tcp://host:1 --workers 2 => give either it or the address of a cluster
 run digits.xml --inputs nowhere --output out => there is no such file or folder
+run digits.xml --inputs in --output out.npz => --output out.npz: the results of many inputs need a folder
 run digits.xml --inputs in --output out --mean 3 => --mean applies to images, but no file of --inputs is one
 run digits.xml --workers 2 => --workers is for many inputs
 run digits.xml --resume => --resume is for many inputs

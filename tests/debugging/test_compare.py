@@ -568,7 +568,10 @@ def test_integers_must_be_equal_unless_atol_is_given() -> None:
             {"against": "tensorrt"},
             "cannot compare with 'tensorrt': expected openvino:DEVICE, onnx:FILE, an .npz, an .xml",
         ),
-        ({"against": {"tanh": X}, "mode": "isolated"}, "layers run alone only on a device or in a second model: the other side is neither"),
+        (
+            {"against": {"tanh": X}, "mode": "isolated"},
+            "layers run alone only on a device or in a second model: the other side is neither",
+        ),
         ({"device": "openvino:CPU"}, "device= says where a second model runs, but against= names none"),
         (
             {"against": small_net(), "config": {"A": "B"}},

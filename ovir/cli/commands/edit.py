@@ -316,6 +316,8 @@ def _about_narrowed(before: Model, after: Model, to: Narrow) -> str:
         for layers in (before.walk(), after.walk())
     ]
     new = counts[1] - counts[0]
+    if not new and counts[0]:
+        return f"{plural(counts[0], 'constant')} of {to.element_type} already, and none of f32 or f64 to be stored so"
     if not new:
         return f"no constant is stored as {to.element_type}: none of f32 or f64 is large and exact enough"
     return f"{plural(new, 'constant')} of f32 and f64 stored as {to.element_type}"

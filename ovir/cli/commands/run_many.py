@@ -70,6 +70,8 @@ def run_many(options: Options) -> int:
     if options.tap:
         options.refuse("and --tap exclude each other", "--batch")
     output: str = options.output
+    if output.lower().endswith(".npz"):
+        raise_usage_error(f"--output {output}: the results of many inputs need a folder, not one file")
     # The model is read later: if it changes meanwhile, inputs run again.
     path = source.require_file("--inputs")
     mark = fingerprint(path, source.weights or f"{os.path.splitext(path)[0]}.bin")
