@@ -225,9 +225,7 @@ class LabeledInputs:
                     side.failed[self.names[index]] = error_text(error, self.names[index])
                 if self.advance is not None:
                     self.advance(progress)
-        side.failed = {
-            name: side.failed[name] for name in self.names if name in side.failed
-        }  # workers end in any order
+        side.failed = {name: side.failed[name] for name in self.names if name in side.failed}
         return side
 
     def _mapped(self, model: CompiledModel | Model, index: int) -> Runs:
