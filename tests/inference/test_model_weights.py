@@ -78,6 +78,7 @@ def test_weights_of_a_product(make: Callable[[], tuple[Net, Array]], stored: str
     assert (str(found.shape), str(found.element_type), str(found.stored_type)) == ("[6,4]", "f32", stored)
     assert found.compression == compression
     assert compression_of(found.input.source) == (stored if compression == "none" else compression)
+    assert found.largest_code == (CODES.max() if stored == "i8" else None)
     np.testing.assert_array_equal(found.array, expected)
     np.testing.assert_array_equal(net.compiled()([np.eye(6, dtype="f4")])[0], expected)
 
@@ -87,11 +88,13 @@ def test_fake_quantized_weights_of_a_convolution() -> None:
     filters = np.linspace(-1, 1, 2 * 3 * 9, dtype="f4").reshape(2, 3, 3, 3)
     limits = [net.const(np.float32(value)) for value in (-1, 1, -1, 1)]
     quantized = net.op("FakeQuantize", net.const(filters), *limits, levels="3")
+    quantized = net.op("Transpose", quantized, net.const([0, 1, 3, 2], "i64"))
     x = net.parameter("x", "1,3,8,8")
     ones = {"strides": "1,1", "dilations": "1,1", "pads_begin": "0,0", "pads_end": "0,0"}
     net.result(net.op("Convolution", x, quantized, name="conv", **ones))
     found = only(net)
     assert (found.layer.name, found.compression) == ("conv", "f32 with 3 levels")
+    assert found.largest_code == 1
     np.testing.assert_array_equal(np.unique(found.array), [-1, 0, 1])
 
 
