@@ -287,7 +287,7 @@ def _by_group(values: Array, shape: tuple[int, ...]) -> Array | None:
 
 def _numbers(op: Const, size: int) -> Array | None:
     """Return codes as they are in memory: two of 4 bits in a byte, the first one in the lower half."""
-    if op.element_type.bits > 4:
+    if op.element_type.bits == 8:
         return op.data
     if size % 2:
         return None

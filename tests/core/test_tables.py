@@ -78,6 +78,13 @@ def test_short_names_fit_and_differ(width: int) -> None:
     assert all(columns_of(text) <= width and (text == name or columns_of(name) > width) for name, text in found.items())
 
 
+def test_numbers_and_rare_parts_remain_in_short_names() -> None:
+    names = [f"model/encoder/layer.{i}/{part}/output" for i in (1, 2, 12) for part in ("attention", "gate")]
+    assert short_names(names, 14)[:3] == ["…1/attention/…", "…1/gate/output", "…2/attention/…"]
+    names = [f"a/{'x' * 30}/b", "a/c/longa/c/longa/c/long", "a/d"]
+    assert short_names(names, 12) == ["a/…b", "a/c/…c/…c/…", "a/d"]
+
+
 @pytest.mark.parametrize(("width", "text"), [(7, "abcdefg"), (6, "a…defg"), (4, "a…fg"), (1, "…")])
 def test_a_third_of_what_remains_is_the_beginning(width: int, text: str) -> None:
     assert without_middle("abcdefg", width) == text

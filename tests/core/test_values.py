@@ -7,7 +7,7 @@ import pytest
 from support.builder import Net
 
 from ovir.core.element_types import ElementType, bf16, boolean, f16, f32, f64, i8, i32, i64, u8, u32, u64
-from ovir.core.shapes import Dimension
+from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.core.values import Value, from_bounds, from_dimensions
 
@@ -175,3 +175,12 @@ def test_sizes_as_a_value_and_back() -> None:
     assert [d.symbol for d in value.dimensions()] == [0, 7, 0]
     assert constant_type(np.int64([-1, 3])).value.dimensions() == [Dimension(0, 0), Dimension(3, 3)]  # type: ignore[union-attr]
     assert TensorType(u64, constant_type(np.int64([1])).shape).bounds_or_unknown() is not None
+
+
+def test_the_type_of_a_tensor_takes_texts_and_lists() -> None:
+    shape = PartialShape("1,?")
+    for given in (shape, [1, -1], "1,?"):
+        found = TensorType("f32", given)
+        assert (found.element_type, found.shape) == (f32, shape)
+        assert isinstance(found.shape, PartialShape)
+    assert TensorType(f32, shape).shape is shape

@@ -9,8 +9,10 @@ import pytest
 from support.bodies import conditional
 
 import ovir
+from ovir import opset13 as ops
 from ovir.editing.extraction import extract
 from ovir.graph.layer_graph import LayerGraph
+from ovir.graph.names import free_name
 from ovir.ir.legacy import upgraded
 from ovir.ir.read_and_infer import read_and_infer
 
@@ -83,3 +85,14 @@ def test_layers_have_their_arithmetic_wherever_they_come_from(code: str) -> None
     assert run(
         f"{code.format(path=str(EXAMPLE))}; print((1 - x).type, (-x.layer if hasattr(x, 'layer') else -x).type)"
     ) == ["Subtract Negative"]
+
+
+def test_a_free_name_has_the_first_number_that_is_free() -> None:
+    assert [free_name("a", taken) for taken in ([], ["a"], ["a", "a_2", "a_4"])] == ["a", "a_2", "a_3"]
+    assert free_name("a", ["a", "a_0"], 0) == "a_1"
+
+
+def test_ports_say_what_they_are() -> None:
+    relu = ops.relu(ops.parameter([1, 2], "f32"), name="act")
+    assert repr(relu.inputs[0]) == "<input 0 of 'act': f32[1,2]>"
+    assert repr(relu.outputs[0]) == "<output 0 of 'act': f32[1,2]>"

@@ -5,9 +5,12 @@ import re
 import numpy as np
 import pytest
 from support.builder import Net
+from support.tensors import const, operation, tensor
 
 import ovir
 from ovir.core.tensor_types import TensorType
+from ovir.inference.known_values import InferenceCache
+from ovir.ops.activation import ReLU
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.traits import ALL
 from ovir.ops.unary import Sqrt
@@ -162,6 +165,20 @@ def test_a_content_that_is_not_found_costs_nothing_else(monkeypatch: pytest.Monk
     (found,) = model.diagnostics
     assert (found.code, str(found.severity), found.layer_id) == ("OVIR999", "warning", 2)
     assert found.message == "ovir failed to compute the known value of the outputs: OverflowError: too large"
+
+
+def test_equal_operations_on_equal_inputs_are_inferred_once() -> None:
+    cache, data = InferenceCache(), tensor("64,?")
+    ones, others = [1] * 64, [*[1] * 62, 0, 2]
+    relu = cache.infer(ReLU(), [data])
+    split = cache.infer(operation("VariadicSplit-1"), [data, const(0), const(ones)])
+    assert cache.infer(ReLU(), [tensor("64,1..")]) is not relu
+    assert cache.infer(Sqrt(), [data]) is not relu
+    assert cache.infer(ReLU(), [data]) is relu
+    assert cache.infer(operation("VariadicSplit-1"), [data, const(0), const(others)]) is not split
+    assert cache.infer(operation("VariadicSplit-1"), [data, const(0), const(ones)]) is split
+    longer = tensor("65,?"), const(0), const([*ones, 1])  # comparing so many takes too long
+    assert cache.infer(operation("VariadicSplit-1"), longer) is not cache.infer(operation("VariadicSplit-1"), longer)
 
 
 def test_strings_have_no_bounds() -> None:

@@ -1,6 +1,7 @@
 """`model.weights()`: which inputs are weights, what compresses them, and the arrays they stand for."""
 
 from collections.abc import Callable
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ from support.builder import Net
 
 import ovir
 from ovir.core.arrays import Array
+from ovir.core.encoding import decode
+from ovir.inference.layer_weights import codes_of, compression_of
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "xml"
 CODES = np.arange(24).reshape(6, 4) % 16
@@ -52,9 +55,20 @@ def halves() -> tuple[Net, Array]:
     return product(net, converted(net, stored, "f32")), (CODES / 3).astype("f2").astype("f4")
 
 
+def by_row() -> tuple[Net, Array]:
+    net, scales = Net(), np.arange(6, dtype="f4")[:, None]
+    codes = converted(net, net.const(CODES, "i8", "codes"), "f32")
+    return product(net, net.op("Multiply", codes, net.const(scales))), CODES * scales
+
+
 @pytest.mark.parametrize(
     ("make", "stored", "compression"),
-    [(plain, "f32", "none"), (halves, "f16", "f16"), (grouped, "u8", "u8 with scale and zero point, groups of 2")],
+    [
+        (plain, "f32", "none"),
+        (halves, "f16", "f16"),
+        (by_row, "i8", "i8 with scale"),
+        (grouped, "u8", "u8 with scale and zero point, groups of 2"),
+    ],
 )
 def test_weights_of_a_product(make: Callable[[], tuple[Net, Array]], stored: str, compression: str) -> None:
     """The arrays are those of a run."""
@@ -63,6 +77,8 @@ def test_weights_of_a_product(make: Callable[[], tuple[Net, Array]], stored: str
     assert (found.layer.name, found.input.index, found.constant.name) == ("product", 1, "codes")
     assert (str(found.shape), str(found.element_type), str(found.stored_type)) == ("[6,4]", "f32", stored)
     assert found.compression == compression
+    assert compression_of(found.input.source) == (stored if compression == "none" else compression)
+    assert found.largest_code == (CODES.max() if stored == "i8" else None)
     np.testing.assert_array_equal(found.array, expected)
     np.testing.assert_array_equal(net.compiled()([np.eye(6, dtype="f4")])[0], expected)
 
@@ -72,11 +88,13 @@ def test_fake_quantized_weights_of_a_convolution() -> None:
     filters = np.linspace(-1, 1, 2 * 3 * 9, dtype="f4").reshape(2, 3, 3, 3)
     limits = [net.const(np.float32(value)) for value in (-1, 1, -1, 1)]
     quantized = net.op("FakeQuantize", net.const(filters), *limits, levels="3")
+    quantized = net.op("Transpose", quantized, net.const([0, 1, 3, 2], "i64"))
     x = net.parameter("x", "1,3,8,8")
     ones = {"strides": "1,1", "dilations": "1,1", "pads_begin": "0,0", "pads_end": "0,0"}
     net.result(net.op("Convolution", x, quantized, name="conv", **ones))
     found = only(net)
     assert (found.layer.name, found.compression) == ("conv", "f32 with 3 levels")
+    assert found.largest_code == 1
     np.testing.assert_array_equal(np.unique(found.array), [-1, 0, 1])
 
 
@@ -99,3 +117,48 @@ def test_weights_of_an_example() -> None:
         assert weights.array.shape == weights.shape.to_tuple()
         with pytest.raises(ValueError, match="read-only"):
             weights.array[...] = 0
+
+
+def codes_net(kind: str, shape: tuple[int, ...], factors: tuple[int, ...], target: tuple[int, ...]) -> Any:
+    """Return the output of ``(codes - zero_point) * scale`` in another shape."""
+    net, rng = Net(), np.random.default_rng(2)
+    codes = converted(net, net.const(rng.integers(0, 8, shape), kind), "f32")
+    zero, scale = rng.integers(0, 8, factors).astype("f4"), rng.uniform(1, 2, factors).astype("f4")
+    restored = net.op("Multiply", net.op("Subtract", codes, net.const(zero)), net.const(scale))
+    net.result(net.op("Reshape", restored, net.const(target, "i64"), special_zero="false"))
+    return net.model().outputs[0].source
+
+
+@pytest.mark.parametrize("kind", ["i4", "u4", "i8", "u8"])
+@pytest.mark.parametrize(
+    ("shape", "factors"),
+    [((4, 6), (4, 1)), ((4, 6), (1, 1)), ((4, 6), (1,)), ((4, 6), ()), ((4, 3, 2), (4, 3, 1)), ((4, 3, 2), (3, 1))],
+)
+def test_codes_give_the_matrix(kind: str, shape: tuple[int, ...], factors: tuple[int, ...]) -> None:
+    output = codes_net(kind, shape, factors, (4, 6))
+    found = codes_of(output)
+    assert found is not None
+    codes = decode(found.numbers.reshape(-1).view(np.uint8), found.element_type, (4, prod(shape[1:-1]), shape[-1]))
+    values = (codes.astype("f4") - found.zero_point[..., None]) * found.scale[..., None]
+    assert str(found.element_type) == kind
+    assert found.scale.shape == found.zero_point.shape == codes.shape[:-1]
+    np.testing.assert_array_equal(values.reshape(4, 6), ovir.compile_model(output.layer.owner)([])[0])
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape", "factors", "target"),
+    [
+        ("u2", (4, 6), (4, 1), (4, 6)),
+        ("u8", (4, 6), (1, 6), (4, 6)),
+        ("u8", (4, 6), (4, 1), (6, 4)),
+        ("u8", (4, 6), (4, 1), (4, 3, 2)),
+        ("u8", (4, 6), (4, 1), (24,)),
+        ("u8", (6,), (1,), (1, 6)),
+        ("u8", (2, 2, 3, 2), (2, 2, 3, 1), (2, 12)),
+        ("u8", (2, 3), (4, 2, 1), (4, 6)),
+        ("u8", (4, 0), (4, 1), (4, 0)),
+        ("u4", (4, 3), (4, 1), (4, 3)),
+    ],
+)
+def test_no_codes(kind: str, shape: tuple[int, ...], factors: tuple[int, ...], target: tuple[int, ...]) -> None:
+    assert codes_of(codes_net(kind, shape, factors, target)) is None

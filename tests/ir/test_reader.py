@@ -13,6 +13,7 @@ from lxml import etree
 from support.builder import RELU, RESULT, Net, add_net, document, layer_text
 
 import ovir
+from ovir.checks.recovering import read_recovering
 from ovir.cli.main import main
 from ovir.diagnostics.codes import Severity
 from ovir.graph.connections import MAX_DEPTH
@@ -236,6 +237,24 @@ def test_unknown_operation_keeps_its_declared_shape() -> None:
 
 def diagnostics_of(text: bytes | str, weights: bytes | None = None) -> list[str]:
     return [found.code for found in ovir.check(text, weights) if found.severity is not Severity.INFO]
+
+
+def test_an_interval_is_reported_at_each_port() -> None:
+    net = Net()
+    net.result(net.op("ReLU", net.op("ReLU", net.parameter("x", "2"))))
+    model = read_recovering(net.declared_xml().replace("<dim>2</dim>", "<dim>2..3</dim>")).model
+    lines = {d.line for d in model.read_diagnostics if "<dim>2..3</dim> is an interval" in d.message}
+    assert len(lines) == sum(len(layer.inputs) + len(layer.outputs) for layer in model.layers)
+
+
+def test_a_parameter_without_a_port_is_the_only_fault() -> None:
+    net = Net()
+    net.result(net.op("ReLU", net.parameter("x", "2,3"), name="relu"))
+    text = net.xml()
+    begin, end = text.index("<output>"), text.index("</output>") + len("</output>")
+    found = read_recovering(text[:begin] + text[end:])
+    assert ["the Parameter has no output port" in d.message for d in found.errors] == [True]
+    assert str(found.model.layer("relu").outputs[0].type) == "f32[2,3]"
 
 
 def test_constants_past_the_end_have_one_cause() -> None:
