@@ -13,6 +13,7 @@ from ovir.graph.connections import require_own_bodies, set_scopes
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port, forget_readers, join
 from ovir.graph.names import repeated_names, take_name
+from ovir.graph.order import trace_back
 from ovir.inference.models import infer_shapes
 from ovir.ops.infrastructure import Result
 
@@ -22,8 +23,8 @@ def assembled(
 ) -> tuple[list[Layer], str]:
     """Return the layers for the arguments of ``Model``, joined and numbered, and the name of the model.
 
-    ``forms`` are the two ways to call it, without and with sinks in the second place. The layers are those that results
-    and sinks depend on.
+    ``forms`` are the two signatures of its ``__init__``, without and with sinks in the second place. The layers are
+    those that results and sinks depend on.
     """
     bound = _bind(forms, arguments, keywords)
     parameters = _layers(bound["parameters"], "parameter", ("Parameter",))
@@ -72,7 +73,10 @@ def _refuse(message: str, hint: str | None = None) -> NoReturn:
 def _bind(
     forms: Sequence[Callable[..., object]], arguments: Sequence[Any], keywords: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the arguments of a call of ``Model`` by name; sinks come second if the parameters come third."""
+    """Return the arguments of a call of ``Model`` by name; sinks come second if the parameters come third.
+
+    The first of ``arguments`` is the model itself.
+    """
     count = len(arguments)
     has_sinks = not isinstance(arguments[3], str) if count > 3 else count == 3 and "parameters" in keywords
     try:
@@ -113,19 +117,12 @@ def _result(item: Layer | Port) -> Layer:
 
 def _reachable(ends: Sequence[Layer], parameters: Sequence[Layer]) -> list[Layer]:
     """Return the layers that others depend on, in the order of their creation, without ``parameters`` and Results."""
-    found: dict[Layer, None] = {}
-    pending = list(ends)
-    while pending:
-        layer = pending.pop()
-        if layer in found:
-            continue
-        found[layer] = None
+    reached, _ = trace_back(ends, lambda _: True)
+    known = set(parameters)
+    for layer in reached:
         for port in layer.inputs:
             if port.source is None:
                 _refuse(f"input {port.index} of {layer.title} has no source")
-            pending.append(port.source.layer)
-    known = set(parameters)
-    for layer in found:
         if layer.type == "Parameter" and layer not in known:
             _refuse(f"the results depend on {layer.title}, which is not among the parameters", "add it to their list")
-    return sorted((x for x in found if x not in known and x.type != "Result"), key=lambda layer: layer.id)
+    return sorted((x for x in reached if x not in known and x.type != "Result"), key=lambda layer: layer.id)

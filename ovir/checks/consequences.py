@@ -9,7 +9,7 @@ from ovir.diagnostics.codes import CODES, EXCHANGED_INPUTS, OWN_TYPE, Severity
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import Diagnostics
 from ovir.diagnostics.wording import plural
-from ovir.graph.layers import Layer, sources_of
+from ovir.graph.layers import Layer, layers_before
 from ovir.model import Model
 from ovir.ops.infrastructure import Const
 
@@ -82,7 +82,7 @@ class _Causes:
         """Return the layers that a layer reads; for the parameter of a body, those that the operation reads."""
         if not layer.inputs and layer.type == "Parameter" and (outside := self._outside.get(layer.owner)) is not None:
             layer = outside
-        return [source.layer for source in sources_of(layer)]
+        return layers_before(layer)
 
 
 def _joined(error: Diagnostic, causes: Sequence[Diagnostic], others: Sequence[Diagnostic]) -> Diagnostic:

@@ -21,7 +21,7 @@ from ovir.diagnostics.diagnostic import Diagnostic, Fix, TextEdit
 from ovir.editing.layer_edits import feeds_result
 from ovir.editing.simplification import joined_names, would_merge_ends
 from ovir.editing.transaction import owner_of
-from ovir.graph.layers import Layer, Port, agrees
+from ovir.graph.layers import Layer, Port, agrees, layers_after
 from ovir.inference.differences import DIFFERENCES
 from ovir.ir.elements import Ids, line_of
 from ovir.ir.port_maps import BODY_OPERATIONS
@@ -200,7 +200,7 @@ def _only_for(layer: Layer, kept: Port | None) -> Sequence[Layer]:
             if port.source is None or (kept is not None and port.source.layer is kept.layer):
                 continue
             before = port.source.layer
-            readers = [reader.layer for output in before.outputs for reader in output.readers]
+            readers = layers_after(before)
             is_pure = before.operator is not None and before.operator.pure
             if is_pure and before not in gone and all(reader in gone for reader in readers):
                 gone.append(before)

@@ -18,7 +18,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, i32, i64, value_range
 from ovir.core.reading import read_text
-from ovir.graph.layers import Layer, Port, sources_of
+from ovir.graph.layers import Layer, Port, layers_before
 from ovir.graph.order import trace_back
 from ovir.lowering.releases import Release
 from ovir.model import Model
@@ -111,7 +111,7 @@ class Seen:
     @property
     def before(self) -> list[Layer]:
         """Return the layers that feed it."""
-        return [source.layer for source in sources_of(self.layer)]
+        return layers_before(self.layer)
 
     def get(self, name: str) -> Any:
         """Return an attribute by its name in Python."""

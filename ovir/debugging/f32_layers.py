@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 
 import numpy as np
@@ -11,7 +11,7 @@ from ovir.building.creation import create_layer
 from ovir.core.arrays import Array
 from ovir.diagnostics.diagnostic import in_place_of
 from ovir.graph.constant_layers import constant_layers
-from ovir.graph.layers import Layer, Port, sources_of
+from ovir.graph.layers import Layer, Port, layers_after, layers_before, sources_of
 from ovir.graph.rt_info import RtElement
 from ovir.model import Model
 
@@ -138,11 +138,11 @@ _MOST_BETWEEN = 4
 def _is_in_attention(layer: Layer) -> bool:
     """Return whether a layer is one of two products with a SoftMax between them, or lies between these."""
     if layer.type == "SoftMax":
-        return all(any(map(_is_product, _around(layer, step))) for step in (_before, _after))
+        return all(any(map(_is_product, _around(layer, step))) for step in (_before, layers_after))
     if _is_product(layer):
-        around = [*_around(layer, _before), *_around(layer, _after)]
+        around = [*_around(layer, _before), *_around(layer, layers_after)]
     elif layer.type in _BETWEEN:
-        around = [*_around(layer, _after)]
+        around = [*_around(layer, layers_after)]
     else:
         return False
     return any(found.type == "SoftMax" and _is_in_attention(found) for found in around)
@@ -150,11 +150,10 @@ def _is_in_attention(layer: Layer) -> bool:
 
 def _is_product(layer: Layer) -> bool:
     """Return whether a layer multiplies two tensors that are not constants."""
-    sources = sources_of(layer)
-    return layer.type == "MatMul" and all(constant_layers(source.layer) is None for source in sources)
+    return layer.type == "MatMul" and all(constant_layers(source) is None for source in layers_before(layer))
 
 
-def _around(layer: Layer, step: Callable[[Layer], Iterator[Layer]]) -> Iterator[Layer]:
+def _around(layer: Layer, step: Callable[[Layer], Iterable[Layer]]) -> Iterator[Layer]:
     """Yield the layers that one comes to in one direction, until a layer that attention does not have inside."""
     reached = [layer]
     for _ in range(_MOST_BETWEEN):
@@ -165,7 +164,3 @@ def _around(layer: Layer, step: Callable[[Layer], Iterator[Layer]]) -> Iterator[
 
 def _before(layer: Layer) -> Iterator[Layer]:
     return (port.source.layer for port in layer.inputs[:1] if port.source is not None)
-
-
-def _after(layer: Layer) -> Iterator[Layer]:
-    return (reader.layer for port in layer.outputs for reader in port.readers)

@@ -17,7 +17,7 @@ from ovir.debugging.repeats import ONCE, Repeats
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import InputError, ModelError, OvirError, RunError
 from ovir.diagnostics.wording import quoted
-from ovir.graph.layers import Layer, Port, sources_of
+from ovir.graph.layers import Layer, Port, layers_before
 from ovir.ir.executed import ExecutedGraph, Execution
 from ovir.model import Model
 from ovir.runtime.executor import SeenStep
@@ -251,7 +251,7 @@ class Partners:
         matched = self._to_b.keys(), set(self._to_b.values())
         found = []
         for one, known, where in zip((layer, other), matched, ("the first", "the other"), strict=True):
-            sources = dict.fromkeys(source.layer for source in sources_of(one))
+            sources = dict.fromkeys(layers_before(one))
             alone = (source for source in sources if source not in known and source.type not in ("Const", *ENDS))
             found += [f"{source.type} '{source.name}', which only {where} model has" for source in alone]
         return found

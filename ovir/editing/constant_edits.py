@@ -18,7 +18,7 @@ from ovir.editing.proof import ProvenEdit, proven
 from ovir.editing.transaction import editing, owner_of, with_types
 from ovir.graph.constant_layers import constant_layers, is_function
 from ovir.graph.layer_graph import LayerGraph
-from ovir.graph.layers import Layer, Port, ReadOnlyDict, sources_of
+from ovir.graph.layers import Layer, Port, ReadOnlyDict, layers_before, sources_of
 from ovir.graph.names import take_name
 from ovir.ops.infrastructure import Const
 from ovir.runtime.inputs import fitted
@@ -194,7 +194,7 @@ def _decompressing(graph: LayerGraph) -> Collection[Layer]:
     found: set[Layer] = set()
     fixed: set[Layer] = set()
     for layer in graph.layers:
-        sources = [source.layer for source in sources_of(layer)]
+        sources = layers_before(layer)
         if not is_function(layer) or not fixed.issuperset(sources):
             continue
         fixed.add(layer)

@@ -15,7 +15,7 @@ from ovir.diagnostics.wording import plural
 from ovir.editing import keys
 from ovir.editing.transaction import editing, owner_of
 from ovir.graph.layer_graph import LayerGraph
-from ovir.graph.layers import Layer, Port, separate, sources_of
+from ovir.graph.layers import Layer, Port, layers_before, separate
 from ovir.graph.names import free_name
 from ovir.lowering.decompose import new_layers
 
@@ -150,7 +150,7 @@ class NewLayers:
             self._refuse_parameter(layer)
         if layer.type == "Parameter":
             _refuse_dependence(layer)
-        for source in (port.layer for port in sources_of(layer)):
+        for source in layers_before(layer):
             if source.owner is not None and source.owner is not self._graph:
                 keys.refuse(f"the new layer reads {source.title} of another model or body", layer)
             if source is self._replaced:

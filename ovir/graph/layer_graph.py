@@ -16,7 +16,7 @@ from ovir.diagnostics.errors import InputError, ModelError, NotFoundError
 from ovir.diagnostics.wording import did_you_mean, plural
 from ovir.graph.connections import ConnectedLayers, require_own_bodies, set_scopes
 from ovir.graph.copies import independent, picklable
-from ovir.graph.layers import Layer, Port, join, path_text, separate, sources_of
+from ovir.graph.layers import Layer, Port, join, layers_before, path_text, separate
 from ovir.graph.order import WIDE, Ranks, find_path, followers, state_followers
 from ovir.system.python_runtime import without_garbage_collection
 
@@ -374,7 +374,7 @@ class LayerGraph(ConnectedLayers):
             self._next_id = max(self._next_id, layer.id + 1)
         if self._first_named is not None and self._first_named.setdefault(layer.name, layer) is not layer:
             self._first_named = None
-        around = layer, *(source.layer for source in sources_of(layer))
+        around = layer, *layers_before(layer)
         has_assign = any(other.type == "Assign" for other in around)  # a path may lead through the state from now on
         if self._ranks is not None and (has_assign or not self._ranks.place(layer)):
             self._ranks = None

@@ -415,6 +415,16 @@ def sources_of(layer: Layer) -> list[Port]:
     return [port.source for port in layer.inputs if port.source is not None]
 
 
+def layers_before(layer: Layer) -> list[Layer]:
+    """Return the layers whose tensors a layer reads, in the order of its inputs."""
+    return [port.layer for port in sources_of(layer)]
+
+
+def layers_after(layer: Layer) -> list[Layer]:
+    """Return the layers that read tensors of a layer, in the order of its outputs."""
+    return [reader.layer for port in layer.outputs for reader in port.readers]
+
+
 def declared_type(port: Port) -> TensorType:
     """Return the declared type of a port. Without dimensions the rank is unknown: it may be a scalar."""
     return TensorType(port.declared_element_type or dynamic, port.declared_shape or PartialShape(None))

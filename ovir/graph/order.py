@@ -12,7 +12,7 @@ from typing import Any
 from ovir.diagnostics.codes import CYCLE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import ModelError
-from ovir.graph.layers import Layer, Port, path_text, sources_of
+from ovir.graph.layers import Layer, Port, layers_after, layers_before, path_text
 
 Followers = Callable[[Layer], Iterable[Layer]]
 
@@ -277,11 +277,7 @@ class Ranks:
         """Yield the other end of each edge that is met, and add the layers there to ``seen``."""
         while pending:
             layer = pending.pop()
-            if is_forward:
-                others = (reader.layer for port in layer.outputs for reader in port.readers)
-            else:
-                others = (source.layer for source in sources_of(layer))
-            for other in others:
+            for other in layers_after(layer) if is_forward else layers_before(layer):
                 rank = self._ranks[other]
                 if other not in seen and (rank <= limit if is_forward else rank >= limit):
                     seen.add(other)

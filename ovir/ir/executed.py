@@ -22,7 +22,7 @@ from ovir.diagnostics.errors import ReadError
 from ovir.diagnostics.wording import plural, reason_of
 from ovir.graph.constant_layers import all_constant_layers
 from ovir.graph.layer_graph import LayerGraph
-from ovir.graph.layers import Layer
+from ovir.graph.layers import Layer, layers_after
 from ovir.ir.elements import SAFE
 
 
@@ -135,7 +135,7 @@ def _unnamed(model: LayerGraph, found: Mapping[Layer, Execution]) -> Iterator[tu
     for layer in reversed(list(model.layers)):
         if layer in found or layer in constant or layer.type in _PASSIVE or layer.is_dead:
             continue
-        readers = {reader.layer for port in layer.outputs for reader in port.readers}
+        readers = set(layers_after(layer))
         if any(reader.type == "Result" for reader in readers):  # which computes nothing that could include others
             continue
         executions = [found.get(reader) or inside.get(reader) for reader in readers]

@@ -19,7 +19,7 @@ from ovir import opset8 as ops
 from ovir.core.arrays import Array
 from ovir.core.element_types import boolean, i4, i8, i32, i64, u4, u8
 from ovir.core.shapes import Dimension
-from ovir.graph.layers import Layer, LayerOrPort, Port, sources_of
+from ovir.graph.layers import Layer, LayerOrPort, Port, layers_after, sources_of
 from ovir.lowering.decompose import decomposed, is_newer, new_layers, refusing_misfits
 from ovir.lowering.einsum import needs_products, products
 from ovir.lowering.registry import NotLowered, refuse
@@ -131,7 +131,7 @@ def parts_along_the_first_axis(layer: Layer) -> Changes:
     if data is None or axis is None or shape.is_dynamic or not shape.rank or int(axis.reshape(-1)[0]) % shape.rank:
         return {}
     lengths = [port.shape[0] for port in layer.outputs]
-    readers = [reader.layer for port in layer.outputs for reader in port.readers]
+    readers = layers_after(layer)
     if shape.rank > 1 and not any(port.shape.is_dynamic for reader in readers for port in reader.outputs):
         return {}
     ends = accumulate((length.length for length in lengths), initial=0)

@@ -23,7 +23,7 @@ from ovir.core.element_types import ElementType, bf16, f16, f32
 from ovir.core.parallel import run_blocks
 from ovir.core.values import MAX_ELEMENTS
 from ovir.graph.layer_graph import LayerGraph
-from ovir.graph.layers import Layer, Port, sources_of
+from ovir.graph.layers import Layer, Port, layers_after, sources_of
 from ovir.inference.layer_weights import codes_of, main_constant, unconverted
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.replacement import replacements
@@ -264,12 +264,12 @@ def find_decompressions(
     def absorb(ends: dict[Layer, ConstantWeights]) -> None:
         parts = set().union(*map(_before, ends)) - ends.keys()
         for layer in reversed(decompressing):
-            if layer in parts and not is_tapped(layer) and _readers(layer) <= ends.keys() | result.absorbed:
+            if layer in parts and not is_tapped(layer) and set(layers_after(layer)) <= ends.keys() | result.absorbed:
                 result.absorbed.add(layer)
 
     ends: set[Layer] = set()
     for layer in decompressing:
-        readers = _readers(layer) - decompressing.keys()
+        readers = set(layers_after(layer)) - decompressing.keys()
         if readers and _is_smaller(layer):
             weights = ConstantWeights(layer.outputs[0])
             if _stays_compressed(weights, readers, keep_compressed, kept_types):
@@ -287,9 +287,7 @@ def find_decompressions(
     absorb(result.folded)
     for layer, weights in compressed.items():
         result.replacements[layer] = Decompress(_operator(layer), weights), sources_of(layer)
-        unreplaced = [
-            reader for reader in _readers(layer) if reader not in compressed and reader not in result.absorbed
-        ]
+        unreplaced = set(layers_after(layer)) - compressed.keys() - result.absorbed
         replaced = [_replace_reader(result, weights, reader) for reader in unreplaced]
         if all(replaced) and not is_tapped(layer):
             result.absorbed.add(layer)
@@ -299,11 +297,6 @@ def find_decompressions(
 def _operator(layer: Layer) -> Operator:
     assert layer.operator is not None
     return layer.operator
-
-
-def _readers(layer: Layer) -> set[Layer]:
-    """Return the layers that read an output of a layer."""
-    return {reader.layer for port in layer.outputs for reader in port.readers}
 
 
 def _is_decompression(layer: Layer, decompressing: Collection[Layer]) -> bool:

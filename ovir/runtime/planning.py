@@ -18,7 +18,7 @@ from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import ModelError, OperatorError, RunError
 from ovir.fast.registry import kernel_of
 from ovir.graph.layer_graph import LayerGraph
-from ovir.graph.layers import Layer, Port, sources_of
+from ovir.graph.layers import Layer, Port, layers_before
 from ovir.inference.known_values import as_tuple
 from ovir.ops.base.operator import Operator
 from ovir.ops.infrastructure import Const
@@ -163,7 +163,7 @@ class _Builder:
         needed = {layer for layer in self.model.layers if not layer.is_dead or self._kept(layer)}
         for layer in reversed(self.model.layers):
             if layer in needed:
-                needed.update(source.layer for source in sources_of(layer))
+                needed.update(layers_before(layer))
         return needed
 
     def slot(self, port: Port) -> int:

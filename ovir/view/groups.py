@@ -12,7 +12,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.graph.constant_layers import all_constant_layers
-from ovir.graph.layers import Layer, sources_of
+from ovir.graph.layers import Layer, layers_after, layers_before
 from ovir.model import Model
 
 SHORTEST = 4
@@ -193,11 +193,11 @@ def _add_unscoped(layers: Sequence[Layer], paths: dict[Layer, Path]) -> None:
     innermost group around the scoped layers before them and behind them."""
     main = set(layers)
     for layer in reversed(layers):
-        readers = set(_readers(layer))
+        readers = set(layers_after(layer))
         if layer not in paths and len(readers) == 1 and (reader := readers.pop()) in main and paths.get(reader):
             paths[layer] = paths[reader]
     before, behind = dict(paths), dict(paths)
-    for found, ordered, neighbors in ((before, layers, _sources), (behind, reversed(layers), _readers)):
+    for found, ordered, neighbors in ((before, layers, layers_before), (behind, reversed(layers), layers_after)):
         for layer in ordered:
             if layer not in paths and (known := [found[other] for other in neighbors(layer) if found.get(other)]):
                 found[layer] = _common_part(known)
@@ -270,15 +270,7 @@ def _add_constants(model: Model, constants: set[Layer], paths: dict[Layer, Path]
     """Add layers that are computed from constants alone: into the innermost group around all that read them."""
     for layer in reversed(model.layers):
         if layer in constants and layer not in paths:
-            paths[layer] = _common_part([paths[reader] for reader in _readers(layer) if reader in paths])
-
-
-def _sources(layer: Layer) -> list[Layer]:
-    return [source.layer for source in sources_of(layer)]
-
-
-def _readers(layer: Layer) -> list[Layer]:
-    return [reader.layer for port in layer.outputs for reader in port.readers]
+            paths[layer] = _common_part([paths[reader] for reader in layers_after(layer) if reader in paths])
 
 
 # --------------------------------------------------------------------------- large groups
@@ -288,7 +280,7 @@ def _in_order_of_readers(model: Model, constants: set[Layer]) -> list[Layer]:
     """Return the layers in topological order, with constants next to the first layer that reads them."""
     position = {layer: i for i, layer in enumerate(model.layers)}
     for layer in reversed(model.layers):
-        if layer in constants and (readers := _readers(layer)):
+        if layer in constants and (readers := layers_after(layer)):
             position[layer] = min(position[reader] for reader in readers)
     return sorted(model.layers, key=lambda layer: position[layer])
 
