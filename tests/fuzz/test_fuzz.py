@@ -18,7 +18,8 @@ import ovir
 from fuzz.faulty import FAULTS, Fault, attribute, compiler, run
 from ovir.core.arrays import Array
 from ovir.core.element_types import i32, u4
-from ovir.debugging.divergences import EXACT, Seen, saturates
+from ovir.debugging import divergences
+from ovir.debugging.divergences import EXACT, Divergence, Seen, saturates
 from ovir.fuzzing.cases import make_case
 from ovir.fuzzing.findings import Finding, Reduced, pattern
 from ovir.fuzzing.folders import Origin, save_finding
@@ -33,6 +34,7 @@ from ovir.ops import find
 README = Path(__file__).parents[2] / "README.md"
 
 FLOOR = "Floor-1|Ceiling-1|Sqrt-1"
+ROOT = Path(__file__).parent.parent.parent
 
 
 def wrong(path: str, inputs: Sequence[Array]) -> list[Array]:
@@ -152,6 +154,21 @@ def test_what_depends_on_an_open_order_is_no_finding() -> None:
     fault = judge.fault(net.model(), [np.arange(4, dtype=np.float32)])
     assert fault is not None
     assert fault.known == "left open by the specification: the order of the elements that TopK selects"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("releases", "is_known"), [("to 1.2", True), ("1.3 to", False)])
+def test_a_divergence_of_another_release_is_a_finding(
+    releases: str, is_known: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in = ROOT / "tests" / "debugging" / "engines" / "stand_in"  # of release 1.2.3
+    monkeypatch.setenv("PYTHONPATH", f"{stand_in}:{ROOT}")
+    monkeypatch.setenv("OVIR_TEST_FAULT", "wrong:Floor")
+    row = Divergence("-", "a wrong Floor", "-", "-", "CPU", releases, "values", "Floor", "any")
+    monkeypatch.setattr(divergences, "divergences", lambda: (row,))
+    monkeypatch.setitem(divergences.CONDITIONS, "any", lambda seen: True)
+    found = ovir.fuzz("openvino:CPU", config={}, models=6, ops="Floor-1", types=["f32"])
+    assert (list(found.known), bool(found.findings)) == ((["a wrong Floor"], False) if is_known else ([], True))
 
 
 def test_which_way_a_half_is_rounded_is_no_finding() -> None:
