@@ -84,5 +84,5 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[tuple[str, str], Cell], st
     except OSError as error:
         message = f"cannot read the map: {error.strerror}"
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        message = f"no map that ovir fuzz has written: {type(error).__name__}: {error}"
+        message = f"not a map that ovir fuzz has written: {type(error).__name__}: {error}"
     raise InputError(diagnose(BAD_INPUT, message, Place(str(path))))

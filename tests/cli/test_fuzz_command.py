@@ -62,8 +62,8 @@ def run(path, inputs):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("[]", "no map that ovir fuzz has written: TypeError"),
-        ("{", "no map that ovir fuzz has written: JSONDecodeError"),
+        ("[]", "not a map that ovir fuzz has written: TypeError"),
+        ("{", "not a map that ovir fuzz has written: JSONDecodeError"),
         ('{"map": {"A-1": {"f32": {"models": {"fine": 1}, "findings": []}}}}', "there is no status 'fine'"),
         (None, "cannot read the map: No such file"),
     ],
