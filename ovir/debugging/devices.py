@@ -268,7 +268,7 @@ class Isolated:
         if reason is None and other is not None and len(other.inputs) != len(step.inputs):
             reason = "the layer of the other model has another number of inputs"
         elif reason is None and other is not None and self._lacks_inputs(step, other):
-            reason = "ovir runs it without an input that it needs alone"
+            reason = "ovir leaves out an input that the layer needs when it runs alone"
         read = [port.index for port in step.layer.outputs if port.readers]
         if reason is None and not read:
             reason = "nothing reads its outputs"

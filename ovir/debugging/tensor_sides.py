@@ -354,7 +354,7 @@ class Recorded(Side):
                 continue
             recorded = self._tensors[key]
             if recorded.shape != array.shape or not _equal(recorded, array):
-                message = f"input '{port.any_name}' was recorded with other values than it is given"
+                message = f"input '{port.any_name}' has other values than in the recording"
                 hint = "leave out --input and --seed: recorded inputs are used if the recording has all of them"
                 raise InputError(diagnose(BAD_INPUT, message, Place(self.description), hint=hint))
 

@@ -160,9 +160,9 @@ looks like another one, or changes what a terminal shows.
 Fix: rename it.
 """)
 
-COMPRESSED = Code.error(11, "a compressed model, which is not looked into", danger=6.5).says("""
+COMPRESSED = Code.error(11, "a compressed model, which is not checked", danger=6.5).says("""
 Error. Some readers decompress an .xml on the fly, to a size that nobody knows before.
-    model.xml.gz: error[OVIR011] a compressed model, which is not looked into
+    model.xml.gz: error[OVIR011] a compressed model, which is not checked
 Fix: decompress it, and check the .xml.
 """)
 

@@ -81,9 +81,8 @@ def remove(model: LayerGraph, layer: keys.LayerKey) -> None:
     old = keys.find_layer(model, layer)
     graph = owner_of(old)
     if old.type == "Result" and graph.holder is None and len(graph.outputs) == 1:
-        keys.refuse(
-            "the only output of a model cannot be removed", old, "make another tensor an output before: add_outputs"
-        )
+        hint = "make another tensor an output before: --add-output, or Model.add_outputs"
+        keys.refuse("the only output of a model cannot be removed", old, hint)
     with editing(model):
         source = old.inputs[0].source if old.inputs else None
         outputs = [port for port in old.outputs if feeds_result(port)]

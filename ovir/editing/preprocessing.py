@@ -200,7 +200,9 @@ class _Steps:
         least = float(ml_dtypes.finfo(kind.to_dtype()).smallest_normal)  # type: ignore[no-untyped-call]
         if name == "scale" and (small := np.abs(numbers) < least).any():
             number = numbers[small].flat[0]
-            self._refuse(f"scale: {number} is too small a divisor for {kind}, whose digits end at {least:.3g}", hint)
+            self._refuse(
+                f"scale: {number} is too small a divisor for {kind}, whose normal numbers begin at {least:.3g}", hint
+            )
         return held
 
     def _require_finite(self, factors: Mapping[str, Array]) -> None:
@@ -243,7 +245,7 @@ class _Steps:
         if self._target.shape.rank != 4:
             self._refuse(
                 f"its layout is not known, because its shape is {self._target.shape}",
-                "give it as model_layout, as 'NC'",
+                "give the layout of the model, such as NC: --model-layout, or model_layout= in Python",
             )
         return "NCHW"
 

@@ -201,7 +201,7 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[tuple[str, str], Cell], st
     except OSError as error:
         message = f"cannot read the map: {error.strerror}"
     except ValueError as error:
-        message = f"no map that ovir fuzz has written: {error}"
+        message = f"not a map that ovir fuzz has written: {error}"
     except (TypeError, KeyError, AttributeError):
-        message = "no map that ovir fuzz has written: it lacks fields, or has others"
+        message = "not a map that ovir fuzz has written: it lacks fields, or has others"
     raise InputError(diagnose(BAD_INPUT, message, Place(str(path))))

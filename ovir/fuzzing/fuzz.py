@@ -230,7 +230,8 @@ class _Session:
             try:
                 self.found = Fuzzing.of(parse_json(read_text(state)))
             except (ValueError, TypeError, KeyError, AttributeError, OSError) as error:
-                raise InputError(diagnose(BAD_INPUT, f"no state of a search: {error}", Place(str(state)))) from None
+                message = f"the state of the search cannot be read: {error}"
+                raise InputError(diagnose(BAD_INPUT, message, Place(str(state)))) from None
         elif state.exists():
             hint = "resume (--resume) goes on with it; another folder begins anew"
             raise InputError.usage(f"{self._folder} has the findings of an earlier search", hint=hint)

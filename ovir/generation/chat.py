@@ -40,7 +40,7 @@ def require_chat() -> None:
     found = version("jinja2")
     if tuple(int(part) for part in found.split(".")[:3] if part.isdecimal()) < _SAFE:
         oldest = ".".join(map(str, _SAFE))
-        message = f"a chat template needs jinja2 {oldest} or newer, whose sandbox is tight: {found} is installed"
+        message = f"templates need jinja2 {oldest} or newer, as older sandboxes are not safe; {found} is installed"
         raise InputError(diagnose(NO_ENGINE, message, hint='pip install "ovir[chat]"'))
 
 

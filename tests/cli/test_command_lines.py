@@ -146,8 +146,8 @@ run model.xml --shape 1,3 => say for which input
 run model.xml --shape nothing=1,3 => no input 'nothing'
 run model.xml --shape data=1,3 --shape data=2,3 => has two shapes
 infer model.xml --shape data=2,x => 'x' is not a dimension: expected 7, ?, -1 or 2..5\n  hint: input 'data' is f32[?,3] in the file
-infer model.xml --shape data= => --shape data=: there is no shape; that of a scalar is []
-check sum.xml --shape x= => --shape x=: there is no shape
+infer model.xml --shape data= => --shape data=: the shape is missing; the shape of a scalar is []
+check sum.xml --shape x= => --shape x=: the shape is missing
 check sum.xml --shape 1,4 => say for which input the shape [1,4] is; the model's inputs are 'x', 'mask'
 check sum.xml --shape none=1,4 => the model has no input 'none'
 check sum.xml --shape x=1,q => --shape x=1,q: 'q' is not a dimension
@@ -412,10 +412,10 @@ check element_type.xml --runtime 2024.0 => 1 => OpenVINO 2024.0 does not support
 check element_type.xml --runtime 2024.3 => 0 => 1 file checked
 check ir_version.xml --runtime 2021.4 => 1 => OpenVINO 2021.4 does not read IR version 11
 check ir_version.xml --runtime 2022.1 => 0 => 1 file checked
-check dynamic_shapes.xml --device NPU => 1 => error[OVIR708] layer 0 'data' (Parameter, opset1): NPU: the input 'data' [?,2..5,3,4..6] && --shape data=1,5,3,6 -o fixed.xml` fixes the sizes && source: openvino #24619 && NPU: 1 reason against it, 0 doubts
+check dynamic_shapes.xml --device NPU => 1 => error[OVIR708] layer 0 'data' (Parameter, opset1): NPU: the input 'data' [?,2..5,3,4..6] && --shape data=1,5,3,6 -o fixed.xml` fixes the sizes && source: openvino #24619 && NPU: 1 obstacle, 0 doubts
 check dynamic_shapes.xml --device NPU --ignore OVIR708 => 0 => !reason
 check i64.xml --device GPU.1 => 0 => GPU.1: no obstacle found by the rules; the device was not asked && !runs
-check wrong_declared_shape.xml --device CPU => 1 => CPU: 1 reason against it
+check wrong_declared_shape.xml --device CPU => 1 => CPU: 1 obstacle, 0 doubts
 check empty => 2 => the folder holds no .xml file
 run in => 2 => the folder holds no .xml file
 infer in => 2 => the folder holds no .xml file

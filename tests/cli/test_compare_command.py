@@ -129,7 +129,7 @@ def test_a_seed_gives_the_inputs_for_a_recording(folder: Path, cli: Cli) -> None
     assert "random inputs: 1 set, seed 3" in text
     status, text = run(cli, "--against", "recorded.npz", "--seed", "3")
     assert status == 2
-    assert "input 'x' was recorded with other values than it is given" in text
+    assert "input 'x' has other values than in the recording" in text
     assert "leave out --input and --seed" in text
 
 

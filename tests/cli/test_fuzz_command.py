@@ -62,8 +62,8 @@ def run(path, inputs):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("[]", "no map that ovir fuzz has written: it lacks fields, or has others"),
-        ("{", "no map that ovir fuzz has written: Expecting property name"),
+        ("[]", "not a map that ovir fuzz has written: it lacks fields, or has others"),
+        ("{", "not a map that ovir fuzz has written: Expecting property name"),
         ('{"map": {"A-1": {"f32": {"models": {"fine": 1}, "findings": []}}}}', "there is no status 'fine'"),
         (None, "cannot read the map: No such file"),
     ],

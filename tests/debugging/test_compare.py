@@ -362,7 +362,7 @@ def test_recorded_tensors_by_names_of_tensors_and_layers() -> None:
 def test_recorded_inputs_are_used() -> None:
     tensors = recorded()
     assert ovir.compare(small_net(), {**tensors, "x": X})
-    with pytest.raises(ovir.InputError, match="input 'x' was recorded with other values than it is given"):
+    with pytest.raises(ovir.InputError, match="input 'x' has other values than in the recording"):
         ovir.compare(small_net(), {**tensors, "x": X}, inputs=[X + 1])
 
 

@@ -118,7 +118,7 @@ REFUSED: list[tuple[tuple[Any, ...], dict[str, Any], str]] = [
     (BYTES, {"mean": 1e5}, "mean: 100000.0 is not a value of f16, which holds numbers from -65504 to 65504"),
     (BYTES, {"mean": [1, -1e5, 2]}, "mean: -100000.0 is not a value of f16"),
     (BYTES, {"scale": 65535}, "scale: 65535.0 is not a value of f16"),
-    (BYTES, {"scale": 1e-8}, "scale: 1e-08 is too small a divisor for f16, whose digits end at 6.1e-05"),
+    (BYTES, {"scale": 1e-8}, "scale: 1e-08 is too small a divisor for f16, whose normal numbers begin at 6.1e-05"),
     (BYTES, {"scale": [1, -1e-6, 1]}, "scale: -1e-06 is too small a divisor for f16"),
     (BYTES, {"scale": 1e-4}, "255 becomes a number that is too large: 2.54958e+06 is not a value of f16"),
     (BYTES, {"mean": [0, 6e4, 0], "scale": [1, -0.5, 1]}, "0 becomes a number that is too large: 120000 is not"),
@@ -152,7 +152,7 @@ REFUSED: list[tuple[tuple[Any, ...], dict[str, Any], str]] = [
     (IMAGE, {"element_type": "float"}, "'float' is not an element type"),
     (IMAGE, {"key": "picture"}, "the model has no input 'picture'; its inputs are 0: 'image'"),
     (OPEN, {"resize": "linear"}, "axis 2 of [1,3,?,?] has no fixed size\n  hint: reshape the model first"),
-    (("f32", [3, 8]), {"mean": [1, 2, 3]}, "not known, because its shape is [3,8]\n  hint: give it as model_layout"),
+    (("f32", [3, 8]), {"mean": [1, 2, 3]}, "not known, because its shape is [3,8]\n  hint: give the layout of the model, such as NC"),
 ]
 
 

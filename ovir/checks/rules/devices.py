@@ -122,7 +122,7 @@ def dynamic(context: Context, is_refused: Callable[[Port], bool], what: str) -> 
         if isinstance(port.layer.operator, ReadValueBase):
             yield Found(f"states: {what}", port.layer, STATES_AS_INPUTS)
         elif port.layer.type != "Parameter":
-            hint = "they depend on values, which --shape leaves"
+            hint = "these sizes depend on values: --shape does not fix them"
             yield Found(f"outputs of {port.layer.type}: {what}", port.layer, hint)
 
 
@@ -134,7 +134,7 @@ _GENERAL = "`ovir edit --shape NAME=1,3,224,224` gives an input known sizes"
 def unknown_rank(context: Context) -> Iterator[Found]:
     for port in origins(context.model, lambda port: port.inferred is not None and port.type.shape.rank is None):
         hint = "`ovir edit --shape` gives an input a rank" if port.layer.type == "Parameter" else None
-        yield Found(f"what {port.layer.type} returns has an unknown rank", port.layer, hint)
+        yield Found(f"an output of {port.layer.type} has an unknown rank", port.layer, hint)
 
 
 def rank_above(limit: int, context: Context) -> Iterator[Found]:
@@ -155,7 +155,7 @@ def larger_than(limit: int, context: Context) -> Iterator[Found]:
     for layer in live(context):
         size = max((_least_bytes(port) for port in layer.outputs), default=0)
         if size > limit:
-            message = f"a tensor has {size_text(size)}; Intel's drivers give at most {size_text(limit)} at a time"
+            message = f"a tensor has {size_text(size)}; Intel's drivers allocate at most {size_text(limit)} at a time"
             yield Found(message, layer, "GPU_ENABLE_LARGE_ALLOCATIONS=YES lifts the limit of newer releases")
 
 

@@ -43,7 +43,7 @@ def find_models(folder: str, wrong: list[Diagnostic]) -> list[str]:
                 elif not _is_weights_of_a_model(entry.path, listed):
                     wrong.append(fault)
             elif _COMPRESSED.search(entry.name):
-                message = "a compressed model, which is not looked into"
+                message = "a compressed model, which is not checked"
                 wrong.append(diagnose(COMPRESSED, message, Place(entry.path), hint="decompress it, and check the .xml"))
     return sorted(found)
 

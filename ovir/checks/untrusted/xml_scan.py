@@ -221,7 +221,7 @@ class _Scan:
         if tag != "dim" and "rt_info" not in self.path:
             self.words += len(text)
             if self.words > MOST_WORDS:
-                message = f"the texts in which IR has none have more than {MOST_WORDS:,} characters"
+                message = f"the texts of elements that have no text in IR have more than {MOST_WORDS:,} characters"
                 self.report(OUT_OF_PROPORTION, "words", message)
         key = hash((tag, self.path[-2], self.groups > 0, text))
         if key not in self.seen:

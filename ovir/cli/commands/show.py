@@ -78,7 +78,7 @@ def run(options: Options) -> int:
         output.say()
         output.say(f"memory      {_memory_text(memory)}")
         if (whole := summary.costs.total.written.upper) is not None:
-            output.say(f"            {size_text(whole)} between layers if no memory were used again")
+            output.say(f"            {size_text(whole)} between layers, without reuse of memory")
     if options.html is not None:
         from ovir.cli.options.report import write_html
         from ovir.reports.show_page import Shown, show_page

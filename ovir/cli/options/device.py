@@ -82,7 +82,7 @@ class Verdict:
             against += found.severity is Severity.ERROR
             doubts += found.code == DEVICE_DOUBT.id
         if against or doubts:
-            print_message(f"{self.device}: {plural(against, 'reason')} against it, {plural(doubts, 'doubt')}")
+            print_message(f"{self.device}: {plural(against, 'obstacle')}, {plural(doubts, 'doubt')}")
         else:
             source = "by the rules and the device" if self.asks else "by the rules; the device was not asked"
             print_message(f"{self.device}: no obstacle found {source}")

@@ -212,7 +212,7 @@ def parse_shapes(model: Model, texts: Sequence[str]) -> dict[int, PartialShape]:
 def parse_shape(option: str, text: str, hint: str | None = None) -> PartialShape:
     """Return the shape in the text of an option ``--shape``."""
     if not text.strip():
-        raise_usage_error(f"--shape {option}: there is no shape; that of a scalar is []", hint)
+        raise_usage_error(f"--shape {option}: the shape is missing; the shape of a scalar is []", hint)
     try:
         return PartialShape.parse(text)
     except ValueError as error:

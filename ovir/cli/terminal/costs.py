@@ -62,9 +62,10 @@ def say_costs(rows: Sequence[Row], chosen: bool, summary: Summary, limit: int) -
     cells.append([f"all {plural(len(layers), 'layer')}", "", *_numbers(total, total)])
     say_table(Table(columns(heads), cells, least=("op/byte", "written", "share", "type")))
     if shared := [row for row in rows if isinstance(row, LayerCost) and row.shared]:
+        first, owner = escaped(shared[0].name), escaped(next(iter(shared[0].shared.values())))
         say_filled(
-            f"{plural(len(shared), 'layer')} also read constants that count for another layer, as "
-            f"{escaped(shared[0].name)} those of {escaped(next(iter(shared[0].shared.values())))}; --json names all"
+            f"{plural(len(shared), 'layer')} also read constants that count for another layer: "
+            f"{first} reads those of {owner}; --json names all"
         )
 
 
