@@ -18,6 +18,9 @@ _FEW_TAPS = 4
 """Windows of more taps than this grow by doubling where they begin at every position."""
 _REDUCTION = 4
 """A call of ``reduce`` costs as much as this many calls of the ufunc."""
+_SHORT, _PER_CALL = 32, 600
+"""``reduce`` takes rows of fewer elements than this one by one, as those of images whose channels are not the fastest
+axis. It then loses for so many elements the time of one call of the ufunc."""
 
 
 def bind_windows(
@@ -92,7 +95,8 @@ def _bind_axis(
     if window.stride == 1 and window.kernel > _FEW_TAPS and count > 1:
         _bind_doubling(binder, combine, data, axis, window, fill, target)
         return
-    if window.kernel > _REDUCTION * count:
+    is_fast = data.shape[memory_order(data)[-1]] >= _SHORT or data.size <= _PER_CALL * window.kernel
+    if window.kernel > _REDUCTION * count and is_fast:
         reached = [[p for p in taps if 0 <= p < size] for taps in window.positions(count).tolist()]
         if all(reached):
             places = [slice(places[0], places[-1] + 1, window.dilation) for places in reached]
