@@ -35,8 +35,8 @@ def _pages() -> dict[str, str]:
     specification, where it is not that of the page.
     """
     found = {}
-    for line in read_text(os.path.join(os.path.dirname(__file__), "specifications.txt")).splitlines():
-        group, _, pages = line.partition(": ")
+    for line in read_text(os.path.join(os.path.dirname(__file__), "specifications.tsv")).splitlines():
+        group, _, pages = line.partition("\t")
         for page, _, name in (item.partition("=") for item in pages.split()):
             found[_key(name or page)] = f"{group}/{page}"
     return found
