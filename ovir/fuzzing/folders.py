@@ -245,7 +245,7 @@ def _report(finding: Finding, reduced: Reduced, origin: Origin) -> Iterator[str]
 
 _SHOWN = 60
 _WHAT = {
-    "crash": "The process ends when the model is compiled or run",
+    "crash": "The process ends when the model is compiled, run or released",
     "hang": "The model is not compiled and run in time",
     "refusal": "A valid model is refused",
     "shape": "An output has another shape",

@@ -152,7 +152,11 @@ REFUSED: list[tuple[tuple[Any, ...], dict[str, Any], str]] = [
     (IMAGE, {"element_type": "float"}, "'float' is not an element type"),
     (IMAGE, {"key": "picture"}, "the model has no input 'picture'; its inputs are 0: 'image'"),
     (OPEN, {"resize": "linear"}, "axis 2 of [1,3,?,?] has no fixed size\n  hint: reshape the model first"),
-    (("f32", [3, 8]), {"mean": [1, 2, 3]}, "not known, because its shape is [3,8]\n  hint: give the layout of the model, such as NC"),
+    (
+        ("f32", [3, 8]),
+        {"mean": [1, 2, 3]},
+        "not known, because its shape is [3,8]\n  hint: give the layout of the model, such as NC",
+    ),
 ]
 
 

@@ -86,7 +86,8 @@ def _head(found: Comparison, requested: str | None) -> Iterator[str]:
     if largest is not None and largest is not first:
         yield f"largest contributor: {_described(found, largest)}"
     if first is None and not found.within and found.layers:
-        yield _FAILED if found.failed else _ADVICE[found.mode]
+        failed = _FAILED if len(found.layers) > 1 else _FAILED_ALONE
+        yield failed if found.failed else _ADVICE[found.mode]
     if rounded := next((item for item in _tensors(found) if item.tolerance.rounded_to is not None), None):
         kind = rounded.tolerance.rounded_to
         yield f"the model rounds to {kind}, which a device in f32 does not: later tensors have the tolerance of {kind}"
@@ -127,6 +128,7 @@ _ADVICE = {
     "--cumulative shows where errors grow",
     "cumulative": "no tensor between layers is beyond tolerance",
 }
+_FAILED_ALONE = "the device fails on the model, but not on its one layer alone, whose sizes are known in that run"
 _FAILED = "the device fails on the whole model, but on no layer alone: `ovir reduce` finds the smallest part that fails"
 
 

@@ -25,7 +25,7 @@ from ovir.cli.options.command import Command, Options
 from ovir.cli.options.comparison import DeviceOptions
 from ovir.cli.options.targets import check_target
 from ovir.cli.options.values import FileName, natural, positive
-from ovir.cli.terminal.output import DONE, UNUSABLE, WRONG, print_message, say, say_json, say_table
+from ovir.cli.terminal.output import DONE, UNUSABLE, WRONG, print_message, print_note, say, say_json, say_table
 from ovir.cli.terminal.progress import reported
 from ovir.core.tables import Table, columns
 from ovir.diagnostics.errors import InputError
@@ -90,10 +90,14 @@ def run(options: Options) -> int:
     limit = {} if device.timeout is None else {"timeout": device.timeout}
     with reported("fuzzing") as update:
         latest: list[Fuzzing] = []
+        named: list[str] = []
         before: list[tuple[int, float]] = []  # what an earlier search has made, and its seconds
 
         def progress(found: Fuzzing, share: float) -> None:
             latest[:] = [found]
+            for finding in found.findings[len(named) :]:  # a search may take a night
+                named.append(finding.signature)
+                print_note(readable(f"{finding.kind}: {finding.message}"))
             before[:] = before or [(found.models, found.seconds)]
             made, passed = found.models - before[0][0], found.seconds - before[0][1]
             left = round(passed * (1 / share - 1)) if share else 0
@@ -122,6 +126,8 @@ def run(options: Options) -> int:
         except KeyboardInterrupt:
             if latest:
                 _write_index(latest[0], options.output, options.command_line)
+                if not options.json:
+                    _print(latest[0], options.output)
             raise
     if options.write_known is not None:
         write_known(options.write_known, found)
@@ -171,6 +177,10 @@ def _print(found: Fuzzing, folder: str) -> None:
     count = f"{plural(len(found.findings), 'finding')} on {found.description}"
     tried = {version for version, _ in found.map.tried()}
     versions = f"{plural(found.models, 'model')} of {plural(len(tried), 'operation version')}"
-    refused = f"ovir does not run {found.refused:,} of them"
-    unsupported = f"the other side does not support {found.unsupported_models:,}"
-    say(f"{count}: {versions}; {refused}, {unsupported}; {found.seconds:.0f} s, {found.rate:.3g} models/s")
+    if found.refused:
+        versions += f"; ovir refuses {found.refused:,} of them, which are not valid"
+    if found.unsupported_models:
+        versions += f"; the other side does not support {found.unsupported_models:,}"
+    say(f"{count}: {versions}; {found.seconds:.0f} s, {found.rate:.3g} models/s")
+    if not found.compared:
+        say("nothing could be compared")
