@@ -35,6 +35,8 @@ LEAST_TRIAL = 12
 """Trial sizes are primes above this and above the old sizes, so that no other size is likely to be a multiple."""
 ARITHMETIC = {"Add", "Subtract", "Multiply", "Divide", "Mod", "FloorMod"}
 """Operations with data for which a size may be a number."""
+MOST_SMALL = 4
+"""The most elements of an axis whose number is likely to be that of something else as well."""
 MOST_RUN = 4
 """The most times the old size that a size is for which the adapted model is run."""
 
@@ -100,6 +102,8 @@ def adapt(
         edit.notes.append(f"a window that was as large as the image is now the whole image in {names}")
     if sizes.numbers:
         edit.notes.append(f"sizes, or numbers that follow from one, may be what stays in {', '.join(sizes.numbers)}")
+    if sizes.small:
+        edit.notes.append(f"other numbers may be equal by chance to the old size of {' and '.join(sizes.small)}")
     if sizes.rows:
         names = ", ".join(sizes.rows)
         edit.notes.append(f"one row for an axis of size 1, which may be meant for this size, is repeated in {names}")
@@ -126,6 +130,8 @@ class _Adapted:
         """The layers that reduce a whole image in place of pools."""
         self.rows: list[str] = []
         """The names of constants with one row where the old size is 1."""
+        self.small: list[str] = []
+        """The axes that have so few elements that other numbers may be equal by chance."""
         self.numbers: list[str] = []
         """The names of constants that hold an old size for arithmetic, and stay."""
         self.doubts: dict[str, str] = {}
@@ -145,8 +151,10 @@ class _Adapted:
             try:
                 if like is not None and other is None and not self._agrees(numbers, like):
                     continue
-                layers, decided = fitting.run(), self._shows_all(like)
+                layers, decided = fitting.run(self._require_more_or_less), self._shows_all(like)
                 self.rows = [] if decided else fitting.rows
+                small = [axis for axis in self._axes if 1 < axis.old <= MOST_SMALL and not decided]
+                self.small = [f"{axis.old} in axis {axis.position}" for axis in small]
                 kept = (layer for layer in self._constants if layer.owner is not None and not decided)
                 every = fitting.sizes()
                 self.numbers = [layer.name for layer in kept if self._is_size(layer, every)]
@@ -167,6 +175,21 @@ class _Adapted:
             if not self._infers(self._primes()) and not self._infers(self._primes(1)):
                 self._multiples = self._found_multiples()
             return [*layers, *self.reduced]
+        assert first is not None
+        raise first
+
+    def _require_more_or_less(self) -> None:
+        """Raise ModelError if the model takes neither larger nor smaller sizes: sizes of tensors may have been rounded
+        to the old ones in the trial sizes."""
+        trial, first = self._model.clone(), None
+        for eighths in (24, 7, 4):
+            set_sizes(trial, self._sizes({axis: max(axis.old * eighths // 8, 1) for axis in self._axes}))
+            try:
+                infer_model(trial)
+            except ModelError as error:
+                first = first or error
+            else:
+                return
         assert first is not None
         raise first
 

@@ -131,10 +131,11 @@ class Guessing(Fitting):
 
     def _swapped(self, layer: Layer, found: Sequence[Sequence[Factors]]) -> str | None:
         """Return how a Reshape to the same sizes, which did nothing, may put axes in another order."""
-        if self._before[layer.inputs[0]] != self._before[layer.outputs[0]]:
-            return None
-        kept = [new for _, new in self._dims(layer.inputs[0])]
-        others = (list(map(new_size, way)) for way in found)
+        before, after = (
+            [dim for dim in self._before[port] if dim != 1] for port in (layer.inputs[0], layer.outputs[0])
+        )
+        kept = [new for _, new in self._dims(layer.outputs[0])]
+        others = (list(map(new_size, way)) for way in found if before == after)
         other = next((sizes for sizes in others if sizes != kept and sorted(sizes) == sorted(kept)), None)
         return None if other is None else f"where {other} would fit as well"
 

@@ -133,9 +133,15 @@ class Fitting(ComparingEngine):
         self.reduced: list[Layer] = []
         """The layers that reduce a whole image in place of pools, which remain if the sizes do not fit."""
 
-    def run(self) -> list[Layer]:
-        """Infer the model, and return the layers that were repaired; raise ModelError for one that cannot be."""
+    def run(self, require: Callable[[], None] = lambda: None) -> list[Layer]:
+        """Infer the model, and return the layers that were repaired; raise ModelError for one that cannot be, or if
+        what is required of the model then is not met."""
         self._solve()
+        try:
+            require()
+        except ModelError:
+            self._undo(0)
+            raise
         for _, source, layer in self._trail:
             remove_unread(owner_of(layer), [source])
         return list(dict.fromkeys(layer for *_, layer in self._trail))
@@ -677,8 +683,9 @@ class Fitting(ComparingEngine):
         numbers: list[tuple[Port, int, int]] = []
         begin = layer.inputs[1] if layer.type in SLICING and isinstance(pin, int) else None
         for port in free:
-            if port is not begin:
-                numbers += [(port, place, entry) for place, entry in enumerate(self._list(port)) if entry > 0]
+            if port is begin:
+                continue
+            numbers += [(port, place, entry) for place, entry in enumerate(self._list(port)) if entry > 0]
             if len(exact := self._exact(layer, port)) > 1:
                 yield [(port.index, with_sizes(read_by(port), port, exact))]
         if isinstance(pin, int):  # what is nearest to the sizes of the axis is likely

@@ -76,7 +76,7 @@ NAMING = {
     *("ir/executed.py", "ir/legacy.py", "ir/writing/compression.py", "graph/layers.py"),
     *("inference/layer_weights.py", "inference/pinned_sizes.py", "runtime/rewrites.py"),
     *("editing/size_fitting.py", "editing/sizes.py", "editing/positions.py", "editing/adaptation.py"),
-    *("editing/suppression.py", "editing/guesses.py", "editing/item_fitting.py"),
+    *("editing/suppression.py", "editing/guesses.py", "editing/item_fitting.py", "editing/other_exports.py"),
     *(
         "editing/weight_compression.py",
         "debugging/weight_types.py",
