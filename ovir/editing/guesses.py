@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 from ovir.editing.keys import read_by
-from ovir.editing.size_fitting import LEAST_WINDOW, Fitting, are_whole, shapes_text
+from ovir.editing.size_fitting import LEAST_WINDOW, MOST_KNOWN, Fitting, are_whole, shapes_text
 from ovir.editing.sizes import Factor, Factors, mixed_ways, new_size, ways
 from ovir.graph.constant_layers import constant_layers
 from ovir.graph.layers import Layer, Port
@@ -88,8 +88,8 @@ class Guessing(Fitting):
             if port is not None and other is not None:
                 name, numbers = old[port][0], _listed(old[port][1])
                 becomes = "stays" if taken[port] == numbers else f"becomes {taken[port]}"
-                text = f"constant '{name}' of {numbers} in layer '{layer.name}' {becomes} for {trial}, {other}"
-                yield layer.key, text
+                read = f"constant '{name}' of {numbers}" if numbers else f"what '{name}' computes"
+                yield layer.key, f"{read} in layer '{layer.name}' {becomes} for {trial}, {other}"
             self._done.pop()
 
     def _numbers(self, layer: Layer) -> dict[Port, str]:
@@ -126,7 +126,7 @@ class Guessing(Fitting):
             own = list(map(new_size, mixed))
             for way in ways(grown, sizes):
                 if (other := list(map(new_size, way))) != own:
-                    return f"and for three times the sizes, {other} would fit as well as {own}"
+                    return f"and for three times the sizes, {_shown(other)} would fit as well as {_shown(own)}"
         return None
 
     def _swapped(self, layer: Layer, found: Sequence[Sequence[Factors]]) -> str | None:
@@ -137,7 +137,7 @@ class Guessing(Fitting):
         kept = [new for _, new in self._dims(layer.outputs[0])]
         others = (list(map(new_size, way)) for way in found if before == after)
         other = next((sizes for sizes in others if sizes != kept and sorted(sizes) == sorted(kept)), None)
-        return None if other is None else f"where {other} would fit as well"
+        return None if other is None else f"where {_shown(other)} would fit as well"
 
     def _is_row(self, layer: Layer, port: Port) -> bool:
         """Return whether a constant has one row for an axis whose old size is 1."""
@@ -170,3 +170,8 @@ class Guessing(Fitting):
 def _listed(known: Any) -> str:
     """Return the integers of a tensor as a text; an empty text if there are many, or none."""
     return str(known.tolist()) if known is not None and known.dtype.kind in "iu" and known.size <= MOST_LISTED else ""
+
+
+def _shown(sizes: Sequence[int]) -> str:
+    """Return sizes as a shape, in which those that stay open are ``?``."""
+    return f"[{','.join('?' if size > MOST_KNOWN else str(size) for size in sizes)}]"

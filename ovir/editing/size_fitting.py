@@ -41,8 +41,10 @@ from ovir.ops.base.domains import ONE, Axis, Index, Length, axis_of
 from ovir.ops.base.traits import input_names
 from ovir.ops.broadcast import Broadcast3, Tile
 from ovir.ops.control_flow import Loop
+from ovir.ops.convolution import ConvolutionBase
 from ovir.ops.infrastructure import Const, Parameter
 from ovir.ops.interpolate import InterpolateBase
+from ovir.ops.matmul import MatMul
 from ovir.ops.movement import Concat, Pad1
 from ovir.ops.pooling import MaxPoolBase, PoolBase
 from ovir.ops.shape import Reshape
@@ -785,6 +787,8 @@ class Fitting(ComparingEngine):
         ):
             return
         for axes in self._data_axes(layer, port):
+            if isinstance(layer.operator, (ConvolutionBase, MatMul)) and any(array.shape[a] == 1 for a in axes):
+                continue  # weights of one channel are learned
             if all(np.array_equal(array, array.take([0] * array.shape[a], a)) for a in axes):
                 yield partial(self._repeated, port, {a: size for a, (size, _) in axes.items()})
                 continue

@@ -354,7 +354,7 @@ AMBIGUOUS = {
     "six rows, or halves": (
         rows(lambda n: 6, lambda n: n),
         rows(lambda n: n // 2, lambda n: 12),
-        r"\[6, 12\].*becomes \[6,23\].*and for .*\[18, 12\] would fit as well as \[6, 36\]",
+        r"\[6, 12\].*becomes \[6,23\].*and for .*\[18,12\] would fit as well as \[6,36\]",
     ),
 }
 """Models that are equal for a length of 12: what one is taken for, what it may also be, and a note about both."""
@@ -435,3 +435,18 @@ def test_a_table_behind_other_layers_is_named() -> None:
     bias = ops.squeeze(ops.gather(table, at[:, None] - at + 5, 0), [2])
     with pytest.raises(ovir.ModelError, match=r"made of 'table' of shape \[11,1\], would need the shape \[1"):
         ovir.Model([x + bias], [x], "model").reshape({"x": "1,?,?"}, adapt=True)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: ops.convolution(x, np.ones((2, 1, 3, 3), np.float32), [1, 1], [1, 1], [1, 1], [1, 1]),
+        lambda x: ops.matmul(ops.transpose(x, [0, 2, 3, 1]), np.ones((1, 4), np.float32), False, False),
+    ],
+    ids=["convolution", "product"],
+)
+def test_weights_of_one_channel_are_not_repeated(make: Callable[[Any], Any]) -> None:
+    x = ops.parameter([1, 1, 8, 8], "f32", name="x")
+    model = ovir.Model([make(x)], [x])
+    with pytest.raises(ovir.ModelError, match="for which it has no data"):
+        model.reshape([1, 3, 8, 8], adapt=True)
