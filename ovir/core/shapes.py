@@ -576,12 +576,12 @@ class PartialShape:
 _EXPECTED = "expected a list of dimensions or a text such as [1,?,2..5] or [...]"
 
 
-@lru_cache(4096)
 def unknown_sizes(rank: int | None) -> PartialShape:
     """Return the shape of a rank, None if it is unknown, of which no size is known."""
     return PartialShape(None if rank is None else [UNKNOWN] * rank)
 
 
+@lru_cache(4096)
 def static_shape(sizes: tuple[int, ...]) -> PartialShape:
     """Return the shape of these sizes; equal ones are one object, as models repeat few shapes many times."""
     return PartialShape(sizes)

@@ -277,7 +277,7 @@ def _promise_of(port: Port) -> Callable[[Any], bool]:
     limited = [(axis, low, high) for axis, (low, high) in enumerate(bounds) if (low, high) != (0, inf)]
 
     def keeps_promise(array: Any) -> bool:
-        if type(array) is not np.ndarray or array.dtype != dtype or array.ndim != len(bounds):
+        if array.dtype != dtype or array.ndim != len(bounds):
             return False
         shape = array.shape
         return False not in [low <= shape[axis] <= high for axis, low, high in limited]

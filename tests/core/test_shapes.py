@@ -10,13 +10,18 @@ import numpy as np
 import pytest
 
 from ovir.core.element_types import ELEMENT_TYPES, ElementType, bf16, f32, i64, nf4, string, u1
-from ovir.core.shapes import Dimension, PartialShape, as_dimension, as_shape, symbol_of_sum
+from ovir.core.shapes import Dimension, PartialShape, as_dimension, as_shape, static_shape, symbol_of_sum
 
 
 @pytest.mark.parametrize("text", ["[]", "[1,?,2..5]", "[...]", "[3..,..4]", "[12]"])
 def test_shape_text_round_trip(text: str) -> None:
     assert str(PartialShape(text)) == str(PartialShape(text.strip("[]") or text)) == text
     assert str(PartialShape.parse(text)) == text
+
+
+def test_equal_static_shapes_are_one_object() -> None:
+    assert static_shape((2, 3)) is static_shape((2, 3))
+    assert static_shape((2, 3)) == PartialShape("2,3")
 
 
 @pytest.mark.parametrize("text", ["-2", "a", "5..2", "1.5", "", "1_0", "\u0663", str(2**63), f"1..{2**63}"])

@@ -10,6 +10,7 @@ from support.builder import Net
 import ovir
 from ovir import opset13 as ops
 from ovir.diagnostics.errors import OperatorError
+from ovir.ops.sorting import NonZero
 from ovir.runtime import failures
 from ovir.runtime.plan import require_promised
 from ovir.runtime.step_binder import copy_result
@@ -65,6 +66,22 @@ def test_kernels_of_users_are_held_against_their_inference() -> None:
         else:
             with pytest.raises(ovir.RunError, match=r"f32\[3\].*f32\[4\]"):
                 request.infer(inputs)
+
+
+@pytest.mark.parametrize(
+    "outside", [np.zeros((1, 6), int), np.zeros((2, 3), int), np.zeros(3, int), np.zeros((1, 3), np.float32)]
+)
+def test_outputs_whose_sizes_only_a_run_shows_are_held_against_their_bounds(
+    outside: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results: list[Any] = [*(np.zeros((1, count), int) for count in (3, 5)), outside]
+    monkeypatch.setattr(NonZero, "run", lambda self, x: results.pop(0))
+    x = ops.parameter([5], "f32", name="x")
+    request = ovir.compile_model(ovir.Model([ops.non_zero(x)], [x])).create_infer_request()
+    for count in (3, 5):
+        assert request.infer([np.ones(5, np.float32)])[0].shape == (1, count)
+    with pytest.raises(ovir.RunError, match=r"infer\(\) declared i64\[1,\.\.5\]"):
+        request.infer([np.ones(5, np.float32)])
 
 
 def test_an_operation_without_a_kernel_is_named() -> None:
