@@ -3,7 +3,7 @@ import inspect
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import hypothesis  # noqa: F401 - before the freeze: it looks for the owners of what packages register with it
@@ -17,8 +17,11 @@ from support.inference_contract import _inference_keeps_its_contract, _watched_i
 from support.kernel_contract import _kernels_keep_their_contract, _watched_kernels  # noqa: F401 - fixtures of all tests
 from support.packages import names_that_skip
 from support.systems import lacking_elsewhere
+from support.warm_devices import PATH_OF_STAND_IN, starting_devices
 
 import ovir.tokenizers  # noqa: F401 - so that no test registers its operations in a registry that is put back
+from ovir.debugging.engines import process
+from ovir.system.processes import ChildProcess
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as nohup starts programs; the processes of tests inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -60,6 +63,23 @@ def pytest_collection_finish() -> None:
     """Leave all tests and modules out of later collections of garbage, which tests cause, and some of them measure."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="session")
+def _starting_devices() -> Iterator[Callable[..., ChildProcess]]:
+    if sys.platform != "linux":
+        yield ChildProcess
+        return
+    with starting_devices() as start:
+        yield start
+
+
+@pytest.fixture
+def device(_starting_devices: Callable[..., ChildProcess], monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Let ``openvino`` be the stand-in; ``device.setenv("OVIR_TEST_FAULT", ...)`` gives it a fault."""
+    monkeypatch.setenv("PYTHONPATH", PATH_OF_STAND_IN)
+    monkeypatch.setattr(process, "ChildProcess", _starting_devices)
+    return monkeypatch
 
 
 def pytest_sessionfinish() -> None:

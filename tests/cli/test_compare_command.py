@@ -12,15 +12,13 @@ from ovir import opset13 as ops
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parent.parent.parent
 X = np.float32([[1, -2, 3, 0.5]])
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, device: pytest.MonkeyPatch) -> Path:
     """Return a folder with a model, its inputs and a recording; ``openvino`` is the stand-in."""
-    monkeypatch.setenv("PYTHONPATH", f"{ROOT / 'tests' / 'debugging' / 'engines' / 'stand_in'}:{ROOT}")
-    monkeypatch.chdir(tmp_path)
+    device.chdir(tmp_path)
     x = ops.parameter([1, 4], "f32", name="x", tensor_names="x")
     model = ovir.Model([ops.softmax(ops.tanh(x, name="tanh"), 1, name="soft", tensor_names="soft")], [x])
     ovir.save_model(model, "model.xml")

@@ -10,7 +10,6 @@ from support.builder import Net
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("shared_workers")]
 
-ROOT = Path(__file__).parent.parent.parent
 CLASSES = 3
 
 
@@ -156,12 +155,11 @@ def test_inputs_with_the_same_fault_have_one_line(folder: Path, cli: Any) -> Non
         assert failed[1] == f"25 inputs failed; {where} lists all of them"
 
 
-def test_a_device(folder: Path, cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_device(folder: Path, cli: Any, device: pytest.MonkeyPatch) -> None:
     """The stand-in of OpenVINO computes one layer wrongly."""
-    monkeypatch.setenv("PYTHONPATH", f"{ROOT / 'tests' / 'debugging' / 'engines' / 'stand_in'}:{ROOT}")
     found = _evaluated(cli, "--labels", "labels.csv", "--against", "openvino:CPU")
     assert (found["against"]["model"], found["difference"]["value"]) == ("OpenVINO 1.2.3 on CPU", 0)
-    monkeypatch.setenv("OVIR_TEST_FAULT", "wrong:Add")
+    device.setenv("OVIR_TEST_FAULT", "wrong:Add")
     found = _evaluated(cli, "--labels", "labels.csv", "--metric", "mse", "--against", "openvino:CPU", status=1)
     assert len(found["failed"]) == 30, "a class is not an array of scores"
 

@@ -159,11 +159,9 @@ def test_what_depends_on_an_open_order_is_no_finding() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("releases", "is_known"), [("to 1.2", True), ("1.3 to", False)])
 def test_a_divergence_of_another_release_is_a_finding(
-    releases: str, is_known: bool, monkeypatch: pytest.MonkeyPatch
+    releases: str, is_known: bool, device: pytest.MonkeyPatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stand_in = ROOT / "tests" / "debugging" / "engines" / "stand_in"  # of release 1.2.3
-    monkeypatch.setenv("PYTHONPATH", f"{stand_in}:{ROOT}")
-    monkeypatch.setenv("OVIR_TEST_FAULT", "wrong:Floor")
+    device.setenv("OVIR_TEST_FAULT", "wrong:Floor")  # of release 1.2.3
     row = Divergence("-", "a wrong Floor", "-", "-", "CPU", releases, "values", "Floor", "any")
     monkeypatch.setattr(divergences, "divergences", lambda: (row,))
     monkeypatch.setitem(divergences.CONDITIONS, "any", lambda seen: True)

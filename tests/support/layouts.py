@@ -70,4 +70,4 @@ OF_USERS: dict[str, Layout] = {**OF_KERNELS, **{f.__name__: f for f in (of_other
 def elements(array: Array) -> object:
     """All that there is in an array, to be compared: equal NaNs are equal."""
     content = array.tolist() if array.dtype.kind in "TO" else np.ascontiguousarray(array).tobytes()
-    return array.shape, array.dtype.str, array.dtype.name, content
+    return array.shape, array.dtype, content
