@@ -753,7 +753,7 @@ class Fitting(ComparingEngine):
             begin, end = pads[axis]
             size, is_likely = old + begin + end, begin * end == 0 or end - begin in (0, 1)
             for n in range(max(begin + end, 1) + 1, size + 1) if min(begin, end) >= 0 and is_likely else ():
-                is_round = n >= LEAST_ROUND and n & (n - 1) == 0  # windows have pads at the begin, too
+                is_round = n >= LEAST_ROUND and n.bit_count() == 1  # windows have pads at the begin, too
                 if size % n == 0 and (begin == 0 or is_round):
                     found.setdefault(n, []).append(axis)
                     filled |= {(prod(sizes[:axis]), size // n, n)} if begin or end or not fixed else set()

@@ -59,7 +59,7 @@ def _attend(op: ScaledDotProductAttention, *inputs: Array) -> Array:
     mask, scale = (inputs[i] if i < len(inputs) else None for i in (3, 4))
     keys = key.shape[-2]
     is_simple = not op.causal and len(inputs) < 6 and {x.dtype for x in inputs[:3]} == {np.dtype(np.float32)}
-    fits = mask is None or not mask.ndim or mask.shape[-1] in (1, keys)
+    fits = mask is None or not mask.ndim or mask.shape[-1] == keys
     if not (is_simple and fits and query.size and 0 < query.size // query.shape[-1] * keys <= _FEW_SCORES):
         return op.run(*inputs)
     scores = np.matmul(query * np.float32(1 / sqrt(query.shape[-1]) if scale is None else scale.item()), key.mT)

@@ -64,6 +64,7 @@ def completed(line: str, folder: Path, **more: str) -> list[str]:
         ("ovir edit digits.xml --set-constant conv1/", ["conv1/weights=", "conv1/bias="]),
         ("ovir edit digits.xml --rename pool", ["pool1=", "pool2="]),
         ("ovir edit digits.xml --add-output rel", ["relu1", "relu2"]),
+        ("ovir edit digits.xml --remove-output ", ["probabilities"]),
         ("ovir extract digits.xml --outputs relu1,pool", ["relu1,pool1", "relu1,pool2"]),
         ("ovir edit digits.xml --runtime 2024", ["2024.0", "2024.5"]),
         ("ovir edit digits.xml --opset 1", ["1", "10", "11", "12", "13", "14", "15", "16", "17"]),

@@ -19,6 +19,7 @@ from ovir import opset13 as ops
 from ovir.analysis.tensor_comparison import Criterion
 from ovir.cli.main import main
 from ovir.core.arrays import Array
+from ovir.debugging.bisection import Bisection
 from ovir.debugging.candidates import Candidate
 from ovir.debugging.devices import OvirDevice
 from ovir.debugging.prefix_search import MOST_EXTRA, Judge, PrefixSearch, smallest_part
@@ -225,6 +226,10 @@ def test_errors_that_vanish_on_the_way(first: int) -> None:
     assert length == first + 1
     assert search.probes[length].name == f"relu{first}"
     assert any(probe.verdict.within for count, probe in search.probes.items() if count > length)
+    probes = [search.probes[count] for count in sorted(search.probes)]
+    marks = {row[1]: row[0] for row in Bisection("", "", 40, 9, Criterion(), probes=probes).table().rows}
+    beyond = {probe.count for probe in probes if not probe.verdict.within}
+    assert marks == {probe.count: "beyond" if probe.count in beyond else "" for probe in probes} | {length: "first"}
 
 
 # --------------------------------------------------------------------------- what is at hand

@@ -346,6 +346,16 @@ AMBIGUOUS = {
         filled(lambda n: (0, -n % 16)),
         r"\[0, 4\].*stays.*a multiple of 8 or 16 would",
     ),
+    "four more at the begin, or sixteens": (
+        filled(lambda n: (4, 0)),
+        filled(lambda n: (-n % 16, 0)),
+        r"\[0, 4\].*stays.*a multiple of 8 or 16 would",
+    ),
+    "nothing, or an even number": (
+        filled(lambda n: (0, 0)),
+        filled(lambda n: (0, n % 2)),
+        r"\[0, 0\].*stays.*a multiple of 2 or ",
+    ),
     "two more at both ends, or sixteens": (
         filled(lambda n: (2, 2)),
         filled(lambda n: (-n % 16 // 2, (-n % 16 + 1) // 2)),
@@ -368,7 +378,7 @@ def test_what_may_be_meant_otherwise_is_told_or_decided_by_another_export(name: 
     edit = model.clone().reshape(shape, adapt=True)
     (found,) = edit.notes
     assert edit.verdict.endswith("; notes tell 1 constant with another meaning that fits")
-    assert re.fullmatch(f"constant 'end' of {note}.*", found)
+    assert re.fullmatch(f"constant '(begin|end)' of {note}.*", found)
     for make in (taken, other):
         adapted, built = make(12), make(16)
         assert "would fit as well" not in str(adapted.reshape(shape, adapt=True, like=make(20)).notes)
@@ -383,6 +393,12 @@ def test_what_a_later_layer_decides_is_no_question() -> None:
     inner = ops.convolution(ops.relu(x), np.ones((1, 1, 3), np.float32), [1], [0], [0], [1])
     model = ovir.Model([ops.add(cut, inner)], [x], "model")
     assert model.reshape("1,1,?", adapt=True).notes == []
+
+
+def test_the_last_of_two_steps_follows() -> None:
+    model = step(lambda n: n - 1)(2)
+    model.reshape("1,?", adapt=True)
+    assert results(model, [np.arange(6, dtype=np.float32)[None]])[0].tolist() == [5]
 
 
 def test_a_few_first_steps_are_no_question() -> None:

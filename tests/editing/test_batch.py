@@ -281,3 +281,20 @@ def test_states_of_every_type_follow_the_batch(kind: str) -> None:
     ones = np.ones((2, 2), x.element_type.to_dtype())
     request = ovir.compile_model(model).create_infer_request()
     assert [request.infer([ones])[0].astype(int).tolist() for _ in range(2)] == [[[0, 0, 1, 1]] * 2, [[1] * 4] * 2]
+
+
+def test_initial_values_follow_the_batch() -> None:
+    x = ops.parameter([1, 2], "f32", name="x")
+    state = ops.read_value(np.float32([[3, 4]]), "v", "f32", [1, 2])
+    model = ovir.Model([ops.add(state, x)], [ops.assign(x, "v")], [x])
+    model.set_batch(2)
+    request = ovir.compile_model(model).create_infer_request()
+    calls = [np.float32([[1, 2], [5, 6]]), np.zeros((2, 2), np.float32)]
+    assert [request.infer([call])[0].tolist() for call in calls] == [[[4, 6], [8, 10]], [[1, 2], [5, 6]]]
+
+
+def test_a_tensor_of_unknown_rank_may_hold_items() -> None:
+    x, shape = ops.parameter([1, 2], "f32", name="x"), ops.parameter([-1], "i64", name="shape")
+    model = ovir.Model([ops.add(x, ops.broadcast(np.float32(0), shape))], [x, shape])
+    model.set_batch({"x": 3}, verify=False)
+    assert [str(port.shape) for port in (model.inputs[0], model.outputs[0])] == ["[3,2]", "[...]"]

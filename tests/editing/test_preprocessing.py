@@ -96,6 +96,12 @@ def test_values_that_the_type_of_the_model_lacks_are_normalized_in_f32(
     np.testing.assert_array_equal(found.astype(np.float32), np.full((1, 3, 2, 2), abs(expected), np.float32))
 
 
+def test_an_image_of_integers_is_resized_in_their_type() -> None:
+    model = detector("i16")
+    model.preprocess(element_type="u16", resize="nearest", size=[3, 4])
+    assert str(model.layer("image/resize").outputs[0].element_type) == "i16"
+
+
 def test_bytes_become_codes_of_nf4() -> None:
     x = ops.parameter([1, 3], "nf4", name="image")
     model = ovir.Model([ops.unsqueeze(x, 0)], [x])

@@ -45,16 +45,33 @@ def test_formula(block: int, query: Any, key: Any, value: Any, mask: Any, monkey
     kept = m > -0.5
     kept[..., 0] = True
     op, causal = ScaledDotProductAttention(), ScaledDotProductAttention(causal=True)
-    for result, expected in (
-        (op.run(q, k, v), formula(q, k, v, 0, default)),
-        (op.run(q, k, v, m, np.array(0.3)), formula(q, k, v, m, 0.3)),
-        (op.run(q, k, v, kept), formula(q, k, v, np.where(kept, 0, -np.inf), default)),
-        (op.run(q, k, v, np.array(0.0), np.array([0.3])), formula(q, k, v, 0, 0.3)),
-        (causal.run(q, k, v, m), formula(q, k, v, triangle, default)),
-        (causal.run(q, k, v, None, None, np.array([0.7])), formula(q, k, v, triangle, default, 0.7)),
-    ):
-        assert isinstance(result, np.ndarray)
-        np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
+    cases: tuple[tuple[ScaledDotProductAttention, tuple[Any, ...], Any], ...] = (
+        (op, (), formula(q, k, v, 0, default)),
+        (op, (m, np.array(0.3)), formula(q, k, v, m, 0.3)),
+        (op, (kept,), formula(q, k, v, np.where(kept, 0, -np.inf), default)),
+        (op, (np.array(0.0), np.array([0.3])), formula(q, k, v, 0, 0.3)),
+        (op, (m[..., :1],), formula(q, k, v, m[..., :1], default)),
+        (op, (None, None, np.array([0.7])), formula(q, k, v, 0, default, 0.7)),
+        (causal, (m,), formula(q, k, v, triangle, default)),
+        (causal, (None, None, np.array([0.7])), formula(q, k, v, triangle, default, 0.7)),
+    )
+    for attend, others, expected in cases:
+        for result in (attend.run(q, k, v, *others), attention.few_scores(attend)(q, k, v, *others)):
+            assert isinstance(result, np.ndarray)
+            np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4"])
+@pytest.mark.parametrize("sizes", [(0, 3, 5), (2, 0, 5), (2, 3, 0), (2, 3, 5)])
+@pytest.mark.parametrize("masked", [False, True])
+def test_few_scores_are_computed_as_many(dtype: str, sizes: tuple[int, int, int], masked: bool) -> None:
+    rows, keys, width = sizes
+    inputs = [random.standard_normal((2, size, width)).astype(dtype) for size in (rows, keys, keys)]
+    mask = [np.zeros((rows, keys), dtype)] if masked else []
+    op = ScaledDotProductAttention()
+    expected, found = op.run(*inputs, *mask), attention.few_scores(op)(*inputs, *mask)
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_a_row_without_a_key_is_nan() -> None:

@@ -176,6 +176,26 @@ def test_sizes_of_which_nothing_follows_are_not_bound() -> None:
     assert not request._bindings._bound
 
 
+@pytest.mark.usefixtures("soon")
+def test_a_size_that_grew_may_be_0_later() -> None:
+    x = ops.parameter([-1, -1], "f32", name="x")
+    rows = ops.gather(ops.shape_of(x), np.array(0), np.array(0))
+    results = [ops.greater(rows, np.int64(0)), ops.reduce_sum(ops.multiply(x, x), np.array([0]))]
+    request = ovir.compile_model(ovir.Model(results, [x])).create_infer_request()
+    for count in (1, 2, 3, 4, 5, 6, 0):
+        has_rows, sums = request.infer([np.ones((count, WIDTH), np.float32)]).values()
+        assert has_rows == (count > 0)
+        np.testing.assert_array_equal(sums, [count] * WIDTH)
+    assert [shapes for (shapes, _) in request._bindings._bound] == [((1, WIDTH),), ((-1, WIDTH),)]
+
+
+def test_inputs_without_elements_are_bound() -> None:
+    x = ops.parameter([-1], "f32", name="x")
+    request = ovir.compile_model(ovir.Model([ops.relu(x)], [x])).create_infer_request()
+    assert request.infer([np.zeros(0, np.float32)])[0].shape == (0,)
+    assert [shapes for (shapes, _) in request._bindings._bound] == [((0,),)]
+
+
 def test_a_run_that_fails_leaves_the_value() -> None:
     request = ovir.compile_model(cache()).create_infer_request()
     beams = np.array([0, 1], np.int32)

@@ -9,6 +9,7 @@ from support.builder import Net
 
 import ovir
 from ovir import opset13 as ops
+from ovir.core.element_types import ELEMENT_TYPES, ElementType
 from ovir.diagnostics.errors import OperatorError
 from ovir.ops.sorting import NonZero
 from ovir.runtime import failures
@@ -117,6 +118,11 @@ def test_copies_of_results_name_the_same_promise(outside: Any) -> None:
             check()
         messages.append(str(raised.value))
     assert messages[0] == messages[1]
+
+
+@pytest.mark.parametrize("element_type", [kind for kind in ELEMENT_TYPES if not kind.is_dynamic], ids=str)
+def test_an_array_that_stands_for_a_type_keeps_its_promise(element_type: ElementType) -> None:
+    require_promised(ops.parameter([2], element_type)[0], np.zeros(2, element_type.to_dtype()))
 
 
 def rotary(length: Any) -> Any:

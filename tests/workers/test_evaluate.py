@@ -51,6 +51,23 @@ def test_a_function_is_a_metric_and_inputs_that_fail_are_named() -> None:
     assert list(found.failed) == ["input 4"]
 
 
+def test_a_value_that_is_not_known_has_a_reason() -> None:
+    found = ovir.evaluate(scores([0, 0, 0], "plain"), [np.zeros((1, 4), "f4")], [0], executor=HERE)
+    assert (found.value, str(found)) == (None, "plain: top1 is not known, because all inputs failed")
+    x = ops.parameter([1, 3, 2, 2], "f32", name="x")
+    masks = ovir.Model([ops.relu(x)], [x], "masks")
+    found = ovir.evaluate(masks, [np.ones((1, 3, 2, 2), "f4")], [np.full((2, 2), 255)], "miou", executor=HERE)
+    assert (found.value, str(found)) == (None, "masks: miou is not known, because no label has any class")
+
+
+def test_models_of_files_have_their_paths_as_names(tmp_path: Path) -> None:
+    paths = [str(tmp_path / name) for name in ("one.xml", "other.xml")]
+    for path in paths:
+        ovir.save_model(scores([0, 0, 0], "plain"), path)
+    found = ovir.evaluate(paths[0], INPUTS, LABELS, against=paths[1], executor=HERE)
+    assert [model.name for model in found.models] == paths
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
