@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from math import prod
 
-import numpy as np
-
 from ovir.core.element_types import ElementType, f32, f64, i64
 from ovir.export.exporters import exports
 from ovir.export.onnx_graph import Graph, Tensor
@@ -98,15 +96,20 @@ def _size_from(graph: Graph, data: Tensor, axis: int) -> Tensor:
 
 @exports(ops.AvgPool1, ops.AvgPool14, ops.AvgPool16, to="AveragePool")
 def average_pool(graph: Graph, op: ops.AvgPoolBase, data: Tensor) -> Tensor:
-    """Export as AveragePool; integers, f64 and pads that are larger than the kernel as sums of the taps."""
+    """Export as AveragePool, after a Pad if pads are larger than the kernel; integers and f64 as sums of the taps."""
     windows = PoolWindows(graph, op, data)
     own = data.element_type
     has_pads = windows.given is None or any(map(any, windows.given))
     covers_pads = not op.exclude_pad and has_pads
     attributes = windows.attributes()
-    is_exact = own.is_integral or own == f64 or not windows.are_plain
-    if is_exact or ("dilations" in attributes and graph.opset < 19):
+    if own.is_integral or own == f64 or ("dilations" in attributes and graph.opset < 19):
         return windows.cut(_means(graph, windows, data, covers_pads), data)
+    if not windows.are_plain:
+        means = graph.AveragePool(windows.around(data), **attributes)
+        if not covers_pads:
+            shares = graph.AveragePool(windows.around(_ones(graph, data, own)), **attributes)
+            means = graph.Div(means, graph.Max(shares, graph.number(1 / prod(windows.kernel), own)))
+        return windows.cut(means, data)
     return windows.cut(graph.AveragePool(data, count_include_pad=int(covers_pads), **attributes), data)
 
 
@@ -124,6 +127,10 @@ def _counts(graph: Graph, windows: PoolWindows, data: Tensor, covers_pads: bool)
     """Return the number of elements that the mean of each window covers, at least 1."""
     if covers_pads:
         return graph.constant(prod(windows.kernel))
+    return graph.Max(windows.combined(windows.around(_ones(graph, data, i64)), "Add"), 1)
+
+
+def _ones(graph: Graph, data: Tensor, element_type: ElementType) -> Tensor:
+    """Return ones of the sizes of data [N, C, *spatial], as [1, 1, *spatial]."""
     shape = graph.Concat(graph.constant([1, 1]), graph.Shape(data, start=2), axis=0)
-    ones = graph.Expand(graph.constant(np.ones((), np.int64)), shape)
-    return graph.Max(windows.combined(windows.around(ones), "Add"), 1)
+    return graph.Expand(graph.number(1, element_type), shape)
