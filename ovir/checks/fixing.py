@@ -11,8 +11,7 @@ from ovir.checks.checker import FoundDiagnostics, collect, in_order
 from ovir.checks.consequences import sum_up
 from ovir.checks.fixes import DECLARATIONS
 from ovir.checks.options import CheckOptions
-from ovir.checks.rules import CODES
-from ovir.diagnostics.codes import Severity
+from ovir.diagnostics.codes import CODES, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, TextEdit
 from ovir.diagnostics.errors import OvirError
 from ovir.editing.proof import NOT_WANTED, verdict

@@ -218,16 +218,16 @@ class OvirDevice(Device):
     description = "ovir"
 
     def __init__(self, model: Model, emulate: str | None = None) -> None:
-        self._model = model
-        self.precision = emulate
+        self._model, self._emulate = model, emulate
+        self.precision = emulate or self.precision
         self._whole: _Request | None = None
 
     def run(self, model: Model, inputs: Sequence[Array]) -> list[Array]:
-        return self.repeats.infer(_Request(model, self.precision), inputs)
+        return self.repeats.infer(_Request(model, self._emulate), inputs)
 
     def run_whole(self, inputs: Sequence[Array]) -> list[Array]:
         if self._whole is None:
-            self._whole = _Request(self._model, self.precision)
+            self._whole = _Request(self._model, self._emulate)
         return self.repeats.infer(self._whole, inputs)
 
     def release(self) -> None:

@@ -185,7 +185,10 @@ def test_a_python_function_is_an_engine(path: Path, tmp_path: Path) -> None:
     assert model.is_lost
     with EngineProcess(f"python:{file}:declines") as engine, pytest.raises(UnsupportedError, match="no such layers"):
         engine.load(path).infer([X])
-    for name, message in (("twice", "expected python:FILE.py:FUNCTION"), (f"{file}:thrice", "name of its function")):
+    for name, message in (
+        ("twice", "expected python:FILE.py:FUNCTION"),
+        (f"{file}:thrice", "defines no function thrice"),
+    ):
         with EngineProcess(f"python:{name}") as engine, pytest.raises(EngineMissingError, match=message):
             engine.open()
 
