@@ -56,7 +56,8 @@ class OpenVino:
         known = {*_VIRTUAL, *found, *(device.split(".")[0] for device in found)}
         names = re.sub(r"\(.*?\)", "", self.device).replace(":", ",").split(",")
         if any(name.lstrip("-") not in known for name in names):
-            raise UnusableError(f"no device {self.device}; available: {', '.join(found) or 'none'}")
+            hint = f"; did you mean {self.device.upper()}?" if {name.upper() for name in names} <= known else ""
+            raise UnusableError(f"no device {self.device}; available: {', '.join(found) or 'none'}{hint}")
 
     def _require_config(self) -> None:
         """Raise UnusableError for properties with which the device compiles no model, not even an empty one."""

@@ -144,11 +144,12 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-@pytest.mark.parametrize("device", ["GPU", "GPU.0", "HETERO:NPU,CPU", "MULTI:CPU,XPU"])
+@pytest.mark.parametrize("device", ["GPU", "GPU.0", "HETERO:NPU,CPU", "MULTI:CPU,XPU", "cpu", "hetero:CPU"])
 def test_a_device_that_does_not_exist(device: str) -> None:
     with EngineProcess(f"openvino:{device}") as engine, pytest.raises(EngineMissingError) as caught:
         engine.open()
-    assert caught.value.diagnostic.message == f"openvino:{device}: no device {device}; available: CPU"
+    hint = {"cpu": "; did you mean CPU?", "hetero:CPU": "; did you mean HETERO:CPU?"}.get(device, "")
+    assert caught.value.diagnostic.message == f"openvino:{device}: no device {device}; available: CPU{hint}"
 
 
 @pytest.mark.parametrize("device", ["", "CPU", "AUTO", "AUTO:CPU", "HETERO:CPU", "BATCH:CPU(4)", "AUTO:-CPU"])
