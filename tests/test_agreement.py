@@ -14,6 +14,7 @@ def clock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SimpleNamespace:
     """Time in minutes, which tests set."""
     found = SimpleNamespace(minutes=1000.0)
     monkeypatch.setattr(agreement, "FOLDER", tmp_path / "runs")
+    monkeypatch.setattr(common, "version", lambda package: "1.0")  # openvino need not be installed
     monkeypatch.setattr(agreement, "time", SimpleNamespace(time=lambda: 60 * found.minutes))
     return found
 

@@ -7,7 +7,6 @@ import os
 import pickle
 import signal
 import socket
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -66,7 +65,7 @@ def starting_devices() -> Iterator[Callable[..., ChildProcess]]:
             return _Fork(requests, options["stderr"])
         return ChildProcess(arguments, **options)
 
-    with requests, given, subprocess.Popen(command, env=environment, pass_fds=[given.fileno()]):
+    with requests, given, ChildProcess(command, env=environment, pass_fds=[given.fileno()]):
         given.close()
         yield start
         requests.close()
