@@ -133,8 +133,9 @@ class ItemFitting(Fitting):
             yield from super()._repairs(layer, pin)
 
     def _data(self, layer: Layer, port: Port) -> Iterator[Callable[[], Layer]]:
-        source, axis = self._item_source(layer), self._constant_item_axis(layer, port)
-        if source is not None and axis is not None:
+        if (source := self._item_source(layer)) is None:
+            return
+        if (axis := self._constant_item_axis(layer, port)) is not None:
             yield partial(self._repeated, port, {axis: source})
 
     def _constant_item_axis(self, layer: Layer, port: Port) -> int | None:

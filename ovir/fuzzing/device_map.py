@@ -197,6 +197,10 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[tuple[str, str], Cell], st
         tried = DeviceMap.of(content["map"]).tried()
         if unknown := {status for cell in tried.values() for status in cell.counts} - {*STATUSES}:
             raise ValueError(f"there is no status {min(unknown)!r}")
+        if not all(type(number) is int and number > 0 for cell in tried.values() for number in cell.counts.values()):
+            raise ValueError("a number of models is not an integer above 0")
+        if not all(isinstance(name, str) for cell in tried.values() for name in [*cell.findings]):
+            raise ValueError("a finding is not a text")
         return tried, str(content["description"])
     except OSError as error:
         message = f"cannot read the map: {error.strerror}"

@@ -432,11 +432,12 @@ def read_known(path: str | os.PathLike[str]) -> set[str]:
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError.usage(f"{os.fspath(path)}: cannot be read: {reason}", option="known") from None
-    return {line.strip() for line in lines if line.strip() and not line.startswith("#")}
+    return {text for line in lines if (text := line.strip()) and not text.startswith("#")}
 
 
 def write_known(path: str | os.PathLike[str], found: Fuzzing) -> None:
-    """Add the signatures of findings to a file, which need not exist."""
-    before = read_known(path) if Path(path).exists() else set()
-    listed = sorted(before | {finding.signature for finding in found.findings})
-    write_text(path, "".join(f"{signature}\n" for signature in listed), "write the known findings")
+    """Add the signatures of findings to a file, which need not exist, behind what it holds."""
+    before, text = (read_known(path), read_text(path)) if Path(path).exists() else (set[str](), "")
+    new = sorted({finding.signature for finding in found.findings} - before)
+    lines = [*text.splitlines(), *new]
+    write_text(path, "".join(f"{line}\n" for line in lines), "write the known findings")

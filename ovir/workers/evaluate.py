@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -89,7 +89,7 @@ class Evaluation:
         return {**first, "against": others[0], "difference": difference.to_dict()}
 
     def __str__(self) -> str:
-        lines = [f"{model.name}: {_value_text(model.evaluation)}" for model in self.models]
+        lines = [f"{model.name}: {_value_text(model)}" for model in self.models]
         if (difference := self.difference) is not None:
             lines += _difference_lines(self.models[0].evaluation, difference)
         return "\n".join(lines)
@@ -113,10 +113,11 @@ class Evaluation:
         return Table(columns(heads), rows)
 
 
-def _value_text(found: ModelEvaluation) -> str:
+def _value_text(model: EvaluatedModel) -> str:
+    found = model.evaluation
     if found.value is None:
-        reason = "no label has any class" if found.samples else "all inputs failed"
-        return f"{found.metric.name} is not known, because {reason}"
+        reason = "all inputs failed" if model.failed else "there are no inputs"
+        return f"{found.metric.name} is not known, because {'no label has any class' if found.samples else reason}"
     is_share = found.metric.is_share
     text = f"{found.metric.name} {_number(found.value, is_share)}{_interval_text(found.interval, is_share)}"
     samples = found.samples
@@ -125,8 +126,8 @@ def _value_text(found: ModelEvaluation) -> str:
     elif is_share:
         text += f"; {int(found.scores.sum()):,} of {samples:,} right"
     else:
-        text += f"; mean of {plural(samples, 'input')}, {_direction(found)}"
-    return text
+        text += f"; mean of {plural(samples, 'sample')}, {_direction(found)}"
+    return f"{text}; {plural(len(model.failed), 'input')} failed" if model.failed else text
 
 
 def _direction(found: ModelEvaluation) -> str:
@@ -257,7 +258,7 @@ def output_index(model: Model, key: str | int | None) -> int:
     known = ", ".join(f"'{port.any_name}'" for port in model.outputs)
     if key is None and len(model.outputs) > 1:
         raise InputError.usage(f"has to say which of several outputs is evaluated; they are {known}", option="output")
-    if key is not None and key not in keys:
+    if key is not None and (not isinstance(key, Hashable) or key not in keys):
         raise InputError.usage(f"{key}: there is no such output; the outputs are {known}", option="output")
     return 0 if key is None else keys[key]
 
@@ -282,7 +283,7 @@ def evaluate(
         inputs: The inputs, as ``ovir.map`` takes them.
         labels: The label of each input, in the same order: a class, or an array as the metric needs it.
         metric: The name of a metric, such as ``"top5"`` or ``"mse"``, or a function that gets an output and a label and
-            returns a number.
+            returns a number, or one for each sample of stacked inputs.
         against: A second model that is evaluated on the same inputs: a Model, the path of an .xml, ``openvino:DEVICE``
             or ``onnx:FILE``.
         output: The name or the position of the output that is evaluated; needed if the model has several.
@@ -296,7 +297,7 @@ def evaluate(
     if not isinstance(model, (CompiledModel, Model)):
         model = read_model(model)
     chosen = metric_of(metric) if isinstance(metric, str) else FunctionMetric(_name_of(metric), metric)
-    given, arrays = list(inputs), list(labels)
+    given, arrays = (_listed(name, values) for name, values in (("inputs", inputs), ("labels", labels)))
     if len(given) != len(arrays):
         raise InputError.usage(f"each input needs one label: there are {len(given)} inputs and {len(arrays)} labels")
     task = LabeledInputs(
@@ -307,6 +308,12 @@ def evaluate(
         {"batch": batch, "executor": executor, "workers": workers},
     )
     return task.evaluate(model, against, output, config=config)
+
+
+def _listed(name: str, values: Iterable[Any]) -> list[Any]:
+    if not isinstance(values, Iterable):
+        raise InputError.usage(f"must be a list or another iterable, got {values!r}", option=name)
+    return list(values)
 
 
 def _name_of(function: object) -> str:

@@ -83,6 +83,14 @@ def test_a_check_counts_the_clipped_values_of_constants(
     assert [text in message for text, message in zip(expected, found, strict=True)] == [True] * len(expected)
 
 
+def test_codes_of_a_type_of_4_bits_are_no_values(tmp_path: Path) -> None:
+    x = ops.parameter([1, 4], "f32", name="x")
+    weights = ops.convert(ops.constant(np.uint8([[0, 15, 8, 7]]), "nf4"), "f32")
+    ends = np.float32([-0.5, 0.5, -0.5, 0.5])
+    (found,) = saved_and_checked(ovir.Model([ops.multiply(x, ops.fake_quantize(weights, *ends, 17))], [x]), tmp_path)
+    assert "25.0% of values below output bound -0.5" in found
+
+
 def saved_and_checked(model: ovir.Model, folder: Path) -> list[str]:
     ovir.save_model(model, folder / "model.xml")
     found = ovir.check(folder / "model.xml")

@@ -1,6 +1,7 @@
 """``ovir fuzz``: options, files and the exit status."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -19,9 +20,10 @@ def test_known_findings_are_not_reported(tmp_path: Path, cli: Cli) -> None:
     (tmp_path / "compiler.py").write_text(PROGRAM)
     options = ["--against", f"python:{tmp_path / 'compiler.py'}:run", "--models", 3, "--ops", "Floor-1"]
     options += ["--types", "f32", "--known", tmp_path / "known.txt"]
+    (tmp_path / "known.txt").write_text("# reported\n  # upstream\n")
     first = cli("fuzz", *options, "-o", tmp_path / "a", "--write-known", tmp_path / "known.txt")
     assert (first.status, first.err.count("error")) == (1, 0)
-    assert "values\n" in (tmp_path / "known.txt").read_text()
+    assert re.fullmatch("# reported\n  # upstream\n(?s:.*)values\n", (tmp_path / "known.txt").read_text())
     assert (tmp_path / "a" / "fuzz.json").exists()
     assert cli("fuzz", *options, "-o", tmp_path / "b").status == 0
 
@@ -59,12 +61,20 @@ def run(path, inputs):
     assert "--rtol compares models, not the maps" in cli("diff", *maps, "--rtol", 1).err
 
 
+def cell(models: str) -> str:
+    return f'{{"map": {{"A-1": {{"f32": {{"findings": [], "models": {models}}}}}}}, "description": "a"}}'
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         ("[]", "not a map that ovir fuzz has written: it lacks fields, or has others"),
         ("{", "not a map that ovir fuzz has written: Expecting property name"),
         ('{"map": {"A-1": {"f32": {"models": {"fine": 1}, "findings": []}}}}', "there is no status 'fine'"),
+        (cell('{"agrees": 0}'), "a number of models is not an integer above 0"),
+        (cell('{"agrees": "1"}'), "a number of models is not an integer above 0"),
+        (cell('{"agrees": 1}, "findings": null'), "it lacks fields, or has others"),
+        (cell('{"agrees": 1}, "findings": [1]'), "a finding is not a text"),
         (None, "cannot read the map: No such file"),
     ],
 )

@@ -23,6 +23,7 @@ from ovir.debugging.bisection import Bisection
 from ovir.debugging.candidates import Candidate
 from ovir.debugging.devices import OvirDevice
 from ovir.debugging.prefix_search import MOST_EXTRA, Judge, PrefixSearch, smallest_part
+from ovir.debugging.reproducer import Reproducer
 from ovir.diagnostics.codes import ENGINE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.graph.layers import LayerOrPort
@@ -491,3 +492,12 @@ def test_planted_faults_are_named(maker: str) -> None:
         length = search.run()
         if length is not None:  # the fault reaches the outputs
             assert search.probes[length].name == fault.layer
+
+
+def test_outputs_of_one_name_are_saved_under_several() -> None:
+    x = ops.parameter([2], "f32", name="x")
+    a, other = ops.abs(x, name="a"), ops.exp(x, name="a_2")
+    model = ovir.Model([a, a, other], [x])
+    arrays = [np.float32([i]) for i in range(3)]
+    saved = Reproducer(model, [], None).named(arrays)
+    assert [array.item() for array in saved.values()] == [0, 1, 2]

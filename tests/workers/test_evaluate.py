@@ -49,11 +49,14 @@ def test_a_function_is_a_metric_and_inputs_that_fail_are_named() -> None:
     )
     assert found.value == (9 - 0 + 0 - 1 + 0 - 2 + 9 - 1) / 4
     assert list(found.failed) == ["input 4"]
+    assert str(found).endswith("; 1 input failed")
 
 
 def test_a_value_that_is_not_known_has_a_reason() -> None:
     found = ovir.evaluate(scores([0, 0, 0], "plain"), [np.zeros((1, 4), "f4")], [0], executor=HERE)
     assert (found.value, str(found)) == (None, "plain: top1 is not known, because all inputs failed")
+    found = ovir.evaluate(scores([0, 0, 0], "plain"), [], [], executor=HERE)
+    assert str(found) == "plain: top1 is not known, because there are no inputs"
     x = ops.parameter([1, 3, 2, 2], "f32", name="x")
     masks = ovir.Model([ops.relu(x)], [x], "masks")
     found = ovir.evaluate(masks, [np.ones((1, 3, 2, 2), "f4")], [np.full((2, 2), 255)], "miou", executor=HERE)
@@ -74,6 +77,8 @@ def test_models_of_files_have_their_paths_as_names(tmp_path: Path) -> None:
         ({"labels": LABELS[:3]}, "each input needs one label: there are 4 inputs and 3 labels"),
         ({"metric": 5}, "metric must be the name of a metric or a function, got 5"),
         ({"output": "score"}, "output score: there is no such output; the outputs are 'Result_"),
+        ({"output": [0]}, r"output \[0\]: there is no such output"),
+        ({"labels": 5}, "labels must be a list or another iterable, got 5"),
         ({"against": "a.npz"}, "against a.npz: expected other.xml, openvino:DEVICE or onnx:FILE"),
     ],
 )

@@ -15,6 +15,7 @@ from ovir.graph.layers import Layer, Port
 from ovir.graph.order import trace_back
 from ovir.model import Model
 from ovir.ops.base.operator import Operator
+from ovir.ops.convert import in_f32
 
 _STEPS = 2
 """So many steps beyond the range, values lose little more than by rounding."""
@@ -66,7 +67,7 @@ def _constant(context: Context, port: Port) -> Array | None:
     if before is None or before.operator is None or not before.operator.converts or not before.inputs:
         return context.values_of(port)
     data = context.values_of(before.inputs[0])
-    return None if data is None else data.astype(np.float32)
+    return None if data is None else in_f32(data, before.inputs[0].element_type)
 
 
 def _clipped_ends(op: Operator, fact: Fact, ranges: Sequence[Array]) -> Iterator[str]:

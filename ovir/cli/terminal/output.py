@@ -187,7 +187,9 @@ pipe = Pipe()
 
 def silence(stream: TextIO) -> None:
     """Discard everything that is still to be written."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 def _plain(value: Any) -> Any:
