@@ -29,6 +29,7 @@ from ovir.cli.versions import VersionAction
 from ovir.diagnostics.codes import INTERNAL, OUT_OF_MEMORY, UNWRITABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import OWN_FAULT, InputError, OvirError
+from ovir.diagnostics.wording import reason_of
 
 JOBS = {
     "run a model": ("run", "generate", "eval"),
@@ -129,7 +130,7 @@ def _status(argv: Sequence[str] | None) -> int:
     except OSError as error:  # an error of stdout, or of a full disk
         silence(sys.stdout)
         with contextlib.suppress(OSError):
-            print_message(str(diagnose(UNWRITABLE, f"cannot write the output: {error.strerror or error}")))
+            print_message(str(diagnose(UNWRITABLE, f"cannot write the output: {reason_of(error)}")))
         return UNUSABLE
     return BROKEN_PIPE if pipe.is_closed else status
 
@@ -271,7 +272,7 @@ def _failed(error: Exception, command: Command | None = None) -> int:
         if error.filename is None:
             raise error
         place = Place(os.fsdecode(error.filename))
-        print_message(str(diagnose(UNWRITABLE, f"cannot write or read the file: {error.strerror or error}", place)))
+        print_message(str(diagnose(UNWRITABLE, f"cannot write or read the file: {reason_of(error)}", place)))
         return UNUSABLE
     if isinstance(error, MemoryError):
         reason = f": {error}" if str(error) else ""

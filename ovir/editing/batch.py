@@ -49,11 +49,11 @@ def set_batch(model: LayerGraph, batch: Batch, verify: bool) -> ProvenEdit:
     (number,) = numbers
     choices, old = _axes(model, keys, is_named=isinstance(batch, Mapping))
     if old is None:
-        old = _pinned_number(model, {i: axes[0] for i, axes in choices.items()})
-    if old is None:
-        if (edit := _set_open(model, {i: axes[0] for i, axes in choices.items()}, number, verify)) is not None:
+        likely = {i: axes[0] for i, axes in choices.items()}
+        old = _pinned_number(model, likely)
+        if old is None and (edit := _set_open(model, likely, number, verify)) is not None:
             return edit
-        old = 1
+        old = old or 1
     states = {
         layer.id: own
         for layer in model.layers

@@ -17,7 +17,7 @@ from ovir.debugging.layerwise_run import ENDS
 from ovir.diagnostics.codes import BAD_INPUT
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError
-from ovir.diagnostics.wording import plural
+from ovir.diagnostics.wording import plural, reason_of
 from ovir.fuzzing.making import INTEGERS, NARROW, REALS
 from ovir.graph.layers import Layer
 
@@ -203,7 +203,7 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[tuple[str, str], Cell], st
             raise ValueError("a finding is not a text")
         return tried, str(content["description"])
     except OSError as error:
-        message = f"cannot read the map: {error.strerror}"
+        message = f"cannot read the map: {reason_of(error)}"
     except ValueError as error:
         message = f"not a map that ovir fuzz has written: {error}"
     except (TypeError, KeyError, AttributeError):

@@ -24,6 +24,7 @@ from ovir.debugging.layerwise_run import ENDS
 from ovir.diagnostics.codes import BAD_INPUT
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, OvirError, require_counts, require_seconds
+from ovir.diagnostics.wording import reason_of
 from ovir.fuzzing.device_map import STATUS_OF_FAULT, Cell, DeviceMap, places_of
 from ovir.fuzzing.findings import Finding, Reduced, alike, operations_of, reduce_fault, signature_of
 from ovir.fuzzing.folders import Origin, report_of, save_finding
@@ -430,8 +431,7 @@ def read_known(path: str | os.PathLike[str]) -> set[str]:
     try:
         lines = read_text(Path(path)).splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError.usage(f"{os.fspath(path)}: cannot be read: {reason}", option="known") from None
+        raise InputError.usage(f"{os.fspath(path)}: cannot be read: {reason_of(error)}", option="known") from None
     return {text for line in lines if (text := line.strip()) and not text.startswith("#")}
 
 

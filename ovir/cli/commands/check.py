@@ -52,7 +52,7 @@ from ovir.core.shapes import PartialShape
 from ovir.diagnostics.codes import FOREIGN_WEIGHTS, NEVER_IGNORED, NO_WEIGHTS, NOT_IR, UNREADABLE, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, counts_text, diagnose
 from ovir.diagnostics.errors import InputError, ModelError, ReadError, WriteError
-from ovir.diagnostics.wording import escaped, plural
+from ovir.diagnostics.wording import escaped, plural, reason_of
 from ovir.system.files import write_json
 from ovir.system.progress import counted
 
@@ -82,7 +82,7 @@ def _inside(folder: str, wrong: list[Diagnostic]) -> list[str]:
     """Return the .xml files in a folder and its subfolders; add a folder that cannot be read to ``wrong``."""
 
     def refused(error: OSError) -> None:
-        wrong.append(diagnose(UNREADABLE, f"cannot read the folder: {error.strerror}", Place(str(error.filename))))
+        wrong.append(diagnose(UNREADABLE, f"cannot read the folder: {reason_of(error)}", Place(str(error.filename))))
 
     paths = (os.path.join(root, file) for root, _, files in os.walk(folder, onerror=refused) for file in files)
     return sorted(path for path in paths if path.lower().endswith(".xml") and os.path.isfile(path))

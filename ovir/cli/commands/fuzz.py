@@ -90,13 +90,14 @@ def run(options: Options) -> int:
     limit = {} if device.timeout is None else {"timeout": device.timeout}
     with reported("fuzzing") as update:
         latest: list[Fuzzing] = []
-        named: list[str] = []
+        named = 0
         before: list[tuple[int, float]] = []  # what an earlier search has made, and its seconds
 
         def progress(found: Fuzzing, share: float) -> None:
+            nonlocal named
             latest[:] = [found]
-            for finding in found.findings[len(named) :]:  # a search may take a night
-                named.append(finding.signature)
+            for finding in found.findings[named:]:  # a search may take a night
+                named += 1
                 print_note(readable(f"{finding.kind}: {finding.message}"))
             before[:] = before or [(found.models, found.seconds)]
             made, passed = found.models - before[0][0], found.seconds - before[0][1]

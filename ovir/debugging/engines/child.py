@@ -97,11 +97,12 @@ class OpenVino:
     def _property(self, compiled: Any, name: str) -> str | None:
         """Return a property of a compiled model as text, or of the first device behind AUTO, HETERO or MULTI, which do
         not tell it themselves; None if the device or the release does not have it."""
-        for ask in (compiled.get_property, *(partial(self.core.get_property, one) for one in self._behind(compiled))):
+        behind = self._behind(compiled)
+        for ask in (compiled.get_property, *(partial(self.core.get_property, one) for one in behind)):
             try:
                 value = ask(name)
             except _UNKNOWN:
-                value = self.config.get(name) if self._behind(compiled) else None
+                value = self.config.get(name) if behind else None
             if value is not None:
                 break
         else:
