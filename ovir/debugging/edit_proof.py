@@ -16,7 +16,8 @@ from ovir.analysis.random_inputs import generate_inputs
 from ovir.analysis.tensor_comparison import Criterion, TensorComparison
 from ovir.analysis.tensor_stats import as_numbers
 from ovir.core.arrays import Array
-from ovir.debugging.compare import Comparison, Session
+from ovir.debugging.comparison import Comparison
+from ovir.debugging.comparison_session import Session
 from ovir.debugging.comparison_setup import InputSet, as_model
 from ovir.debugging.sides import LayerAnswer, Partners, Side
 from ovir.debugging.state_calls import StatefulModel, States, state_calls

@@ -9,7 +9,8 @@ from ovir.core.arrays import Array
 from ovir.debugging import candidates
 from ovir.debugging.bisection import Bisection, Probe, Suspect, Verdict
 from ovir.debugging.candidates import Candidate
-from ovir.debugging.compare import Comparison, Session, TensorDifference
+from ovir.debugging.comparison import Comparison, TensorDifference
+from ovir.debugging.comparison_session import Session
 from ovir.debugging.comparison_setup import InputSet, Progress
 from ovir.debugging.reproducer import Reproducer
 from ovir.debugging.sides import Side

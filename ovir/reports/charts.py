@@ -20,7 +20,7 @@ from ovir.analysis.tensor_comparison import noise
 from ovir.analysis.tensor_stats import as_numbers
 from ovir.core.arrays import Array
 from ovir.core.short_names import short_names, without_middle
-from ovir.debugging.compare import Comparison, LayerDifference, OutputDifference
+from ovir.debugging.comparison import Comparison, LayerDifference, OutputDifference
 from ovir.diagnostics.wording import escaped
 from ovir.graph.layers import Layer
 from ovir.reports.layers import LayerIndex

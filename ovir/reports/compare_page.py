@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ovir.core.tables import Table, columns
-from ovir.debugging.compare import Comparison, LayerDifference, OutputDifference, TensorDifference
+from ovir.debugging.comparison import Comparison, LayerDifference, OutputDifference, TensorDifference
 from ovir.diagnostics.wording import plural, shown
 from ovir.graph.layer_graph import LayerGraph
 from ovir.reports.charts import Chart, bars, element_errors, error_curve, layer_errors

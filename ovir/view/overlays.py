@@ -10,7 +10,7 @@ from typing import Any, Literal
 from ovir.analysis.diff import Diff
 from ovir.analysis.profile import Timing
 from ovir.analysis.tensor_stats import Range
-from ovir.debugging.compare import Comparison, LayerDifference, OutputDifference
+from ovir.debugging.comparison import Comparison, LayerDifference, OutputDifference
 from ovir.diagnostics.codes import Severity
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.graph.layers import Layer

@@ -5,7 +5,9 @@ from __future__ import annotations
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
-from ovir.debugging.compare import Comparison, Findings, Session, explained, finish
+from ovir.debugging.compare import explained
+from ovir.debugging.comparison import Comparison
+from ovir.debugging.comparison_session import Findings, Session, finish
 from ovir.debugging.comparison_setup import ComparisonOptions, Progress, as_model, input_sets
 from ovir.debugging.sides import LayerMode
 from ovir.model import Model

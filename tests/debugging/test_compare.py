@@ -14,7 +14,7 @@ from ovir import opset13 as ops
 from ovir import opset15
 from ovir.analysis.tensor_comparison import default_tolerance
 from ovir.core.element_types import ELEMENT_TYPES, ElementType, f4e2m1, f32, nf4, string
-from ovir.debugging.compare import Agreement
+from ovir.debugging.comparison import Agreement
 from ovir.inference.layer_weights import weights_of
 from ovir.io.tensor_files import load_npz, save_npz
 

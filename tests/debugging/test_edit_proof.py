@@ -8,7 +8,7 @@ import pytest
 import ovir
 from ovir import opset13 as ops
 from ovir.debugging import edit_proof
-from ovir.debugging.compare import Session
+from ovir.debugging.comparison_session import Session
 from ovir.debugging.edit_proof import LEAST_SIZES, _items, _sets
 
 

@@ -12,7 +12,8 @@ from ovir import opset13 as ops
 from ovir.analysis.tensor_comparison import Criterion
 from ovir.core.arrays import Array
 from ovir.debugging import sides
-from ovir.debugging.compare import Agreement, Session, agreement_of
+from ovir.debugging.comparison import Agreement, agreement_of
+from ovir.debugging.comparison_session import Session
 from ovir.debugging.comparison_setup import InputSet
 from ovir.debugging.devices import DeviceSide, OvirDevice
 from ovir.debugging.sides import LayerAnswer, Partners, in_batches, in_halves

@@ -9,7 +9,7 @@ from support.builder import Net
 
 from ovir.analysis.tensor_comparison import EXACT, compare_tensors
 from ovir.core.element_types import bf16
-from ovir.debugging.compare import OutputDifference, TensorDifference
+from ovir.debugging.comparison import OutputDifference, TensorDifference
 from ovir.reports.charts import bars, curve, element_errors, histogram, label, labels, spread
 from ovir.reports.layers import LayerIndex
 

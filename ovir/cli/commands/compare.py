@@ -31,7 +31,8 @@ from ovir.cli.terminal import output
 from ovir.cli.terminal.causes import about_clipping, about_properties, about_quantization, status_of_difference
 from ovir.cli.terminal.progress import reported
 from ovir.core.tables import Table
-from ovir.debugging.compare import Comparison, LayerDifference, OutputDifference, TensorDifference, compare_as
+from ovir.debugging.compare import compare_as
+from ovir.debugging.comparison import Comparison, LayerDifference, OutputDifference, TensorDifference
 from ovir.debugging.repeats import WAYS
 from ovir.debugging.sides import LayerMode, NotCompared
 from ovir.diagnostics.wording import plural, readable

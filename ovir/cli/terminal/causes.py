@@ -15,7 +15,7 @@ from ovir.model import Model
 
 if TYPE_CHECKING:
     from ovir.debugging.bisection import Bisection
-    from ovir.debugging.compare import Comparison
+    from ovir.debugging.comparison import Comparison
     from ovir.debugging.comparison_setup import Against
 
 
