@@ -67,9 +67,9 @@ class LayerDiff:
     @property
     def layer(self) -> Layer:
         """Return the layer of the second model, or the layer of the first if the second has none."""
-        found = self.b or self.a
-        assert found is not None
-        return found
+        layer = self.b or self.a
+        assert layer is not None
+        return layer
 
     @property
     def place(self) -> str:
@@ -174,8 +174,8 @@ class Diff:
     @property
     def counts(self) -> dict[str, int]:
         """Return the number of layers by status, and how many outputs are affected."""
-        found = Counter(entry.status for entry in self.layers)
-        return {**{status: found[status] for status in STATUSES}, "affected": len(self.affected)}
+        counts = Counter(entry.status for entry in self.layers)
+        return {**{status: counts[status] for status in STATUSES}, "affected": len(self.affected)}
 
     def __str__(self) -> str:
         if self.is_equal:
@@ -294,22 +294,22 @@ class _Comparison:
 
     def entries(self) -> list[LayerDiff]:
         """Return the layers that differ, in the order of the second model, and note which outputs are affected."""
-        found: list[tuple[float, list[LayerDiff]]] = []
+        placed: list[tuple[float, list[LayerDiff]]] = []
         groups = self._groups()
         position = -1.0  # a removed layer is listed after the matched layer before it
         for i, j in enumerate(counted("comparing layers", self.matching.to_b)):
             if j == NONE:
                 if i not in self.connections.absorbed_a:
-                    found.append((position + 0.5, [self._lone(self.a, i, is_removed=True)]))
+                    placed.append((position + 0.5, [self._lone(self.a, i, is_removed=True)]))
                 continue
             position = float(j)
             if not (i in self.connections.absorbed_a and j in self.connections.absorbed_b):
-                found.append((position, list(self._pair(i, j, groups.get((i, j))))))
+                placed.append((position, list(self._pair(i, j, groups.get((i, j))))))
         for j, i in enumerate(self.matching.to_a):
             if i == NONE and j not in self.connections.absorbed_b:
-                found.append((float(j), [self._lone(self.b, j, is_removed=False)]))
-        found.sort(key=lambda item: item[0])
-        return [entry for _, entries in found for entry in entries]
+                placed.append((float(j), [self._lone(self.b, j, is_removed=False)]))
+        placed.sort(key=lambda item: item[0])
+        return [entry for _, entries in placed for entry in entries]
 
     def _groups(self) -> dict[Pair, int]:
         """Return for each pair of a moved subgraph the number of the subgraph."""
@@ -355,12 +355,12 @@ class _Comparison:
     def _decompression(self, side: GraphSignatures, start: int) -> list[Layer]:
         """Return the layers that decompress a constant, the one that is read first."""
         absorbed = self.connections.absorbed_a if side is self.a else self.connections.absorbed_b
-        found, pending = [start], [start]
+        chain, pending = [start], [start]
         while pending:
             sources = {source for source, _ in side.sources[pending.pop()]} & absorbed
             pending += sources
-            found += sorted(sources)
-        return [side.layers[k] for k in dict.fromkeys(found)]
+            chain += sorted(sources)
+        return [side.layers[k] for k in dict.fromkeys(chain)]
 
     # ----- layers of one model
 
@@ -490,13 +490,13 @@ class Connections:
         old, new = self.a.sources[i], self.b.sources[j]
         if (i, j) in self.replaced:
             old, new = old[: len(new)], new[: len(old)]
-        found = []
+        changes = []
         for k in range(max(len(old), len(new))):
             first = old[k] if k < len(old) and old[k][0] >= 0 else None
             second = new[k] if k < len(new) and new[k][0] >= 0 else None
             if not self._is_kept(first, second):
-                found.append(ChangedInput(k, first, second))
-        return found
+                changes.append(ChangedInput(k, first, second))
+        return changes
 
     def is_gone(self, i: int) -> bool:
         """Return whether a layer of the first model is no longer in its place."""
@@ -562,14 +562,14 @@ class Connections:
     def _absorbed(self, side: GraphSignatures, position: int) -> set[int]:
         """Return the layers that only serve constants which are compared as a whole."""
         roots = {pair[position] for pair in self.restored}
-        found: set[int] = set()
+        absorbed: set[int] = set()
         pending = list(roots)
         while pending:
             for source, _ in side.sources[pending.pop()]:
-                if source not in found and all(r in found or r in roots for r, *_ in side.readers[source]):
-                    found.add(source)
+                if source not in absorbed and all(r in absorbed or r in roots for r, *_ in side.readers[source]):
+                    absorbed.add(source)
                     pending.append(source)
-        return found
+        return absorbed
 
     # ----- moved subgraphs
 
@@ -611,29 +611,29 @@ class Connections:
 
 def _ends(side: GraphSignatures, start: int, is_open: Callable[[int], bool]) -> set[int]:
     """Return the first layers from ``start`` backwards that are not ``is_open``."""
-    found: set[int] = set()
+    ends: set[int] = set()
     seen, pending = {start}, [start]
     while pending:
         layer = pending.pop()
         if not is_open(layer):
-            found.add(layer)
+            ends.add(layer)
             continue
         for source, _ in side.sources[layer]:
             if source >= 0 and source not in seen:
                 seen.add(source)
                 pending.append(source)
-    return found
+    return ends
 
 
 def _chain(side: GraphSignatures, root: int) -> list[str]:
     """Return the types of the layers that decompress a constant, in a fixed order."""
-    found: list[str] = []
+    types: list[str] = []
     pending = [root]
-    while pending and len(found) < _LONGEST:
+    while pending and len(types) < _LONGEST:
         layer = pending.pop()
-        found.append(side.layers[layer].type)
+        types.append(side.layers[layer].type)
         pending.extend(source for source, _ in side.sources[layer])
-    return found
+    return types
 
 
 _LONGEST = 100  # layers

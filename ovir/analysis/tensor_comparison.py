@@ -279,7 +279,7 @@ class _Sums:
         if not size:
             return TensorComparison(0, within=True)
         position = _position(self.worst[1], reference.shape)
-        found = TensorComparison(
+        comparison = TensorComparison(
             *(size, beyond == 0, beyond),
             position=position,
             actual=as_numbers(actual[position]).item(),
@@ -289,9 +289,9 @@ class _Sums:
             lone=self.lone,
         )
         if not self.compared:
-            return found
+            return comparison
         return replace(
-            found,
+            comparison,
             max_abs=self.max_abs,
             max_rel=self.max_rel,
             mean_abs=self.error / self.compared,
@@ -325,8 +325,8 @@ def distances(actual: Array, reference: Array, one: Array, other: Array) -> Arra
     all their digits."""
     if actual.dtype != reference.dtype or actual.dtype.kind not in "iu" or actual.dtype.itemsize < 8:
         with np.errstate(invalid="ignore"):  # infinity - infinity
-            found: Array = np.subtract(one, other)
-        return np.abs(found, out=found)
+            error: Array = np.subtract(one, other)
+        return np.abs(error, out=error)
     unsigned = actual.dtype.str.replace("i", "u")
     larger, smaller = np.maximum(actual, reference).view(unsigned), np.minimum(actual, reference).view(unsigned)
     exact: Array = np.subtract(larger, smaller).astype(np.float64)
@@ -410,14 +410,15 @@ class Criterion:
         if self.metric is not None:
             return EXACT
         if self.rtol is None and self.atol is None:
-            found = default_tolerance(element_type, depth.terms, depth.steps)
+            tolerance = default_tolerance(element_type, depth.terms, depth.steps)
             if depth.rounded_to is not None and element_type.is_real:
                 rounded = default_tolerance(depth.rounded_to, depth.terms, depth.steps)
-                found = found if found.rtol >= rounded.rtol else replace(rounded, rounded_to=str(depth.rounded_to))
+                if rounded.rtol > tolerance.rtol:
+                    tolerance = replace(rounded, rounded_to=str(depth.rounded_to))
             of_weights = _ROOM * math.sqrt(depth.weights)
-            if of_weights > found.rtol and element_type.is_real:
-                found = Tolerance(rtol=of_weights, weights_in=str(depth.weights_in))
-            return found
+            if of_weights > tolerance.rtol and element_type.is_real:
+                tolerance = Tolerance(rtol=of_weights, weights_in=str(depth.weights_in))
+            return tolerance
         rtol, atol = self.rtol or 0.0, self.atol or 0.0
         return Tolerance(rtol if element_type.is_real else 0.0, atol)
 
@@ -425,14 +426,14 @@ class Criterion:
         self, actual: Array, reference: Array, tolerance: Tolerance, *, counts_errors: bool = False
     ) -> TensorComparison:
         """Compare a tensor with its reference by a tolerance that this criterion has returned."""
-        found = compare_tensors(actual, reference, tolerance, counts_errors=counts_errors)
-        if self.metric is None or found.problem is not None:
-            return found
-        value = getattr(found, self.metric)
+        comparison = compare_tensors(actual, reference, tolerance, counts_errors=counts_errors)
+        if self.metric is None or comparison.problem is not None:
+            return comparison
+        value = getattr(comparison, self.metric)
         if value is None:  # nothing is finite, or the elements are not numbers
-            return found
+            return comparison
         agrees = value <= self.limit if LIMITS[self.metric] == "most" else value >= self.limit
-        return replace(found, within=agrees and not found.lone)
+        return replace(comparison, within=agrees and not comparison.lone)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the criterion for JSON."""
@@ -441,18 +442,18 @@ class Criterion:
         return {"rtol": self.rtol, "atol": self.atol}
 
 
-def noise(found: TensorComparison) -> float:
+def noise(comparison: TensorComparison) -> float:
     """Return the root mean square of the errors, relative to the reference; infinite where there is no number."""
-    if found.problem is not None or found.lone:
+    if comparison.problem is not None or comparison.lone:
         return math.inf
-    if found.sqnr_db is None:  # strings, or nothing but NaN and infinities
-        return math.inf if found.beyond else 0.0
-    return 10.0 ** (-found.sqnr_db / 20) if found.sqnr_db > -6000 else math.inf
+    if comparison.sqnr_db is None:  # strings, or nothing but NaN and infinities
+        return math.inf if comparison.beyond else 0.0
+    return 10.0 ** (-comparison.sqnr_db / 20) if comparison.sqnr_db > -6000 else math.inf
 
 
-def severity(found: TensorComparison) -> tuple[bool, float, float]:
+def severity(comparison: TensorComparison) -> tuple[bool, float, float]:
     """Return a sort key for comparisons of a tensor: the larger, the worse."""
-    return not found.within, noise(found), found.max_abs or 0.0
+    return not comparison.within, noise(comparison), comparison.max_abs or 0.0
 
 
 def output_error(outputs: Sequence[Array], reference: Sequence[Array]) -> float:
@@ -466,7 +467,7 @@ def tensor_error(array: Array, reference: Array) -> float:
     For real numbers it is ``noise``; for other types it is the share of elements that differ. Tensors of different
     shapes have an infinite error.
     """
-    found = compare_tensors(array, reference, EXACT)
-    if found.problem is None and array.dtype.kind in "TUSObiu":
-        return found.beyond / max(found.size, 1)
-    return noise(found)
+    comparison = compare_tensors(array, reference, EXACT)
+    if comparison.problem is None and array.dtype.kind in "TUSObiu":
+        return comparison.beyond / max(comparison.size, 1)
+    return noise(comparison)

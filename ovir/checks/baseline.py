@@ -54,9 +54,9 @@ class Baseline:
                 raise _refused(path, f"entry {i} of the baseline's 'diagnostics' is not a diagnostic") from None
         return cls(path, known)
 
-    def takes(self, found: Diagnostic) -> bool:
+    def takes(self, diagnostic: Diagnostic) -> bool:
         """Return whether a diagnostic is known, at most as often as the baseline contains it."""
-        key = _key(found, self.path)
+        key = _key(diagnostic, self.path)
         if self._left[key] < 1:
             return False
         self._left[key] -= 1
@@ -73,10 +73,10 @@ def write_baseline(path: str, diagnostics: Iterable[Diagnostic]) -> None:
     """Write the diagnostics as a baseline, each with its message for human readers."""
     counts: Counter[Key] = Counter()
     messages: dict[Key, str] = {}
-    for found in diagnostics:
-        key = _key(found, path)
+    for diagnostic in diagnostics:
+        key = _key(diagnostic, path)
         counts[key] += 1
-        messages.setdefault(key, found.message)
+        messages.setdefault(key, diagnostic.message)
     entries = [_entry(key, counts[key], messages[key]) for key in sorted(counts)]
     write_json(path, {"version": _VERSION, "diagnostics": entries}, "write the baseline")
 
@@ -90,9 +90,9 @@ def _entry(key: Key, count: int, message: str) -> dict[str, Any]:
     return entry | {"message": message}
 
 
-def _key(found: Diagnostic, baseline: str) -> Key:
-    port = -1 if found.port is None else found.port
-    return _relative(found.file or "", baseline), found.code, found.layer or "", port
+def _key(diagnostic: Diagnostic, baseline: str) -> Key:
+    port = -1 if diagnostic.port is None else diagnostic.port
+    return _relative(diagnostic.file or "", baseline), diagnostic.code, diagnostic.layer or "", port
 
 
 def _relative(file: str, baseline: str) -> str:

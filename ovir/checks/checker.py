@@ -45,7 +45,7 @@ class FoundDiagnostics(list[Diagnostic]):
 
 def counts_by_code(diagnostics: Sequence[Diagnostic]) -> Table:
     """Return the count of each code, the most frequent first."""
-    counts = Counter((found.code, found.severity) for found in diagnostics)
+    counts = Counter((d.code, d.severity) for d in diagnostics)
     files = {kind: len({d.file for d in diagnostics if (d.code, d.severity) == kind}) for kind in counts}
     rows = [
         (code, severity.value, count, files[code, severity], CODES[code].meaning)
@@ -58,8 +58,8 @@ def counts_by_code(diagnostics: Sequence[Diagnostic]) -> Table:
 def counts_by_file(diagnostics: Iterable[Diagnostic], files: Iterable[str] = ()) -> Table:
     """Return the count of each severity in files with diagnostics and in ``files``, the worst first."""
     counts = {file: dict.fromkeys(Severity, 0) for file in files}
-    for found in diagnostics:
-        counts.setdefault(found.file or "", dict.fromkeys(Severity, 0))[found.severity] += 1
+    for d in diagnostics:
+        counts.setdefault(d.file or "", dict.fromkeys(Severity, 0))[d.severity] += 1
     worst = sorted(counts.items(), key=lambda item: ([-count for count in item[1].values()], item[0]))
     rows = [(file, *numbers.values()) for file, numbers in worst]
     return Table(columns("file: path 3; errors: count; warnings: count; infos: count"), rows)
@@ -131,9 +131,9 @@ def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
 
 def parse_device(device: str) -> str:
     """Return the device of a name such as ``GPU.0``, for which there are rules; InputError for others."""
-    if (found := device.upper().partition(".")[0]) not in DEVICES:
+    if (name := device.upper().partition(".")[0]) not in DEVICES:
         raise InputError.usage(f"there are no rules for the device {device!r}: known are {', '.join(DEVICES)}")
-    return found
+    return name
 
 
 DEVICES = ("CPU", "GPU", "NPU")
@@ -203,8 +203,8 @@ def infer_recovering(
     only a declared type, is asked for.
     """
     has_read_errors = bool(diagnostics.fatal)
-    infer_into(document.model, found := Diagnostics(), trust_declared=True, declared=declared)
-    diagnostics.extend(without_undecided(document.model, found))
+    infer_into(document.model, of_inference := Diagnostics(), trust_declared=True, declared=declared)
+    diagnostics.extend(without_undecided(document.model, of_inference))
     failing = {d.layer for d in diagnostics.fatal}
     blame_constants(document.model, diagnostics)
     contradictions = [d for d in diagnostics if d.code in _CONTRADICTIONS]
@@ -227,23 +227,23 @@ def infer_recovering(
 def _infer_reshaped(model: Model, shapes: Mapping[Any, ShapeLike] | ShapeLike, diagnostics: Diagnostics) -> None:
     """Infer in other shapes of the inputs; declared shapes belong to those of the file, and are not compared."""
     set_parameters(reshaped_parameters(model, shapes))
-    infer_into(model, found := Diagnostics())
+    infer_into(model, of_inference := Diagnostics())
     about_shapes = {code.id for code in (*SHAPES, EXCHANGED_INPUTS)}
-    diagnostics.extend(d for d in without_undecided(model, found) if d.code not in about_shapes)
+    diagnostics.extend(d for d in without_undecided(model, of_inference) if d.code not in about_shapes)
 
 
 _CONTRADICTIONS = DIFFERENCES | {OUTSIDE_SPEC.id}
 
 
-def _is_refusal(found: Diagnostic) -> bool:
+def _is_refusal(diagnostic: Diagnostic) -> bool:
     """Return whether a layer cannot be used as it is; in dead layers this is a warning."""
-    code = CODES[found.code]
+    code = CODES[diagnostic.code]
     return code.severity is Severity.ERROR and not code.tolerated
 
 
-def _is_advice(found: Diagnostic) -> bool:
+def _is_advice(diagnostic: Diagnostic) -> bool:
     """Return whether a diagnostic is about a valid layer, so that it contradicts an error of the same layer."""
-    return found.code.startswith("OVIR7") and found.severity is Severity.INFO
+    return diagnostic.code.startswith("OVIR7") and diagnostic.severity is Severity.INFO
 
 
 _INCOMPLETE = (*GAP_CODES, "OVIR5", "OVIR6")

@@ -53,21 +53,21 @@ def _fold(layer: Layer, diagnostics: Diagnostics) -> None:
     errors = [d for d in following if d.severity is Severity.ERROR]
     causes = [d for d in own if d.code not in _OF_VALUES]
     causes.sort(key=lambda d: d.code != OWN_TYPE.id)
-    for found in (*own, *following):
-        diagnostics.discard(found)
+    for diagnostic in (*own, *following):
+        diagnostics.discard(diagnostic)
     diagnostics.add(_with_constant(errors[0], causes, layer) if errors else _of_constant(causes, layer))
 
 
 def _readers(layer: Layer) -> set[str]:
     """Return the readers of the constant, and of tensors computed from it in its element type."""
-    found: set[str] = set()
+    titles: set[str] = set()
     pending = [layer]
     while pending:
         for output in pending.pop().outputs:
             if output.element_type == layer.outputs[0].element_type:
-                pending += [port.layer for port in output.readers if port.layer.title not in found]
-                found |= {port.layer.title for port in output.readers}
-    return found
+                pending += [port.layer for port in output.readers if port.layer.title not in titles]
+                titles |= {port.layer.title for port in output.readers}
+    return titles
 
 
 def _with_constant(error: Diagnostic, causes: list[Diagnostic], layer: Layer) -> Diagnostic:

@@ -145,7 +145,7 @@ class Fixes:
     @cached_property
     def _elements(self) -> dict[Layer, etree._Element]:
         """Return the elements of layers whose ids occur once."""
-        ids, found = Ids(), {}
+        ids, elements = Ids(), {}
         pending = [(self._document.model, self._document.root)]
         while pending:
             model, net = pending.pop()
@@ -156,12 +156,12 @@ class Fixes:
                 layer = layers.get(-1 if number is None else number)
                 if layer is None or counts[number] > 1:
                     continue
-                found[layer] = item
+                elements[layer] = item
                 for key, tags in BODY_OPERATIONS.get(layer.type, {}).items():
                     body = item.find(tags.body)
                     if body is not None and key in layer.bodies:
                         pending.append((layer.bodies[key], body))
-        return found
+        return elements
 
     def _port(self, port: Port) -> etree._Element | None:
         element = self._elements.get(port.layer)

@@ -87,13 +87,13 @@ def fix(
 
     Raises ModelError if the results are not the same, and ReadError if the file cannot be read.
     """
-    found = fix_here(
+    result = fix_here(
         os.fspath(model), weights, CheckOptions(skip=tuple(skip)), unsafe=unsafe, verify=verify, wanted=wanted
     )
     if output is not None:
         is_own = os.path.realpath(output) == os.path.realpath(model)
-        found.save(None if is_own else output, weights)
-    return found
+        result.save(None if is_own else output, weights)
+    return result
 
 
 def fix_here(
@@ -110,8 +110,8 @@ def fix_here(
     path = name or path  # of a folder, its only .xml
     before = content if isinstance(content, bytes) else content.encode()
 
-    def is_wanted(found: Diagnostic) -> bool:
-        return found.fix is not None and (unsafe or found.fix.is_safe) and (wanted is None or wanted(found))
+    def is_wanted(d: Diagnostic) -> bool:
+        return d.fix is not None and (unsafe or d.fix.is_safe) and (wanted is None or wanted(d))
 
     after, fixed, left = _fixed(path, before, weights, options, is_wanted)
     how = NOT_WANTED
@@ -129,30 +129,30 @@ def _fixed(
     fixed: list[Diagnostic] = []
     while True:
         left = in_order(collect(NewContent(path, text), weights, options))
-        done = {_kind(found) for found in fixed}
+        done = {_kind(d) for d in fixed}
         able = [d for d in left if wanted(d) and _kind(d) not in done]  # what a fix does not mend is left
         if not able:
             return text, fixed, left
         # The others are judged again with what ports declare now.
-        chosen, edits = _chosen([found for found in able if found.code in DECLARATIONS] or able)
+        chosen, edits = _chosen([d for d in able if d.code in DECLARATIONS] or able)
         fixed += chosen
         for edit in sorted(edits, reverse=True):
             text = text[: edit.begin] + edit.text + text[edit.end :]
 
 
-def _kind(found: Diagnostic) -> Diagnostic:
-    return replace(found, line=None, column=None)
+def _kind(diagnostic: Diagnostic) -> Diagnostic:
+    return replace(diagnostic, line=None, column=None)
 
 
 def _chosen(able: Sequence[Diagnostic]) -> tuple[list[Diagnostic], set[TextEdit]]:
     """Return the diagnostics whose fixes do not touch each other, and all their edits."""
     chosen: list[Diagnostic] = []
     edits: dict[TextEdit, None] = {}
-    for found in able:
-        assert found.fix is not None
-        new = [edit for edit in found.fix.edits if edit not in edits]
+    for diagnostic in able:
+        assert diagnostic.fix is not None
+        new = [edit for edit in diagnostic.fix.edits if edit not in edits]
         if not any(_touch(edit, other) for edit in new for other in edits):
-            chosen.append(found)
+            chosen.append(diagnostic)
             edits |= dict.fromkeys(new)
     return chosen, set(edits)
 
@@ -165,7 +165,7 @@ def _proof(
     path: str, before: bytes, after: bytes, weights: Any, options: CheckOptions, fixed: Sequence[Diagnostic]
 ) -> str:
     """Return the verdict on the results before and after fixes; ModelError if they differ."""
-    if any(found.fix is not None and not found.fix.is_safe for found in fixed):
+    if any(d.fix is not None and not d.fix.is_safe for d in fixed):
         return "not proven: unsafe fixes may change results"
     if not options.need_weights:
         return "not proven: the weights are not read"
@@ -181,7 +181,7 @@ def _proof_of_the_rest(
     path: str, before: bytes, after: bytes, weights: Any, options: CheckOptions, fixed: Sequence[Diagnostic], why: str
 ) -> str:
     """Return the verdict on the fixes other than those of errors, without which the model could not be read."""
-    kinds = {_kind(found) for found in fixed if found.severity is Severity.ERROR and not CODES[found.code].tolerated}
+    kinds = {_kind(d) for d in fixed if d.severity is Severity.ERROR and not CODES[d.code].tolerated}
     readable, needed, _ = _fixed(path, before, weights, options, lambda d: d.fix is not None and _kind(d) in kinds)
     try:
         old = read_model(NewContent(path, readable), weights)
@@ -189,5 +189,5 @@ def _proof_of_the_rest(
         return f"not proven: {why}"
     if readable == after:
         return f"not proven: {why}"
-    codes = ", ".join(sorted({found.code for found in needed}))
+    codes = ", ".join(sorted({d.code for d in needed}))
     return f"{verdict(old, read_model(NewContent(path, after), weights))}; the fixes of {codes} are not proven: {why}"

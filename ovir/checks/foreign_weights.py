@@ -100,8 +100,8 @@ def _leave_out_what_follows(cause: Diagnostic, diagnostics: Diagnostics) -> None
     following = [d for d in diagnostics if d.code in _FOLLOWING - {codes.PAST_END.id, unused_bytes.id}]
     if not following:
         return
-    for found in (cause, *following):
-        diagnostics.discard(found)
+    for diagnostic in (cause, *following):
+        diagnostics.discard(diagnostic)
     message = f"{cause.message}; left out: {plural(len(following), 'diagnostic')} that may follow from this"
     is_refused = any(d.severity is codes.Severity.ERROR for d in following)
     diagnostics.add(replace(cause, message=message, severity=codes.Severity.ERROR if is_refused else cause.severity))
@@ -110,8 +110,8 @@ def _leave_out_what_follows(cause: Diagnostic, diagnostics: Diagnostics) -> None
 def _discard_following(diagnostics: Diagnostics) -> str:
     """Discard the diagnostics that may follow from other weights, and return how many these are in words."""
     following = [d for d in diagnostics if d.code in _FOLLOWING]
-    for found in following:
-        diagnostics.discard(found)
+    for diagnostic in following:
+        diagnostics.discard(diagnostic)
     return f"; {plural(len(following), 'diagnostic')} that may follow from this are left out" if following else ""
 
 
@@ -130,11 +130,11 @@ def _hint_at_bytes(impossible: Mapping[Layer, int], diagnostics: Diagnostics) ->
         readers = {port.layer.title for output in layer.outputs for port in output.readers}
         hint = f"{layer.title} holds {value}: its offset is wrong, or the .bin belongs to another model"
         related = [d for d in diagnostics if d.layer in readers and d.code in _OF_READERS | _OF_SHAPES]
-        for found in related:
-            diagnostics.discard(found)
-            diagnostics.add(replace(found, hint=hint))
-        for found in [d for d in diagnostics if d.layer == layer.title and d.code == narrowed.id and related]:
-            diagnostics.discard(found)  # the range of i32 does not matter then
+        for diagnostic in related:
+            diagnostics.discard(diagnostic)
+            diagnostics.add(replace(diagnostic, hint=hint))
+        for diagnostic in [d for d in diagnostics if d.layer == layer.title and d.code == narrowed.id and related]:
+            diagnostics.discard(diagnostic)  # the range of i32 does not matter then
 
 
 def _has_bytes(layer: Layer) -> bool:
@@ -158,8 +158,8 @@ def _impossible_integer(layer: Layer) -> int | None:
     if not isinstance(op, Const) or not _may_be_impossible(layer):
         return None
     data = op.data.ravel()
-    found = data[(np.abs(data.astype(np.float64)) > _LARGEST_SIZE) & ~means_open_end(data)]
-    return int(found[0]) if found.size else None
+    beyond = data[(np.abs(data.astype(np.float64)) > _LARGEST_SIZE) & ~means_open_end(data)]
+    return int(beyond[0]) if beyond.size else None
 
 
 def _may_be_impossible(layer: Layer) -> bool:

@@ -44,11 +44,11 @@ class Recovered:
     @property
     def states(self) -> dict[str, list[Layer]]:
         """Return the variables, each with the layers that read it."""
-        found: dict[str, list[Layer]] = {}
+        by_variable: dict[str, list[Layer]] = {}
         for layer in self.model.walk():
             if isinstance(op := layer.operator, ReadValueBase):
-                found.setdefault(op.variable_id, []).append(layer)
-        return found
+                by_variable.setdefault(op.variable_id, []).append(layer)
+        return by_variable
 
     def reshape(self, shapes: Mapping[Any, ShapeLike], states: Mapping[str, ShapeLike] | None = None) -> None:
         """Set the shapes of inputs, and of states by name, infer again and update ``errors``.
@@ -63,12 +63,12 @@ class Recovered:
         earlier = self.model.inference_diagnostics
         set_parameters(wanted)
         with without_garbage_collection():
-            infer_into(self.model, found := Diagnostics())
+            infer_into(self.model, of_inference := Diagnostics())
         self.declared.clear()
-        errors = without_undecided(self.model, found.fatal)
+        errors = without_undecided(self.model, of_inference.fatal)
         errors = [d for d in errors if d.code != VARIABLE_TYPE.id or d.layer not in fixed]
         self.errors = [*self.read_errors, *errors]
-        self.model.inference_diagnostics = about_other_shapes(earlier, found.non_fatal)
+        self.model.inference_diagnostics = about_other_shapes(earlier, of_inference.non_fatal)
 
     def _fix_states(self, shapes: Mapping[str, ShapeLike]) -> set[str]:
         """Set the shapes of states; return the titles of the layers that assign them."""
@@ -116,11 +116,11 @@ def _infer(result: Recovered, document: Document[Model], diagnostics: Diagnostic
     """Infer like ``read_model``; if that fails, infer again with declared types where types are in doubt."""
     refusals = None
     if not (diagnostics.fatal or lacks_weights):
-        infer_into(document.model, found := Diagnostics(), declared=result.declared)
-        if not found.fatal:
-            diagnostics.extend(found)
+        infer_into(document.model, of_inference := Diagnostics(), declared=result.declared)
+        if not of_inference.fatal:
+            diagnostics.extend(of_inference)
             return
-        refusals = found.fatal
+        refusals = of_inference.fatal
     from ovir.checks.checker import infer_recovering  # a valid model does not need it
 
     result.declared.clear()
@@ -135,9 +135,9 @@ def _infer(result: Recovered, document: Document[Model], diagnostics: Diagnostic
 
 def _note_missing_weights(diagnostics: Diagnostics) -> bool:
     """Report missing weights as info instead of an error; return whether they are missing."""
-    missing = [found for found in diagnostics if found.code == NO_WEIGHTS.id]
-    for found in missing:
-        diagnostics.discard(found)
-        message = f"{found.message}; without them, types that depend on their values are those that the file declares"
-        diagnostics.add(replace(found, severity=Severity.INFO, message=message))
+    missing = [d for d in diagnostics if d.code == NO_WEIGHTS.id]
+    for d in missing:
+        diagnostics.discard(d)
+        message = f"{d.message}; without them, types that depend on their values are those that the file declares"
+        diagnostics.add(replace(d, severity=Severity.INFO, message=message))
     return bool(missing)

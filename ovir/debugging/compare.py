@@ -98,13 +98,14 @@ def explained(
 
 def with_excess(
     explanation: Explanation | None,
-    found: Comparison,
+    comparison: Comparison,
     options: ComparisonOptions,
     compare: Callable[[ComparisonOptions], Comparison],
 ) -> Explanation | None:
     """Return an explanation that also holds the errors of outputs against those of an emulation of the precision."""
-    if explanation is None or not explanation.is_by_precision or found.precision not in NARROW:
+    if explanation is None or not explanation.is_by_precision or comparison.precision not in NARROW:
         return explanation
-    emulated = compare(options.emulated(found.precision))
-    errors = ((a.tensor.worst.rmse, b.tensor.worst.rmse) for a, b in zip(found.outputs, emulated.outputs, strict=True))
+    emulated = compare(options.emulated(comparison.precision))
+    pairs = zip(comparison.outputs, emulated.outputs, strict=True)
+    errors = ((a.tensor.worst.rmse, b.tensor.worst.rmse) for a, b in pairs)
     return replace(explanation, excess=max((a / b for a, b in errors if a is not None and b), default=None))

@@ -254,11 +254,11 @@ def _with_least_sizes(model: Model, sized: Model, other: Model | None, fixed: Ma
     first = {place for place in open_axes if place[1] == 0}
     chosen = [(1, set(open_axes)), (0, first), (0, set(open_axes))]
     chosen += [(0, first | {place for place in open_axes if place[0] == i}) for i in list(dict(open_axes))[:_ALONE]]
-    own = [port.shape.to_tuple() for port in sized.inputs]
-    seen = [own]
+    present = [port.shape.to_tuple() for port in sized.inputs]
+    seen = [present]
     for size, places in chosen:
         shapes = [
-            tuple(size if (i, axis) in places else n for axis, n in enumerate(sizes)) for i, sizes in enumerate(own)
+            tuple(size if (i, axis) in places else n for axis, n in enumerate(sizes)) for i, sizes in enumerate(present)
         ]
         if shapes in seen or not all(port.shape.contains(s) for port, s in zip(model.inputs, shapes, strict=True)):
             continue
@@ -288,11 +288,13 @@ def _drawn(model: Model, seed: int, fixed: Mapping[int, Array]) -> list[Array]:
 def _larger(model: Model, sized: Model, other: Model | None, factor: int) -> Model:
     """Return a model whose dynamic sizes are larger; the sized model where there are none, or one refuses them."""
     shapes: dict[int, Any] = {}
-    for i, (port, own) in enumerate(zip(model.inputs, sized.inputs, strict=True)):
+    for i, (port, small) in enumerate(zip(model.inputs, sized.inputs, strict=True)):
         dims = port.shape.dims if port.shape.rank is not None else ()
-        sizes = [size * (1 if dim.is_static else factor) for dim, size in zip(dims, own.shape.to_tuple(), strict=False)]
+        sizes = [
+            size * (1 if dim.is_static else factor) for dim, size in zip(dims, small.shape.to_tuple(), strict=False)
+        ]
         if all(dim.contains(size) for dim, size in zip(dims, sizes, strict=True)):
-            shapes[i] = sizes or own.shape
+            shapes[i] = sizes or small.shape
     return _reshaped(sized, other, shapes) or sized
 
 
@@ -320,8 +322,8 @@ def _items(before: Model, after: Model, batch: Mapping[int, int]) -> tuple[Model
     dim = after.inputs[index].shape[axis]
     items = dim.lower if dim.is_static else ITEMS
     sized.reshape({i: port.shape.with_dim(batch[i], items) for i, port in enumerate(after.inputs) if i in batch})
-    own = before.inputs[before.input_index(after.inputs[index].any_name)].shape[axis]
-    each = own.lower if own.is_static else 1
+    dim_before = before.inputs[before.input_index(after.inputs[index].any_name)].shape[axis]
+    each = dim_before.lower if dim_before.is_static else 1
     starts = range(0, items, each) if each else ()
     return sized, [{i: [(start + k) % items for k in range(each)] for i in batch} for start in starts]
 
@@ -364,11 +366,11 @@ class ItemCalls(Side):
         self._results = dict(zip(self._after.inputs, inputs, strict=True))
         wanted = {port.source for port in self._after.outputs}
         parts = []
-        for side, call, own in zip(self._sides, self._calls, tee(steps, len(self._sides)), strict=True):
+        for side, call, its_steps in zip(self._sides, self._calls, tee(steps, len(self._sides)), strict=True):
             chosen = [
                 np.take(array, call[i], self._batch[i]) if i in self._batch else array for i, array in enumerate(inputs)
             ]
-            parts.append(side.layer_outputs(chosen, own))
+            parts.append(side.layer_outputs(chosen, its_steps))
         for answers in zip(*parts, strict=True):
             first = answers[0]
             step = first.step
@@ -460,7 +462,7 @@ def _together(
 def _item_axis(parts: Sequence[Array], actual: Array) -> int | None:
     """Return the axis along which the result of one call is larger than those of calls with fewer items."""
     sizes = [{part.shape[a] for part in parts} for a in range(actual.ndim)]
-    return next((a for a, own in enumerate(sizes) if own != {actual.shape[a]}), None)
+    return next((a for a, lengths in enumerate(sizes) if lengths != {actual.shape[a]}), None)
 
 
 def _by_number(parts: Sequence[Array], actual: Array, items: tuple[int, int], column: int) -> Array:

@@ -111,8 +111,8 @@ def _rounding(model: Model, exported: Exported, calls: Sequence[_Call], criterio
     inputs = [*inputs, *(states[name].past for name in exported.state_inputs)]
     outputs = [*outputs, *(port for name in exported.state_outputs if (port := states[name].present) is not None)]
     for call in calls:
-        given, found = dict(zip(inputs, call.given, strict=True)), dict(zip(outputs, call.found, strict=True))
-        arrays = [given[port] for port in stateless.inputs], [found[port] for port in stateless.outputs]
+        fed, actual = dict(zip(inputs, call.given, strict=True)), dict(zip(outputs, call.found, strict=True))
+        arrays = [fed[port] for port in stateless.inputs], [actual[port] for port in stateless.outputs]
         if not differ_by_rounding(stateless, exported, *arrays, criterion):
             return None
     return (

@@ -175,14 +175,14 @@ def precision(
         for index in runs.candidates
         for layer in [runs.steps[index].layer]
     )
-    found = Precision(to, limit, len(sets), result.error_before, result.error, keep, layers)
+    measured = Precision(to, limit, len(sets), result.error_before, result.error, keep, layers)
     if of_weights is None:
-        return found
+        return measured
     choices = (
         Choice(len(indices), error, of_weights.bytes({key for index in indices for key in runs.keys(index)}))
         for indices, error in search.choices(result)
     )
-    return replace(found, kept_in=of_weights.kept_in, choices=tuple(choices))
+    return replace(measured, kept_in=of_weights.kept_in, choices=tuple(choices))
 
 
 def _weight_type(to: str) -> WeightType:
@@ -292,14 +292,14 @@ class PrecisionSearch:
         for inputs, reference in zip(self._inputs, self._references, strict=True):
             yield output_error(self.runs.run(inputs, emulated), reference)
 
-    def choices(self, found: Sensitivities) -> Iterator[tuple[frozenset[int], float]]:
+    def choices(self, sensitivities: Sensitivities) -> Iterator[tuple[frozenset[int], float]]:
         """Yield what keeping 0, 1, 2, 4, ... of the most sensitive steps gives, and the steps that were found, with the
         error of the outputs; fewer if there is no time."""
-        ranked = self._ranked(found)
+        ranked = self._ranked(sensitivities)
         counts = {0, *(1 << n for n in range(len(ranked).bit_length())), len(ranked)}
-        sets = {count: frozenset(ranked[:count]) for count in counts} | {len(found.keep): found.keep}
+        sets = {count: frozenset(ranked[:count]) for count in counts} | {len(sensitivities.keep): sensitivities.keep}
         for count, keep in sorted(sets.items()):
-            if not count or keep == found.keep or perf_counter() < self._end:
+            if not count or keep == sensitivities.keep or perf_counter() < self._end:
                 error = self.error_with(keep)
                 is_whole = error <= self._tolerance or not keep
                 yield keep, error if is_whole else max(self._errors_with(keep))

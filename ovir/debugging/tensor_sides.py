@@ -108,8 +108,8 @@ class SecondModel(Side):
 
 def _rounded(port: Port) -> Const | None:
     """Return the constant of f16 or bf16 that an input reads converted to f32; None for other inputs."""
-    found = converted_codes(port)
-    op = None if found is None or port.element_type != f32 else found.operator
+    codes = converted_codes(port)
+    op = None if codes is None or port.element_type != f32 else codes.operator
     return op if isinstance(op, Const) and op.element_type in (f16, bf16) else None
 
 
@@ -135,13 +135,13 @@ def _rounded_by_one(own: Port, other: Port) -> ElementType | None:
 
 def rounded_by_one(partners: Partners) -> dict[Layer, ElementType]:
     """Return the layers of the first model that read constants which one of two models has rounded, with their type."""
-    found = {}
+    types = {}
     for layer in partners.a.layers:
         other = partners.of(layer)
         pairs = [] if other is None else zip(_inputs(layer), _inputs(other), strict=False)
         if kinds := [kind for pair in pairs if (kind := _rounded_by_one(*pair)) is not None]:
-            found[layer] = kinds[0]
-    return found
+            types[layer] = kinds[0]
+    return types
 
 
 _STOPPED = "the run of the other model has failed before"
@@ -402,8 +402,8 @@ def _layers_in_bodies(model: Model, keys: Sequence[str]) -> dict[str, Layer]:
 
     The keys are what ``record_keys`` gives to the tensors of bodies.
     """
-    found = {key: port.layer for key, port in record_keys(model).items() if port.layer.scope}
-    return {key: found[key] for key in keys if key in found}
+    layers = {key: port.layer for key, port in record_keys(model).items() if port.layer.scope}
+    return {key: layers[key] for key in keys if key in layers}
 
 
 def _equal(a: Array, b: Array) -> bool:

@@ -158,12 +158,12 @@ _MOST_VALUES, _FAR = (0.5, 99.5), 10
 
 def histogram(title: str, array: Array, *, axis: str = "value", of: str = "elements") -> Chart | None:
     """Return the histogram of a tensor; None if it has no finite number."""
-    found = spread(array)
-    if found is None:
+    distribution = spread(array)
+    if distribution is None:
         return None
-    edges, counts = found.edges, found.counts
+    edges, counts = distribution.edges, distribution.counts
     width = edges[1] - edges[0] or 1.0
-    shown = [min(found.low, edges[0]), *edges[1:-1], max(found.high, edges[-1])]
+    shown = [min(distribution.low, edges[0]), *edges[1:-1], max(distribution.high, edges[-1])]
     is_clipped = shown[0] < edges[0] or shown[-1] > edges[-1]
     return counted(
         title,
@@ -259,19 +259,19 @@ MOST_MARKS = 500
 """Layers of one kind that have a mark; more would hide each other."""
 
 
-def error_curve(found: Comparison, layers: LayerIndex) -> Chart | None:
+def error_curve(comparison: Comparison, layers: LayerIndex) -> Chart | None:
     """Return the relative error of each layer in the order of the run, with marks at layers beyond tolerance.
 
     The axis is logarithmic. The line passes over layers without an error, which have marks at the lower end; layers
     that cannot be compared are at the upper end.
     """
-    errors = [noise(layer.tensor.worst) for layer in found.layers]
+    errors = [noise(layer.tensor.worst) for layer in comparison.layers]
     if len(errors) < 2 or not any(errors):
         return None
     low, high = _ends(errors)
     points = [
         _Point(number, layer, error, low, high)
-        for number, (layer, error) in enumerate(zip(found.layers, errors, strict=True), 1)
+        for number, (layer, error) in enumerate(zip(comparison.layers, errors, strict=True), 1)
     ]
     unequal = [point for point in points if point.error]
     equal = [point for point in points if not point.error][:MOST_MARKS]
@@ -345,9 +345,9 @@ def _axis(low: int, high: int, *, has_equal: bool, has_lone: bool) -> dict[str, 
     }
 
 
-def layer_errors(found: Comparison, height: int) -> Chart | None:
+def layer_errors(comparison: Comparison, height: int) -> Chart | None:
     """Return a chart of the number of layers by the size of their errors; None without errors."""
-    errors = [noise(layer.tensor.worst) for layer in found.layers]
+    errors = [noise(layer.tensor.worst) for layer in comparison.layers]
     if not any(errors):
         return None
     powers = Counter(math.frexp(error)[1] - 1 for error in errors if 0 < error < math.inf)

@@ -19,53 +19,55 @@ MOST_HISTOGRAMS = 6
 """Histograms on the page itself; the details of every output have its own."""
 
 
-def compare_page(found: Comparison, model: LayerGraph, conclusion: Sequence[str] = ()) -> Page:
+def compare_page(comparison: Comparison, model: LayerGraph, conclusion: Sequence[str] = ()) -> Page:
     """Return the report on a comparison: conclusions, errors of outputs, and errors of layers along the graph."""
-    page = Page("compare", found.model, f"{found.verdict}, against {found.against}", "good" if found else "bad")
+    verdict = f"{comparison.verdict}, against {comparison.against}"
+    page = Page("compare", comparison.model, verdict, "good" if comparison else "bad")
     page.conclusion = conclusion
     page.layers.add(model)
-    page.facts += _facts(found, page)
-    if found.outputs:
-        histograms = [chart for output in found.outputs[:MOST_HISTOGRAMS] for chart in _elements(output)]
-        page.add("Outputs", _outputs(found, page, model), *histograms)
-    if found.varying:
+    page.facts += _facts(comparison, page)
+    if comparison.outputs:
+        histograms = [chart for output in comparison.outputs[:MOST_HISTOGRAMS] for chart in _elements(output)]
+        page.add("Outputs", _outputs(comparison, page, model), *histograms)
+    if comparison.varying:
         note = "Repeated runs with other bits than the first, and how far apart all runs are."
-        page.add("Varying", found.varying_table(), note=note)
-    add_diagnostics(page, found.diagnostics)
-    if found.layers:
-        most = _contributions(found, page)
-        errors = layer_errors(found, most.height if most is not None else 260)
-        page.add("Errors", error_curve(found, page.layers), most, errors)
+        page.add("Varying", comparison.varying_table(), note=note)
+    add_diagnostics(page, comparison.diagnostics)
+    if comparison.layers:
+        most = _contributions(comparison, page)
+        errors = layer_errors(comparison, most.height if most is not None else 260)
+        page.add("Errors", error_curve(comparison, page.layers), most, errors)
         note = "Layers in the order of the noise that they add; those beyond tolerance come first."
-        page.add("Layers", _layers(found, page), note=note)
-    if found.not_compared:
-        rows = [(layer.id, layer.name, layer.type, layer.reason) for layer in found.not_compared]
+        page.add("Layers", _layers(comparison, page), note=note)
+    if comparison.not_compared:
+        rows = [(layer.id, layer.name, layer.type, layer.reason) for layer in comparison.not_compared]
         page.add("Not compared", Table(columns("id: count; layer: layer 2; operation: type; reason: text 3"), rows))
     return page
 
 
-def _facts(found: Comparison, page: Page) -> list[Fact]:
-    precision = "" if found.precision is None else f"; the device computes in {found.precision}"
-    facts = [Fact("compared", found.compared, f"{plural(found.sets, 'set')} of inputs{precision}")]
-    facts.append(Fact("tolerance", *_tolerance_text(found)))
-    beyond = sum(not layer.within for layer in found.layers)
-    if found.layers:
-        note = f"of {plural(len(found.layers), 'layer')} compared"
+def _facts(comparison: Comparison, page: Page) -> list[Fact]:
+    precision = "" if comparison.precision is None else f"; the device computes in {comparison.precision}"
+    facts = [Fact("compared", comparison.compared, f"{plural(comparison.sets, 'set')} of inputs{precision}")]
+    facts.append(Fact("tolerance", *_tolerance_text(comparison)))
+    beyond = sum(not layer.within for layer in comparison.layers)
+    if comparison.layers:
+        note = f"of {plural(len(comparison.layers), 'layer')} compared"
         facts.append(Fact("layers beyond", f"{beyond:,}", note, "bad" if beyond else "good"))
-    if found.repeat is not None:
-        text = "the same bits" if found.varies is None else "other bits"
-        facts.append(Fact("repeated", text, f"in 3 x {found.repeat} runs", "bad" if found.varies else "good"))
-    for title, layer in (("first layer beyond", found.first), ("largest contributor", found.largest)):
+    if comparison.repeat is not None:
+        text = "the same bits" if comparison.varies is None else "other bits"
+        facts.append(Fact("repeated", text, f"in 3 x {comparison.repeat} runs", "bad" if comparison.varies else "good"))
+    for title, layer in (("first layer beyond", comparison.first), ("largest contributor", comparison.largest)):
         if layer is not None:
             facts.append(Fact(title, layer.name, layer.type, "bad", page.layers.find(layer.name)))
-    if not found.layers and found.outputs:
-        beyond = sum(not output.within for output in found.outputs)
-        facts.append(Fact("outputs beyond", f"{beyond:,} of {len(found.outputs):,}", "", "bad" if beyond else "good"))
+    if not comparison.layers and comparison.outputs:
+        beyond = sum(not output.within for output in comparison.outputs)
+        count = f"{beyond:,} of {len(comparison.outputs):,}"
+        facts.append(Fact("outputs beyond", count, "", "bad" if beyond else "good"))
     return facts
 
 
-def _tolerance_text(found: Comparison) -> tuple[str, str]:
-    criterion = found.criterion
+def _tolerance_text(comparison: Comparison) -> tuple[str, str]:
+    criterion = comparison.criterion
     if criterion.metric is not None:
         return f"{criterion.metric} {criterion.limit:g}", "for each tensor"
     if criterion.rtol is None and criterion.atol is None:
@@ -76,45 +78,46 @@ def _tolerance_text(found: Comparison) -> tuple[str, str]:
 # --------------------------------------------------------------------------- tables
 
 
-def _outputs(found: Comparison, page: Page, model: LayerGraph) -> Table:
+def _outputs(comparison: Comparison, page: Page, model: LayerGraph) -> Table:
     details = [
         Detail(
             item.name,
-            [*_numbers(found, item.tensor), *_elements(item)],
+            [*_numbers(comparison, item.tensor), *_elements(item)],
             page.layers.number(model.outputs[item.index].layer),
-            found.mark(item),
+            comparison.mark(item),
         )
-        for item in found.outputs
+        for item in comparison.outputs
     ]
-    return replace(found.outputs_table(found.outputs), details=details)
+    return replace(comparison.outputs_table(comparison.outputs), details=details)
 
 
-def _layers(found: Comparison, page: Page) -> Table:
-    ranked = found.ranked()
+def _layers(comparison: Comparison, page: Page) -> Table:
+    ranked = comparison.ranked()
     details = [
-        None if x.within else Detail(x.name, _about(found, x), page.layers.find(x.name), found.mark(x)) for x in ranked
+        None if x.within else Detail(x.name, _about(comparison, x), page.layers.find(x.name), comparison.mark(x))
+        for x in ranked
     ]
-    return replace(found.layers_table(ranked), details=details)
+    return replace(comparison.layers_table(ranked), details=details)
 
 
-def _about(found: Comparison, layer: LayerDifference) -> list[Text | Pairs]:
+def _about(comparison: Comparison, layer: LayerDifference) -> list[Text | Pairs]:
     other = [] if layer.other is None else [Text(layer.other, "In the other model")]
     executed = [] if layer.execution is None else [Text(str(layer.execution), "On the device")]
     known = [] if layer.known is None else [Text(str(layer.known), "Known divergence")]
-    return [*other, *executed, *known, *_numbers(found, layer.tensor)]
+    return [*other, *executed, *known, *_numbers(comparison, layer.tensor)]
 
 
-def _numbers(found: Comparison, tensor: TensorDifference) -> list[Text | Pairs]:
+def _numbers(comparison: Comparison, tensor: TensorDifference) -> list[Text | Pairs]:
     """Return the numbers of the worst difference of a tensor, or the problem that prevents the comparison."""
     worst, tolerance = tensor.worst, tensor.tolerance
     if worst.problem is not None:
         return [Text(worst.problem)]
-    actual, reference = found.values
+    actual, reference = comparison.values
     rows = [("tensor", tensor.type), ("elements beyond", f"{worst.beyond:,} of {worst.size:,}")]
     if worst.position is not None:
         rows.append(("worst element", f"{shown(worst.position)}"))
         rows += [(actual, str(worst.actual)), (reference, str(worst.reference))]
-    if found.criterion.metric is None:
+    if comparison.criterion.metric is None:
         rows.append(("tolerance", f"rtol {tolerance.rtol:.3g}, atol {tolerance.atol:.3g}"))
     names = {"max abs": worst.max_abs, "max rel": worst.max_rel, "mean": worst.mean_abs, "RMSE": worst.rmse}
     names |= {"cosine": worst.cosine, "SQNR dB": worst.sqnr_db}
@@ -129,9 +132,9 @@ def _numbers(found: Comparison, tensor: TensorDifference) -> list[Text | Pairs]:
 # --------------------------------------------------------------------------- charts
 
 
-def _contributions(found: Comparison, page: Page) -> Chart | None:
+def _contributions(comparison: Comparison, page: Page) -> Chart | None:
     """Return the layers that add the most noise."""
-    adding = [layer for layer in found.layers if 0 < layer.contribution < math.inf]
+    adding = [layer for layer in comparison.layers if 0 < layer.contribution < math.inf]
     most = sorted(adding, key=lambda layer: -layer.contribution)[:MOST_BARS]
     if not most:
         return None

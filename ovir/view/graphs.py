@@ -60,14 +60,14 @@ def describe_constant(constant: Const, limit: int) -> dict[str, str]:
         array = constant.elements(0, min(size, MOST))
     except (OperatorError, OvirError) as error:
         return {"values": f"none: {error}"}
-    found = stats(array)
+    measured = stats(array)
     covered = "" if size <= MOST else f" of the first {MOST:,} values"
     lines = {"values": _first_values(array, size, limit)}
-    numbers = {"minimum": found.minimum, "maximum": found.maximum, "mean": found.mean}
+    numbers = {"minimum": measured.minimum, "maximum": measured.maximum, "mean": measured.mean}
     if size > 1:
         lines |= {name + covered: f"{value:.6g}" for name, value in numbers.items() if value is not None}
-    if found.nonfinite:
-        lines[f"NaN and infinities{covered}"] = f"{found.nonfinite:,}"
+    if measured.nonfinite:
+        lines[f"NaN and infinities{covered}"] = f"{measured.nonfinite:,}"
     return lines
 
 
@@ -148,10 +148,10 @@ class NodeMaker:
 
     def _attributes(self, layer: Layer) -> Lines:
         lines = {"name": layer.name, "layer id": str(layer.id), "operation": f"{layer.type}, {layer.version}"}
-        for found in self._diagnostics.get(layer, ()):
-            _add(lines, f"{found.severity} {found.code}", found.message)
-            if found.hint:
-                _add(lines, f"hint for {found.code}", found.hint)
+        for diagnostic in self._diagnostics.get(layer, ()):
+            _add(lines, f"{diagnostic.severity} {diagnostic.code}", diagnostic.message)
+            if diagnostic.hint:
+                _add(lines, f"hint for {diagnostic.code}", diagnostic.hint)
         if isinstance(op := layer.operator, Const):
             lines |= self._constant(op)
         for name, value in layer.attributes.items():

@@ -52,7 +52,7 @@ class Overlay:
 
     def to_dict(self, model: Model) -> dict[str, Any]:
         """Return the data for the graphs of a model and its bodies, by the id of the graph."""
-        found = {}
+        data_of_graphs = {}
         for part in model.graphs():
             items = ((node, self.items.get(layer.key)) for layer, node in node_ids(part).items())
             results = {node: _result(item) for node, item in items if item is not None}
@@ -64,8 +64,8 @@ class Overlay:
                 data |= {"hideAggregatedStats": ["sum", "avg"], "hideInChildrenStatsTable": True}
             if not any(isinstance(result["value"], int | float) for result in results.values()):
                 data["hideInAggregatedStatsTable"] = True
-            found[graph_id(part)] = data
-        return found
+            data_of_graphs[graph_id(part)] = data
+        return data_of_graphs
 
 
 def _result(item: Item) -> dict[str, Any]:
@@ -88,9 +88,9 @@ def of_executed(model: Model, executed: ExecutedGraph) -> list[Overlay]:
 
     The time of layers that were executed as one is at the first of them.
     """
-    found = {layer: item for layer, item in executed.of(model).items() if layer.type not in ("Const", "Result")}
+    executions = {layer: item for layer, item in executed.of(model).items() if layer.type not in ("Const", "Result")}
     times, precisions, primitives, fused = {}, {}, {}, {}
-    for layer, item in found.items():
+    for layer, item in executions.items():
         by, into = item.by, item.fused_into(layer)
         if into is not None:
             fused[layer.key] = Item(into, VIOLET)
@@ -111,8 +111,8 @@ def of_diagnostics(model: Model, diagnostics: Iterable[Diagnostic]) -> Overlay:
     """Return the severity of the worst diagnostic of each layer."""
     ranks = list(Severity)
     items = {}
-    for layer, found in diagnostics_by_layer(model, diagnostics).items():
-        worst = min((item.severity for item in found), key=ranks.index)
+    for layer, of_layer in diagnostics_by_layer(model, diagnostics).items():
+        worst = min((item.severity for item in of_layer), key=ranks.index)
         items[layer.key] = Item(str(worst), _SEVERITIES[worst])
     return Overlay("diagnostics", items)
 
@@ -126,9 +126,9 @@ def of_times(timings: Mapping[Layer, Timing]) -> Overlay:
 def of_ranges(ranges: Mapping[Layer, Range]) -> list[Overlay]:
     """Return the minimum, maximum and mean of each layer's results, and the number of values that are not finite."""
     columns: list[tuple[str, Callable[[Range], float | int | None]]] = [
-        ("minimum", lambda found: found.minimum),
-        ("maximum", lambda found: found.maximum),
-        ("mean", lambda found: found.mean),
+        ("minimum", lambda r: r.minimum),
+        ("maximum", lambda r: r.maximum),
+        ("mean", lambda r: r.mean),
     ]
     overlays = [Overlay(name, _numbers(ranges, get), _BOTH) for name, get in columns]
     counts = {layer.key: Item(r.nonfinite, RED if r.nonfinite else None) for layer, r in ranges.items()}
@@ -137,13 +137,13 @@ def of_ranges(ranges: Mapping[Layer, Range]) -> list[Overlay]:
 
 def of_magnitudes(ranges: Mapping[Layer, Range]) -> Overlay:
     """Return the largest absolute value of each layer, or that some of its values are not finite."""
-    items = _numbers(ranges, lambda found: found.largest)
-    bad = {layer.key: Item("not finite", RED) for layer, found in ranges.items() if found.nonfinite}
+    items = _numbers(ranges, lambda r: r.largest)
+    bad = {layer.key: Item("not finite", RED) for layer, r in ranges.items() if r.nonfinite}
     return Overlay("largest absolute value", items | bad, _WARM)
 
 
 def _numbers(ranges: Mapping[Layer, Range], get: Callable[[Range], float | int | None]) -> dict[str, Item]:
-    return {layer.key: Item(value) for layer, found in ranges.items() if (value := get(found)) is not None}
+    return {layer.key: Item(value) for layer, r in ranges.items() if (value := get(r)) is not None}
 
 
 def of_comparison(model: Model, comparison: Comparison) -> list[Overlay]:
@@ -157,13 +157,13 @@ def of_comparison(model: Model, comparison: Comparison) -> list[Overlay]:
         model.outputs[output.index].layer.key: output for output in comparison.outputs
     }
     verdicts, errors = {}, {}
-    for key, found in (compared | layers).items():
-        text = "within" if found.within else "first beyond" if found is first else "beyond"
-        verdicts[key] = Item(text, GREEN if found.within else RED if found is first else ORANGE)
-        worst = found.tensor.worst
+    for key, difference in (compared | layers).items():
+        text = "within" if difference.within else "first beyond" if difference is first else "beyond"
+        verdicts[key] = Item(text, GREEN if difference.within else RED if difference is first else ORANGE)
+        worst = difference.tensor.worst
         value: float | str = "not comparable" if worst.problem is not None or worst.max_abs is None else worst.max_abs
-        errors[key] = Item(worst.lone_text if worst.lone else value, _color(found))
-    noise = {key: Item(found.contribution, _color(found)) for key, found in layers.items()}
+        errors[key] = Item(worst.lone_text if worst.lone else value, _color(difference))
+    noise = {key: Item(difference.contribution, _color(difference)) for key, difference in layers.items()}
     return [
         Overlay(comparison_verdict(comparison), verdicts),
         Overlay("largest absolute error", errors),
@@ -177,18 +177,18 @@ def comparison_verdict(comparison: Comparison) -> str:
     return comparison.verdict if first is None or comparison.failed else f"{comparison.verdict}, first at {first.name}"
 
 
-def _color(found: LayerDifference | OutputDifference) -> str:
-    return GREEN if found.within else RED
+def _color(difference: LayerDifference | OutputDifference) -> str:
+    return GREEN if difference.within else RED
 
 
-def of_diff(found: Diff, side: Literal["a", "b"]) -> list[Overlay]:
+def of_diff(diff: Diff, side: Literal["a", "b"]) -> list[Overlay]:
     """Return an overlay of the layers that differ from the other model, with their status, such as removed or moved.
 
     A layer that only computes another type, because of what it reads, is affected. Layers that are renumbered are left
     out. If layers have several statuses, each status also has an overlay of its own.
     """
-    statuses = {(item.a if side == "a" else item.b).key: "affected" for item in found.affected}
-    for entry in found.layers:
+    statuses = {(item.a if side == "a" else item.b).key: "affected" for item in diff.affected}
+    for entry in diff.layers:
         layer = entry.a if side == "a" else entry.b
         if layer is not None:
             statuses[layer.key] = entry.status

@@ -47,7 +47,7 @@ def viewed(
 ) -> ViewedModel:
     """Return a model as a page shows it. Nodes show the diagnostics of their layers; ``declared`` are the ports whose
     type inference did not find. The first layer with an error is selected."""
-    wrong = diagnostics_by_layer(model, (found for found in diagnostics if found.severity is Severity.ERROR))
+    wrong = diagnostics_by_layer(model, (d for d in diagnostics if d.severity is Severity.ERROR))
     selected = next((layer for layer in model.walk() if layer in wrong), None)
     with stage("drawing"):
         return ViewedModel(path, model, graphs_of(model, diagnostics, declared), list(overlays), selected)

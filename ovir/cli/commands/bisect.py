@@ -49,34 +49,34 @@ def add_to(command: Command) -> None:
 def run(options: Options) -> int:
     sides = open_sides(options[ModelOptions], options[OtherSideOptions], options[InputSetOptions])
     with reported("excluding layers", sides.note) as update:
-        found = bisect_as(sides.options, sides.model, options.output, update)
-    output.print_diagnostics(found.diagnostics)
+        bisection = bisect_as(sides.options, sides.model, options.output, update)
+    output.print_diagnostics(bisection.diagnostics)
     if options.json:
-        output.say_json(found.to_dict())
+        output.say_json(bisection.to_dict())
     else:
-        causes = about_quantization(found, sides.model, sides.options.against), about_properties(found, options)
-        for line in (*_head(found), *chain(*causes)):
+        causes = about_quantization(bisection, sides.model, sides.options.against), about_properties(bisection, options)
+        for line in (*_head(bisection), *chain(*causes)):
             output.say_filled(readable(line))
-        _print_suspects(found)
-        if found.probes:
+        _print_suspects(bisection)
+        if bisection.probes:
             output.say()
-            output.say_table(found.table())
-        for line in _tail(found):
+            output.say_table(bisection.table())
+        for line in _tail(bisection):
             output.say_filled(readable(line))
-    if options.output is not None and found.part is None:
-        reason = "nothing differs" if found.within else "ovir cannot run any part of the model that differs alone"
+    if options.output is not None and bisection.part is None:
+        reason = "nothing differs" if bisection.within else "ovir cannot run any part of the model that differs alone"
         output.print_message(readable(f"note: {options.output} is not written, because {reason}"))
-    return status_of_difference(found, options)
+    return status_of_difference(bisection, options)
 
 
-def _head(found: Bisection) -> Iterator[str]:
-    sets = f", {plural(found.sets, 'set')} of inputs" if found.sets > 1 else ""
-    missing = len(found.not_compared)
-    compared = f" ({found.layers - missing} compared, {missing} not)" if missing else ""
-    runs = f"{plural(found.layers, 'layer')}{compared}, {plural(found.runs, 'run')}{sets}"
-    precision = "" if found.precision is None else f", which computes in {found.precision}"
-    yield f"{found.model} against {found.against}{precision}: {runs}"
-    first = found.first
+def _head(bisection: Bisection) -> Iterator[str]:
+    sets = f", {plural(bisection.sets, 'set')} of inputs" if bisection.sets > 1 else ""
+    missing = len(bisection.not_compared)
+    compared = f" ({bisection.layers - missing} compared, {missing} not)" if missing else ""
+    runs = f"{plural(bisection.layers, 'layer')}{compared}, {plural(bisection.runs, 'run')}{sets}"
+    precision = "" if bisection.precision is None else f", which computes in {bisection.precision}"
+    yield f"{bisection.model} against {bisection.against}{precision}: {runs}"
+    first = bisection.first
     if first is None:
         yield (
             "all tensors that were compared are within tolerance; the others are unknown"
@@ -84,21 +84,21 @@ def _head(found: Bisection) -> Iterator[str]:
             else "within tolerance"
         )
         return
-    if found.sets > 1:
-        yield f"set {found.searched_set + 1} of the inputs, counted from 1, is the first for which tensors differ"
+    if bisection.sets > 1:
+        yield f"set {bisection.searched_set + 1} of the inputs, counted from 1, is the first for which tensors differ"
     shown = f"{first.type} '{first.name}' (id {first.id})"
-    if len(found.suspects) > 1:
+    if len(bisection.suspects) > 1:
         yield f"first tensor that was seen to differ: of {shown}"
-        yield f"at least one of {len(found.suspects)} layers is at fault, {_between(found.between, first.name)}"
+        yield f"at least one of {len(bisection.suspects)} layers is at fault, {_between(bisection.between, first.name)}"
     else:
         yield f"first layer beyond tolerance: {shown}"
-    if found.known is not None:
-        yield f"known divergence: {found.known}"
+    if bisection.known is not None:
+        yield f"known divergence: {bisection.known}"
     if (problem := first.verdict.problem) is not None:
         yield f"there the other side fails: {problem}"
-    if (before := found.beyond_before) is not None:
+    if (before := bisection.beyond_before) is not None:
         yield f"tensors differ before: after {before.type} '{before.name}' (id {before.id})"
-    if (again := found.recovered) is not None:
+    if (again := bisection.recovered) is not None:
         seen = "all tensors that were compared agree" if missing else "all tensors agree"
         yield f"errors are not monotone: after {again.type} '{again.name}' (id {again.id}) {seen} again"
 
@@ -110,31 +110,32 @@ def _between(names: Sequence[str], last: str) -> str:
     return f"between {', '.join([*listed, *more]) or 'the constants'} and '{last}'"
 
 
-def _print_suspects(found: Bisection) -> None:
-    if len(found.suspects) < 2:
+def _print_suspects(bisection: Bisection) -> None:
+    if len(bisection.suspects) < 2:
         return
     output.say()
-    shown = found.suspects[-_MOST_SUSPECTS:]
-    rows = [(x.name, x.type, x.id, _state(found, x)) for x in shown]
+    shown = bisection.suspects[-_MOST_SUSPECTS:]
+    rows = [(x.name, x.type, x.id, _state(bisection, x)) for x in shown]
     output.say_table(Table(columns("suspect: layer; type: type; id: counts; its tensors: sentence"), rows))
-    if len(shown) < len(found.suspects):
-        output.say(f"{len(found.suspects) - len(shown)} more before them: --json lists them all")
+    if len(shown) < len(bisection.suspects):
+        output.say(f"{len(bisection.suspects) - len(shown)} more before them: --json lists them all")
 
 
-def _state(found: Bisection, suspect: Suspect) -> str:
+def _state(bisection: Bisection, suspect: Suspect) -> str:
     if suspect.reason is not None:
         return f"not compared: {suspect.reason}"
-    return "differ" if found.first is not None and suspect.id == found.first.id else "within tolerance, not equal"
+    is_first = bisection.first is not None and suspect.id == bisection.first.id
+    return "differ" if is_first else "within tolerance, not equal"
 
 
-def _tail(found: Bisection) -> Iterator[str]:
-    if found.part is not None:
+def _tail(bisection: Bisection) -> Iterator[str]:
+    if bisection.part is not None:
         yield ""
-        layers = found.part.to_dict()["names"]
+        layers = bisection.part.to_dict()["names"]
         listed = ", ".join(layers[:_MOST]) + (f" and {len(layers) - _MOST} more" if len(layers) > _MOST else "")
-        what = "part of all suspects, which differs" if len(found.suspects) > 1 else "smallest part that differs"
-        yield f"{what}: {plural(found.part.layers, 'layer')}: {listed}"
-        yield f"saved as {', '.join(found.part.files)}"
+        what = "part of all suspects, which differs" if len(bisection.suspects) > 1 else "smallest part that differs"
+        yield f"{what}: {plural(bisection.part.layers, 'layer')}: {listed}"
+        yield f"saved as {', '.join(bisection.part.files)}"
 
 
 _MOST = 5

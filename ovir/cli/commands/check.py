@@ -62,20 +62,20 @@ Shapes = Mapping[str, PartialShape] | PartialShape
 """The shapes of inputs by name, or the one of the only input."""
 
 
-def find_files(given: Sequence[str]) -> tuple[list[tuple[str, bool]], list[Diagnostic]]:
+def find_files(names: Sequence[str]) -> tuple[list[tuple[str, bool]], list[Diagnostic]]:
     """Return every file to check, each once, with whether it was found in a folder; and the errors of folders."""
-    found: dict[str, tuple[str, bool]] = {}
+    files: dict[str, tuple[str, bool]] = {}
     wrong: list[Diagnostic] = []
-    for name in given:
+    for name in names:
         if os.path.isdir(name):
             inside = _inside(name, wrong)
             if not inside:
                 wrong.append(diagnose(UNREADABLE, "the folder holds no .xml file", Place(name)))
             for path in inside:
-                found.setdefault(os.path.realpath(path), (path, True))
+                files.setdefault(os.path.realpath(path), (path, True))
         else:
-            found[os.path.realpath(name)] = (name, False)
-    return list(found.values()), wrong
+            files[os.path.realpath(name)] = (name, False)
+    return list(files.values()), wrong
 
 
 def _inside(folder: str, wrong: list[Diagnostic]) -> list[str]:
@@ -135,7 +135,7 @@ def _check_by_workers(
             if outcome.error is None:
                 yield outcome.result
             else:  # such as a worker that died
-                yield [replace(found, file=outcome.item) for found in outcome.error.diagnostics], {}
+                yield [replace(d, file=outcome.item) for d in outcome.error.diagnostics], {}
 
 
 def _chunk(names: Sequence[str]) -> int:
@@ -157,37 +157,37 @@ def _check_file(name: str, folder: str, weights: str | None, options: CheckOptio
     root = "" if folder == os.getcwd() else os.path.join(folder, "")
     times: dict[str, float] = {}
     source = source_of(os.path.join(root, name))
-    found = check_here(source, weights and os.path.join(root, weights), options, times.__setitem__)
+    diagnostics = check_here(source, weights and os.path.join(root, weights), options, times.__setitem__)
     if name == STDIN:
-        return [replace(d, file=STDIN) for d in found], times
+        return [replace(d, file=STDIN) for d in diagnostics], times
     if root and not os.path.isabs(name):
-        found = [replace(d, file=d.file and d.file.removeprefix(root)) for d in found]
-    return found, times
+        diagnostics = [replace(d, file=d.file and d.file.removeprefix(root)) for d in diagnostics]
+    return diagnostics, times
 
 
 _COLORS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.INFO: "36"}
 
 
-def colored(found: Diagnostic) -> str:
+def colored(diagnostic: Diagnostic) -> str:
     """Return the diagnostic as a text, with its severity in color on a terminal that supports it."""
-    text = str(found)
+    text = str(diagnostic)
     if not has_colors(sys.stdout):
         return text
-    label = f"{found.severity}[{found.code}]"
-    return text.replace(label, f"\x1b[1;{_COLORS[found.severity]}m{label}\x1b[0m", 1)
+    label = f"{diagnostic.severity}[{diagnostic.code}]"
+    return text.replace(label, f"\x1b[1;{_COLORS[diagnostic.severity]}m{label}\x1b[0m", 1)
 
 
-def annotation(found: Diagnostic) -> str:
+def annotation(diagnostic: Diagnostic) -> str:
     """Return the diagnostic as a command of GitHub Actions, which shows it next to the line.
 
     Source: workflow commands, in the documentation of GitHub Actions
     """
-    kind = {Severity.INFO: "notice"}.get(found.severity, found.severity.value)
-    properties = {"file": found.file, "line": found.line, "col": found.column, "title": found.code}
-    given = ",".join(f"{key}={_escaped_property(str(value))}" for key, value in properties.items() if value is not None)
-    layer = f"{found.layer}: " if found.layer else ""
-    hint = f"\nhint: {found.hint}" if found.hint else ""
-    return f"::{kind} {given}::{_escaped(f'{layer}{found.message}{hint}')}"
+    kind = {Severity.INFO: "notice"}.get(diagnostic.severity, diagnostic.severity.value)
+    properties = {"file": diagnostic.file, "line": diagnostic.line, "col": diagnostic.column, "title": diagnostic.code}
+    pairs = ",".join(f"{key}={_escaped_property(str(value))}" for key, value in properties.items() if value is not None)
+    layer = f"{diagnostic.layer}: " if diagnostic.layer else ""
+    hint = f"\nhint: {diagnostic.hint}" if diagnostic.hint else ""
+    return f"::{kind} {pairs}::{_escaped(f'{layer}{diagnostic.message}{hint}')}"
 
 
 def _escaped(text: str) -> str:
@@ -289,18 +289,18 @@ def run(options: Options) -> int:
             else check_each(names, options.weights, how, workers)
         ) as results,
     ):
-        for (name, in_folder), (found, took) in zip(counted("checking files", files), results, strict=True):
-            if in_folder and (is_no_model(found) if budgets.untrusted else any(d.code == NOT_IR.id for d in found)):
+        for (name, in_folder), (of_file, took) in zip(counted("checking files", files), results, strict=True):
+            if in_folder and (is_no_model(of_file) if budgets.untrusted else any(d.code == NOT_IR.id for d in of_file)):
                 continue  # a folder may hold other XML files
             checked.append(name)
-            if fixes.are_for(found):
-                found = fixes.apply(name, options.weights, how, settings, found, output)
-            found = verdict.with_answer(name, found)
+            if fixes.are_for(of_file):
+                of_file = fixes.apply(name, options.weights, how, settings, of_file, output)
+            of_file = verdict.with_answer(name, of_file)
             output.times.update(took)
             for text, code in settings.ignored_in(name).items():
-                hides = any(d.code.startswith(code) for d in found)
+                hides = any(d.code.startswith(code) for d in of_file)
                 idle[text] = idle.get(text, not _is_left_out(code, settings)) and not hides
-            wanted = [d for d in found if settings.reports(d, name)]
+            wanted = [d for d in of_file if settings.reports(d, name)]
             new = [d for d in wanted if baseline is None or d.code in NEVER_IGNORED or not baseline.takes(d)]
             known += len(wanted) - len(new)
             diagnostics += new
@@ -346,10 +346,10 @@ class FixOptions(Group):
         option("--unsafe-fixes", "with --fix: also apply fixes that may change results")
         option("--no-verify", "with --fix: leave out the proof, on random inputs")
 
-    def are_for(self, found: Sequence[Diagnostic]) -> bool:
+    def are_for(self, diagnostics: Sequence[Diagnostic]) -> bool:
         """Return whether a file with these diagnostics is fixed, or written elsewhere."""
-        is_usable = not any(CODES[d.code].unusable and d.code != NO_WEIGHTS.id for d in found)
-        return self.fix and is_usable and (self.output is not None or any(d.fix is not None for d in found))
+        is_usable = not any(CODES[d.code].unusable and d.code != NO_WEIGHTS.id for d in diagnostics)
+        return self.fix and is_usable and (self.output is not None or any(d.fix is not None for d in diagnostics))
 
     def apply(
         self,
@@ -357,7 +357,7 @@ class FixOptions(Group):
         weights: str | None,
         how: CheckOptions,
         settings: Settings,
-        found: list[Diagnostic],
+        diagnostics: list[Diagnostic],
         output: _Output,
     ) -> list[Diagnostic]:
         """Fix a file, say what was fixed, and return the diagnostics of the file that is now on the disk."""
@@ -374,11 +374,11 @@ class FixOptions(Group):
             )
             if self.diff:
                 output.say_diff(result.diff())
-                return found
+                return diagnostics
             if result.fixed or self.output is not None:
                 result.save(self.output, weights)
         except (ModelError, ReadError, WriteError) as error:
-            return [*found, *(d if d.file else replace(d, file=name) for d in error.diagnostics)]
+            return [*diagnostics, *(d if d.file else replace(d, file=name) for d in error.diagnostics)]
         output.say_fixed(self.output or name, result.fixed, result.verdict)
         return result.left
 
@@ -417,8 +417,8 @@ class _Output:
 
     def say(self, diagnostics: Sequence[Diagnostic]) -> None:
         """Print the diagnostics of a file in the forms that do not need the diagnostics of later files."""
-        for found in self._loud(diagnostics) if self.form in ("text", "github") else ():
-            say(colored(found) if self.form == "text" else annotation(found))
+        for diagnostic in self._loud(diagnostics) if self.form in ("text", "github") else ():
+            say(colored(diagnostic) if self.form == "text" else annotation(diagnostic))
 
     def say_diff(self, text: str) -> None:
         """Print the change of a file: with text on stdout, with other forms on stderr."""
@@ -429,17 +429,17 @@ class _Output:
 
     def say_fixed(self, path: str, fixed: Sequence[Diagnostic], verdict: str) -> None:
         """Print what was fixed in a file."""
-        for found in fixed if not self.options.quiet else ():
-            assert found.fix is not None
-            text = str(replace(found, message=found.fix.what, hint=None))
-            print_message(text.replace(f"{found.severity}[", "fixed[", 1))
+        for diagnostic in fixed if not self.options.quiet else ():
+            assert diagnostic.fix is not None
+            text = str(replace(diagnostic, message=diagnostic.fix.what, hint=None))
+            print_message(text.replace(f"{diagnostic.severity}[", "fixed[", 1))
         if fixed:
             print_message(f"{path}: {plural(len(fixed), 'diagnostic')} fixed; {verdict}")
 
     def finish(self, files: int, diagnostics: Sequence[Diagnostic], known: int, *, with_times: bool) -> None:
         """Print and write the results for all files together."""
         if self.form == "json":
-            say_json([{**found.to_dict(), "fixable": found.fix is not None} for found in diagnostics])
+            say_json([{**d.to_dict(), "fixable": d.fix is not None} for d in diagnostics])
         if self.form == "summary":
             say_counts(self._loud(diagnostics))
         if self.options.sarif is not None:
@@ -448,7 +448,7 @@ class _Output:
             say_times(self.times)
         if not self.options.quiet:
             of_baseline = f"; {known:,} known from the baseline" if known else ""
-            fixable = sum(found.fix is not None and found.fix.is_safe for found in diagnostics)
+            fixable = sum(d.fix is not None and d.fix.is_safe for d in diagnostics)
             with_fixes = f"; {fixable:,} fixable with --fix" if fixable else ""
             print_message(f"{plural(files, 'file')} checked: {counts_text(diagnostics)}{of_baseline}{with_fixes}")
 
@@ -460,12 +460,12 @@ def _write_baseline(path: str, diagnostics: Sequence[Diagnostic]) -> int:
     """Write all diagnostics; for unusable files, print them instead."""
     from ovir.checks.baseline import write_baseline
 
-    known = [found for found in diagnostics if found.code not in NEVER_IGNORED]
-    unusable = [found for found in diagnostics if found.code in NEVER_IGNORED]
+    known = [d for d in diagnostics if d.code not in NEVER_IGNORED]
+    unusable = [d for d in diagnostics if d.code in NEVER_IGNORED]
     write_baseline(path, known)
-    for found in unusable:
-        say(colored(found))
-    codes = ", ".join(sorted({found.code for found in unusable}))
+    for diagnostic in unusable:
+        say(colored(diagnostic))
+    codes = ", ".join(sorted({d.code for d in unusable}))
     without = f", but not the {plural(len(unusable), 'diagnostic')} of {codes}, which cannot be ignored"
     print_message(f"{path}: {plural(len(known), 'diagnostic')} written{without if unusable else ''}")
     return UNUSABLE if unusable else DONE
@@ -570,13 +570,13 @@ def _refuse_contradictions(options: Options) -> None:
 
 def _shapes(texts: Sequence[str]) -> Shapes | None:
     """Return the shapes that ``--shape`` gives, before the model is read; None without any."""
-    found: dict[str, PartialShape] = {}
+    shapes: dict[str, PartialShape] = {}
     for text in texts:
         name, _, shape = text.rpartition("=")  # names may contain "=", shapes do not
-        if name in found or (found and "" in (name, *found)):
+        if name in shapes or (shapes and "" in (name, *shapes)):
             raise_usage_error(f"--shape {text}: expected one shape for each input, as NAME={shape}")
-        found[name] = parse_shape(text, shape)
-    return found.get("", found) if found else None
+        shapes[name] = parse_shape(text, shape)
+    return shapes.get("", shapes) if shapes else None
 
 
 def _release(text: str) -> tuple[int, int]:

@@ -40,7 +40,7 @@ from ovir.ir.executed import read_executed
 
 
 def print_comparison(
-    found: Comparison,
+    comparison: Comparison,
     limit: int | None,
     quantized: Sequence[str] = (),
     requested: str | None = None,
@@ -51,66 +51,67 @@ def print_comparison(
     ``quantized`` are the lines of ``about_quantization``, ``causes`` other lines about causes; ``requested`` says in
     which precision the device was asked to compute.
     """
-    for line in (*_head(found, requested), *_about_quantization(found, quantized), *causes):
+    for line in (*_head(comparison, requested), *_about_quantization(comparison, quantized), *causes):
         output.say_filled(readable(line))
-    if found.varying:
+    if comparison.varying:
         output.say()
         title = "runs with other bits than the first, and how far apart all runs are"
-        output.say_table(found.varying_table(), title=title, limit=limit, more="more varying tensor")
-    if found.outputs:
+        output.say_table(comparison.varying_table(), title=title, limit=limit, more="more varying tensor")
+    if comparison.outputs:
         output.say()
-        _print_outputs(found, limit)
-    if found.layers:
+        _print_outputs(comparison, limit)
+    if comparison.layers:
         output.say()
-        _print_layers(found, limit)
-    if found.not_compared:
+        _print_layers(comparison, limit)
+    if comparison.not_compared:
         output.say()
-        for line in _not_compared(found.not_compared):
+        for line in _not_compared(comparison.not_compared):
             output.say_filled(readable(line))
 
 
-def _head(found: Comparison, requested: str | None) -> Iterator[str]:
+def _head(comparison: Comparison, requested: str | None) -> Iterator[str]:
     """Yield the lines before the tables; ``requested`` is the precision that the device was asked for."""
-    sets = f"{plural(found.sets, 'set')} of inputs"
-    precision = "" if found.precision is None else f", which computes in {found.precision}"
-    yield f"{found.model} against {found.against}{precision}: {found.compared}, {sets}"
-    yield found.verdict if found.outputs or found.failed else f"{found.verdict}, but no output was compared"
-    if requested in ("f32", *_NARROW) and found.precision not in (None, requested):
-        yield f"the device does not honor INFERENCE_PRECISION_HINT={requested}: it computes in {found.precision}"
-    if found.repeat is not None:
-        yield _about_repeats(found)
-    first, largest = found.first, found.largest
-    if found.known is not None:
-        yield f"known divergence: {found.known}"
+    sets = f"{plural(comparison.sets, 'set')} of inputs"
+    precision = "" if comparison.precision is None else f", which computes in {comparison.precision}"
+    yield f"{comparison.model} against {comparison.against}{precision}: {comparison.compared}, {sets}"
+    without_outputs = "" if comparison.outputs or comparison.failed else ", but no output was compared"
+    yield f"{comparison.verdict}{without_outputs}"
+    if requested in ("f32", *_NARROW) and comparison.precision not in (None, requested):
+        yield f"the device does not honor INFERENCE_PRECISION_HINT={requested}: it computes in {comparison.precision}"
+    if comparison.repeat is not None:
+        yield _about_repeats(comparison)
+    first, largest = comparison.first, comparison.largest
+    if comparison.known is not None:
+        yield f"known divergence: {comparison.known}"
     if first is not None:
-        yield f"first layer beyond tolerance: {_described(found, first)}"
+        yield f"first layer beyond tolerance: {_described(comparison, first)}"
     if largest is not None and largest is not first:
-        yield f"largest contributor: {_described(found, largest)}"
-    if first is None and not found.within and found.layers:
-        failed = _FAILED if len(found.layers) > 1 else _FAILED_ALONE
-        yield failed if found.failed else _ADVICE[found.mode]
-    if rounded := next((item for item in _tensors(found) if item.tolerance.rounded_to is not None), None):
+        yield f"largest contributor: {_described(comparison, largest)}"
+    if first is None and not comparison.within and comparison.layers:
+        failed = _FAILED if len(comparison.layers) > 1 else _FAILED_ALONE
+        yield failed if comparison.failed else _ADVICE[comparison.mode]
+    if rounded := next((item for item in _tensors(comparison) if item.tolerance.rounded_to is not None), None):
         kind = rounded.tolerance.rounded_to
         yield f"the model rounds to {kind}, which a device in f32 does not: later tensors have the tolerance of {kind}"
-    if rounded := next((item for item in _tensors(found) if item.tolerance.weights_in is not None), None):
+    if rounded := next((item for item in _tensors(comparison) if item.tolerance.weights_in is not None), None):
         kind = rounded.tolerance.weights_in
         yield f"one side alone has weights in {kind}: later tensors have the tolerance of rounding them to {kind}"
 
 
-def _about_repeats(found: Comparison) -> str:
-    if found.varies is None:
-        return f"the same bits in {len(WAYS)} x {found.repeat} runs"
-    text = f"results vary {WAYS[found.varies]}"
-    if (first := found.first_varying) is None:
+def _about_repeats(comparison: Comparison) -> str:
+    if comparison.varies is None:
+        return f"the same bits in {len(WAYS)} x {comparison.repeat} runs"
+    text = f"results vary {WAYS[comparison.varies]}"
+    if (first := comparison.first_varying) is None:
         return f"{text}, but those of no layer that was compared"
     return f"{text}; the first layer that varies: {first.type} '{first.name}' (id {first.id})"
 
 
-def _about_quantization(found: Comparison, quantized: Sequence[str]) -> Iterator[str]:
+def _about_quantization(comparison: Comparison, quantized: Sequence[str]) -> Iterator[str]:
     yield from quantized
     if not quantized:
         return
-    if rounding := [layer for layer in found.layers if not layer.within and layer.rounds]:
+    if rounding := [layer for layer in comparison.layers if not layer.within and layer.rounds]:
         beyond, size = rounding[0].tensor.worst.beyond, rounding[0].tensor.worst.size
         yield (
             f"'{rounding[0].name}' is the first layer that rounds to other levels: "
@@ -118,8 +119,8 @@ def _about_quantization(found: Comparison, quantized: Sequence[str]) -> Iterator
         )
 
 
-def _tensors(found: Comparison) -> list[TensorDifference]:
-    return [*(item.tensor for item in found.outputs), *(item.tensor for item in found.layers)]
+def _tensors(comparison: Comparison) -> list[TensorDifference]:
+    return [*(item.tensor for item in comparison.outputs), *(item.tensor for item in comparison.layers)]
 
 
 _NARROW = ("bf16", "f16")
@@ -133,7 +134,7 @@ _FAILED_ALONE = "the device fails on the model, but not on its one layer alone, 
 _FAILED = "the device fails on the whole model, but on no layer alone: `ovir reduce` finds the smallest part that fails"
 
 
-def _described(found: Comparison, layer: LayerDifference) -> str:
+def _described(comparison: Comparison, layer: LayerDifference) -> str:
     """Return a layer with its fault, in one line."""
     worst = layer.tensor.worst
     text = f"{layer.type} '{layer.name}' (id {layer.id})"
@@ -145,19 +146,19 @@ def _described(found: Comparison, layer: LayerDifference) -> str:
         text += f", after {' and '.join(layer.lone_before)}"
     if layer.execution is not None:
         text += f", {layer.execution}"
-    if found.sets > 1:
+    if comparison.sets > 1:
         text += f", with {layer.tensor.worst_input}"
     if worst.problem is not None:
         return f"{text}: {worst.problem}"
     if worst.position is None:
         return text
-    actual, reference = found.values
+    actual, reference = comparison.values
     place = ",".join(map(str, worst.position))
     share = f"{output.format_count(worst.beyond)} of {plural(worst.size, 'element')} beyond"
     values = f"[{place}] {actual} {_value(worst.actual)}, {reference} {_value(worst.reference)}"
-    if (metric := found.criterion.metric) is not None:
+    if (metric := comparison.criterion.metric) is not None:
         value = output.format_number(getattr(worst, metric))
-        return f"{text}: {metric} {value}, the limit is {found.criterion.limit:g}; {values}"
+        return f"{text}: {metric} {value}, the limit is {comparison.criterion.limit:g}; {values}"
     return f"{text}: {values}, {share}"
 
 
@@ -165,10 +166,10 @@ def _value(value: float | int | str | None) -> str:
     return repr(value) if isinstance(value, str) else output.format_number(value)
 
 
-def _print_outputs(found: Comparison, limit: int | None) -> None:
-    outputs, equal = _shown(sorted(found.outputs, key=lambda item: item.within), limit)
+def _print_outputs(comparison: Comparison, limit: int | None) -> None:
+    outputs, equal = _shown(sorted(comparison.outputs, key=lambda item: item.within), limit)
     shown = outputs[:limit]
-    _say_items(found.outputs_table(shown), shown)
+    _say_items(comparison.outputs_table(shown), shown)
     rest = sum(not item.within for item in outputs[len(shown) :])
     beyond = f", {output.format_count(rest)} of them beyond tolerance" if rest else ""
     _print_rest("output", len(outputs) - len(shown), equal, beyond)
@@ -194,12 +195,12 @@ def _print_rest(noun: str, more: int, equal: int, beyond: str = "") -> None:
         output.say(f"{plural(equal, noun)} without any difference; --all shows all")
 
 
-def _print_layers(found: Comparison, limit: int | None) -> None:
-    layers, equal = _shown(found.ranked(), limit)
+def _print_layers(comparison: Comparison, limit: int | None) -> None:
+    layers, equal = _shown(comparison.ranked(), limit)
     shown = layers[:limit]
     if shown:
         output.say("layers by the noise that they add; those beyond tolerance come first")
-    _say_items(found.layers_table(shown), shown)
+    _say_items(comparison.layers_table(shown), shown)
     _print_rest("layer", len(layers) - len(shown), equal)
 
 
@@ -301,29 +302,29 @@ def run(options: Options) -> int:
             reported("comparing inputs", sides.note, rate_of="inputs") as update,
             options[WorkerOptions].opened() as workers,
         ):
-            found = compare_by_workers(model, sides.options, update, **workers)
+            comparison = compare_by_workers(model, sides.options, update, **workers)
     else:
         rate_of = None if sets.inputs is None else "layers"
         with reported("comparing layers", sides.note, rate_of=rate_of) as update:
-            found = compare_as(sides.options, model, update)
-    output.print_diagnostics(found.diagnostics)
+            comparison = compare_as(sides.options, model, update)
+    output.print_diagnostics(comparison.diagnostics)
     if executed is not None:
-        found.add_executions({layer.key: item for layer, item in executed.of(model).items()})
+        comparison.add_executions({layer.key: item for layer, item in executed.of(model).items()})
     if options[NodeDataOptions].node_data is not None:
         from ovir.view.overlays import of_comparison
 
-        options[NodeDataOptions].write(of_comparison(model, found)[1], model)  # the errors
+        options[NodeDataOptions].write(of_comparison(model, comparison)[1], model)  # the errors
     requested = other.properties.get("INFERENCE_PRECISION_HINT")
-    causes = [*about_clipping(found), *about_properties(found, options)]
+    causes = [*about_clipping(comparison), *about_properties(comparison, options)]
     if options.json:
-        output.say_json(found.to_dict())
+        output.say_json(comparison.to_dict())
     else:
         limit = None if options.all else options.limit
-        print_comparison(found, limit, about_quantization(found, model, against), requested, causes)
+        print_comparison(comparison, limit, about_quantization(comparison, model, against), requested, causes)
     if options.html is not None:
         from ovir.cli.options.report import write_html
         from ovir.reports.compare_page import compare_page
 
-        notes = [*list(_head(found, requested))[2:], *causes]
-        write_html(options.html, lambda: compare_page(found, model, notes), options.command_line, sets.drawn_seed)
-    return output.WRONG if found.varies is not None else status_of_difference(found, options)
+        notes = [*list(_head(comparison, requested))[2:], *causes]
+        write_html(options.html, lambda: compare_page(comparison, model, notes), options.command_line, sets.drawn_seed)
+    return output.WRONG if comparison.varies is not None else status_of_difference(comparison, options)

@@ -38,9 +38,9 @@ class Settings:
     def wants(self, code: str) -> bool:
         return self.selects(code) and not code.startswith(self.ignore)
 
-    def reports(self, found: Diagnostic, file: str) -> bool:
+    def reports(self, diagnostic: Diagnostic, file: str) -> bool:
         """Return whether a diagnostic of a file is requested."""
-        return found.code in NEVER_IGNORED or self.wants_in(file, found.code)
+        return diagnostic.code in NEVER_IGNORED or self.wants_in(file, diagnostic.code)
 
     def wants_in(self, file: str, code: str) -> bool:
         """Return whether diagnostics of a code are requested for a file."""
@@ -125,10 +125,10 @@ def _read(path: str, tables: tuple[str, ...]) -> Settings | None:
         _refuse("not valid TOML: arrays or tables are nested too deep", path, None)
     for outer, known in _KNOWN[name].items():
         _refuse_unknown(_table(content, outer), outer, known, path, text)
-    found = {table: values for table in tables if (values := _table(content, table)) is not None}
-    if len(found) > 1:
+    values_by_table = {table: values for table in tables if (values := _table(content, table)) is not None}
+    if len(values_by_table) > 1:
         _refuse("[check] and [tool.ovir.check] are both given; keep one of them", path, None)
-    for table, values in found.items():
+    for table, values in values_by_table.items():
         return _settings(values, table, path, text)
     return None
 

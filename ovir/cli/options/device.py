@@ -53,34 +53,34 @@ class Verdict:
         self.weights = weights
         self.is_silent = is_quiet or not all(settings.wants(code.id) for code in _REASONS)
 
-    def with_answer(self, name: str, found: list[Diagnostic]) -> list[Diagnostic]:
+    def with_answer(self, name: str, diagnostics: list[Diagnostic]) -> list[Diagnostic]:
         """Return the diagnostics of a file together with those of the device, by line.
 
         A file that ovir cannot read is not given to the device. A device that is not there is not asked again.
         """
         if self.device is None or not self.asks:
-            return found
+            return diagnostics
         from ovir.debugging.device_queries import ask_device
 
         try:
             model = read_recovering(name, self.weights, need_weights=False).model
             answer = ask_device(model, name, self.device, weights=self.weights)
         except ReadError:
-            return found
+            return diagnostics
         except InputError as error:
             print_message(f"not asked: {error.diagnostic.message}")
             self.asks = False
-            return found
-        return sorted([*found, *answer], key=lambda d: d.line or 0)
+            return diagnostics
+        return sorted([*diagnostics, *answer], key=lambda d: d.line or 0)
 
     def say(self, diagnostics: Iterable[Diagnostic]) -> None:
         """Print the number of reasons found; zero does not mean that the device runs the model."""
         if self.device is None or self.is_silent:
             return
         against = doubts = 0
-        for found in diagnostics:
-            against += found.severity is Severity.ERROR
-            doubts += found.code == DEVICE_DOUBT.id
+        for diagnostic in diagnostics:
+            against += diagnostic.severity is Severity.ERROR
+            doubts += diagnostic.code == DEVICE_DOUBT.id
         if against or doubts:
             print_message(f"{self.device}: {plural(against, 'obstacle')}, {plural(doubts, 'doubt')}")
         else:

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from ovir.debugging.comparison_setup import Against
 
 
-def about_quantization(found: Comparison | Bisection, model: Model, against: Against) -> list[str]:
+def about_quantization(result: Comparison | Bisection, model: Model, against: Against) -> list[str]:
     """Return lines about the quantization of differing models, and a fitting metric; none if it does not matter."""
-    if found.within or found.criterion.metric is not None:
+    if result.within or result.criterion.metric is not None:
         return []
     others = [(against, "the other model")] if isinstance(against, Model) else []
     quantized = [text for side in ((model, "the model"), *others) if (text := _quantization_of(*side))]
@@ -41,9 +41,9 @@ def _quantization_of(model: Model, which: str) -> str | None:
     return f"{which} has weights in {' and '.join(sorted(kinds))}" if kinds else None
 
 
-def about_clipping(found: Comparison) -> Iterator[str]:
+def about_clipping(comparison: Comparison) -> Iterator[str]:
     """Yield lines about FakeQuantize layers of differing models that clip values, the largest shares first."""
-    clipping = [] if found.within else [(name, item) for name, item in found.clipped.items() if item.share]
+    clipping = [] if comparison.within else [(name, item) for name, item in comparison.clipped.items() if item.share]
     for name, item in clipping[:_SHOWN]:
         yield f"FakeQuantize '{name}': {item}"
     if len(clipping) > _SHOWN:
@@ -54,24 +54,24 @@ _SHOWN = 3
 """The number of layers that are shown."""
 
 
-def status_of_difference(found: Comparison | Bisection, options: Options) -> int:
+def status_of_difference(result: Comparison | Bisection, options: Options) -> int:
     """Return the exit status: a known divergence counts with ``--strict`` only."""
-    is_known = found.known is not None and not options[OtherSideOptions].strict
-    return DONE if found.within or is_known else WRONG
+    is_known = result.known is not None and not options[OtherSideOptions].strict
+    return DONE if result.within or is_known else WRONG
 
 
-def about_properties(found: Comparison | Bisection, options: Options) -> Iterator[str]:
+def about_properties(result: Comparison | Bisection, options: Options) -> Iterator[str]:
     """Yield lines about the properties by which a device changes numbers, and how to find out whether they do."""
-    if found.within or found.failed or found.known is not None:
+    if result.within or result.failed or result.known is not None:
         if options[OtherSideOptions].explain:
             yield "--explain: there is no difference that properties of the device could explain"
         return
-    yield from map(str, found.properties)
-    if found.explanation is not None:
-        yield str(found.explanation)
+    yield from map(str, result.properties)
+    if result.explanation is not None:
+        yield str(result.explanation)
     elif options[OtherSideOptions].explain:
         yield "--explain: no property of the other side is known to change numbers of this model"
-    elif found.properties:
-        words = [word for item in found.properties for word in ("--config", f"{item.name}={item.exact}")]
+    elif result.properties:
+        words = [word for item in result.properties for word in ("--config", f"{item.name}={item.exact}")]
         command = shlex.join([*options.command_line, *words])
         yield f"`{command}` tells rounding from a fault; --explain runs this comparison"
