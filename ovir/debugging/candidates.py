@@ -368,8 +368,7 @@ def _varies(op: Const) -> bool:
     if _may_be_shape(op) or op.element_type.kind == "string" or op.data.size < 2:
         return False
     numbers = as_numbers(op.data)
-    first = numbers.reshape(-1)[0]
-    return not bool(((numbers == first) | (np.isnan(numbers) & np.isnan(first))).all())
+    return not np.array_equal(numbers, np.broadcast_to(numbers.flat[0], numbers.shape), equal_nan=True)
 
 
 def with_equal_elements(candidate: Candidate, constants: Collection[int]) -> Candidate:

@@ -353,7 +353,7 @@ class Recorded(Side):
             if key is None:
                 continue
             recorded = self._tensors[key]
-            if recorded.shape != array.shape or not _equal(recorded, array):
+            if not _equal(recorded, array):
                 message = f"input '{port.any_name}' has other values than in the recording"
                 hint = "leave out --input and --seed: recorded inputs are used if the recording has all of them"
                 raise InputError(diagnose(BAD_INPUT, message, Place(self.description), hint=hint))
@@ -407,8 +407,7 @@ def _layers_in_bodies(model: Model, keys: Sequence[str]) -> dict[str, Layer]:
 
 
 def _equal(a: Array, b: Array) -> bool:
-    """Return whether two arrays of one shape have equal elements; NaN is equal to NaN."""
+    """Return whether two arrays have one shape and equal elements; NaN is equal to NaN."""
     if a.dtype.kind in "TUSO" or b.dtype.kind in "TUSO":
-        return bool(np.array_equal(a, b))
-    one, other = as_numbers(a), as_numbers(b)
-    return bool(np.all((one == other) | (np.isnan(one) & np.isnan(other))))
+        return np.array_equal(a, b)
+    return np.array_equal(as_numbers(a), as_numbers(b), equal_nan=True)

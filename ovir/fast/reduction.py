@@ -152,7 +152,7 @@ _LONG = 256
 def cumsum(op: ops.CumSum, binder: Binder, data: Array, axis: Array) -> bool:
     if not is_native(data) or not binder.is_constant(1) or not data.size or not data.ndim:
         return False
-    along = op.normalize_axis(int(axis.item()), data.ndim, of=data.shape)
+    along = op.normalize_axis(axis, data.ndim, of=data.shape)
     x = np.moveaxis(data, along, 0)
     y = np.moveaxis(binder.output(order=memory_order(data)), along, 0)
     if op.reverse:

@@ -56,7 +56,7 @@ class GatherBase(Operator):
         """Return the axis counted from the front, or None if it is unknown."""
         if axis is None or (data.rank is None and int(axis.item()) < 0):
             return None
-        return self.normalize_axis(int(axis.item()), data.rank, of=data)
+        return self.normalize_axis(axis, data.rank, of=data)
 
     def _known_batch_dims(self, data_rank: int | None, rank: int | None) -> int | None:
         """Return ``batch_dims`` counted from the front, or None if it is unknown."""
@@ -104,7 +104,7 @@ class GatherBase(Operator):
         if indices.dtype.kind not in "iu":
             self.fail("indices must be of an integer type, got {}", indices.dtype)
         self.require_rank_at_least("data", data.shape, 1)
-        where = self.normalize_axis(int(axis.item()), data.ndim, of=data.shape)
+        where = self.normalize_axis(axis, data.ndim, of=data.shape)
         batch_dims = 0
         if self.batch_dims:
             batch_dims = self._known_batch_dims(data.ndim, indices.ndim) or 0

@@ -78,7 +78,7 @@ class SplitBase(Operator):
         if data.shape.rank is None or axis.constant is None:
             return None
         self.require(data.shape.rank > 0, "data is a scalar, which cannot be split")
-        return self.normalize_axis(int(axis.constant.item()), data.shape.rank, of=data.shape)
+        return self.normalize_axis(axis.constant, data.shape.rank, of=data.shape)
 
     def why_unchanged(self, inputs: Sequence[TensorType], output: TensorType) -> str | None:
         return "one part is the whole" if inputs[0].shape.is_sure_to_equal(output.shape) else None
@@ -87,8 +87,8 @@ class SplitBase(Operator):
         shape = unknown_sizes(data.shape.rank) if axis is None else data.shape.with_dim(axis, length)
         return TensorType(data.element_type, shape)
 
-    def cut(self, data: Array, axis: Array, lengths: Iterable[int]) -> tuple[Array, ...]:
-        before = (slice(None),) * self.normalize_axis(int(axis.item()), data.ndim, of=data.shape)
+    def cut(self, data: Array, axis: int, lengths: Iterable[int]) -> tuple[Array, ...]:
+        before = (slice(None),) * axis
         parts: list[Array] = []
         start = 0
         for length in lengths:
@@ -133,10 +133,10 @@ class Split(SplitBase):
         return (self.part(data, position, length),) * self.num_splits
 
     def run(self, data: Array, axis: Array) -> tuple[Array, ...]:
-        position = self.normalize_axis(int(axis.item()), data.ndim, of=data.shape)
+        position = self.normalize_axis(axis, data.ndim, of=data.shape)
         length, rest = divmod(data.shape[position], self.num_splits)
         self.require(rest == 0, _UNEQUAL_PARTS, data.shape[position], position, self.num_splits)
-        return self.cut(data, axis, [length] * self.num_splits)
+        return self.cut(data, position, [length] * self.num_splits)
 
 
 @operator("VariadicSplit", opset=1)
@@ -166,9 +166,10 @@ class VariadicSplit(SplitBase):
         return tuple(self.part(data, position, length) for length in lengths)
 
     def run(self, data: Array, axis: Array, split_lengths: Array) -> tuple[Array, ...]:
-        position = self.normalize_axis(int(axis.item()), data.ndim, of=data.shape)
+        position = self.normalize_axis(axis, data.ndim, of=data.shape)
         whole = Dimension(data.shape[position], data.shape[position])
-        return self.cut(data, axis, [length.length for length in self._lengths(Value(split_lengths), whole, position)])
+        lengths = self._lengths(Value(split_lengths), whole, position)
+        return self.cut(data, position, [length.length for length in lengths])
 
     def _lengths(self, known: Value, whole: Dimension, axis: int) -> list[Dimension]:
         lengths = known.dimensions()

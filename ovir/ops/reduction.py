@@ -320,11 +320,11 @@ class CumSum(Operator):
         self.require_index_type("axis", axis)
         self.require(axis.shape.size().contains(1), "axis must have one element, got shape {}", axis.shape)
         if axis.constant is not None:
-            self.normalize_axis(int(axis.constant.item()), data.shape.rank, of=data.shape)
+            self.normalize_axis(axis.constant, data.shape.rank, of=data.shape)
         return TensorType(data.element_type, data.shape)
 
     def run(self, data: Array, axis: Array) -> Array:
-        along = self.normalize_axis(int(axis.item()), data.ndim, of=data.shape)
+        along = self.normalize_axis(axis, data.ndim, of=data.shape)
         x = np.atleast_1d(data if data.dtype.kind in "iu" else data.astype(compute_dtype(data.dtype)))
         if self.reverse:
             x = np.flip(x, along)

@@ -62,7 +62,7 @@ class ScatterBase(Operator):
         self.require_one_element("axis", axis.shape)
         if axis.constant is None or data.rank is None:
             return None
-        return self.normalize_axis(int(axis.constant.item()), data.rank, of=data)
+        return self.normalize_axis(axis.constant, data.rank, of=data)
 
     def run(self, data: Array, *inputs: Array) -> Array:
         out = np.array(data, order="C")
@@ -111,7 +111,7 @@ class ScatterUpdate(ScatterBase):
 
     def write(self, out: Array, *inputs: Array) -> None:
         indices, updates, axis = inputs
-        at = self.normalize_axis(int(axis.item()), out.ndim)
+        at = self.normalize_axis(axis, out.ndim)
         places = checked_indices(self, indices, out.shape[at], negative=False)
         expected = (*out.shape[:at], *indices.shape, *out.shape[at + 1 :])
         self.require(updates.shape == expected, "updates {} must have shape {}", updates.shape, expected)
@@ -151,7 +151,7 @@ class ScatterElementsUpdate3(ScatterBase):
 
     def write(self, out: Array, *inputs: Array) -> None:
         indices, updates, axis = inputs
-        at = self.normalize_axis(int(axis.item()), out.ndim)
+        at = self.normalize_axis(axis, out.ndim)
         message = "indices {} must have the shape of updates {}, and must not exceed data {} except on axis {}"
         fits = indices.shape == updates.shape and all(
             i == at or size <= out.shape[i] for i, size in enumerate(indices.shape)

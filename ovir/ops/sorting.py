@@ -202,13 +202,13 @@ class Unique(Operator):
         if axis.constant is None:
             self.fail("axis must be a constant")
         self.require_rank_at_least("data", data, 1)
-        return None if data.rank is None else self.normalize_axis(int(axis.constant.item()), data.rank, of=data)
+        return None if data.rank is None else self.normalize_axis(axis.constant, data.rank, of=data)
 
     def run(self, data: Array, axis: Array | None = None) -> tuple[Array, ...]:
         if axis is None:
             return self._unique(data, None)
         self.require_rank_at_least("data", data.shape, 1)
-        return self._unique(data, self.normalize_axis(int(axis.item()), data.ndim))
+        return self._unique(data, self.normalize_axis(axis, data.ndim))
 
     def _unique(self, data: Array, axis: int | None) -> tuple[Array, ...]:
         if axis is None:

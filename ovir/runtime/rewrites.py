@@ -110,7 +110,7 @@ class View(Rewrite[GatherBase]):
             return None
         if not indices.size or indices.ndim > 1:
             return None
-        where = op.normalize_axis(int(axis.item()), data.rank)
+        where = op.normalize_axis(axis, data.rank)
         size = data[where]
         positions = indices.reshape(-1).astype(np.int64)
         first, last = int(positions[0]), int(positions[-1])

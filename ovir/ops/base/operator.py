@@ -183,8 +183,11 @@ class Operator(Traits):
         """Raise an error. The caller of the operation adds file, line and layer."""
         raise OperatorError(filled(message, values) if values else message, code, hint)
 
-    def normalize_axis(self, axis: int, rank: int | None, name: str = "axis", of: object = None) -> int:
-        """Return the axis counted from the front, or unchanged if the rank is unknown. An error shows ``of``."""
+    def normalize_axis(self, axis: int | Array, rank: int | None, name: str = "axis", of: object = None) -> int:
+        """Return the axis, which may be an array of one element, counted from the front, or unchanged if the rank is
+        unknown. An error shows ``of``."""
+        if not isinstance(axis, int):
+            axis = int(axis.item())
         if rank is None:
             return axis
         # OpenVINO allows axis 0 and -1 on a scalar.
