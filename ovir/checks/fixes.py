@@ -9,14 +9,7 @@ from functools import cached_property
 
 from lxml import etree
 
-from ovir.diagnostics.codes import (
-    EXCHANGED_INPUTS,
-    INPUT_SHAPE,
-    INPUT_TYPE,
-    MISSING_KEY,
-    NO_PRECISION,
-    REPEATED_RT_INFO,
-)
+from ovir.diagnostics import codes
 from ovir.diagnostics.diagnostic import Diagnostic, Fix, TextEdit
 from ovir.editing.layer_edits import feeds_result
 from ovir.editing.simplification import joined_names, would_merge_ends
@@ -30,9 +23,9 @@ from ovir.ir.writing.net import escaped, names_text, precision_text
 from ovir.ir.xml_text import XmlText
 from ovir.model import Model
 
-DECLARATIONS = (DIFFERENCES | {NO_PRECISION.id}) - {EXCHANGED_INPUTS.id}
+DECLARATIONS = (DIFFERENCES | {codes.NO_PRECISION.id}) - {codes.EXCHANGED_INPUTS.id}
 """Diagnostics of ports that are to declare what inference gives."""
-_OF_INPUTS = {INPUT_SHAPE.id, INPUT_TYPE.id}
+_OF_INPUTS = {codes.INPUT_SHAPE.id, codes.INPUT_TYPE.id}
 
 
 class Fixes:
@@ -112,9 +105,9 @@ class Fixes:
                 if port is not None:
                     fix = self.declarations(dict.fromkeys((port, *following)))
                     following = []
-            elif found.code == MISSING_KEY.id:
+            elif found.code == codes.MISSING_KEY.id:
                 fix = self._name(found)
-            elif found.code == REPEATED_RT_INFO.id:
+            elif found.code == codes.REPEATED_RT_INFO.id:
                 fix = self._single_rt_info(found)
             yield found if fix is None else replace(found, fix=fix)
 

@@ -13,16 +13,7 @@ from typing import NoReturn
 
 from ovir.cli.options.command import Command, HelpFormatter, Parser, add_command
 from ovir.cli.options.values import OutputFile
-from ovir.cli.terminal.output import (
-    BROKEN_PIPE,
-    INTERRUPTED,
-    UNUSABLE,
-    WRONG,
-    pipe,
-    print_message,
-    silence,
-    status_of,
-)
+from ovir.cli.terminal import output
 from ovir.cli.terminal.progress import showing_progress
 from ovir.cli.terminal.signals import Terminated, requests
 from ovir.cli.versions import VersionAction
@@ -111,34 +102,34 @@ def _ended(request: KeyboardInterrupt) -> int:
     try:
         sys.stdout.flush()
     except OSError:  # the reader of the output, or the terminal, has ended before
-        silence(sys.stdout)
+        output.silence(sys.stdout)
     with contextlib.suppress(OSError):
-        print_message("terminated" if isinstance(request, Terminated) else "interrupted")
-    return request.status if isinstance(request, Terminated) else INTERRUPTED
+        output.print_message("terminated" if isinstance(request, Terminated) else "interrupted")
+    return request.status if isinstance(request, Terminated) else output.INTERRUPTED
 
 
 def _status(argv: Sequence[str] | None) -> int:
     try:
         status = _run(argv)
-        with pipe.may_close(sys.stdout):
+        with output.pipe.may_close(sys.stdout):
             sys.stdout.flush()
     except BrokenPipeError:
         # The reader has closed the output (`ovir infer model.xml | head`). Python flushes once more on exit.
-        silence(sys.stdout)
-        silence(sys.stderr)
-        return BROKEN_PIPE
+        output.silence(sys.stdout)
+        output.silence(sys.stderr)
+        return output.BROKEN_PIPE
     except OSError as error:  # an error of stdout, or of a full disk
-        silence(sys.stdout)
+        output.silence(sys.stdout)
         with contextlib.suppress(OSError):
-            print_message(str(diagnose(UNWRITABLE, f"cannot write the output: {reason_of(error)}")))
-        return UNUSABLE
-    return BROKEN_PIPE if pipe.is_closed else status
+            output.print_message(str(diagnose(UNWRITABLE, f"cannot write the output: {reason_of(error)}")))
+        return output.UNUSABLE
+    return output.BROKEN_PIPE if output.pipe.is_closed else status
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
     """Parse a command line. Only help and errors about the command itself need all commands."""
     if sys.flags.optimize > 1 and {"explain", "help", "-h", "--help"} & {*argv[:1], *argv[-1:]}:
-        print_message("note: this Python runs with -OO, which removes the texts of commands and rules")
+        output.print_message("note: this Python runs with -OO, which removes the texts of commands and rules")
     if argv[:1] == ["version"]:
         argv = ["--version", *argv[1:]]
     if argv[:1] == ["help"]:
@@ -146,7 +137,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     command = argv[0] if argv else ""
     if not argv:
         parser(COMMANDS).print_help(sys.stderr)
-        raise SystemExit(UNUSABLE)
+        raise SystemExit(output.UNUSABLE)
     if not command.startswith("-") and command not in COMMANDS:
         _refuse_command(command)
     arguments, unknown = parser([command] if command in COMMANDS else COMMANDS).parse_known_args(argv)
@@ -222,7 +213,7 @@ def _run(argv: Sequence[str] | None) -> int:
     try:
         arguments = _parse(sys.argv[1:] if argv is None else argv)
     except SystemExit as stop:  # argparse has printed its help
-        return stop.code if isinstance(stop.code, int) else UNUSABLE
+        return stop.code if isinstance(stop.code, int) else output.UNUSABLE
     except InputError as error:
         return _failed(error)
     if arguments.command not in _WITHOUT_MODEL:
@@ -232,7 +223,8 @@ def _run(argv: Sequence[str] | None) -> int:
         gc.freeze()
         gc.enable()
     command: Command = arguments.declared
-    pipe.is_needed, pipe.is_closed = not any(isinstance(value, OutputFile) for value in vars(arguments).values()), False
+    output.pipe.is_needed = not any(isinstance(value, OutputFile) for value in vars(arguments).values())
+    output.pipe.is_closed = False
     try:
         options = command.options(arguments, ["ovir", *(sys.argv[1:] if argv is None else map(str, argv))])
         options.refuse_overwriting()
@@ -266,21 +258,21 @@ def _failed(error: Exception, command: Command | None = None) -> int:
     if isinstance(error, OvirError):
         if command is not None and isinstance(error, InputError) and error.option is not None:
             error = error.spelled(command.spelled(error.option))
-        print_message("\n".join([str(error), *getattr(error, "__notes__", ())]))
-        return status or status_of(error.diagnostics)
+        output.print_message("\n".join([str(error), *getattr(error, "__notes__", ())]))
+        return status or output.status_of(error.diagnostics)
     if isinstance(error, OSError):
         if error.filename is None:
             raise error
         place = Place(os.fsdecode(error.filename))
-        print_message(str(diagnose(UNWRITABLE, f"cannot write or read the file: {reason_of(error)}", place)))
-        return UNUSABLE
+        output.print_message(str(diagnose(UNWRITABLE, f"cannot write or read the file: {reason_of(error)}", place)))
+        return output.UNUSABLE
     if isinstance(error, MemoryError):
         reason = f": {error}" if str(error) else ""
-        print_message(str(diagnose(OUT_OF_MEMORY, f"there is not enough memory{reason}", hint=_MEMORY_HINT)))
-        return status or WRONG
+        output.print_message(str(diagnose(OUT_OF_MEMORY, f"there is not enough memory{reason}", hint=_MEMORY_HINT)))
+        return status or output.WRONG
     hint = f"{OWN_FAULT}, with what OVIR_DEBUG=1 shows"
-    print_message(str(diagnose(INTERNAL, f"{type(error).__name__}: {error}", hint=hint)))
-    return status or WRONG
+    output.print_message(str(diagnose(INTERNAL, f"{type(error).__name__}: {error}", hint=hint)))
+    return status or output.WRONG
 
 
 _MEMORY_HINT = "`ovir show --memory` shows what a run takes; smaller inputs (--shape) or --keep-compressed take less"

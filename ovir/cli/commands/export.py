@@ -16,14 +16,7 @@ from ovir.cli.options.command import Command, Options
 from ovir.cli.options.inputs import InputOptions
 from ovir.cli.options.model import ModelOptions
 from ovir.cli.options.values import OutputFile
-from ovir.cli.terminal.output import (
-    DONE,
-    WRONG,
-    print_message,
-    say,
-    say_json,
-    say_table,
-)
+from ovir.cli.terminal import output
 from ovir.core.arrays import Array
 from ovir.core.json_fields import json_fields
 from ovir.core.tables import Table, columns
@@ -72,10 +65,10 @@ def run(options: Options) -> int:
     )
     found = _verified(model, exported, options[InputOptions]) if options.verify else None
     if options.json:
-        say_json(_as_json(exported, found, options.output))
+        output.say_json(_as_json(exported, found, options.output))
     else:
         _print(exported, found, options.output)
-    return DONE if found is None or found.agrees else WRONG
+    return output.DONE if found is None or found.agrees else output.WRONG
 
 
 def _verified(model: Model, exported: Exported, options: InputOptions) -> Verification:
@@ -89,31 +82,31 @@ def _verified(model: Model, exported: Exported, options: InputOptions) -> Verifi
 def _print(exported: Exported, found: Verification | None, path: str) -> None:
     graph = exported.onnx.graph
     opset = exported.onnx.opset_imports[""]
-    say(readable(f"{path}: opset {opset}, {plural(len(graph), 'node')}, checked by onnx.checker"))
+    output.say(readable(f"{path}: opset {opset}, {plural(len(graph), 'node')}, checked by onnx.checker"))
     for variable, name in exported.state_inputs.items():
         after = exported.state_outputs.get(variable)
         said = f"output '{after}' has it afterwards" if after is not None else "nothing assigns it"
-        print_message(readable(f"note: variable '{variable}' is input '{name}'; {said}"))
+        output.print_message(readable(f"note: variable '{variable}' is input '{name}'; {said}"))
     if found is None:
         return
-    say()
+    output.say()
     if found.reason is not None:
-        print_message(readable(f"warning: onnxruntime does not run the export: {found.reason}"))
+        output.print_message(readable(f"warning: onnxruntime does not run the export: {found.reason}"))
     verdict = "within tolerance" if found.within else "equal but for rounding" if found.agrees else "beyond tolerance"
-    say(f"compared with {found.engine}: {verdict}")
+    output.say(f"compared with {found.engine}: {verdict}")
     if found.rounding is not None:
-        print_message(readable(f"note: {found.rounding}"))
+        output.print_message(readable(f"note: {found.rounding}"))
     rows = []
-    for output in found.outputs:
-        item = output.found
-        name = output.name if not output.call else f"{output.name} (call {output.call + 1})"
+    for verified in found.outputs:
+        item = verified.found
+        name = verified.name if not verified.call else f"{verified.name} (call {verified.call + 1})"
         if item.problem is not None:
-            say(readable(f"{name}: {item.problem}"))
+            output.say(readable(f"{name}: {item.problem}"))
         mark = "" if item.within else "beyond"
-        rows.append((mark, name, output.element_type, item.max_abs, item.max_rel, item.beyond, item.lone_text))
+        rows.append((mark, name, verified.element_type, item.max_abs, item.max_rel, item.beyond, item.lone_text))
     heads = ": tag; output: name; type: text; max abs: real; max rel: real; beyond: count; nonfinite: count"
     table = Table(columns(heads), rows, least=("type", "max rel"))
-    say_table(table if any(output.found.lone for output in found.outputs) else table.without(["nonfinite"]))
+    output.say_table(table if any(x.found.lone for x in found.outputs) else table.without(["nonfinite"]))
 
 
 def _as_json(exported: Exported, found: Verification | None, path: str) -> dict[str, Any]:

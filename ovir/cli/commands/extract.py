@@ -16,14 +16,7 @@ from ovir.cli.commands.edit import is_layer, tensor_key
 from ovir.cli.options.command import Command, Options
 from ovir.cli.options.model import ModelOptions
 from ovir.cli.options.values import OutputFile
-from ovir.cli.terminal.output import (
-    DONE,
-    print_message,
-    say,
-    say_filled,
-    say_ports,
-    say_saved,
-)
+from ovir.cli.terminal import output
 from ovir.diagnostics.wording import readable
 from ovir.graph.names import tensor_names
 from ovir.ir.writing.save import write_model
@@ -56,16 +49,16 @@ def run(options: Options) -> int:
         part.rt_info["ovir", "without_weights"] = f"the constants are in {file}"
         notes.append(f"no weights are written: the constants are in {file}, which --weights names")
     warnings = write_model(part, options.output, None, Model, with_weights=not source.no_weights)[1]
-    if say_saved(options.json, part, options.output, [x.key for x in model.walk()], warnings, notes=notes):
-        return DONE
-    say_ports(part)
+    if output.say_saved(options.json, part, options.output, [x.key for x in model.walk()], warnings, notes=notes):
+        return output.DONE
+    output.say_ports(part)
     count = sum(layer.type not in ("Parameter", "Result") for layer in part.layers)
     whole = sum(layer.type not in ("Parameter", "Result") for layer in model.layers)
-    say()
-    say_filled(readable(f"{options.output}: {count} of {whole} layers between inputs and outputs"))
+    output.say()
+    output.say_filled(readable(f"{options.output}: {count} of {whole} layers between inputs and outputs"))
     for note in notes:
-        print_message(readable(f"note: {note}"))
-    return DONE
+        output.print_message(readable(f"note: {note}"))
+    return output.DONE
 
 
 def _tensors(model: Model, texts: Sequence[str] | None) -> list[str | tuple[str, int]] | None:

@@ -19,16 +19,8 @@ from typing import TYPE_CHECKING
 
 from ovir.cli.options.command import Command, Options
 from ovir.cli.options.values import FileName, amount, natural, positive, raise_usage_error, share
+from ovir.cli.terminal import output
 from ovir.cli.terminal.display import last_line
-from ovir.cli.terminal.output import (
-    DONE,
-    WRONG,
-    print_message,
-    say,
-    say_json,
-    say_part,
-    say_table,
-)
 from ovir.compiling import ENGINES
 from ovir.core.tables import Table, columns
 from ovir.diagnostics.wording import escaped, plural, readable
@@ -85,17 +77,17 @@ def run(options: Options) -> int:
         found = generate(options.folder, prompt, engine=options.engine, threads=options.threads, **how)
     finally:
         if stream is not None and stream.has_begun:
-            say()
+            output.say()
     if options.json:
-        say_json(found.to_dict())
+        output.say_json(found.to_dict())
     else:
-        print_message(_speed(found))
+        output.print_message(_speed(found))
         if found.ignored:
             settings = ", ".join(f"{name} {value}" for name, value in found.ignored.items())
-            print_message(readable(f"these settings of {GENERATION} have no effect: {settings}"))
+            output.print_message(readable(f"these settings of {GENERATION} have no effect: {settings}"))
         if found.comparison is not None:
             _print_comparison(found.comparison)
-    return DONE if found.comparison is None or found.comparison.first is None else WRONG
+    return output.DONE if found.comparison is None or found.comparison.first is None else output.WRONG
 
 
 def _standard_input() -> str:
@@ -115,7 +107,7 @@ class _Stream:
         if not self.has_begun:
             last_line.close()  # progress would overwrite the line of the text
             self.has_begun = True
-        say_part(_shown(piece) if sys.stdout.isatty() else piece)
+        output.say_part(_shown(piece) if sys.stdout.isatty() else piece)
 
 
 def _shown(text: str) -> str:
@@ -135,17 +127,18 @@ def _print_comparison(found: TokenComparison) -> None:
     """Print at which step two decoders choose different tokens, and the logits there."""
     precision = "" if found.precision is None else f", which computes in {found.precision}"
     steps = len(found.errors)
-    say()
-    say(readable(f"against {found.against}{precision}: the same token at {found.equal} of {plural(steps, 'step')}"))
-    say(f"largest difference of a logit: {found.errors[found.worst]:.3g}, at step {found.worst}")
+    output.say()
+    tokens = f"the same token at {found.equal} of {plural(steps, 'step')}"
+    output.say(readable(f"against {found.against}{precision}: {tokens}"))
+    output.say(f"largest difference of a logit: {found.errors[found.worst]:.3g}, at step {found.worst}")
     if found.precision in ("bf16", "f16"):
-        say(f"the device computes in {found.precision}; --config INFERENCE_PRECISION_HINT=f32 compares in f32")
+        output.say(f"the device computes in {found.precision}; --config INFERENCE_PRECISION_HINT=f32 compares in f32")
     if (first := found.first) is not None:
-        say()
+        output.say()
         rows = [
             (who, item.id, repr(item.text), item.logit, item.other_logit)
             for who, item in (("the first", first.chosen), ("the other", first.other))
         ]
         title = f"the first step with different tokens is {first.step}:"
         heads = columns("chosen by: text; id: counts; token: text; logit of the first: real; of the other: real")
-        say_table(Table(heads, rows), title=title)
+        output.say_table(Table(heads, rows), title=title)
