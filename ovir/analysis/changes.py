@@ -140,14 +140,11 @@ def data_changes(a: Layer, b: Layer, options: DiffOptions) -> Iterator[Change]:
         yield Change("shape", old=list(old.shape), new=list(new.shape))
     if old.element_type != new.element_type:
         yield Change("element type", old=str(old.element_type), new=str(new.element_type))
-    if old.shape == new.shape and (old.element_type == new.element_type or _are_numbers(old, new)):
+    types = old.element_type, new.element_type
+    if old.shape == new.shape and (types[0] == types[1] or string not in types):
         difference = constant_difference(old, new, options.tolerance)
         if difference is not None:
             yield Change("constant", data=difference)
-
-
-def _are_numbers(a: Const, b: Const) -> bool:
-    return not any(const.element_type.name == "string" for const in (a, b))
 
 
 def restored_changes(a: Layer, b: Layer, options: DiffOptions) -> Iterator[Change]:

@@ -138,7 +138,8 @@ class Judge:
                 fault = self._difference(reference, index, one, other)
                 if fault is not None:
                     fault = replace(fault, actual=results)
-                    return _in_later_run(fault) if number else fault
+                    later = replace(fault, kind=_LATER, message=f"in a later run, {fault.message}")
+                    return later if number else fault
         return None
 
     def _difference(self, reference: Reference, index: int, one: Array, other: Array) -> Fault | None:
@@ -182,10 +183,6 @@ _INTERNAL = "OVIR999"
 _WITHOUT_RESULTS = ("crash", "hang", "refusal", "ovir")
 _TINY = 2.0**-126
 """Devices may take smaller numbers, which are denormal in f32, for 0."""
-
-
-def _in_later_run(fault: Fault) -> Fault:
-    return replace(fault, kind=_LATER, message=f"in a later run, {fault.message}")
 
 
 def _described(found: TensorComparison) -> str:

@@ -167,9 +167,9 @@ def print_watch(watch: Watch) -> None:
     watched = ", ".join(map(str, watch.conditions))
     output.say()
     for name, what in watch.inputs:
-        output.say_filled(
-            readable(f"input '{name}' contains {_CONTENTS.get(what, f'values of {what}')}{_consequence(what)}")
-        )
+        contents = _CONTENTS.get(what, f"values of {what}")
+        consequence = "; layers that depend on it are not reported" if what == "nan" else ""
+        output.say_filled(readable(f"input '{name}' contains {contents}{consequence}"))
     for constant in watch.constants[:_EVENTS]:
         output.say_filled(readable(_watched_constant(constant)))
     if (more := len(watch.constants) - _EVENTS) > 0:
@@ -184,10 +184,6 @@ def print_watch(watch: Watch) -> None:
         others = f", apart from what follows from these {' and '.join(known)}" if known else ""
         output.say_filled(f"watched for {watched}: no layer makes such values{others}")
     _print_margins(watch)
-
-
-def _consequence(what: str) -> str:
-    return "; layers that depend on it are not reported" if what == "nan" else ""
 
 
 def _watched_constant(found: WatchedConstant) -> str:
