@@ -70,10 +70,10 @@ def jackknife(value: Callable[[Sequence[int]], float], count: int) -> Array:
 
 def jackknife_interval(value: float, pseudovalues: Array, low: float, high: float) -> Interval | None:
     """Return the interval of a value between ``low`` and ``high`` from its pseudovalues."""
-    found = mean_interval(pseudovalues)
-    if found is None or math.isnan(value):
+    interval = mean_interval(pseudovalues)
+    if interval is None or math.isnan(value):
         return None
-    half = (found.high - found.low) / 2
+    half = (interval.high - interval.low) / 2
     return Interval(max(low, value - half), min(high, value + half), f"jackknife, {pseudovalues.size} groups")
 
 
@@ -220,8 +220,8 @@ class ModelEvaluation:
             return
         self._scores[name] = self.metric.scores(output, label)
         if isinstance(self.metric, Top) and self.metric.count == 1:
-            found = self.metric.predictions(output).tolist()
-            self.confusion.update(zip(label.ravel().tolist(), found, strict=True))
+            predicted = self.metric.predictions(output).tolist()
+            self.confusion.update(zip(label.ravel().tolist(), predicted, strict=True))
 
     @property
     def inputs(self) -> int:
@@ -280,15 +280,15 @@ class ModelEvaluation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers for JSON."""
-        found = json_fields(self, "metric=metric.name", "value", "interval", "inputs", "samples")
+        fields = json_fields(self, "metric=metric.name", "value", "interval", "inputs", "samples")
         if self.metric.is_share:
-            found["right"] = int(self.scores.sum())
+            fields["right"] = int(self.scores.sum())
         if self.confusion:
-            found["confusion"] = [
+            fields["confusion"] = [
                 {"label": label, "found": taken, "samples": count}
                 for (label, taken), count in sorted(self.confusion.items())
             ]
-        return found
+        return fields
 
 
 def _most_other(label: int, counts: Counter[int]) -> tuple[int, int] | None:
@@ -344,5 +344,5 @@ class ScoreDifference:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers for JSON."""
-        found = json_fields(self, "samples", "value", "interval", "p_value", "test")
-        return found if self.only_first is None else found | json_fields(self, "only_first", "only_second")
+        fields = json_fields(self, "samples", "value", "interval", "p_value", "test")
+        return fields if self.only_first is None else fields | json_fields(self, "only_first", "only_second")

@@ -64,12 +64,12 @@ class ChosenSizes:
             yield diagnose(CHOSEN_SIZES, message, Place(model.path), hint=hint)
 
 
-def about_narrow(found: Sequence[NarrowTensor]) -> Iterator[Diagnostic]:
+def about_narrow(narrow: Sequence[NarrowTensor]) -> Iterator[Diagnostic]:
     """Yield one warning about tensors that are too small for the layers that read them, if there are any."""
-    if found:
-        others = and_others(len({item.layer for item in found}) - 1, "more layer")
-        message = f"{found[0]}: its result hardly depends on its kernel or attributes{others}"
-        yield diagnose(NARROW_TENSOR, message, found[0].layer.place, hint="give larger inputs, or sizes with --shape")
+    if narrow:
+        others = and_others(len({item.layer for item in narrow}) - 1, "more layer")
+        message = f"{narrow[0]}: its result hardly depends on its kernel or attributes{others}"
+        yield diagnose(NARROW_TENSOR, message, narrow[0].layer.place, hint="give larger inputs, or sizes with --shape")
 
 
 def narrow_axes(layer: Layer, shape: Sequence[int]) -> Iterator[NarrowTensor]:

@@ -154,8 +154,8 @@ class Diagnostics:
         """Remove a diagnostic that another one includes."""
         self._found.pop(found, None)
 
-    def extend(self, found: Iterable[Diagnostic]) -> None:
-        for item in found:
+    def extend(self, diagnostics: Iterable[Diagnostic]) -> None:
+        for item in diagnostics:
             self.add(item)
 
     def report(

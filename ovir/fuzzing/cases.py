@@ -96,12 +96,12 @@ def draw(made: Make, cls: type[Operator], values: np.random.Generator) -> bool:
     their declared values, with all that the specification requires; return whether inference accepts them, as far as it
     can tell without a model."""
     recipe_of(cls)(made)
-    given = {name for name, text in made.attributes.items() if text is not None}
+    named = {name for name, text in made.attributes.items() if text is not None}
     for name, declared in cls.attributes.items():
         choices = declared.choices or _VALUES.get(declared.type, ())
-        if not choices or name in made.attributes or declared.instead in given:
+        if not choices or name in made.attributes or declared.instead in named:
             continue
-        if declared.required or made.flag() or declared.is_lacking(given):
+        if declared.required or made.flag() or declared.is_lacking(named):
             made.attributes[name] = made.rng.choice(choices)
     made.attributes = {
         name: text for name, text in made.attributes.items() if name in cls.attributes and text is not None

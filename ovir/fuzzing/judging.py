@@ -185,10 +185,10 @@ _TINY = 2.0**-126
 """Devices may take smaller numbers, which are denormal in f32, for 0."""
 
 
-def _described(found: TensorComparison) -> str:
-    place = "" if found.position is None else f", at [{','.join(map(str, found.position))}] "
-    values = "" if found.position is None else f"{found.actual} in place of {found.reference}"
-    return f"{found.beyond} of {found.size} elements{place}{values}"
+def _described(comparison: TensorComparison) -> str:
+    place = "" if comparison.position is None else f", at [{','.join(map(str, comparison.position))}] "
+    values = "" if comparison.position is None else f"{comparison.actual} in place of {comparison.reference}"
+    return f"{comparison.beyond} of {comparison.size} elements{place}{values}"
 
 
 # --------------------------------------------------------------------------- rounding errors that grow

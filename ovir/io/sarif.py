@@ -41,23 +41,23 @@ def _rule(code: Code, untrusted: bool) -> dict[str, Any]:
     return rule
 
 
-def _result(found: Diagnostic, rule: int) -> dict[str, Any]:
-    layer = f"{found.layer}: " if found.layer else ""
-    hint = f" ({found.hint})" if found.hint else ""
+def _result(diagnostic: Diagnostic, rule: int) -> dict[str, Any]:
+    layer = f"{diagnostic.layer}: " if diagnostic.layer else ""
+    hint = f" ({diagnostic.hint})" if diagnostic.hint else ""
     result: dict[str, Any] = {
-        "ruleId": found.code,
+        "ruleId": diagnostic.code,
         "ruleIndex": rule,
-        "level": _LEVELS[found.severity],
-        "message": {"text": f"{layer}{found.message}{hint}"},
+        "level": _LEVELS[diagnostic.severity],
+        "message": {"text": f"{layer}{diagnostic.message}{hint}"},
     }
-    if found.file:
-        place: dict[str, Any] = {"artifactLocation": {"uri": _uri(found.file)}}
-        if found.line:
-            column = {"startColumn": found.column} if found.column else {}
-            place["region"] = {"startLine": found.line, **column}
+    if diagnostic.file:
+        place: dict[str, Any] = {"artifactLocation": {"uri": _uri(diagnostic.file)}}
+        if diagnostic.line:
+            column = {"startColumn": diagnostic.column} if diagnostic.column else {}
+            place["region"] = {"startLine": diagnostic.line, **column}
         location: dict[str, Any] = {"physicalLocation": place}
-        if found.layer:
-            location["logicalLocations"] = [{"fullyQualifiedName": found.layer, "kind": "module"}]
+        if diagnostic.layer:
+            location["logicalLocations"] = [{"fullyQualifiedName": diagnostic.layer, "kind": "module"}]
         result["locations"] = [location]
     return result
 

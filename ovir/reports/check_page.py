@@ -30,20 +30,20 @@ def check_page(
     The files with diagnostics are read again, to show the layers that are at fault: for one file all of its layers, for
     several those that diagnostics name and their neighbors.
     """
-    places = dict.fromkeys((*files, *(found.file for found in diagnostics if found.file is not None)))
+    places = dict.fromkeys((*files, *(d.file for d in diagnostics if d.file is not None)))
     subject = files[0] if len(places) == 1 else plural(len(places), "file")
     page = Page("check", subject, counts_text(diagnostics), worst_tone(diagnostics))
-    counts = Counter(found.severity for found in diagnostics)
+    counts = Counter(d.severity for d in diagnostics)
     for severity in Severity:
         tone = TONES[severity] if counts[severity] else "plain"
         page.facts.append(Fact(f"{severity.value}s", f"{counts[severity]:,}", tone=tone))
-    faulty = dict.fromkeys(found.file for found in diagnostics if found.file is not None)
+    faulty = dict.fromkeys(d.file for d in diagnostics if d.file is not None)
     page.facts.append(Fact("files", f"{len(places):,}", f"{len(faulty):,} with diagnostics"))
     if known:
         page.facts.append(Fact("known", f"{known:,}", "in the baseline, not shown"))
     _add_models(page, files, diagnostics, weights=weights, need_weights=need_weights)
     add_diagnostics(page, diagnostics, with_files=len(files) != 1)
-    if len({found.code for found in diagnostics}) > 1:
+    if len({d.code for d in diagnostics}) > 1:
         page.add("Codes", counts_by_code(diagnostics))
     if len(places) > 1:
         page.add("Files", counts_by_file(diagnostics, places))
@@ -57,9 +57,9 @@ def _add_models(
 ) -> None:
     """Add the layers of the files to the page."""
     named: dict[str, set[str]] = defaultdict(set)
-    for found in diagnostics:
-        if found.file is not None and found.layer is not None:
-            named[found.file].add(found.layer)
+    for d in diagnostics:
+        if d.file is not None and d.layer is not None:
+            named[d.file].add(d.layer)
     for file in files if len(files) == 1 else named:
         try:
             model = read_recovering(file, weights, need_weights=need_weights).model

@@ -21,26 +21,26 @@ _COLORS = {
 MOST_BARS = 20
 
 
-def diff_page(found: Diff) -> Page:
+def diff_page(diff: Diff) -> Page:
     """Return the report on the differences of two models."""
-    names = [model.path or model.name for model in (found.a, found.b)]
-    page = Page("diff", f"{names[0]} → {names[1]}", str(found), "good" if found.is_equal else "warn")
-    page.layers.add(found.a, "in the first model")
-    page.layers.add(found.b, "in the second model")
+    names = [model.path or model.name for model in (diff.a, diff.b)]
+    page = Page("diff", f"{names[0]} → {names[1]}", str(diff), "good" if diff.is_equal else "warn")
+    page.layers.add(diff.a, "in the first model")
+    page.layers.add(diff.b, "in the second model")
     for status in STATUSES:
-        count = found.counts[status]
+        count = diff.counts[status]
         page.facts.append(Fact(status, f"{count:,}", tone=_TONES[status] if count else "plain"))
-    page.facts.append(Fact("affected outputs", f"{len(found.affected):,}", "of another type as a consequence"))
-    for note in found.notes:
+    page.facts.append(Fact("affected outputs", f"{len(diff.affected):,}", "of another type as a consequence"))
+    for note in diff.notes:
         page.add("Notes", Text(note))
-    if found.model:
-        rows = [(_what(change), value_text(change.old), value_text(change.new)) for change in found.model]
+    if diff.model:
+        rows = [(_what(change), value_text(change.old), value_text(change.new)) for change in diff.model]
         page.add("Models as a whole", Table(columns("what: text 2; before: text 2; after: text 2"), rows))
-    if found.layers:
+    if diff.layers:
         note = "Click a layer to see what differs, its lines in both files, and its neighbors."
-        page.add("Layers", _chart(found), _layers(found, page), note=note)
-    if found.affected:
-        page.add("Affected outputs", _affected(found), note="These layers are equal, but their inputs differ.")
+        page.add("Layers", _chart(diff), _layers(diff, page), note=note)
+    if diff.affected:
+        page.add("Affected outputs", _affected(diff), note="These layers are equal, but their inputs differ.")
     return page
 
 
@@ -48,9 +48,9 @@ def _what(change: Change) -> str:
     return f"{change.what} {change.name}".rstrip()
 
 
-def _layers(found: Diff, page: Page) -> Table:
+def _layers(diff: Diff, page: Page) -> Table:
     rows, details = [], []
-    for entry in sorted(found.layers, key=lambda entry: entry.status == "renumbered"):
+    for entry in sorted(diff.layers, key=lambda entry: entry.status == "renumbered"):
         lines = [None if layer is None else layer.line for layer in (entry.a, entry.b)]
         rows.append((entry.status, entry.layer.type, entry.layer, str(entry), *lines))
         number = page.layers.number(entry.layer)
@@ -78,15 +78,15 @@ def _shown(change: Change, value: object) -> str:
     return "see below" if change.data is not None and change.old is change.new is None else value_text(value)
 
 
-def _affected(found: Diff) -> Table:
-    rows = [(x.b, x.b.type, x.output, x.old, x.new) for x in found.affected]
+def _affected(diff: Diff) -> Table:
+    rows = [(x.b, x.b.type, x.output, x.old, x.new) for x in diff.affected]
     return Table(columns("layer: layer 2; operation: type; output: count; before: tensor; after: tensor"), rows)
 
 
-def _chart(found: Diff) -> Chart | None:
+def _chart(diff: Diff) -> Chart | None:
     """Return a chart of the number of layers that differ, by operation and status; None for a single operation."""
-    counts = Counter((entry.layer.type, entry.status) for entry in found.layers)
-    totals = Counter(entry.layer.type for entry in found.layers)
+    counts = Counter((entry.layer.type, entry.status) for entry in diff.layers)
+    totals = Counter(entry.layer.type for entry in diff.layers)
     if len(totals) < 2:
         return None
     types = [name for name, _ in totals.most_common(MOST_BARS)]

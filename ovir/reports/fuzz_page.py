@@ -13,35 +13,35 @@ from ovir.fuzzing.fuzz import Fuzzing
 from ovir.reports.page import Detail, Fact, Link, Markdown, Page, Pairs, Text
 
 
-def fuzz_page(found: Fuzzing) -> Page:
+def fuzz_page(fuzzing: Fuzzing) -> Page:
     """Return the report of a search."""
-    count = len(found.findings)
-    page = Page("fuzz", found.description, plural(count, "finding"), "bad" if count else "good")
-    total = found.ovir_seconds + found.target_seconds
-    share = f"{found.ovir_seconds / total:.0%}" if total else "-"
+    count = len(fuzzing.findings)
+    page = Page("fuzz", fuzzing.description, plural(count, "finding"), "bad" if count else "good")
+    total = fuzzing.ovir_seconds + fuzzing.target_seconds
+    share = f"{fuzzing.ovir_seconds / total:.0%}" if total else "-"
     page.facts += [
         Fact("findings", f"{count:,}", tone="bad" if count else "good"),
-        Fact("models", f"{found.models:,}", f"{found.rate:.3g} in a second"),
-        Fact("compared", f"{found.compared:,}", f"ovir does not run {found.refused:,} others"),
-        Fact("known", f"{sum(found.known.values()):,}", "put down to known divergences"),
+        Fact("models", f"{fuzzing.models:,}", f"{fuzzing.rate:.3g} in a second"),
+        Fact("compared", f"{fuzzing.compared:,}", f"ovir does not run {fuzzing.refused:,} others"),
+        Fact("known", f"{sum(fuzzing.known.values()):,}", "put down to known divergences"),
         Fact("time of ovir", share, "the rest is that of the other side"),
     ]
-    page.add("Map", _map(found), note=_MAP_NOTE)
+    page.add("Map", _map(fuzzing), note=_MAP_NOTE)
     heads = "kind: tag chosen; operations: text 2; message: text 3; layers: count; models: count; seen: text; "
     rows = [
         (x.kind, " ".join(x.operations), x.message, x.layers, x.count, x.steadiness, x.number, x.folder)
-        for x in found.findings
+        for x in fuzzing.findings
     ]
     note = "Each folder has the model, its inputs, the expected outputs, a script that needs no ovir, and a report."
     page.add(
         "Findings",
-        Table(columns(heads + "seed: count; folder: path"), rows, [_detail(x) for x in found.findings]),
+        Table(columns(heads + "seed: count; folder: path"), rows, [_detail(x) for x in fuzzing.findings]),
         note=note,
     )
-    page.add("Known divergences", _counts("reason", found.known))
-    page.add("Not supported", _counts("operation", found.unsupported))
-    if found.unreached:
-        page.add("Not reached", Text(", ".join(found.unreached)))
+    page.add("Known divergences", _counts("reason", fuzzing.known))
+    page.add("Not supported", _counts("operation", fuzzing.unsupported))
+    if fuzzing.unreached:
+        page.add("Not reached", Text(", ".join(fuzzing.unreached)))
     return page
 
 
@@ -51,20 +51,20 @@ _MAP_NOTE = (
 )
 
 
-def _map(found: Fuzzing) -> Table | None:
+def _map(fuzzing: Fuzzing) -> Table | None:
     """Return a table with a row for each operation version and a column for each element type.
 
     It stands before the findings, whose table is therefore number 1 in links.
     """
-    types = [name for name in TYPES if any(name in row for row in found.map.values())]
-    links = {finding.signature: f"#row:1:{index}" for index, finding in enumerate(found.findings)}
+    types = [name for name in TYPES if any(name in row for row in fuzzing.map.values())]
+    links = {finding.signature: f"#row:1:{index}" for index, finding in enumerate(fuzzing.findings)}
 
     def linked(cell: Cell) -> Link:
         return Link(str(cell), next((links[x] for x in cell.findings if x in links), None), cell.status)
 
     rows = [
         (version, *(linked(row[name]) if name in row else None for name in types))
-        for version, row in sorted(found.map.items())
+        for version, row in sorted(fuzzing.map.items())
     ]
     heads = [Column("operation", "type"), *(Column(name, "outcome") for name in types)]
     return Table(heads, rows) if rows else None

@@ -130,8 +130,8 @@ def _value_text(model: EvaluatedModel) -> str:
     return f"{text}; {plural(len(model.failed), 'input')} failed" if model.failed else text
 
 
-def _direction(found: ModelEvaluation) -> str:
-    return "higher is better" if found.metric.higher_is_better else "lower is better"
+def _direction(evaluation: ModelEvaluation) -> str:
+    return "higher is better" if evaluation.metric.higher_is_better else "lower is better"
 
 
 def _number(value: float, is_share: bool, sign: str = "") -> str:
@@ -145,20 +145,21 @@ def _interval_text(interval: Interval | None, is_share: bool, sign: str = "") ->
     return f", {CONFIDENCE:.0%} interval {low} to {high} ({interval.method})"
 
 
-def _difference_lines(first: ModelEvaluation, found: ScoreDifference) -> Iterator[str]:
-    if found.value is None:
+def _difference_lines(first: ModelEvaluation, difference: ScoreDifference) -> Iterator[str]:
+    if difference.value is None:
         yield "difference: none is known, because no input ran in both or no label has any class"
         return
     is_share = first.metric.is_share
-    text = f"difference {_number(found.value, is_share, '+')}{_interval_text(found.interval, is_share, '+')}"
-    if found.only_first is not None:
-        text += f"; right in the first alone {found.only_first:,}, in the second alone {found.only_second:,}"
-    yield f"{text}; {plural(found.samples, 'sample')}"
-    if found.p_value is None:
+    text = f"difference {_number(difference.value, is_share, '+')}{_interval_text(difference.interval, is_share, '+')}"
+    if difference.only_first is not None:
+        text += f"; right in the first alone {difference.only_first:,}, in the second alone {difference.only_second:,}"
+    yield f"{text}; {plural(difference.samples, 'sample')}"
+    if difference.p_value is None:
         return
-    is_better = (found.value > 0) == first.metric.higher_is_better
-    verdict = f"the first model is {'better' if is_better else 'worse'}" if found.is_shown else "no difference is shown"
-    yield f"{verdict}: p = {found.p_value:.3g} ({found.test})"
+    is_better = (difference.value > 0) == first.metric.higher_is_better
+    first_is = f"the first model is {'better' if is_better else 'worse'}"
+    verdict = first_is if difference.is_shown else "no difference is shown"
+    yield f"{verdict}: p = {difference.p_value:.3g} ({difference.test})"
 
 
 @dataclass(frozen=True)

@@ -38,18 +38,18 @@ SHOWN = 20
 """The most classes that are printed; JSON has all."""
 
 
-def print_evaluation(found: Evaluation) -> None:
+def print_evaluation(evaluation: Evaluation) -> None:
     """Print the scores for people."""
     from ovir.cli.commands.run_many import print_failures  # `ovir --help` does not need it
 
-    for line in str(found).splitlines():
+    for line in str(evaluation).splitlines():
         say_filled(readable(line))
-    table = found.classes_table()
+    table = evaluation.classes_table()
     if 1 < len(table.rows) <= SHOWN:
         say()
         say_table(table)
-    for model in found.models:
-        prefix = f"failed in {model.name}" if len(found.models) == 2 else "failed"
+    for model in evaluation.models:
+        prefix = f"failed in {model.name}" if len(evaluation.models) == 2 else "failed"
         print_failures(model.failed, "--json", prefix)
 
 

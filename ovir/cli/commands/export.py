@@ -63,12 +63,12 @@ def run(options: Options) -> int:
         external_data=options.external_data,
         contrib=options.contrib,
     )
-    found = _verified(model, exported, options[InputOptions]) if options.verify else None
+    verification = _verified(model, exported, options[InputOptions]) if options.verify else None
     if options.json:
-        output.say_json(_as_json(exported, found, options.output))
+        output.say_json(_as_json(exported, verification, options.output))
     else:
-        _print(exported, found, options.output)
-    return output.DONE if found is None or found.agrees else output.WRONG
+        _print(exported, verification, options.output)
+    return output.DONE if verification is None or verification.agrees else output.WRONG
 
 
 def _verified(model: Model, exported: Exported, options: InputOptions) -> Verification:
@@ -79,7 +79,7 @@ def _verified(model: Model, exported: Exported, options: InputOptions) -> Verifi
     return verify_export(model, exported, arrays)
 
 
-def _print(exported: Exported, found: Verification | None, path: str) -> None:
+def _print(exported: Exported, verification: Verification | None, path: str) -> None:
     graph = exported.onnx.graph
     opset = exported.onnx.opset_imports[""]
     output.say(readable(f"{path}: opset {opset}, {plural(len(graph), 'node')}, checked by onnx.checker"))
@@ -87,17 +87,17 @@ def _print(exported: Exported, found: Verification | None, path: str) -> None:
         after = exported.state_outputs.get(variable)
         said = f"output '{after}' has it afterwards" if after is not None else "nothing assigns it"
         output.print_message(readable(f"note: variable '{variable}' is input '{name}'; {said}"))
-    if found is None:
+    if verification is None:
         return
     output.say()
-    if found.reason is not None:
-        output.print_message(readable(f"warning: onnxruntime does not run the export: {found.reason}"))
-    verdict = "within tolerance" if found.within else "equal but for rounding" if found.agrees else "beyond tolerance"
-    output.say(f"compared with {found.engine}: {verdict}")
-    if found.rounding is not None:
-        output.print_message(readable(f"note: {found.rounding}"))
+    if verification.reason is not None:
+        output.print_message(readable(f"warning: onnxruntime does not run the export: {verification.reason}"))
+    beyond = "equal but for rounding" if verification.agrees else "beyond tolerance"
+    output.say(f"compared with {verification.engine}: {'within tolerance' if verification.within else beyond}")
+    if verification.rounding is not None:
+        output.print_message(readable(f"note: {verification.rounding}"))
     rows = []
-    for verified in found.outputs:
+    for verified in verification.outputs:
         item = verified.found
         name = verified.name if not verified.call else f"{verified.name} (call {verified.call + 1})"
         if item.problem is not None:
@@ -106,10 +106,10 @@ def _print(exported: Exported, found: Verification | None, path: str) -> None:
         rows.append((mark, name, verified.element_type, item.max_abs, item.max_rel, item.beyond, item.lone_text))
     heads = ": tag; output: name; type: text; max abs: real; max rel: real; beyond: count; nonfinite: count"
     table = Table(columns(heads), rows, least=("type", "max rel"))
-    output.say_table(table if any(x.found.lone for x in found.outputs) else table.without(["nonfinite"]))
+    output.say_table(table if any(x.found.lone for x in verification.outputs) else table.without(["nonfinite"]))
 
 
-def _as_json(exported: Exported, found: Verification | None, path: str) -> dict[str, Any]:
+def _as_json(exported: Exported, verification: Verification | None, path: str) -> dict[str, Any]:
     result: dict[str, Any] = {
         "file": path,
         "opset": exported.onnx.opset_imports[""],
@@ -121,6 +121,7 @@ def _as_json(exported: Exported, found: Verification | None, path: str) -> dict[
             for name in {**exported.state_inputs, **exported.state_outputs}
         },
     }
-    if found is not None:
-        result["verification"] = json_fields(found, "engine", "within", "agrees", "outputs", "reason", "rounding")
+    if verification is not None:
+        names = "engine", "within", "agrees", "outputs", "reason", "rounding"
+        result["verification"] = json_fields(verification, *names)
     return result

@@ -93,22 +93,21 @@ def run(options: Options) -> int:
         named = 0
         before: list[tuple[int, float]] = []  # what an earlier search has made, and its seconds
 
-        def progress(found: Fuzzing, share: float) -> None:
+        def progress(fuzzing: Fuzzing, share: float) -> None:
             nonlocal named
-            latest[:] = [found]
-            for finding in found.findings[named:]:  # a search may take a night
+            latest[:] = [fuzzing]
+            for finding in fuzzing.findings[named:]:  # a search may take a night
                 named += 1
                 print_note(readable(f"{finding.kind}: {finding.message}"))
-            before[:] = before or [(found.models, found.seconds)]
-            made, passed = found.models - before[0][0], found.seconds - before[0][1]
+            before[:] = before or [(fuzzing.models, fuzzing.seconds)]
+            made, passed = fuzzing.models - before[0][0], fuzzing.seconds - before[0][1]
             left = round(passed * (1 / share - 1)) if share else 0
-            text = (
-                f"{found.rate:.3g} models/s, {plural(len(found.findings), 'finding')}, {left // 60}:{left % 60:02} left"
-            )
+            findings = plural(len(fuzzing.findings), "finding")
+            text = f"{fuzzing.rate:.3g} models/s, {findings}, {left // 60}:{left % 60:02} left"
             update(made, round(made / share) if share else 0, text)
 
         try:
-            found = fuzz(
+            fuzzing = fuzz(
                 options.against,
                 config=device.properties or None,
                 time=options.time,
@@ -131,16 +130,16 @@ def run(options: Options) -> int:
                     _print(latest[0], options.output)
             raise
     if options.write_known is not None:
-        write_known(options.write_known, found)
-    _write_index(found, options.output, options.command_line)
+        write_known(options.write_known, fuzzing)
+    _write_index(fuzzing, options.output, options.command_line)
     if options.json:
-        say_json(found.to_dict())
+        say_json(fuzzing.to_dict())
     else:
-        _print(found, options.output)
-    return WRONG if found.findings else DONE if found else UNUSABLE
+        _print(fuzzing, options.output)
+    return WRONG if fuzzing.findings else DONE if fuzzing else UNUSABLE
 
 
-def _write_index(found: Fuzzing, folder: str, command_line: Sequence[str]) -> None:
+def _write_index(fuzzing: Fuzzing, folder: str, command_line: Sequence[str]) -> None:
     """Write the report of the folder, if the packages for it are installed."""
     from ovir.cli.options.report import write_html
     from ovir.reports.fuzz_page import fuzz_page
@@ -152,36 +151,36 @@ def _write_index(found: Fuzzing, folder: str, command_line: Sequence[str]) -> No
     except InputError as error:
         print_message(f"no {escaped(path)} is written: {error.diagnostic.message}")
         return
-    write_html(path, lambda: fuzz_page(found), command_line)
+    write_html(path, lambda: fuzz_page(fuzzing), command_line)
 
 
-def _print(found: Fuzzing, folder: str) -> None:
+def _print(fuzzing: Fuzzing, folder: str) -> None:
     from ovir.fuzzing.device_map import NOT_TRIED, STATUSES
 
-    for finding in found.findings:
+    for finding in fuzzing.findings:
         operations = " ".join(finding.operations) or "a model without layers"
         say(readable(f"{finding.kind}: {operations}: {finding.message}"))
         where = f"{escaped(folder)}/{finding.folder}"
         size = f"{plural(finding.layers, 'layer')}, {plural(finding.count, 'model')}, seed {finding.number}"
         say(f"  {where} ({size}, {finding.steadiness})")
-    if found.known:
+    if fuzzing.known:
         say()
-        rows = [(count, name) for name, count in found.known.most_common()]
+        rows = [(count, name) for name, count in fuzzing.known.most_common()]
         say_table(Table(columns("models: count; known divergence: name"), rows))
     say()
-    if found.unreached:
-        more = and_others(max(len(found.unreached) - _SHOWN, 0), "more operation version")
-        say(readable(f"not reached: {', '.join(found.unreached[:_SHOWN])}{more}"))
-    statuses = Counter(cell.status for row in found.map.values() for cell in row.values())
+    if fuzzing.unreached:
+        more = and_others(max(len(fuzzing.unreached) - _SHOWN, 0), "more operation version")
+        say(readable(f"not reached: {', '.join(fuzzing.unreached[:_SHOWN])}{more}"))
+    statuses = Counter(cell.status for row in fuzzing.map.values() for cell in row.values())
     cells = ", ".join(f"{status} {statuses[status]:,}" for status in (*STATUSES, NOT_TRIED) if statuses[status])
     say(f"cells of the map: {cells or 'none'}")
-    count = f"{plural(len(found.findings), 'finding')} on {found.description}"
-    tried = {version for version, _ in found.map.tried()}
-    versions = f"{plural(found.models, 'model')} of {plural(len(tried), 'operation version')}"
-    if found.refused:
-        versions += f"; ovir refuses {found.refused:,} of them, which are not valid"
-    if found.unsupported_models:
-        versions += f"; the other side does not support {found.unsupported_models:,}"
-    say(f"{count}: {versions}; {found.seconds:.0f} s, {found.rate:.3g} models/s")
-    if not found.compared:
+    count = f"{plural(len(fuzzing.findings), 'finding')} on {fuzzing.description}"
+    tried = {version for version, _ in fuzzing.map.tried()}
+    versions = f"{plural(fuzzing.models, 'model')} of {plural(len(tried), 'operation version')}"
+    if fuzzing.refused:
+        versions += f"; ovir refuses {fuzzing.refused:,} of them, which are not valid"
+    if fuzzing.unsupported_models:
+        versions += f"; the other side does not support {fuzzing.unsupported_models:,}"
+    say(f"{count}: {versions}; {fuzzing.seconds:.0f} s, {fuzzing.rate:.3g} models/s")
+    if not fuzzing.compared:
         say("nothing could be compared")

@@ -74,20 +74,20 @@ def run(options: Options) -> int:
     try:
         how = {name: value for name, value in vars(options).items() if name in GenerationOptions.__annotations__}
         how |= {"config": dict(options.config), "on_text": stream}
-        found = generate(options.folder, prompt, engine=options.engine, threads=options.threads, **how)
+        generated = generate(options.folder, prompt, engine=options.engine, threads=options.threads, **how)
     finally:
         if stream is not None and stream.has_begun:
             output.say()
     if options.json:
-        output.say_json(found.to_dict())
+        output.say_json(generated.to_dict())
     else:
-        output.print_message(_speed(found))
-        if found.ignored:
-            settings = ", ".join(f"{name} {value}" for name, value in found.ignored.items())
+        output.print_message(_speed(generated))
+        if generated.ignored:
+            settings = ", ".join(f"{name} {value}" for name, value in generated.ignored.items())
             output.print_message(readable(f"these settings of {GENERATION} have no effect: {settings}"))
-        if found.comparison is not None:
-            _print_comparison(found.comparison)
-    return output.DONE if found.comparison is None or found.comparison.first is None else output.WRONG
+        if generated.comparison is not None:
+            _print_comparison(generated.comparison)
+    return output.DONE if generated.comparison is None or generated.comparison.first is None else output.WRONG
 
 
 def _standard_input() -> str:
@@ -115,25 +115,25 @@ def _shown(text: str) -> str:
     return "".join(c if c in "\n\t" else escaped(c) for c in text)
 
 
-def _speed(found: Generated) -> str:
-    what = (
-        f"{plural(len(found.prompt_ids), 'token')} of the prompt and the first of the text in {found.seconds[0]:.3g} s"
-    )
-    rest = len(found.ids) - 1
-    return f"{what}; then {rest:,} at {found.tokens_per_second:.3g} tokens/s" if rest else what
+def _speed(generated: Generated) -> str:
+    tokens = plural(len(generated.prompt_ids), "token")
+    what = f"{tokens} of the prompt and the first of the text in {generated.seconds[0]:.3g} s"
+    rest = len(generated.ids) - 1
+    return f"{what}; then {rest:,} at {generated.tokens_per_second:.3g} tokens/s" if rest else what
 
 
-def _print_comparison(found: TokenComparison) -> None:
+def _print_comparison(comparison: TokenComparison) -> None:
     """Print at which step two decoders choose different tokens, and the logits there."""
-    precision = "" if found.precision is None else f", which computes in {found.precision}"
-    steps = len(found.errors)
+    precision = "" if comparison.precision is None else f", which computes in {comparison.precision}"
+    steps = len(comparison.errors)
     output.say()
-    tokens = f"the same token at {found.equal} of {plural(steps, 'step')}"
-    output.say(readable(f"against {found.against}{precision}: {tokens}"))
-    output.say(f"largest difference of a logit: {found.errors[found.worst]:.3g}, at step {found.worst}")
-    if found.precision in ("bf16", "f16"):
-        output.say(f"the device computes in {found.precision}; --config INFERENCE_PRECISION_HINT=f32 compares in f32")
-    if (first := found.first) is not None:
+    tokens = f"the same token at {comparison.equal} of {plural(steps, 'step')}"
+    output.say(readable(f"against {comparison.against}{precision}: {tokens}"))
+    output.say(f"largest difference of a logit: {comparison.errors[comparison.worst]:.3g}, at step {comparison.worst}")
+    if comparison.precision in ("bf16", "f16"):
+        hint = "--config INFERENCE_PRECISION_HINT=f32 compares in f32"
+        output.say(f"the device computes in {comparison.precision}; {hint}")
+    if (first := comparison.first) is not None:
         output.say()
         rows = [
             (who, item.id, repr(item.text), item.logit, item.other_logit)

@@ -56,12 +56,13 @@ def run(options: Options) -> int:
     last: list[Reduction] = []
     with reported("removing layers") as update:
 
-        def progress(found: Reduction, step: str) -> None:
-            last[:] = [found]
-            update(found.layers_before - found.layers, found.layers_before, f"{plural(found.runs, 'run')}: {step}")
+        def progress(reduction: Reduction, step: str) -> None:
+            last[:] = [reduction]
+            removed, runs = reduction.layers_before - reduction.layers, plural(reduction.runs, "run")
+            update(removed, reduction.layers_before, f"{runs}: {step}")
 
         try:
-            found = reduce(
+            reduction = reduce(
                 model,
                 options.check,
                 output=options.output,
@@ -78,9 +79,9 @@ def run(options: Options) -> int:
                 print_message(readable(f"the best model so far is saved: {_summary(last[0], options.output, None)}"))
             raise
     if options.json:
-        say_json(found.to_dict())
+        say_json(reduction.to_dict())
     else:
-        _print(found, options.output, options.max_runs)
+        _print(reduction, options.output, options.max_runs)
     return DONE
 
 
@@ -91,28 +92,28 @@ def _arrays(model: Model, options: InputOptions) -> dict[int, Array]:
     return options.collect(model.clone()).feeds  # the copy gets the shapes of the inputs
 
 
-def _print(found: Reduction, path: str, most: int | None) -> None:
-    if found.steps:
-        rows = [(step.name, step.runs, step.layers) for step in found.steps]
+def _print(reduction: Reduction, path: str, most: int | None) -> None:
+    if reduction.steps:
+        rows = [(step.name, step.runs, step.layers) for step in reduction.steps]
         say_table(Table(columns("step: name; runs so far: count; layers left: count"), rows))
         say()
-    walked = [layer for layer in found.model.walk() if layer.type not in ("Parameter", "Result")]
+    walked = [layer for layer in reduction.model.walk() if layer.type not in ("Parameter", "Result")]
     rest = [layer for layer in walked if layer.type != "Const"] or walked
     types = ([", ".join(str(port.type) for port in ports) for ports in (x.inputs, x.outputs)] for x in rest)
     left = [(x, f"{x.type} ({x.version})", *both) for x, both in zip(rest, types, strict=True)]
     table = Table(columns("layer: layer; type: type; inputs: list; output: list"), left)
     say_table(table, limit=_MOST, more="more layer")
     say()
-    say_filled(readable(_summary(found, path, most)))
+    say_filled(readable(_summary(reduction, path, most)))
 
 
 _MOST = 20
 """The largest number of layers that are listed."""
 
 
-def _summary(found: Reduction, path: str, most: int | None) -> str:
-    unfinished = "" if found.complete else f", stopped by --max-runs {most}"
+def _summary(reduction: Reduction, path: str, most: int | None) -> str:
+    unfinished = "" if reduction.complete else f", stopped by --max-runs {most}"
     return (
-        f"{path}: {found.layers} of {plural(found.layers_before, 'layer')}, "
-        f"{status_text(found.status)} as for the whole model, after {plural(found.runs, 'run')}{unfinished}"
+        f"{path}: {reduction.layers} of {plural(reduction.layers_before, 'layer')}, "
+        f"{status_text(reduction.status)} as for the whole model, after {plural(reduction.runs, 'run')}{unfinished}"
     )

@@ -186,12 +186,13 @@ def print_watch(watch: Watch) -> None:
     _print_margins(watch)
 
 
-def _watched_constant(found: WatchedConstant) -> str:
-    numbers = f"{output.format_number(found.value)}" + (f" and {found.count - 1:,} more" if found.count > 1 else "")
-    readers = f", read by {', '.join(found.readers[:3])}" if found.readers else ""
-    kind = found.what.partition(":")[2]
-    what = f"is beyond {kind}: {numbers}" if kind else f"contains {_CONTENTS[found.what]}"
-    return f"constant '{found.layer}' {what}{readers}"
+def _watched_constant(constant: WatchedConstant) -> str:
+    more = f" and {constant.count - 1:,} more" if constant.count > 1 else ""
+    numbers = f"{output.format_number(constant.value)}{more}"
+    readers = f", read by {', '.join(constant.readers[:3])}" if constant.readers else ""
+    kind = constant.what.partition(":")[2]
+    what = f"is beyond {kind}: {numbers}" if kind else f"contains {_CONTENTS[constant.what]}"
+    return f"constant '{constant.layer}' {what}{readers}"
 
 
 def _print_margins(watch: Watch) -> None:
@@ -344,11 +345,11 @@ def _run_guarded(command: Sequence[str], source: ModelOptions, budget: Budget) -
     """Run the command in a process within a budget, and return the exit status."""
     from ovir.checks.untrusted.guarded_command import run_guarded  # trusted models do not need it
 
-    found = run_guarded(command, source.require_file("--untrusted"), source.weights, budget)
-    if isinstance(found, Diagnostic):
-        output.print_diagnostics([found])
+    outcome = run_guarded(command, source.require_file("--untrusted"), source.weights, budget)
+    if isinstance(outcome, Diagnostic):
+        output.print_diagnostics([outcome])
         return output.WRONG
-    status, messages = found
+    status, messages = outcome
     if messages:
         output.print_message(messages.rstrip("\n"))
     return status
@@ -379,10 +380,10 @@ def _print_clamped(model: Model) -> None:
     """Print the constants that f16 cannot hold."""
     from ovir.debugging.watch import large_constants, parse_conditions
 
-    found = list(large_constants(model, parse_conditions("overflow:f16")))
-    for constant in found[:_EVENTS]:
+    constants = list(large_constants(model, parse_conditions("overflow:f16")))
+    for constant in constants[:_EVENTS]:
         output.print_message(readable(f"{_watched_constant(constant)}; it is clamped"))
-    if (more := len(found) - _EVENTS) > 0:
+    if (more := len(constants) - _EVENTS) > 0:
         output.print_message(f"and {plural(more, 'constant')} more")
 
 

@@ -139,10 +139,10 @@ def _ran(
             print_message(str(error))
             failures += error.diagnostics
     if other is not None:
-        found = compare(model, other, inputs=inputs, mode="cumulative")
-        print_diagnostics(found.diagnostics)
-        print_message(f"{comparison_verdict(found)}, against {found.against}")
-        overlays += of_comparison(model, found)
+        comparison = compare(model, other, inputs=inputs, mode="cumulative")
+        print_diagnostics(comparison.diagnostics)
+        print_message(f"{comparison_verdict(comparison)}, against {comparison.against}")
+        overlays += of_comparison(model, comparison)
     return overlays, failures
 
 
@@ -173,7 +173,7 @@ def _differing(recovered: Recovered, path: str) -> tuple[list[Overlay], list[Vie
     other = read_recovering(path)
     diagnostics = [*other.errors, *other.model.diagnostics]
     print_diagnostics(diagnostics)
-    found = diff(recovered.model, other.model)
-    print_message(str(found))
-    overlays = of_diff(found, "b")
-    return of_diff(found, "a"), [viewed(path, other.model, diagnostics, other.declared, overlays)]
+    difference = diff(recovered.model, other.model)
+    print_message(str(difference))
+    overlays = of_diff(difference, "b")
+    return of_diff(difference, "a"), [viewed(path, other.model, diagnostics, other.declared, overlays)]
