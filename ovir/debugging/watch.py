@@ -7,17 +7,16 @@ from dataclasses import asdict, dataclass, replace
 from math import prod
 from typing import Any, NamedTuple, cast
 
-import ml_dtypes
 import numpy as np
 
 from ovir.analysis.tensor_stats import as_numbers, stats
 from ovir.core.arrays import Array
-from ovir.core.element_types import ElementType, bf16, f8e4m3, f8e5m2, f16, f32
 from ovir.core.tables import Table, cell_text, columns
 from ovir.core.tensor_types import type_name
 from ovir.debugging.layerwise_run import Walk, WalkPlan
+from ovir.debugging.value_conditions import Condition, Occurrence, extent_of, is_real, largest_of, parse_conditions
 from ovir.diagnostics.errors import InputError
-from ovir.diagnostics.wording import did_you_mean, plural, shown
+from ovir.diagnostics.wording import plural, shown
 from ovir.graph.constant_layers import all_constant_layers, constant_layers
 from ovir.graph.layers import Layer, Port
 from ovir.graph.order import dependents
@@ -25,156 +24,6 @@ from ovir.model import Model
 from ovir.ops.infrastructure import Const
 from ovir.runtime.listeners import Listener
 from ovir.runtime.plan import applied_operator
-
-KINDS = ("nan", "inf", "overflow", "denormal")
-TYPES = {str(t): t for t in (f16, bf16, f32, f8e4m3, f8e5m2)}
-
-_BLOCK = 1 << 16
-"""The number of elements that are examined at a time."""
-
-
-@dataclass(frozen=True)
-class Condition:
-    """One thing to look for, such as ``overflow:f16``."""
-
-    kind: str
-    element_type: ElementType | None = None
-
-    def __str__(self) -> str:
-        return self.kind if self.element_type is None else f"{self.kind}:{self.element_type}"
-
-    @property
-    def limit(self) -> float:
-        """Return the number from which on a value overflows, or below which it is denormal."""
-        assert self.element_type is not None
-        info = _finfo(self.element_type)
-        if self.kind == "denormal":
-            return float(info.smallest_normal)
-        exponent = np.floor(np.log2(float(info.max)))
-        return float(info.max) + float(2.0 ** (exponent - info.nmant - 1))  # smaller ones round to the largest number
-
-    def where(self, values: Array) -> Array:
-        """Return for each number whether the condition holds."""
-        holds: Array
-        limit = np.float64(0 if self.element_type is None else self.limit)  # which the type of the values may not hold
-        if self.kind == "nan":
-            holds = np.isnan(values)
-        elif self.kind == "inf":
-            holds = np.isinf(values)
-        elif self.kind == "overflow":
-            holds = (np.abs(values) >= limit) & np.isfinite(values)
-        else:
-            holds = (np.abs(values) < limit) & (values != 0)
-        return holds
-
-    def may_hold(self, extent: Extent) -> bool:
-        """Return whether the condition may hold for numbers in this range."""
-        if self.kind == "denormal":
-            return True
-        if self.kind == "nan":
-            return extent.has_nan
-        return extent.has_nan or extent.largest >= (np.inf if self.kind == "inf" else self.limit)
-
-
-def parse_conditions(text: str) -> tuple[Condition, ...]:
-    """Return the conditions of a string such as ``nan,inf,overflow:f16``; raise InputError if it names none."""
-    return tuple(dict.fromkeys(map(_parse, text.split(","))))
-
-
-def _parse(text: str) -> Condition:
-    kind, colon, type_text = text.strip().lower().partition(":")
-    if kind not in KINDS:
-        hint = did_you_mean(kind, KINDS)
-        message = f"cannot look for '{text.strip()}'; expected nan, inf, overflow:TYPE or denormal:TYPE"
-        raise InputError.usage(message, hint=hint, option="watch")
-    if kind in ("nan", "inf"):
-        if colon:
-            raise InputError.usage(f"'{text.strip()}': {kind} has no type")
-        return Condition(kind)
-    if type_text not in TYPES:
-        message = f"'{text.strip()}': {kind} needs one of the types {', '.join(TYPES)}, as in {kind}:f16"
-        raise InputError.usage(message, hint=did_you_mean(type_text, TYPES))
-    return Condition(kind, TYPES[type_text])
-
-
-def _finfo(element_type: ElementType) -> Any:
-    return ml_dtypes.finfo(element_type.to_dtype())  # type: ignore[no-untyped-call]
-
-
-def largest_of(element_type: ElementType) -> float:
-    """Return the largest finite number of a type."""
-    return float(_finfo(element_type).max)
-
-
-@dataclass(frozen=True)
-class Extent:
-    """The range of a tensor's numbers."""
-
-    largest: float = 0.0
-    """The largest absolute value that is not NaN."""
-    has_nan: bool = False
-
-
-def is_real(array: Array | None) -> bool:
-    """Return whether an array holds floats of any precision."""
-    if not isinstance(array, np.ndarray) or array.dtype.kind in "TUSObiu":
-        return False
-    return array.dtype.kind == "f" or not array.dtype.name.startswith(("int", "uint"))
-
-
-def blocks(array: Array, order: str = "K") -> Iterator[Array]:
-    """Yield the numbers of a tensor in blocks, by default as they lie in memory, with ``order="C"`` by index."""
-    if array.ndim == 0 or not array.size:
-        yield as_numbers(array.reshape(-1))
-        return
-    flags = ["external_loop", "buffered", "zerosize_ok"]
-    with np.nditer(array, flags, [["readonly"]], order=order, buffersize=_BLOCK) as iterator:  # type: ignore[call-overload]
-        for block in iterator:
-            yield as_numbers(block)
-
-
-def extent_of(array: Array) -> Extent:
-    """Return the range of a tensor, in one pass over blocks that stay in the cache."""
-    largest, has_nan = 0.0, False
-    for block in blocks(array):
-        if not block.size:
-            continue
-        most = max(float(block.max()), -float(block.min()))
-        if np.isnan(block.max()):
-            has_nan = True
-            most = float(np.fmax.reduce(np.abs(block), initial=0.0))
-        largest = max(largest, most)
-    return Extent(largest, has_nan)
-
-
-@dataclass(frozen=True)
-class Occurrence:
-    """The first element for which a condition holds, and the number of them."""
-
-    position: tuple[int, ...]
-    """The index of the first such element."""
-    value: float
-    count: int
-
-
-def find(array: Array, condition: Condition) -> Occurrence | None:
-    """Return the first element for which a condition holds and the number of them, None if there is none."""
-    first, value, count, start = -1, 0.0, 0, 0
-    for block in blocks(array, "C"):
-        holds = condition.where(block)
-        if (number := int(np.count_nonzero(holds))) and first < 0:
-            inside = int(holds.argmax())
-            first, value = start + inside, float(block[inside])
-        count += number
-        start += block.size
-    if first < 0:
-        return None
-    return Occurrence(tuple(int(i) for i in np.unravel_index(first, array.shape)), value, count)
-
-
-def holds_anywhere(array: Array, condition: Condition) -> bool:
-    """Return whether a condition holds for any element."""
-    return any(bool(condition.where(block).any()) for block in blocks(array))
 
 
 @dataclass(frozen=True)
@@ -375,7 +224,7 @@ class Watch(Listener):
             (port.any_name, str(condition))
             for port, array in zip(model.inputs, arrays, strict=True)
             for condition in self.conditions
-            if is_real(array) and holds_anywhere(array, condition)
+            if is_real(array) and condition.holds_anywhere(array)
         ]
         self.constants = list(large_constants(model, self.conditions))
         for source in self._folded_outputs:
@@ -407,7 +256,7 @@ class Watch(Listener):
                 for condition in self.conditions:
                     if not condition.may_hold(extent) or not self._may_report(layer, condition, inputs):
                         continue
-                    if (occurrence := find(output, condition)) is not None:
+                    if (occurrence := condition.find(output)) is not None:
                         self._report(layer, condition, inputs, occurrence, output.shape, ValueOrigin(index, call))
 
     # ----- what is folded, which no run shows
@@ -436,7 +285,7 @@ class Watch(Listener):
         """Return the facts about a tensor that is computed from constants alone; its array is None for an output."""
         chain = constant_layers(port.layer)
         assert chain is not None
-        if array is not None and not (is_real(array) and any(holds_anywhere(array, c) for c in self._nonfinite)):
+        if array is not None and not (is_real(array) and any(c.holds_anywhere(array) for c in self._nonfinite)):
             return _Folded(array)
         watch = Watch(",".join(map(str, self._nonfinite)))
         for step in Walk(WalkPlan(cast("Model", port.layer.owner).extract(outputs=[port]), with_constants=True), []):
@@ -464,7 +313,7 @@ class Watch(Listener):
         such a value itself."""
         if layer in self._spoiled or (layer, condition) in self._reported:
             return False
-        return not any(array is not None and is_real(array) and holds_anywhere(array, condition) for array in inputs)
+        return not any(array is not None and is_real(array) and condition.holds_anywhere(array) for array in inputs)
 
     def _report(
         self,
@@ -504,7 +353,7 @@ def _watched_constants(layer: Layer, *conditions: Condition) -> Iterator[Watched
         return
     extent = extent_of(array)
     for condition in conditions:
-        if condition.may_hold(extent) and (occurrence := find(array, condition)) is not None:
+        if condition.may_hold(extent) and (occurrence := condition.find(array)) is not None:
             readers = tuple(dict.fromkeys(reader.layer.key for reader in layer.outputs[0].readers))
             yield WatchedConstant(layer.key, layer.id, str(condition), occurrence.value, occurrence.count, readers)
 
@@ -535,7 +384,7 @@ class StepScan:
         ends = [*(index + 1 for index in where), *array.shape]
         self._shapes[name] = tuple(map(max, ends, self._shapes.get(name, ends)))
         for condition in self._conditions:
-            new = find(array, condition) if condition.may_hold(extent) else None
+            new = condition.find(array) if condition.may_hold(extent) else None
             if new is not None:
                 first = self._found.get((name, condition), Occurrence((*where, *new.position), new.value, 0))
                 self._found[name, condition] = replace(first, count=first.count + new.count)

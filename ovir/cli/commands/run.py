@@ -378,7 +378,8 @@ def _watch(texts: Sequence[str], emulated: str | None) -> Watch:
 
 def _print_clamped(model: Model) -> None:
     """Print the constants that f16 cannot hold."""
-    from ovir.debugging.watch import large_constants, parse_conditions
+    from ovir.debugging.value_conditions import parse_conditions
+    from ovir.debugging.watch import large_constants
 
     constants = list(large_constants(model, parse_conditions("overflow:f16")))
     for constant in constants[:_EVENTS]:
