@@ -49,9 +49,9 @@ def test_the_last_layer_takes_the_names_and_all_say_what_they_were() -> None:
     assert model.layer("attn/SoftMax").version == "opset1"
 
 
-def test_a_sink_takes_part_in_the_sum_only() -> None:
+@pytest.mark.parametrize("mask", [ops.constant(0.0, "f32"), ops.constant([[True, False, True, True, False]])])
+def test_a_sink_takes_part_in_the_sum_only(mask: ovir.Layer) -> None:
     query, key, sink = (ops.parameter(shape, "f32") for shape in ([2, 3, 4], [2, 5, 4], [2, 3, 1]))
-    mask = ops.constant(0.0, "f32")
     inputs = [query, key, key, mask, ops.constant(1.0, "f32"), sink]
     attended = ovir.create_layer("ScaledDotProductAttention", inputs, {"causal": False}, version="opset13")
     model = ovir.Model([attended], [query, key, sink])
