@@ -176,8 +176,9 @@ def beta_share(x: float, a: float, b: float) -> float:
             term = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
         denominator = 1 / _nonzero(1 + term * denominator)
         numerator = _nonzero(1 + term / numerator)
-        fraction *= numerator * denominator
-        if abs(numerator * denominator - 1) < _PRECISION:
+        factor = numerator * denominator
+        fraction *= factor
+        if abs(factor - 1) < _PRECISION:
             break
     return math.exp(log) / a * (fraction - 1)
 

@@ -106,11 +106,7 @@ def _without_extra_spaces(parts: list[bytes]) -> list[bytes]:
         if rest:
             kept.append(rest)
             after_space = rest.endswith(_SPACE)
-    while kept and kept[-1].endswith(_SPACE):
-        kept[-1] = kept[-1].rstrip(_SPACE)
-        if not kept[-1]:
-            kept.pop()
-    return kept
+    return [*kept[:-1], kept[-1].rstrip(_SPACE)] if kept else []
 
 
 # --------------------------------------------------------------------------- maps of normalization forms

@@ -318,6 +318,8 @@ def test_stubs_have_the_arguments_of_the_functions(opset: int) -> None:
         (lambda: ops.constant([-1, 2**63]), "no integer type has both -1 and 9223372036854775808"),
         (lambda: ops.constant(2**64), "18446744073709551616 exceeds the 64 bits of integers"),
         (lambda: ops.constant(-(2**63) - 1), "-9223372036854775809 exceeds the 64 bits of integers"),
+        (lambda: ops.constant(2**256 - 1), f"{2**256 - 1} exceeds"),
+        (lambda: ops.constant(2**256), r"2\^256 or more exceeds"),
         (lambda: ops.constant(10**9999), r"2\^33215 or more exceeds the 64 bits of integers"),
         (lambda: ops.constant(1, "dynamic"), "a constant must have an element type, not dynamic"),
         (lambda: x(2, dtype="i32") + 0.5, r"Add\(a=i32\[2\], b=0.5\): argument 'b': 0.5 is not a value of i32"),

@@ -29,6 +29,17 @@ def test_aligned_data_is_a_view_and_misaligned_a_copy() -> None:
     assert not np.shares_memory(odd, weights.data)
 
 
+@pytest.mark.parametrize("kind", ["u1", "u2", "u3", "i4", "u6", "nf4", "u8", "f16", "i64"])
+def test_parts_of_a_constant_are_those_of_its_array(kind: str) -> None:
+    element_type, shape = ElementType.parse(kind), (5, 2, 8)
+    data = np.random.default_rng(0).integers(0, 60, 2 + 10 * element_type.bits, np.uint8).tobytes()
+    constant = WeightBytes.of(data).constant(element_type, shape, 2, 10 * element_type.bits)
+    whole = constant.array()
+    for which in (slice(1, 4), slice(3, 3), np.array([4, 0, 4])):
+        np.testing.assert_array_equal(constant.slices(which), whole[which])
+    np.testing.assert_array_equal(constant.elements(16, 61), whole.reshape(-1)[16:61])
+
+
 def test_git_lfs_pointer(tmp_path: Path) -> None:
     path = tmp_path / "model.bin"
     path.write_bytes(b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n")

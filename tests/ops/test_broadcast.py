@@ -18,6 +18,7 @@ from ovir.ops.broadcast import Broadcast1, Broadcast3, Tile
         ("numpy", (16, 1, 1), [2, 16, 5, 5], None, (2, 16, 5, 5)),
         ("numpy", (3, 1), [3, 0], None, (3, 0)),
         ("explicit", (), [1, 2], [0], (1, 2)),
+        ("explicit", (2,), [2, 2], [0], (2, 2)),
         ("bidirectional", (16, 1, 1), [1, 1, 5, 5], None, (1, 16, 5, 5)),
     ],
 )

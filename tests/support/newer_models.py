@@ -17,3 +17,8 @@ def faulty() -> ovir.Model:
     converted = ops.fake_convert(ops.softsign(x, name="sign"), scale, name="fake")
     drawn = ops.multinomial(converted, 2, "i64", with_replacement=True, log_probs=False, name="drawn")
     return ovir.Model([drawn], [x])
+
+
+def versions(model: ovir.Model) -> set[str]:
+    """Return the operation versions of a model and its bodies."""
+    return {f"{layer.operator.type}-{layer.operator.opset}" for layer in model.walk() if layer.operator is not None}

@@ -66,7 +66,7 @@ def check_each(
     """Yield the verdict on each file, in order; ``processes`` files are checked at a time."""
     if not names:
         return
-    count = max(1, min(processes, len(names)))
+    count = min(processes, len(names))
     with ExitStack() as stack:
         free: SimpleQueue[Guard] = SimpleQueue()
         for _ in range(count):

@@ -77,7 +77,7 @@ def _only_axis(shape: tuple[int, ...], rank: int | None) -> int | None:
     """Return the axis of x along which a range varies, None if there are several."""
     axes = [axis - len(shape) for axis, size in enumerate(shape) if size != 1]
     if not axes:
-        return 0 if rank == 0 else -1
+        return 0
     return axes[0] if len(axes) == 1 and rank is not None else None
 
 
