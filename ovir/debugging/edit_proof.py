@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from itertools import tee
 from time import monotonic
 from typing import Any
 
@@ -14,30 +13,27 @@ import numpy as np
 from ovir.analysis.input_sizes import with_sizes
 from ovir.analysis.random_inputs import generate_inputs
 from ovir.analysis.tensor_comparison import Criterion, TensorComparison
-from ovir.analysis.tensor_stats import as_numbers
 from ovir.core.arrays import Array
 from ovir.debugging.comparison import Comparison
 from ovir.debugging.comparison_session import Session
 from ovir.debugging.comparison_setup import InputSet, as_model
-from ovir.debugging.sides import LayerAnswer, Partners, Side
+from ovir.debugging.item_calls import ItemCalls, calls_for_items
+from ovir.debugging.sides import Partners, Side
 from ovir.debugging.state_calls import StatefulModel, States, state_calls
 from ovir.debugging.tensor_sides import SecondModel
 from ovir.diagnostics.codes import CHANGED_RESULTS, OUT_OF_MEMORY
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import ModelError, OvirError
-from ovir.diagnostics.wording import plural, quoted
-from ovir.graph.layers import Layer, Port
+from ovir.diagnostics.wording import plural
+from ovir.graph.layers import Layer
 from ovir.inference.engines import state_readers
 from ovir.model import Model
 from ovir.ops.state import ReadValueBase, StateBase
 from ovir.runtime.compiled import CompiledModel
-from ovir.runtime.executor import SeenStep
 from ovir.system.progress import stage
 
 SAMPLES, CALLS_WITH_STATE = 3, 5
 """The number of sets of inputs, and of calls in a row of a model whose variables keep their shapes."""
-ITEMS = 2
-"""The number of items in a call, where the edited model takes any number."""
 MakeSide = Callable[..., Side]
 """Makes the other side of a proof; with ``only_outputs``, one for the outputs alone."""
 LEAST_SIZES = "sizes of 0 and 1"
@@ -117,7 +113,7 @@ def prove_edit(
                 make = partial(SecondModel, Partners(before, after), "the edited model", keeps_state=keeps_state)
                 sets = _sets(before, after, count, seed, given or {}, least_sizes=samples is None)
             else:
-                sized, calls = _items(before, after, batch)
+                sized, calls = calls_for_items(before, after, batch)
                 if not calls:
                     return EditProof(reason="the original model takes 0 items, so that its calls have no results")
                 first, make = after, partial(ItemCalls, before, after, batch, calls, keeps_state=keeps_state)
@@ -310,181 +306,3 @@ def _reshaped(sized: Model, other: Model | None, shapes: Mapping[int, Any]) -> M
     except ModelError:
         return None
     return trial
-
-
-# --------------------------------------------------------------------------- items of a batch
-
-
-def _items(before: Model, after: Model, batch: Mapping[int, int]) -> tuple[Model, list[dict[int, list[int]]]]:
-    """Return the edited model for one number of items, and for each call of the original the items of each input."""
-    sized = after.clone()
-    index, axis = next(iter(batch.items()))
-    dim = after.inputs[index].shape[axis]
-    items = dim.lower if dim.is_static else ITEMS
-    sized.reshape({i: port.shape.with_dim(batch[i], items) for i, port in enumerate(after.inputs) if i in batch})
-    dim_before = before.inputs[before.input_index(after.inputs[index].any_name)].shape[axis]
-    each = dim_before.lower if dim_before.is_static else 1
-    starts = range(0, items, each) if each else ()
-    return sized, [{i: [(start + k) % items for k in range(each)] for i in batch} for start in starts]
-
-
-class ItemCalls(Side):
-    """The original model, called for some items at a time; its tensors are put together as one call has them."""
-
-    labels = ("in one call", "in calls with single items")
-
-    def __init__(
-        self,
-        before: Model,
-        after: Model,
-        batch: Mapping[int, int],
-        calls: Sequence[Mapping[int, Sequence[int]]],
-        *,
-        keeps_state: bool,
-        only_outputs: bool = False,
-    ) -> None:
-        self.description = "calls of the original model"
-        self._only_outputs, self.with_constants = only_outputs, not only_outputs
-        self._after, self._batch, self._calls = after, batch, calls
-        partners = Partners(after, before)
-        make = partial(SecondModel, partners, self.description, keeps_state=keeps_state, only_outputs=only_outputs)
-        self._sides = [make() for _ in calls]
-        one = next(iter(calls[0]))
-        self._items = max(max(call[one]) for call in calls) + 1, len(calls[0][one])
-        """The number of items in one call, and in a call of the original."""
-        self._from_data = _ports_from_data(
-            layer for layer in after.layers if layer.type == "Parameter" or isinstance(layer.operator, ReadValueBase)
-        )
-        self._from_items = _ports_from_data(after.inputs[i].layer for i in batch)
-        self._without_axis: set[Port] = set()
-        """The tensors of outputs that depend on the items, and have no axis for them."""
-        self._results: dict[Port, Array] = {}
-        self.failure: str | None = None
-        """The reason why the original cannot be run."""
-
-    def layer_outputs(self, inputs: Sequence[Array], steps: Iterable[SeenStep]) -> Iterator[LayerAnswer]:
-        self._results = dict(zip(self._after.inputs, inputs, strict=True))
-        wanted = {port.source for port in self._after.outputs}
-        parts = []
-        for side, call, its_steps in zip(self._sides, self._calls, tee(steps, len(self._sides)), strict=True):
-            chosen = [
-                np.take(array, call[i], self._batch[i]) if i in self._batch else array for i, array in enumerate(inputs)
-            ]
-            parts.append(side.layer_outputs(chosen, its_steps))
-        for answers in zip(*parts, strict=True):
-            first = answers[0]
-            step = first.step
-            self.failure = self.failure or next((a.problem for a in answers if a.problem is not None), None)
-            if any(a.skipped is not None or a.problem is not None for a in answers):
-                yield LayerAnswer(step, skipped=first.skipped or "the original cannot be run")
-                continue
-            if self._only_outputs and wanted.isdisjoint(step.layer.outputs):
-                yield LayerAnswer(step, skipped="only outputs are compared")
-                continue
-            if not any(port in self._from_data for port in step.layer.outputs):
-                yield LayerAnswer(step, skipped="it is computed from sizes alone")
-                continue
-            columns = list(zip(*([array for array in a.arrays if array is not None] for a in answers), strict=True))
-            arrays = []
-            for column, actual, port in zip(columns, step.outputs, step.layer.outputs, strict=True):
-                number = ITEM_NUMBERS.get((step.layer.type, port.index))
-                arrays.append(_together(column, actual, self._items, number, port in wanted))
-                if port in wanted and number is None and self._lacks_axis(port, column, actual):
-                    self._without_axis.add(port)
-            self._results.update((port, array) for port, array in zip(step.layer.outputs, arrays, strict=True))
-            yield LayerAnswer(step, arrays, other=first.other)
-
-    def _lacks_axis(self, port: Port, parts: Sequence[Array], actual: Array) -> bool:
-        """Return whether the tensor of an output depends on the items, and is as large for all as for those of a call.
-
-        A tensor without elements, which may have as many rows as were found, does not tell.
-        """
-        total, each = self._items
-        if total == each or not actual.size or _item_axis(parts, actual) is not None:
-            return False
-        return port in self._from_items or any(not np.array_equal(parts[0], part) for part in parts)
-
-    def require_axes(self) -> None:
-        """Raise ModelError if outputs that depend on the items have no axis for them."""
-        outputs = [port for port in self._after.outputs if port.source in self._without_axis]
-        if outputs:
-            names = quoted(port.any_name for port in outputs)
-            what = f"outputs {names} depend" if len(outputs) > 1 else f"output {names} depends"
-            message = f"{what} on the items of a batch, without an axis that holds them"
-            hint = "an output can only hold what is computed for one call of the original"
-            raise ModelError(diagnose(CHANGED_RESULTS, message, outputs[0].layer.place, hint=hint))
-
-    def outputs(self, inputs: Sequence[Array]) -> list[Array | None]:
-        return [self._results.get(port.source) if port.source is not None else None for port in self._after.outputs]
-
-
-def _ports_from_data(starts: Iterable[Layer]) -> set[Port]:
-    """Return the tensors that depend on the elements of these layers' outputs, and not on sizes alone."""
-    ports: set[Port] = set()
-    todo = list(starts)
-    while todo:
-        new = set(todo.pop().outputs) - ports
-        ports |= new
-        todo += [reader.layer for port in new for reader in port.readers if reader.layer.type != "ShapeOf"]
-    return ports
-
-
-ITEM_NUMBERS = {("DetectionOutput", 0): 0, ("NonMaxSuppression", 0): 0, ("NonMaxSuppression", 1): 0}
-"""The outputs, by operation and position, in whose rows one column is the number of the item that they are about."""
-
-
-def _together(
-    parts: Sequence[Array], actual: Array, items: tuple[int, int], column: int | None, is_output: bool
-) -> Array:
-    """Return the results of one call with all items, from calls with fewer; ``items`` are both numbers.
-
-    ``actual`` is what it gives indeed, which tells along which axis the items lie.
-    """
-    one = parts[0]
-    if one.ndim != actual.ndim or not one.ndim or any(part.ndim != one.ndim for part in parts):
-        return one
-    if column is not None:
-        return _by_number(parts, actual, items, column)
-    if one.shape == actual.shape and all(np.array_equal(one, part) for part in parts):
-        return one
-    axis = _item_axis(parts, actual) or 0
-    if len({part.shape[:axis] + part.shape[axis + 1 :] for part in parts}) > 1:
-        return one
-    joined = np.concatenate(parts, axis)
-    if not is_output or len(parts) * items[1] > items[0]:  # the last call repeats items
-        joined = joined.take(range(min(actual.shape[axis], joined.shape[axis])), axis)
-    if is_output or len({part.shape for part in parts}) > 1 or one.size * len(parts) != actual.size:
-        return joined
-    between = np.stack(parts, axis + 1).reshape(actual.shape)  # the items may be the inner part of the axis
-    return between if np.allclose(as_numbers(between), as_numbers(actual), 1e-3, 1e-5) else joined
-
-
-def _item_axis(parts: Sequence[Array], actual: Array) -> int | None:
-    """Return the axis along which the result of one call is larger than those of calls with fewer items."""
-    sizes = [{part.shape[a] for part in parts} for a in range(actual.ndim)]
-    return next((a for a, lengths in enumerate(sizes) if lengths != {actual.shape[a]}), None)
-
-
-def _by_number(parts: Sequence[Array], actual: Array, items: tuple[int, int], column: int) -> Array:
-    """Return rows in the order of ``actual``: those with the number of an item are the ones that its call gives."""
-    total, each = items
-    expected = actual.copy()
-    rows = _rows(expected, column)
-    numbers = rows[:, column]
-    for call, part in enumerate(parts):
-        part_rows = _rows(part, column)
-        for number in range(min(each, total - call * each)):
-            places = np.flatnonzero(numbers == call * each + number)
-            chosen = part_rows[part_rows[:, column] == number].copy()
-            if len(chosen) != len(places):
-                return np.concatenate([_rows(item, column) for item in parts])  # its shape shows the difference
-            chosen[:, column] = call * each + number
-            rows[places] = chosen
-    return expected
-
-
-def _rows(array: Array, column: int) -> Array:
-    """Return the rows before the first one without an item, as a view."""
-    rows = array.reshape(-1, array.shape[-1])
-    ends = np.flatnonzero(rows[:, column] < 0)
-    return rows[: ends[0]] if ends.size else rows

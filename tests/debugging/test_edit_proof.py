@@ -9,7 +9,8 @@ import ovir
 from ovir import opset13 as ops
 from ovir.debugging import edit_proof
 from ovir.debugging.comparison_session import Session
-from ovir.debugging.edit_proof import LEAST_SIZES, _items, _sets
+from ovir.debugging.edit_proof import LEAST_SIZES, _sets
+from ovir.debugging.item_calls import calls_for_items
 
 
 def model(batch: int = 1, target: Any = (1, 12), axes: Any = (1,), *, width: int = 4) -> ovir.Model:
@@ -172,6 +173,6 @@ def test_sizes_grow_and_are_1_and_0_where_both_models_accept_that(width: int, ex
     ],
 )
 def test_items_of_the_calls(before: int, after: int, items: int, calls: list[list[int]]) -> None:
-    sized, found = _items(returned(x=[4, before], y=[5]), returned(y=[5], x=[4, after]), {1: 1})
+    sized, found = calls_for_items(returned(x=[4, before], y=[5]), returned(y=[5], x=[4, after]), {1: 1})
     assert sized.inputs[1].shape.to_tuple() == (4, items)
     assert found == [{1: call} for call in calls]

@@ -9,7 +9,7 @@ import pytest
 import ovir
 from ovir import opset13 as ops
 from ovir.debugging import device_queries
-from ovir.debugging.edit_proof import _together
+from ovir.debugging.item_calls import put_together
 from ovir.debugging.state_calls import StatefulCalls, state_calls
 
 
@@ -76,9 +76,9 @@ def test_rows_with_the_number_of_an_item_follow_the_order_of_one_call(each: int)
         np.float32([[k, row[1]] for k, item in enumerate(call) for row in per_item[item % 3]] + [[-1, 7]])
         for call in calls
     ]
-    assert _together(parts, actual, (3, each), 0, True).tolist() == actual.tolist()
+    assert put_together(parts, actual, (3, each), 0, True).tolist() == actual.tolist()
     parts[0] = parts[0][1:]
-    assert _together(parts, actual, (3, each), 0, True).tolist() != actual.tolist()
+    assert put_together(parts, actual, (3, each), 0, True).tolist() != actual.tolist()
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_rows_with_the_number_of_an_item_follow_the_order_of_one_call(each: int)
 def test_results_of_several_calls_are_put_together(
     parts: list[Any], actual: Any, items: tuple[int, int], is_output: bool, expected: Any
 ) -> None:
-    found = _together([np.float32(part) for part in parts], np.float32(actual), items, None, is_output)
+    found = put_together([np.float32(part) for part in parts], np.float32(actual), items, None, is_output)
     assert found.tolist() == expected
 
 

@@ -84,7 +84,7 @@ NAMING = {
         "editing/states.py",
         "editing/preprocessing.py",
     ),
-    *("checks/conditions.py", "checks/rules/devices.py", "debugging/comparison.py", "debugging/edit_proof.py"),
+    *("checks/conditions.py", "checks/rules/devices.py", "debugging/comparison.py", "debugging/item_calls.py"),
     *("debugging/f32_layers.py", "debugging/device_properties.py", "debugging/divergences.py", "cli/operations.py"),
 }
 """Modules that create or describe layers, list the operations of extensions, know what OpenVINO does to layers or what compressors
