@@ -16,6 +16,19 @@ def test_no_elements_along_huge_axes() -> None:
     assert "OVIR999" not in {d.code for d in ovir.check(net.xml(), bytes(net.blob))}
 
 
+@pytest.mark.parametrize("is_declared", [True, False])
+def test_the_line_of_an_output_that_no_memory_holds(is_declared: bool) -> None:
+    net = Net()
+    data = net.parameter("data", "1,1")
+    net.result(net.op("Tile", data, net.const(np.array([2**40, 2**40])), name="tiled"))
+    text = net.xml()
+    if not is_declared:
+        start = text.index("<output>", text.index('name="tiled"'))
+        text = text[:start] + text[text.index("</layer>", start) :]
+    (found,) = (d for d in ovir.check(text, bytes(net.blob)) if d.code == "OVIR411")
+    assert found.line == line_of(text, 'names="tiled"' if is_declared else 'name="tiled"')
+
+
 def test_a_size_that_contradicts_inference_is_not_said_to_be_declared_twice() -> None:
     net = Net()
     net.result(net.op("ReLU", net.parameter("x", "2,3")))
