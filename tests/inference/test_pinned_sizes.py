@@ -33,6 +33,7 @@ PINNED: dict[str, Make] = {
     "Tile of a constant": lambda x: ops.concat([ops.tile(of(1, 1, 8), [4, 1, 1]), x], 1),
     "Broadcast of a constant": lambda x: ops.add(x, ops.broadcast(of(1, 4, 8), [4, 4, 8])),
     "constant of all items": lambda x: ops.matmul(x, of(4, 8, 3), False, False),
+    "constant besides a vector": lambda x: ops.select(ops.less(x, of(1)), of(8), of(4, 4, 8)),
     "constant that is concatenated": lambda x: ops.concat([of(4, 1, 8), x], 1),
 }
 OPEN: dict[str, Make] = {

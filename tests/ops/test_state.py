@@ -121,6 +121,18 @@ def test_faults(old: str, new: str, message: str) -> None:
         ovir.read_model(net.xml().replace(old, new).encode(), bytes(net.blob))
 
 
+@pytest.mark.parametrize(
+    ("kind", "assigned", "is_missed"), [("ReadValue", "w", False), ("ReadState", "w", True), ("ReadState", "v", False)]
+)
+def test_a_layer_that_may_read_the_variable(kind: str, assigned: str, is_missed: bool) -> None:
+    net = accumulator(6, **DECLARED)
+    text = net.xml().replace('type="ReadValue" version="opset6"', f'type="{kind}" version="opset99"')
+    text = text.replace('<data variable_id="v"/>', f'<data variable_id="{assigned}"/>')
+    codes = [d.code for d in ovir.check(text, bytes(net.blob))]
+    assert "OVIR202" in codes or "OVIR201" in codes
+    assert ("OVIR611" in codes) == is_missed
+
+
 def test_a_value_outside_the_declared_shape_is_refused_when_it_is_read() -> None:
     net = Net()
     read = net.op("ReadValue", net.const(np.float32([0, 0])), opset=6, variable_id="v", **DECLARED)
