@@ -168,7 +168,7 @@ def test_small_constants_are_written_into_the_code(array: Any, dtype: Any, expec
 )  # fmt: skip
 def test_large_constants_go_to_a_file(dtype: str, tmp_path: Path) -> None:
     numbers = np.arange(60).reshape(3, 20) % 2
-    values = numbers.astype(str) if dtype == "string" else numbers + (dtype == "f8e8m0")
+    values = numbers.astype(str) if dtype == "string" else -numbers if dtype == "i4" else numbers + (dtype == "f8e8m0")
     model = ovir.Model([ops.constant(values, dtype, name="table/w")], [], "m")
     ovir.to_python(model, tmp_path / "build.py")
     is_own = re.fullmatch(r"boolean|[fiu](8|16|32|64)", dtype) is not None  # of NumPy
