@@ -161,6 +161,7 @@ def test_a_failure_may_be_known(search: Any, device: pytest.MonkeyPatch) -> None
         ("power", "i4", ([-8, 2], [2, 1]), "Add, Subtract, Power of integers"),
         ("divide", "i4", ([-7, 7], [2, 3]), "Divide of negative integers"),
         ("divide", "i4", ([6, 7], [2, 3]), None),
+        ("divide", "f32", ([-7, 7], [2, 3]), None),
         ("squared_difference", "i4", ([1, 2], [0, 0]), "SquaredDifference of integers of 8 or 4 bits"),
         ("squared_difference", "i16", ([1, 2], [0, 0]), None),
         ("equal", "i32", ([2**24 + 1, 0], [0, 0]), "integers that f32 does not hold"),
