@@ -183,6 +183,8 @@ def test_strings_may_be_left_as_they_are() -> None:
     )  # fmt: skip
     assert unpacked(*found[:3]) == [b"aa", b"ba"]
     assert found[3].tolist() == [True, False]
+    folded = run("CaseFold", *strings("A", "A"), np.array([True, False]), outputs=4)
+    assert unpacked(*folded[:3]) == [b"A", b"a"]
 
 
 def compiled_map(texts: dict[bytes, bytes], draw: random.Random) -> bytes:
@@ -413,6 +415,7 @@ def test_strings_that_older_files_leave_as_they_are() -> None:
         (r"(?i:[^i])", "x Ii İ ı"),
         (r"(?i:\p{Lu})|\p{^L}|\PM", "a A 1 \u0301"),
         (r"\p{sc=Greek}|\p{scx:Cyrl}|\p{Han}|\p{L&}|\p{Common}", "α я a 漢 、 \u0301"),
+        (r"\p{Lu}x|[\p{Ll}]y", "Ax axAyz ay"),
         (r"\p{Greek}y|\p{sc=Greek}z", "\u0342y \u0342zx αz"),
         (r"\Qa.b\E|[\Q^]\Ec]|[]^-]|[a-c-e]", "a.b x a c ] ^ - e"),
         (r"[[:^digit:]c]x|[[:upper:]\d]|\t\R", "1 ax 2 cx \t\r\n"),
