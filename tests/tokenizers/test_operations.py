@@ -621,6 +621,8 @@ def test_segments_are_combined() -> None:
     found = run("CombineSegments", *token, rows_begin, rows_end, np.int64(numbers), *token, i32(0, 1, 2), outputs=6)
     assert ids(found[:3]) == [[101, 1, 2, 101], [101, 101]]
     assert ids(found[3:]) == [[0, 1, 1, 2], [0, 2]]
+    none = [i32()] * 3
+    assert [array.size for array in run("CombineSegments", *none, *none, i32(0, 1), outputs=6)] == [0] * 6
 
 
 @pytest.mark.parametrize(("right", "expected"), [("true", [[1, 2, 9], [3, 9, 9]]), ("false", [[9, 1, 2], [9, 9, 3]])])
