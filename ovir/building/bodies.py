@@ -131,9 +131,9 @@ class IfLayer(_BodyLayer):
         """Add and return an output, which is a result of either body."""
         call = self._call("set_output", then_result=then_result, else_result=else_result)
         given = {"then": then_result, "else": else_result}
-        count = len(self._wiring("then").outputs) if "then" in self.bodies else 0
-        entries = {key: OutputMap(count, self._result(call, key, item)) for key, item in given.items()}
-        return self._add_output(call, entries)
+        results = {key: self._result(call, key, item) for key, item in given.items()}
+        count = len(self._wiring("then").outputs)
+        return self._add_output(call, {key: OutputMap(count, result) for key, result in results.items()})
 
 
 class IterationLayer(_BodyLayer):

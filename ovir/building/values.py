@@ -71,24 +71,6 @@ def as_array(value: Any, element_type: ElementType | None = None) -> tuple[Array
     return _converted(array, element_type), element_type
 
 
-def as_array_like(value: Any, like: ElementType | None) -> tuple[Array, ElementType]:
-    """Return an array that takes the place of one of element type ``like``, and its element type.
-
-    Numbers, lists and arrays of the dtype that stands for ``like`` in memory take this type; strings and other arrays
-    keep their own. ValueError as for ``as_array``.
-    """
-    if like is None or like.is_dynamic or like == string or _has_string(value):
-        return as_array(value)
-    if is_plain(value) or isinstance(value, float):
-        return as_array(value, like)
-    array = np.asarray(value)
-    return as_array(array, like if array.dtype == like.to_dtype() else None)
-
-
-def _has_string(value: Any) -> bool:
-    return any(map(_has_string, value)) if isinstance(value, (list, tuple)) else isinstance(value, (str, bytes))
-
-
 def _converted(array: Array, element_type: ElementType) -> Array:
     """Return the array in another element type; ValueError for a value that it does not have."""
     is_text = array.dtype.kind in "USOT"

@@ -101,8 +101,8 @@ def fix_here(
     weights: Path | None,
     options: CheckOptions,
     *,
-    unsafe: bool = False,
-    verify: bool = True,
+    unsafe: bool,
+    verify: bool,
     wanted: Callable[[Diagnostic], bool] | None = None,
 ) -> Fixed:
     """Fix a file as ``fix`` does, with all options of a check."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import NoReturn
+from typing import Any, NoReturn
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from ovir.building.creation import constant_attributes, new_constant
-from ovir.building.values import as_array, as_array_like, is_plain
+from ovir.building.values import as_array, is_plain
 from ovir.core.arrays import Array
-from ovir.core.element_types import boolean, string
+from ovir.core.element_types import ElementType, boolean, string
 from ovir.diagnostics.diagnostic import in_place_of
 from ovir.diagnostics.wording import plural
 from ovir.editing.keys import LayerKey, find_layer, refuse
@@ -43,10 +44,28 @@ def set_constant(model: LayerGraph, layer: LayerKey, array: ArrayLike) -> Layer:
 
 def _constant_of(layer: Layer, value: ArrayLike) -> Const:
     try:
-        return Const.of(*as_array_like(value, layer.outputs[0].element_type if layer.outputs else None))
+        return Const.of(*_array_like(value, layer.outputs[0].element_type if layer.outputs else None))
     except _UNFIT as error:
         hint = "an array of NumPy sets another element type" if is_plain(value) and _has_type(value) else None
         refuse(f"the constant cannot be set: {error}", layer, hint)
+
+
+def _array_like(value: Any, like: ElementType | None) -> tuple[Array, ElementType]:
+    """Return an array that takes the place of one of element type ``like``, and its element type.
+
+    Numbers, lists and arrays of the dtype that stands for ``like`` in memory take this type; strings and other arrays
+    keep their own. ValueError as for ``as_array``.
+    """
+    if like is None or like.is_dynamic or like == string or _has_string(value):
+        return as_array(value)
+    if is_plain(value) or isinstance(value, float):
+        return as_array(value, like)
+    array = np.asarray(value)
+    return as_array(array, like if array.dtype == like.to_dtype() else None)
+
+
+def _has_string(value: Any) -> bool:
+    return any(map(_has_string, value)) if isinstance(value, (list, tuple)) else isinstance(value, (str, bytes))
 
 
 def _has_type(value: ArrayLike) -> bool:

@@ -177,7 +177,7 @@ def _property(name: str, others: bool) -> _Set:
         raise NoPattern("a property has no name")
     if plain.startswith("^"):
         plain, others = plain[1:], not others
-    key, separator, value = re.sub(":", "=", plain, count=1).partition("=")
+    key, separator, value = plain.replace(":", "=").partition("=")
     if key in ("bc", "bidiclass") or (key.startswith("bidi") and not separator):
         raise OperatorError(f"a property of directions has no translation: {name!r}")
     if not separator and key in _PROPERTIES:

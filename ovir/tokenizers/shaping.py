@@ -56,8 +56,7 @@ class Truncate(TokenizerOperator):
         else:
             self.require(mode == b"longest_first", "unknown mode {!r} of truncation", mode)
             half, odd = longest // 2, longest % 2
-            first_only = (first >= half + odd) & (second <= half)
-            second_only = (first < half + odd) & (second > half)
+            first_only, second_only = second <= half, first < half + odd  # not both, as the rows are too long together
             cut = (
                 np.where(first_only, longest - second, np.where(second_only, first, half + odd * (first >= second))),
                 np.where(first_only, second, np.where(second_only, longest - first, half + odd * (first < second))),

@@ -10,7 +10,7 @@ from support.builder import Net
 
 import ovir
 from ovir import opset13 as ops
-from ovir.analysis.costs import by_prefix, by_type, costs_of
+from ovir.analysis.costs import by_prefix, by_type, changes_of, costs_of
 from ovir.analysis.profile import profile_runs
 from ovir.analysis.summary import summarize
 
@@ -340,7 +340,7 @@ def test_weights_belong_to_the_layer_that_reads_them() -> None:
 
 def test_weights_that_a_body_gets_belong_to_its_layer() -> None:
     x, w = ops.parameter([1, 8], "f32"), ops.parameter([8, 8], "f32")
-    inside = ovir.Model([ops.result(ops.matmul(x, w, False, False))], [x, w])
+    inside = ovir.Model([ops.result(ops.matmul(ops.relu(x), w, False, False))], [x, w])
     sequence = ops.parameter([3, 8], "f32")
     layer = ops.tensor_iterator()
     layer.set_body(inside)
@@ -356,10 +356,12 @@ def test_what_layers_without_products_compute_and_move() -> None:
     x = ops.parameter([1, 2, 4, 4], "f16")
     pooled = ops.max_pool(ops.relu(x), [2, 2], [1, 1], [0, 0], [0, 0], [2, 2]).output(0)
     table = ops.gather(ops.constant(zeros(1000, 8)), ops.shape_of(pooled), 0)
-    rows = {row.layer.type: row for row in costs_of(ovir.Model([pooled, table], [x])).layers}
+    mean = ops.avg_pool(pooled, [1, 1], [1, 1], [1, 1], [2, 2], True)
+    rows = {row.layer.type: row for row in costs_of(ovir.Model([mean, table], [x])).layers}
     numbers = {kind: (row.macs, row.operations, row.bytes) for kind, row in rows.items()}
     assert numbers["ReLU"] == (0, 32, 2 * 32 * 2)
     assert numbers["MaxPool"][:2] == (0, 8 * 4)  # each element is the largest of a window of 4
+    assert numbers["AvgPool"][:2] == (0, 18 * 4)
     assert numbers["Gather"] == (0, 0, 2 * 4 * 8 * 4)  # it reads only the rows that it picks
 
 
@@ -425,6 +427,15 @@ def test_groups_add_up() -> None:
         "ReLU": (1, 0),
     }
     assert sum(group.macs or 0 for group in by_type(costs.layers)) == costs.total.macs
+
+
+def test_sums_that_differ() -> None:
+    inputs = ops.parameter([1, 8], "f32"), ops.parameter([1, 8], "f32")
+    models = (ovir.Model([ops.matmul(x, zeros(8, n), False, False)], [x]) for n, x in enumerate(inputs, 2))
+    few, many = map(costs_of, models)
+    assert changes_of(few, many) == "parameters 16 -> 24, weights 64 bytes -> 96 bytes, MACs 16 -> 24"
+    assert changes_of(few, many, with_weights=False) == "parameters 16 -> 24, MACs 16 -> 24"
+    assert changes_of(few, few) == ""
 
 
 def test_an_endless_trip_count_and_an_unknown_rank() -> None:

@@ -105,6 +105,8 @@ def test_shape_and_element_type() -> None:
     found = ovir.diff(with_constant(np.ones((2, 3), np.float32)).model(), with_constant(np.ones(3, np.int32)).model())
     assert whats(found)[:2] == ["shape: [2, 3] -> [3]", "element type: f32 -> i32"]
     assert [item.new for item in found.affected] == ["f32[3]"]
+    texts, numbers = (ovir.Model([ops.constant(values, name="c")], []) for values in (["1"], [1]))
+    assert whats(ovir.diff(texts, numbers)) == ["element type: string -> i64"]
 
 
 def test_a_constant_of_another_type_with_equal_values() -> None:

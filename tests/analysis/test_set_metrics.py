@@ -137,6 +137,7 @@ def test_the_jackknife_of_a_mean_is_the_interval_of_the_mean() -> None:
     assert expected is not None
     assert found is not None
     assert found[:2] == pytest.approx(expected[:2])
+    assert jackknife(mean, 2) == pytest.approx(values[:2])
     assert jackknife(mean, 1).size == 0
 
 

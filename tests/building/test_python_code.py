@@ -169,7 +169,7 @@ def test_small_constants_are_written_into_the_code(array: Any, dtype: Any, expec
 )  # fmt: skip
 def test_large_constants_go_to_a_file(dtype: str, tmp_path: Path) -> None:
     numbers = np.arange(17).reshape(1, 17) % 2
-    values = numbers.astype(str) if dtype == "string" else numbers + (dtype == "f8e8m0")
+    values = numbers.astype(str) if dtype == "string" else -numbers if dtype == "i4" else numbers + (dtype == "f8e8m0")
     model = ovir.Model([ops.constant(values, dtype, name="table/w")], [], "m")
     ovir.to_python(model, tmp_path / "build.py")
     is_own = re.fullmatch(r"boolean|[fiu](8|16|32|64)", dtype) is not None  # of NumPy
@@ -182,15 +182,16 @@ def test_large_constants_go_to_a_file(dtype: str, tmp_path: Path) -> None:
     assert (first == second).all()
 
 
-def test_layouts_and_decompression_are_kept(tmp_path: Path) -> None:
+def test_layouts_decompression_and_names_of_outputs_are_kept(tmp_path: Path) -> None:
     x = ops.parameter([1, 2], name="x", layout="NC")
     info = {"decompression": "", "made_by": "me", "place": {"x": "1", "y": "2"}}
     weights = ops.convert(ops.constant(np.float16([1, 2])), "f32", name="w", rt_info=info)
-    text = code(ovir.Model([ops.add(x, weights)], [x], "m"))
+    text = code(ovir.Model([ops.result(ops.add(x, weights), tensor_names="sum")], [x], "m"))
     assert f"rt_info={info}".replace("'", '"') in text
     again = run(text, tmp_path)
     assert again.inputs[0].rt_info == x.output().rt_info
     assert again.layer("w").rt_info == weights.rt_info
+    assert again.outputs[0].own_names == {"sum"}
 
 
 @pytest.mark.parametrize("version", ["mine", "extension"])

@@ -46,6 +46,13 @@ def strings() -> Net:
     return net
 
 
+def reshaped() -> Net:
+    net = Net()
+    target = net.const(np.array([1, 1, 1, 1, 2, 3]))
+    net.result(net.op("Reshape", net.parameter("x", "2,3", "f16"), target, special_zero="false"))
+    return net
+
+
 def large(size: int) -> Net:
     net = Net()
     sizes = net.const([size // 64, 64])
@@ -91,6 +98,7 @@ CASES: list[tuple[str, str, str | None, Callable[[], Net]]] = [
     ("NPU", "a dimension with bounds", None, lambda: unary("1..8,3")),
     ("NPU", "an unknown rank", None, lambda: unary("...")),
     ("NPU", "more than 5 dimensions of an input or output", None, lambda: unary("1,1,1,1,2,3")),
+    ("NPU", "more than 5 dimensions of an input or output", None, reshaped),
     ("NPU", "u1, u3, u6 or strings", None, strings),
     ("NPU", "an operation of no known form", None, unique),
     ("NPU", "an operation of an extension", None, lambda: unary("2,3", kind="Mine")),

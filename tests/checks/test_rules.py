@@ -270,6 +270,7 @@ DECOMPRESSES = "; 'ovir edit --decompress --runtime 2023.3' replaces compressed 
         (chain("IsNaN", 10, 3), "2022.2", "supports opset1 to opset9; the same applies to 2 more layers", LOWERS.format("2022.2", "these layers")),
         (chain("ReLU", 1, 1), "2021.4", "OpenVINO 2021.4 does not read IR version 11", "OpenVINO reads it from release 2022.1; 'ovir edit --runtime 2021.4' writes version 10"),
         (chain("ReLU", 1, 1), "2022.1", None, None),
+        (chain("Elu", 1, 3, alpha="inf"), "2025.4", "reads this layer, but reads its attribute 'alpha' of inf as 0; the same applies to 2 more layers", "give it a finite number"),
         (chain("Mish", 4, 1), "2020.3", "Mish is declared in opset4; OpenVINO 2020.3 supports opset1 to opset2", "this layer cannot be rewritten: older operations do not compute the same"),
     ],
 )  # fmt: skip

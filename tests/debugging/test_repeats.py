@@ -11,7 +11,7 @@ import ovir
 from ovir import opset13 as ops
 from ovir.cli.commands.compare import print_comparison
 from ovir.core.element_types import bf16
-from ovir.debugging.repeats import Spread, Variation
+from ovir.debugging.repeats import Spread, Variation, joined
 
 slow = pytest.mark.slow
 
@@ -57,6 +57,14 @@ def test_the_spread_of_a_tensor(runs: Any, reference: Any, differing: int, numbe
 @pytest.mark.parametrize("runs", [([np.nan, 1.0],) * 3, (["a"], ["a"]), ([], []), (1.0, 1.0)], ids=str)
 def test_the_same_bits_are_no_variation(runs: Any) -> None:
     assert spread(runs[0], *runs) is None
+
+
+def test_the_larger_variation_of_two_groups_of_inputs_is_shown() -> None:
+    small, large = (spread(np.float32([1, 2]), np.float32([1, 2]), np.float32([1, end])) for end in (3, 9))
+    for found in (joined(small, large), joined(large, small)):
+        assert found is not None
+        assert (found.differing["run"], found.spread.max_abs) == (2, 7)
+    assert joined(None, small) is joined(small, None) is small
 
 
 @slow

@@ -140,6 +140,7 @@ def test_layers_that_have_no_result_of_their_own() -> None:
         ({"s": ops.cos, "r": ops.sin, "q": ops.exp}, [None, 2]),
         ({"r": ops.sin}, [None, None]),
         ({"r": ops.sin, "s": ops.cos}, [0, 1]),
+        ({"r": ops.sin, "p": ops.cos}, [1, None]),
     ],
 )
 def test_outputs_of_two_models_are_matched(layers: dict[str, Any], expected: list[int | None]) -> None:

@@ -34,6 +34,11 @@ def test_images_of_any_size_are_resized() -> None:
     assert str(model.inputs[0].shape) == "[1,3,?,?]"
     image = np.arange(3 * 3 * 4, dtype=np.float32).reshape(1, 3, 3, 4)
     np.testing.assert_array_equal(ovir.compile_model(model)([image])[0], image.repeat(2, 2).repeat(2, 3))
+    model = detector()
+    model.preprocess(resize="bicubic_pillow")
+    image = np.float32([[[[0, 0, 128, 0]] * 3] * 3])
+    found = ovir.compile_model(model)([image])[0][..., 3:5]
+    np.testing.assert_allclose(found, [[[[29, 111]] * 6] * 3], rtol=1e-6)  # the cubic function of Pillow
     fixed = detector()
     fixed.preprocess(resize="linear", size=(12, "1..16"))
     assert str(fixed.inputs[0].shape) == "[1,3,12,1..16]"

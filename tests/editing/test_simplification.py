@@ -250,6 +250,18 @@ def test_a_loop_over_parts_stays() -> None:
     assert model.simplify().changes == {}
 
 
+@pytest.mark.parametrize(("rows", "left"), [(1, ["Exp"]), (2, ["Exp", "TensorIterator"])])
+def test_an_iterator_over_one_part_becomes_its_body(rows: int, left: list[str]) -> None:
+    x, part = ops.parameter([rows, 3], "f32", name="x"), ops.parameter([1, 3], "f32")
+    body = ovir.Model([ops.exp(part)], [part], "body")
+    layer = ops.tensor_iterator(name="iterator")
+    layer.set_body(body)
+    layer.set_sliced_input(part, x, 0, 1, 1, -1, 0)
+    model = ovir.Model([layer.get_concatenated_slices(body.results[0], 0, 1, 1, -1, 0)], [x], "m")
+    assert model.fold_constants().verdict.startswith("proven" if rows == 1 else "nothing")
+    assert types(model) == left
+
+
 def test_dead_layers_and_bodies() -> None:
     model = mixed()
     edit = model.simplify()

@@ -183,6 +183,8 @@ def test_strings_may_be_left_as_they_are() -> None:
     )  # fmt: skip
     assert unpacked(*found[:3]) == [b"aa", b"ba"]
     assert found[3].tolist() == [True, False]
+    folded = run("CaseFold", *strings("A", "A"), np.array([True, False]), outputs=4)
+    assert unpacked(*folded[:3]) == [b"A", b"a"]
 
 
 def compiled_map(texts: dict[bytes, bytes], draw: random.Random) -> bytes:
@@ -413,11 +415,13 @@ def test_strings_that_older_files_leave_as_they_are() -> None:
         (r"(?i:[^i])", "x Ii İ ı"),
         (r"(?i:\p{Lu})|\p{^L}|\PM", "a A 1 \u0301"),
         (r"\p{sc=Greek}|\p{scx:Cyrl}|\p{Han}|\p{L&}|\p{Common}", "α я a 漢 、 \u0301"),
+        (r"\p{Lu}x|[\p{Ll}]y", "Ax axAyz ay"),
+        (r"\p{Greek}y|\p{sc=Greek}z", "\u0342y \u0342zx αz"),
         (r"\Qa.b\E|[\Q^]\Ec]|[]^-]|[a-c-e]", "a.b x a c ] ^ - e"),
         (r"[[:^digit:]c]x|[[:upper:]\d]|\t\R", "1 ax 2 cx \t\r\n"),
         (r"a{ 1 , 2 }b|c{,2}d|e{2}?", "a aab ccd ee {,2}"),
         (r"(?<n>a)(?'m'b)\k<n>\g{m}|(?P<o>c)(?P=o)(?P>o)|(d)\g{-1}\4", "abab ccx ccc ddd"),
-        (r"a(?i)b|c(?-i)d|(?^:e)", "aB Cd CDE e"),
+        (r"a(?i)b|c(?-i)d|(?i)(?^:e)", "aB Cd CDE e"),
         (r"(?i:a(?s-i:b.))(?:c|d(?i))e|(?m:^f$)", "Ab\nce deF\n f"),
         (r"a++b|(c)?(?(1)d|e)|(?<k>f)(?(<k>)g|h)|(?#no)i", "aab cd e fg i"),
         (r"(?<=a{1,2})b|(?<!x)c(?=d)|(e|f)\1|(g)(?2)", "a b bxc c d ee ff gg h"),
@@ -591,19 +595,24 @@ def test_rows_are_cut(side: str, expected: list[list[int]]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "longest", "expected"),
+    ("mode", "longest", "lengths", "expected"),
     [
-        ("longest_first", 5, ([1, 2, 3], [6, 7])),
-        ("longest_first", 6, ([1, 2, 3], [6, 7, 8])),
-        ("only_first", 3, ([1, 2, 3], [6, 7, 8])),
-        ("only_second", 2, ([1, 2, 3, 4], [6, 7])),
-        ("longest_first", 9, ([1, 2, 3, 4], [6, 7, 8])),
+        ("longest_first", 5, (4, 3), (3, 2)),
+        ("longest_first", 5, (3, 4), (2, 3)),
+        ("longest_first", 5, (4, 4), (3, 2)),
+        ("longest_first", 5, (4, 1), (4, 1)),
+        ("longest_first", 5, (9, 2), (3, 2)),
+        ("longest_first", 5, (2, 9), (2, 3)),
+        ("longest_first", 6, (4, 3), (3, 3)),
+        ("only_first", 3, (4, 3), (3, 3)),
+        ("only_second", 2, (4, 3), (4, 2)),
+        ("longest_first", 9, (4, 3), (4, 3)),
     ],
 )
-def test_pairs_of_rows_are_cut(mode: str, longest: int, expected: tuple[list[int], list[int]]) -> None:
-    pair = (*ragged([1, 2, 3, 4]), *ragged([6, 7, 8]))
-    found = run("Truncate", *pair, np.int32(longest), text("right"), text(mode), outputs=6)
-    assert (ids(found[:3])[0], ids(found[3:])[0]) == expected
+def test_pairs_of_rows_are_cut(mode: str, longest: int, lengths: tuple[int, int], expected: tuple[int, int]) -> None:
+    pair = [list(range(n)) for n in lengths]
+    found = run("Truncate", *ragged(pair[0]), *ragged(pair[1]), np.int32(longest), text("right"), text(mode), outputs=6)
+    assert [*ids(found[:3]), *ids(found[3:])] == [row[:n] for row, n in zip(pair, expected, strict=True)]
 
 
 def test_segments_are_combined() -> None:
@@ -612,6 +621,8 @@ def test_segments_are_combined() -> None:
     found = run("CombineSegments", *token, rows_begin, rows_end, np.int64(numbers), *token, i32(0, 1, 2), outputs=6)
     assert ids(found[:3]) == [[101, 1, 2, 101], [101, 101]]
     assert ids(found[3:]) == [[0, 1, 1, 2], [0, 2]]
+    none = [i32()] * 3
+    assert [array.size for array in run("CombineSegments", *none, *none, i32(0, 1), outputs=6)] == [0] * 6
 
 
 @pytest.mark.parametrize(("right", "expected"), [("true", [[1, 2, 9], [3, 9, 9]]), ("false", [[9, 1, 2], [9, 9, 3]])])

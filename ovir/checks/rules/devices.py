@@ -145,9 +145,8 @@ def rank_above(limit: int, context: Context) -> Iterator[Found]:
 
 
 def interface_rank_above(limit: int, context: Context) -> Iterator[Found]:
-    results = (layer.inputs[0] for layer in context.model.layers if layer.type == "Result" and layer.inputs)
-    for port in [*context.model.inputs, *results]:
-        if (rank := len(_dims(port))) > limit:
+    for port in (*context.model.inputs, *context.model.outputs):
+        if (rank := len(_dims(port.source or port))) > limit:
             yield Found(f"an input or output of the model has {rank} dimensions, the limit is {limit}", port.layer)
 
 

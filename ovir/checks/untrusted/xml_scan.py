@@ -132,8 +132,7 @@ class _Scan:
     def _start(self, tag: str, attributes: list[str]) -> None:
         if self.text:
             self._report_split(f"the element <{tag}>")
-        if self.text or self.is_split or self.length:
-            self._end_text()
+        self._end_text()
         parent = self.path[-1]
         self.path.append(tag)
         self.counts[tag] = count = self.counts.get(tag, 0) + 1
@@ -188,15 +187,12 @@ class _Scan:
     def _end(self, tag: str) -> None:
         if tag == "dim" and not self.text:
             self.text.append("")  # a size that is missing
-        if self.text or self.is_split or self.length:
-            self._end_text()
+        self._end_text()
         self.path.pop()
         if self.groups:
             self.groups -= 1
 
     def _text(self, text: str) -> None:
-        if text.isspace() and not self.text and len(text) < _INDENTATION:
-            return
         self.length += len(text)
         if self.length > LONGEST_TEXT:
             self._long("a text")  # which has not ended yet
@@ -270,8 +266,6 @@ _FEWEST = min(MOST_ELEMENTS.values())
 _DEEPEST_PATH = DEEPEST + 1
 """With the empty tag around the root."""
 _NO_LAYER = ("", "")
-_INDENTATION = 1000
-"""Characters of white space, or of a number, that are not looked at."""
 _CHUNK = 1 << 20
 _LONGEST_TOKEN = 1 << 24
 """Bytes of a tag with its attributes, a comment or an instruction."""
