@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from time import perf_counter
+from time import process_time
 
 import pytest
 from fuzz.cases import VERSIONS
@@ -68,8 +68,8 @@ def test_work_grows_with_the_attributes_that_the_kernel_takes_longer_for(index: 
             assert not longer or work > 10 or (VERSIONS[index][0], field) in NO_MORE_WORK, (field, work)
 
 
-_SIZE = 1 << 21
-_ROUGHLY, _BLOCKS = 5, 2_000_000
+_SIZE = 1 << 20
+_ROUGHLY, _BLOCKS = 5, 1_000_000
 """The copies of the largest tensor that no operation needs to declare, and the bytes of blocks of a fixed size."""
 
 _OF_FEW_PIXELS = "the windows of images of few pixels are copied, as many times as the filter has taps"
@@ -85,9 +85,9 @@ MEASURED = [index for index, (kind, _) in enumerate(VERSIONS) if kind not in UND
 
 @pytest.mark.parametrize("index", MEASURED, ids=lambda index: "-".join(map(str, VERSIONS[index])))
 def test_kernels_take_no_more_memory_than_they_declare(index: int) -> None:
-    start = perf_counter()
+    start = process_time()
     for case in cases_of(index, 2):
-        if perf_counter() - start > 0.2:
+        if process_time() - start > 0.2:
             return
         for run in case.grown(_SIZE):
             declared = run.op.temporary_bytes(run.inputs, run.outputs)

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from numpy.dtypes import StringDType
 
+import ovir
+from ovir import opset11
 from ovir.core.element_types import i32, i64
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
@@ -56,6 +58,20 @@ def known(lower: float, upper: float) -> TensorType:
 
 
 # ----- NonZero
+
+
+@pytest.mark.parametrize("values", [1, 2, 5, 1000])
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+@pytest.mark.parametrize("mode", ["max", "min"])
+def test_equal_elements_of_long_rows_keep_their_order(mode: str, dtype: Any, values: int) -> None:
+    data = np.random.default_rng(values).integers(0, values, (32, 48)).astype(dtype)
+    order = np.argsort(-data if mode == "max" else data, axis=-1, kind="stable")
+    for count in (1, 7, 24, 25, 48):
+        x = opset11.parameter(data.shape, dtype)
+        top = opset11.topk(x, count, 1, mode, "value", "i32", stable=True)
+        numbers, positions = ovir.compile_model(ovir.Model(top.outputs, [x]))([data]).values()
+        assert np.array_equal(positions, order[:, :count]), count
+        assert np.array_equal(numbers, np.take_along_axis(data, order[:, :count], -1)), count
 
 
 def test_non_zero() -> None:
