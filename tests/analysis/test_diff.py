@@ -157,6 +157,17 @@ def test_version() -> None:
     assert not ovir.diff(graph.model(), after.model())
 
 
+def test_a_computed_tensor_is_not_the_constant_of_its_name() -> None:
+    def model(*, computed: bool) -> ovir.Model:
+        x = ovir.opset1.parameter([4], "f32", name="x")
+        w = ovir.opset1.relu(x, name="w") if computed else ovir.opset1.constant(np.ones(4, np.float32), name="w")
+        return ovir.Model([ovir.opset1.add(x, w, name="sum")], [x])
+
+    for computed in (True, False):
+        difference = ovir.diff(model(computed=computed), model(computed=not computed))
+        assert str(difference) == "the models differ: 1 layer added, 1 layer removed"
+
+
 def test_a_number_equals_its_f32() -> None:
     def model(eps: str) -> ovir.Model:
         graph = Graph()
