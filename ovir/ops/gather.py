@@ -303,9 +303,9 @@ class GatherND5(GatherND8):
 class GatherTree(Operator):
     """The beams of a search, each followed back from its last step through its parents.
 
-    out[t, b, i] is step_ids[t, b, p], where p is i at the last of the
-    max_seq_len[b] steps of a batch, and at earlier steps the parent of step t + 1's p. After the first end_token of a
-    beam, and after the last step, the output is end_token.
+    out[t, b, i] is step_ids[t, b, p[t]]. At the last of the max_seq_len[b] steps of a batch, p[t] is i; before it,
+    p[t] is parent_ids[t + 1, b, p[t + 1]]. Parents of step 0 are not read. After the first end_token of a beam, and
+    after the last step, the output is end_token.
 
     >>> steps = np.float32([[[1, 2]], [[3, 4]]])
     >>> parents = np.float32([[[0, 0]], [[1, 0]]])

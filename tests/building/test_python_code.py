@@ -148,6 +148,7 @@ def test_operations_of_several_opsets_and_outputs(tmp_path: Path) -> None:
         (np.zeros((3, 4, 5), np.int8), None, 'constant(np.zeros((3, 4, 5)), "i8", name'),
         (np.full((20,), 0.25, np.float32), None, 'constant(np.full((20,), 0.25), "f32", name'),
         (np.empty((0, 3), np.int64), None, 'constant(np.zeros((0, 3)), "i64", name'),
+        (np.empty((2, 0), "U1"), None, 'constant(np.full((2, 0), ""), "string", name'),
         (np.empty((0,), np.float32), None, "constant([], name"),
         (np.empty((0,), np.int64), None, 'constant([], "i64", name'),
     ],

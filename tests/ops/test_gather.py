@@ -129,7 +129,7 @@ def test_version_5_makes_the_batch_one_dimension() -> None:
 
 
 STEPS = np.array([[[1, 2, 3]], [[4, 5, 6]], [[7, 8, 9]]])
-PARENTS = np.array([[[0, 0, 0]], [[0, 1, 1]], [[2, 1, 2]]])
+PARENTS = np.array([[[9, -1, 0]], [[0, 1, 1]], [[2, 1, 2]]])
 
 
 @pytest.mark.parametrize(
