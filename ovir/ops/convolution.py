@@ -140,7 +140,7 @@ class Convolution(ForwardConvolutionBase):
 class GroupConvolution(ForwardConvolutionBase):
     """A Convolution for each group of channels, with concatenated results.
 
-    Attributes are as in Convolution.
+    out[n, g*O + o] is the Convolution of data[n, g*C : (g + 1)*C] and filters[g, o]. Attributes are as in Convolution.
 
     >>> filters = np.float32([[[[1]]], [[[10]]]])
     >>> ops.group_convolution([[[1.0, 2.0], [3.0, 4.0]]], filters, [1], [0], [0], [1])

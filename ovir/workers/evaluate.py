@@ -157,8 +157,8 @@ def _difference_lines(first: ModelEvaluation, difference: ScoreDifference) -> It
     if difference.p_value is None:
         return
     is_better = (difference.value > 0) == first.metric.higher_is_better
-    first_is = f"the first model is {'better' if is_better else 'worse'}"
-    verdict = first_is if difference.is_shown else "no difference is shown"
+    rank = "better" if is_better else "worse"
+    verdict = f"the first model is {rank}" if difference.is_shown else "no difference is shown"
     yield f"{verdict}: p = {difference.p_value:.3g} ({difference.test})"
 
 
