@@ -316,7 +316,7 @@ def stored_bytes(layer: Layer) -> int:
     const = layer.operator
     if not isinstance(const, Const):
         return 0
-    return const.size or len(const.value.encode()) or -(-_elements(layer) * const.element_type.bits // 8)
+    return const.size or len(const.value.encode()) or const.element_type.stored_bytes(_elements(layer))
 
 
 # --------------------------------------------------------------------------- the call that is counted

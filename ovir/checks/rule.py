@@ -218,7 +218,7 @@ class StoredConstant:
         count = prod(self.op.shape)
         if self.op.element_type in _WHOLE_BLOCKS:
             return -(-count // _WHOLE_BLOCKS[self.op.element_type]) * 3
-        return -(-count * self.op.element_type.bits // 8)
+        return self.op.element_type.stored_bytes(count)
 
     @cached_property
     def is_filled(self) -> bool:

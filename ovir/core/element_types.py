@@ -63,6 +63,10 @@ class ElementType:
         """Return whether it is an integer type; boolean is not one."""
         return self.kind in ("signed", "unsigned")
 
+    def stored_bytes(self, count: int) -> int:
+        """Return the number of bytes that ``count`` elements take in a .bin, where small ones share bytes."""
+        return -(-count * self.bits // 8)
+
     def merged_with(self, other: ElementType) -> ElementType | None:
         """Return the type that both can be (dynamic gives way), or None if they differ."""
         if other.is_dynamic or other == self:

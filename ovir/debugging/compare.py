@@ -6,9 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from ovir.analysis.tensor_comparison import (
-    Criterion,
-)
+from ovir.analysis.tensor_comparison import Criterion
 from ovir.debugging.comparison import Comparison
 from ovir.debugging.comparison_session import Session
 from ovir.debugging.comparison_setup import Against, ComparisonOptions, GivenInputs, Progress, as_model

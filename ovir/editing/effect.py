@@ -82,7 +82,7 @@ def bytes_of(layer: Layer) -> int:
     """Return the bytes of the numbers of a Const; 0 for another layer."""
     if not isinstance(layer.operator, Const):
         return 0
-    return -(-layer.outputs[0].shape.size().lower * layer.operator.element_type.bits // 8)
+    return layer.operator.element_type.stored_bytes(layer.outputs[0].shape.size().lower)
 
 
 def _state(layer: Layer) -> tuple[Any, ...]:

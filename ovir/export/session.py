@@ -185,7 +185,7 @@ def _array(value: Any) -> Array:
         found: Array = np.asarray(value.numpy())
         return found
     shape = value.shape()
-    size = -(-math.prod(shape) * element_type.bits // 8)
+    size = element_type.stored_bytes(math.prod(shape))
     raw = ctypes.string_at(value.data_ptr(), size) if size else b""
     return decode(np.frombuffer(raw, np.uint8), element_type, shape)
 

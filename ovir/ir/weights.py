@@ -193,7 +193,7 @@ def _bytes_of(element_type: ElementType, shape: tuple[int, ...]) -> int:
     if math.prod(max(length, 1) for length in shape) * itemsize > sys.maxsize:  # NumPy ignores zeros in this check
         shown = ",".join(map(str, shape))
         raise OperatorError(f"{element_type}[{shown}] is larger than any memory", codes.SIZE_OVERFLOW)
-    return -(-math.prod(shape) * element_type.bits // 8)
+    return element_type.stored_bytes(math.prod(shape))
 
 
 @dataclass(slots=True, eq=False)
