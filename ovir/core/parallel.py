@@ -141,7 +141,7 @@ def run_blocks(function: Callable[[int, int], object], items: int, min_items_per
 
 _COPIED = 3 << 14
 """Elements of a block that is copied into another order: both sides stay in a core's cache."""
-_SHARED = 1 << 17
+SHARED_COPY = 1 << 17
 """Elements of a copy for which a further thread pays."""
 
 
@@ -162,7 +162,7 @@ def contiguous_copy(data: Array) -> Array:
         for place in places[start:stop]:
             np.copyto(y[place], x[place])
 
-    run_blocks(run, len(places), -(-_SHARED // _COPIED))
+    run_blocks(run, len(places), -(-SHARED_COPY // _COPIED))
     return out
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.fast_calls import Call, number
-from ovir.core.parallel import threads
+from ovir.core.parallel import contiguous_copy, threads
 from ovir.fast.base.binder_protocol import Binder, call_elementwise, call_shares, is_native, tiled
 from ovir.fast.base.depthwise import bind_depthwise
 from ovir.fast.base.images import (
@@ -38,7 +38,7 @@ from ovir.fast.base.images import (
     store_sums,
     windows,
 )
-from ovir.fast.base.products import SHARED, Product, bind_product, by_rows, filter_product, product_with
+from ovir.fast.base.products import SHARED, Product, bind_product, filter_product, product_with
 from ovir.fast.base.tiles import bind_tiles, whole_tiles
 from ovir.fast.registry import fast
 from ovir.ops import convolution as ops
@@ -202,7 +202,9 @@ def _matrices(filters: Array) -> Array:
     """Return filters [groups, outputs, inputs, *kernel] as matrices [groups, *kernel * inputs, outputs]."""
     groups, outputs, inputs, *kernel = filters.shape
     ordered = np.moveaxis(filters, (1, 2), (-1, -2))
-    return by_rows(ordered.reshape(groups, prod(kernel) * inputs, outputs))
+    if prod(kernel) > 1:
+        ordered = contiguous_copy(ordered)
+    return ordered.reshape(groups, prod(kernel) * inputs, outputs)
 
 
 # --------------------------------------------------------------------------- several windows at a time

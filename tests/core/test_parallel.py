@@ -168,7 +168,7 @@ def test_helpers_that_were_not_needed_keep_nothing_alive():
 
 def test_copies_in_another_order(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parallel, "_COPIED", 50)
-    monkeypatch.setattr(parallel, "_SHARED", 100)
+    monkeypatch.setattr(parallel, "SHARED_COPY", 100)
     data = np.arange(5 * 6 * 7 * 8).reshape(5, 6, 7, 8)
     for order in permutations(range(4)):
         for source in (data.transpose(order), data[::-1, :, 1:, ::3].transpose(order), data[:, :1].transpose(order)):

@@ -14,7 +14,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.blas import has_small_products
 from ovir.core.fast_calls import Call
-from ovir.core.parallel import contiguous_copy, threads
+from ovir.core.parallel import SHARED_COPY, contiguous_copy, run_blocks, threads
 from ovir.fast.base.binder_protocol import Binder, call_shares, cuts, shared_call
 
 SHARED = 3 << 20
@@ -211,9 +211,18 @@ def _block_height(rows: int, most: int) -> int:
 
 def _flat(matrix: Array, width: int) -> Array:
     """Return the elements of the pieces of a matrix, one piece after the other, and then the elements of the rest."""
-    cut = matrix.shape[1] // width * width
-    pieces = matrix[:, :cut].reshape(len(matrix), -1, width).swapaxes(0, 1)
-    return np.concatenate([pieces.reshape(-1), matrix[:, cut:].reshape(-1)], dtype=np.float32)
+    length, columns = matrix.shape
+    cut = columns // width * width
+    flat = np.empty(matrix.size, np.float32)
+    pieces = flat[: length * cut].reshape(-1, length, width)
+    source = matrix[:, :cut].reshape(length, -1, width).swapaxes(0, 1)
+
+    def copy(start: int, stop: int) -> None:
+        np.copyto(pieces[start:stop], source[start:stop])
+
+    run_blocks(copy, len(pieces), -(-SHARED_COPY // (length * width)))
+    np.copyto(flat[length * cut :].reshape(length, -1), matrix[:, cut:])
+    return flat
 
 
 def packed_calls(a: Array, matrix: Packed, out: Array) -> list[Call]:
@@ -267,7 +276,7 @@ def filter_product(binder: Binder, form: str, make: Callable[[], Array], depth: 
         matrix = packed(binder, lambda: make()[0], (rows.shape[1], depth), len(rows), form)
         if matrix is not None:
             return lambda a, out, shared: (packed_calls if shared else piece_calls)(a, matrix, out)
-    weights = binder.prepared(form, make)
+    weights = binder.prepared(form, lambda: by_rows(make()))
     return product_with(weights if rows.ndim > 2 else weights[0])
 
 

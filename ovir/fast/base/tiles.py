@@ -17,7 +17,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.fast_calls import Call
-from ovir.core.parallel import threads
+from ovir.core.parallel import SHARED_COPY, run_blocks, threads
 from ovir.fast.base.binder_protocol import Binder, call_shares, cuts
 from ovir.fast.base.images import Axis, padded_image
 from ovir.fast.base.products import SHARED
@@ -80,9 +80,17 @@ def bind_tiles(binder: Binder, image: Array, filters: Array, axes: Sequence[Axis
 def _transformed(filters: Array) -> Array:
     """Return G g G^T of filters [outputs, C, 3, 3] as [16, C, outputs]."""
     outputs, channels, *_ = filters.shape
-    taps = filters.transpose(2, 3, 1, 0).reshape(9, channels * outputs)
     both = np.kron(_FILTER, _FILTER).astype(filters.dtype)
-    return (both @ taps).reshape(16, channels, outputs)
+    result = np.empty((16, channels, outputs), filters.dtype)
+    places = cuts(channels, -(-filters.size // SHARED_COPY))
+
+    def run(start: int, stop: int) -> None:
+        for place in places[start:stop]:
+            taps = filters[:, place].transpose(2, 3, 1, 0).reshape(9, -1)
+            np.matmul(both, taps, out=result[:, place].reshape(16, -1))
+
+    run_blocks(run, len(places))
+    return result
 
 
 class _Workspace:
