@@ -10,7 +10,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, boolean
-from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
+from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.precision import compute_dtype
 from ovir.ops.base.attributes import attribute
@@ -50,8 +50,6 @@ class ScaledDotProductAttention(Operator):
     def multiply_accumulates(self, inputs: Sequence[TensorType], output: PartialShape) -> Dimension:
         """Count the products of queries and keys, and of weights and values."""
         query, key, value = (tensor.shape for tensor in inputs[:3])
-        if query.rank is None or value.rank is None or key.rank is None or min(query.rank, key.rank) < 2:
-            return UNKNOWN
         return query.slice(None, -1).size() * key[-2] * (query[-1] + value[-1])
 
     def infer(

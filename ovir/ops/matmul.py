@@ -53,7 +53,7 @@ class MatMul(Operator):
     def multiply_accumulates(self, inputs: Sequence[TensorType], output: PartialShape) -> Dimension:
         # Each element of the output is a dot product along the columns of a.
         a = inputs[0].shape
-        return output.size() * a[-2 if self.transpose_a and (a.rank or 0) > 1 else -1] if a.rank else UNKNOWN
+        return output.size() * a[-2 if self.transpose_a and a.rank != 1 else -1]
 
     def infer(self, a: TensorType, b: TensorType) -> TensorType:
         element_type = self.shared_type(a=a, b=b)
