@@ -2,7 +2,7 @@
 
 An input is an element type, ``:`` for a parameter or ``=`` for a constant, and sizes, of which those with ``?`` are
 unknown before the run: ``f32:2,?3``. Its numbers are drawn, or stand in place of the sizes: ``i64=[0,1]``; a scalar is
-``i64=#1``, and all sizes of ``f32:?[1,2]`` are unknown.
+``i64=#1``, and all sizes of ``f32:?[1,2]`` are unknown. ``f32:boxes2,6,4`` are boxes of which many overlap.
 """
 
 import json
@@ -22,6 +22,9 @@ def _array(element_type: ElementType, text: str, number: int) -> Array:
         return np.array(json.loads(text.removeprefix("#")), dtype)
     rng = np.random.default_rng(number)
     shape = tuple(map(int, re.findall(r"\d+", text)))
+    if text.startswith("boxes"):
+        corners = rng.integers(0, 9, (*shape[:-1], 2))
+        return np.concatenate([corners, corners + rng.integers(1, 9, corners.shape)], -1).astype(dtype)
     if element_type.is_real:
         return np.asarray(rng.uniform(0.5 if number else -2, 2, shape).astype(dtype))
     return np.asarray(rng.integers(0, 2 if element_type.bits < 3 else 7, shape).astype(dtype))
@@ -38,7 +41,7 @@ def model_of(operation: str, inputs: str) -> tuple[ovir.Model, list[Array]]:
         if sign == "=":
             ends.append(net.const(array, name))
             continue
-        sizes = re.sub(r"\?\d+", "?", text)
+        sizes = re.sub(r"\?\d+", "?", text.removeprefix("boxes"))
         if text.startswith(("[", "?[", "#")):
             sizes = ",".join("?" * array.ndim if text[0] == "?" else map(str, array.shape))
         ends.append(net.parameter(f"x{number}", sizes, name))

@@ -272,6 +272,36 @@ def test_values_that_onnxruntime_refuses_are_computed_with_numpy(name: str, is_e
         assert all(d.message in messages for d in wanted.diagnostics)
 
 
+@pytest.mark.parametrize(
+    ("message", "layer"),
+    [
+        ("Non-zero status code while running Gather node. Name:'picked' Status: too large", "layer 3 'picked'"),
+        ("Non-zero status code while running Gather node. Name:'other' Status: too large", None),
+        ("the session was closed", None),
+    ],
+)
+def test_what_neither_engine_runs_names_the_layer_and_the_other_engine(
+    monkeypatch: pytest.MonkeyPatch, message: str, layer: str | None
+) -> None:
+    from ovir.export.hybrid import partition
+
+    def fail(*_: Any) -> Any:
+        raise ovir.RunError(diagnose(ENGINE, message))
+
+    def refuse(*_: Any) -> Any:
+        raise ovir.ModelError(diagnose(ENGINE, "the parts do not fit together"))
+
+    monkeypatch.setattr(partition.OnnxRuntimeSession, "run", fail)
+    monkeypatch.setattr(partition.NumpyPart, "run", refuse)
+    compiled = in_onnxruntime(lambda x, i: ops.gather(x, i, 0, name="picked"), [DATA, ROW])
+    with pytest.raises(ovir.RunError) as caught:
+        compiled([DATA, ROW])
+    found = caught.value.diagnostic
+    assert found.message == message
+    assert (found.layer or "").partition(" (")[0] == (layer or "")
+    assert "engine numpy" in (found.hint or "")
+
+
 ENDING = """
 import itertools, sys
 import numpy as np
