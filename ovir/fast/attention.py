@@ -93,7 +93,7 @@ def _bind(op: ScaledDotProductAttention | GroupedAttention, binder: Binder, inpu
     q = np.broadcast_to(readable(binder, scaled), (*batch, rows, query.shape[-1]))
     k, v = readable(binder, key.swapaxes(-1, -2)), readable(binder, value)
     totals = binder.scratch((*batch, rows, 1), query.dtype)
-    lead = next((axis for axis, size in enumerate(batch) if size > 1), len(batch) - 1)
+    lead = next((axis for axis, size in enumerate(batch) if size > 1), 0)
     start = (0,) * lead
     heads = _Heads(
         q[start],
@@ -111,7 +111,7 @@ def _bind(op: ScaledDotProductAttention | GroupedAttention, binder: Binder, inpu
         binder.call(lose_if_unmasked, query, key, value, factor, totals)
     call_elementwise(binder, np.divide, out, totals, out)
     binder.call(lose_if_overflown, whole.transpose(memory_order(whole)), totals)
-    binder.call(redo_if_lost, totals.reshape(-1), op.run, binder.inputs, whole)
+    binder.call(redo_if_lost, totals.ravel(), op.run, binder.inputs, whole)
     return True
 
 
@@ -144,14 +144,14 @@ def lose_if_unmasked(query: Array, key: Array, value: Array, factor: float, tota
 def lose_if_overflown(out: Array, totals: Array) -> None:
     """Mark the results as lost if one is not finite: large values, times exponentials that are not divided by their
     sum yet, may have been too large."""
-    flat = out.reshape(-1)
+    flat = out.ravel()
     if not np.dot(flat, flat) < np.inf:
         totals[...] = np.nan
 
 
 def _length(array: Array) -> float:
     """Return the length of all elements as a vector, which is not finite if one of them is not."""
-    flat = array.transpose(memory_order(array)).reshape(-1)
+    flat = array.transpose(memory_order(array)).ravel()
     return sqrt(np.dot(flat, flat))
 
 

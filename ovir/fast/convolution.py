@@ -92,7 +92,7 @@ def convolution(op: ops.ForwardConvolutionBase, binder: Binder, *inputs: Array) 
     if data.dtype.kind in "iu":
         _redo_wide_integers(binder, op, grouped[0, 0].size, inputs, out)
     elif not is_exact:
-        binder.call(_redo_if_not_finite, sums.reshape(-1), op.run, inputs, out)
+        binder.call(_redo_if_not_finite, sums.ravel(), op.run, inputs, out)
     return True
 
 

@@ -205,9 +205,9 @@ def _bind_large(
 
     def take(spread: Spread) -> None:
         if batch_dims or outer == 1:
-            take_blocks(data.reshape(-1, inner), repeated.reshape(-1), spread, layout, rows[:, :, None])
+            take_blocks(data.reshape(-1, inner), repeated.ravel(), spread, layout, rows[:, :, None])
         else:
-            take_cells(data.reshape(outer, size, inner), indices.reshape(-1).astype(np.intp), rows, spread)
+            take_cells(data.reshape(outer, size, inner), indices.ravel().astype(np.intp), rows, spread)
 
     binder.call(_take_if_covered, indices, size, negative, take, kernel, out)
     return True
@@ -221,7 +221,7 @@ def _bind_large_elements(binder: Binder, data: Array, indices: Array, axis: int,
     rows = out.reshape(outer, -1, inner)
 
     def take(spread: Spread) -> None:
-        take_blocks(data.reshape(-1), indices.reshape(-1), spread, layout, rows)
+        take_blocks(data.ravel(), indices.ravel(), spread, layout, rows)
 
     binder.call(_take_if_covered, indices, size, True, take, kernel, out)
     return True

@@ -55,7 +55,7 @@ def bind_softmax(binder: Binder, x: Array, y: Array, axis: int) -> Array:
     call_shares(binder, [[(exponentials, (source, target, axis))] for source, target, _ in parts])
     bind_sum(binder, y, [axis], total)
     call_elementwise(binder, np.divide, y, total, y)
-    return total.transpose(memory_order(x)).reshape(-1)
+    return total.transpose(memory_order(x)).ravel()
 
 
 def exponentials(x: Array, y: Array, axis: int) -> None:

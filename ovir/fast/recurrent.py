@@ -191,7 +191,7 @@ def bind_steps(
         binder,
         x,
         binder.prepared("W", lambda: np.concatenate(list(packed(w, order, f)), axis=-1)),
-        binder.prepared("B", lambda: packed(biases[0], order, f).reshape(-1)),
+        binder.prepared("B", lambda: packed(biases[0], order, f).ravel()),
     )
     inputs = product.reshape(*product.shape[:2], directions, width).transpose(2, 0, 1, 3)
     recurrent_weights = binder.prepared("R", lambda: packed(r, order, f))

@@ -135,7 +135,7 @@ def _bind_product_of_columns(binder: Binder, data: Array, axes: tuple[int, ...],
         return False
     rows = data.transpose(order).reshape(-1, length // width, width)
     columns = binder.scratch((len(rows), width), data.dtype)
-    target = out.transpose(order).reshape(-1)
+    target = out.transpose(order).ravel()
     binder.call(np.multiply.reduce, rows, 1, data.dtype, columns)
     binder.call(np.multiply.reduce, columns, 1, data.dtype, target)
     return True

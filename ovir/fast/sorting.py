@@ -47,7 +47,7 @@ def _fill_from_keys(
     if op.sort == "index":
         order.sort(-1)
     np.copyto(indices, order)
-    taken = keys.reshape(-1).take(np.add(order, begins, order))
+    taken = keys.ravel().take(np.add(order, begins, order))
     np.copyto(values, _reversed(taken)(taken, taken) if op.mode == "max" else taken)
 
 
@@ -76,7 +76,7 @@ def _sorted_first(keys: Array, count: int) -> Array:
         less, equal = keys < last, keys == last
         wanted = count - less.sum(axis=-1, keepdims=True)
         chosen = less | (equal & (equal.cumsum(axis=-1) <= wanted))
-    positions: Array = np.flatnonzero(chosen.reshape(-1)).reshape(*keys.shape[:-1], count)
+    positions: Array = np.flatnonzero(chosen.ravel()).reshape(*keys.shape[:-1], count)
     selected = np.remainder(positions, keys.shape[-1], out=positions)
     order = np.argsort(np.take_along_axis(keys, selected, -1), axis=-1, kind="stable")
     return np.take_along_axis(selected, order, -1)

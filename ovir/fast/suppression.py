@@ -243,7 +243,7 @@ def _softened(grid: Array, scores: Array, factors: Overlaps, least: float, steps
         table = factors(grid, grid.copy()).reshape(grid.size, -1)
     has_nan = table is None or not table.min() > 0  # NaN removes a candidate, and infinity * 0 is NaN
     taken, final = np.zeros((len(grid), steps), np.intp), np.full((len(grid), steps), -np.inf, scores.dtype)
-    numbers = grid.reshape(-1)
+    numbers = grid.ravel()
     for step in range(steps):
         if has_nan:
             np.putmask(scores, np.isnan(scores), -np.inf)

@@ -26,7 +26,7 @@ def region_yolo(op: RegionYolo, binder: Binder, *inputs: Array) -> bool:
         binder.call(np.copyto, copy, data)
         data = copy
     out = binder.output()
-    source, target = data.reshape(-1), out.reshape(-1)
+    source, target = data.ravel(), out.ravel()
     binder.call(np.copyto, target, source[: target.size])
     batch, _, height, width = data.shape
     blocks = batch * op.regions, op.entries, height * width

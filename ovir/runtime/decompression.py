@@ -205,7 +205,7 @@ def _within(which: Selection | None, count: int) -> Selection | None:
         return which
     if isinstance(which, slice):
         return slice(which.start * count, which.stop * count)
-    return (which[:, np.newaxis] * count + np.arange(count)).reshape(-1)
+    return (which[:, np.newaxis] * count + np.arange(count)).ravel()
 
 
 def _is_arithmetic(layer: Layer) -> bool:

@@ -112,7 +112,7 @@ class View(Rewrite[GatherBase]):
             return None
         where = op.normalize_axis(axis, data.rank)
         size = data[where]
-        positions = indices.reshape(-1).astype(np.int64)
+        positions = indices.ravel().astype(np.int64)
         first, last = int(positions[0]), int(positions[-1])
         step = int(positions[1]) - first if len(positions) > 1 else 1
         lowest = -size.length if size.is_static and op.wraps else 0

@@ -40,7 +40,7 @@ def coalesced(*arrays: Array) -> list[Array]:
     if not last.size:  # strides of empty arrays mean nothing
         return [*(np.broadcast_to(array, last.shape) for array in arrays[:-1]), last]
     if last.size > 1 and all(array.size == last.size and array.flags.c_contiguous for array in arrays):
-        return [array.reshape(-1) for array in arrays]  # as below, in a tenth of the time
+        return [array.ravel() for array in arrays]  # as below, in a tenth of the time
     order = memory_order(last)
     moved = [np.broadcast_to(array, last.shape).transpose(order) for array in arrays[:-1]]
     moved.append(last.transpose(order))

@@ -213,7 +213,7 @@ def _flat(matrix: Array, width: int) -> Array:
     """Return the elements of the pieces of a matrix, one piece after the other, and then the elements of the rest."""
     cut = matrix.shape[1] // width * width
     pieces = matrix[:, :cut].reshape(len(matrix), -1, width).swapaxes(0, 1)
-    return np.concatenate([pieces.reshape(-1), matrix[:, cut:].reshape(-1)], dtype=np.float32)
+    return np.concatenate([pieces.ravel(), matrix[:, cut:].ravel()], dtype=np.float32)
 
 
 def packed_calls(a: Array, matrix: Packed, out: Array) -> list[Call]:

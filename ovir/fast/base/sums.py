@@ -70,7 +70,7 @@ def bind_sum(binder: Binder, data: Array, axes: Sequence[int], out: Array | None
         data, given = scratch_like(binder, data), data
         binder.call(np.copyto, data, given)
     order = memory_order(data)
-    x = data.transpose(order).reshape(-1)
+    x = data.transpose(order).ravel()
     # Neighbors in memory that are both reduced or both kept count as one axis.
     runs = [
         (is_reduced, prod(data.shape[axis] for axis in run))
@@ -82,7 +82,7 @@ def bind_sum(binder: Binder, data: Array, axes: Sequence[int], out: Array | None
         # The slowest axes are summed first: what is left is small.
         place, is_final = places[0], len(places) == 1
         outer, length, inner = prod(n for _, n in runs[:place]), runs[place][1], prod(n for _, n in runs[place + 1 :])
-        part = total.transpose(order).reshape(-1) if is_final else binder.scratch((outer * inner,), data.dtype)
+        part = total.transpose(order).ravel() if is_final else binder.scratch((outer * inner,), data.dtype)
         slices = x.reshape(outer, length, inner)
         _sum_slices(binder, slices, part.reshape(outer, inner))
         x = part

@@ -142,7 +142,7 @@ class _Block:
 
     def scratch(self, shape: Sequence[int], dtype: Any = np.float32) -> Array:
         if prod(shape) <= self._target.size:
-            return self._spare(dtype).reshape(-1)[: prod(shape)].reshape(shape)
+            return self._spare(dtype).ravel()[: prod(shape)].reshape(shape)
         return self._binder.scratch(shape, dtype)
 
     def prepared(self, name: str, make: Callable[[], Array]) -> Array:
