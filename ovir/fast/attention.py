@@ -93,7 +93,7 @@ def _bind(op: ScaledDotProductAttention | GroupedAttention, binder: Binder, inpu
     q = np.broadcast_to(readable(binder, scaled), (*batch, rows, query.shape[-1]))
     k, v = readable(binder, key.swapaxes(-1, -2)), readable(binder, value)
     totals = binder.scratch((*batch, rows, 1), query.dtype)
-    lead = next((axis for axis, size in enumerate(batch) if size > 1), len(batch) - 1)
+    lead = next((axis for axis, size in enumerate(batch) if size > 1), 0)
     start = (0,) * lead
     heads = _Heads(
         q[start],

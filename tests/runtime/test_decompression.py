@@ -235,6 +235,16 @@ def test_weights_of_more_than_65536_elements_may_be_kept(columns: int, kept: boo
     assert isinstance(step.operator, compressed_operations.Compressed) == kept
 
 
+@pytest.mark.parametrize(("element_type", "kept"), [("i8", True), ("f16", False)])
+def test_weights_may_be_kept_if_the_file_holds_them_in_fewer_bits(element_type: str, kept: bool) -> None:
+    codes = ops.convert(ops.constant(np.ones((256, 257)), element_type), "f16")
+    offsets = ops.constant(np.ones((256, 257), np.float16))  # of as many bits as f32, together with codes of 16 bits
+    x = ops.parameter([-1, 257], "f32")
+    model = ovir.Model([ops.matmul(x, ops.convert(ops.add(codes, offsets), "f32"), False, True)], [x])
+    (step,) = ovir.compile_model(model, keep_compressed=True).plan().steps
+    assert isinstance(step.operator, compressed_operations.Compressed) == kept
+
+
 def test_weights_are_known_as_runs_use_them() -> None:
     net = Net()
     net.result(net.op("Add", weights_of(net, "u4"), net.parameter("x", "1")))
