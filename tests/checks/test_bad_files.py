@@ -64,9 +64,12 @@ MESSAGES = DATA / "messages.txt"
 
 
 def messages() -> str:
-    """Return the diagnostics of all files as a user sees them, with their ports."""
-    found = [d for path in FILES for d in found_in(path)]
-    text = "".join(f"{d}\n" if d.port is None else f"{d}\n  port: {d.port}\n" for d in found)
+    """Return the diagnostics of all files as a user sees them, with their ports and fixes."""
+    text = ""
+    for found in (d for path in FILES for d in found_in(path)):
+        text += f"{found}\n" if found.port is None else f"{found}\n  port: {found.port}\n"
+        if found.fix is not None:
+            text += f"  {'fix' if found.fix.is_safe else 'unsafe fix'}: {found.fix.what}\n"
     return re.sub("this machine has .*", "this machine has less", text.replace(f"{DATA}{os.sep}", ""))
 
 
