@@ -90,7 +90,8 @@ def _joined(error: Diagnostic, causes: Sequence[Diagnostic], others: Sequence[Di
     exchanged = [cause for cause in causes if cause.code == EXCHANGED_INPUTS.id and cause.layer == error.layer]
     same_layer = [cause for cause in causes if cause not in exchanged and cause.layer == error.layer]
     texts = [diagnostic.message for diagnostic in (*exchanged, error, *same_layer)]
-    texts += [f"this follows from {_place(cause)}: {cause.message}" for cause in causes if cause.layer != error.layer]
+    follows = "this follows from {0.layer} on line {0.line}: {0.message}"
+    texts += [follows.format(cause) for cause in causes if cause.layer != error.layer]
     names = [other.layer for other in others if other.layer is not None]
     if others:
         shown = ", ".join(names[:_NAMED])
@@ -99,10 +100,6 @@ def _joined(error: Diagnostic, causes: Sequence[Diagnostic], others: Sequence[Di
     if hint is None and causes and not same_layer:
         hint = "OpenVINO ignores what ports declare, too"
     return replace(error, message="; ".join(texts), hint=hint)
-
-
-def _place(cause: Diagnostic) -> str:
-    return f"{cause.layer}{'' if cause.line is None else f' on line {cause.line}'}"
 
 
 SHOWN = 3

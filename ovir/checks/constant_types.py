@@ -73,8 +73,8 @@ def _readers(layer: Layer) -> set[str]:
 def _with_constant(error: Diagnostic, causes: list[Diagnostic], layer: Layer) -> Diagnostic:
     """Return the error of a layer with the faults of the constant that it reads."""
     what = "; ".join(cause.message for cause in causes)
-    line = f" on line {causes[0].line}" if causes[0].line is not None else ""
-    return replace(error, message=f"{error.message}; {layer.title}{line}: {what}", hint=_hint(layer) or error.hint)
+    message = f"{error.message}; {layer.title} on line {causes[0].line}: {what}"
+    return replace(error, message=message, hint=_hint(layer) or error.hint)
 
 
 def _of_constant(causes: list[Diagnostic], layer: Layer) -> Diagnostic:

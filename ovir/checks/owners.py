@@ -76,7 +76,7 @@ class Owned:
     def is_large(self) -> bool:
         """Return whether the elements may be large, by numbers of the file that do not stand for an open end."""
         ends = (self.fact.low, self.fact.high)
-        return any(_LARGE <= end < _LARGEST and not means_open(int(end)) for end in ends)
+        return any(_LARGE <= end < inf and not means_open(int(end)) for end in ends)
 
     @property
     def varies(self) -> bool:
@@ -86,8 +86,8 @@ class Owned:
 
 _UNBOUNDED = 2.0**62
 """A bound from which on an integer of 64 bits counts as unbounded."""
-_LARGE, _LARGEST = 2.0**16, 1e37
-"""Numbers between these are large for a size; greater ones stand for infinity, as in masks."""
+_LARGE = 2.0**16
+"""Numbers from this one on are large for a size."""
 _MOST_INFERRED = 5_000
 """The layers that are inferred once more for iterations of loops."""
 _MOST_TIME = 1e9

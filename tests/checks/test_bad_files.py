@@ -2,11 +2,14 @@
 
 A file in ``data/bad`` is named after its first code. A comment at its head, or a ``.expect`` beside a file that can hold
 none, has a line ``expect: OVIR305 line 34`` for each diagnostic (no line: one of the whole file) and may have
-``options: runtime 2022.3`` or ``options: device NPU``.
+``options: runtime 2022.3`` or ``options: device NPU``. ``messages.txt`` has the texts of all of these diagnostics; after
+a change, ``python -m tests.checks.test_bad_files`` writes it, and whoever made the change reads the difference.
 """
 
+import os
 import re
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -43,13 +46,35 @@ def options(path: Path) -> dict[str, Any]:
     return dict(re.findall(r"^ *options: (\w+) (\S+)$", said(path), re.MULTILINE))
 
 
+@cache
+def found_in(path: Path) -> list[ovir.Diagnostic]:
+    return ovir.check(path, **options(path))
+
+
 def test_every_file_gets_the_diagnostics_that_it_says() -> None:
     wrong = {}
     for path in FILES:
-        found = ovir.check(path, **options(path))
+        found = found_in(path)
         if sorted((d.code, d.line or 0) for d in found) != sorted((code, line or 0) for code, line in expected(path)):
             wrong[path.stem] = list(map(str, found))
     assert not wrong
+
+
+MESSAGES = DATA / "messages.txt"
+
+
+def messages() -> str:
+    """Return the diagnostics of all files as a user sees them, with their ports and fixes."""
+    text = ""
+    for found in (d for path in FILES for d in found_in(path)):
+        text += f"{found}\n" if found.port is None else f"{found}\n  port: {found.port}\n"
+        if found.fix is not None:
+            text += f"  {'fix' if found.fix.is_safe else 'unsafe fix'}: {found.fix.what}\n"
+    return re.sub("this machine has .*", "this machine has less", text.replace(f"{DATA}{os.sep}", ""))
+
+
+def test_the_messages_of_all_files() -> None:
+    assert messages().splitlines() == MESSAGES.read_text(encoding="utf-8").splitlines()
 
 
 def test_no_other_diagnostics_without_weights() -> None:
@@ -143,3 +168,7 @@ def test_every_code_has_a_file() -> None:
 def test_every_code_has_an_example_and_says_how_to_fix_it() -> None:
     form = re.compile(r".+\n\n```(xml|text)\n.+\n```\n\n(.+\n\n)?Fix: .+", re.DOTALL)
     assert not [code.id for code in CODES.values() if form.fullmatch(code.section) is None]
+
+
+if __name__ == "__main__":
+    MESSAGES.write_text(messages(), encoding="utf-8")

@@ -278,3 +278,96 @@ def bounded(function: Callable[..., ovir.Layer], bound: int) -> ovir.Layer:
 def test_the_iterations_of_a_trip_count(trips: ovir.Layer | int, expected: int | None) -> None:
     found = ending(loop(lambda i: ops.constant(np.array(True)), 0, 1, trips=trips))
     assert (found.count, bool(found.endless)) == (1 if expected is None else expected, expected is None)
+
+
+# --------------------------------------------------------------------------- states
+
+State = tuple[ovir.Layer, Callable[..., ovir.Layer] | None, str]
+"""What a parameter of the body has before the first iteration, how it changes, and how it is fed."""
+
+
+def ending_of(condition: Callable[..., ovir.Layer], *states: State, trips: int = -1) -> Ending:
+    """Return the ending of a Loop with a condition of its states, after the trip count if there is one."""
+    inputs = [
+        ops.parameter([1] if how == "sliced" else [], str(value.outputs[0].element_type)) for value, _, how in states
+    ]
+    news = [ops.result(change(*inputs)) for _, change, _ in states if change is not None]
+    body = ovir.Model([*news, ops.result(condition(*inputs))], inputs)
+    made = ops.loop(np.int64(trips), np.array(True))
+    made.set_function(body)
+    counter = next((index for index, (_, _, how) in enumerate(states) if how == "counter"), -1)
+    made.set_special_body_ports([counter, len(news)])
+    results = iter(news)
+    for parameter, (value, change, how) in zip(inputs, states, strict=True):
+        if change is not None:
+            made.set_merged_input(parameter, value, next(results))
+        elif how == "sliced":
+            made.set_sliced_input(parameter, value, 0, 1, 1, -1, 0)
+        elif how != "counter":
+            made.set_invariant_input(parameter, value)
+    made.get_iter_value(body.outputs[-1].layer, -1)
+    return ending(made)
+
+
+def given(kind: str = "i64", *shape: int) -> ovir.Layer:
+    return ops.parameter(list(shape), kind)
+
+
+def fixed(value: ovir.Layer) -> State:
+    return value, None, "fixed"
+
+
+def starting(value: float, change: Callable[..., ovir.Layer], kind: str = "i64") -> State:
+    return ops.constant(value, kind), change, "merged"
+
+
+ONE_SOURCE = given()
+ALWAYS, SAME, OPEN = "always true", "the same in each iteration", "not limited"
+TEN = np.int64(10)
+STATES: dict[str, tuple[Callable[..., ovir.Layer], list[State], str | int]] = {
+    "two parameters of one source": (ops.equal, [fixed(ONE_SOURCE), fixed(ONE_SOURCE)], ALWAYS),
+    "two parameters of two sources": (ops.equal, [fixed(given()), fixed(given())], SAME),
+    "a parameter and a state of one source": (ops.equal, [fixed(ONE_SOURCE), (ONE_SOURCE, lambda a, b: ops.sign(b), "")], OPEN),
+    "two states of one source": (ops.equal, [(ONE_SOURCE, lambda a, b: ops.sign(a), ""), (ONE_SOURCE, lambda a, b: ops.sign(b), "")], OPEN),
+    "a state that stays": (lambda a: ops.greater(a, TEN), [(given(), lambda a: a, "")], SAME),
+    "slices": (lambda a: ops.squeeze(ops.greater(a, TEN), [0]), [(given("i64", 2_000_000), None, "sliced")], OPEN),
+    "the number of the iteration": (lambda i: ops.less(i, TEN), [(given(), None, "counter")], 11),
+    "the number of the iteration is not negative": (lambda i: ops.greater_equal(i, np.int64(0)), [(given(), None, "counter")], ALWAYS),
+    "the number of the iteration is not positive": (lambda i: ops.greater(i, np.int64(0)), [(given(), None, "counter")], OPEN),
+    "a state that shrinks": (lambda a: ops.less(a, TEN), [starting(5, lambda a: ops.subtract(a, np.int64(1)))], ALWAYS),
+    "a state that shrinks, without wrapping": (lambda a: ops.less(a, np.float32(10)), [starting(5, lambda a: ops.subtract(a, np.float32(1)), "f32")], ALWAYS),
+    "a state that grows, without wrapping": (lambda a: ops.greater(a, np.float32(4)), [starting(5, lambda a: ops.add(a, np.float32(1)), "f32")], ALWAYS),
+    "a state that has another value later": (lambda a: ops.less(a, TEN), [starting(0, lambda a: ops.constant(np.int64(9)))], ALWAYS),
+    "a state that has a larger value later": (lambda a: ops.less(a, TEN), [starting(0, lambda a: ops.constant(TEN))], OPEN),
+    "a state of two values": (lambda a: ops.less(a, TEN), [starting(0, lambda a: ops.subtract(np.int64(9), a))], ALWAYS),
+    "a difference from a counter": (lambda a: ops.less(np.int64(-100), ops.subtract(np.int64(2), a)), [starting(0, lambda a: ops.add(a, np.int64(1)))], OPEN),
+    "a counter with itself": (lambda a: ops.less(ops.add(a, a), TEN), [starting(0, lambda a: ops.add(a, np.int64(1)))], OPEN),
+    "the greater of two counters": (lambda a, b: ops.less(a, b), [starting(0, lambda a, b: ops.add(a, np.int64(2))), starting(5, lambda a, b: ops.add(b, np.int64(1)))], OPEN),
+    "a counter up to an input": (lambda a, b: ops.less(a, b), [starting(0, lambda a, b: ops.add(a, np.int64(1))), fixed(given())], 1),
+    "a counter from an input": (lambda a: ops.less(a, TEN), [(given(), lambda a: ops.add(a, np.int64(1)), "")], 1),
+    "a counter down to an input": (lambda a, b: ops.greater(a, b), [starting(0, lambda a, b: ops.subtract(a, np.int64(1))), fixed(given())], 1),
+    "a counter that begins beyond its end": (lambda a: ops.less(a, TEN), [starting(10, lambda a: ops.add(a, np.int64(1)))], 1),
+    "one that begins before its end": (lambda a: ops.less(a, TEN), [starting(9, lambda a: ops.add(a, np.int64(1)))], 2),
+    "an exclusive choice": (lambda a: ops.logical_xor(ops.less(a, TEN), ops.constant(np.array(True))), [starting(0, lambda a: ops.add(a, np.int64(1)))], OPEN),
+    "an exclusive choice that is none": (lambda a: ops.logical_xor(ops.less(a, TEN), ops.constant(np.array(False))), [starting(0, lambda a: ops.add(a, np.int64(1)))], 11),
+    "equal lists": (lambda a: equal_sums(64), [fixed(given())], ALWAYS),
+    "long lists": (lambda a: equal_sums(65), [fixed(given())], SAME),
+}  # fmt: skip
+
+
+def equal_sums(count: int) -> ovir.Layer:
+    """Return whether two cosines of equal constants are equal."""
+    one, other = (ops.reduce_max(ops.cos(ops.constant(np.arange(count, dtype=np.float32))), [0], False) for _ in "ab")
+    return ops.equal(one, other)
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_the_iterations_of_states(name: str) -> None:
+    condition, states, expected = STATES[name]
+    found = ending_of(condition, *states)
+    if expected == OPEN:
+        assert found == Ending(1, is_limited=False)
+    elif isinstance(expected, int):
+        assert found == Ending(expected)
+    else:
+        assert (found.count, f"its condition is {expected}," in found.endless) == (1, True), found

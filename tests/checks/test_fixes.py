@@ -112,7 +112,7 @@ def test_ports_that_follow_are_mended_at_once(tmp_path: Path) -> None:
         tensor = ops.relu(tensor)
     path = changed(ovir.Model([tensor], [x]), tmp_path, lambda text: text.replace('shape="2,3"', 'shape="2,5"'))
     result = ovir.fix(path, output=path)
-    assert len(result.fixed) == 1
+    assert [d.fix and d.fix.what for d in result.fixed] == ["port 0 declares f32[2,5], and 41 more"]
     assert not ovir.check(path)
     assert path.read_text().count("<dim>5</dim>") == 42
 
@@ -134,6 +134,32 @@ def test_layers_without_effect_leave_the_names_of_tensors(tmp_path: Path) -> Non
     assert [port.any_name for port in after.outputs] == [port.any_name for port in before.outputs]
     assert result.verdict.startswith("proven")
     assert not result.left
+
+
+DEAD: dict[str, tuple[Callable[[Net, tuple[int, int]], object], int, list[str]]] = {
+    "one that reads a living layer": (lambda net, x: (net.result(y := net.op("Exp", x)), net.op("ReLU", y)), 0, ["Parameter", "Abs", "Result", "Exp", "Result"]),
+    "two in a row": (lambda net, x: net.op("ReLU", net.op("Exp", x)), 1, ["Parameter", "Abs", "Result"]),
+    "two that are joined twice": (lambda net, x: net.op("Add", y := net.op("Exp", x), y), 1, ["Parameter", "Abs", "Result"]),
+    "one with a constant": (lambda net, x: net.op("Add", x, net.const(np.float32(1))), 1, ["Parameter", "Abs", "Result"]),
+    "three in a row": (lambda net, x: net.op("Sin", net.op("ReLU", net.op("Exp", x))), 2, ["Parameter", "Abs", "Result"]),
+    "one that reads a variable": (lambda net, x: net.op("Sin", net.op("ReadValue", x, opset=6, variable_id="v", variable_shape="2,3", variable_type="f32")), 0, ["Parameter", "Abs", "Result"]),
+}  # fmt: skip
+"""Layers beside the result of a model, how many others only the last one reads, and what is left."""
+
+
+@pytest.mark.parametrize("name", DEAD)
+def test_dead_layers_are_left_out_with_what_only_they_read(name: str, tmp_path: Path) -> None:
+    make, others, left = DEAD[name]
+    net = Net()
+    x = net.parameter("x", "2,3")
+    net.result(net.op("Abs", x))
+    make(net, x)
+    path = net.write(tmp_path)
+    (fix,) = [d.fix for d in ovir.check(path) if d.code == "OVIR212"]
+    assert fix is not None
+    assert fix.what == "leaves out the layer" + (f" and {others} that only it reads" if others else "")
+    ovir.fix(path, output=path)
+    assert [layer.type for layer in ovir.read_model(path).layers] == left
 
 
 def test_an_input_that_would_be_an_output_stays(tmp_path: Path) -> None:

@@ -216,6 +216,39 @@ def test_codes_that_equal_their_zero_points(kind: str, shape: tuple[int, ...], d
     assert len(found) == (not differs)
 
 
+@pytest.mark.parametrize(
+    ("codes", "points", "is_found"),
+    [
+        (np.full((8, 6), 2, np.uint8), np.full((8, 6), 2, np.uint8), True),
+        (
+            np.full((1, 6), 2, np.uint8),
+            np.full((8, 6), 2, np.uint8),
+            False,
+        ),  # the zero points are broadcast to no codes
+        (np.full((8, 6), 2, np.float16), np.full((8, 6), 2, np.float16), True),
+        (np.full((8, 6), np.nan, np.float16), np.full((8, 6), np.nan, np.float16), False),
+        (np.full((8, 0), 2, np.uint8), np.full((1, 1), 2, np.uint8), False),
+        (np.full((100, 60), 2, np.uint8), np.arange(100)[:, np.newaxis] // 99 * np.uint8(1) + np.uint8(2), False),
+    ],
+)
+@pytest.mark.parametrize("without", [None, "codes", "points"])
+def test_codes_and_zero_points_that_make_zeros(codes: Any, points: Any, is_found: bool, without: str | None) -> None:
+    """Nothing is known of codes or zero points past the end of the weights."""
+    net = Net()
+    both = [
+        net.op("Convert", net.const(array, name=name), destination_type="f32")
+        for name, array in (("codes", codes), ("points", points))
+    ]
+    weights = net.op("Subtract", *both, auto_broadcast="numpy")
+    net.result(net.op("MatMul", net.parameter("x", f"2,{len(points) if len(codes) == 1 else len(codes)}"), weights))
+    text = net.xml()
+    if without is not None:
+        text = re.sub(rf'(name="{without}".*\n.*offset=)"\d+"', r'\1"9999999"', text)
+        assert "9999999" in text
+    found = [d for d in ovir.check(text, bytes(net.blob)) if d.code in ("OVIR518", "OVIR999")]
+    assert [d.code for d in found] == ["OVIR518"] * (is_found and without is None)
+
+
 WINDOW = {"strides": "1,1", "pads_begin": "0,0", "pads_end": "0,0", "dilations": "1,1"}
 
 

@@ -1,6 +1,8 @@
 """Files at the limits of rules: what is just allowed, and one more."""
 
+import os
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,6 +10,8 @@ from support.builder import Net
 
 import ovir
 from ovir.checks.untrusted import xml_scan
+from ovir.checks.untrusted.budget import Budget
+from ovir.checks.untrusted.paths import sparse_fault
 from ovir.checks.untrusted.xml_scan import scan
 
 
@@ -72,6 +76,159 @@ FOLDER = "<{0}><input_model>/home/models/a</input_model></{0}>"
 def test_texts_of_a_topology(inside: str, expected: list[tuple[str, str]]) -> None:
     found, _ = scan(f"<net>{inside}</net>".encode(), "model.xml")
     assert [(str(d.severity), d.message) for d in found] == expected
+
+
+PLACES = {
+    "<net>\n<a>/etc/passwd</a></net>": [],
+    "<net><rt_info>/etc/passwd</rt_info></net>": ["1: <rt_info> names a path: '/etc/passwd'"],
+    "<net>\n<data>\n<a>/etc/passwd</a></data></net>": ["3: <a> names a path: '/etc/passwd'"],
+    "<!-- a --><net/>": [],
+    "<net><!-- a --></net>": [],
+    "<net/>\n<!--ab-->": ["2: a comment of 2 characters follows the model"],
+    "<net>word<!-- a --> </net>": [],
+    "<net>word<!-- a -->word</net>": ["1: a comment is in the text of <net>, which some readers end there"],
+    "<net>word\n<a/></net>": ["2: the element <a> is in the text of <net>, which some readers end there"],
+    "<net> \n<a/></net>": [],
+    "<net><![CDATA[x]]></net>": ["1: a CDATA section in <net>, which readers resolve differently"],
+    "<net/><?other x?>": ["1: the processing instruction <?other?>"],
+    '<net/><?ovir-weights size="12" crc32="0123abcd"?>': [],
+    '<net/><?ovir-weights size="12" crc32="0123abcd" ?>': ["1: <?ovir-weights?> holds something else than the size and the checksum of one .bin"],
+    '<net/><?ovir-weights size="1" crc32="0123abcd"?><?ovir-weights size="1" crc32="0123abcd"?>': ["1: <?ovir-weights?> holds something else than the size and the checksum of one .bin"],
+    '<net xmlns="a"/>': ["1: <net> has the attribute 'xmlns' of a namespace"],
+    '<net a:b="c"/>': ["1: <net> has the attribute 'a:b' of a namespace"],
+    "<a:net/>": ["1: <a:net> is an element of a namespace"],
+    '<net a="http://www.w3.org/2001/XInclude"/>': ["1: <net> names XInclude, which reads other files"],
+    "<!DOCTYPE net><net/><?x y?>": ["1: the processing instruction <?x?>"],
+    "<!DOCTYPE net []><net/><?x y?>": ["1: the DOCTYPE has declarations, which readers resolve differently"],
+    "<net>\n</nets>": ["2: not well-formed XML: mismatched tag: line 2, column 2; other readers may accept it and what follows"],
+    '<?xml version="1.0" encoding="no-such"?><net/>': ["1: the topology is in no-such; a scanner and a reader may see different texts in it", "1: not well-formed XML: unknown encoding: no-such; other readers may accept it and what follows"],
+    '<?xml version="1.0" encoding="ASCII"?><net/>': [],
+    '<net><port id="1"/><port id="01"/><edge to-port="01"/></net>': ["1: the attribute 'id' of <port> is spelled '01'; and 1 other text"],
+}  # fmt: skip
+"""What a scan reports of topologies, with the line."""
+
+
+@pytest.mark.parametrize("text", PLACES)
+def test_what_a_scan_reports(text: str) -> None:
+    found, is_endless = scan(text.encode(), "model.xml")
+    assert [f"{d.line}: {d.message}" for d in found] == PLACES[text]
+    assert {d.file for d in found} <= {"model.xml"}
+    assert not is_endless
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_tokens_that_take_a_reader_minutes(more: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A token may be one chunk longer than the limit, because it is looked for after each chunk."""
+    monkeypatch.setattr(xml_scan, "_CHUNK", 100)
+    monkeypatch.setattr(xml_scan, "_LONGEST_TOKEN", 1000)
+    for before in ("", "<!-- a -->"):
+        comment = f"<!--{'x' * (1100 + more - 7 - len(before) % 100)}-->"
+        found, is_endless = scan(f"{before}{comment}<net/>".encode(), "model.xml")
+        assert ([d.message for d in found], is_endless) == (
+            (["a tag, a comment or an instruction has more than 1,000 bytes"], True) if more else ([], False)
+        )
+
+
+@pytest.mark.parametrize(("count", "is_endless"), [(1001, False), (20_000, False), (20_001, True)])
+def test_attributes_that_take_a_reader_minutes(count: int, is_endless: bool) -> None:
+    attributes = " ".join(f"a{i}=''" for i in range(count))
+    found = scan(f"<a {attributes}/>".encode(), "model.xml")
+    assert ([d.message for d in found[0]], found[1]) == ([f"<a> has {count:,} attributes, more than 1,000"], is_endless)
+
+
+def test_elements_of_each_tag_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(xml_scan, "MOST_ELEMENTS", {"layer": 3, "edge": 5})
+    monkeypatch.setattr(xml_scan, "MOST_OTHERS", 4)
+    monkeypatch.setattr(xml_scan, "_FEWEST", 3)
+    layers, edges = "the file has more than 3 <layer> elements", "the file has more than 5 <edge> elements"
+    others = "the file has more than 4 elements of other tags than layers, ports and edges have, such as <{}>"
+    for inside, expected in {
+        "<layer/>" * 3 + "<edge/>" * 5 + "<a/><b/><a/>": [],
+        "<layer/>" * 4: [layers],
+        "<edge/>" * 5: [],
+        "<edge/>" * 6: [edges],
+        "<layer/>" * 4 + "<edge/>" * 6: [layers],
+        "<a/><a/><a/><a/>": [others.format("a")],
+        "<a/><b/><a/><c/>": [others.format("c")],
+    }.items():
+        found, is_endless = scan(f"<net>{inside}</net>".encode(), "model.xml")
+        assert ([d.message for d in found], is_endless) == (expected, False)
+
+
+@pytest.mark.parametrize(
+    ("head", "encoding"),
+    [
+        (b"", None),
+        (b"\xef\xbb\xbf", None),
+        (b'<?xml version="1.0" encoding="UTF-8"?>', None),
+        (b"<?xml version=\"1.0\" encoding = 'us-ascii'?>", None),
+        (b'\xef\xbb\xbf<?xml version="1.0" encoding="utf8"?>', None),
+        (b'<?xml version="1.0" encoding="utf-7"?>', "utf-7"),
+        (b'<?xml encoding="' + b"x" * 50 + b'"?>', "x" * 40),
+        (b"\xff\xfe<\0", "UTF-16"),
+        (b"\xff\xfe\0\0", "UTF-32"),
+        (b"\x4c\x6f\xa7\x94", "EBCDIC"),
+    ],
+)
+def test_foreign_encodings(head: bytes, encoding: str | None) -> None:
+    assert xml_scan.foreign_encoding(head + b"<net/>") == encoding
+
+
+# --------------------------------------------------------------------------- files and budgets
+
+
+def state(size: int, blocks: int | None) -> SimpleNamespace:
+    return SimpleNamespace(st_size=size, **({} if blocks is None else {"st_blocks": blocks}))
+
+
+@pytest.mark.parametrize(
+    ("size", "blocks", "seconds"),
+    [(0, 0, 30), (2 * 10**9, 10**9, 60), (2 * 10**9, None, 60), (10**12, 10**6, 30 + 15 * 0.512)],
+)
+def test_the_time_of_a_check(size: int, blocks: int | None, seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Holes in the weights take no time."""
+    monkeypatch.setattr(os, "lstat", lambda path: state(size, blocks))
+    assert Budget().seconds_for("model.bin") == pytest.approx(seconds)
+    assert Budget(seconds=7).seconds_for("model.bin") == 7
+
+
+def test_the_time_of_a_check_without_weights() -> None:
+    assert Budget().seconds_for("no-such.bin") == 30
+
+
+@pytest.mark.parametrize(
+    ("name", "allowed", "refused"),
+    [
+        ("seconds", [0.001, 1_000_000], [0, -1, 1_000_000.1]),
+        ("memory", [1 << 24, 1 << 50], [(1 << 24) - 1, (1 << 50) + 1]),
+    ],
+)
+def test_the_limits_of_budgets(name: str, allowed: list[float], refused: list[float]) -> None:
+    assert [getattr(Budget(**{name: value}), name) for value in allowed] == allowed
+    for value in refused:
+        with pytest.raises(ovir.InputError, match=f"{name} must be"):
+            Budget(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("size", "stored", "is_fault"),
+    [
+        ((1 << 26) - 512, 0, False),
+        (1 << 26, 0, True),
+        (1 << 26, (1 << 22) - 512, True),
+        (1 << 26, 1 << 22, True),
+        (1 << 26, (1 << 22) + 512, False),
+        (1 << 40, 1 << 35, True),
+    ],
+)
+def test_files_of_which_hardly_anything_is_on_the_disk(
+    size: int, stored: int, is_fault: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "lstat", lambda path: state(size, stored // 512))
+    assert (sparse_fault("model.bin") is not None) == is_fault
+
+
+# --------------------------------------------------------------------------- files that are also read
 
 
 def codes(net: Net, *, blob: bytes = b"") -> list[tuple[str, str]]:

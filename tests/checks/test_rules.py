@@ -7,6 +7,8 @@ import pytest
 from support.builder import Net
 
 import ovir
+from ovir.checks.rules.constants import _surely_finite
+from ovir.core.element_types import ElementType
 
 
 def codes(net: Net) -> dict[str, str]:
@@ -393,3 +395,121 @@ def test_indices_at_the_ends_of_an_axis(indices: list[int], expected: dict[str, 
         net.op("Gather", net.parameter("x", "4,2"), net.const(np.array(indices)), net.const(np.int64(0)), opset=7)
     )
     assert codes(net) == expected
+
+
+# --------------------------------------------------------------------------- numbers of constants
+
+NAN, INFINITY = np.float32(np.nan), np.float32(np.inf)
+
+
+def holding(arrays: list[tuple[np.ndarray, str]], gap: int = 0) -> Net:
+    """Constants one after the other in the weights, with zeros between them."""
+    net = Net()
+    for array, kind in arrays:
+        net.result(net.op("ReLU", net.const(array, kind)))
+        net.blob += bytes(gap)
+    return net
+
+
+@pytest.mark.parametrize("kinds", [("f32", "f32"), ("f32", "f16"), ("f16", "f32"), ("f64", "bf16"), ("f16", "i16")])
+@pytest.mark.parametrize("gap", [0, 2, 64])
+@pytest.mark.parametrize("counts", [(6, 6), (1 << 16, 2), (6, (1 << 16) + 2)])
+def test_what_is_not_finite_is_found_wherever_it_lies(
+    kinds: tuple[str, str], gap: int, counts: tuple[int, int]
+) -> None:
+    places = [(which, place) for which in (0, 1) for place in (0, counts[which] - 2, counts[which] - 1)]
+    for which, place in [place for place in places if kinds[place[0]] != "i16"]:
+        arrays = [np.ones(count, np.float32) for count in counts]
+        arrays[which][place] = NAN
+        net = holding(list(zip(arrays, kinds, strict=True)), gap)
+        found = [d for d in ovir.check(net.xml(), bytes(net.blob)) if d.code == "OVIR510"]
+        assert [(d.layer_id, d.message) for d in found] == [(3 * which, f"NaN in 1 of {counts[which]:,} values")]
+        arrays[which][place] = 1
+        assert "OVIR510" not in codes(holding(list(zip(arrays, kinds, strict=True)), gap))
+
+
+@pytest.mark.parametrize("kind", ["f16", "bf16", "f32", "f64"])
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([1, -2, 3], None),
+        ([1, NAN, 3], ("NaN in 1 of 3 values", "warning")),
+        ([-NAN, NAN, INFINITY], ("NaN in 2 of 3 values", "warning")),
+        ([1, INFINITY, 3], ("infinity in 1 of 3 values", "info")),
+        ([-INFINITY, INFINITY, 1, -INFINITY], ("infinity in 3 of 4 values", "info")),
+        ([-INFINITY], ("infinity in 1 of 1 value", "info")),
+        ([3e4, -3e4], None),
+    ],
+)
+def test_what_is_not_finite_is_counted(kind: str, values: list[float], expected: tuple[str, str] | None) -> None:
+    net = holding([(np.float32(values), kind)])
+    found = [(d.message, str(d.severity)) for d in ovir.check(net.xml(), bytes(net.blob)) if d.code == "OVIR510"]
+    assert found == ([expected] if expected else [])
+
+
+@pytest.mark.parametrize(("kind", "exponent"), [("f16", 0x7C00), ("bf16", 0x7F80)])
+def test_each_number_of_16_bits_is_finite_or_not(kind: str, exponent: int) -> None:
+    """All bits of the exponent are set in an infinity or NaN."""
+    dtype = ElementType.parse(kind).to_dtype()
+    for pattern in (edge + more for edge in (0x8000, exponent, 0x8000 | exponent) for more in (-1, 0, 1)):
+        for others in ([], [0], [0x8000], [0x0001, 0x8001]):
+            is_finite = pattern & exponent != exponent
+            assert _surely_finite(np.uint16([*others, pattern]).view(dtype)) == is_finite
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([65504, -65504], None),
+        ([65505.0, 1], "the constant holds 65505; the largest of f16 is 65504"),
+        ([-70000, 65505], "the constant holds 70000; the largest of f16 is 65504"),
+        ([INFINITY, -INFINITY, NAN], None),
+        ([INFINITY, 65600], "the constant holds 65600; the largest of f16 is 65504"),
+        ([], None),
+    ],
+)
+@pytest.mark.parametrize("kind", ["f32", "f64"])
+def test_numbers_beyond_f16(values: list[float], expected: str | None, kind: str) -> None:
+    for target in ("f16", "bf16"):
+        net = Net()
+        net.result(net.op("Convert", net.const(np.float64(values), kind), destination_type=target))
+        assert codes(net).get("OVIR512") == (expected if target == "f16" else None)
+
+
+@pytest.mark.parametrize(
+    ("scale", "expected"),
+    [
+        ([0.5, 2], None),
+        ([0.5, 0], "zero, NaN or infinity in 1 of 2 scales of compressed weights"),
+        ([-0.0, NAN], "zero, NaN or infinity in 2 of 2 scales of compressed weights"),
+        ([INFINITY, 1], "zero, NaN or infinity in 1 of 2 scales of compressed weights"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["i8", "f16"])
+def test_scales_of_compressed_weights(scale: list[float], expected: str | None, kind: str) -> None:
+    """Real numbers may be multiplied with zero; integers are compressed weights."""
+    net = Net()
+    weights = net.op("Convert", net.const(np.ones((2, 2)), kind), destination_type="f32")
+    net.result(net.op("Multiply", weights, net.const(np.float32(scale))))
+    assert codes(net).get("OVIR516") == (expected if kind == "i8" else None)
+
+
+@pytest.mark.parametrize(
+    ("divisor", "dividend", "expected"),
+    [
+        ([1, 2], None, None),
+        ([1, 0], None, "the divisor holds 1 zero"),
+        ([0, 0], None, "the divisor holds 2 zeros"),
+        ([-1, 1], None, None),
+        ([-1, 1], [-128, 5], "-128 is divided by -1, which i8 cannot hold"),
+        ([1, -1], [-128, 5], None),
+        ([-2, 1], [-128, -128], None),
+        ([-1, -1], [-127, 127], None),
+        ([0, -1], [-128, -128], "the divisor holds 1 zero"),
+    ],
+)
+def test_divisors(divisor: list[int], dividend: list[int] | None, expected: str | None) -> None:
+    net = Net()
+    source = net.parameter("x", "2", "i8") if dividend is None else net.const(np.int8(dividend), "i8")
+    net.result(net.op("Divide", source, net.const(np.int8(divisor), "i8")))
+    assert codes(net).get("OVIR514") == expected

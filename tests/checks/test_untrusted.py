@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import re
 import socket
@@ -25,6 +26,9 @@ from ovir import opset13 as ops
 from ovir.checks.options import CheckOptions
 from ovir.checks.rules import CODES
 from ovir.checks.untrusted.budget import Budget
+from ovir.checks.untrusted.check_file import check_file
+from ovir.checks.untrusted.gate import find_untrusted
+from ovir.checks.untrusted.guard import _LONGEST as LONGEST_ANSWER
 from ovir.checks.untrusted.guard import Guard
 
 pytestmark = pytest.mark.slow
@@ -48,6 +52,14 @@ def written(folder: Path, xml: str | bytes = XML, blob: bytes | None = BLOB) -> 
     if blob is not None:
         path.with_suffix(".bin").write_bytes(blob)
     return path
+
+
+def checked(path: Path, skip: tuple[str, ...] = ()) -> list[ovir.Diagnostic]:
+    """Return the diagnostics of a file, which is checked in this process, within a few seconds."""
+    start = time.monotonic()
+    found = check_file(str(path), None, CheckOptions(skip=skip))
+    assert time.monotonic() - start < 10
+    return found
 
 
 def errors(found: list[ovir.Diagnostic]) -> set[str]:
@@ -98,21 +110,21 @@ HOSTILE_XML: dict[str, tuple[str, str | bytes]] = {
     "compressed": ("OVIR102", gzip.compress(XML.encode())),
     "an archive": ("OVIR102", b"PK\x03\x04" + bytes(100)),
     "deep elements": ("OVIR006", with_rt_info("<a>" * 200 + "</a>" * 200)),
-    "very deep elements": ("OVIR102", with_rt_info("<a>" * 100_000 + "</a>" * 100_000)),
+    "very deep elements": ("OVIR006 OVIR102", with_rt_info("<a>" * 100_000 + "</a>" * 100_000)),
     "long attribute": ("OVIR006", changed('name="sum"', f'name="{"x" * 2_000_000}"')),
     "long text": ("OVIR006", with_rt_info("x" * 2_000_000)),
     "long comment": ("OVIR006", after_declaration(f"<!--{'x' * 2_000_000}-->")),
     "many attributes": ("OVIR006", with_rt_info(f"<a {MANY}/>")),
-    "many tags": ("OVIR006", with_rt_info("".join(f"<a{i}/>" for i in range(2000)))),
+    "many tags": ("OVIR001 OVIR006", with_rt_info("".join(f"<a{i}/>" for i in range(2000)))),
     "many elements of one tag": ("OVIR006", with_rt_info("<a/>" * 150_000)),
     "many elements of several tags": ("OVIR006", with_rt_info("<a/><b/><c/>" * 50_000)),
-    "many faults": ("OVIR006", changed("</edges>", EDGES + "</edges>")),
-    "8 TB": ("OVIR007", changed('shape="3"', 'shape="2000000,1000000,1"')),
-    "more than 64 bits": ("OVIR411", changed('shape="3"', f'shape="{2**62},{2**62},1"')),
+    "many faults": ("OVIR006 OVIR206", changed("</edges>", EDGES + "</edges>")),
+    "8 TB": ("OVIR007 OVIR503", changed('shape="3"', 'shape="2000000,1000000,1"')),
+    "more than 64 bits": ("OVIR017 OVIR411", changed('shape="3"', f'shape="{2**62},{2**62},1"')),
     "extension": ("OVIR221", changed('type="Add" version="opset1"', 'type="Evil" version="extension"')),
     "unknown opset": ("OVIR202", changed('type="Add" version="opset1"', 'type="Evil" version="evil"')),
     "unknown operation": ("OVIR201", changed('type="Add"', 'type="Evil"')),
-    "library as a version": ("OVIR009", changed('type="Add" version="opset1"', 'type="Evil" version="./libevil.so"')),
+    "library as a version": ("OVIR009 OVIR202", changed('type="Add" version="opset1"', 'type="Evil" version="./libevil.so"')),
     "library": ("OVIR009", with_rt_info('<extension value="libevil.so.1"/>')),
     "path": ("OVIR009", with_rt_info('<input_model value="/home/ann/model.onnx"/>')),
     "path in a list": ("OVIR009", with_rt_info("<info value='[\"/etc/passwd\"]'/>")),
@@ -126,7 +138,7 @@ HOSTILE_XML: dict[str, tuple[str, str | bytes]] = {
     "script": ("OVIR009", with_rt_info('<link value="javascript:alert(1)"/>')),
     "data in an address": ("OVIR009", with_rt_info('<link value="data:text/html;base64,PGI+"/>')),
     "a mark with a payload": ("OVIR004", changed("</net>", "</net><?ovir-weights AAAA?>")),
-    "two marks": ("OVIR004", changed("</net>", '</net><?ovir-weights size="1" crc32="00000000"?><?ovir-weights size="1" crc32="00000000"?>')),
+    "two marks": ("OVIR004 OVIR517", changed("</net>", '</net><?ovir-weights size="1" crc32="00000000"?><?ovir-weights size="1" crc32="00000000"?>')),
     "turned name": ("OVIR010", changed('name="sum"', 'name="sum&#x202E;gnp.exe"')),
     "invisible name": ("OVIR010", changed('name="sum"', 'name="su&#x200B;m"')),
     "name of a filler": ("OVIR010", changed('name="sum"', 'name="su&#x3164;m"')),
@@ -134,7 +146,7 @@ HOSTILE_XML: dict[str, tuple[str, str | bytes]] = {
     "escape sequence": ("OVIR010", changed('name="sum"', 'name="&#x9B;31msum"')),
     "name of lines": ("OVIR010", changed('name="sum"', 'name="sum&#10;model.xml:1: no errors"')),
     "offset outside": ("OVIR502", changed('offset="0"', 'offset="4611686018427387904"')),
-    "offset that overflows": ("OVIR302", changed('offset="0"', 'offset="18446744073709551612"')),
+    "offset that overflows": ("OVIR017 OVIR302", changed('offset="0"', 'offset="18446744073709551612"')),
     "size too small": ("OVIR503", changed('size="12"', 'size="1"')),
     "unknown version": ("OVIR106", changed('version="11"', 'version="99"')),
     "no IR": ("OVIR105", "<html/>"),
@@ -142,19 +154,17 @@ HOSTILE_XML: dict[str, tuple[str, str | bytes]] = {
 
 
 @pytest.mark.parametrize("name", HOSTILE_XML)
-def test_hostile_topologies(name: str, tmp_path: Path, guard: Guard) -> None:
-    code, xml = HOSTILE_XML[name]
-    path = written(tmp_path, xml)
-    verdict = guard.check(str(path))
-    assert code in errors(verdict.diagnostics), verdict.diagnostics
-    assert verdict.seconds < 10
+def test_hostile_topologies(name: str, tmp_path: Path) -> None:
+    codes, xml = HOSTILE_XML[name]
+    found = checked(written(tmp_path, xml))
+    assert errors(found) == set(codes.split()), found
 
 
 @pytest.mark.parametrize("name", TRICKS)
-def test_tricks(name: str, tmp_path: Path, guard: Guard) -> None:
+def test_tricks(name: str, tmp_path: Path) -> None:
     code, play = TRICKS[name]
-    verdict = guard.check(str(play(HONEST).write(tmp_path)))
-    assert code in errors(verdict.diagnostics), verdict.diagnostics
+    found = checked(play(HONEST).write(tmp_path))
+    assert code in errors(found), found
 
 
 @pytest.mark.parametrize(
@@ -167,8 +177,8 @@ def test_tricks(name: str, tmp_path: Path, guard: Guard) -> None:
         ("wo<a/>rd", True),
     ],
 )
-def test_what_splits_a_text(text: str, is_error: bool, tmp_path: Path, guard: Guard) -> None:
-    found = guard.check(str(written(tmp_path, with_rt_info(f"<note>{text}</note>")))).diagnostics
+def test_what_splits_a_text(text: str, is_error: bool, tmp_path: Path) -> None:
+    found = checked(written(tmp_path, with_rt_info(f"<note>{text}</note>")))
     assert errors(found) == ({"OVIR004"} if is_error else set())
 
 
@@ -184,8 +194,8 @@ def test_compressed_models_are_not_looked_into(name: str, tmp_path: Path) -> Non
 def test_names_of_files_that_mislead(name: str, inside: bool, tmp_path: Path) -> None:
     written(tmp_path)
     (tmp_path / name).write_text(XML)
-    found = ovir.check(tmp_path if inside else tmp_path / name, untrusted=True)
-    assert "OVIR010" in [d.code for d in found if d.severity.value == "error"]
+    _, found = find_untrusted([str(tmp_path if inside else tmp_path / name)])
+    assert errors(found) == {"OVIR010"}
 
 
 @pytest.mark.parametrize(
@@ -207,7 +217,7 @@ def test_small_constants_of_a_branch_that_never_runs_are_left_over(
     branch.set_input(x, bodies[0].inputs[0].layer, bodies[1].inputs[0].layer)
     branch.set_output(bodies[0].outputs[0].layer, bodies[1].outputs[0].layer)
     ovir.save_model(ovir.Model([branch.outputs[0]], [x]), tmp_path / "model.xml")
-    found = [d.severity.value for d in ovir.check(tmp_path, untrusted=True) if d.code == "OVIR508"]
+    found = [d.severity.value for d in checked(tmp_path / "model.xml") if d.code == "OVIR508"]
     assert found == ["error" if is_error else "warning"]
 
 
@@ -217,10 +227,10 @@ def test_honest_models_pass(tmp_path: Path, guard: Guard) -> None:
         assert guard.check(str(write(tmp_path))).diagnostics == []
 
 
-def test_honest_examples_have_the_errors_of_an_ordinary_check_only(guard: Guard) -> None:
+def test_honest_examples_have_the_errors_of_an_ordinary_check_only() -> None:
     wrong = {}
     for path in sorted(EXAMPLES.glob("*.xml")):
-        found = errors(guard.check(str(path)).diagnostics)
+        found = errors(checked(path))
         if found - errors(ovir.check(path)) - {"OVIR221"}:
             wrong[path.name] = found
     assert wrong == {}
@@ -238,25 +248,25 @@ def test_honest_examples_have_the_errors_of_an_ordinary_check_only(guard: Guard)
         (np.random.default_rng(0).bytes(65536), True, "8.0"),
     ],
 )
-def test_hidden_bytes(rest: bytes, is_error: bool, entropy: str, tmp_path: Path, guard: Guard) -> None:
-    found = guard.check(str(written(tmp_path, blob=BLOB + rest))).diagnostics
+def test_hidden_bytes(rest: bytes, is_error: bool, entropy: str, tmp_path: Path) -> None:
+    found = checked(written(tmp_path, blob=BLOB + rest))
     assert errors(found) == ({"OVIR508"} if is_error else set())
     if len(rest) != 52:
         assert f"no constant uses {len(rest):,} of the" in found[0].message
         assert f"their entropy is {entropy} bits per byte" in found[0].message
 
 
-def test_bytes_after_the_data_of_a_constant(tmp_path: Path, guard: Guard) -> None:
+def test_bytes_after_the_data_of_a_constant(tmp_path: Path) -> None:
     xml = changed('size="12"', 'size="44"')
-    assert errors(guard.check(str(written(tmp_path, xml, BLOB + b"x" * 32))).diagnostics) == {"OVIR504"}
+    assert errors(checked(written(tmp_path, xml, BLOB + b"x" * 32))) == {"OVIR504"}
 
 
-def test_overlapping_constants(tmp_path: Path, guard: Guard) -> None:
+def test_overlapping_constants(tmp_path: Path) -> None:
     net = Net()
     both = net.op("Add", net.const(np.float32([1, 2, 3])), net.const(np.float32([4, 5, 6])))
     net.result(net.op("Add", net.parameter("data", "3"), both))
     xml = net.xml().replace('offset="12"', 'offset="4"')
-    assert "OVIR507" in errors(guard.check(str(written(tmp_path, xml, bytes(net.blob)))).diagnostics)
+    assert "OVIR507" in errors(checked(written(tmp_path, xml, bytes(net.blob))))
 
 
 @pytest.mark.parametrize(
@@ -271,11 +281,11 @@ def test_overlapping_constants(tmp_path: Path, guard: Guard) -> None:
         (np.array([1, 0, 1], "<i4").tobytes() + b"a", None),
     ],
 )
-def test_strings(data: bytes, code: str | None, tmp_path: Path, guard: Guard) -> None:
+def test_strings(data: bytes, code: str | None, tmp_path: Path) -> None:
     net = Net()
     net.result(net.const(np.array(["a"], object), name="text"))
     xml = re.sub(r'size="\d+"', f'size="{len(data)}"', net.xml())
-    found = errors(guard.check(str(written(tmp_path, xml, data))).diagnostics)
+    found = errors(checked(written(tmp_path, xml, data)))
     assert (code is None and found <= {"OVIR506"}) or code in found
 
 
@@ -311,15 +321,13 @@ def folder(path: Path) -> None:
 
 @pytest.mark.parametrize("make", [pipe, link, endless, own, listening, folder], ids=lambda make: make.__name__)
 @pytest.mark.parametrize("suffix", [".xml", ".bin"])
-def test_special_files(make: Callable[[Path], None], suffix: str, tmp_path: Path, guard: Guard) -> None:
+def test_special_files(make: Callable[[Path], None], suffix: str, tmp_path: Path) -> None:
     path = written(tmp_path)
     path.with_suffix(suffix).unlink()
     make(path.with_suffix(suffix))
-    start = time.monotonic()
     code = "OVIR002" if make in (link, endless, own) else "OVIR003"
-    assert code in errors(guard.check(str(path)).diagnostics)
+    assert code in errors(checked(path))
     assert code in errors(ovir.check(tmp_path, untrusted=True))
-    assert time.monotonic() - start < 30
 
 
 def test_links_of_folders_are_not_followed(tmp_path: Path) -> None:
@@ -332,10 +340,10 @@ def test_links_of_folders_are_not_followed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".xml", ".bin"])
-def test_sparse_files(suffix: str, tmp_path: Path, guard: Guard) -> None:
+def test_sparse_files(suffix: str, tmp_path: Path) -> None:
     path = written(tmp_path)
     os.truncate(path.with_suffix(suffix), 1 << 40)
-    assert "OVIR006" in errors(guard.check(str(path)).diagnostics)
+    assert "OVIR006" in errors(checked(path))
 
 
 def test_a_missing_file_and_a_folder_without_models(tmp_path: Path) -> None:
@@ -403,43 +411,42 @@ def test_what_would_take_a_reader_minutes_is_not_read(inside: str, message: str,
 
 
 MANY_MORE = " ".join(f"a{i}=''" for i in range(30_000))
-UNREAD: dict[str, Callable[[Path], object]] = {
-    "many tags": lambda path: path.write_text(with_rt_info("".join(f"<a{i}/>" for i in range(1100))), "utf-8"),
-    "many attributes": lambda path: path.write_text(with_rt_info(f"<a {MANY_MORE}/>"), "utf-8"),
-    "truncated": lambda path: path.write_text("<net", "utf-8"),
-    "empty": lambda path: path.write_bytes(b""),
-    "other XML": lambda path: path.write_text("<html/>", "utf-8"),
-    "junk behind it": lambda path: path.write_text(f"{XML}junk", "utf-8"),
-    "a character that expat refuses": lambda path: path.write_text(with_rt_info("<\U00010000/>"), "utf-8"),
-    "an entity": lambda path: path.write_text(after_declaration('<!DOCTYPE net [<!ENTITY x "y">]>'), "utf-8"),
-    "missing": lambda path: path.unlink(),
-    "sparse": lambda path: os.truncate(path, 1 << 40),
-    "sparse weights": lambda path: os.truncate(path.with_suffix(".bin"), 1 << 40),
-    "linked weights": lambda path: (path.with_suffix(".bin").unlink(), link(path.with_suffix(".bin"))),
-    "weights of a pipe": lambda path: (path.with_suffix(".bin").unlink(), pipe(path.with_suffix(".bin"))),
-}
+UNREAD: dict[str, tuple[str, Callable[[Path], object]]] = {
+    "many tags": ("OVIR001", lambda path: path.write_text(with_rt_info("".join(f"<a{i}/>" for i in range(1100))), "utf-8")),
+    "many attributes": ("OVIR001", lambda path: path.write_text(with_rt_info(f"<a {MANY_MORE}/>"), "utf-8")),
+    "truncated": ("OVIR103", lambda path: path.write_text("<net", "utf-8")),
+    "empty": ("OVIR101", lambda path: path.write_bytes(b"")),
+    "other XML": ("OVIR105", lambda path: path.write_text("<html/>", "utf-8")),
+    "junk behind it": ("OVIR102", lambda path: path.write_text(f"{XML}junk", "utf-8")),
+    "a character that expat refuses": ("OVIR102", lambda path: path.write_text(with_rt_info("<\U00010000/>"), "utf-8")),
+    "an entity": ("OVIR107", lambda path: path.write_text(after_declaration('<!DOCTYPE net [<!ENTITY x "y">]>'), "utf-8")),
+    "missing": ("OVIR101", lambda path: path.unlink()),
+    "sparse": ("OVIR001", lambda path: os.truncate(path, 1 << 40)),
+    "sparse weights": ("OVIR001", lambda path: os.truncate(path.with_suffix(".bin"), 1 << 40)),
+    "linked weights": ("OVIR002", lambda path: (path.with_suffix(".bin").unlink(), link(path.with_suffix(".bin")))),
+    "weights of a pipe": ("OVIR003", lambda path: (path.with_suffix(".bin").unlink(), pipe(path.with_suffix(".bin")))),
+}  # fmt: skip
+"""Files of which nothing is read, or not the weights, each with the code that says so."""
 
 
 SKIPPED = tuple(code for code in CODES if code < "OVIR8")
 
 
-@pytest.fixture(scope="module")
-def ignorant() -> Iterator[Guard]:
-    with Guard(CheckOptions(skip=SKIPPED), Budget()) as opened:
-        yield opened
-
-
 @pytest.mark.parametrize("name", UNREAD)
-def test_nobody_can_ignore_that_a_file_is_not_read(name: str, ignorant: Guard, tmp_path: Path) -> None:
+def test_nobody_can_ignore_that_a_file_is_not_read(name: str, tmp_path: Path) -> None:
+    code, spoil = UNREAD[name]
     path = written(tmp_path)
-    UNREAD[name](path)
-    assert errors(ignorant.check(str(path)).diagnostics)
+    spoil(path)
+    found = checked(path)
+    assert errors(found) >= {code}
+    assert len({d.code for d in found}) == len(found)
+    assert [d.code for d in checked(path, SKIPPED)] == [code]
 
 
 @pytest.mark.parametrize("name", ["truncated", "sparse weights"])
 def test_nor_can_who_calls_check(name: str, tmp_path: Path) -> None:
     path = written(tmp_path)
-    UNREAD[name](path)
+    UNREAD[name][1](path)
     assert errors(ovir.check(path, untrusted=True, skip=SKIPPED))
 
 
@@ -448,17 +455,18 @@ def test_nor_can_who_calls_check(name: str, tmp_path: Path) -> None:
 )
 def test_what_follows_a_doctype_is_looked_at(declarations: str, code: str, tmp_path: Path) -> None:
     path = written(tmp_path, after_declaration(f"<!DOCTYPE net {declarations}><?instruction?>"))
-    assert errors(ovir.check(path, untrusted=True)) >= {"OVIR108", code}
-    assert errors(ovir.check(path, untrusted=True, skip=("OVIR108",))) == {code}
+    assert errors(checked(path)) >= {"OVIR108", code}
+    assert errors(checked(path, ("OVIR108",))) == {code}
 
 
 @pytest.mark.parametrize("letter", ["x", "\u00e9", "\U0001f600", "&#10;"])
-def test_answers_do_not_become_too_long(letter: str, tmp_path: Path, guard: Guard) -> None:
+def test_answers_do_not_become_too_long(letter: str, tmp_path: Path) -> None:
     layer = '<layer id="{}" name="{}" type="Unheard" version="opset1"/>'
     layers = "".join(layer.format(i + 10, letter * 2500) for i in range(1200))
-    found = guard.check(str(written(tmp_path, changed("</layers>", f"{layers}</layers>")))).diagnostics
+    found = checked(written(tmp_path, changed("</layers>", f"{layers}</layers>")))
     assert "OVIR201" in errors(found)
     assert any("this list ends after" in d.message for d in found)
+    assert len(json.dumps([d.to_dict() for d in found])) < LONGEST_ANSWER
 
 
 def test_an_answer_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:

@@ -347,7 +347,7 @@ def _are_equal_numbers(codes: Operator | None, points: Operator | None) -> bool:
     """Return whether all codes of weights are equal to their zero points, which are broadcast to them."""
     assert isinstance(codes, Const)
     assert isinstance(points, Const)
-    if not (codes.has_data and points.has_data and codes.element_type.is_integral):
+    if not all(op.has_data for op in (codes, points)):
         return False
     count = prod(codes.shape)
     try:

@@ -17,24 +17,27 @@ from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 
 def check_file(path: str, weights: str | None, options: CheckOptions) -> list[Diagnostic]:
     """Return the diagnostics of a file: all that it could do to its reader, and all that ``check`` reports."""
-    if (fault := path_fault(path) or sparse_fault(path)) is not None:
-        return _unread([fault], path)
+    fault = path_fault(path) or sparse_fault(path)
+    found = _of_file(path, weights, options) if fault is None else _unread([fault], path)
+    raised = [replace(d, severity=codes.Severity.ERROR) if _is_always_error(codes.CODES[d.code]) else d for d in found]
+    return _limited([d for d in raised if d.code in codes.NEVER_IGNORED or d.code not in options.skip], path)
+
+
+def _of_file(path: str, weights: str | None, options: CheckOptions) -> list[Diagnostic]:
+    """Return the diagnostics of a regular file, and of its weights."""
     beside = weights_beside(path) if weights is None else weights
     bad_weights = (path_fault(beside) or sparse_fault(beside)) if options.need_weights else None
     found, is_endless = _of_bytes(path)
     if bad_weights is not None:
         found += _unread([bad_weights], beside)
     if is_endless:
-        found = _unread(found, path)
-    else:
-        skip = (*options.skip, codes.TOO_LARGE.id)  # LARGE_TENSOR does not depend on the machine
-        need_weights = options.need_weights and bad_weights is None
-        of_model = check_here(path, weights, replace(options, need_weights=need_weights, skip=skip, untrusted=True))
-        if any(codes.CODES[d.code].unusable for d in of_model):  # the reader says more precisely what is wrong
-            found = [d for d in found if d.code != codes.NOT_XML.id]
-        found += of_model
-    raised = [replace(d, severity=codes.Severity.ERROR) if _is_always_error(codes.CODES[d.code]) else d for d in found]
-    return _limited([d for d in raised if d.code in codes.NEVER_IGNORED or d.code not in options.skip], path)
+        return _unread(found, path)
+    skip = (*options.skip, codes.TOO_LARGE.id)  # LARGE_TENSOR does not depend on the machine
+    need_weights = options.need_weights and bad_weights is None
+    of_model = check_here(path, weights, replace(options, need_weights=need_weights, skip=skip, untrusted=True))
+    if any(codes.CODES[d.code].unusable for d in of_model):  # the reader says more precisely what is wrong
+        found = [d for d in found if d.code != codes.NOT_XML.id]
+    return found + of_model
 
 
 def _is_always_error(code: codes.Code) -> bool:
