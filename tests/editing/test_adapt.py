@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.adaptable import chunks, keypoints, opened, results, table, windows
+from support.builder import Net
 from support.edited import everything
 
 import ovir
@@ -235,10 +236,11 @@ def test_a_large_size_is_not_run(size: int, end: str) -> None:
     assert model.reshape([1, size], adapt=True).verdict.endswith(end)
 
 
-def test_no_loop_runs_for_ever() -> None:
-    """A trip count of two less than a length is negative for a length of one, which has no limit."""
-    edit = looped_over(10, 12).reshape("1,20,6", adapt=True)
-    assert "x=[1,1,6]" not in edit.verdict
+@pytest.mark.parametrize(("less", "is_run"), [(1, True), (2, False)])
+def test_no_loop_runs_for_ever(less: int, is_run: bool) -> None:
+    """A trip count of two less than a length is negative for a length of one, which has no limit; 0 is one."""
+    edit = looped_over(12 - less, 12).reshape("1,20,6", adapt=True)
+    assert ("x=[1,1,6]" in edit.verdict) == is_run
     assert "x=[1,20,6]" in edit.verdict
 
 
@@ -404,6 +406,22 @@ def test_the_last_of_two_steps_follows() -> None:
 def test_a_few_first_steps_are_no_question() -> None:
     (note,) = first_steps(lambda n: 3)(10).reshape("1,?", adapt=True).notes
     assert note.startswith("a constant or a window decides")
+
+
+def test_the_last_two_of_several_steps_stay() -> None:
+    x = ops.parameter([1, 7], "f32", name="x")
+    (note,) = ovir.Model([ops.gather(x, [5, 6], 1)], [x], "m").reshape("1,?", adapt=True).notes
+    assert note.startswith("a constant or a window decides")
+
+
+@pytest.mark.parametrize("change", [lambda m: m.reshape("3,?", adapt=True), lambda m: m.set_batch(2)])
+def test_an_output_that_its_operation_lacks_changes_nothing(change: Callable[[ovir.Model], Any]) -> None:
+    net = Net()
+    odd = net.op("ReLU", net.parameter("x", "3,6"), outputs=2)
+    net.result(net.op("Reshape", odd, net.const(np.array([3, 2, 3])), special_zero="false"))
+    model = net.model()
+    assert "the kernel gave 1 outputs of 2" in change(model).verdict
+    assert not model.outputs[0].shape.is_static or model.outputs[0].shape[0] == 2
 
 
 @pytest.mark.parametrize(
