@@ -397,6 +397,91 @@ def test_what_a_later_layer_decides_is_no_question() -> None:
     assert model.reshape("1,1,?", adapt=True).notes == []
 
 
+def last_steps(begin: Callable[[int], int]) -> Make:
+    """Return the function that builds a slice of an input up to its end for a length."""
+
+    def make(length: int) -> ovir.Model:
+        x, start = ops.parameter([1, length], "f32", name="x"), ops.constant([begin(length)], name="begin")
+        return ovir.Model([ops.slice(x, start, [length], [1], [1])], [x], "last")
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("make", "old", "new"),
+    [
+        # positions follow in the last quarter, and ends too if they leave out at most 8 steps
+        (step(lambda n: n - 3), 12, 20),
+        (step(lambda n: 8), 12, 20),
+        (step(lambda n: 0), 1, 5),
+        (first_steps(lambda n: n - 8), 32, 40),
+        (first_steps(lambda n: 23), 32, 40),
+        (first_steps(lambda n: n - 4), 16, 20),
+        (first_steps(lambda n: 11), 16, 20),
+        # begins follow in the last third and in the middle
+        (last_steps(lambda n: n - 4), 12, 20),
+        (last_steps(lambda n: 7), 12, 20),
+        (last_steps(lambda n: n // 2), 12, 20),
+        (last_steps(lambda n: 5), 12, 20),
+    ],
+)
+def test_numbers_near_an_end_follow(make: Make, old: int, new: int) -> None:
+    model, built = make(old), make(new)
+    model.reshape([1, new], adapt=True, verify=False)
+    feeds = list(ovir.random_inputs(built, 3).values())
+    np.testing.assert_array_equal(results(model, feeds)[0], results(built, feeds)[0])
+
+
+def convolved(size: int) -> Callable[[Any], Any]:
+    """Return the function that builds a convolution with a kernel of a size."""
+    return lambda x: ops.convolution(x, np.ones((1, 1, size), np.float32), [1], [0], [0], [1])
+
+
+@pytest.mark.parametrize(
+    ("network", "old", "ran"),
+    [
+        (ops.relu, 8, (1, 11, 17)),
+        (convolved(5), 100, (16, 101, 201)),  # 1, 4, 16 or 64, or the old size if that is less
+        (convolved(17), 100, (64, 101, 201)),
+        (convolved(17), 20, (20, 23, 41)),
+        (lambda x: ops.reshape(x, [1, 5, 6], False), 30, (6, 30, 66)),  # all are multiples of 6
+    ],
+)
+def test_the_sizes_that_are_run(network: Callable[[Any], Any], old: int, ran: tuple[int, ...]) -> None:
+    x = ops.parameter([1, 1, old], "f32", name="x")
+    verdict = ovir.Model([network(x)], [x], "m").reshape("1,1,?", adapt=True).verdict
+    assert re.findall(r"x=\[1,1,(\d+)\]", verdict) == [str(size) for size in (old, *ran)]
+
+
+def test_trial_sizes_are_primes_far_apart() -> None:
+    """They are at least 5/3 of the old sizes, and at least three times another one."""
+    x = ops.parameter([32, 48, 2], "f32", name="x")
+    model = ovir.Model([x * np.random.default_rng(0).random((32, 48, 2), np.float32)], [x], "m")
+    with pytest.raises(ovir.ModelError, match=r"from x=\[32,48,2\]: .* x=\[59,179,541\], trial sizes"):
+        model.reshape("?,?,?", adapt=True)
+
+
+@pytest.mark.parametrize(
+    ("shape", "value", "is_told"),
+    [
+        *(([1, 8], value, told) for value, told in ((8, True), (7, True), (9, False), (1 / 8, True), (1 / 7, True))),
+        *(([1, 8], value, told) for value, told in ((-8, True), (1 / 9, False), ([8, 7] * 2, True), ([8] * 8, False))),
+        *(([1, 3], value, told) for value, told in ((2, False), (3, True))),  # 2 is also that of a square
+        *(([1, 4, 8, 3], value, told) for value, told in ((32, True), (96, True), (8, True), (24, False))),
+    ],
+)
+def test_numbers_that_may_be_sizes_are_told(shape: list[int], value: Any, is_told: bool) -> None:
+    """They are a size, one less, the product of the sizes that vary, or of all, and the parts of one."""
+    x = ops.parameter(shape, "f32", name="x")
+    number = ops.constant(np.float32(value), name="number")
+    joined = ops.divide(ops.reshape(x, [-1, 1], False), number)
+    model = ovir.Model([joined], [x], "m")
+    notes = model.reshape([1, -1] if len(shape) == 2 else [1, -1, -1, 3], adapt=True, verify=False).notes
+    assert (
+        any("sizes, or numbers that follow from one, may be what stays in number" in note for note in notes) == is_told
+    )
+
+
 def test_the_last_of_two_steps_follows() -> None:
     model = step(lambda n: n - 1)(2)
     model.reshape("1,?", adapt=True)
