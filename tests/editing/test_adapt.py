@@ -527,10 +527,13 @@ def test_what_does_not_show_is_told(network: Callable[[Any], Any], note: str) ->
     assert re.fullmatch(note, found)
 
 
-@pytest.mark.parametrize(("length", "is_told"), [(1, True), (6, False)])
-def test_the_only_row_of_a_constant_is_named(length: int, is_told: bool) -> None:
+@pytest.mark.parametrize(
+    ("length", "shape", "is_told"), [(1, (1, 1, 4), True), (1, (1, 4), True), (1, (4,), False), (6, (1, 1, 4), False)]
+)
+def test_the_only_row_of_a_constant_is_named(length: int, shape: tuple[int, ...], is_told: bool) -> None:
+    """A single number is no row, and a list is one of no axis besides the last."""
     x = ops.parameter([1, length, 4], "f32", name="x")
-    total = x * np.float32(2) + ops.constant(np.ones((1, 1, 4), np.float32), name="row")
+    total = x * np.full((1, 1, 1), 2, np.float32) + ops.constant(np.ones(shape, np.float32), name="row")
     notes = ovir.Model([total], [x], "model").reshape("1,?,4", adapt=True).notes
     told = ["one row for an axis of size 1, which may be meant for this size, is repeated in row"]
     assert notes == told * is_told
