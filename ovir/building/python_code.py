@@ -56,7 +56,7 @@ class Program:
 
     def store(self, name: str, array: Array, element_type: ElementType) -> str:
         """Keep a large constant, and return the expression that loads it."""
-        key = self._keys.take(identifier(name))
+        key = take_name(identifier(name), self._keys)
         self.arrays[key] = as_stored(array, element_type)
         return f'weights["{key}"]'
 
