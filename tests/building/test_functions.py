@@ -301,6 +301,13 @@ def test_stubs_have_the_arguments_of_the_functions(opset: int) -> None:
         assert [argument.arg for argument in arguments] == [parameter.name for parameter in parameters]
         assert [default is None for default in defaults] == [p.default is p.empty for p in parameters], node.name
         assert len(node.args.kwonlyargs) == sum(p.kind is p.KEYWORD_ONLY for p in parameters)
+        assert ast.get_docstring(node) == inspect.cleandoc(getattr(module, node.name).__doc__)
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("ovir.opset"):
+            number = int(node.module.removeprefix("ovir.opset"))
+            for alias in node.names:
+                version = functions(opset)[alias.name]
+                assert functions(number)[alias.name] == version != functions(number - 1).get(alias.name)
 
 
 # --------------------------------------------------------------------------- errors
