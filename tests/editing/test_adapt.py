@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Callable
+from itertools import pairwise
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -100,6 +102,40 @@ def test_targets_get_a_zero_or_minus_one_where_these_suffice() -> None:
     model.reshape("2,3,?,?", adapt=True)
     targets = [model.layer(name).inputs[1].type.constant.tolist() for name in ("kept", "joined")]
     assert targets == [[2, 3, 0, 0, 1], [2, 3, -1]]
+
+
+def regrouped(seed: int) -> Callable[[int, int], ovir.Model]:
+    """Return the function that builds a Reshape which groups axes, or divides those that do not vary, for two sizes."""
+    rng = np.random.default_rng(seed)
+    axes = rng.permutation(["h", "w", "1", "3", "4"]).tolist()[: rng.integers(3, 6)]
+    axes += [axis for axis in ("h",) if axis not in axes]
+    parts = [part for axis in axes for part in (("2", "2") if axis == "4" and rng.random() < 0.5 else (axis,))]
+    bounds = sorted({0, len(parts), *rng.integers(0, len(parts) + 1, rng.integers(0, 4)).tolist()})
+    groups = [parts[a:b] for a, b in pairwise(bounds)]
+    groups.insert(int(rng.integers(len(groups) + 1)), [])  # an axis of size 1
+    opened, special_zero = int(rng.integers(-len(groups), len(groups))), bool(rng.integers(2))
+
+    def make(h: int, w: int) -> ovir.Model:
+        sizes = {"h": h, "w": w}
+        shape, target = (
+            [prod(sizes.get(part, 0) or int(part) for part in group) for group in own]
+            for own in ([[axis] for axis in axes], groups)
+        )
+        if opened >= 0:
+            target[opened] = -1
+        x = ops.parameter(shape, "f32", name="x")
+        return ovir.Model([ops.reshape(ops.relu(x), target, special_zero)], [x], "regrouped")
+
+    return make
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_axes_that_are_grouped_otherwise(seed: int) -> None:
+    make = regrouped(seed)
+    model, built = make(10, 14), make(7, 33)
+    model.reshape(opened(make, (10, 14), (7, 33)), adapt=True, verify=False)
+    feeds = list(ovir.random_inputs(built, 3).values())
+    np.testing.assert_array_equal(results(model, feeds)[0], results(built, feeds)[0])
 
 
 def test_windows_tell_the_sizes_that_fit() -> None:
@@ -268,6 +304,22 @@ def windows_of(size: Callable[[int], int]) -> Make:
     return make
 
 
+@pytest.mark.parametrize(("size", "is_meant"), [(4, True), (3, False)])
+def test_a_small_window_is_not_taken_for_the_whole_image(size: int, is_meant: bool) -> None:
+    model = windows_of(lambda n: size)(size)
+    model.reshape("1,1,?,?", adapt=True)
+    assert (model.layer("pool").type == "AvgPool") != is_meant
+
+
+@pytest.mark.parametrize(("outputs", "kind"), [(1, "ReduceMax"), (2, "MaxPool")])
+def test_a_window_stays_if_the_places_of_the_largest_numbers_are_read(outputs: int, kind: str) -> None:
+    x = ops.parameter([1, 1, 8, 8], "f32", name="x")
+    pool = ops.max_pool(x, [8, 8], [1, 1], [0, 0], [0, 0], [8, 8], name="pool")
+    model = ovir.Model([ops.unsqueeze(port, 0) for port in pool.outputs[:outputs]], [x], "pooled")
+    model.reshape("1,1,?,?", adapt=True, verify=False)
+    assert model.layer("pool").type == kind
+
+
 @pytest.mark.parametrize("make", [windows_of(lambda n: n), windows_of(lambda n: 16)])
 def test_a_window_of_the_whole_image_becomes_the_image_unless_another_export_keeps_it(make: Make) -> None:
     told = make(16).reshape("1,1,?,?", adapt=True).notes
@@ -285,7 +337,7 @@ def test_a_window_beyond_the_image_stays() -> None:
     assert note.startswith("a constant or a window decides")
 
 
-@pytest.mark.parametrize(("width", "window", "is_told"), [(16, 8, True), (17, 8, False), (6, 3, False)])
+@pytest.mark.parametrize(("width", "window", "is_told"), [(16, 8, True), (17, 8, False), (8, 4, True), (6, 3, False)])
 def test_windows_of_half_the_image_are_named(width: int, window: int, is_told: bool) -> None:
     notes = windows_of(lambda n: window)(width).reshape("1,1,?,?", adapt=True).notes
     assert notes == ["a constant or a window decides on sizes that do not follow in pool"] * is_told
