@@ -56,7 +56,7 @@ class Program:
 
     def store(self, name: str, array: Array, element_type: ElementType) -> str:
         """Keep a large constant, and return the expression that loads it."""
-        key = self._keys.take(identifier(name))
+        key = take_name(identifier(name), self._keys)
         self.arrays[key] = as_stored(array, element_type)
         return f'weights["{key}"]'
 
@@ -473,7 +473,7 @@ def constant_arguments(array: Array, element_type: ElementType) -> list[str] | N
             return None
         shape = repr(array.shape)
         empty = '""' if element_type == string else "0"
-        first = _elements(array.reshape(-1)[0], element_type) if array.size else empty
+        first = _elements(next(array.flat), element_type) if array.size else empty
         filled = f"np.zeros({shape})" if first in ("0", "0.0", "False") else f"np.full({shape}, {first})"
         return [filled, dtype]
     code = literal(array.tolist()) if element_type == string else _elements(array, element_type)

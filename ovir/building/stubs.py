@@ -80,13 +80,9 @@ def _definition(name: str, version: Version) -> Iterator[str]:
     cls = ops.find(version.type, version.opset)
     assert cls is not None
     arguments, result = _arguments(cls)
-    one_line = f"def {name}({', '.join(arguments)}) -> {result}:"
-    if len(one_line) <= _WIDTH:
-        yield one_line
-    else:
-        yield f"def {name}("
-        yield from (f"    {argument}," for argument in arguments)
-        yield f") -> {result}:"
+    yield f"def {name}("
+    yield from (f"    {argument}," for argument in arguments)
+    yield f") -> {result}:"
     first, *rest = documentation(cls).replace("\\", "\\\\").splitlines()
     yield f'    """{first}'
     yield from (f"    {line}".rstrip() for line in rest)

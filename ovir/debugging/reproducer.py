@@ -10,7 +10,7 @@ from typing import Any
 
 from ovir.core.arrays import Array
 from ovir.debugging import candidates
-from ovir.graph.names import TakenNames, distinct_names
+from ovir.graph.names import TakenNames, distinct_names, take_name
 from ovir.io.tensor_files import save_npz
 from ovir.model import Model, save_model
 from ovir.runtime.compiled import CompiledModel
@@ -54,7 +54,7 @@ class Reproducer:
     def named(self, arrays: Sequence[Array]) -> dict[str, Array]:
         """Return outputs by distinct names."""
         taken = TakenNames()
-        return {taken.take(port.any_name): array for port, array in zip(self.model.outputs, arrays, strict=True)}
+        return {take_name(port.any_name, taken): array for port, array in zip(self.model.outputs, arrays, strict=True)}
 
     def save(self, target: Path) -> Part:
         """Write the part as an IR, and beside it its inputs, the outputs of ovir and of the other side.

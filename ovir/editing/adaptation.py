@@ -152,11 +152,12 @@ class _Adapted:
                 if like is not None and other is None and not self._agrees(numbers, like):
                     continue
                 layers, decided = fitting.run(self._require_more_or_less), self._shows_all(like)
+                every = fitting.sizes()
+                self._reset(self._model)
                 self.rows = [] if decided else fitting.rows
                 small = [axis for axis in self._axes if 1 < axis.old <= MOST_SMALL and not decided]
                 self.small = [f"{axis.old} in axis {axis.position}" for axis in small]
                 kept = (layer for layer in self._constants if layer.owner is not None and not decided)
-                every = fitting.sizes()
                 self.numbers = [layer.name for layer in kept if self._is_size(layer, every)]
                 if fitting.suspects and not decided:
                     self.kept = [layer.key for layer in fitting.kept]
@@ -170,7 +171,6 @@ class _Adapted:
                 continue
             finally:
                 self.reduced += fitting.reduced
-            self._reset(self._model)
             self._trial = self._model.clone()
             if not self._infers(self._primes()) and not self._infers(self._primes(1)):
                 self._multiples = self._found_multiples()

@@ -105,7 +105,7 @@ def _ramps(grid: Array, kind: ElementType, sizes: Mapping[int, Size], form: Form
     total = origin + sum(step * _positions(grid.ndim, place, lengths[place]) for place, step in steps.items())
     if not np.allclose(total, data, 1e-6, 1e-6 * (np.abs(data).max() or 1)):
         return None
-    steps = {place: step for place, step in steps.items() if np.abs(step).max() > _LEAST}
+    steps = {place: step for place, step in steps.items() if not np.allclose(step, 0, atol=_LEAST)}
     if not steps:
         return constant(origin.astype(grid.dtype), kind)
     ways = []
@@ -114,9 +114,10 @@ def _ramps(grid: Array, kind: ElementType, sizes: Mapping[int, Size], form: Form
         for (place, step), (d, c) in zip(steps.items(), forms, strict=True):
             offset = offset - (step * c if d is not None else -step * (lengths[place] - 1) * c)
         backwards = any(d is None and step.min() < 0 for step, (d, _) in zip(steps.values(), forms, strict=True))
-        is_valid = _is_round(offset * 4) and not (backwards and np.abs(offset).max() > _LEAST)
+        quarters = np.round(offset * 4)
+        is_valid = _is_round(offset * 4) and not (backwards and quarters.any())
         if is_valid and (form is None or set(forms) == {form}):
-            ways.append((dict(zip(steps, forms, strict=True)), np.round(offset * 4) / 4))
+            ways.append((dict(zip(steps, forms, strict=True)), quarters / 4))
     if len(ways) != 1:
         return None
     ((chosen, offset),) = ways

@@ -567,7 +567,7 @@ class Fitting(ComparingEngine):
         unknown = [a for a, dim in enumerate(before) if not dim.is_static and sizes[a] not in known]
         if len(unknown) == 1:
             others = prod(size for a, size in enumerate(sizes) if a != unknown[0])
-            sizes[unknown[0]] = total // others if others else 0
+            sizes[unknown[0]] = total // max(others, 1)
         return factors, sizes
 
     def _likely_axes(self, layer: Layer, axis: int, one: Factor, found: list[list[Factors]]) -> list[int]:
@@ -712,7 +712,7 @@ class Fitting(ComparingEngine):
         """Return the axis for which one of some numbers is likely to be: one that is named, or one of the last ones."""
         names = () if layer.operator is None else input_names(type(layer.operator))
         axes = next((port for name, port in zip(names, layer.inputs, strict=False) if name == "axes"), None)
-        rank = layer.outputs[0].shape.rank or 0
+        rank = len(self._dims(layer.outputs[0]))
         known = None if axes is None else axes.type.constant
         if known is not None and known.size == count:
             return int(known.reshape(-1)[place]) % rank

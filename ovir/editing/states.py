@@ -191,8 +191,7 @@ def inputs_to_states(model: LayerGraph, pairs: Mapping[str, str] | None, verify:
             states[variable] = name, next_name
             free = [port for port in model.inputs if port not in {pair[0] for pair in found}]
             edit.layers += _make_state(model, variable, past, result, free)
-        begin = edit.layers[0].inputs[0].source if edit.layers[0].inputs else None
-        if len(found) == 1 and begin is not None and begin.shape.is_dynamic:
+        if len(found) == 1 and any(port.shape.is_dynamic for port in edit.layers[0].inputs):
             edit.notes.append(_NOT_COMPILED)
     return edit
 

@@ -28,20 +28,19 @@ class TakenNames(set[str]):
         super().__init__(names)
         self._next: dict[str, int] = {}
 
-    def take(self, wanted: str) -> str:
-        """Return ``free_name``, which is taken from now on."""
-        name, number = wanted, self._next.get(wanted, 2)
+    def free_name(self, wanted: str, first: int) -> str:
+        """Return ``free_name``."""
+        name, number = wanted, self._next.get(wanted, first)
         while name in self:
             name = f"{wanted}_{number}"
             number += 1
         self._next[wanted] = number
-        self.add(name)
         return name
 
 
 def take_name(wanted: str, taken: set[str], first: int = 2) -> str:
     """Return ``free_name``, which is taken from now on."""
-    name = taken.take(wanted) if isinstance(taken, TakenNames) and first == 2 else free_name(wanted, taken, first)
+    name = taken.free_name(wanted, first) if isinstance(taken, TakenNames) else free_name(wanted, taken, first)
     taken.add(name)
     return name
 

@@ -17,6 +17,7 @@ from ovir import opset13 as ops
 from ovir.building.functions import documentation
 from ovir.building.opset import functions
 from ovir.building.stubs import stub
+from ovir.building.values import as_type
 from ovir.core.element_types import ELEMENT_TYPES, ElementType, boolean, nf4, value_range
 from ovir.ops import find
 from ovir.ops.base.opsets import NEWEST_OPSET, OPERATIONS
@@ -301,6 +302,48 @@ def test_stubs_have_the_arguments_of_the_functions(opset: int) -> None:
         assert [argument.arg for argument in arguments] == [parameter.name for parameter in parameters]
         assert [default is None for default in defaults] == [p.default is p.empty for p in parameters], node.name
         assert len(node.args.kwonlyargs) == sum(p.kind is p.KEYWORD_ONLY for p in parameters)
+        assert ast.get_docstring(node) == inspect.cleandoc(getattr(module, node.name).__doc__)
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("ovir.opset"):
+            number = int(node.module.removeprefix("ovir.opset"))
+            for alias in node.names:
+                version = functions(opset)[alias.name]
+                assert functions(number)[alias.name] == version != functions(number - 1).get(alias.name)
+
+
+_INTEGERS, _NUMBERS, _TEXTS = tuple[int, ...], tuple[float, ...], tuple[str, ...]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "expected"),
+    [
+        *((int, value, 3) for value in (3, np.uint8(3), np.array(3), np.array(3, np.uint16))),
+        *((int, value, "an integer") for value in (3.0, np.array(3.0), np.array([3]), "3", None)),
+        *(
+            (float, value, 1.0)
+            for value in (1, True, np.float16(1), np.array(1), np.bool_(True), ml_dtypes.bfloat16(1))
+        ),
+        *((float, value, "a number") for value in (1j, np.array([1.0]), np.str_("1"), "1")),
+        (float, 10**400, "an integer is beyond the numbers of f64"),
+        *((bool, value, True) for value in (True, 1, np.bool_(True), np.int64(1))),
+        *((bool, value, "True or False") for value in (2, -1, 1.0, "True")),
+        (str, "a", "a"),
+        (str, 1, "a text"),
+        *((_INTEGERS, value, (1, 2)) for value in ([1, 2], np.array([1, 2]), iter((1, np.int8(2))))),
+        *((_INTEGERS, value, "a list of integers") for value in ([1, 2.0], "12", 1)),
+        *((_NUMBERS, value, (1.0, 2.5)) for value in ([1, 2.5], np.float32([1, 2.5]))),
+        *((_NUMBERS, value, "a list of numbers") for value in ([1, "2"], 1.0)),
+        (_TEXTS, ["a", "b"], ("a", "b")),
+        *((_TEXTS, value, "a list of texts") for value in (["a", 1], "ab")),
+    ],
+)
+def test_attributes_take_what_python_and_numpy_have_for_their_type(kind: Any, value: Any, expected: Any) -> None:
+    if isinstance(expected, str) and expected != value:
+        with pytest.raises(ValueError, match=expected):
+            as_type(kind, value)
+    else:
+        found = as_type(kind, value)
+        assert (found, type(found)) == (expected, type(expected))
 
 
 # --------------------------------------------------------------------------- errors

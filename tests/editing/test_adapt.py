@@ -2,11 +2,14 @@
 
 import re
 from collections.abc import Callable
+from itertools import pairwise
+from math import prod
 from typing import Any
 
 import numpy as np
 import pytest
 from support.adaptable import chunks, keypoints, opened, results, table, windows
+from support.builder import Net
 from support.edited import everything
 
 import ovir
@@ -99,6 +102,40 @@ def test_targets_get_a_zero_or_minus_one_where_these_suffice() -> None:
     model.reshape("2,3,?,?", adapt=True)
     targets = [model.layer(name).inputs[1].type.constant.tolist() for name in ("kept", "joined")]
     assert targets == [[2, 3, 0, 0, 1], [2, 3, -1]]
+
+
+def regrouped(seed: int) -> Callable[[int, int], ovir.Model]:
+    """Return the function that builds a Reshape which groups axes, or divides those that do not vary, for two sizes."""
+    rng = np.random.default_rng(seed)
+    axes = rng.permutation(["h", "w", "1", "3", "4"]).tolist()[: rng.integers(3, 6)]
+    axes += [axis for axis in ("h",) if axis not in axes]
+    parts = [part for axis in axes for part in (("2", "2") if axis == "4" and rng.random() < 0.5 else (axis,))]
+    bounds = sorted({0, len(parts), *rng.integers(0, len(parts) + 1, rng.integers(0, 4)).tolist()})
+    groups = [parts[a:b] for a, b in pairwise(bounds)]
+    groups.insert(int(rng.integers(len(groups) + 1)), [])  # an axis of size 1
+    opened, special_zero = int(rng.integers(-len(groups), len(groups))), bool(rng.integers(2))
+
+    def make(h: int, w: int) -> ovir.Model:
+        sizes = {"h": h, "w": w}
+        shape, target = (
+            [prod(sizes.get(part, 0) or int(part) for part in group) for group in own]
+            for own in ([[axis] for axis in axes], groups)
+        )
+        if opened >= 0:
+            target[opened] = -1
+        x = ops.parameter(shape, "f32", name="x")
+        return ovir.Model([ops.reshape(ops.relu(x), target, special_zero)], [x], "regrouped")
+
+    return make
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_axes_that_are_grouped_otherwise(seed: int) -> None:
+    make = regrouped(seed)
+    model, built = make(10, 14), make(7, 33)
+    model.reshape(opened(make, (10, 14), (7, 33)), adapt=True, verify=False)
+    feeds = list(ovir.random_inputs(built, 3).values())
+    np.testing.assert_array_equal(results(model, feeds)[0], results(built, feeds)[0])
 
 
 def test_windows_tell_the_sizes_that_fit() -> None:
@@ -235,10 +272,11 @@ def test_a_large_size_is_not_run(size: int, end: str) -> None:
     assert model.reshape([1, size], adapt=True).verdict.endswith(end)
 
 
-def test_no_loop_runs_for_ever() -> None:
-    """A trip count of two less than a length is negative for a length of one, which has no limit."""
-    edit = looped_over(10, 12).reshape("1,20,6", adapt=True)
-    assert "x=[1,1,6]" not in edit.verdict
+@pytest.mark.parametrize(("less", "is_run"), [(1, True), (2, False)])
+def test_no_loop_runs_for_ever(less: int, is_run: bool) -> None:
+    """A trip count of two less than a length is negative for a length of one, which has no limit; 0 is one."""
+    edit = looped_over(12 - less, 12).reshape("1,20,6", adapt=True)
+    assert ("x=[1,1,6]" in edit.verdict) == is_run
     assert "x=[1,20,6]" in edit.verdict
 
 
@@ -266,6 +304,22 @@ def windows_of(size: Callable[[int], int]) -> Make:
     return make
 
 
+@pytest.mark.parametrize(("size", "is_meant"), [(4, True), (3, False)])
+def test_a_small_window_is_not_taken_for_the_whole_image(size: int, is_meant: bool) -> None:
+    model = windows_of(lambda n: size)(size)
+    model.reshape("1,1,?,?", adapt=True)
+    assert (model.layer("pool").type == "AvgPool") != is_meant
+
+
+@pytest.mark.parametrize(("outputs", "kind"), [(1, "ReduceMax"), (2, "MaxPool")])
+def test_a_window_stays_if_the_places_of_the_largest_numbers_are_read(outputs: int, kind: str) -> None:
+    x = ops.parameter([1, 1, 8, 8], "f32", name="x")
+    pool = ops.max_pool(x, [8, 8], [1, 1], [0, 0], [0, 0], [8, 8], name="pool")
+    model = ovir.Model([ops.unsqueeze(port, 0) for port in pool.outputs[:outputs]], [x], "pooled")
+    model.reshape("1,1,?,?", adapt=True, verify=False)
+    assert model.layer("pool").type == kind
+
+
 @pytest.mark.parametrize("make", [windows_of(lambda n: n), windows_of(lambda n: 16)])
 def test_a_window_of_the_whole_image_becomes_the_image_unless_another_export_keeps_it(make: Make) -> None:
     told = make(16).reshape("1,1,?,?", adapt=True).notes
@@ -283,7 +337,7 @@ def test_a_window_beyond_the_image_stays() -> None:
     assert note.startswith("a constant or a window decides")
 
 
-@pytest.mark.parametrize(("width", "window", "is_told"), [(16, 8, True), (17, 8, False), (6, 3, False)])
+@pytest.mark.parametrize(("width", "window", "is_told"), [(16, 8, True), (17, 8, False), (8, 4, True), (6, 3, False)])
 def test_windows_of_half_the_image_are_named(width: int, window: int, is_told: bool) -> None:
     notes = windows_of(lambda n: window)(width).reshape("1,1,?,?", adapt=True).notes
     assert notes == ["a constant or a window decides on sizes that do not follow in pool"] * is_told
@@ -395,6 +449,91 @@ def test_what_a_later_layer_decides_is_no_question() -> None:
     assert model.reshape("1,1,?", adapt=True).notes == []
 
 
+def last_steps(begin: Callable[[int], int]) -> Make:
+    """Return the function that builds a slice of an input up to its end for a length."""
+
+    def make(length: int) -> ovir.Model:
+        x, start = ops.parameter([1, length], "f32", name="x"), ops.constant([begin(length)], name="begin")
+        return ovir.Model([ops.slice(x, start, [length], [1], [1])], [x], "last")
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("make", "old", "new"),
+    [
+        # positions follow in the last quarter, and ends too if they leave out at most 8 steps
+        (step(lambda n: n - 3), 12, 20),
+        (step(lambda n: 8), 12, 20),
+        (step(lambda n: 0), 1, 5),
+        (first_steps(lambda n: n - 8), 32, 40),
+        (first_steps(lambda n: 23), 32, 40),
+        (first_steps(lambda n: n - 4), 16, 20),
+        (first_steps(lambda n: 11), 16, 20),
+        # begins follow in the last third and in the middle
+        (last_steps(lambda n: n - 4), 12, 20),
+        (last_steps(lambda n: 7), 12, 20),
+        (last_steps(lambda n: n // 2), 12, 20),
+        (last_steps(lambda n: 5), 12, 20),
+    ],
+)
+def test_numbers_near_an_end_follow(make: Make, old: int, new: int) -> None:
+    model, built = make(old), make(new)
+    model.reshape([1, new], adapt=True, verify=False)
+    feeds = list(ovir.random_inputs(built, 3).values())
+    np.testing.assert_array_equal(results(model, feeds)[0], results(built, feeds)[0])
+
+
+def convolved(size: int) -> Callable[[Any], Any]:
+    """Return the function that builds a convolution with a kernel of a size."""
+    return lambda x: ops.convolution(x, np.ones((1, 1, size), np.float32), [1], [0], [0], [1])
+
+
+@pytest.mark.parametrize(
+    ("network", "old", "ran"),
+    [
+        (ops.relu, 8, (1, 11, 17)),
+        (convolved(5), 100, (16, 101, 201)),  # 1, 4, 16 or 64, or the old size if that is less
+        (convolved(17), 100, (64, 101, 201)),
+        (convolved(17), 20, (20, 23, 41)),
+        (lambda x: ops.reshape(x, [1, 5, 6], False), 30, (6, 30, 66)),  # all are multiples of 6
+    ],
+)
+def test_the_sizes_that_are_run(network: Callable[[Any], Any], old: int, ran: tuple[int, ...]) -> None:
+    x = ops.parameter([1, 1, old], "f32", name="x")
+    verdict = ovir.Model([network(x)], [x], "m").reshape("1,1,?", adapt=True).verdict
+    assert re.findall(r"x=\[1,1,(\d+)\]", verdict) == [str(size) for size in (old, *ran)]
+
+
+def test_trial_sizes_are_primes_far_apart() -> None:
+    """They are at least 5/3 of the old sizes, and at least three times another one."""
+    x = ops.parameter([32, 48, 2], "f32", name="x")
+    model = ovir.Model([x * np.random.default_rng(0).random((32, 48, 2), np.float32)], [x], "m")
+    with pytest.raises(ovir.ModelError, match=r"from x=\[32,48,2\]: .* x=\[59,179,541\], trial sizes"):
+        model.reshape("?,?,?", adapt=True)
+
+
+@pytest.mark.parametrize(
+    ("shape", "value", "is_told"),
+    [
+        *(([1, 8], value, told) for value, told in ((8, True), (7, True), (9, False), (1 / 8, True), (1 / 7, True))),
+        *(([1, 8], value, told) for value, told in ((-8, True), (1 / 9, False), ([8, 7] * 2, True), ([8] * 8, False))),
+        *(([1, 3], value, told) for value, told in ((2, False), (3, True))),  # 2 is also that of a square
+        *(([1, 4, 8, 3], value, told) for value, told in ((32, True), (96, True), (8, True), (24, False))),
+    ],
+)
+def test_numbers_that_may_be_sizes_are_told(shape: list[int], value: Any, is_told: bool) -> None:
+    """They are a size, one less, the product of the sizes that vary, or of all, and the parts of one."""
+    x = ops.parameter(shape, "f32", name="x")
+    number = ops.constant(np.float32(value), name="number")
+    joined = ops.divide(ops.reshape(x, [-1, 1], False), number)
+    model = ovir.Model([joined], [x], "m")
+    notes = model.reshape([1, -1] if len(shape) == 2 else [1, -1, -1, 3], adapt=True, verify=False).notes
+    assert (
+        any("sizes, or numbers that follow from one, may be what stays in number" in note for note in notes) == is_told
+    )
+
+
 def test_the_last_of_two_steps_follows() -> None:
     model = step(lambda n: n - 1)(2)
     model.reshape("1,?", adapt=True)
@@ -404,6 +543,22 @@ def test_the_last_of_two_steps_follows() -> None:
 def test_a_few_first_steps_are_no_question() -> None:
     (note,) = first_steps(lambda n: 3)(10).reshape("1,?", adapt=True).notes
     assert note.startswith("a constant or a window decides")
+
+
+def test_the_last_two_of_several_steps_stay() -> None:
+    x = ops.parameter([1, 7], "f32", name="x")
+    (note,) = ovir.Model([ops.gather(x, [5, 6], 1)], [x], "m").reshape("1,?", adapt=True).notes
+    assert note.startswith("a constant or a window decides")
+
+
+@pytest.mark.parametrize("change", [lambda m: m.reshape("3,?", adapt=True), lambda m: m.set_batch(2)])
+def test_an_output_that_its_operation_lacks_changes_nothing(change: Callable[[ovir.Model], Any]) -> None:
+    net = Net()
+    odd = net.op("ReLU", net.parameter("x", "3,6"), outputs=2)
+    net.result(net.op("Reshape", odd, net.const(np.array([3, 2, 3])), special_zero="false"))
+    model = net.model()
+    assert "the kernel gave 1 outputs of 2" in change(model).verdict
+    assert not model.outputs[0].shape.is_static or model.outputs[0].shape[0] == 2
 
 
 @pytest.mark.parametrize(
@@ -424,10 +579,13 @@ def test_what_does_not_show_is_told(network: Callable[[Any], Any], note: str) ->
     assert re.fullmatch(note, found)
 
 
-@pytest.mark.parametrize(("length", "is_told"), [(1, True), (6, False)])
-def test_the_only_row_of_a_constant_is_named(length: int, is_told: bool) -> None:
+@pytest.mark.parametrize(
+    ("length", "shape", "is_told"), [(1, (1, 1, 4), True), (1, (1, 4), True), (1, (4,), False), (6, (1, 1, 4), False)]
+)
+def test_the_only_row_of_a_constant_is_named(length: int, shape: tuple[int, ...], is_told: bool) -> None:
+    """A single number is no row, and a list is one of no axis besides the last."""
     x = ops.parameter([1, length, 4], "f32", name="x")
-    total = x * np.float32(2) + ops.constant(np.ones((1, 1, 4), np.float32), name="row")
+    total = x * np.full((1, 1, 1), 2, np.float32) + ops.constant(np.ones(shape, np.float32), name="row")
     notes = ovir.Model([total], [x], "model").reshape("1,?,4", adapt=True).notes
     told = ["one row for an axis of size 1, which may be meant for this size, is repeated in row"]
     assert notes == told * is_told

@@ -294,19 +294,22 @@ def test_initial_values_follow_the_batch() -> None:
 
 
 def test_a_loop_begins_with_a_constant_for_each_item() -> None:
-    """The constant is the second input, after a tensor that each iteration reads and that holds no items."""
+    """The constant is the second input, after a tensor that each iteration reads and that holds no items; the last
+    input is the same in each iteration and for each item."""
     x, table = ops.parameter([1, 2], "f32", name="x"), np.float32([[1, 2], [3, 4], [5, 6]])
-    row, total, item = (ops.parameter([1, 2], "f32", name=name) for name in ("row", "total", "item"))
-    added = ops.add(ops.add(row, total), item)
-    body = ovir.Model([ops.result(added)], [row, total, item], "body")
+    row, total, item, bias = (ops.parameter([1, 2], "f32", name=name) for name in ("row", "total", "item", "bias"))
+    added = ops.add(ops.add(row, total), ops.add(item, bias))
+    body = ovir.Model([ops.result(added)], [row, total, item, bias], "body")
     layer = ops.tensor_iterator()
     layer.set_body(body)
     layer.set_sliced_input(row, ops.constant(table).output(), 0, 1, 1, -1, 0)
     layer.set_merged_input(total, ops.constant(np.float32([[10, 20]])).output(), body.results[0])
     layer.set_invariant_input(item, x.output())
+    layer.set_invariant_input(bias, ops.constant(np.float32([[100, 200]])).output())
     model = ovir.Model([layer.get_iter_value(body.results[0], -1)], [x], "m")
     model.set_batch(2)
-    assert results(model, [np.float32([[0, 0], [1, 2]])])[0].tolist() == [[19, 32], [22, 38]]
+    assert results(model, [np.float32([[0, 0], [1, 2]])])[0].tolist() == [[319, 632], [322, 638]]
+    assert [port.source.layer.type for port in layer.inputs] == ["Const", "Tile", "Parameter", "Const"]
 
 
 def test_a_tensor_of_unknown_rank_may_hold_items() -> None:

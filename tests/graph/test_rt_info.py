@@ -2,6 +2,7 @@
 
 import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -157,6 +158,44 @@ def test_an_entry_that_ends_a_group_takes_it_along() -> None:
             model.rt_info[keys] = value  # type: ignore[index]
     with pytest.raises(KeyError):
         del model.rt_info["a", "b"]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_entries_are_set_and_deleted_as_in_dictionaries(seed: int) -> None:
+    """Groups are made where they are missing, and go when they become empty; a file has the same entries."""
+    rng = np.random.default_rng(seed)
+    model, expected = small(), dict[str, Any]()
+    for step in range(30):
+        keys = tuple(str(key) for key in rng.choice(["a", "b", "1 c", "info"], rng.integers(1, 4)))
+        groups, last = [expected], keys[-1]
+        for key in keys[:-1]:
+            groups.append(groups[-1].get(key, {}) if isinstance(groups[-1], dict) else {})
+        is_below_text = any(isinstance(group, str) for group in groups)
+        if rng.random() < 0.5:
+            if is_below_text:
+                with pytest.raises(ovir.InputError, match="has a text, and no entry"):
+                    model.rt_info[keys] = str(step)
+                continue
+            model.rt_info[keys] = str(step)
+            group = expected
+            for key in keys[:-1]:
+                group = group.setdefault(key, {})
+            group[last] = str(step)
+        elif is_below_text or last not in groups[-1]:
+            with pytest.raises(KeyError):
+                del model.rt_info[keys]
+        else:
+            del model.rt_info[keys]
+            del groups[-1][last]
+            for key, group in reversed(list(zip(keys[:-1], groups, strict=False))):
+                if not group[key]:
+                    del group[key]
+        found = model.rt_info.to_dict()
+        assert found == expected
+        assert list(found) == list(expected)
+        assert info_of(etree.tostring(write_rt_info(model.rt_info)).decode()).to_dict() == expected
+        for key in ("a", "b"):
+            assert model.has_rt_info(["a", key]) == (isinstance(expected.get("a"), dict) and key in expected["a"])
 
 
 def _set_and_fail(model: ovir.Model) -> None:

@@ -204,10 +204,16 @@ def angles(length: int) -> ovir.Model:
 
 
 def any_batch(height: int, width: int) -> ovir.Model:
-    """Reshapes that leave the number of images open, which only -1 can."""
+    """Reshapes that leave the number of images open, which only -1 can; two join it with other axes."""
     x = ops.parameter([-1, 3, height, width], "f32", name="image")
     tokens = ops.transpose(ops.reshape(conv(x, 3, 4), [-1, 4, height * width], False), [0, 2, 1])
-    return model(x, ops.reshape(product(tokens, 4, 4), [-1, height * width * 4], False))
+    channels = ops.reshape(ops.relu(x), [-1, height * width], False)
+    return model(
+        x,
+        ops.reshape(product(tokens, 4, 4), [-1, height * width * 4], False),
+        channels,
+        ops.reshape(channels, [-1], False),
+    )
 
 
 def unet(height: int, width: int) -> ovir.Model:
