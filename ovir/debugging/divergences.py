@@ -65,7 +65,7 @@ class Divergence:
         if not any(re.fullmatch(self.operations, name) for name in (seen.layer.type, f"{seen.layer.type}-{version}")):
             return False
         if self.condition.startswith("says "):
-            return message is not None and re.search(self.condition[5:], message) is not None
+            return message is not None and re.search(self.condition.removeprefix("says "), message) is not None
         return bool(CONDITIONS[self.condition](seen))
 
     def _is_in_release(self, device: str) -> bool:

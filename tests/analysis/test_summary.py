@@ -100,11 +100,9 @@ def test_tables_of_a_summary() -> None:
     costs = {row[0]: row[3:] for row in summary.operations_table().rows}
     assert {name for name, cells in costs.items() if any(cell is not None for cell in cells)} == {"Add", "MatMul"}
     assert summary.constants_table().rows == [("f32", "f32", 3, 163, 652)]
-    model.outputs[0].own_names = frozenset("zyx")
-    layer = model.outputs[0].layer
-    assert ports_table("outputs", model.outputs).rows == [
-        ("x", layer, model.outputs[0].element_type, model.outputs[0].shape, "y, z")
-    ]
+    port = model.inputs[0]
+    port.own_names = frozenset("zyx")
+    assert ports_table("inputs", [port]).rows == [("x", port.layer, port.element_type, port.shape, "y, z")]
 
 
 def test_a_length_of_states_must_fit() -> None:
