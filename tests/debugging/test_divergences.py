@@ -12,7 +12,15 @@ from support.builder import Net
 import ovir
 from ovir import opset13 as ops
 from ovir.core.element_types import ElementType
-from ovir.debugging.divergences import CONDITIONS, Divergence, Seen, divergences, row_of
+from ovir.debugging.divergences import (
+    CONDITIONS,
+    Divergence,
+    Seen,
+    divergences,
+    reason_of_failure,
+    reason_of_value,
+    row_of,
+)
 from ovir.debugging.layerwise_run import Walk, WalkPlan
 from ovir.ops.base.registry import declared_versions
 
@@ -98,6 +106,25 @@ def test_a_row_may_be_about_a_message() -> None:
     assert found.case.startswith("Convert of one of several outputs")
     assert row_of(layer, [X], [X > 0], "CPU", message="another", fails=True) is None
     assert row_of(layer, [X], [X > 0], "CPU", fails=True) is None
+
+
+def test_reasons_are_looked_for_in_the_layers_before_a_result() -> None:
+    x = ops.parameter([], "f32", name="x")
+    known = ops.hard_sigmoid(ops.broadcast(x, np.zeros(0, np.int64)), np.float32(0), np.float32(0.5), name="hard")
+    both = ovir.Model([ops.floor(known), ops.floor(x)], [x])
+    arrays: dict[ovir.Port, Any] = {}
+    for step in Walk(WalkPlan(both, with_constants=True), [np.array(1, np.float32)]):
+        arrays |= {port.source: array for port, array in zip(step.layer.inputs, step.inputs, strict=True)}
+        arrays |= dict(zip(step.layer.outputs, step.outputs, strict=True))
+    found = reason_of_value(both, 0, arrays, "CPU")
+    assert found is not None
+    assert found.case == "HardSigmoid-1 with alpha 0"
+    assert reason_of_value(both, 1, arrays, "CPU") is None
+    failure = reason_of_failure(both, None, arrays, "CPU")
+    assert failure is not None
+    assert failure.case.startswith("Broadcast of a scalar to an empty target shape")
+    del arrays[known.outputs[0]]
+    assert reason_of_value(both, 0, arrays, "CPU") is None, "the layer has not run"
 
 
 @pytest.mark.slow
