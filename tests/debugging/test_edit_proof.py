@@ -133,6 +133,13 @@ def test_variables_and_the_inputs_in_their_place_agree(makes_inputs: bool) -> No
     assert (now > expected) == makes_inputs, "the numbers are positive, and the factor 2 is that of the inputs"
 
 
+def test_so_many_sets_as_are_asked_for_have_no_least_sizes() -> None:
+    x = ops.parameter([-1, 3], "f32", name="x")
+    model = ovir.Model([ops.relu(x)], [x])
+    assert ovir.prove_edit(model, model.clone(), samples=2).sets == 2
+    assert ovir.prove_edit(model, model.clone()).sets > 3
+
+
 def test_inputs_can_be_given() -> None:
     """The result has no input ``rate``, which is fixed."""
     x, rate = ops.parameter([3], "f32", name="x"), ops.parameter([], "f32", name="rate")
