@@ -170,7 +170,7 @@ def label_changes(a: Layer, b: Layer, versions: tuple[int, int], options: DiffOp
     """
     if not options.ignore_names:
         yield from _name_changes(a, b)
-        if not (a.scope or b.scope):
+        if not a.scope:
             for first, second in zip(_named_ports(a), _named_ports(b), strict=False):
                 names = _tensor_names(first, versions[0]), _tensor_names(second, versions[1])
                 yield from _tensor_name_changes(first.index, *names)

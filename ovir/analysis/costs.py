@@ -24,6 +24,7 @@ from ovir.graph.layers import Layer, Port
 from ovir.inference.engines import BodyInference, ComparingEngine
 from ovir.inference.models import infer_for_call
 from ovir.model import Model
+from ovir.ops.base.operator import Operator
 from ovir.ops.base.traits import Traits, input_signature
 from ovir.ops.control_flow import IterationBase, known_truth
 from ovir.ops.infrastructure import Const
@@ -644,18 +645,18 @@ def _amounts(layer: Layer, constant: Constants) -> Amounts:
             read = read + tensor_bytes(port.type)
     if op.moves_elements:
         read = min_dimension(read, written)  # of a table, only the elements that are picked
-    operations = NONE if macs is not None or op.moves_elements or op.views else _operations(layer)
+    operations = NONE if macs is not None or op.moves_elements or op.views else _operations(op, layer)
     return Amounts(macs or NONE, operations, read, written, ONE)
 
 
-def _operations(layer: Layer) -> Dimension:
+def _operations(op: Operator, layer: Layer) -> Dimension:
     """Return the elements that a layer combines: those of its result, each of as many as a window reads, or those of
     its largest input if these are more."""
     sizes = [port.shape.size() for port in (*layer.inputs, *layer.outputs) if port.shape.rank is not None]
     most = max(sizes, key=lambda size: (size.upper is None, size.upper, size.lower), default=UNKNOWN)
-    if layer.operator is None or not layer.outputs or layer.outputs[0].shape.rank is None:
+    if not layer.outputs or layer.outputs[0].shape.rank is None:
         return most
-    combined = layer.operator.reads([port.type for port in layer.inputs], layer.outputs[0].shape)
+    combined = op.reads([port.type for port in layer.inputs], layer.outputs[0].shape)
     return most if combined <= 1 or combined == inf else layer.outputs[0].shape.size() * int(combined)
 
 

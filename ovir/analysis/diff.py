@@ -583,7 +583,7 @@ class Connections:
             graph.add_node(i)
             changed = {item.index for item in self.changed_inputs(i, j)}
             for k, (source, _) in enumerate(self.a.sources[i]):
-                if source < 0 or self.a.is_constant[source]:
+                if source == NONE or self.a.is_constant[source]:
                     continue
                 if k in changed:
                     leaving[source].append((i, j))

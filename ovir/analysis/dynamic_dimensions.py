@@ -513,7 +513,7 @@ class SizeOrigins:
                         return
                     variables.update(dict.fromkeys(count))
                 inner = layer.bodies[key].outputs[entry.result].shape
-                if inner.rank == port.shape.rank and not inner[axis].is_static:
+                if inner.rank == port.shape.rank:
                     variables[inner[axis].symbol] = None
         known = [v for v in variables if v in self._origins]
         self._set(port, axis, Cause.COMPUTED if known else Cause.DATA, known)

@@ -59,7 +59,7 @@ class GraphSignatures:
             sources = []
             for k, port in enumerate(layer.inputs):
                 if port.source is None:
-                    sources.append((-1, -1))
+                    sources.append((NONE, NONE))
                     continue
                 source = self.number[port.source.layer], port.source.index
                 sources.append(source)

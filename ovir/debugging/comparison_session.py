@@ -363,7 +363,7 @@ class Session:
         if self._side.accumulates:
             sources = [self._noise.get(port.source, 0.0) for port in layer.inputs if port.source is not None]
             before = max(sources, default=0.0)
-            added = max(added - before, 0.0) if added > before else 0.0
+            added = added - before if added > before else 0.0
         contributions = self.findings.contributions
         contributions[layer.key] = max(contributions.get(layer.key, 0.0), added)
 

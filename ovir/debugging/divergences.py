@@ -22,6 +22,7 @@ from ovir.graph.layers import Layer, Port, layers_before
 from ovir.graph.order import trace_back
 from ovir.lowering.releases import Release
 from ovir.model import Model
+from ovir.ops.reduction import ReductionBase
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Divergence:
         if not any(re.fullmatch(self.operations, name) for name in (seen.layer.type, f"{seen.layer.type}-{version}")):
             return False
         if self.condition.startswith("says "):
-            return message is not None and re.search(self.condition[5:], message) is not None
+            return message is not None and re.search(self.condition.removeprefix("says "), message) is not None
         return bool(CONDITIONS[self.condition](seen))
 
     def _is_in_release(self, device: str) -> bool:
@@ -259,9 +260,8 @@ def _converted_to_integers(seen: Seen) -> bool:
 
 
 def _transposed_reduction(seen: Seen) -> bool:
-    before = seen.before[0]
-    is_removed = before.type.startswith("Reduce") and not getattr(before.operator, "keep_dims", True)
-    return is_removed and 1 in seen.inputs[0].shape
+    before = seen.before[0].operator
+    return isinstance(before, ReductionBase) and not before.keep_dims and 1 in seen.inputs[0].shape
 
 
 def _half_normalization(seen: Seen) -> bool:

@@ -216,6 +216,19 @@ def test_other_output_of_the_same_layer() -> None:
     assert whats(ovir.diff(graph.model(), after.model())) == ["input 0: s:1 -> s:0"]
 
 
+def test_names_of_layers_are_names_of_tensors_in_version_10() -> None:
+    graph = network()
+    for node in graph.nodes:
+        node.tensor_names = ""
+    old, new = graph.model(), graph.model()
+    for port in (*new.inputs, *(port.source for port in new.outputs if port.source is not None)):
+        port.own_names = frozenset({port.layer.name})
+    assert "tensor names" in {what.partition(" 0")[0] for what in whats(ovir.diff(old, new))}
+    old.version = 10
+    assert not ovir.diff(old, new)
+    assert not ovir.diff(new, old)
+
+
 def test_moved_layer() -> None:
     graph = network()
     after = graph.copy()

@@ -84,6 +84,31 @@ def test_a_size_that_never_changes_is_not_named() -> None:
     assert reasons(net)["both"] == "[1] from a[1]"
 
 
+def test_a_size_that_changes_only_below_a_limit_is_named() -> None:
+    """The first 100 columns are 100 for all samples, with one root changed or not."""
+    net = Net()
+    ends = [net.const([number], "i64") for number in (0, 100, 1, 1)]
+    net.result(net.op("Slice", net.parameter("x", "2,?"), *ends, opset=8, name="first"))
+    assert reasons(net)["first"] == "[1] from x[1]"
+
+
+@pytest.mark.parametrize("through_tensor", [False, True])
+@pytest.mark.parametrize(("count", "named"), [(3, "a[0], b[0], c[0], y[0]"), (4, "all[0], y[0]")])
+def test_more_than_four_sizes_are_named_by_those_between(count: int, named: str, through_tensor: bool) -> None:
+    """The elements of a target shape, in which sizes are added, are not named."""
+    net = Net()
+    rows = [net.parameter(name, "?,3") for name in "abcd"[:count]]
+    joined, y = net.op("Concat", *rows, axis=0, name="all"), net.parameter("y", "?,3")
+    if through_tensor:
+        first, axis = net.const([0], "i64"), net.const(0, "i64")
+        shapes = [net.op("ShapeOf", x, opset=3, output_type="i64") for x in (joined, y)]
+        total = net.op("Add", *(net.op("Gather", shape, first, axis, opset=8) for shape in shapes))
+        net.result(net.op("Broadcast", net.const(np.float32(0)), total, opset=3, mode="numpy", name="end"))
+    else:
+        net.result(net.op("Concat", joined, y, axis=0, name="end"))
+    assert reasons(net)["end"] == f"[0] from {named}"
+
+
 def test_sizes_that_must_be_equal_are_both_named() -> None:
     net = Net()
     net.result(net.op("Add", net.parameter("a", "?,3"), net.parameter("b", "?,3"), name="sum"))

@@ -227,3 +227,13 @@ def test_a_run_warns_if_no_size_is_large_enough(tmp_path: Path, capsys: pytest.C
     text = capsys.readouterr().err
     assert "image f32[1,3,40,40], size chosen" in text or "(size chosen)" in text
     assert "warning[OVIR811]" in text
+
+
+@pytest.mark.parametrize("rank", range(6))
+def test_a_rank_is_chosen_that_inference_accepts(rank: int) -> None:
+    x = ops.parameter("[...]", "i64", name="x")
+    end = ops.concat([x, ops.constant(np.zeros([1] * rank, np.int64))], 0) if rank else ops.one_hot([1, 2], x, 1, 0, -1)
+    model = ovir.Model([end], [x])
+    fix_shapes(model)
+    assert model.inputs[0].shape.is_static
+    assert model.inputs[0].shape.rank == rank

@@ -8,8 +8,9 @@ import pytest
 from support.builder import Net
 
 import ovir
+from ovir import opset13 as ops
 from ovir.analysis.costs import macs_of, stored_bytes
-from ovir.analysis.summary import provenance, summarize
+from ovir.analysis.summary import ports_table, provenance, summarize
 
 WINDOW = {"strides": "1,1", "dilations": "1,1", "pads_begin": "1,1", "pads_end": "1,1"}
 
@@ -75,6 +76,44 @@ def test_the_file_of_the_weights_and_what_applications_read(tmp_path: Path) -> N
     assert summary.model_info == [("labels", "cat dog"), ("size/width", "3")]
     assert summary.not_run == {"Unknown of opset1": 1}
     assert [stored_bytes(model.layer(name)) for name in ("zeros", "sum")] == [8, 0]
+
+
+def test_tables_of_a_summary() -> None:
+    """The layers without products come last, those with more parameters first."""
+    net = Net()
+    x = net.parameter("x", "2,3")
+    wide = net.op("MatMul", net.op("Add", x, net.const(zeros(1, 3)), name="add"), net.const(zeros(3, 40)), name="wide")
+    net.result(net.op("MatMul", wide, net.const(zeros(40, 1)), name="narrow"))
+    model = net.model()
+    summary = summarize(model)
+    html = summary._repr_html_()
+    places = [html.index(f">{name}<") for name in ("wide", "narrow", "add")]
+    assert places == sorted(places)
+    assert "320 MACs, 163 parameters in 8 layers" in html
+    assert [row[:3] for row in summary.operations_table().rows] == [
+        ("Const", 3, 3 / 8),
+        ("MatMul", 2, 2 / 8),
+        ("Parameter", 1, 1 / 8),
+        ("Add", 1, 1 / 8),
+        ("Result", 1, 1 / 8),
+    ]
+    costs = {row[0]: row[3:] for row in summary.operations_table().rows}
+    assert {name for name, cells in costs.items() if any(cell is not None for cell in cells)} == {"Add", "MatMul"}
+    assert summary.constants_table().rows == [("f32", "f32", 3, 163, 652)]
+    port = model.inputs[0]
+    port.own_names = frozenset("zyx")
+    assert ports_table("inputs", [port]).rows == [("x", port.layer, port.element_type, port.shape, "y, z")]
+
+
+def test_a_length_of_states_must_fit() -> None:
+    x, length = ops.parameter([1, 2], "f32", name="x"), ops.parameter([], "f32", name="length")
+    state = ops.read_value(np.zeros((1, 2), np.float32), "v", "f32", [-1, 2])
+    total = ops.reshape(state, [2], False, name="flat")
+    model = ovir.Model([total, length], [x, length], sinks=[ops.assign(ops.concat([state, x], 0), "v")])
+    assert summarize(model).layer_count == len(model.layers)
+    assert summarize(model, state_length=1).macs_unknown == []
+    with pytest.raises(ovir.ModelError, match="flat"):
+        summarize(model, state_length=3)
 
 
 CONVERTER = '<MO_version value="2022.1.0-7019-cdb9"/>'

@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.builder import Net, output
 
 import ovir
 from ovir import opset13 as ops
 from ovir.debugging import candidates
-from ovir.debugging.candidates import Candidate, Fill
+from ovir.debugging.candidates import Candidate, Fill, _open_ends
 from ovir.debugging.reduce import ReductionSearch
 from ovir.debugging.searches import least, needed
 
@@ -37,6 +38,18 @@ def test_open_sizes_become_the_least_that_are_allowed() -> None:
         "[2]",
     ]
     assert candidates.static(Candidate(apart([2], "..."))) is None
+
+
+def test_parts_end_at_tensors_that_others_read() -> None:
+    """A layer whose outputs nothing reads ends a part with its first one."""
+    net = Net()
+    x, axis = net.parameter("x", "4,4"), net.const(0, "i64")
+    read, _ = (net.op("Split", x, axis, num_splits=4, outputs=4, name=name) for name in ("read", "dead"))
+    net.result(net.op("Add", output(read, 1), output(read, 3), name="end"))
+    model = net.model()
+    first, dead, end = (model.layer(name) for name in ("read", "dead", "end"))
+    assert _open_ends([first, dead]) == [first.outputs[1], first.outputs[3], dead.outputs[0]]
+    assert _open_ends([first, end]) == [end.outputs[0]]
 
 
 def test_sizes_that_can_be_smaller() -> None:

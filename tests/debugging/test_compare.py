@@ -1,6 +1,7 @@
 """``ovir.compare`` with a device (a stand-in for OpenVINO, which is ovir with faults), a second model and recordings."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -193,6 +194,47 @@ def test_a_changed_layer_of_a_second_model_is_the_first_that_differs() -> None:
     assert sorted(layer.name for layer in found.layers) == ["product", "rows", "soft", "tanh"]
     alone = ovir.compare(small_net(), changed, inputs=[X], mode="isolated")
     assert [layer.name for layer in alone.layers if not layer.within] == ["product"]
+
+
+def test_the_noise_of_the_inputs_is_subtracted() -> None:
+    """The product is wrong by the factor 1.5, the sum with twice itself by that of its input, and the square by more."""
+
+    def net(factor: float) -> ovir.Model:
+        x = ops.parameter([4], "f32", name="x")
+        product = ops.multiply(x, np.float32(factor), name="product")
+        twice = ops.add(product, product, name="twice")
+        return ovir.Model([ops.multiply(twice, twice, name="square"), ops.multiply(x, x, name="other")], [x])
+
+    found = ovir.compare(net(1), net(1.5), inputs=[X[0]])
+    contributions = {layer.name: layer.contribution for layer in found.layers}
+    assert contributions == pytest.approx({"product": 0.5, "twice": 0, "square": 0.75, "other": 0})
+    assert [layer.name for layer in found.ranked()] == ["product", "square", "twice", "other"]
+
+
+def test_tables_of_a_comparison() -> None:
+    """They have the columns that say something, and so has a notebook."""
+    found = ovir.compare(small_net(), small_net(scale=2), inputs=[X])
+    layers = found.layers_table(found.ranked())
+    heads = [column.name for column in layers.columns if column.only != "texts"]
+    assert heads[:7] == ["", "order", "layer", "operation", "tensor", "noise", "max abs"]
+    rows = {row[3]: row for row in layers.without(["texts"]).rows}
+    assert {name: order for name, (_, order, *_) in ((row[2], row) for row in layers.without(["texts"]).rows)} == {
+        "product": 1,
+        "tanh": 2,
+        "soft": 3,
+        "rows": 4,
+    }
+    assert rows["MatMul"][0] in ("first", "first, largest")
+    outputs = found.outputs_table(found.outputs).texts()
+    assert [row[:3] for row in outputs] == [["beyond", "soft", "f32[2,6]"], ["within", "rows", "i64[2]"]]
+    html = found._repr_html_()
+    assert f"small against {found.against}: beyond tolerance, first at MatMul" in html
+    assert html.count("<table>") == 2
+    device = replace(found, layers=[], sets=2)
+    assert device._repr_html_().count("<table>") == 1
+    assert "top-1" in {column.name for column in found.outputs_table(found.outputs).columns}
+    assert "top-1" not in {column.name for column in layers.columns}
+    assert "mean SQNR" in {column.name for column in device.outputs_table(found.outputs).columns}
 
 
 def test_a_changed_attribute_and_layers_of_other_names() -> None:

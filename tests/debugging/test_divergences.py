@@ -1,6 +1,7 @@
 """Known divergences: the list, and how comparisons use it."""
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,10 +12,20 @@ from support.builder import Net
 import ovir
 from ovir import opset13 as ops
 from ovir.core.element_types import ElementType
-from ovir.debugging.divergences import CONDITIONS, Divergence, divergences, row_of
+from ovir.debugging.divergences import (
+    CONDITIONS,
+    Divergence,
+    Seen,
+    divergences,
+    reason_of_failure,
+    reason_of_value,
+    row_of,
+)
+from ovir.debugging.layerwise_run import Walk, WalkPlan
 from ovir.ops.base.registry import declared_versions
 
 X = np.float32([[1, -2, 3, 0.5]])
+Build = Callable[..., ovir.Layer]
 RECOGNIZED = [row for row in divergences() if row.effect]
 
 
@@ -97,6 +108,25 @@ def test_a_row_may_be_about_a_message() -> None:
     assert row_of(layer, [X], [X > 0], "CPU", fails=True) is None
 
 
+def test_reasons_are_looked_for_in_the_layers_before_a_result() -> None:
+    x = ops.parameter([], "f32", name="x")
+    known = ops.hard_sigmoid(ops.broadcast(x, np.zeros(0, np.int64)), np.float32(0), np.float32(0.5), name="hard")
+    both = ovir.Model([ops.floor(known), ops.floor(x)], [x])
+    arrays: dict[ovir.Port, Any] = {}
+    for step in Walk(WalkPlan(both, with_constants=True), [np.array(1, np.float32)]):
+        arrays |= {port.source: array for port, array in zip(step.layer.inputs, step.inputs, strict=True)}
+        arrays |= dict(zip(step.layer.outputs, step.outputs, strict=True))
+    found = reason_of_value(both, 0, arrays, "CPU")
+    assert found is not None
+    assert found.case == "HardSigmoid-1 with alpha 0"
+    assert reason_of_value(both, 1, arrays, "CPU") is None
+    failure = reason_of_failure(both, None, arrays, "CPU")
+    assert failure is not None
+    assert failure.case.startswith("Broadcast of a scalar to an empty target shape")
+    del arrays[known.outputs[0]]
+    assert reason_of_value(both, 0, arrays, "CPU") is None, "the layer has not run"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("search", [ovir.compare, ovir.bisect])
 def test_a_known_divergence_is_called_one(search: Any, device: pytest.MonkeyPatch) -> None:
@@ -154,49 +184,206 @@ def test_a_failure_may_be_known(search: Any, device: pytest.MonkeyPatch) -> None
     assert found.known.case.startswith("Broadcast of a scalar to an empty target shape")
 
 
+def last_step(build: Build, *arrays: Any, known: bool) -> Seen:
+    """Run layers on arrays, and return the last one with its arrays; sizes are unknown before the run unless ``known``."""
+    types = [ElementType.from_dtype(array.dtype) for array in arrays]
+    shapes = [array.shape if known else [-1] * array.ndim for array in arrays]
+    inputs = [ops.parameter(shape, kind) for shape, kind in zip(shapes, types, strict=True)]
+    *_, step = Walk(WalkPlan(ovir.Model([build(*inputs)], inputs), with_constants=True), arrays)
+    return Seen(step.layer, step.inputs, step.outputs)
+
+
+def row(condition: str, holds: bool, build: Build, *arrays: Any, known: bool = True) -> Any:
+    return pytest.param(condition, holds, build, arrays, known, id=condition)
+
+
+def of(kind: str, *values: Any) -> Any:
+    return np.array(values).astype(ElementType.parse(kind).to_dtype())
+
+
+def convolved(sizes: tuple[int, int], strides: list[int], pads: list[int], before: Build = ops.abs) -> Build:
+    return lambda x: ops.convolution(
+        before(x), ops.constant(np.ones((2, 3, *sizes), np.float32)), strides, pads[:2], pads[2:], [1, 1]
+    )
+
+
+def topk(axis: int, sort: str) -> Build:
+    return lambda x: ops.topk(x, 1, axis, "max", sort)
+
+
+def product(shape: list[int], other: list[int], slope: Any, before: Build | None = None) -> tuple[Build, Any, Any]:
+    build = before or (lambda x, y: ops.matmul(x, y, False, False))
+    return (
+        (lambda x, y: ops.prelu(build(x, y), np.float32(slope))),
+        np.ones(shape, np.float32),
+        np.ones(other, np.float32),
+    )
+
+
+def normalized(place: int) -> Build:
+    """Compare a GroupNormalization with its data."""
+
+    def build(x: ovir.Layer) -> ovir.Layer:
+        scale = ops.constant(np.ones(2, x.outputs[0].element_type.to_dtype()))
+        y = ops.group_normalization(x, scale, scale, 1, 1e-3)
+        return ops.greater(*((y, x) if place == 0 else (x, y)))
+
+    return build
+
+
+COUNTS = np.arange(6).reshape(2, 3, 1)
+LIMITS = "integers beyond the range"
+IMAGE = np.ones((1, 3, 4, 4), np.float32)
+
+
 @pytest.mark.parametrize(
-    ("name", "kind", "values", "case"),
+    ("condition", "holds", "build", "arrays", "known"),
     [
-        ("power", "u4", ([7, 15], [5, 2]), "Add, Subtract, Power of integers"),
-        ("power", "u4", ([3, 15], [2, 1]), None),
-        ("power", "i4", ([-8, 2], [2, 1]), "Add, Subtract, Power of integers"),
-        ("divide", "i4", ([-7, 7], [2, 3]), "Divide of negative integers"),
-        ("divide", "i4", ([6, 7], [2, 3]), None),
-        ("divide", "f32", ([-7, 7], [2, 3]), None),
-        ("squared_difference", "i4", ([1, 2], [0, 0]), "SquaredDifference of integers of 8 or 4 bits"),
-        ("squared_difference", "i16", ([1, 2], [0, 0]), None),
-        ("equal", "i32", ([2**24 + 1, 0], [0, 0]), "integers that f32 does not hold"),
-        ("equal", "i32", ([2**24 + 2, -(2**30)], [0, 0]), None),
-        ("add", "i32", ([2**24, 0], [1, 0]), None),
-        ("divide", "u32", ([2**25 + 1, 0], [1, 1]), "integers that f32 does not hold"),
+        row(LIMITS, True, ops.power, of("u4", 7, 15), of("u4", 5, 2)),
+        row(LIMITS, False, ops.power, of("u4", 3, 15), of("u4", 2, 1)),
+        row(LIMITS, True, ops.power, of("i4", -8, 2), of("i4", 2, 1)),
+        row(LIMITS, True, ops.add, of("i16", 32767), of("i16", 1)),
+        row(LIMITS, False, ops.add, of("i16", 32766), of("i16", 1)),
+        row(LIMITS, True, ops.subtract, of("i16", -32768), of("i16", 1)),
+        row(LIMITS, False, ops.subtract, of("i16", -32767), of("i16", 1)),
+        row(LIMITS, True, ops.add, of("i64", 2**31 - 1), of("i64", 1)),
+        row(LIMITS, False, ops.add, of("i64", 2**31 - 2), of("i64", 1)),
+        row(LIMITS, False, ops.subtract, of("u32", 2**32 - 1), of("u32", 1)),
+        row(LIMITS, False, ops.add, of("f16", 65504), of("f16", 65504)),
+        row(LIMITS, True, ops.squared_difference, of("i16", 200), of("i16", 18)),
+        row(LIMITS, False, ops.squared_difference, of("i16", 200), of("i16", 19)),
+        row(LIMITS, True, ops.negative, of("i16", -32768)),
+        row(LIMITS, True, ops.cum_sum, np.full((100, 100), 2, np.int8), np.array(1)),
+        row(LIMITS, False, ops.cum_sum, np.ones((100, 100), np.int8), np.array(1)),
+        row(LIMITS, True, lambda x, y: ops.add(x, y, "pdpd", axis=0), np.full((2, 3), 127, np.int8), of("i8", 0, 1)),
+        row(LIMITS, False, lambda x, y: ops.add(x, y, "pdpd", axis=0), np.full((2, 3), 127, np.int8), of("i8", 0, 0)),
+        row("8-bit integers", True, ops.squared_difference, of("i4", 1), of("i4", 0)),
+        row("8-bit integers", False, ops.squared_difference, of("i16", 1), of("i16", 0)),
+        row("NaN", True, ops.abs, of("bf16", 1, np.nan)),
+        row("NaN", False, ops.abs, of("f32", 1, np.inf)),
+        row("NaN", False, ops.sqrt, of("f32", 1, -1)),
+        row("f16 beyond its range", True, ops.exp, of("f16", 1, 12)),
+        row("f16 beyond its range", False, ops.exp, of("f16", 1, 11)),
+        row("negative integers, m_pythondiv", True, ops.divide, of("i4", 0, 7), of("i4", 2, -3)),
+        row("negative integers, m_pythondiv", False, ops.divide, of("i4", 0, 7), of("i4", 2, 3)),
+        row("negative integers, m_pythondiv", False, ops.divide, of("f32", -7, 7), of("f32", 2, 3)),
+        row(
+            "negative integers, m_pythondiv",
+            False,
+            lambda x, y: ops.divide(x, y, m_pythondiv=False),
+            of("i4", -7),
+            of("i4", 2),
+        ),
+        row("integers that f32 does not hold", True, ops.equal, of("i32", 2**24 + 1), of("i32", 0)),
+        row("integers that f32 does not hold", False, ops.equal, of("i32", 2**24 + 2), of("i32", -(2**30))),
+        row("integers that f32 does not hold", True, ops.add, of("i32", 2**24), of("i32", 1)),
+        row("integers that f32 does not hold", True, ops.divide, of("u32", 2**25 + 1), of("u32", 1)),
+        row("integers that f32 does not hold", False, ops.abs, of("f64", 0.1)),
+        row("integers beyond 32 bits", True, ops.abs, of("i64", 0, -(2**31) - 1)),
+        row("integers beyond 32 bits", False, ops.floor, of("i64", 0, -(2**31), 2**31 - 1)),
+        row("integers beyond 32 bits", True, ops.abs, of("u32", 0, 2**31)),
+        row("integers beyond 32 bits", True, ops.add, of("u64", 2**30), of("u64", 2**30)),
+        row("integers beyond 32 bits", False, ops.abs, of("f64", 0.5)),
+        row("f64 beyond f32", True, ops.abs, of("f64", 1, -1e39)),
+        row("f64 beyond f32", False, ops.abs, of("f64", 1e38, np.inf, np.nan)),
+        row("f64 beyond f32", False, ops.abs, of("i64", 2**62)),
+        *(
+            row("numbers beyond the integer type", holds, lambda x: ops.convert(x, "i8"), of(kind, 0, number))
+            for kind, number, holds in [
+                ("f32", 127.9, False),
+                ("f32", 128, True),
+                ("f32", -128.9, False),
+                ("f32", -129, True),
+                ("f32", np.nan, True),
+                ("i16", 128, True),
+                ("u8", 200, False),
+            ]
+        ),
+        row("numbers beyond the integer type", False, lambda x: ops.convert(x, "f16"), of("f32", 1e6)),
+        row("equal elements", True, topk(0, "index"), COUNTS // 3 * 0),
+        row("equal elements", False, topk(0, "value"), COUNTS // 3 * 0),
+        row("equal elements", True, topk(0, "value"), COUNTS // 3 * 0, known=False),
+        row("equal elements", False, topk(0, "index"), COUNTS // 3),
+        row("equal elements", True, topk(1, "index"), COUNTS // 3),
+        row("equal elements", True, topk(0, "index"), of("i32", 1, 0, 1)),
+        row("slopes for the rows of a product", True, *product([2, 3, 4], [2, 4, 3], [1, 2, 3])),
+        row("slopes for the rows of a product", True, *product([2, 3, 5, 4], [2, 3, 4, 3], [1, 2, 3])),
+        row("slopes for the rows of a product", False, *product([3, 4], [4, 3], [1, 2, 3])),
+        row("slopes for the rows of a product", False, *product([2, 3, 4], [2, 4, 5], [1, 2, 3])),
+        row("slopes for the rows of a product", False, *product([2, 3, 4], [2, 4, 3], [2])),
+        row("slopes for the rows of a product", False, *product([2, 1, 4], [2, 4, 1], [2])),
+        row("slopes for the rows of a product", False, *product([2, 3, 4], [2, 4, 3], np.ones((3, 1)))),
+        row("slopes for the rows of a product", False, *product([2, 3, 3], [2, 3, 3], [1, 2, 3], ops.add)),
+        row("a 1x1 kernel, strides and pads", True, convolved((1, 1), [1, 2], [0, 1, 0, 0]), IMAGE),
+        row("a 1x1 kernel, strides and pads", True, convolved((1, 1), [2, 1], [0, 0, 1, 0]), IMAGE),
+        row("a 1x1 kernel, strides and pads", False, convolved((1, 1), [1, 1], [0, 1, 1, 0]), IMAGE),
+        row("a 1x1 kernel, strides and pads", False, convolved((1, 1), [2, 2], [0, 0, 0, 0]), IMAGE),
+        row("a 1x1 kernel, strides and pads", False, convolved((2, 1), [2, 2], [1, 1, 1, 1]), IMAGE),
+        row("a 1x1 kernel, strides and pads", False, convolved((1, 1), [2, 2], [1, 1, 1, 1], lambda x: x), IMAGE),
+        *(
+            row(
+                "a Divide of 8-bit integers of unknown sizes before it",
+                holds,
+                lambda x, y, target=target, name=name: ops.convert(getattr(ops, name)(x, y), target),
+                of(kind, 1, 4),
+                of(kind, 1, 2),
+                known=known,
+            )
+            for name, kind, target, known, holds in [
+                ("divide", "i8", "f32", False, True),
+                ("divide", "i8", "f32", True, False),
+                ("divide", "i16", "f32", False, False),
+                ("divide", "i8", "i32", False, False),
+                ("add", "i8", "f32", False, False),
+            ]
+        ),
+        *(
+            row(
+                "a Convert to integers before it", holds, lambda x, to=to: ops.non_zero(ops.convert(x, to)), of(kind, 1)
+            )
+            for kind, to, holds in [("f32", "i32", True), ("i8", "i32", False), ("f32", "f16", False)]
+        ),
+        row("a Convert to integers before it", False, lambda x: ops.non_zero(ops.floor(x)), of("i32", 1)),
+        *(
+            row(
+                "a Reduce before it without a dimension of size 1",
+                holds,
+                lambda x, keeps=keeps: ops.transpose(ops.reduce_sum(x, [0], keep_dims=keeps), np.int64([])),
+                np.ones(shape, np.float32),
+            )
+            for shape, keeps, holds in [([2, 1, 3], False, True), ([2, 1, 3], True, False), ([2, 2, 3], False, False)]
+        ),
+        row(
+            "a Reduce before it without a dimension of size 1",
+            False,
+            lambda x: ops.transpose(ops.abs(x), [1, 0]),
+            np.ones((1, 2), np.float32),
+        ),
+        *(
+            row("a GroupNormalization of f16 before it", holds, build, np.ones((1, 2), kind))
+            for build, kind, holds in [
+                (normalized(0), "float16", True),
+                (normalized(1), "float16", True),
+                (normalized(1), "float32", False),
+                (lambda x: ops.greater(x, ops.abs(x)), "float16", False),
+            ]
+        ),
+        *(
+            row("unused rows", holds, ops.floor, np.float32(rows))
+            for rows, holds in [
+                ([[1, 2], [0, -1]], True),
+                ([[0, -1], [0, 1]], False),
+                ([[0, 0], [-2, 0]], False),
+                (np.ones((0, 2)), False),
+                (0, False),
+            ]
+        ),
     ],
 )
-def test_rows_of_integers_look_at_their_type(name: str, kind: str, values: Any, case: str | None) -> None:
-    element_type = ElementType.parse(kind)
-    x, y = (ops.parameter([2], kind, name=name) for name in "xy")
-    layer, arrays = getattr(ops, name)(x, y), [np.array(array).astype(element_type.to_dtype()) for array in values]
-    results = ovir.compile_model(ovir.Model([layer], [x, y]))(arrays)
-    row = row_of(layer, arrays, list(results.values()), "CPU")
-    assert (row is None) == (case is None)
-    assert row is None or row.case.startswith(str(case))
-
-
-@pytest.mark.parametrize(
-    ("kind", "size", "target", "is_known"),
-    [("i8", -1, "f32", True), ("i8", 2, "f32", False), ("i16", -1, "f32", False), ("i8", -1, "i32", False)],
-)
-def test_a_row_may_be_about_the_layer_before(kind: str, size: int, target: str, is_known: bool) -> None:
-    quotient = ops.divide(ops.parameter([size], kind), ops.parameter([size], kind))
-    for source, holds in ((quotient, is_known), (ops.add(quotient, quotient), False)):
-        row = row_of(ops.convert(source, target), [np.zeros(2, kind.replace("i", "int"))], [X], "CPU")
-        assert (row is not None and row.case.startswith("Divide of i8 or u8")) == holds
-
-
-def test_sums_along_an_axis_are_those_that_may_leave_the_range() -> None:
-    data, axis = np.ones((100, 100), np.int8), np.array(1)
-    layer = ops.cum_sum(ops.parameter([100, 100], "i8"), axis)
-    assert row_of(layer, [data, axis], [data.cumsum(1).astype(np.int8)], "CPU") is None
-    assert row_of(layer, [data * 2, axis], [(data * 2).cumsum(1).astype(np.int8)], "CPU") is not None
+def test_conditions_look_at_a_layer_and_its_arrays(
+    condition: str, holds: bool, build: Build, arrays: Any, known: bool
+) -> None:
+    assert bool(CONDITIONS[condition](last_step(build, *arrays, known=known))) == holds
 
 
 @pytest.mark.slow

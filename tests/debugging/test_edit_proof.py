@@ -1,5 +1,6 @@
 """The proof of edits: models that compute the same pass, others are refused with the first layer that differs."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -112,6 +113,31 @@ def test_nothing_is_proven_where_the_original_cannot_be_run() -> None:
     x = ops.parameter([1], "i32", name="x")
     random = ovir.Model([ops.random_uniform(x, 0.0, 1.0, "f32", name="draw")], [x], "model")
     assert "draws random numbers" in str(ovir.prove_edit(random, random.clone()))
+
+
+@pytest.mark.parametrize("makes_inputs", [True, False])
+def test_variables_and_the_inputs_in_their_place_agree(makes_inputs: bool) -> None:
+    def stateless(factor: float) -> ovir.Model:
+        x, past = (ops.parameter([1, 4], "f32", name=name) for name in ("x", "past"))
+        total = ops.add(ops.multiply(past, factor, name="scaled"), x, name="total", tensor_names="present")
+        return ovir.Model([total], [x, past], "model")
+
+    states, way = {"v": ("past", "present")}, 1 if makes_inputs else -1
+    proof = ovir.prove_edit(*(stateful(1), stateless(1))[::way], states=states)
+    assert str(proof) == "proven: the results agree for 5 calls in a row, with random inputs"
+    with pytest.raises(ovir.ModelError) as caught:
+        ovir.prove_edit(*(stateful(1), stateless(2))[::way], states=states)
+    found = re.search(r"is (\S+) at \[0,\d\] instead of (\S+)", caught.value.diagnostic.message)
+    assert found is not None
+    now, expected = map(float, found.groups())
+    assert (now > expected) == makes_inputs, "the numbers are positive, and the factor 2 is that of the inputs"
+
+
+def test_so_many_sets_as_are_asked_for_have_no_least_sizes() -> None:
+    x = ops.parameter([-1, 3], "f32", name="x")
+    model = ovir.Model([ops.relu(x)], [x])
+    assert ovir.prove_edit(model, model.clone(), samples=2).sets == 2
+    assert ovir.prove_edit(model, model.clone()).sets > 3
 
 
 def test_inputs_can_be_given() -> None:

@@ -4,6 +4,7 @@ import json
 import math
 from contextlib import nullcontext
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -16,7 +17,14 @@ from ovir.analysis import tensor_comparison
 from ovir.analysis.tensor_comparison import tensor_error
 from ovir.core.arrays import Array
 from ovir.debugging.f32_layers import lost_marks, with_f32_layers
-from ovir.debugging.precision import CalibrationRanges, Int8, Keeper
+from ovir.debugging.precision import (
+    CalibrationRanges,
+    Int8,
+    Keeper,
+    LayerSensitivity,
+    Precision,
+    PrecisionSearch,
+)
 from ovir.ops import find
 from ovir.ops.matmul import MatMul
 from ovir.runtime.emulation import Emulation
@@ -266,6 +274,44 @@ def test_recorded_tensors_beyond_the_limit_lie_in_a_file() -> None:
     kept: Array = keeper.keep(large)
     assert isinstance(kept, np.memmap)
     np.testing.assert_array_equal(kept, large)
+
+
+def test_an_array_that_fits_exactly_stays_in_memory() -> None:
+    keeper = Keeper(most=8)
+    fits, texts, empty = np.arange(8, dtype=np.int8), np.array(["a"]), np.zeros(0, np.float32)
+    assert keeper.keep(fits) is fits
+    assert isinstance(keeper.keep(np.int8([1])), np.memmap)
+    assert keeper.keep(texts) is texts
+    assert keeper.keep(empty) is empty
+
+
+@pytest.mark.parametrize("count", range(1, 8))
+def test_as_few_of_the_most_sensitive_steps_as_suffice(count: int) -> None:
+    tried: list[int] = []
+
+    def is_enough(keep: Any) -> bool:
+        tried.append(len(keep))
+        return len(keep) >= count
+
+    found = PrecisionSearch._first_enough(Mock(_is_enough=is_enough), range(7))
+    assert found == list(range(count))
+    assert len(tried) == len(set(tried)), "no number is tried twice"
+
+
+def test_the_table_has_the_layers_to_keep_first_then_the_most_sensitive() -> None:
+    rows = [("a", 0.25, 0.5, False), ("b", None, 0.5, False), ("c", 0.5, 0.25, False), ("d", 0.125, 1, True)]
+    rows += [("e", 0.25, 0.75, False), ("f", None, 0.75, False)]
+    layers = tuple(LayerSensitivity(name, 0, "Add", error, own, keep) for name, error, own, keep in rows)
+    found = Precision("f16", 0.01, 1, 1, 0, ("d",), layers)
+    assert found.table().rows == [
+        ("d", "Add", 0.125, 1, "f32"),
+        ("c", "Add", 0.5, 0.25, ""),
+        ("e", "Add", 0.25, 0.75, ""),
+        ("a", "Add", 0.25, 0.5, ""),
+        ("f", "Add", "not measured", 0.75, ""),
+        ("b", "Add", "not measured", 0.5, ""),
+    ]
+    assert "1 of 6 layers must stay in f32: error 0" in found._repr_html_()
 
 
 # ----- marks

@@ -17,7 +17,7 @@ from support.processes import PATIENCE, has_ended, started, wait_for
 import ovir
 from ovir import opset13 as ops
 from ovir.debugging.candidates import Candidate
-from ovir.debugging.failure_checks import Command, status_text
+from ovir.debugging.failure_checks import Command, _needs_shell, status_text
 from ovir.debugging.reduce import ReductionSearch
 from ovir.graph.layers import LayerOrPort
 
@@ -433,3 +433,22 @@ def test_a_device_that_is_missing_is_no_difference(device: pytest.MonkeyPatch) -
     message = refusal(small_net(), "ovir compare {} --against openvino:CPU")
     assert "even for a model without layers" in message
     assert "needs the package openvino" in message
+
+
+@pytest.mark.parametrize(
+    ("text", "is_for_shell"),
+    [
+        ("", False),
+        ("run model", False),
+        ("A=1 run", True),
+        ("run A=1", False),
+        ("run $HOME", True),
+        ("run `date`", True),
+        ("run | head", True),
+        ("run>log", True),
+        ("run; run", True),
+        ("run a-b", False),
+    ],
+)
+def test_commands_that_need_a_shell(text: str, is_for_shell: bool) -> None:
+    assert _needs_shell(text) == is_for_shell

@@ -15,10 +15,12 @@ from ovir.debugging import sides
 from ovir.debugging.comparison import Agreement, agreement_of
 from ovir.debugging.comparison_session import Session
 from ovir.debugging.comparison_setup import InputSet
-from ovir.debugging.devices import DeviceSide, OvirDevice
+from ovir.debugging.devices import DeviceSide, LonePart, LoneParts, OvirDevice
+from ovir.debugging.layerwise_run import Walk, WalkPlan
 from ovir.debugging.sides import LayerAnswer, Partners, in_batches, in_halves
 from ovir.diagnostics.codes import ENGINE
 from ovir.diagnostics.diagnostic import diagnose
+from ovir.graph.constant_layers import all_constant_layers
 
 
 @pytest.mark.parametrize("most", [None, 3])
@@ -115,6 +117,37 @@ def test_a_model_of_single_layers() -> None:
     assert len({layer.name for layer in made.layers}) == len(made.layers)
     assert len(made.outputs) == len(found.layers), "outputs that nothing reads are left out"
     assert [layer.inputs[0].source.layer for layer in made.layers if layer.type == "Assign"] == [layers["state"]]
+
+
+@pytest.mark.parametrize("with_sizes", [True, False])
+def test_layers_alone_compute_what_they_do_in_the_model(with_sizes: bool) -> None:
+    x = ops.parameter([-1, 4], "f32", name="x")
+    weights = ops.convert(ops.constant(np.full((4, 4), 0.5), "f16"), "f32")
+    parts = ops.split(ops.tanh(ops.matmul(x, weights, False, False)), 1, 2)
+    model = ovir.Model([ops.concat([parts[1], ops.abs(parts[0])], 1)], [x])
+    data = np.float32([[1, -2, 3, -4], [0.5, 0, 0.25, 1]])
+    steps = list(Walk(WalkPlan(model, with_constants=False), [data]))
+    chosen = [LonePart(step, step.layer, range(len(step.outputs))[-1:]) for step in steps]
+    fixed = all_constant_layers(model)
+    folded = {layer: place for place, layer in enumerate(model.layers) if layer in fixed}
+    alone = LoneParts(chosen, folded, with_sizes=with_sizes)
+    assert [layer.id for layer in alone.model.layers] == list(range(len(alone.model.layers)))
+    assert {str(port.shape) for port in alone.model.inputs} == ({"[2,4]", "[2,2]"} if with_sizes else {"[?,?]"})
+    results = ovir.compile_model(alone.model)(alone.inputs).values()
+    for step, result in zip(steps, results, strict=True):
+        np.testing.assert_array_equal(result, step.outputs[-1])
+
+
+def test_a_layer_with_another_number_of_inputs_does_not_run_alone() -> None:
+    def joined(count: int) -> ovir.Model:
+        x = ops.parameter([2], "f32", name="x")
+        return ovir.Model([ops.concat([ops.relu(x, name="relu")] * count, 0, name="joined")], [x])
+
+    found = ovir.compare(joined(2), joined(3), mode="isolated")
+    assert [layer.name for layer in found.layers] == ["relu"]
+    assert [(item.name, item.reason) for item in found.not_compared] == [
+        ("joined", "the layer of the other model has another number of inputs")
+    ]
 
 
 def test_layers_that_have_no_result_of_their_own() -> None:

@@ -170,8 +170,7 @@ class OpenVino:
         name, shape = tensor.element_type.get_type_name(), tuple(tensor.shape)
         if name == "string":
             return name, shape, tensor.str_data.reshape(-1).tolist()
-        data = np.ascontiguousarray(tensor.data) if tensor.byte_size else np.empty(0, np.uint8)
-        return name, shape, pickle.PickleBuffer(data.data)
+        return name, shape, pickle.PickleBuffer(np.ascontiguousarray(tensor.data).data if tensor.byte_size else b"")
 
 
 _VIRTUAL = {"AUTO", "BATCH", "HETERO", "MULTI"}

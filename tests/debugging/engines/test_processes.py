@@ -17,7 +17,6 @@ from ovir.debugging.engines.process import (
     EngineError,
     EngineMissingError,
     EngineProcess,
-    UnsupportedError,
 )
 
 pytestmark = pytest.mark.slow
@@ -52,34 +51,6 @@ def test_a_model_runs_in_the_other_process(path: Path) -> None:
             np.testing.assert_array_equal(absolute, np.abs(X * factor))
         model.unload()
         assert engine.starts == 1
-
-
-@pytest.mark.parametrize(
-    ("element_type", "array"),
-    [
-        ("bf16", np.array([[1.5, -2]])),
-        ("f8e4m3", np.array([[1.5, -2, 3]])),
-        ("u4", np.array([[1, 15, 7]])),
-        ("i4", np.array([[-8, 7, 1]])),
-        ("boolean", np.array([[True, False]])),
-        ("i64", np.array([[2**60, -1]])),
-        ("string", np.array([["a", "é"], ["", "long text"]])),
-        ("f32", np.zeros((0, 3))),
-        ("string", np.zeros((0, 3), "U1")),
-        ("f64", np.array(3.5)),
-    ],
-    ids=str,
-)
-def test_tensors_of_every_type_arrive(element_type: str, array: np.ndarray, tmp_path: Path) -> None:
-    kind = ovir.ElementType.parse(element_type)
-    given = array.astype(kind.to_dtype())
-    x = ops.parameter(list(given.shape), element_type, name="x")
-    ovir.save_model(ovir.Model([ops.result(x)], [x]), tmp_path / "model.xml")
-    with EngineProcess("openvino:CPU") as engine:
-        (found,) = engine.load(tmp_path / "model.xml", types=[kind]).infer([given])
-    assert found.dtype == given.dtype
-    assert found.shape == given.shape
-    assert found.tolist() == given.tolist()
 
 
 def test_a_process_that_dies_is_reported_and_started_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,65 +115,9 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-@pytest.mark.parametrize("device", ["GPU", "GPU.0", "HETERO:NPU,CPU", "MULTI:CPU,XPU", "cpu", "hetero:CPU"])
-def test_a_device_that_does_not_exist(device: str) -> None:
-    with EngineProcess(f"openvino:{device}") as engine, pytest.raises(EngineMissingError) as caught:
-        engine.open()
-    hint = {"cpu": "; did you mean CPU?", "hetero:CPU": "; did you mean HETERO:CPU?"}.get(device, "")
-    assert caught.value.diagnostic.message == f"openvino:{device}: no device {device}; available: CPU{hint}"
-
-
-@pytest.mark.parametrize("device", ["", "CPU", "AUTO", "AUTO:CPU", "HETERO:CPU", "BATCH:CPU(4)", "AUTO:-CPU"])
-def test_devices_that_pass_models_on(device: str) -> None:
-    with EngineProcess(f"openvino:{device}") as engine:
-        engine.open()
-
-
 def test_an_unknown_engine() -> None:
     with pytest.raises(ovir.InputError, match="unknown engine 'tensorrt': expected openvino:DEVICE, onnxruntime"):
         EngineProcess("tensorrt")
-
-
-FUNCTIONS = """
-def twice(path, arrays):
-    return [arrays[0] * 2, arrays[0] > 0, arrays[0].astype("complex64")][: int(len(path) and arrays[0].max())]
-
-def declines(path, arrays):
-    raise NotImplementedError("no such layers")
-"""
-
-
-def test_a_python_function_is_an_engine(path: Path, tmp_path: Path) -> None:
-    file = tmp_path / "engine.py"
-    file.write_text(FUNCTIONS)
-    with EngineProcess(f"python:{file}:twice") as engine:
-        model = engine.load(path)
-        assert engine.description == f"twice of {file}"
-        doubled, positive = model.infer([np.float32([2, -1])])
-        assert (doubled.tolist(), positive.tolist(), positive.dtype) == ([4, -2], [True, False], bool)
-        with pytest.raises(UnsupportedError, match="NumPy has no element type complex64"):
-            model.infer([np.float32([3])])
-        assert not model.is_lost
-    assert model.is_lost
-    with EngineProcess(f"python:{file}:declines") as engine, pytest.raises(UnsupportedError, match="no such layers"):
-        engine.load(path).infer([X])
-    for name, message in (
-        ("twice", "expected python:FILE.py:FUNCTION"),
-        (f"{file}:thrice", "defines no function thrice"),
-    ):
-        with EngineProcess(f"python:{name}") as engine, pytest.raises(EngineMissingError, match=message):
-            engine.open()
-
-
-def test_a_state_starts_anew_unless_it_is_kept(tmp_path: Path) -> None:
-    x = ops.parameter([2], "f32", name="x")
-    total = ops.add(ops.read_value(np.zeros(2, np.float32), "v", "f32", [2]), x)
-    ovir.save_model(ovir.Model([ops.abs(total)], [ops.assign(total, "v")], [x]), tmp_path / "model.xml")
-    with EngineProcess("openvino:CPU") as engine:
-        model = engine.load(tmp_path / "model.xml")
-        keeps = [False, True, True, False]
-        sums = [model.infer([np.float32([1, 2])], keeps_state=kept)[0].tolist() for kept in keeps]
-        assert sums == [[1, 2], [2, 4], [3, 6], [1, 2]]
 
 
 def test_times_are_those_of_the_second_run(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
