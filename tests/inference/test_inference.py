@@ -1,7 +1,5 @@
 """Inference: how knowledge of shapes travels, and the contract of infer (see inference_contract.py)."""
 
-import re
-
 import numpy as np
 import pytest
 from support.builder import Net
@@ -84,19 +82,6 @@ def test_declared_shapes_are_kept_and_compared() -> None:
     assert (str(port.declared_shape), str(port.shape)) == ("[2,4]", "[2,3]")
     assert (str(port.declared_element_type), str(port.element_type)) == ("f16", "f32")
     assert sorted(found.code for found in model.diagnostics) == ["OVIR402", "OVIR403"]
-
-
-@pytest.mark.parametrize("is_declared_by_reader", [True, False])
-def test_a_declared_type_is_used_only_if_readers_declare_it_too(is_declared_by_reader: bool) -> None:
-    net = Net()
-    relu = net.op("ReLU", net.parameter("data", "2,3"))
-    net.result(net.op("Add", net.op("Exp", relu), net.const(np.float32([1, 2, 3]))))
-    before, port, after = net.declared_xml().partition('<port id="1" precision="FP32" names="relu1">')
-    after = after.replace("<dim>3</dim>", "<dim>4</dim>", 1)
-    if not is_declared_by_reader:
-        place = after.index("<input>")
-        after = after[:place] + re.sub(r"\s*<dim>.*</dim>", "", after[place:], count=2)
-    assert [d.code for d in ovir.check(before + port + after, bytes(net.blob))] == ["OVIR402"]
 
 
 def test_only_the_first_fault_is_reported_not_what_follows_from_it() -> None:
