@@ -37,10 +37,10 @@ class Clipping:
     @classmethod
     def by(cls, op: Operator, inputs: Sequence[Array], steps: float = 0) -> Clipping | None:
         """Return what an operation clips of values that are outside of its range by more than so many of its steps."""
-        found = op.clips(inputs, steps)
-        if found is None:
+        clipped = op.clips(inputs, steps)
+        if clipped is None:
             return None
-        (below, low), (above, high) = found
+        (below, low), (above, high) = clipped
         ends = ((float(bound.min()), float(bound.max())) for bound in (low, high))
         return cls(below.size, int(np.count_nonzero(below)), int(np.count_nonzero(above)), *ends)
 

@@ -241,7 +241,7 @@ def by_prefix(rows: Sequence[LayerCost], measure: Callable[[Cost], float], most:
     """
     groups: list[_Prefix] = [_Prefix("", 0, rows)]
     while len(groups) < most:
-        parts = {number: found for number, group in enumerate(groups) if (found := _divided(group))}
+        parts = {number: divided for number, group in enumerate(groups) if (divided := _divided(group))}
         if not parts:
             break
         largest = max(parts, key=lambda number: measure(together("", groups[number].rows)))
@@ -569,18 +569,18 @@ class _Counting:
 
     def graph(self, model: LayerGraph) -> tuple[dict[Layer, Amounts], Amounts]:
         """Return the amounts of one run of a model or body, by layer and in total."""
-        found: dict[Layer, Amounts] = {}
+        amounts_of: dict[Layer, Amounts] = {}
         total, constant = Amounts(), self.constants(model)
         for layer in model.layers:
             if layer in constant or layer.type in _ENDS:
                 continue
             if layer.bodies and layer.operator is not None:
                 inner, amounts = self._bodies(layer)
-                found.update(inner)
+                amounts_of.update(inner)
             else:
-                found[layer] = self.once[layer] = amounts = _amounts(layer, constant)
+                amounts_of[layer] = self.once[layer] = amounts = _amounts(layer, constant)
             total = total.plus(amounts)
-        return found, total
+        return amounts_of, total
 
     def _bodies(self, layer: Layer) -> tuple[dict[Layer, Amounts], Amounts]:
         op = layer.operator
@@ -590,9 +590,9 @@ class _Counting:
         inner: dict[Layer, Amounts] = {}
         totals = []
         for name, body in layer.bodies.items():
-            found, total = self.graph(body)
+            amounts_of, total = self.graph(body)
             taken = Dimension(0, 1) if truth is None else Dimension(int(truth == (name == "then")))
-            inner.update({layer: amounts.times(taken) for layer, amounts in found.items()})
+            inner.update({layer: amounts.times(taken) for layer, amounts in amounts_of.items()})
             if taken.upper:
                 totals.append(total)
         return inner, totals[0] if len(totals) == 1 else totals[0].either(totals[1])
@@ -606,18 +606,18 @@ class _Counting:
             count = UNKNOWN
         if count.upper is not None and count.upper >= _ENDLESS:
             count = Dimension(count.lower, None)
-        found, total = self.graph(body)
+        amounts_of, total = self.graph(body)
         changes = not all(number.is_static for number in total)
         if not (changes and count.is_static and count.length * len(body.layers) <= self._left):
-            return {inner: amounts.times(count) for inner, amounts in found.items()}, total.times(count)
+            return {inner: amounts.times(count) for inner, amounts in amounts_of.items()}, total.times(count)
         self._left -= count.length * len(body.layers)
         infer = BodyInference(body, ComparingEngine(Diagnostics(), body.version))
         given = op.first_types(infer, inputs)
-        sums, total = dict.fromkeys(found, Amounts()), Amounts()
+        sums, total = dict.fromkeys(amounts_of, Amounts()), Amounts()
         for _ in range(count.length):
             results = infer(given)
-            found, once = self.graph(body)
-            sums = {inner: amounts.plus(found[inner]) for inner, amounts in sums.items()}
+            amounts_of, once = self.graph(body)
+            sums = {inner: amounts.plus(amounts_of[inner]) for inner, amounts in sums.items()}
             total = total.plus(once)
             for edge in op.wiring["body"].back_edges:
                 given[edge.parameter] = results[edge.result]

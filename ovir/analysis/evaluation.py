@@ -293,10 +293,10 @@ class ModelEvaluation:
 
 
 def _most_other(label: int, counts: Counter[int]) -> tuple[int, int] | None:
-    others = {found: count for found, count in counts.items() if found != label}
+    others = {other: count for other, count in counts.items() if other != label}
     if not others:
         return None
-    most = min(others, key=lambda found: (-others[found], found))
+    most = min(others, key=lambda other: (-others[other], other))
     return most, others[most]
 
 

@@ -236,19 +236,19 @@ def _implied(model: Model, windows: Iterable[Window]) -> list[int]:
 
     A number of positions may be that of a square grid, with up to two tokens before it.
     """
-    found: dict[int, None] = {}
+    candidates: dict[int, None] = {}
     for layer in model.layers:
         if isinstance(layer.operator, BinaryBase) and len(layer.inputs) == 2:
             one, other = (port.shape for port in layer.inputs)
             if one.rank is not None and other.rank is not None and one.is_static != other.is_static:
                 pairs = zip(reversed(one.dims), reversed(other.dims), strict=False)
                 sizes = (a.lower if a.is_static else b.lower for a, b in pairs if a.is_static != b.is_static)
-                found.update((size, None) for size in sizes if size > 1)
-    roots = ((isqrt(size - tokens), size - tokens) for size in found for tokens in range(3))
+                candidates.update((size, None) for size in sizes if size > 1)
+    roots = ((isqrt(size - tokens), size - tokens) for size in candidates for tokens in range(3))
     sides = dict.fromkeys(root for root, square in roots if root > 1 and root * root == square)
     steps = dict.fromkeys(step for _, _, step in windows)
     return [
-        *(size * factor for size in found for factor in _FACTORS),
+        *(size * factor for size in candidates for factor in _FACTORS),
         *(side * step for side in sides for step in steps),
     ]
 
@@ -323,12 +323,12 @@ def _enlarge(
             continue
         if _bytes(model) > MOST_BYTES:
             break
-        tried, found, waited = trial, _narrow(windows), waited + 1
-        if _lack(found) < _lack(narrow):
-            best, narrow, waited = trial, found, 0
+        tried, still_narrow, waited = trial, _narrow(windows), waited + 1
+        if _lack(still_narrow) < _lack(narrow):
+            best, narrow, waited = trial, still_narrow, 0
         if not narrow or waited == PATIENCE:
             break
-        least = _promising(size, found)
+        least = _promising(size, still_narrow)
     model.reshape(best)
     return narrow
 

@@ -106,7 +106,7 @@ class FunctionMetric(MetricBase):
     def scores(self, output: Array, label: Array) -> Array:
         given = label.item() if label.dtype.kind in "OUT" and label.size == 1 else label
         try:
-            found = self.function(output, given)
+            score = self.function(output, given)
         except Exception as error:
             from traceback import extract_tb  # only needed here
 
@@ -114,13 +114,13 @@ class FunctionMetric(MetricBase):
             place = f"fails in {frame.filename}:{frame.lineno}" if caller else "cannot be called with (output, label)"
             refuse(f"the metric '{self.name}' {place}: {type(error).__name__}: {error}")
         try:
-            numbers = np.asarray(math.nan if found is None else found, np.float64).reshape(-1)
+            numbers = np.asarray(math.nan if score is None else score, np.float64).reshape(-1)
         except (ValueError, TypeError):
             numbers = np.array([math.nan])
         if np.isnan(numbers).any():
-            refuse(f"the metric '{self.name}' must return a number, or one for each sample, got {found!r}")
+            refuse(f"the metric '{self.name}' must return a number, or one for each sample, got {score!r}")
         if self.is_share and not np.isin(numbers, (0, 1)).all():
-            refuse(f"the metric '{self.name}' is a share, so that it must return 0 or 1, got {found!r}")
+            refuse(f"the metric '{self.name}' is a share, so that it must return 0 or 1, got {score!r}")
         return numbers
 
 

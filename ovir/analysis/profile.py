@@ -198,10 +198,10 @@ def profile_runs(compiled: CompiledModel, feeds: Feeds) -> tuple[Profile, RunTim
         if number >= WARM_UP:
             profiles.append(profile)
             seconds.append(end - start)
-    found = Profile()
-    found.runs = RUNS
-    found.slowest_types = list(dict.fromkeys(kind.type for profile in profiles for kind in profile.types()[:1]))
+    summary = Profile()
+    summary.runs = RUNS
+    summary.slowest_types = list(dict.fromkeys(kind.type for profile in profiles for kind in profile.types()[:1]))
     for layer, timing in profiles[-1].timings.items():
         times = [profile.timings[layer].seconds for profile in profiles if layer in profile.timings]
-        found._timings[layer] = replace(timing, seconds=median(times))
-    return found, RunTimes(tuple(seconds))
+        summary._timings[layer] = replace(timing, seconds=median(times))
+    return summary, RunTimes(tuple(seconds))

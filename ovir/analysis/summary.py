@@ -236,14 +236,14 @@ def _version(layer: Layer) -> str:
 
 
 def _constants_by_type(layers: Iterable[Layer]) -> dict[str, ConstantTotals]:
-    found: dict[str, ConstantTotals] = {}
+    totals: dict[str, ConstantTotals] = {}
     for layer in layers:
         if isinstance(const := layer.operator, Const):
-            entry = found.setdefault(str(const.element_type), ConstantTotals())
+            entry = totals.setdefault(str(const.element_type), ConstantTotals())
             entry.tensors += 1
             entry.elements += prod(const.shape)
             entry.bytes += stored_bytes(layer)
-    return dict(sorted(found.items(), key=lambda item: -item[1].bytes))
+    return dict(sorted(totals.items(), key=lambda item: -item[1].bytes))
 
 
 def _covered_bytes(layers: Iterable[Layer]) -> int:

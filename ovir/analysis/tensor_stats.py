@@ -90,15 +90,15 @@ class Range:
 
     def add(self, array: Array) -> None:
         """Add the values of a tensor."""
-        found = stats(array)
-        self.nonfinite += found.nonfinite
-        if found.minimum is None or found.maximum is None or found.mean is None:
+        of_array = stats(array)
+        self.nonfinite += of_array.nonfinite
+        if of_array.minimum is None or of_array.maximum is None or of_array.mean is None:
             return
-        count = array.size - found.nonfinite
-        self._sum += found.mean * count
+        count = array.size - of_array.nonfinite
+        self._sum += of_array.mean * count
         self._count += count
-        self.minimum = found.minimum if self.minimum is None else min(self.minimum, found.minimum)
-        self.maximum = found.maximum if self.maximum is None else max(self.maximum, found.maximum)
+        self.minimum = of_array.minimum if self.minimum is None else min(self.minimum, of_array.minimum)
+        self.maximum = of_array.maximum if self.maximum is None else max(self.maximum, of_array.maximum)
 
 
 class Ranges(ResultListener):
@@ -108,10 +108,10 @@ class Ranges(ResultListener):
         self._ranges: dict[Layer, Range] = {}
 
     def did_run(self, layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        found = self._ranges.setdefault(layer, Range())
+        range_of = self._ranges.setdefault(layer, Range())
         used = [array for port, array in zip(layer.outputs, outputs, strict=False) if port.readers]
         for array in used or outputs:
-            found.add(array)
+            range_of.add(array)
 
     @property
     def ranges(self) -> Mapping[Layer, Range]:

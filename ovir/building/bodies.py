@@ -121,9 +121,9 @@ class IfLayer(_BodyLayer):
         """Add an input that feeds a Parameter of each body; None for a body that does not need it."""
         call = self._call("set_input", value=value, then_parameter=then_parameter, else_parameter=else_parameter)
         given = {"then": then_parameter, "else": else_parameter}
-        found = {key: self._parameter(call, key, item) for key, item in given.items() if item is not None}
+        parameters = {key: self._parameter(call, key, item) for key, item in given.items() if item is not None}
         external = self._feed(call, "value", value)
-        for key, parameter in found.items():
+        for key, parameter in parameters.items():
             wiring = self._wiring(key)
             self._wire(key, replace(wiring, inputs=(*wiring.inputs, InputMap(external, parameter))))
 

@@ -140,11 +140,11 @@ def add_input(layer: Layer, source: Port) -> None:
 
 def infer(layer: Layer, call: Call) -> None:
     """Infer the outputs of a layer; ModelError at the line of the caller."""
-    found = Diagnostics()
-    ComparingEngine(found, 11).infer_layer(layer, is_body=False)
+    diagnostics = Diagnostics()
+    ComparingEngine(diagnostics, 11).infer_layer(layer, is_body=False)
     for port in layer.outputs:
         port.id = len(layer.inputs) + port.index
-    if errors := found.fatal:
+    if errors := diagnostics.fatal:
         place = caller()
         text = str(call)
         raise ModelError(*(replace(d, file=place.file, line=place.line, layer=text) for d in errors))

@@ -27,5 +27,5 @@ def member(opset: int, name: str) -> Any:
 def functions(opset: int) -> dict[str, opsets.Version]:
     """Return the operation version whose layers each function of an opset creates, by the name of the function."""
     held = (opsets.resolve(type_name, f"opset{opset}") for type_name in opsets.OPERATIONS)
-    found = {name: version for version in held if version is not None for name in version.functions}
-    return dict(sorted(found.items()))
+    versions = {name: version for version in held if version is not None for name in version.functions}
+    return dict(sorted(versions.items()))

@@ -323,14 +323,14 @@ def common_arguments(layer: Layer) -> Iterator[str]:
 
 def tensor_names(layer: Layer) -> Any:
     """Return the names of the output tensors as ``tensor_names`` takes them; a Result has its own at its input."""
-    found: list[Any] = [_names(port.own_names) for port in layer.outputs]
+    names: list[Any] = [_names(port.own_names) for port in layer.outputs]
     if not layer.outputs:
-        found = [_names(port.own_names - port.source.own_names) for port in layer.inputs[:1] if port.source is not None]
-    while found and found[-1] is None:
-        found.pop()
-    if len(found) == 1:
-        return found[0]
-    return found or None
+        names = [_names(port.own_names - port.source.own_names) for port in layer.inputs[:1] if port.source is not None]
+    while names and names[-1] is None:
+        names.pop()
+    if len(names) == 1:
+        return names[0]
+    return names or None
 
 
 def _names(names: frozenset[str]) -> str | frozenset[str] | None:

@@ -94,18 +94,18 @@ def _arguments(cls: type[Operator]) -> tuple[list[str], str]:
     function = handwritten(cls, "")
     if function is not None:
         signature = inspect.signature(function)
-        found: list[str] = []
+        listed: list[str] = []
         for parameter in signature.parameters.values():
-            if parameter.kind is parameter.KEYWORD_ONLY and "*" not in found:
-                found.append("*")
+            if parameter.kind is parameter.KEYWORD_ONLY and "*" not in listed:
+                listed.append("*")
             default = "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
-            found.append(f"{parameter.name}: {parameter.annotation}{default}")
-        return found, signature.return_annotation
+            listed.append(f"{parameter.name}: {parameter.annotation}{default}")
+        return listed, signature.return_annotation
     arguments = arguments_of(cls)
-    found = [_argument(a) for a in arguments if not a.is_keyword]
+    listed = [_argument(a) for a in arguments if not a.is_keyword]
     keywords = [_argument(a) for a in arguments if a.is_keyword]
     others = _OTHERS[1:] if has_bodies(cls) else _OTHERS
-    return [*found, *_NAME, *keywords, *others], LAYER_CLASSES.get(cls.type, Layer).__name__
+    return [*listed, *_NAME, *keywords, *others], LAYER_CLASSES.get(cls.type, Layer).__name__
 
 
 _NAME = ("name: str | None = None", "*")

@@ -259,8 +259,8 @@ def _apply_rules(context: Context, diagnostics: Diagnostics, *, of_runs: bool = 
         if (rule.for_untrusted and not is_untrusted) or (is_untrusted and rule.of_runs) is not of_runs:
             continue
         try:
-            found = rule.diagnostics(context)
-            diagnostics.extend(d for d in found if not (_is_advice(d) and d.layer in context.failing))
+            raised = rule.diagnostics(context)
+            diagnostics.extend(d for d in raised if not (_is_advice(d) and d.layer in context.failing))
         except MemoryError:
             raise  # of the whole check, not of this rule
         except Exception as error:  # a fault of ovir itself must not hide other diagnostics

@@ -35,16 +35,16 @@ def report_refusals(
     for refusal in refusals:
         if refusal.layer in failing:
             continue
-        found = causes.of(refusal)
-        if found is not None:
-            groups.setdefault(found, []).append(refusal)
-    for found, (first, *others) in groups.items():
-        if any(cause.code == OWN_TYPE.id for cause in found):
+        blamed = causes.of(refusal)
+        if blamed is not None:
+            groups.setdefault(blamed, []).append(refusal)
+    for blamed, (first, *others) in groups.items():
+        if any(cause.code == OWN_TYPE.id for cause in blamed):
             diagnostics.add(first)  # fold_constant_types joins it with the diagnostics of the constant
             continue
-        for cause in found:
+        for cause in blamed:
             diagnostics.discard(cause)
-        diagnostics.add(_joined(first, found, others))
+        diagnostics.add(_joined(first, blamed, others))
 
 
 class _Causes:

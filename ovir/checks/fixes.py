@@ -96,35 +96,35 @@ class Fixes:
         every = [port for layer in self._elements for port in (*layer.inputs, *layer.outputs)]
         ports = {(port.layer.title, port.is_output, port.id): port for port in every}
         following = [port for port in every if not agrees(port, port.type)]
-        for found in diagnostics:
-            fix = found.fix
-            if found.code in DECLARATIONS and are_inferred:
+        for fault in diagnostics:
+            fix = fault.fix
+            if fault.code in DECLARATIONS and are_inferred:
                 port = ports.get(
-                    (found.layer or "", found.code not in _OF_INPUTS, -1 if found.port is None else found.port)
+                    (fault.layer or "", fault.code not in _OF_INPUTS, -1 if fault.port is None else fault.port)
                 )
                 if port is not None:
                     fix = self.declarations(dict.fromkeys((port, *following)))
                     following = []
-            elif found.code == codes.MISSING_KEY.id:
-                fix = self._name(found)
-            elif found.code == codes.REPEATED_RT_INFO.id:
-                fix = self._single_rt_info(found)
-            yield found if fix is None else replace(found, fix=fix)
+            elif fault.code == codes.MISSING_KEY.id:
+                fix = self._name(fault)
+            elif fault.code == codes.REPEATED_RT_INFO.id:
+                fix = self._single_rt_info(fault)
+            yield fault if fix is None else replace(fault, fix=fix)
 
-    def _name(self, found: Diagnostic) -> Fix | None:
+    def _name(self, fault: Diagnostic) -> Fix | None:
         layers = [item for item in self._document.root.iter("layer") if item in self._text]
         taken = {item.get("name") for item in layers}
         for item in layers:
-            is_meant = line_of(item) == found.line and found.message.startswith(f"<layer> {item.get('id', '')!r} ")
+            is_meant = line_of(item) == fault.line and fault.message.startswith(f"<layer> {item.get('id', '')!r} ")
             if item.get("name") is None and is_meant:
                 name = f"{item.get('type', 'layer')}_{item.get('id', '')}"
                 name += "_" * (name in taken)
                 return Fix(f"names the layer '{name}'", (self._text.attribute(item, "name", escaped(name)),))
         return None
 
-    def _single_rt_info(self, found: Diagnostic) -> Fix | None:
+    def _single_rt_info(self, fault: Diagnostic) -> Fix | None:
         for item in self._document.root.iter("attribute"):
-            if line_of(item) == found.line and item in self._text:
+            if line_of(item) == fault.line and item in self._text:
                 key = (item.get("name"), item.get("version"))
                 earlier = item.itersiblings(preceding=True)
                 first = next((o for o in earlier if (o.get("name"), o.get("version")) == key), None)

@@ -189,11 +189,11 @@ class OwningEngine(Engine):
                 self._fed[parameter] = Owner.FILE if source is None else self.owner(source)
                 self._around[parameter] = layer
         outputs = super()._infer_layer(layer, inputs)
-        found = ending(layer, inputs)
-        if layer not in self.endings or found.count > self.endings[layer].count:
-            self.endings[layer] = found
+        end = ending(layer, inputs)
+        if layer not in self.endings or end.count > self.endings[layer].count:
+            self.endings[layer] = end
         if isinstance(op, IterationBase) and op.wiring["body"].back_edges:
-            outputs = self._iterated(layer, op, inputs, max(found.count, 1), outputs)
+            outputs = self._iterated(layer, op, inputs, max(end.count, 1), outputs)
         for index, port in enumerate(layer.outputs):
             results = [
                 _result(body, item.result)
@@ -384,10 +384,10 @@ class OwningEngine(Engine):
                 arrays = op.applied(inputs, outputs).run(*[self._arrays[source] for source in sources])
         except OperatorError:
             return None
-        found = arrays if isinstance(arrays, tuple) else (arrays,)
-        for output, array in zip(layer.outputs, found, strict=False):
+        results = arrays if isinstance(arrays, tuple) else (arrays,)
+        for output, array in zip(layer.outputs, results, strict=False):
             self._arrays[output] = array
-        return found[port.index]
+        return results[port.index]
 
     # ----- bytes
 

@@ -163,15 +163,15 @@ class Context(Document[Model]):
     @cached_property
     def constants(self) -> list[StoredConstant]:
         """Return the constants with data in the weights; constants of the same place and type are one."""
-        found: dict[Blob | None, StoredConstant] = {}
+        stored: dict[Blob | None, StoredConstant] = {}
         for layer in self.by_type.get("Const", ()):
             if (
                 isinstance(op := layer.operator, Const)
                 and op.constant_data is not None
                 and "value" not in layer.attributes
             ):
-                found.setdefault(op.constant_data, StoredConstant(op)).layers.append(layer)
-        return list(found.values())
+                stored.setdefault(op.constant_data, StoredConstant(op)).layers.append(layer)
+        return list(stored.values())
 
     @cached_property
     def filled(self) -> list[StoredConstant]:

@@ -96,7 +96,7 @@ def _loaded(model: Model, file: InputFile) -> list[Array]:
     try:
         return _collected(model, file.load(model))
     except InputError as error:
-        raise InputError(*(replace(found, file=file.path, line=None) for found in error.diagnostics)) from None
+        raise InputError(*(replace(d, file=file.path, line=None) for d in error.diagnostics)) from None
 
 
 def _collected(model: Model, feeds: Any) -> list[Array]:

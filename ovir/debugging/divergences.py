@@ -77,8 +77,8 @@ class Divergence:
 
 def _release(text: str) -> Release | None:
     """Return the release that a text names, which may be newer than those that ovir knows."""
-    found = re.search(r"(\d+)\.(\d+)", text)
-    return None if found is None else (int(found[1]), int(found[2]))
+    match = re.search(r"(\d+)\.(\d+)", text)
+    return None if match is None else (int(match[1]), int(match[2]))
 
 
 _DEVICES = {"CPU": ("CPU",), "all": ("CPU", "GPU", "NPU"), "reference": ()}

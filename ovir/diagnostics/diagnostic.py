@@ -113,7 +113,7 @@ def diagnose(
 
 def counts_text(diagnostics: Iterable[Diagnostic]) -> str:
     """Return the numbers of errors, warnings and infos in words."""
-    counts = Counter(found.severity for found in diagnostics)
+    counts = Counter(diagnostic.severity for diagnostic in diagnostics)
     return ", ".join(plural(counts[s], s.value) for s in Severity if counts[s]) or "nothing found"
 
 

@@ -137,9 +137,9 @@ class Diagnostics:
         self._found: dict[Diagnostic, None] = {}  # a dict keeps the order and drops duplicates
         self._added: list[Diagnostic] = []
 
-    def add(self, found: Diagnostic) -> None:
-        self._added.append(found)
-        self._found.setdefault(found)
+    def add(self, diagnostic: Diagnostic) -> None:
+        self._added.append(diagnostic)
+        self._found.setdefault(diagnostic)
 
     @property
     def added(self) -> int:
@@ -150,9 +150,9 @@ class Diagnostics:
         """Return the errors that are not tolerated, among those added after the first ``count`` diagnostics."""
         return [found for found in self._added[count:] if _is_fatal(found)]
 
-    def discard(self, found: Diagnostic) -> None:
+    def discard(self, diagnostic: Diagnostic) -> None:
         """Remove a diagnostic that another one includes."""
-        self._found.pop(found, None)
+        self._found.pop(diagnostic, None)
 
     def extend(self, diagnostics: Iterable[Diagnostic]) -> None:
         for item in diagnostics:
@@ -196,8 +196,8 @@ class Diagnostics:
             raise kind(*fatal)
 
 
-def _is_fatal(found: Diagnostic) -> bool:
-    return found.severity is Severity.ERROR and not CODES[found.code].tolerated
+def _is_fatal(diagnostic: Diagnostic) -> bool:
+    return diagnostic.severity is Severity.ERROR and not CODES[diagnostic.code].tolerated
 
 
 def require_packages(user: str, extra: str, *packages: str) -> None:

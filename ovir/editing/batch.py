@@ -59,11 +59,11 @@ def set_batch(model: LayerGraph, batch: Batch, verify: bool) -> ProvenEdit:
         for layer in model.layers
         if isinstance(layer.operator, ReadValueBase) and (own := state_axes(layer.outputs[0].shape, old))
     }
-    found = list(islice(product(*choices.values(), *states.values()), MOST_CHOICES))
+    combinations = list(islice(product(*choices.values(), *states.values()), MOST_CHOICES))
     first: ModelError | None = None
-    for axes in found:
+    for axes in combinations:
         chosen, of_states = dict(zip(choices, axes, strict=False)), dict(zip(states, axes[len(choices) :], strict=True))
-        if len(found) == 1:
+        if len(combinations) == 1:
             return _set_batch(model, chosen, of_states, old, number, verify)
         try:
             verdict = _set_batch(model.clone(), chosen, of_states, old, number, verify).verdict

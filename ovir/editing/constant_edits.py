@@ -167,11 +167,11 @@ def decompress(model: LayerGraph) -> list[Layer]:
 
 def _folded(model: LayerGraph, find: Callable[[LayerGraph], Mapping[Port, Array]]) -> list[Layer]:
     with_types(model)
-    found = [(graph, _ends(find(graph))) for graph in model.graphs()]
+    ends_of_graphs = [(graph, _ends(find(graph))) for graph in model.graphs()]
     with editing(model):
         return [
             new
-            for graph, ends in found
+            for graph, ends in ends_of_graphs
             for layer, values in ends
             if layer.owner is graph  # it may have become unread
             for new in _fold(graph, layer, values)
@@ -181,14 +181,14 @@ def _folded(model: LayerGraph, find: Callable[[LayerGraph], Mapping[Port, Array]
 def _ends(known: Mapping[Port, Array]) -> list[tuple[Layer, dict[Port, Const]]]:
     """Return the layers whose outputs become constants: known layers with a reader that is not known."""
     layers = {port.layer for port in known}
-    found: dict[Layer, dict[Port, Const]] = {}
+    constants: dict[Layer, dict[Port, Const]] = {}
     for port, array in known.items():
         is_read = any(reader.layer not in layers for reader in port.readers)
         if is_read and not isinstance(port.layer.operator, Const):
             operator = as_constant(port, array)
             if operator is not None:
-                found.setdefault(port.layer, {})[port] = operator
-    return list(found.items())
+                constants.setdefault(port.layer, {})[port] = operator
+    return list(constants.items())
 
 
 def _fold(graph: LayerGraph, layer: Layer, values: Mapping[Port, Const]) -> Iterator[Layer]:

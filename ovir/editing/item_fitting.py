@@ -160,10 +160,10 @@ class ItemFitting(Fitting):
                 if entry.parameter not in carried or entry.external < 0:
                     continue
                 port = layer.inputs[entry.external]
-                found = self._item_source(layer)
+                count = self._item_source(layer)
                 axes = state_axes(self._before[port], self._old_number)
-                if axes and found is not None and self._item_axis(port) is None:
-                    self._apply(layer, [(port.index, self._repeated(port, {axes[0]: found}))])
+                if axes and count is not None and self._item_axis(port) is None:
+                    self._apply(layer, [(port.index, self._repeated(port, {axes[0]: count}))])
 
 
 def state_axes(shape: PartialShape, old: int) -> list[int]:

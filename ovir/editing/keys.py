@@ -54,11 +54,11 @@ def find_tensors(model: LayerGraph, keys: TensorKeys, *, repeated: bool = False)
 
 def find_tensor(model: LayerGraph, key: TensorKey) -> Port:
     """Return the output port of one tensor; InputError for a layer with several outputs."""
-    found = _tensors_of(model, key, tensor_names(model) if isinstance(key, str) else {})
-    if len(found) != 1:
-        layer = found[0].layer
-        refuse(f"the layer has {plural(len(found), 'output')}: give one of them, as ({layer.name!r}, 0)", layer)
-    return found[0]
+    ports = _tensors_of(model, key, tensor_names(model) if isinstance(key, str) else {})
+    if len(ports) != 1:
+        layer = ports[0].layer
+        refuse(f"the layer has {plural(len(ports), 'output')}: give one of them, as ({layer.name!r}, 0)", layer)
+    return ports[0]
 
 
 def _tensors_of(model: LayerGraph, key: TensorKey, names: Mapping[str, Port]) -> list[Port]:
@@ -78,17 +78,17 @@ def _tensors_of(model: LayerGraph, key: TensorKey, names: Mapping[str, Port]) ->
 
 def find_input(model: LayerGraph, key: InputKey) -> Port:
     """Return an input port; a layer stands for its only input."""
-    found = _inputs_of(model, key)
-    if len(found) != 1:
+    ports = _inputs_of(model, key)
+    if len(ports) != 1:
         layer = find_layer(model, cast("LayerKey", key))
-        hint = f"give one of them, as ({layer.name!r}, 0)" if found else None
-        refuse(f"the layer has {plural(len(found), 'input')}, not one", layer, hint)
-    return found[0]
+        hint = f"give one of them, as ({layer.name!r}, 0)" if ports else None
+        refuse(f"the layer has {plural(len(ports), 'input')}, not one", layer, hint)
+    return ports[0]
 
 
 def find_readers(model: LayerGraph, source: Port, keys: InputKeys) -> list[Port]:
     """Return input ports that read a tensor; a layer stands for all of its inputs that do."""
-    found: dict[Port, None] = {}
+    readers: dict[Port, None] = {}
     for key in _as_list(keys, "readers", "input ports or layers", "input"):
         ports = _inputs_of(model, cast("InputKey", key))
         reading = [port for port in ports if port.source is source]
@@ -96,8 +96,8 @@ def find_readers(model: LayerGraph, source: Port, keys: InputKeys) -> list[Port]
             layer = ports[0].layer if ports else find_layer(model, cast("LayerKey", key))
             what = f"input {ports[0].index} of this layer" if len(ports) == 1 else "the layer"
             refuse(f"{what} does not read {source.layer.title}", layer)
-        found |= dict.fromkeys(reading)
-    return list(found)
+        readers |= dict.fromkeys(reading)
+    return list(readers)
 
 
 def _inputs_of(model: LayerGraph, key: InputKey) -> list[Port]:

@@ -88,11 +88,11 @@ def _put(graph: LayerGraph, old: Layer, tensors: Sequence[Port | None], taken: s
     """Replace a layer by the new layers of these tensors, and return the one that takes its name."""
     pairs = zip(old.outputs, tensors, strict=False)
     with in_place_of(old.place):
-        found = [(before, _new(after)) for before, after in pairs if after is not None]
-    ports = [after for _, after in found]
+        pairs_of_layers = [(before, _new(after)) for before, after in pairs if after is not None]
+    ports = [after for _, after in pairs_of_layers]
     last = ports[0].layer
     _add_layers(graph, old, ports, taken, last)
-    for before, after in found:
+    for before, after in pairs_of_layers:
         after.own_names |= before.own_names
         after.rt_info = after.rt_info or before.rt_info
         before.own_names = frozenset()

@@ -71,16 +71,16 @@ def _joined(array: Array, kind: ElementType, axes: Mapping[int, Factors], find: 
 
     def parts(form: Form | None) -> list[Any]:
         """Return the parts, None for each that is no function of this form."""
-        found: list[Any] = []
+        joined: list[Any] = []
         for piece, factors in zip(pieces, made, strict=True):
             own = {**axes, axis: factors}
             varies = any(factor.varies for factors in own.values() for factor in factors)
-            found.append(positional(piece, kind, own, find, form) if varies else constant(piece, kind))
-        return found
+            joined.append(positional(piece, kind, own, find, form) if varies else constant(piece, kind))
+        return joined
 
     ways = [parts(None)]
     if None in ways[0]:  # a small part may fit several forms, of which the others have one
-        ways = [found for form in FORMS if None not in (found := parts(form))]
+        ways = [joined for form in FORMS if None not in (joined := parts(form))]
     return create_layer("Concat", ways[0], {"axis": axis}, version="opset1") if len(ways) == 1 else None
 
 
@@ -198,8 +198,8 @@ def _band(grid: Array, kind: ElementType, sizes: Mapping[int, Size]) -> Layer | 
         return None
     ramps = [_ramp(grid.ndim, axis, sizes[axis], "i64") for axis in (two, one)]
     apart = create_layer("Subtract", ramps, version="opset1")
-    found: Any = constant(values[-1], kind)
+    chosen: Any = constant(values[-1], kind)
     for d in reversed(changes):
         is_before = create_layer("Less", [apart, np.array(d)], version="opset1")
-        found = create_layer("Select", [is_before, constant(values[d + n - 2], kind), found], version="opset1")
-    return found if isinstance(found, Layer) else None
+        chosen = create_layer("Select", [is_before, constant(values[d + n - 2], kind), chosen], version="opset1")
+    return chosen if isinstance(chosen, Layer) else None

@@ -47,11 +47,11 @@ def _rewrite_all(model: LayerGraph, rewrites: Mapping[str, Rewrite], decompress:
         while True:
             with_types(model)
             changes["layer that no result needs"] += _removed(model, lambda: prune(model))
-            found = [item for graph in model.graphs() for item in _rewrite(graph, rewrites)]
-            for what, key in found:
+            rewritten = [item for graph in model.graphs() for item in _rewrite(graph, rewrites)]
+            for what, key in rewritten:
                 changes[what].append(key)
             edit.folded += _removed(model, lambda: constants.extend(fold_constants(model, decompress)))
-            if not found:
+            if not rewritten:
                 break
         edit.layers = [layer for layer in constants if layer.owner is not None]
         edit.changes = {what: keys for what, keys in changes.items() if keys}

@@ -227,12 +227,12 @@ class Fitting(ComparingEngine):
         types = [
             new[port.index].outputs[0].type if port.index in new else self.input_type(port) for port in layer.inputs
         ]
-        outputs, found = self.attempt(layer, types)
+        outputs, diagnostics = self.attempt(layer, types)
         other = self._expected.get(layer)
         if outputs is not None and other is not None and not is_like(types, outputs, other):
-            outputs, found = None, [diagnose(CHANGED_RESULTS, "the other model has other sizes", layer.place)]
+            outputs, diagnostics = None, [diagnose(CHANGED_RESULTS, "the other model has other sizes", layer.place)]
         refused, self._refused = self._refused, None
-        return (outputs, found) if refused is None else (None, [refused])
+        return (outputs, diagnostics) if refused is None else (None, [refused])
 
     def _solutions(self, layer: Layer, settled: frozenset[Pin | None] = frozenset()) -> Iterator[bool]:
         """Infer a layer in each of the ways in which it fits, the likely ones first; each time yield True.
@@ -292,10 +292,10 @@ class Fitting(ComparingEngine):
             remove_unread(graph, [new])
 
     def _refusal(self, layer: Layer) -> Diagnostic:
-        outputs, found = self._attempt(layer)
+        outputs, diagnostics = self._attempt(layer)
         message, trial, what = self._words()
         if outputs is None:
-            message += f"this layer cannot take {trial}: {found[0].message}"
+            message += f"this layer cannot take {trial}: {diagnostics[0].message}"
         else:
             shapes = ", ".join(str(tensor.shape) for tensor in outputs)
             message += f"for {trial}, the result of this layer is {shapes}, {what}"
@@ -372,13 +372,13 @@ class Fitting(ComparingEngine):
                 seen.add(number)
 
     def _all_candidates(self, layer: Layer, old: int, hint: int) -> Iterator[tuple[Size, int]]:
-        own = [(read_by(port), *found) for port in layer.inputs if port.source for found in self._varying(port)]
-        found: dict[tuple[int, int, int], tuple[Port, int, int, int]] = {item[1:]: item for item in reversed(own)}
+        own = [(read_by(port), *unlikely) for port in layer.inputs if port.source for unlikely in self._varying(port)]
+        unlikely: dict[tuple[int, int, int], tuple[Port, int, int, int]] = {item[1:]: item for item in reversed(own)}
         graph = owner_of(layer)
         for other in reversed(list(takewhile(lambda other: other is not layer, graph.layers))):
             for port in other.outputs:
                 for item in self._varying(port) if port in self._before else ():
-                    found.setdefault(item, (port, *item))
+                    unlikely.setdefault(item, (port, *item))
         likely = next((self._grows_as(one, number) for _, axis, one, number in own if axis == hint), None)
 
         def unlikeliness(item: tuple[Port, int, int, int]) -> tuple[bool, bool]:
@@ -386,7 +386,7 @@ class Fitting(ComparingEngine):
             return likely is not None and self._grows_as(*item[2:]) != likely, item[1] != hint
 
         own.sort(key=unlikeliness)
-        every = [item for item in (*own, *sorted(found.values(), key=unlikeliness)) if item[2]]
+        every = [item for item in (*own, *sorted(unlikely.values(), key=unlikeliness)) if item[2]]
         for port, axis, one, number in every:
             if one == old:
                 yield Size(((port, axis),)), number
@@ -476,8 +476,8 @@ class Fitting(ComparingEngine):
         old = self._dims(data)[axis][0] if data is not None else 0
         if layer.type == "Interpolate" or (old - size <= MOST_OFFSET and 4 * size >= 3 * old):
             return True
-        equal = (found for found, _ in self._candidates(layer, size, axis))
-        return any(found.is_plain and found.places[0][1] == axis for found in islice(equal, 1))
+        equal = (candidate for candidate, _ in self._candidates(layer, size, axis))
+        return any(candidate.is_plain and candidate.places[0][1] == axis for candidate in islice(equal, 1))
 
     # ----- Reshape
 
@@ -625,10 +625,10 @@ class Fitting(ComparingEngine):
             varying = [a for a in varying if known is None or known[a] != pairs[a][1]]
         sizes: dict[int, Size] = {}
         for a in varying:
-            found = next((size for size, _ in self._candidates(layer, pairs[a][0], a, pairs[a][1])), None)
-            if found is None:
+            size_of_axis = next((size for size, _ in self._candidates(layer, pairs[a][0], a, pairs[a][1])), None)
+            if size_of_axis is None:
                 return None
-            sizes[a] = found
+            sizes[a] = size_of_axis
         return with_sizes(base, port, sizes) if sizes else base if isinstance(base, Layer) else None
 
     # ----- other repairs
@@ -748,20 +748,20 @@ class Fitting(ComparingEngine):
             return {}
         pads = list(zip(*map(self._list, layer.inputs[1:3]), strict=False))
         sizes = [dim.lower for dim in self._before[layer.outputs[0]]]
-        fixed, found, filled = any(map(any, pads)), dict[int, list[int]](), set[tuple[int, ...]]()
+        fixed, axes_of_number, filled = any(map(any, pads)), dict[int, list[int]](), set[tuple[int, ...]]()
         for axis, old, _ in self._varying(layer.inputs[0]) if pads else ():
             begin, end = pads[axis]
             size, is_likely = old + begin + end, begin * end == 0 or end - begin in (0, 1)
             for n in range(max(begin + end, 1) + 1, size + 1) if min(begin, end) >= 0 and is_likely else ():
                 is_round = n >= LEAST_ROUND and n.bit_count() == 1  # windows have pads at the begin, too
                 if size % n == 0 and (begin == 0 or is_round):
-                    found.setdefault(n, []).append(axis)
+                    axes_of_number.setdefault(n, []).append(axis)
                     filled |= {(prod(sizes[:axis]), size // n, n)} if begin or end or not fixed else set()
         reshapes = (other for other in self._layers if isinstance(other.operator, Reshape))
         targets = [[dim.lower for dim in self._before[other.outputs[0]]] for other in reshapes]
         divided = {(prod(own[:i]), *own[i : i + 2]) for own in targets for i in range(len(own))} & filled
-        numbers = {n: (all(n != own[-1] for own in divided), -len(found[n]), n) for *_, n in filled}
-        return {n: found[n] for n in sorted(numbers, key=numbers.__getitem__)}
+        numbers = {n: (all(n != own[-1] for own in divided), -len(axes_of_number[n]), n) for *_, n in filled}
+        return {n: axes_of_number[n] for n in sorted(numbers, key=numbers.__getitem__)}
 
     def _filled(self, layer: Layer) -> Iterator[Repair]:
         """Yield what lets pads fill axes up to a multiple of a number."""
@@ -795,8 +795,8 @@ class Fitting(ComparingEngine):
             sizes = {(made[0].old, made[0].new): size for size, made in axes.values() if len(made) == 1}
 
             def find(factor: Factor, sizes: Mapping[tuple[int, int], Size] = sizes) -> Size | None:
-                found = self._candidates(layer, factor.old, 0, factor.new)
-                return sizes.get((factor.old, factor.new)) or next((size for size, _ in found), None)
+                candidates = self._candidates(layer, factor.old, 0, factor.new)
+                return sizes.get((factor.old, factor.new)) or next((size for size, _ in candidates), None)
 
             made = positional(array, port.element_type, {a: made for a, (_, made) in axes.items()}, find)
             if made is not None:

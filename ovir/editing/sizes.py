@@ -63,8 +63,8 @@ class Size:
 
 def with_sizes(numbers: Any, port: Port | None, sizes: Mapping[int, Size]) -> Layer:
     """Return the layer that puts sizes in place of some numbers of a list, or of a number; ``port`` has their type."""
-    found = [size.layer() for size in sizes.values()]
-    joined = found[0] if len(found) == 1 else create_layer("Concat", found, {"axis": 0}, version="opset1")
+    layers = [size.layer() for size in sizes.values()]
+    joined = layers[0] if len(layers) == 1 else create_layer("Concat", layers, {"axis": 0}, version="opset1")
     if port is not None and str(port.element_type) != "i64":
         joined = create_layer("Convert", [joined], {"destination_type": port.element_type}, version="opset1")
     if port is not None and port.shape.rank == 0:

@@ -46,11 +46,11 @@ class WeightType:
 
         The default is symmetric, in groups of 128 for int4 and with one scale for each row for int8.
         """
-        found = re.fullmatch(r"int([48])(?::(sym|asym))?(?::([1-9]\d*))?", text)
-        if found is None:
+        match = re.fullmatch(r"int([48])(?::(sym|asym))?(?::([1-9]\d*))?", text)
+        if match is None:
             return None
-        size = int(found[3]) if found[3] else GROUP if found[1] == "4" else None
-        return cls(int(found[1]), found[2] != "asym", size)
+        size = int(match[3]) if match[3] else GROUP if match[1] == "4" else None
+        return cls(int(match[1]), match[2] != "asym", size)
 
 
 BACKUP = WeightType(8, False, None)
@@ -129,15 +129,15 @@ def compress_weights(model: LayerGraph, kinds: Mapping[tuple[str, int], WeightTy
         kind = kinds.get((port.layer.key, port.index))
         if kind is None:
             continue
-        found, source = compress(weights, kind), port.source
+        narrow, source = compress(weights, kind), port.source
         with in_place_of(port.layer.place):
             integers = {4: (u4, i4), 8: (u8, i8)}[kind.bits][kind.is_symmetric]
-            new = ops.convert(ops.constant(found.codes.astype(np.int16), integers), "f16")
-            if found.zero_point is not None:
-                new = ops.subtract(new, ops.convert(ops.constant(found.zero_point.astype(np.int16), integers), "f16"))
-            new = ops.multiply(new, ops.constant(found.scale), name=f"{port.layer.name}/fq_weights_{port.index}")
-            if found.codes.shape != found.shape:
-                new = ops.reshape(new, list(found.shape), False)
+            new = ops.convert(ops.constant(narrow.codes.astype(np.int16), integers), "f16")
+            if narrow.zero_point is not None:
+                new = ops.subtract(new, ops.convert(ops.constant(narrow.zero_point.astype(np.int16), integers), "f16"))
+            new = ops.multiply(new, ops.constant(narrow.scale), name=f"{port.layer.name}/fq_weights_{port.index}")
+            if narrow.codes.shape != narrow.shape:
+                new = ops.reshape(new, list(narrow.shape), False)
             new = ops.convert(new, port.element_type)
         graph = owner_of(port.layer)
         graph.add_layer(new, NewLayers(graph, new).include(()))

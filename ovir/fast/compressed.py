@@ -43,11 +43,11 @@ def compressed_matmul(op: CompressedMatMul) -> Kernel:
 def _product(op: CompressedMatMul, matrix: Callable[[], _Matrix | None], a: Array) -> Array:
     weights, x = op.weights, oriented(a, op.transpose_a)
     fits = len(weights.shape) == 2 and x.shape[-1] == weights.shape[1 if op.transpose_b else 0]
-    found = matrix() if fits and a.size else None
-    if found is None:
+    ready = matrix() if fits and a.size else None
+    if ready is None:
         return _by_panels(op, x)
     out = np.empty((*x.shape[:-1], weights.shape[0 if op.transpose_b else 1]), np.float32)
-    _multiply(found, np.ascontiguousarray(x).reshape(-1, x.shape[-1]), out.reshape(-1, out.shape[-1]))
+    _multiply(ready, np.ascontiguousarray(x).reshape(-1, x.shape[-1]), out.reshape(-1, out.shape[-1]))
     return out
 
 
@@ -118,10 +118,10 @@ _local = threading.local()
 def _workspace(shape: tuple[int, ...], dtype: type[np.generic] = np.float32) -> Array:
     """Return an array of this thread, whose contents last until the next call for the same type."""
     arrays: dict[str, Array] = vars(_local)
-    found = arrays.get(dtype.__name__)
-    if found is None or found.size < prod(shape):
-        found = arrays[dtype.__name__] = np.empty(prod(shape), dtype)
-    return found[: prod(shape)].reshape(shape)
+    array = arrays.get(dtype.__name__)
+    if array is None or array.size < prod(shape):
+        array = arrays[dtype.__name__] = np.empty(prod(shape), dtype)
+    return array[: prod(shape)].reshape(shape)
 
 
 # --------------------------------------------------------------------------- weights in any form, and of 16 bits

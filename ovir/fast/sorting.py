@@ -101,7 +101,7 @@ def bucketize(op: Bucketize, binder: Binder, data: Array, buckets: Array) -> boo
 
 def _count_boundaries(x: Array, buckets: Array, right: bool, out: Array) -> None:
     """Count the boundaries before each element; NaN lies after the last one, or before the first one if ``right``."""
-    found = np.zeros(x.shape, np.uint8)
+    passed = np.zeros(x.shape, np.uint8)
     for bound in buckets:
-        found += x > bound if right else ~(x < bound)
-    np.copyto(out, found)
+        passed += x > bound if right else ~(x < bound)
+    np.copyto(out, passed)

@@ -24,19 +24,19 @@ def constant_layers(layer: Layer, most: int | None = None) -> list[Layer] | None
 
     With ``most``, more layers than that give None, too.
     """
-    found = {layer: None}
+    layers = {layer: None}
     pending = [layer]
     while pending:
         current = pending.pop()
         if not is_function(current):
             return None
         for port in current.inputs:
-            if port.source is not None and port.source.layer not in found:
-                found[port.source.layer] = None
+            if port.source is not None and port.source.layer not in layers:
+                layers[port.source.layer] = None
                 pending.append(port.source.layer)
-        if most is not None and len(found) > most:
+        if most is not None and len(layers) > most:
             return None
-    return list(found)
+    return list(layers)
 
 
 def all_constant_layers(model: LayerGraph) -> set[Layer]:
@@ -78,16 +78,16 @@ def deciding_constants(model: LayerGraph) -> set[Layer]:
         if (op := layer.operator) is not None and _jumps(layer)
         for port in op.with_elements_read(layer.inputs)
     ]
-    found: set[Layer] = set()
+    layers: set[Layer] = set()
     while pending:
         source = pending.pop().source
-        if source is None or source.layer in found or not source.element_type.is_real:
+        if source is None or source.layer in layers or not source.element_type.is_real:
             continue
         layer = source.layer
-        found.add(layer)
+        layers.add(layer)
         pending += [port for index, port in enumerate(layer.inputs) if layer in fixed or _passes(layer, index)]
         pending += _through_bodies(source)
-    return {layer for layer in found if layer.type == "Const"}
+    return {layer for layer in layers if layer.type == "Const"}
 
 
 def _through_bodies(port: Port) -> Iterator[Port]:

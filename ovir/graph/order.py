@@ -111,8 +111,8 @@ def trace_back(ends: Iterable[Layer], enters: Callable[[Port], bool]) -> tuple[d
 
     ``enters`` is called with each tensor that such a layer reads, and returns whether the search goes on to its layer.
     """
-    found, border = dict.fromkeys(ends), dict[Port, None]()
-    pending = list(found)
+    reached, border = dict.fromkeys(ends), dict[Port, None]()
+    pending = list(reached)
     for layer in pending:  # which grows
         for port in layer.inputs:
             source = port.source
@@ -120,10 +120,10 @@ def trace_back(ends: Iterable[Layer], enters: Callable[[Port], bool]) -> tuple[d
                 continue
             if not enters(source):
                 border[source] = None
-            elif source.layer not in found:
-                found[source.layer] = None
+            elif source.layer not in reached:
+                reached[source.layer] = None
                 pending.append(source.layer)
-    return found, border
+    return reached, border
 
 
 def walk(layers: Iterable[Layer]) -> Iterator[Layer]:

@@ -63,7 +63,7 @@ def input_differences(differing: Sequence[tuple[Port, TensorType]], ir_version: 
         (first, of_first), (second, of_second) = differing
         if has_declared(first) and has_declared(second) and agrees(first, of_second) and agrees(second, of_first):
             return [_exchanged(first, of_first, second, of_second)]
-    return [found for port, tensor in differing for found in difference(port, tensor, ir_version)]
+    return [diagnostic for port, tensor in differing for diagnostic in difference(port, tensor, ir_version)]
 
 
 def _exchanged(first: Port, of_first: TensorType, second: Port, of_second: TensorType) -> Diagnostic:

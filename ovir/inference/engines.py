@@ -77,8 +77,8 @@ class Engine:
             message = f"inference of this layer failed: {type(error).__name__}: {error}"
             self.diagnostics.add(diagnose(codes.INTERNAL, message, layer.place, hint=layer.fault_hint(error)))
         finally:
-            found, self.diagnostics = self.diagnostics, outside
-        return outputs, list(found)
+            raised, self.diagnostics = self.diagnostics, outside
+        return outputs, list(raised)
 
     def _infer_tensors(self, layer: Layer, inputs: Sequence[TensorType]) -> Types:
         """Infer one layer; raise OperatorError if an output has more dimensions or elements than an array can have."""
@@ -141,10 +141,10 @@ class ComparingEngine(Engine):
             self.diagnostics.report(codes.INFERENCE, message, layer.place, hint)
         inputs = [self.input_type(port) for port in layer.inputs]
         is_doubtful, is_refused = self._compare_inputs(layer, inputs, is_body)
-        outputs, found = self.attempt(layer, inputs)
+        outputs, diagnostics = self.attempt(layer, inputs)
         if is_doubtful and self.recovers:
-            outputs, found = self._reconsidered(layer, inputs, is_refused, outputs, found)
-        self.diagnostics.extend(found)
+            outputs, diagnostics = self._reconsidered(layer, inputs, is_refused, outputs, diagnostics)
+        self.diagnostics.extend(diagnostics)
         if self.recovers and not is_body:
             outputs = self._completed(layer, outputs, is_doubtful)
         if outputs is None:
@@ -195,10 +195,10 @@ class ComparingEngine(Engine):
             elif source is not None and not is_body and not agrees(port, tensor):
                 differing.append((port, tensor))
         if differing:
-            found = input_differences(differing, self.ir_version)
-            self.diagnostics.extend(found)
+            diagnostics = input_differences(differing, self.ir_version)
+            self.diagnostics.extend(diagnostics)
             is_doubtful = True
-            is_refused |= any(d.severity is Severity.ERROR for d in found)
+            is_refused |= any(d.severity is Severity.ERROR for d in diagnostics)
         return is_doubtful, is_refused
 
     def _report_contradictions(self, layer: Layer, outputs: Types) -> None:
@@ -209,10 +209,10 @@ class ComparingEngine(Engine):
             tensor = outputs[port.index] if port.index < len(outputs) else UNKNOWN_TENSOR
             if agrees(port, tensor):
                 continue
-            found = difference(port, tensor, self.ir_version)
-            self.diagnostics.extend(found)
+            diagnostics = difference(port, tensor, self.ir_version)
+            self.diagnostics.extend(diagnostics)
             self.doubtful.add(port)
-            if not is_own and not any(d.severity is Severity.ERROR for d in found):
+            if not is_own and not any(d.severity is Severity.ERROR for d in diagnostics):
                 continue
             self.refused.add(port)
             if port.index < len(chosen) and self.recovers:
@@ -264,22 +264,22 @@ class ComparingEngine(Engine):
         inputs: Sequence[TensorType],
         is_refused: bool,
         outputs: Types | None,
-        found: list[Diagnostic],
+        diagnostics: list[Diagnostic],
     ) -> tuple[Types | None, list[Diagnostic]]:
         """Infer again with the declared types of doubtful inputs, unless the first outputs agree with these."""
         if outputs is not None and self.all_agree(layer, outputs):
-            return outputs, found
+            return outputs, diagnostics
         if outputs is None and not is_refused:
-            self.diagnostics.extend(found)  # OpenVINO would refuse the file for this
+            self.diagnostics.extend(diagnostics)  # OpenVINO would refuse the file for this
         declared = list(inputs)
         for i, port in enumerate(layer.inputs):
             if port.source in self.doubtful or not agrees(port, inputs[i]):
                 if not has_declared(port):
                     return None, []  # these diagnostics may be consequences of an earlier one
                 declared[i] = declared_type(port)
-        outputs, found = self.attempt(layer, declared)
+        outputs, diagnostics = self.attempt(layer, declared)
         is_open = any(not declared[i].shape.is_static for i, p in enumerate(layer.inputs) if p.source in self.refused)
-        return outputs, [] if outputs is None and is_open else found
+        return outputs, [] if outputs is None and is_open else diagnostics
 
     def _completed(self, layer: Layer, outputs: Types | None, is_doubtful: bool) -> Types | None:
         """Return the outputs, with dimensions that inference leaves open replaced by declared ones."""

@@ -93,8 +93,8 @@ def _values_of(
         return [Value(array) for array in (result if isinstance(result, tuple) else (result,))]
     if not all(t.shape.is_static and t.element_type != string for t in outputs):  # strings have no bounds
         return None
-    found = applied.infer_value(*inputs)
-    return found if found is None or isinstance(found, tuple) else (found,)
+    values = applied.infer_value(*inputs)
+    return values if values is None or isinstance(values, tuple) else (values,)
 
 
 _MAX_COMPARED = 64

@@ -137,9 +137,9 @@ def _weight_inputs(layer: Layer) -> list[Port]:
 
 def _constant_chain(port: Port) -> list[Layer] | None:
     """Return the layers that compute a port from constants alone; None if it has another source or cannot be run."""
-    found = constant_layers(port.layer, _MOST_LAYERS)
-    can_run = found is not None and all(isinstance(x.operator, Const) or hasattr(x.operator, "run") for x in found)
-    return found if can_run else None
+    chain = constant_layers(port.layer, _MOST_LAYERS)
+    can_run = chain is not None and all(isinstance(x.operator, Const) or hasattr(x.operator, "run") for x in chain)
+    return chain if can_run else None
 
 
 def main_constant(port: Port) -> Layer:

@@ -98,5 +98,5 @@ def _origin(layer: Layer, given: _Origin, origins: dict[Port, _Origin], found: U
 
 
 def _joined(origins: Iterable[_Origin]) -> _Origin:
-    found = list(origins)
-    return _Origin(*(any(values) for values in zip(*found, strict=True))) if found else _Origin()
+    known = list(origins)
+    return _Origin(*(any(values) for values in zip(*known, strict=True))) if known else _Origin()

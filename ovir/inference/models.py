@@ -53,16 +53,16 @@ def infer_into(
     diagnostic. Output ports with a declared type instead of an inferred one are added to ``declared``.
     """
     model.revision += 1
-    found = Diagnostics()
-    engine = ComparingEngine(found, model.version, recovers=trust_declared)
+    of_model = Diagnostics()
+    engine = ComparingEngine(of_model, model.version, recovers=trust_declared)
     engine.infer(model)
     engine.compare_bodies(model)
     if declared is not None:
         declared |= engine.declared
     for graph in model.graphs():
-        graph.needs_inference = bool(found.fatal)
-    diagnostics.extend(found)
-    return found.non_fatal
+        graph.needs_inference = bool(of_model.fatal)
+    diagnostics.extend(of_model)
+    return of_model.non_fatal
 
 
 def reshape(model: LayerGraph, shapes: Mapping[Any, ShapeLike] | ShapeLike) -> None:

@@ -46,9 +46,9 @@ def pinned_layers(model: LayerGraph) -> Iterator[tuple[Layer, Port, Port, bool]]
                 by_symbol.setdefault(dim.symbol, port)
                 items |= {dim.symbol} if axis == 0 else set()
     for layer in model.walk() if by_symbol else ():
-        found = None if layer.is_dead or not layer.outputs else _pinned(layer, by_symbol, items)
-        if found is not None:
-            data, symbol = found
+        pinned = None if layer.is_dead or not layer.outputs else _pinned(layer, by_symbol, items)
+        if pinned is not None:
+            data, symbol = pinned
             yield layer, data, by_symbol.get(symbol, next(iter(by_symbol.values()))), symbol in items
 
 
@@ -65,20 +65,20 @@ def _pinned(layer: Layer, by_symbol: Mapping[int, Port], items: Set[int]) -> tup
         if layer.type in _RESIZING:
             is_fixed = data.index == 0 and result.is_static and result.least_size and _has_constants(layer.inputs[1:2])
             if is_fixed and layer.type == "Reshape":  # a size that is computed from open ones has a symbol of its own
-                found = batch or places or {axis: dim.symbol for axis, dim in dims if dim.upper is None}
+                sizes = batch or places or {axis: dim.symbol for axis, dim in dims if dim.upper is None}
             else:
-                found = batch if is_fixed else {}
+                sizes = batch if is_fixed else {}
         elif layer.type in _SLICING:
             has_items = data.index == 0 and 1 < len(result) == data.shape.rank and _has_constants(layer.inputs[1:])
             pairs = batch.items() if has_items else ()
-            found = {axis: symbol for axis, symbol in pairs if _is_cut(result[axis], data.shape[axis])}
+            sizes = {axis: symbol for axis, symbol in pairs if _is_cut(result[axis], data.shape[axis])}
         elif layer.type in _MERGING or hasattr(layer.operator, "auto_broadcast"):
             others = [other for other in layer.inputs if other is not data]
-            found = {axis: symbol for axis, symbol in batch.items() if _is_merged(layer, data, axis, others)}
+            sizes = {axis: symbol for axis, symbol in batch.items() if _is_merged(layer, data, axis, others)}
         else:
-            found = {}
-        if found:
-            return data, next(iter(found.values()))
+            sizes = {}
+        if sizes:
+            return data, next(iter(sizes.values()))
     return None
 
 

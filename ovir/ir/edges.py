@@ -115,11 +115,11 @@ class EdgeReader(ElementReader):
         """
         numbers: list[int] = []
         for key in ("to-layer", "to-port", "from-layer", "from-port"):
-            found = Diagnostics()
-            number = ElementReader(self.file, found).unsigned(item, key)
+            diagnostics = Diagnostics()
+            number = ElementReader(self.file, diagnostics).unsigned(item, key)
             named = ids_by_name.get(item.get(key), ()) if key.endswith("-layer") else ()
             hint = f"edges use ids; {item.get(key)} is layer {named[0]}" if len(named) == 1 else None
-            self.diagnostics.extend(replace(problem, hint=hint or problem.hint) for problem in found)
+            self.diagnostics.extend(replace(problem, hint=hint or problem.hint) for problem in diagnostics)
             if number is None:
                 break
             numbers.append(number)

@@ -92,13 +92,12 @@ class ExecutedGraph:
 
     def summary(self, model: LayerGraph) -> str:
         """Return in one line how many layers of a model became how many of the device, and how long they took."""
-        found = [item for layer, item in self.of(model).items() if layer.type not in _PASSIVE]
-        ran = {item.by for item in found}
+        items = [item for layer, item in self.of(model).items() if layer.type not in _PASSIVE]
+        ran = {item.by for item in items}
         time = "" if self.microseconds is None else f", {self.microseconds / 1000:.3g} ms"
         kinds = sorted({layer.precision for layer in ran if layer.precision is not None})
-        return (
-            f"executed: {plural(len(found), 'layer')} as {len(ran):,}, in {', '.join(kinds) or 'unknown types'}{time}"
-        )
+        names = ", ".join(kinds) or "unknown types"
+        return f"executed: {plural(len(items), 'layer')} as {len(ran):,}, in {names}{time}"
 
     def require_made_from(self, model: LayerGraph, file: str) -> None:
         """Raise ReadError if the graph in a file names no layer that computes something in a model."""
@@ -117,28 +116,28 @@ class ExecutedGraph:
         by_name: dict[str, Layer] = {}
         for layer in model.walk():
             by_name.setdefault(layer.name, layer)
-        found: dict[Layer, Execution] = {}
+        executions: dict[Layer, Execution] = {}
         for executed in self.layers:
             names = [name for name in split_names(executed.originals, by_name) if name in by_name]
             if not names and executed.name in by_name:
                 names = [executed.name]
             for name in names:
-                found.setdefault(by_name[name], Execution(executed, tuple(names)))
-        return found | dict(_unnamed(model, found))
+                executions.setdefault(by_name[name], Execution(executed, tuple(names)))
+        return executions | dict(_unnamed(model, executions))
 
 
-def _unnamed(model: LayerGraph, found: Mapping[Layer, Execution]) -> Iterator[tuple[Layer, Execution]]:
+def _unnamed(model: LayerGraph, executions_of: Mapping[Layer, Execution]) -> Iterator[tuple[Layer, Execution]]:
     """Yield the layers that a device does not name, but whose results only one executed layer reads: it replaced them,
     as it does with a Convolution before a multiplication."""
     inside: dict[Layer, Execution] = {}
     constant = all_constant_layers(model)
     for layer in reversed(list(model.layers)):
-        if layer in found or layer in constant or layer.type in _PASSIVE or layer.is_dead:
+        if layer in executions_of or layer in constant or layer.type in _PASSIVE or layer.is_dead:
             continue
         readers = set(layers_after(layer))
         if any(reader.type == "Result" for reader in readers):  # which computes nothing that could include others
             continue
-        executions = [found.get(reader) or inside.get(reader) for reader in readers]
+        executions = [executions_of.get(reader) or inside.get(reader) for reader in readers]
         first = executions[0] if executions else None
         if first is not None and all(item is not None and item.by is first.by for item in executions):
             inside[layer] = Execution(first.by, first.with_layers, is_named=False)

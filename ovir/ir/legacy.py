@@ -119,15 +119,15 @@ class _PreProcess:
                 self.fail(mean, "expected a value, or an offset and a size")
         if values and images:
             self.fail(self.element, "some channels have a mean value, others a mean image: all must have the same")
-        found = values or images
-        if not found:
+        means = values or images
+        if not means:
             return None
-        if len(found) != self.channels:
+        if len(means) != self.channels:
             name = self.port.layer.name
-            message = f"{len(found)} of the {self.channels} channels of input '{name}' have a mean: all must have one"
+            message = f"{len(means)} of the {self.channels} channels of input '{name}' have a mean: all must have one"
             self.fail(self.element, message)
         dtype = self.parameter.element_type.to_dtype()
-        return np.stack([found[channel] for channel in range(self.channels)]).astype(dtype)
+        return np.stack([means[channel] for channel in range(self.channels)]).astype(dtype)
 
     def _means(self) -> Iterator[tuple[int, etree._Element]]:
         seen: set[int] = set()

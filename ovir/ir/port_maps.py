@@ -315,8 +315,8 @@ def _unknown_names(item: etree._Element) -> dict[str, str | None]:
 
 
 def _misspelling(key: str, unknown: dict[str, str | None]) -> str | None:
-    found = [name for name, meant in unknown.items() if meant == key]
-    return f"perhaps '{found[0]}' is a misspelling of it" if found else None
+    names = [name for name, meant in unknown.items() if meant == key]
+    return f"perhaps '{names[0]}' is a misspelling of it" if names else None
 
 
 def _listed(names: Sequence[str]) -> str:

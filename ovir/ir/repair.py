@@ -78,9 +78,9 @@ _MAX_DUPLICATES = 20
 """The number of layers with duplicate ids for which another id is looked for. A file with more has another fault."""
 
 
-def _in_order(position: int, number: int, found: Sequence[Layer]) -> bool:
+def _in_order(position: int, number: int, layers: Sequence[Layer]) -> bool:
     """Return whether ids would still increase from layer to layer, as in files that OpenVINO writes."""
-    before, after = found[max(position - 1, 0) : position], found[position + 1 : position + 2]
+    before, after = layers[max(position - 1, 0) : position], layers[position + 1 : position + 2]
     return all(other.id < number for other in before) and all(number < other.id for other in after)
 
 

@@ -101,8 +101,8 @@ def _actual_encoding(data: bytes) -> _Encoding | None:
     """Return the encoding of a text that cannot be read as declared; None if its encoding is not the reason."""
     if b"\0" in data[:4]:
         return None  # UTF-16 or UTF-32, which the parser recognizes
-    found = _DECLARED_ENCODING.match(data.removeprefix(b"\xef\xbb\xbf"))
-    declared = found[1].decode() if found is not None else None
+    match = _DECLARED_ENCODING.match(data.removeprefix(b"\xef\xbb\xbf"))
+    declared = match[1].decode() if match is not None else None
     is_utf8 = declared is None or declared.lower() in ("utf-8", "utf8", "us-ascii", "ascii")
     try:
         data.decode("utf-8")

@@ -317,8 +317,8 @@ class WeightsMark(NamedTuple):
     @classmethod
     def find(cls, xml: bytes) -> WeightsMark | None:
         """Return the mark of the content of a .xml, None if there is none, as in files that OpenVINO has saved."""
-        found = CHECKSUM.search(xml, max(len(xml) - _END, 0))
-        return None if found is None else cls(int(found[1]), int(found[2], 16))
+        match = CHECKSUM.search(xml, max(len(xml) - _END, 0))
+        return None if match is None else cls(int(match[1]), int(match[2], 16))
 
     def __str__(self) -> str:
         return f'<?ovir-weights size="{self.size}" crc32="{self.crc32:08x}"?>'

@@ -93,17 +93,17 @@ def _labels(subscript: str, hidden: int) -> list[Label]:
 
 def _diagonal(operand: _Operand) -> _Operand:
     """Return an operand in which each letter stands for one dimension."""
-    labels, found = operand.labels, operand.tensor
+    labels, diagonal = operand.labels, operand.tensor
     while twice := next((label for label in labels if labels.count(label) > 1), None):
         first = labels.index(twice)
         second = labels.index(twice, first + 1)
         last = len(labels) - 1
-        places = below(size(found, first))
+        places = below(size(diagonal, first))
         rows, columns = (ops.unsqueeze(places, [a for a in range(last + 1) if a != axis]) for axis in (first, second))
-        on_diagonal = ops.select(ops.equal(rows, columns), found, scalar(0, tensor(found).element_type))
-        found = ops.reduce_sum(on_diagonal, [second], keep_dims=False)
+        on_diagonal = ops.select(ops.equal(rows, columns), diagonal, scalar(0, tensor(diagonal).element_type))
+        diagonal = ops.reduce_sum(on_diagonal, [second], keep_dims=False)
         labels = labels[:second] + labels[second + 1 :]
-    return _Operand(found, labels)
+    return _Operand(diagonal, labels)
 
 
 def _product(a: _Operand, b: _Operand, needed: Collection[Label]) -> _Operand:

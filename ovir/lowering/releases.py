@@ -75,10 +75,10 @@ def since_later(layer: Layer) -> Release | None:
 
 def release_of_opset(opset: int) -> Release:
     """Return the first release whose newest opset is at least this one; InputError for an opset that no release has."""
-    found = [release for release, newest in RELEASES.items() if newest >= opset]
-    if opset < 1 or not found:
+    releases = [release for release, newest in RELEASES.items() if newest >= opset]
+    if opset < 1 or not releases:
         raise InputError.usage(f"opset{opset} is not an opset: known are opset1 to opset{max(RELEASES.values())}")
-    return min(found)
+    return min(releases)
 
 
 def opset_number(version: str) -> int | None:

@@ -81,8 +81,8 @@ class Add(ArithmeticBase):
             return super().symbols(a, b)
         aligned = (self.aligned(a.lower, part) for part in (b.lower, b.upper, b.symbols))
         columns = np.broadcast_arrays(a.lower, a.upper, a.symbols, *aligned)
-        found = [_symbol_of_sum(*numbers) for numbers in zip(*(c.ravel().tolist() for c in columns), strict=True)]
-        return np.array(found, np.int64).reshape(columns[0].shape)
+        sums = [_symbol_of_sum(*numbers) for numbers in zip(*(c.ravel().tolist() for c in columns), strict=True)]
+        return np.array(sums, np.int64).reshape(columns[0].shape)
 
     def domain_of_both(self, wanted: Domain) -> Domain:
         # Both inputs share the range.

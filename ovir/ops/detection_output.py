@@ -97,10 +97,10 @@ class DetectionOutputBase(BoxSelectionBase):
         message = "input_height {} and input_width {} must be positive, because proposals are not normalized"
         fits = self.normalized or min(self.input_height, self.input_width) > 0
         self.require(fits, message, self.input_height, self.input_width)
-        found = self._sizes(inputs)
-        self.require(found["P"].upper != 0, "proposals {} contain no prior boxes", inputs[2].shape)
-        found.sizes["Rows"] = self._rows(found["N"], found["P"], found["K"])
-        return found.outputs()
+        solution = self._sizes(inputs)
+        self.require(solution["P"].upper != 0, "proposals {} contain no prior boxes", inputs[2].shape)
+        solution.sizes["Rows"] = self._rows(solution["N"], solution["P"], solution["K"])
+        return solution.outputs()
 
     def _sizes(self, inputs: Sequence[TensorType]) -> Solved:
         found = self.solved(*inputs)
@@ -118,8 +118,8 @@ class DetectionOutputBase(BoxSelectionBase):
         return images * of_class * classes
 
     def groups(self, inputs: Sequence[TensorType]) -> tuple[Dimension, Dimension]:
-        found = self._sizes(inputs)
-        return found["N"] * found["K"], limited(found["P"], self.top_k)
+        solution = self._sizes(inputs)
+        return solution["N"] * solution["K"], limited(solution["P"], self.top_k)
 
     # ----- kernel
 

@@ -48,11 +48,11 @@ class ExperimentalDetectronPriorGridGenerator(Operator):
     stride_y: float = attribute(default=0.0)
 
     def infer(self, *inputs: TensorType) -> TensorType | tuple[TensorType, ...]:
-        found = self.solved(*inputs)
-        for name, cells, points in (("h", self.h, found["H"]), ("w", self.w, found["W"])):
+        solution = self.solved(*inputs)
+        for name, cells, points in (("h", self.h, solution["H"]), ("w", self.w, solution["W"])):
             fits = points.upper is None or cells <= points.upper
             self.require(fits, "{} {} exceeds the number of points of feature_map {}", name, cells, inputs[1].shape)
-        return found.outputs("T[H*W*P, 4]" if self.flatten else "T[H, W, P, 4]")
+        return solution.outputs("T[H*W*P, 4]" if self.flatten else "T[H, W, P, 4]")
 
     def run(self, priors: Array, feature_map: Array, im_data: Array) -> Array:
         points, count, dtype = feature_map.shape[2:], len(priors), compute_dtype(priors.dtype)

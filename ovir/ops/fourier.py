@@ -262,16 +262,16 @@ class STFT(ShortTimeFourierBase):
     def infer(
         self, signal: TensorType, window: TensorType, frame_size: TensorType, frame_step: TensorType
     ) -> TensorType | tuple[TensorType, ...]:
-        found = self.solved(signal, window, frame_size, frame_step)
+        solution = self.solved(signal, window, frame_size, frame_step)
         size, step = self._positive("frame_size", frame_size), self._positive("frame_step", frame_step)
-        self._require_window(found["Window"], size)
-        length = found["Length"]
+        self._require_window(solution["Window"], size)
+        length = solution["Length"]
         message = "frame_size {} is longer than the signal {}"
         fitting = self.require_known(size.merged_with(Dimension(0, length.upper)), message, size, signal.shape)
         frames, bins = _frames(length, fitting, step), _bins(fitting)
         rows, columns = (bins, frames) if self.transpose_frames else (frames, bins)
-        found.sizes.update(Rows=rows, Columns=columns)
-        return found.outputs()
+        solution.sizes.update(Rows=rows, Columns=columns)
+        return solution.outputs()
 
     def run(self, signal: Array, window: Array, frame_size: Array, frame_step: Array) -> Array:
         self.infer(*map(constant_type, (signal, window, frame_size, frame_step)))

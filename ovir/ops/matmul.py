@@ -154,7 +154,7 @@ class GroupedMatMul(Operator):
     def infer(
         self, a: TensorType, b: TensorType, offsets: TensorType | None = None
     ) -> TensorType | tuple[TensorType, ...]:
-        found = self.solved(a, b, offsets)
+        solution = self.solved(a, b, offsets)
         if a.shape.rank == 2:
             message = "offsets are missing: a of shape {} needs the ends of its groups"
             ends = self.require_known(offsets, message, a.shape)
@@ -162,7 +162,7 @@ class GroupedMatMul(Operator):
         elif a.shape.rank == 3:
             unused = offsets is None or offsets.shape[0].contains(0)
             self.require(unused, "offsets are not allowed: a of shape {} is already divided into groups", a.shape)
-        return found.outputs()
+        return solution.outputs()
 
     def run(self, a: Array, b: Array, offsets: Array | None = None) -> Array:
         shapes = (a.shape, b.shape) if offsets is None else (a.shape, b.shape, offsets.shape)

@@ -346,10 +346,10 @@ class BatchNormInference5(NormalizationBase):
     epsilon: float = attribute(default=0.0, minimum=0, specified=True)
 
     def infer(self, *inputs: TensorType) -> TensorType | tuple[TensorType, ...]:
-        found = self.solved(*inputs)
+        solution = self.solved(*inputs)
         shape = self.named(inputs)["data"].shape
-        self.require(found["C"].upper != 0, "data of shape {} must have at least one channel", shape)
-        return found.outputs()
+        self.require(solution["C"].upper != 0, "data of shape {} must have at least one channel", shape)
+        return solution.outputs()
 
     def run(self, data: Array, *parameters: Array) -> Array:
         gamma, beta, mean, variance = (per_channel(_computed(p), data.ndim) for p in parameters)

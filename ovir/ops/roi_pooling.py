@@ -303,8 +303,8 @@ class DeformablePSROIPooling(RoiPoolingBase):
         message = "offsets {} do not match {:region} with output_dim {} and part_size {}"
         self.require(fits, message, offsets.shape, regions, self.output_dim, part)
         if offsets.shape != (regions, classes * 2, part, part):
-            found, wanted = PartialShape(offsets.shape), PartialShape([regions, classes * 2, part, part])
-            report(f"offsets have shape {found}; their first numbers are read as {wanted}")
+            shape, wanted = PartialShape(offsets.shape), PartialShape([regions, classes * 2, part, part])
+            report(f"offsets have shape {shape}; their first numbers are read as {wanted}")
         flat = offsets.reshape(-1)[: regions * classes * 2 * part**2]
         bins = np.arange(group) * part // group
         moves = flat.reshape(regions, classes, 2, part, part)[:, :, ::-1, bins[:, np.newaxis], bins]

@@ -59,8 +59,8 @@ class SegmentMax(Operator):
         if num_segments is not None:
             needed, segments = segments, int(num_segments.item())
             if needed > segments:
-                found = f"segment_ids go up to {needed - 1}, but num_segments is {segments}"
-                report(found, "rows of the other ids are ignored")
+                message = f"segment_ids go up to {needed - 1}, but num_segments is {segments}"
+                report(message, "rows of the other ids are ignored")
         fill = 0 if self.fill_mode == "zero" else lowest_finite(data.dtype)
         result = np.full((segments, *data.shape[1:]), fill, data.dtype)
         limits = np.searchsorted(segment_ids, np.arange(segments + 1)).tolist()
@@ -334,8 +334,8 @@ class SparseFillEmptyRows(Operator):
     def infer(
         self, values: TensorType, dense_shape: TensorType, indices: TensorType, default_value: TensorType
     ) -> TensorType | tuple[TensorType, ...]:
-        found = self.solved(values, dense_shape, indices, default_value)
-        entries = found["N"]
+        solution = self.solved(values, dense_shape, indices, default_value)
+        entries = solution["N"]
         rows = self._rows(dense_shape)
         if dense_shape.constant is not None and indices.constant is not None:
             self._check_indices(dense_shape.constant, indices.constant)
@@ -343,8 +343,8 @@ class SparseFillEmptyRows(Operator):
         else:  # afterwards each row has at least one entry
             most = None if entries.upper is None or rows.upper is None else entries.upper + rows.upper
             entries = Dimension(max(entries.lower, rows.lower), most)
-        found.sizes.update(Entries=entries, Rows=rows)
-        return found.outputs()
+        solution.sizes.update(Entries=entries, Rows=rows)
+        return solution.outputs()
 
     def run(
         self, values: Array, dense_shape: Array, indices: Array, default_value: Array

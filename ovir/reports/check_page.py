@@ -71,10 +71,10 @@ def _add_models(
 
 def _near(model: LayerGraph, titles: set[str]) -> list[Layer]:
     """Return the layers with these titles, and their neighbors."""
-    found: dict[Layer, None] = {}
+    layers: dict[Layer, None] = {}
     for layer in model.walk():
         if layer.title in titles:
-            found[layer] = None
-            found.update((port.source.layer, None) for port in layer.inputs if port.source is not None)
-            found.update((reader.layer, None) for port in layer.outputs for reader in port.readers)
-    return list(found)
+            layers[layer] = None
+            layers.update((port.source.layer, None) for port in layer.inputs if port.source is not None)
+            layers.update((reader.layer, None) for port in layer.outputs for reader in port.readers)
+    return list(layers)

@@ -190,8 +190,8 @@ def _add_profile(page: Page, profile: Profile, model: LayerGraph) -> None:
 def _repeated(times: RunTimes) -> list[Chart | Table]:
     seconds = np.array(times.seconds) * 1000
     chart = histogram(f"Time of {plural(len(seconds), 'run')}", seconds, axis="ms", of="runs")
-    found = {name: value * 1000 for name, value in times.to_dict().items()}
-    table = Table([Column(name, "ms") for name in found], [list(found.values())])
+    milliseconds = {name: value * 1000 for name, value in times.to_dict().items()}
+    table = Table([Column(name, "ms") for name in milliseconds], [list(milliseconds.values())])
     return [*([] if chart is None else [chart]), table]
 
 

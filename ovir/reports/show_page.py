@@ -99,8 +99,8 @@ def _counted_chart(title: str, counts: dict[str, int], axis: str, room: int = 0)
 
 
 def _parameters_chart(summary: Summary) -> Chart | None:
-    found = {name: total.bytes for name, total in summary.constants.items() if total.bytes}
-    texts = [size_text(amount) for amount in found.values()]
+    sizes = {name: total.bytes for name, total in summary.constants.items() if total.bytes}
+    texts = [size_text(amount) for amount in sizes.values()]
     return (
-        bars("Bytes by element type", list(found), list(found.values()), axis="bytes", texts=texts) if found else None
+        bars("Bytes by element type", list(sizes), list(sizes.values()), axis="bytes", texts=texts) if sizes else None
     )

@@ -16,35 +16,35 @@ TONES: dict[Severity, Tone] = {Severity.ERROR: "bad", Severity.WARNING: "warn", 
 
 def add_diagnostics(page: Page, diagnostics: Iterable[Diagnostic], *, with_files: bool = False) -> None:
     """Add a section with diagnostics, errors first; with files, each row names its file."""
-    found = sorted(diagnostics, key=lambda item: list(Severity).index(item.severity))
-    if not found:
+    ordered = sorted(diagnostics, key=lambda item: list(Severity).index(item.severity))
+    if not ordered:
         return
-    at_fault = [page.layers.titled(item.file, item.layer) for item in found]
+    at_fault = [page.layers.titled(item.file, item.layer) for item in ordered]
     rows = [
         (item.severity.value, item.code, item.file, item.line, item.layer if layer is None else layer.key, item.message)
-        for item, layer in zip(found, at_fault, strict=True)
+        for item, layer in zip(ordered, at_fault, strict=True)
     ]
     heads = "severity: tag chosen; code: tag; file: path 1.4; line: count; layer: name; message: text 3"
-    table = Table(columns(heads), rows, [_detail(page, item) for item in found])
+    table = Table(columns(heads), rows, [_detail(page, item) for item in ordered])
     table = table if with_files else table.without(["file"])
     page.add("Diagnostics", table, note="Click a diagnostic to see its lines, its layer, and what its code means.")
 
 
-def _detail(page: Page, found: Diagnostic) -> Detail:
-    blocks: list[Block] = [Text(found.message)]
-    if found.hint:
-        blocks.append(Text(found.hint, form="hint"))
-    blocks += page.excerpt(found.file, found.line, found.column, "Source")
-    if found.code in CODES:
-        page.codes.add(found.code)
-        blocks.append(Explanation(found.code))
-    number = page.layers.number(page.layers.titled(found.file, found.layer))
-    return Detail(found.code, blocks, number, found.severity.value)
+def _detail(page: Page, diagnostic: Diagnostic) -> Detail:
+    blocks: list[Block] = [Text(diagnostic.message)]
+    if diagnostic.hint:
+        blocks.append(Text(diagnostic.hint, form="hint"))
+    blocks += page.excerpt(diagnostic.file, diagnostic.line, diagnostic.column, "Source")
+    if diagnostic.code in CODES:
+        page.codes.add(diagnostic.code)
+        blocks.append(Explanation(diagnostic.code))
+    number = page.layers.number(page.layers.titled(diagnostic.file, diagnostic.layer))
+    return Detail(diagnostic.code, blocks, number, diagnostic.severity.value)
 
 
 def worst_tone(diagnostics: Iterable[Diagnostic]) -> Tone:
     """Return the tone of the worst severity; good where nothing was found."""
-    severities = {found.severity for found in diagnostics}
+    severities = {diagnostic.severity for diagnostic in diagnostics}
     return next((TONES[s] for s in Severity if s in severities), "good")
 
 

@@ -195,10 +195,10 @@ def _plain(value: Any) -> Any:
         case dict():
             return {key: _plain(item) for key, item in value.items() if item is not None}
         case Detail() | Text() | Markdown() | Link() | Pairs() | Explanation() | Chart():
-            found = {key: _plain(item) for key, item in vars(value).items()}
+            fields = {key: _plain(item) for key, item in vars(value).items()}
             if isinstance(value, Text | Markdown):
-                found["text"] = "\n".join(map(escaped, value.text.split("\n")))
-            return {"kind": type(value).__name__.lower(), **found}
+                fields["text"] = "\n".join(map(escaped, value.text.split("\n")))
+            return {"kind": type(value).__name__.lower(), **fields}
         case Excerpt():
             return {"kind": "excerpt", **vars(value)}  # the sources have the name of the file as it is
     return value

@@ -437,11 +437,11 @@ class InferRequest(PublicNames):
 
     def _begin(self, run: Run) -> bool:
         """Begin a run; return whether no other is going on."""
-        found = self._running.setdefault("", run)
-        if found[0] != run[0]:
+        running = self._running.setdefault("", run)
+        if running[0] != run[0]:
             with self.compiled._changing:  # which may be what keeps the request from running
-                found = self._running.setdefault("", run)
-        return found is run
+                running = self._running.setdefault("", run)
+        return running is run
 
     def _end(self, run: Run) -> None:
         """End a run, unless it has ended or never begun."""

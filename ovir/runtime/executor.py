@@ -201,8 +201,8 @@ class Executor:
                 self._memory.share(slot, step.inputs)
             targets.append((slot, fixed))
         kernel = step.kernel
-        if found := _keywords(step, bodies, self._variables):
-            kernel = partial(kernel, **found)
+        if keywords := _keywords(step, bodies, self._variables):
+            kernel = partial(kernel, **keywords)
         release = tuple(slot for slot in step.release if slot not in self._fixed)
         emptying: list[Call] = [(_empty, (self._slots, release))] if release else []
         self._add_calls(step, [(UnboundCall(step, kernel, targets, self._unbound_context), ())], emptying)

@@ -167,16 +167,16 @@ class Reports:
 def matching_taps(model: LayerGraph, pattern: str) -> list[str]:
     """Return the names to tap that a regular expression finds: full names of layers, and of tensors whose layer has
     another name. A Result is left out where the tensor that it reads is found, too."""
-    found: dict[str, Layer] = {}
+    layers: dict[str, Layer] = {}
     for layer in model.walk():
         is_hidden = layer.type == "Parameter" and layer.scope  # what a body is fed is not seen by listeners
         if not is_hidden and re.search(pattern, layer.key):
-            found.setdefault(layer.key, layer)
-    by_name = set(found.values())
+            layers.setdefault(layer.key, layer)
+    by_name = set(layers.values())
     for name, (layer, _) in _tappable(model).items():
-        if name not in found and layer not in by_name and layer.type != "Parameter" and re.search(pattern, name):
-            found[name] = layer
-    return [name for name, layer in found.items() if not _is_repeated(layer, by_name)]
+        if name not in layers and layer not in by_name and layer.type != "Parameter" and re.search(pattern, name):
+            layers[name] = layer
+    return [name for name, layer in layers.items() if not _is_repeated(layer, by_name)]
 
 
 def _is_repeated(layer: Layer, found: Collection[Layer]) -> bool:

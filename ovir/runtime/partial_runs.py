@@ -38,9 +38,9 @@ class _Part:
         refuse_what_does_not_fit(self._plan)
         return Executor(self._plan, self._variables, self._prepared)
 
-    def run(self, found: Mapping[Port, Array], recorded: Mapping[Port, Array]) -> list[tuple[Port, Array]]:
+    def run(self, tensors: Mapping[Port, Array], recorded: Mapping[Port, Array]) -> list[tuple[Port, Array]]:
         """Return the outputs of the step for tensors in ``found``, or else in ``recorded``."""
-        arrays = [found[port] if port in found else recorded[port] for port in self._reads]
+        arrays = [tensors[port] if port in tensors else recorded[port] for port in self._reads]
         return list(zip(self._writes, self._executor.run(arrays), strict=True))
 
 
@@ -110,9 +110,9 @@ class PartialRuns:
 
     def run(self, inputs: Tensors, emulated: Collection[int]) -> list[Array]:
         """Run all steps, those in ``emulated`` emulated, and return the outputs."""
-        found: Tensors = {}
-        self._run(found, inputs, range(len(self.steps)), emulated, _same)
-        return self.outputs(inputs, found)
+        tensors: Tensors = {}
+        self._run(tensors, inputs, range(len(self.steps)), emulated, _same)
+        return self.outputs(inputs, tensors)
 
     def rerun(self, recorded: Mapping[Port, Array], emulated: Collection[int]) -> list[Array]:
         """Return the outputs with some steps emulated, from a recorded run in f32: only dependent steps run again."""
@@ -128,7 +128,7 @@ class PartialRuns:
 
     def _run(
         self,
-        found: Tensors,
+        tensors: Tensors,
         recorded: Mapping[Port, Array],
         dirty: Collection[int],
         emulated: Collection[int],
@@ -141,15 +141,15 @@ class PartialRuns:
         again, wanted = set(dirty), set(emulated)
         with np.errstate(all="ignore"):
             for index in range(min(again, default=len(self.steps)), len(self.steps)):
-                if index in again or any(port in found for port in self._sources[index]):
+                if index in again or any(port in tensors for port in self._sources[index]):
                     part = (self._emulated if index in wanted else self._exact)[index]
-                    for port, array in part.run(found, recorded):
+                    for port, array in part.run(tensors, recorded):
                         before = recorded.get(port)
                         if before is None or not np.array_equal(array, before):
-                            found[port] = keep(array)
+                            tensors[port] = keep(array)
                 if release:
                     for port in self._last[index]:
-                        found.pop(port, None)
+                        tensors.pop(port, None)
         self._variables.reset()
 
     def keys(self, index: int) -> list[str]:

@@ -182,8 +182,8 @@ def with_checked_outputs(layer: Layer, kernel: Callable[..., Any]) -> Callable[.
             result = _unshared(kernel(*map(read_only, arguments), **keywords), arguments)
         outputs = result if type(result) is tuple else (result,)
         if len(outputs) != len(layer.outputs):
-            found = f"{kernel_name} gave {plural(len(outputs), 'output')}"
-            raise OperatorError(f"{found}; the layer has {len(layer.outputs)}", INTERNAL)
+            given = f"{kernel_name} gave {plural(len(outputs), 'output')}"
+            raise OperatorError(f"{given}; the layer has {len(layer.outputs)}", INTERNAL)
         for port, output in zip(layer.outputs, outputs, strict=True):
             require_promised(port, output, f"{kernel_name} gave", INTERNAL)
         return result

@@ -57,9 +57,9 @@ def searched(text: bytes) -> tuple[str, Sequence[int]]:
     try:
         decoded = text.decode()
     except UnicodeDecodeError:
-        found = [character for character in _BY_LEAD.finditer(text) if character["cut"] is None]
-        seen = "".join([_seen(character[0]) for character in found])
-        return known(seen), [*(character.start() for character in found), found[-1].end() if found else 0]
+        parts = [character for character in _BY_LEAD.finditer(text) if character["cut"] is None]
+        seen = "".join([_seen(character[0]) for character in parts])
+        return known(seen), [*(character.start() for character in parts), parts[-1].end() if parts else 0]
     if len(text) < _SHORT:
         sizes = [1 if c < "\x80" else 2 if c < "\u0800" else 3 if c < "\U00010000" else 4 for c in decoded]
         return known(decoded), [0, *accumulate(sizes)]
@@ -134,13 +134,13 @@ def runs_of_classes(pattern: str) -> list[tuple[str, bool]] | None:
 
     An example is ``\w+|[^\w\s]+``. Classes that are not repeated are one. Other patterns have None.
     """
-    found = _CLASSES.fullmatch(pattern)
-    if found is None:
+    match = _CLASSES.fullmatch(pattern)
+    if match is None:
         return None
-    choices = [(text, bool(plus)) for text, plus in _CHOICE.findall(found["choices"])]
+    choices = [(text, bool(plus)) for text, plus in _CHOICE.findall(match["choices"])]
     if not any(repeats for _, repeats in choices):
-        return [("|".join([text for text, _ in choices]), found["repeats"] is not None)]
-    return choices if found["repeats"] is None else None
+        return [("|".join([text for text, _ in choices]), match["repeats"] is not None)]
+    return choices if match["repeats"] is None else None
 
 
 class Replacement:
@@ -208,5 +208,5 @@ def _size_cut_off(text: bytes) -> int:
     """Return the number of bytes of a character at the end of a text that has too few of them."""
     if not text or text[-1] < 0x80:
         return 0
-    found = _CUT_OFF.search(text)
-    return len(found[0]) if found else 0
+    match = _CUT_OFF.search(text)
+    return len(match[0]) if match else 0

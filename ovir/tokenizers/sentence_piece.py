@@ -114,10 +114,10 @@ class SentencepieceTokenizer(_SentencePiece):
             ids = encode(text)
         else:
             at = 0
-            for found in tokens[0].finditer(text):
-                part = text[at : found.start()]
-                ids += [*(encode(part) if part else ()), tokens[1][found[0]]]
-                at = found.end()
+            for match in tokens[0].finditer(text):
+                part = text[at : match.start()]
+                ids += [*(encode(part) if part else ()), tokens[1][match[0]]]
+                at = match.end()
             if text[at:]:
                 ids += encode(text[at:])
         ids += end

@@ -77,11 +77,11 @@ class SpecialTokensSplit(_Split):
             seen, places = searched(text)
             pieces: Pieces = []
             at = 0
-            for found in compiled.finditer(seen):
-                start, stop = found.span()
+            for match in compiled.finditer(seen):
+                start, stop = match.span()
                 if start == stop:
                     continue
-                begin, end = found.span(found.lastindex or 0)  # without spaces around it that belong to neither word
+                begin, end = match.span(match.lastindex or 0)  # without spaces around it that belong to neither word
                 if at < places[start]:
                     pieces += (at, places[start], 0)
                 pieces += (places[begin], places[end], 1)
@@ -112,9 +112,9 @@ class RegexSplit(_Split):
     max_splits: int = attribute(default=-1, minimum=-1)
 
     def infer(self, *inputs: TensorType) -> TensorType | tuple[TensorType, ...]:
-        found = self.solved(*inputs)
+        solution = self.solved(*inputs)
         self.require(self.max_splits != 0, "max_splits must be -1 or above 0, got 0")
-        return found.outputs(self.gives if len(inputs) == 7 else base.WORDS)
+        return solution.outputs(self.gives if len(inputs) == 7 else base.WORDS)
 
     def run(self, *inputs: Array) -> tuple[Array, ...]:
         has_skips = len(inputs) == 7
@@ -190,8 +190,8 @@ class _ClassSplitter:
         seen = known(characters)
         numbers = [1] * len(seen)
         for number, pattern in enumerate(self._patterns, 2):
-            for found in pattern.finditer(seen):
-                place = found.start()
+            for match in pattern.finditer(seen):
+                place = match.start()
                 numbers[place] = number if numbers[place] == 1 else self._several
         return numbers
 
@@ -257,8 +257,8 @@ def _parts(text: bytes, pattern: Any) -> list[tuple[int, int, bool]]:
     seen, places = searched(text)
     parts = []
     at = 0
-    for found in pattern.finditer(seen):
-        start, stop = found.span()
+    for match in pattern.finditer(seen):
+        start, stop = match.span()
         if start == stop:
             break
         begin, end = places[start], places[stop]

@@ -54,7 +54,7 @@ def find_blocks(kinds: Sequence[int], crossings: Sequence[int]) -> list[Block]:
 
 
 def _blocks(kinds: Array, crossings: Array, depth: int) -> list[Block]:
-    found: list[Block] = []
+    blocks: list[Block] = []
     taken = np.zeros(len(kinds), bool)
     for run in sorted(_runs(kinds), key=lambda run: (run.start - run.stop, run.period)):
         if run.period < SHORTEST or taken[run.start : run.stop].any():
@@ -65,8 +65,8 @@ def _blocks(kinds: Array, crossings: Array, depth: int) -> list[Block]:
         if depth > 1:
             inner = _blocks(kinds[first : first + period], crossings[first : first + period + 1], depth - 1)
         for start in range(first, run.stop - period + 1, period):
-            found.append(Block(start, start + period, [_moved(block, start) for block in inner]))
-    return sorted(found, key=lambda block: block.start)
+            blocks.append(Block(start, start + period, [_moved(block, start) for block in inner]))
+    return sorted(blocks, key=lambda block: block.start)
 
 
 def _runs(kinds: Array) -> list[_Run]:
@@ -142,13 +142,13 @@ def scope_of(name: str) -> Path:
     are joined by ``;``, the last one counts.
     """
     *parts, _ = name.rpartition(";")[2].split("/")
-    found: list[str] = []
+    scope: list[str] = []
     for part in parts:
         if module := _MODULE.match(part):
-            found += _modules(part[module.end() :])
+            scope += _modules(part[module.end() :])
         elif part and "::" not in part:
-            found.append(part)
-    return tuple(found[:_DEEPEST])
+            scope.append(part)
+    return tuple(scope[:_DEEPEST])
 
 
 def _modules(text: str) -> list[str]:

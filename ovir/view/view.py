@@ -98,12 +98,12 @@ def measure(model: Model, inputs: str | None, *, times: bool, ranges: bool) -> t
     """
     arrays = input_sets(model, inputs, None, 0)[0]()
     measured, compiled = Ranges(), CompiledModel(model)
-    found: list[Overlay] = []
+    overlays: list[Overlay] = []
     error = None
     try:
         compiled(arrays, listeners=[measured] if ranges else [])
         if times:
-            found.append(of_times(profile_runs(compiled, arrays)[0].timings))
+            overlays.append(of_times(profile_runs(compiled, arrays)[0].timings))
     except RunError as raised:
         error = raised
-    return [*found, *(of_ranges(measured.ranges) if ranges else [])], error
+    return [*overlays, *(of_ranges(measured.ranges) if ranges else [])], error

@@ -72,7 +72,7 @@ def _output_shapes(model: Model, axis: int, size: int) -> list[PartialShape]:
 
 def _axis_of(model: Model, output: int, shapes: Sequence[PartialShape]) -> int:
     """Return the axis of an output whose size is the size of the batch."""
-    found = [
+    axes = [
         axis
         for axis in range(shapes[0].rank or 0)
         if all(
@@ -80,11 +80,11 @@ def _axis_of(model: Model, output: int, shapes: Sequence[PartialShape]) -> int:
             for shape, size in zip(shapes, _PROBES, strict=True)
         )
     ]
-    if len(found) != 1:
-        which = "more than one axis" if found else "no axis"
+    if len(axes) != 1:
+        which = "more than one axis" if axes else "no axis"
         port = model.outputs[output]
         _refuse(model, f"output '{port.any_name}' {port.type} has {which} that is as long as the batch")
-    return found[0]
+    return axes[0]
 
 
 def _refuse(model: Model, message: str, hint: str | None = None) -> NoReturn:
@@ -99,11 +99,11 @@ def join_batch(model: Model, feeds: Sequence[Any], batched: Batched) -> tuple[li
     inputs = [collect_inputs(model, one, model.input_index) for one in feeds]
     sizes: list[int] = []
     for arrays in inputs:
-        found = {array.shape[batched.axis] for array in arrays}
-        if len(found) != 1:
-            message = f"the arrays have {sorted(found)} entries along axis {batched.axis}: expected the same number"
+        counts = {array.shape[batched.axis] for array in arrays}
+        if len(counts) != 1:
+            message = f"the arrays have {sorted(counts)} entries along axis {batched.axis}: expected the same number"
             raise InputError(diagnose(BAD_INPUT, message, Place(model.path)))
-        sizes += found
+        sizes += counts
     joined = []
     for column in zip(*inputs, strict=True):
         others = {(*array.shape[: batched.axis], *array.shape[batched.axis + 1 :]) for array in column}
@@ -118,8 +118,8 @@ def differs(alone: Sequence[Array], batched: Sequence[Array]) -> bool:
     for a, b in zip(alone, batched, strict=True):
         if a.shape == b.shape and a.dtype.kind in "iubOTSU":  # a rounded score may change which index wins
             continue
-        found = stats(a)
-        largest = max(abs(found.minimum or 0), abs(found.maximum or 0))
+        statistics = stats(a)
+        largest = max(abs(statistics.minimum or 0), abs(statistics.maximum or 0))
         if not compare_tensors(b, a, Tolerance(_ROUNDING, _ROUNDING * largest)).within:
             return True
     return False

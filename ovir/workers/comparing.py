@@ -55,22 +55,22 @@ def compare_by_workers(
     total = len(input_sets(model, options.inputs, options.samples, options.seed))
     size = min(_MOST, -(-total // Workers(executor, workers).size))
     parts = [range(first, min(first + size, total)) for first in range(0, total, size)]
-    found = Findings()
+    findings = Findings()
 
     def compare(mode: LayerMode | None = None) -> None:
         """Add the findings of all parts; raise the first error."""
-        work, done = _Work(model, options, mode, not found.failed), 0
+        work, done = _Work(model, options, mode, not findings.failed), 0
         with Tasks(work, parts, executor, workers=workers, name=_name_of) as outcomes:
             for outcome in outcomes:
                 if outcome.error is not None:
                     raise outcome.error
-                found.add(outcome.result)
+                findings.add(outcome.result)
                 done += len(outcome.item)
                 if progress is not None:
                     progress(done, total, "")
 
     compare()
-    comparison = finish(found, model, options.criterion, total, options.mode, compare)
+    comparison = finish(findings, model, options.criterion, total, options.mode, compare)
     return explained(
         *(comparison, options),
         lambda again: compare_by_workers(model, again, progress, executor=executor, workers=workers),

@@ -114,19 +114,19 @@ class Evaluation:
 
 
 def _value_text(model: EvaluatedModel) -> str:
-    found = model.evaluation
-    if found.value is None:
+    result = model.evaluation
+    if result.value is None:
         reason = "all inputs failed" if model.failed else "there are no inputs"
-        return f"{found.metric.name} is not known, because {'no label has any class' if found.samples else reason}"
-    is_share = found.metric.is_share
-    text = f"{found.metric.name} {_number(found.value, is_share)}{_interval_text(found.interval, is_share)}"
-    samples = found.samples
-    if isinstance(found.metric, SetMetric):
-        text += f"; of {plural(samples, 'input')} together, {_direction(found)}"
+        return f"{result.metric.name} is not known, because {'no label has any class' if result.samples else reason}"
+    is_share = result.metric.is_share
+    text = f"{result.metric.name} {_number(result.value, is_share)}{_interval_text(result.interval, is_share)}"
+    samples = result.samples
+    if isinstance(result.metric, SetMetric):
+        text += f"; of {plural(samples, 'input')} together, {_direction(result)}"
     elif is_share:
-        text += f"; {int(found.scores.sum()):,} of {samples:,} right"
+        text += f"; {int(result.scores.sum()):,} of {samples:,} right"
     else:
-        text += f"; mean of {plural(samples, 'sample')}, {_direction(found)}"
+        text += f"; mean of {plural(samples, 'sample')}, {_direction(result)}"
     return f"{text}; {plural(len(model.failed), 'input')} failed" if model.failed else text
 
 

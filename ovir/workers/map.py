@@ -179,11 +179,11 @@ class Mapped(Iterator[MappedResults]):
             self.close()
             raise
         if outcome.error is not None:
-            found = (
+            parts = (
                 d if d.file == outcome.name else replace(d, message=f"{outcome.name}: {d.message}")
                 for d in outcome.error.diagnostics
             )
-            error = MapError(*found, index=outcome.index, name=outcome.name)
+            error = MapError(*parts, index=outcome.index, name=outcome.name)
             if self._raises:
                 raise error from outcome.error
             return cast("MappedResults", error)
@@ -206,7 +206,7 @@ class Mapped(Iterator[MappedResults]):
 
 def error_text(error: OvirError, name: str) -> str:
     """Return the diagnostics of an error of an input, without the place in the model's file, and the input's name."""
-    lines = (str(replace(found, file=None, line=None, column=None)) for found in error.diagnostics)
+    lines = (str(replace(diagnostic, file=None, line=None, column=None)) for diagnostic in error.diagnostics)
     return "\n".join(line.replace(f"{name}: ", "", 1) for line in lines)
 
 

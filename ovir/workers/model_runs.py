@@ -143,8 +143,8 @@ class ModelRuns:
         alone = self._run(_request(self.token, compiled), feeds).arrays
         if differs(alone, batched):
             message = "an input has another result in a batch than alone: layers mix the inputs"
-            found = diagnose(USAGE, message, Place(compiled.model.path), hint="run the inputs one by one")
-            raise SetUpError(InputError(found))
+            diagnostic = diagnose(USAGE, message, Place(compiled.model.path), hint="run the inputs one by one")
+            raise SetUpError(InputError(diagnostic))
         _verified.add(self.token)
 
     def _run(self, request: InferRequest, feeds: Any, state: Mapping[str, Array] = NO_STATE) -> RunResult:

@@ -65,11 +65,11 @@ def origins(model: Model, has: Callable[[Port], bool]) -> Iterator[Port]:
         if layer.is_dead:
             continue
         follows = any(port.source is not None and port.source.layer in followers for port in layer.inputs)
-        found = [port for port in layer.outputs if port not in open_sizes and has(port)]
-        if follows or found:
+        opened = [port for port in layer.outputs if port not in open_sizes and has(port)]
+        if follows or opened:
             followers.add(layer)
         if not follows:
-            yield from found
+            yield from opened
 
 
 # --------------------------------------------------------------------------- shapes
@@ -201,9 +201,9 @@ def integer_arithmetic(context: Context) -> Iterator[Found]:
     for layer in live(context):
         if layer.type not in ARITHMETIC or not layer.outputs or layer.outputs[0] in of_sizes:
             continue
-        found = layer.outputs[0].inferred
-        if found is not None and found.element_type in (i64, u64, u32) and found.value is None:  # not sizes
-            yield Found(f"{found.element_type} is computed in i32", layer)
+        result = layer.outputs[0].inferred
+        if result is not None and result.element_type in (i64, u64, u32) and result.value is None:  # not sizes
+            yield Found(f"{result.element_type} is computed in i32", layer)
 
 
 def saturating_sums(context: Context) -> Iterator[Found]:
@@ -226,9 +226,9 @@ ARITHMETIC = frozenset(
 
 def real_arithmetic(context: Context) -> Iterator[Found]:
     for layer in live(context):
-        found = layer.outputs[0].inferred if layer.outputs else None
-        if found is not None and found.element_type in (f32, f64) and layer.type not in ("Const", "Parameter"):
-            yield Found(f"{found.element_type} is computed in f16", layer)
+        result = layer.outputs[0].inferred if layer.outputs else None
+        if result is not None and result.element_type in (f32, f64) and layer.type not in ("Const", "Parameter"):
+            yield Found(f"{result.element_type} is computed in f16", layer)
 
 
 def not_imported(context: Context) -> Iterator[Found]:

@@ -293,8 +293,8 @@ def double(context: Context) -> Iterator[Found]:
 @rule(PINNED_SIZE)
 def pinned_size(context: Context) -> Iterator[Found]:
     """Report constants that fix a size which an input leaves open."""
-    for found in pinned_sizes(context.model):
-        yield Found(found.message, Place(found.file, found.line, found.layer, found.layer_id), found.hint)
+    for d in pinned_sizes(context.model):
+        yield Found(d.message, Place(d.file, d.line, d.layer, d.layer_id), d.hint)
 
 
 @rule(Code.info(707, "an input of the model has an unknown rank"))

@@ -42,9 +42,9 @@ def clipped(context: Context) -> Iterator[Found]:
         if len(known) < len(ranges) or source is None:
             continue
         if data is not None:
-            found = Clipping.by(op, [data, *known], _STEPS)
-            if found is not None and found.share:
-                yield Found(f"the layer clips a constant: {found}", layer)
+            clipping = Clipping.by(op, [data, *known], _STEPS)
+            if clipping is not None and clipping.share:
+                yield Found(f"the layer clips a constant: {clipping}", layer)
         elif layer in outputs:
             fact = facts.get(source, Fact())
             for clips in _clipped_ends(op, fact, known):

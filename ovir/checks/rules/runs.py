@@ -207,12 +207,12 @@ def long_loop(context: Context) -> Iterator[Found]:
         return
     for model, around in context.times.items():
         for layer in model.layers:
-            if (found := context.endings.get(layer)) is None:
+            if (end := context.endings.get(layer)) is None:
                 continue
-            if around * max(found.count, 1) > MOST_ITERATIONS >= around:
+            if around * max(end.count, 1) > MOST_ITERATIONS >= around:
                 inside = "" if around == 1 else f", {around:,} times in the loops around it"
                 most = f"no real model runs more than {MOST_ITERATIONS:,} iterations"
-                message = f"the body runs {plural(found.count, 'time')}{inside}; {most}"
+                message = f"the body runs {plural(end.count, 'time')}{inside}; {most}"
                 yield Found(message, layer, severity=Severity.ERROR)
 
 
@@ -223,7 +223,7 @@ def unlimited_loop(context: Context) -> Iterator[Found]:
         <layer id="7" name="go_on" type="Less" version="opset1">   <!-- sum(x) < 100, where each iteration changes x -->
     Fix: give the loop a trip count.
     """
-    for layer, found in context.endings.items():
-        if not found.is_limited:
+    for layer, end in context.endings.items():
+        if not end.is_limited:
             message = f"neither a trip count of at most {MOST_ITERATIONS:,} nor a counter in the condition limits the"
             yield Found(f"{message} iterations", layer)

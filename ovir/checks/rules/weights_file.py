@@ -69,19 +69,19 @@ def misaligned(context: Context) -> Iterator[Found]:
         <data element_type="f32" shape="4096,4096" offset="2" size="67108864" />
     Fix: save the model again with a writer that aligns its constants.
     """
-    found = []
+    shifted = []
     for constant in context.constants:
         step = constant.op.element_type.bits // 8
         if step > 1 and constant.op.size and constant.op.offset % step:
-            found.append((constant, step))
-    copied = sum(constant.op.size for constant, _ in found)
+            shifted.append((constant, step))
+    copied = sum(constant.op.size for constant, _ in shifted)
     if copied >= _COPIED:
-        constant, step = found[0]
+        constant, step = shifted[0]
         message = (
             f"offset {constant.op.offset} is not a multiple of {step}, the size of {constant.op.element_type}; "
             f"ovir copies {size_text(copied)} that it would map otherwise"
         )
-        others = sum(len(constant.layers) for constant, _ in found) - 1
+        others = sum(len(constant.layers) for constant, _ in shifted) - 1
         more = and_others(others, "more constant")
         yield Found(message + more, constant.layer.data_place)
 
@@ -172,23 +172,23 @@ def _idle_constants(context: Context, images: list[tuple[int, int]]) -> Iterator
     used = [constant for constant in context.constants if not needed.isdisjoint(constant.layers)]
     unread = list(_between([*map(_span, used), *images], context.weights.data.size))
     starts, ends = [start for start, _ in unread], [end for _, end in unread]
-    found: list[tuple[StoredConstant, list[tuple[int, int]]]] = []
+    idle: list[tuple[StoredConstant, list[tuple[int, int]]]] = []
     for constant in context.constants:
         if needed.isdisjoint(constant.layers):
             begin, end = _span(constant)
             near = unread[bisect_right(ends, begin) : bisect_left(starts, end)]
             inside = [(max(first, begin), min(last, end)) for first, last in near]
             if inside:
-                found.append((constant, inside))
-    if found:
+                idle.append((constant, inside))
+    if idle:
         data = context.weights.data
-        ranges = [pair for _, inside in found for pair in inside]
-        constant = max(found, key=lambda pair: pair[0].op.size)[0]
-        size = sum(last - first for _, inside in found for first, last in inside)
-        more = and_others(len(found) - 1, "more constant")
+        ranges = [pair for _, inside in idle for pair in inside]
+        constant = max(idle, key=lambda pair: pair[0].op.size)[0]
+        size = sum(last - first for _, inside in idle for first, last in inside)
+        more = and_others(len(idle) - 1, "more constant")
         message = f"no result depends on the {size:,} bytes of this constant{more}"
         message += f"; their entropy is {_entropy(data, ranges):.1f} bits per byte"
-        is_left_over = size <= _MOST_LEFT_OVER and all(_is_left_over(constant) for constant, _ in found)
+        is_left_over = size <= _MOST_LEFT_OVER and all(_is_left_over(constant) for constant, _ in idle)
         severity = Severity.WARNING if is_left_over else hidden_severity(data, ranges)
         yield Found(message, constant.layer, severity=severity)
 
@@ -260,9 +260,9 @@ def duplicate_constant(context: Context) -> Iterator[Found]:
     for constant in context.constants:
         if constant.op.size >= _LARGE:
             by_size[constant.op.size].setdefault(constant.op.offset, constant)
-    for size, found in by_size.items():
+    for size, at_offset in by_size.items():
         first: dict[bytes, StoredConstant] = {}
-        for offset, constant in found.items() if len(found) > 1 else ():
+        for offset, constant in at_offset.items() if len(at_offset) > 1 else ():
             raw = context.weights.data[offset : offset + size]
             key = raw[: size // 8 * 8].reshape(8, -1)[:, :64].tobytes()  # most constants differ in this sample
             release_pages(raw)

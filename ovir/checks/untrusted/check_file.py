@@ -18,8 +18,8 @@ from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 def check_file(path: str, weights: str | None, options: CheckOptions) -> list[Diagnostic]:
     """Return the diagnostics of a file: all that it could do to its reader, and all that ``check`` reports."""
     fault = path_fault(path) or sparse_fault(path)
-    found = _of_file(path, weights, options) if fault is None else _unread([fault], path)
-    raised = [replace(d, severity=codes.Severity.ERROR) if _is_always_error(codes.CODES[d.code]) else d for d in found]
+    listed = _of_file(path, weights, options) if fault is None else _unread([fault], path)
+    raised = [replace(d, severity=codes.Severity.ERROR) if _is_always_error(codes.CODES[d.code]) else d for d in listed]
     return _limited([d for d in raised if d.code in codes.NEVER_IGNORED or d.code not in options.skip], path)
 
 
@@ -27,29 +27,29 @@ def _of_file(path: str, weights: str | None, options: CheckOptions) -> list[Diag
     """Return the diagnostics of a regular file, and of its weights."""
     beside = weights_beside(path) if weights is None else weights
     bad_weights = (path_fault(beside) or sparse_fault(beside)) if options.need_weights else None
-    found, is_endless = _of_bytes(path)
+    diagnostics, is_endless = _of_bytes(path)
     if bad_weights is not None:
-        found += _unread([bad_weights], beside)
+        diagnostics += _unread([bad_weights], beside)
     if is_endless:
-        return _unread(found, path)
+        return _unread(diagnostics, path)
     skip = (*options.skip, codes.TOO_LARGE.id)  # LARGE_TENSOR does not depend on the machine
     need_weights = options.need_weights and bad_weights is None
     of_model = check_here(path, weights, replace(options, need_weights=need_weights, skip=skip, untrusted=True))
     if any(codes.CODES[d.code].unusable for d in of_model):  # the reader says more precisely what is wrong
-        found = [d for d in found if d.code != codes.NOT_XML.id]
-    return found + of_model
+        diagnostics = [d for d in diagnostics if d.code != codes.NOT_XML.id]
+    return diagnostics + of_model
 
 
 def _is_always_error(code: codes.Code) -> bool:
     return code.danger > 0 and not code.honest
 
 
-def _unread(found: list[Diagnostic], path: str) -> list[Diagnostic]:
+def _unread(diagnostics: list[Diagnostic], path: str) -> list[Diagnostic]:
     """Return why a file is not read, with a code that nobody can ignore, because nothing else of it is checked."""
-    if any(d.code in codes.NEVER_IGNORED for d in found):
-        return found
-    reasons = " and ".join(sorted({d.code for d in found}))
-    return [*found, diagnose(codes.OVER_BUDGET, f"because of {reasons}, the file is not read", Place(path))]
+    if any(d.code in codes.NEVER_IGNORED for d in diagnostics):
+        return diagnostics
+    reasons = " and ".join(sorted({d.code for d in diagnostics}))
+    return [*diagnostics, diagnose(codes.OVER_BUDGET, f"because of {reasons}, the file is not read", Place(path))]
 
 
 def _of_bytes(path: str) -> tuple[list[Diagnostic], bool]:
@@ -60,21 +60,21 @@ def _of_bytes(path: str) -> tuple[list[Diagnostic], bool]:
     return scan(data, path)
 
 
-def _limited(found: list[Diagnostic], path: str) -> list[Diagnostic]:
+def _limited(listed: list[Diagnostic], path: str) -> list[Diagnostic]:
     """Return as many diagnostics as anybody reads, with texts that are not too long; unusable ones come first."""
-    ordered = sorted(found, key=lambda d: (d.code not in codes.NEVER_IGNORED, d.severity is not codes.Severity.ERROR))
+    ordered = sorted(listed, key=lambda d: (d.code not in codes.NEVER_IGNORED, d.severity is not codes.Severity.ERROR))
     first = [_shortened(d) for d in ordered[:_MOST_DIAGNOSTICS]]
     sizes = accumulate(len(json.dumps(d.to_dict())) for d in first)
     kept = [d for d, size in zip(first, sizes, strict=True) if size <= _MOST_BYTES]
-    if len(kept) < len(found):
-        message = f"the file has {len(found):,} diagnostics; this list ends after {len(kept):,}"
+    if len(kept) < len(listed):
+        message = f"the file has {len(listed):,} diagnostics; this list ends after {len(kept):,}"
         kept.append(diagnose(codes.OUT_OF_PROPORTION, message, Place(path)))
     return sorted(kept, key=lambda d: (d.line or 0, d.column or 0))
 
 
-def _shortened(found: Diagnostic) -> Diagnostic:
-    layer = found.layer and _cut(found.layer)
-    return replace(found, message=_cut(found.message), layer=layer, hint=found.hint and _cut(found.hint))
+def _shortened(d: Diagnostic) -> Diagnostic:
+    layer = d.layer and _cut(d.layer)
+    return replace(d, message=_cut(d.message), layer=layer, hint=d.hint and _cut(d.hint))
 
 
 def _cut(text: str) -> str:

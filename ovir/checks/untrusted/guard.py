@@ -52,14 +52,14 @@ class Guard:
         process = self._started()
         try:
             with process.killed_after(seconds) as expired:
-                found, end = self._ask(process, request)
+                answer, end = self._ask(process, request)
         except BaseException:  # an interrupt between request and answer: the next answer would be a wrong one
             self.close()
             raise
         if end is None or expired.is_set():
             self.close()
-        if found is not None and end is not None and end["status"] == 0:
-            return Verdict(found, end.get("seconds", 0.0), end.get("memory", 0))
+        if answer is not None and end is not None and end["status"] == 0:
+            return Verdict(answer, end.get("seconds", 0.0), end.get("memory", 0))
         if expired.is_set() or (end is not None and end["status"] == -SIGXCPU):
             message = f"the check takes more than {seconds:.3g} s"
         elif end is not None and end["status"] == 0:
@@ -96,13 +96,13 @@ class Guard:
             process.stdin.flush()
         except OSError:
             return None, None
-        found = None
+        answer = None
         while (message := _message(process.stdout)) is not _ENDED:
             if isinstance(message, list):
-                found = [Diagnostic(**{**item, "severity": Severity(item["severity"])}) for item in message]
+                answer = [Diagnostic(**{**item, "severity": Severity(item["severity"])}) for item in message]
             elif isinstance(message, dict):
-                return found, message
-        return found, None
+                return answer, message
+        return answer, None
 
     def close(self) -> None:
         """End the process."""

@@ -55,11 +55,11 @@ def run_guarded(
 def trial_run(path: str, weights: str | None, budget: Budget) -> Iterator[Diagnostic]:
     """Run a model on random inputs, as ``ovir run`` does, and yield what it exceeds, or why it fails."""
     command = ["run", path, *(["--weights", weights] if weights is not None else [])]
-    found = run_guarded(command, path, weights, budget, is_quiet=True)
-    if isinstance(found, Diagnostic):
-        yield found
+    outcome = run_guarded(command, path, weights, budget, is_quiet=True)
+    if isinstance(outcome, Diagnostic):
+        yield outcome
         return
-    status, messages = found
+    status, messages = outcome
     if status:
         reasons = [line for line in messages.splitlines() if "error[" in line] or [f"it ends with status {status}"]
         message = f"a run on random inputs fails: {shortened(reasons[0], 300)}"

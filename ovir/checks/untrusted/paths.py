@@ -20,7 +20,7 @@ _COMPRESSED = re.compile(
 
 def find_models(folder: str, wrong: list[Diagnostic]) -> list[str]:
     """Return the .xml files of a folder and its subfolders; add the faults of their paths to ``wrong``."""
-    found: list[str] = []
+    paths: list[str] = []
     pending = [folder]
     while pending:
         inside = pending.pop()
@@ -39,13 +39,13 @@ def find_models(folder: str, wrong: list[Diagnostic]) -> list[str]:
             elif is_model or not entry.is_file(follow_symlinks=False):
                 fault = path_fault(entry.path)
                 if fault is None:
-                    found.append(entry.path)
+                    paths.append(entry.path)
                 elif not _is_weights_of_a_model(entry.path, listed):
                     wrong.append(fault)
             elif _COMPRESSED.search(entry.name):
                 message = "a compressed model, which is not checked"
                 wrong.append(diagnose(COMPRESSED, message, Place(entry.path), hint="decompress it, and check the .xml"))
-    return sorted(found)
+    return sorted(paths)
 
 
 def _is_weights_of_a_model(path: str, listed: list[os.DirEntry[str]]) -> bool:
@@ -103,9 +103,9 @@ _LARGE = 1 << 26
 _TIMES = 16
 
 
-def is_no_model(found: Sequence[Diagnostic]) -> bool:
+def is_no_model(diagnostics: Sequence[Diagnostic]) -> bool:
     """Return whether a file of a folder is harmless XML of another kind."""
-    return bool(found) and all(d.code == NOT_IR.id for d in found)
+    return bool(diagnostics) and all(d.code == NOT_IR.id for d in diagnostics)
 
 
 def nothing_checked(files: int, folder: str) -> Diagnostic:

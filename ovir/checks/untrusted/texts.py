@@ -145,8 +145,8 @@ def unsafe_character(name: str) -> str | None:
 @lru_cache(512)
 def _usual_in_data(kind: str, version: str) -> Mapping[str, Callable[[str], object]]:
     cls = resolve(kind, version)
-    found = {spec.name: _OF_TYPES.get(spec.type) for spec in cls.attributes.values()} if cls is not None else {}
-    return {name: usual for name, usual in found.items() if usual is not None}
+    usual_values = {spec.name: _OF_TYPES.get(spec.type) for spec in cls.attributes.values()} if cls is not None else {}
+    return {name: usual for name, usual in usual_values.items() if usual is not None}
 
 
 def _as_written(kind: str) -> str | None:

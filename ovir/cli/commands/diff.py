@@ -60,23 +60,23 @@ def run(options: Options) -> int:
     except (ReadError, ModelError) as error:  # nobody knows whether the files differ
         print_message(str(error))
         return UNUSABLE
-    found = diff(a, b, ignore_names=options.ignore_names, rtol=options.rtol, atol=options.atol)
+    differences = diff(a, b, ignore_names=options.ignore_names, rtol=options.rtol, atol=options.atol)
     if options.no_weights:
-        found.notes.append("constants are not compared, only their types and shapes (--no-weights)")
+        differences.notes.append("constants are not compared, only their types and shapes (--no-weights)")
     costs = costs_of(a), costs_of(b)
     if changes := changes_of(*costs):
-        found.notes.append(f"in all, {changes}")
+        differences.notes.append(f"in all, {changes}")
     if options.json:
-        say_json({**found.to_dict(), "costs": dict(zip("ab", (each.to_dict() for each in costs), strict=True))})
+        say_json({**differences.to_dict(), "costs": dict(zip("ab", (each.to_dict() for each in costs), strict=True))})
     else:
-        for line in _lines(found, None if options.all else options.limit):
+        for line in _lines(differences, None if options.all else options.limit):
             say_filled(line)
     if options.html is not None:
         from ovir.cli.options.report import write_html
         from ovir.reports.diff_page import diff_page
 
-        write_html(options.html, lambda: diff_page(found), options.command_line)
-    return WRONG if found else DONE
+        write_html(options.html, lambda: diff_page(differences), options.command_line)
+    return WRONG if differences else DONE
 
 
 def _run_on_maps(options: Options) -> int:

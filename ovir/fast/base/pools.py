@@ -177,9 +177,9 @@ def bind_largest(binder: Binder, data: Array, lines: Sequence[Array], lowest: Ar
     binder.call(np.add, firsts, np.arange(len(table)) * table.shape[1], firsts)
     binder.call(table.astype(places.dtype).ravel().take, firsts, 0, places, "clip")
     if lowest is not None:
-        found = binder.scratch(largest.shape, np.bool_)
-        binder.call(np.greater, largest, lowest, found)
-        binder.call(np.multiply, places, found, places)
+        is_largest = binder.scratch(largest.shape, np.bool_)
+        binder.call(np.greater, largest, lowest, is_largest)
+        binder.call(np.multiply, places, is_largest, places)
     return places
 
 

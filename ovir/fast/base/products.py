@@ -96,9 +96,9 @@ def bind_constant_product(binder: Binder, a: Array, b: Array, out: Array) -> Non
     if prod(b.shape[:-2]) == 1 and a.dtype == np.float32:
         x, matrix, result = _as_one_matrix(a, b, out)
         if x.ndim == result.ndim == 2 and x.strides[1] == x.itemsize:
-            found = packed(binder, lambda: matrix, matrix.shape, rows, "b")
-            if found is not None:
-                call_shares(binder, [packed_calls(x, found, result)])
+            pieces = packed(binder, lambda: matrix, matrix.shape, rows, "b")
+            if pieces is not None:
+                call_shares(binder, [packed_calls(x, pieces, result)])
                 return
     bind_product(binder, a, binder.prepared("b", lambda: by_rows(b)), out)
 

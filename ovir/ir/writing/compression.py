@@ -151,20 +151,20 @@ class NarrowSource:
 
     def loss(self) -> Loss:
         """Return the loss of the conversion."""
-        found: list[Loss] = []
+        losses: list[Loss] = []
 
         def examine(first: int, last: int) -> None:
             held = first
             for step in range(first, last):
-                found.append(self._loss_of(self._numbers(*self._bytes(step, step + 1))))
+                losses.append(self._loss_of(self._numbers(*self._bytes(step, step + 1))))
                 if step + 1 - held == _MOST_HELD or step + 1 == last:
                     self.release(*self._bytes(held, step + 1))
                     held = step + 1
 
         run_blocks(examine, -(-self.size // (2 * _STEP)), _LEAST_FOR_THREADS // _STEP)
-        outside = sum(part.outside for part in found) / (self.size // 2)
-        largest, error = max(part.largest for part in found), max(part.error for part in found)
-        relative = max(part.relative_error for part in found)
+        outside = sum(part.outside for part in losses) / (self.size // 2)
+        largest, error = max(part.largest for part in losses), max(part.error for part in losses)
+        relative = max(part.relative_error for part in losses)
         return Loss(outside, largest, error, relative)
 
     @property

@@ -75,8 +75,8 @@ _TAG = re.compile("<[^>]*>")
 
 def rt_info_lines(info: RtInfo | DeferredRtInfo | None, depth: int) -> str:
     """Return the lines of an ``<rt_info>`` with so many tabs before it; empty if it has no content."""
-    if isinstance(info, RtInfoText) and (found := _FLAT.fullmatch(info.text)) is not None:
-        tags = [f"{tag[:-2]} />" for tag in _TAG.findall(found[1])]  # nearly all are so, and need not be parsed
+    if isinstance(info, RtInfoText) and (match := _FLAT.fullmatch(info.text)) is not None:
+        tags = [f"{tag[:-2]} />" for tag in _TAG.findall(match[1])]  # nearly all are so, and need not be parsed
         return _element_lines("<rt_info>", tags, "</rt_info>", depth)
     if callable(info):
         info = info()

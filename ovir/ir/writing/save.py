@@ -84,12 +84,12 @@ def _require_version_10(model: LayerGraph) -> None:
 
     The size of a suppression is written as its upper bound, as OpenVINO 2021 does it.
     """
-    found = Diagnostics()
+    diagnostics = Diagnostics()
     for port in model.inputs:
         if port.shape.is_dynamic:
             message = f"a file of version 10 holds exact sizes only, and this input has the shape {port.shape}"
             hint = f"give it exact sizes: --shape {port.any_name}=..., or Model.reshape"
-            found.add(diagnose(INFERENCE, message, port.layer.place, hint=hint))
+            diagnostics.add(diagnose(INFERENCE, message, port.layer.place, hint=hint))
     for layer in model.walk():
         is_filled = any(port.shape.is_dynamic for port in layer.inputs) or (
             layer.operator is not None and layer.operator.is_filled
@@ -100,9 +100,9 @@ def _require_version_10(model: LayerGraph) -> None:
         if unknown and layer.type != "Parameter" and all(_is_bounded(port.shape) for port in layer.inputs):
             message = f"a file of version 10 holds exact sizes only, and this layer gives the shape {unknown[0]}"
             hint = "files of version 11, which OpenVINO reads from release 2022.1, hold sizes that only a run shows"
-            found.add(diagnose(INFERENCE, message, layer.place, hint=hint))
-    check_names(model, found)
-    if errors := found.fatal:
+            diagnostics.add(diagnose(INFERENCE, message, layer.place, hint=hint))
+    check_names(model, diagnostics)
+    if errors := diagnostics.fatal:
         raise ModelError(*errors)
 
 

@@ -58,10 +58,10 @@ def roi_align_9(op: ROIAlign9, data: Port, rois: Port, batch_indices: Port) -> L
     )
     shape = joined(count, bins[1], per_bin, bins[0], per_bin, size(data, 1))
     combine = ops.reduce_max if op.mode == "max" else ops.reduce_mean
-    found = combine(ops.reshape(pooled, shape, special_zero=False), [2, 4], keep_dims=False)
-    found = ops.transpose(found, [0, 3, 1, 2])
+    pooled_regions = combine(ops.reshape(pooled, shape, special_zero=False), [2, 4], keep_dims=False)
+    pooled_regions = ops.transpose(pooled_regions, [0, 3, 1, 2])
     if not ratio:  # a bin whose length is not positive has no samples
         first, last = (ops.greater(length, scalar(0, computed)) for length in lengths)
         has_samples = ops.logical_and(first, last)
-        found = ops.select(ops.unsqueeze(has_samples, [2, 3]), found, scalar(0, computed))
-    return ops.convert(found, data.element_type)
+        pooled_regions = ops.select(ops.unsqueeze(has_samples, [2, 3]), pooled_regions, scalar(0, computed))
+    return ops.convert(pooled_regions, data.element_type)

@@ -516,11 +516,11 @@ class Solved:
     def outputs(self, gives: str = "") -> TensorType | tuple[TensorType, ...]:
         """Return the types of what the operation gives, or of what another text in this form declares, whose words
         stand in the declarations of the operation, too."""
-        found = [
+        types = [
             TensorType(element_type, layout.shape(self) if layout else PartialShape(None))
             for element_type, layout in self._plan.given(gives)
         ]
-        return found[0] if len(found) == 1 else tuple(found)
+        return types[0] if len(types) == 1 else tuple(types)
 
     def __getitem__(self, name: str) -> Dimension:
         """Return what is known of a size."""
@@ -530,21 +530,21 @@ class Solved:
         """Return what is known of the dimensions that ``B...`` names."""
         return PartialShape(self.shapes.get(name))
 
-    def _merge(self, name: str, found: Dimension, position: int) -> None:
+    def _merge(self, name: str, size: Dimension, position: int) -> None:
         """Intersect a size with what is known of it."""
         before = self.sizes.get(name)
         if before is None:
-            self.sizes[name], self._origins[name] = found, position
-        elif before is not found:
-            self.sizes[name] = self._merged(name, before, found, position)
+            self.sizes[name], self._origins[name] = size, position
+        elif before is not size:
+            self.sizes[name] = self._merged(name, before, size, position)
 
-    def _merged(self, name: str, before: Any, found: Any, position: int) -> Any:
+    def _merged(self, name: str, before: Any, size: Any, position: int) -> Any:
         """Return the intersection of what is known of a size or shape and what an input says of it."""
-        merged = before.merged_with(found)
+        merged = before.merged_with(size)
         if merged is None:
             origin = self._origin(name)
             other = f", but {before} in {self._plan.inputs[origin][0]}" if isinstance(origin, int) else ""
-            self._fail(position, f"{name} is {found} in {self._plan.inputs[position][0]}{other}", [name])
+            self._fail(position, f"{name} is {size} in {self._plan.inputs[position][0]}{other}", [name])
         if merged != before:
             self._origins[name] = position
         return merged

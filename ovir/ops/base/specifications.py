@@ -17,8 +17,8 @@ SOURCE = re.compile(r"^Source: (\S+)\s*\Z", re.MULTILINE)
 
 def specification(cls: type[Operator]) -> str:
     """Return the specification that the operation follows, such as ``Gather-8``; nothing if no opset has it."""
-    found = SOURCE.search(inspect.cleandoc(cls.__doc__ or ""))
-    return found[1] if found else f"{cls.type}-{cls.opset}" if cls.opset else ""
+    match = SOURCE.search(inspect.cleandoc(cls.__doc__ or ""))
+    return match[1] if match else f"{cls.type}-{cls.opset}" if cls.opset else ""
 
 
 def specification_page(cls: type[Operator]) -> str:
