@@ -330,6 +330,70 @@ def test_multiply_accumulates_of_what_is_known(op: str, inputs: str, count: str)
     assert str(made.multiply_accumulates(types(inputs), output)) == count
 
 
+@pytest.mark.parametrize(
+    ("type", "position", "rank", "axes"),
+    [
+        ("Convolution", 0, 4, ()),
+        ("Convolution", 1, 4, (0,)),
+        ("GroupConvolution", 1, 5, (0, 1)),
+        ("ConvolutionBackpropData", 1, 4, (1,)),
+        ("ConvolutionBackpropData", 2, 1, None),
+        ("GroupConvolutionBackpropData", 1, 5, (0, 2)),
+        ("BinaryConvolution", 1, 4, None),
+        ("Add", 1, 4, None),
+    ],
+)
+def test_axes_of_scales(type: str, position: int, rank: int, axes: tuple[int, ...] | None) -> None:
+    cls = find(type, 1)
+    assert cls is not None
+    assert cls.scale_axes(cls.__new__(cls), position, rank) == axes
+
+
+def test_axes_of_scales_of_products() -> None:
+    """The rows of the first matrix and the columns of the second become channels of the product."""
+    for rank in (2, 3):
+        for transposed, first, second in (("false", rank - 2, rank - 1), ("true", rank - 1, rank - 2)):
+            product = operation(f"MatMul-1 transpose_a={transposed} transpose_b={transposed}")
+            assert [product.scale_axes(position, rank) for position in (0, 1)] == [(first,), (second,)]
+    assert operation("MatMul-1").scale_axes(0, 1) == operation("MatMul-1").scale_axes(1, 1) == ()
+
+
+@pytest.mark.parametrize(
+    ("before", "data", "reshape", "is_same"),
+    [
+        ("2,3,4", "6,4", "Reshape-1 =[8,3]", True),
+        ("2,3,4", "6,4", "Reshape-1 =[8,-1]", True),
+        ("0,3,4", "6,0", "Reshape-1 =[0,4]", False),
+        ("6,2,2", "6,4", "Reshape-1 special_zero=true =[0,-1]", True),
+        ("2,3,4", "6,4", "Reshape-1 special_zero=true =[0,-1]", False),
+        ("?,3,4", "?,4", "Reshape-1 special_zero=true =[0,-1]", False),
+        ("4", "2,4,2", "Reshape-1 special_zero=true =[-1,0,2]", False),
+        ("2,8", "2,8,1", "Reshape-1 special_zero=true =[0,-1]", True),
+        ("2,4,2", "2,8", "Reshape-1 special_zero=true =[-1,4]", True),
+        ("2..3,4", "?", "Reshape-1 =[-1,2]", False),
+        ("...", "6,4", "Reshape-1 =[8,3]", False),
+        ("2,3,4", "6,4", "Reshape-1 i64[2]", False),
+    ],
+)
+def test_a_reshape_after_another_that_arranges_all_anew(before: str, data: str, reshape: str, is_same: bool) -> None:
+    name, _, pattern = reshape.rpartition(" ")
+    op, inputs, (first,) = operation(name), types(f"{data} {pattern}"), types(before)
+    (output,) = as_tuple(op.infer(*inputs))
+    assert op.is_same_for(first, inputs, output) == is_same
+
+
+@pytest.mark.parametrize(("low", "high"), [(2.0, 12.0), (12.0, 2.0)])
+def test_what_a_range_clips(low: float, high: float) -> None:
+    """A result is a step of 0.5 from the next, which is 1 of the input."""
+    x, ends = np.arange(30, dtype=np.float32) / 2, [np.float32([n]) for n in (low, high, 5, 10)]
+    op = operation("FakeQuantize-1 levels=11")
+    for steps in (0, 1, 2):
+        (below, least), (above, most) = op.clips([x, *ends], steps)
+        assert x[below].tolist() == [n for n in x.tolist() if n < 2 - steps]
+        assert x[above].tolist() == [n for n in x.tolist() if n > 12 + steps]
+        assert (least, most) == (5, 10)
+
+
 def test_an_operation_of_the_user_declares_domains() -> None:
     @ovir.register("PickRow", version="extension")
     class PickRow(ovir.Operator):
