@@ -249,7 +249,7 @@ def _pixels_of_boxes(first: Array, heights: Array, widths: Array, width: int) ->
     rows, columns = np.arange(heights.max())[:, np.newaxis], np.arange(widths.max())
     shape = len(first), rows.size * columns.size
     if heights.min() == rows.size and widths.min() == columns.size:
-        return first[:, np.newaxis] + (rows * width + columns).reshape(-1), np.ones(shape, bool)
+        return first[:, np.newaxis] + (rows * width + columns).ravel(), np.ones(shape, bool)
     heights, widths = (sizes.reshape(-1, 1, 1) for sizes in (heights, widths))
     places = np.minimum(rows, heights - 1) * width + np.minimum(columns, widths - 1)
     counted = (rows < heights) & (columns < widths)
@@ -284,7 +284,7 @@ def pool_boxes(planes: Array, rows: Span, columns: Span, width: int, pixels: Arr
     heights = (rows.stop - rows.start)[:, :, np.newaxis]
     widths = (columns.stop - columns.start)[:, np.newaxis, :]
     first = planes + rows.start[:, :, np.newaxis] * width + columns.start[:, np.newaxis, :]
-    first, heights, widths = (np.broadcast_to(a, out.shape[:3]).reshape(-1) for a in (first, heights, widths))
+    first, heights, widths = (np.broadcast_to(a, out.shape[:3]).ravel() for a in (first, heights, widths))
     bins = out.reshape(-1, out.shape[3])
     bins[...] = 0
     filled = ((heights > 0) & (widths > 0)).nonzero()[0]

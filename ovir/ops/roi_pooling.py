@@ -305,7 +305,7 @@ class DeformablePSROIPooling(RoiPoolingBase):
         if offsets.shape != (regions, classes * 2, part, part):
             found, wanted = PartialShape(offsets.shape), PartialShape([regions, classes * 2, part, part])
             report(f"offsets have shape {found}; their first numbers are read as {wanted}")
-        flat = offsets.reshape(-1)[: regions * classes * 2 * part**2]
+        flat = offsets.ravel()[: regions * classes * 2 * part**2]
         bins = np.arange(group) * part // group
         moves = flat.reshape(regions, classes, 2, part, part)[:, :, ::-1, bins[:, np.newaxis], bins]
         return as_computed(moves) * np.float32(self.trans_std)

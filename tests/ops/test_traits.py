@@ -262,6 +262,8 @@ ALIGN = "pooled_h=2 pooled_w=5 spatial_scale=1"
         ("DFT-7", "4,6,2 =[1,0]", 4 * (48 + 2 + 48), 48 * 4),
         ("EmbeddingBagPackedSum-3", "9,5 i64[4,3]", 4 * (45 + 12 + 20) + 4 * 12 * 5, 12 * (2 * 20 + 16)),
         ("EmbeddingBagPackedSum-3", "f64[9,5,2] i64[4,3]", 4 * (90 + 12 + 40) + 4 * 12 * 10, 12 * (2 * 80 + 16)),
+        ("EmbeddingBagPackedSum-3", "9,0 i64[4,3]", 4 * 12, 12 * 16),
+        ("EmbeddingBagPackedSum-3", "9,5 i64[0,3]", 4 * 45, 0),
         ("EmbeddingBagPackedSum-3", "9,5 i64[4,?]", inf, 0),
         ("EmbeddingBagPackedSum-3", "9,? i64[4,3]", inf, 12 * 16),
         ("Einsum-7 equation=ij,jk->ik", "5,9 9,6", 4 * (45 + 54 + 30) + 5 * 9 * 6, 0),
