@@ -130,10 +130,10 @@ def equal_groups(*keys: Array) -> list[Array]:
     if all((key[1:] == key[:-1]).all() for key in keys):
         return [np.arange(len(keys[0]))] if len(keys[0]) else []
     order = np.lexsort(keys)
-    changes = np.zeros(max(len(order) - 1, 0), np.bool_)
+    changes = np.zeros(len(order) - 1, np.bool_)
     for key in keys:
         changes |= np.diff(key[order]) != 0
-    return np.split(order, np.flatnonzero(changes) + 1) if len(order) else []
+    return np.split(order, np.flatnonzero(changes) + 1)
 
 
 def pool_groups(pool: Callable[[Array], object], groups: Sequence[Array], pixels: Sequence[int]) -> None:
@@ -164,7 +164,7 @@ class SampledRegions:
     bins: tuple[int, int]
     turn: Turn | None = None
 
-    def pool(self, pixels: Array, height: int, width: int, out: Array, *, largest: bool = False) -> None:
+    def pool(self, pixels: Array, height: int, width: int, out: Array, *, largest: bool) -> None:
         """Compute out[region, bin] = the mean of the bin's samples, or the largest sample if it is above 0.
 
         ``out`` arrives as zeros and stays zero for bins without samples.

@@ -280,7 +280,7 @@ ALIGN = "pooled_h=2 pooled_w=5 spatial_scale=1"
         ("MatrixNms-8", "1,9,4 1,2,9", 18 * (30_000 + 9 * 100) + 4 * (36 + 18 + 18 * 6 + 18 + 1), 40 * 36 * 4),
         ("DetectionOutput-8 keep_top_k=6 top_k=3 normalized=true", "2,16 2,12 1,2,16", 18 * (30_000 + 3 * 20) + 4 * (32 + 24 + 32 + 84), 40 * 84 * 4),
         ("Proposal-4 base_size=16 pre_nms_topn=10 post_nms_topn=5 nms_thresh=0.5 feat_stride=16 min_size=1 ratio=1 scale=8", "2,2,3,4 2,4,3,4 3", 20 * (30_000 + 10 * 20) + 4 * (48 + 96 + 3 + 50 + 10), 40 * 96 * 4),
-        ("GenerateProposals-9 min_size=1 nms_threshold=0.5 pre_nms_count=10 post_nms_count=5", "2,3 3,4,2,4 2,8,3,4 2,2,3,4", 20 * (30_000 + 10 * 20) + 4 * (6 + 96 + 192 + 48 + 40 + 10 + 2), 40 * 192 * 4),
+        ("GenerateProposals-9 min_size=1 nms_threshold=0.5 pre_nms_count=30 post_nms_count=5", "2,3 3,4,2,4 2,8,3,4 2,2,3,4", 48 * (30_000 + 24 * 20) + 4 * (6 + 96 + 192 + 48 + 40 + 10 + 2), 40 * 192 * 4),
         (f"ROIAlign-3 {ALIGN} sampling_ratio=3", "1,2,8,8 3,4 i32[3]", 4 * (128 + 12 + 3 + 60) + 60 * 4 * 3 * 3, 14 * 128 * 4),
         (f"ROIAlign-3 {ALIGN} sampling_ratio=0", "1,2,8,8 3,4 i32[3]", 4 * (128 + 12 + 3 + 60) + 60 * 4 * 64 / 10, 14 * 128 * 4),
         (f"ROIAlign-3 {ALIGN} sampling_ratio=0", "1,2,?,8 3,4 i32[3]", inf, None),
