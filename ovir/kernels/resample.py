@@ -85,7 +85,7 @@ def taps(method: Method, size: int, length: int, scale: float) -> Taps:
 def _positions(mode: str, size: int, length: int, scale: np.float32) -> Floats:
     """Return the input position of each output element; an axis that keeps its length keeps its positions."""
     x = np.arange(length, dtype=np.float32)
-    if scale == 1 or length == size:
+    if length == size:
         return x
     if mode == "asymmetric":
         return x / scale
@@ -128,7 +128,7 @@ def _without_zeros(index: Index, weight: Floats) -> tuple[Index, Floats]:
     """Drop zero weights: keep as many taps as the fullest column has, starting at the first nonzero weight of each
     column."""
     some = weight != 0
-    row = some.argmax(axis=0) + np.arange(max(int(some.sum(axis=0).max(initial=0)), 1))[:, np.newaxis]
+    row = some.argmax(axis=0) + np.arange(some.sum(axis=0).max(initial=1))[:, np.newaxis]
     last = len(weight) - 1
     inside = np.minimum(row, last)
     taken = np.take_along_axis(weight, inside, axis=0)

@@ -130,10 +130,10 @@ def equal_groups(*keys: Array) -> list[Array]:
     if all((key[1:] == key[:-1]).all() for key in keys):
         return [np.arange(len(keys[0]))] if len(keys[0]) else []
     order = np.lexsort(keys)
-    changes = np.zeros(max(len(order) - 1, 0), np.bool_)
+    changes = np.zeros(len(order) - 1, np.bool_)
     for key in keys:
         changes |= np.diff(key[order]) != 0
-    return np.split(order, np.flatnonzero(changes) + 1) if len(order) else []
+    return np.split(order, np.flatnonzero(changes) + 1)
 
 
 def pool_groups(pool: Callable[[Array], object], groups: Sequence[Array], pixels: Sequence[int]) -> None:
@@ -164,7 +164,7 @@ class SampledRegions:
     bins: tuple[int, int]
     turn: Turn | None = None
 
-    def pool(self, pixels: Array, height: int, width: int, out: Array, *, largest: bool = False) -> None:
+    def pool(self, pixels: Array, height: int, width: int, out: Array, *, largest: bool) -> None:
         """Compute out[region, bin] = the mean of the bin's samples, or the largest sample if it is above 0.
 
         ``out`` arrives as zeros and stays zero for bins without samples.
@@ -249,7 +249,7 @@ def _pixels_of_boxes(first: Array, heights: Array, widths: Array, width: int) ->
     rows, columns = np.arange(heights.max())[:, np.newaxis], np.arange(widths.max())
     shape = len(first), rows.size * columns.size
     if heights.min() == rows.size and widths.min() == columns.size:
-        return first[:, np.newaxis] + (rows * width + columns).reshape(-1), np.ones(shape, bool)
+        return first[:, np.newaxis] + (rows * width + columns).ravel(), np.ones(shape, bool)
     heights, widths = (sizes.reshape(-1, 1, 1) for sizes in (heights, widths))
     places = np.minimum(rows, heights - 1) * width + np.minimum(columns, widths - 1)
     counted = (rows < heights) & (columns < widths)
@@ -284,7 +284,7 @@ def pool_boxes(planes: Array, rows: Span, columns: Span, width: int, pixels: Arr
     heights = (rows.stop - rows.start)[:, :, np.newaxis]
     widths = (columns.stop - columns.start)[:, np.newaxis, :]
     first = planes + rows.start[:, :, np.newaxis] * width + columns.start[:, np.newaxis, :]
-    first, heights, widths = (np.broadcast_to(a, out.shape[:3]).reshape(-1) for a in (first, heights, widths))
+    first, heights, widths = (np.broadcast_to(a, out.shape[:3]).ravel() for a in (first, heights, widths))
     bins = out.reshape(-1, out.shape[3])
     bins[...] = 0
     filled = ((heights > 0) & (widths > 0)).nonzero()[0]

@@ -38,8 +38,6 @@ class Window:
         latest = (windows - 1) * self.stride - self.pad_begin  # where the first tap of the last window is
         last = min(self.kernel - 1, max((size - 1 + self.pad_begin) // self.dilation, 0))
         first = min(max(-(latest // self.dilation), 0), last)
-        if last - first + 1 == self.kernel:
-            return self
         return replace(self, kernel=last - first + 1, pad_begin=self.pad_begin - first * self.dilation)
 
     def taps(self, size: int, windows: int) -> list[tuple[int, slice, slice]]:

@@ -84,7 +84,7 @@ def known_truth(tensor: TensorType) -> bool | None:
 
 def is_true(array: Array) -> bool:
     """Return the truth value of a condition of one element."""
-    return bool(array.reshape(-1)[0])
+    return bool(array.ravel()[0])
 
 
 def by_output(outputs: Sequence[OutputMap]) -> list[OutputMap]:
@@ -481,7 +481,7 @@ class Loop(IterationBase):
     ) -> tuple[Array, ...]:
         for name, array in (("trip_count", trip_count), ("condition", condition)):
             self.require(array.size == 1, "{} must have one element, got shape {}", name, array.shape)
-        count = int(trip_count.reshape(-1)[0])
+        count = int(trip_count.ravel()[0])
         limit = None if count < 0 else count
         if not is_true(condition):
             limit = 0

@@ -120,7 +120,7 @@ class ExperimentalDetectronROIFeatureExtractor(RegionBase):
             images = np.zeros(members.size, np.intp)
             own = np.zeros((members.size, *pooled.shape[1:]), dtype)
             regions = self.sampled(images, start, size, bins, self.sampling_ratio)
-            regions.pool(pixel_rows(data), data.shape[2], data.shape[3], own)
+            regions.pool(pixel_rows(data), data.shape[2], data.shape[3], own, largest=False)
             pooled[members] = own
         shape = len(rois), channels, *bins
         features_of_rois = stored(pooled.swapaxes(1, 2).reshape(shape), rois.dtype)

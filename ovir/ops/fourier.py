@@ -371,4 +371,4 @@ def _overlapping(frames: Array, step: int) -> Array:
     for k in reversed(range(-(-size // step))):
         part = frames[:, k * step : (k + 1) * step]
         rows[k : k + count, : part.shape[1]] += part
-    return rows.reshape(-1)[: max(count - 1, 0) * step + size]
+    return rows.ravel()[: max(count - 1, 0) * step + size]

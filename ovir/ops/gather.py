@@ -119,7 +119,7 @@ class GatherBase(Operator):
         unspecified = is_outside(indices, size, lowest)
         if unspecified.any():
             first = int(unspecified.argmax())
-            value = int(indices.reshape(-1)[first])
+            value = int(indices.ravel()[first])
             meaning = "it counts from the end" if -size <= value < 0 else "it gives zero"
             report(_place(indices, first, value, lowest, data, axis), meaning)
 
@@ -216,7 +216,7 @@ class GatherElements(Operator):
         outside = is_outside(indices, data.shape[axis])
         if outside.any():
             first = int(outside.argmax())
-            value = int(indices.reshape(-1)[first])
+            value = int(indices.ravel()[first])
             self.fail("{}", _place(indices, first, value, -data.shape[axis], data, axis))
         return np.take_along_axis(data, indices.astype(np.intp), axis)
 
@@ -274,7 +274,7 @@ class GatherND8(Operator):
         positions += (np.arange(prod(batches)) * prod(sizes))[:, np.newaxis]
         shape = (*batches, *indices.shape[batch:-1], *slices)
         rows = data.reshape(prod(batches) * prod(sizes), prod(slices))
-        return rows[positions.reshape(-1)].reshape(self.run_shape(shape))
+        return rows[positions.ravel()].reshape(self.run_shape(shape))
 
     def run_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         return shape

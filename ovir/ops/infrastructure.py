@@ -131,7 +131,7 @@ class Const(Operator):
         """Return a range of the flat array, decoded without the rest; ``start`` is a multiple of 8."""
         if self._data is None and self.constant_data is not None:
             return self.constant_data.elements(start, stop)
-        return self.data.reshape(-1)[start:stop]
+        return self.data.ravel()[start:stop]
 
     def stored(self) -> Array | None:
         """Return the bytes of the .bin, read-only; None if the constant holds an array instead."""

@@ -104,7 +104,7 @@ class ProposalBase(BoxSelectionBase):
         row_scores = np.zeros((images, self.post_nms_topn), np.float32)
         boxes, scores = self._boxes(scores, deltas, image, height, width)
         image = np.arange(images).repeat(scores.shape[1])
-        order = self.suppression.ranked(image, scores.reshape(-1), self.pre_nms_topn)
+        order = self.suppression.ranked(image, scores.ravel(), self.pre_nms_topn)
         image, boxes = image[order], boxes.reshape(-1, 4)[order]
         kept = self.suppression.keep_apart(
             image, self.post_nms_topn, upright_overlaps(boxes.T, self.last_pixel, bridged=False), self.nms_thresh
@@ -114,10 +114,10 @@ class ProposalBase(BoxSelectionBase):
         rows[np.arange(images), np.bincount(image, minlength=images), 0] = -1
         rows[image, rank, 0] = image
         rows[image, rank, 1:] = self._finish(boxes[kept], height, width)
-        row_scores[image, rank] = scores.reshape(-1)[order[kept]]
+        row_scores[image, rank] = scores.ravel()[order[kept]]
         dtype = class_probs.dtype
         found = stored(rows[:, :-1].reshape(-1, 5), dtype)
-        return (found, stored(row_scores.reshape(-1), dtype)) if self.has_scores else found
+        return (found, stored(row_scores.ravel(), dtype)) if self.has_scores else found
 
     def _image_size(self, image: Array) -> tuple[np.float32, np.float32]:
         """Check the numbers of image_shape and return the extent of the image along y and x."""
@@ -259,7 +259,7 @@ class GenerateProposalsBase(BoxSelectionBase):
         points = deltas.reshape(len(scores), 4, *deltas.shape[1:]).transpose(2, 3, 0, 1).reshape(-1, 4)
         boxes = moved(anchors.reshape(-1, 4), points, margin, MAX_LOG_SCALE)
         boxes = clipped(boxes, np.tile(image[1::-1] - np.float32(margin), 2))
-        return boxes, boxes[:, 2:] - boxes[:, :2] + np.float32(margin), scores.transpose(1, 2, 0).reshape(-1)
+        return boxes, boxes[:, 2:] - boxes[:, :2] + np.float32(margin), scores.transpose(1, 2, 0).ravel()
 
     def select_boxes(self, boxes: Array, candidates: Array, margin: float) -> Array:
         """Return the remaining candidates (indices of boxes in descending order of score)."""

@@ -278,7 +278,7 @@ def philox_words(key: int, counter: int, first: int, groups: int) -> Array:
         p, q = a * np.uint64(0xD2511F53), c * np.uint64(0xCD9E8D57)
         a, b, c, d = (q >> half) ^ b ^ np.uint64(first_key), q & low, (p >> half) ^ d ^ np.uint64(second_key), p & low
         first_key, second_key = (first_key + 0x9E3779B9) % 2**32, (second_key + 0xBB67AE85) % 2**32
-    return np.stack([a, b, c, d], axis=1).astype(np.uint32).reshape(-1)
+    return np.stack([a, b, c, d], axis=1).astype(np.uint32).ravel()
 
 
 def _halves(value: int) -> tuple[int, int]:

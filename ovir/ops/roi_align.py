@@ -78,7 +78,7 @@ class ROIAlign3(RoiAlignBase):
         after = rois.dtype.type(0 if self.aligned_mode == "asymmetric" else 0.5)
         ends = (rois + before) * scale - after
         start = ends[:, 1::-1]
-        size = ends[:, 3:1:-1] - start
+        size = ends[:, :1:-1] - start
         if self.aligned_mode == "asymmetric":
             size = np.maximum(size, 1)
         return self.sampled(images, start, size, (self.pooled_h, self.pooled_w), self.sampling_ratio)

@@ -164,7 +164,7 @@ class ScatterElementsUpdate3(ScatterBase):
         for i, size in enumerate(indices.shape):
             if i != at:
                 positions += np.arange(size).reshape(-1, *[1] * (out.ndim - i - 1)) * prod(out.shape[i + 1 :])
-        put(out.reshape(-1, 1), positions.reshape(-1), updates.reshape(-1, 1), self.reduction, self.use_init_val)
+        put(out.reshape(-1, 1), positions.ravel(), updates.reshape(-1, 1), self.reduction, self.use_init_val)
 
 
 @operator("ScatterElementsUpdate", opset=12)
@@ -227,7 +227,7 @@ class ScatterNDUpdate4(ScatterBase):
         k = indices.shape[-1]
         positions = flat_positions(self, indices, out.shape[:k])
         rows, length = prod(out.shape[:k]), prod(out.shape[k:])
-        put(out.reshape(rows, length), positions.reshape(-1), updates.reshape(positions.size, length), self.reduction)
+        put(out.reshape(rows, length), positions.ravel(), updates.reshape(positions.size, length), self.reduction)
 
 
 @operator("ScatterNDUpdate", opset=15)
@@ -264,7 +264,7 @@ def put(rows: Array, positions: Array, updates: Array, reduction: str, use_init_
     """Reduce each rows[positions[i]] with its updates; without ``use_init_val`` reduce the updates alone."""
     if reduction == "none":
         if rows.shape[1] == 1:  # NumPy has a separate loop for rows of one number
-            rows, updates = rows.reshape(-1), updates.reshape(-1)
+            rows, updates = rows.ravel(), updates.ravel()
         rows[positions] = updates
         return
     computed = _computed_in(rows.dtype, reduction)
@@ -286,7 +286,7 @@ def _combine_at(rows: Array, positions: Array, updates: Array, reduction: str, u
     length = rows.shape[1]
     elements = positions
     if length != 1:
-        elements = (positions[:, np.newaxis] * length + np.arange(length)).reshape(-1)
+        elements = (positions[:, np.newaxis] * length + np.arange(length)).ravel()
     flat = rows.reshape(-1)
     if not use_init_val:
         flat[elements] = _neutral(rows.dtype, reduction)
@@ -296,7 +296,7 @@ def _combine_at(rows: Array, positions: Array, updates: Array, reduction: str, u
     combine = (_LOGICAL if rows.dtype.kind == "b" else _NUMERIC)[reduction]
     if keeps_apart and not np.isnan(updates.min(initial=0)):  # these then do the same faster
         combine = np.minimum if reduction == "min" else np.maximum
-    combine.at(flat, elements, updates.reshape(-1))
+    combine.at(flat, elements, updates.ravel())
     if nan.size:
         flat[nan] = np.nan
 

@@ -212,7 +212,7 @@ class Unique(Operator):
 
     def _unique(self, data: Array, axis: int | None) -> tuple[Array, ...]:
         if axis is None:
-            data, axis = data.reshape(-1), 0
+            data, axis = data.ravel(), 0
         keys: Any = data
         if data.dtype.kind not in "biufT":
             keys = data.astype(np.float32 if ElementType.from_dtype(data.dtype).is_real else np.int64)
@@ -225,7 +225,7 @@ class Unique(Operator):
             axis=None if one_dimensional else axis,
             equal_nan=False,
         )
-        inverse = inverse.reshape(-1)
+        inverse = inverse.ravel()
         if not self.sorted:
             order = np.argsort(first)
             rank = np.empty_like(order)

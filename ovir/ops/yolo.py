@@ -70,7 +70,7 @@ class RegionYolo(Operator):
         out = np.empty(shape, data.dtype)
         # As on devices, regions are stored one after the other regardless of the batch, which matters if there are more
         # channels.
-        source, target = data.reshape(-1), out.reshape(-1)
+        source, target = data.ravel(), out.reshape(-1)
         np.copyto(target, source[: target.size])
         batch, _, height, width = data.shape
         blocks = batch * self.regions, self.entries, height * width
@@ -124,7 +124,7 @@ class ReorgYolo(Operator):
         shape = n, c * s * s, h // s, w // s
         if not data.size:
             return np.empty(shape, data.dtype)
-        return data.reshape(-1)[_places(data.shape, s)].reshape(shape)
+        return data.ravel()[_places(data.shape, s)].reshape(shape)
 
 
 def _places(shape: tuple[int, ...], stride: int) -> Array:

@@ -25,8 +25,6 @@ from ovir.debugging.precision import (
     Precision,
     PrecisionSearch,
 )
-from ovir.ops import find
-from ovir.ops.matmul import MatMul
 from ovir.runtime.emulation import Emulation
 
 pytestmark = pytest.mark.slow
@@ -163,31 +161,6 @@ def test_int8_has_a_range_for_a_tensor_and_a_scale_for_each_channel_of_weights()
     with np.errstate(invalid="ignore"):
         np.testing.assert_allclose(int8.constant(product, 1, weights), expected, rtol=1e-6)
     assert int8.constant(product, 1, weights[:0]).shape == (0, 4)
-
-
-@pytest.mark.parametrize(
-    ("type", "position", "rank", "axes"),
-    [
-        ("Convolution", 0, 4, ()),
-        ("Convolution", 1, 4, (0,)),
-        ("GroupConvolution", 1, 5, (0, 1)),
-        ("ConvolutionBackpropData", 1, 4, (1,)),
-        ("ConvolutionBackpropData", 2, 1, None),
-        ("GroupConvolutionBackpropData", 1, 5, (0, 2)),
-        ("BinaryConvolution", 1, 4, None),
-        ("Add", 1, 4, None),
-    ],
-)
-def test_axes_of_scales(type: str, position: int, rank: int, axes: tuple[int, ...] | None) -> None:
-    cls = find(type, 1)
-    assert cls is not None
-    assert cls.scale_axes(cls.__new__(cls), position, rank) == axes
-
-
-def test_axes_of_scales_of_products() -> None:
-    assert MatMul().scale_axes(0, 3) == MatMul(transpose_b=True).scale_axes(1, 3) == (1,)
-    assert MatMul().scale_axes(1, 3) == MatMul(transpose_a=True).scale_axes(0, 3) == (2,)
-    assert MatMul().scale_axes(1, 1) == ()
 
 
 def test_layers_in_bodies_are_kept_together() -> None:

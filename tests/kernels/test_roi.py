@@ -1,10 +1,13 @@
 """Sums and maxima of chosen pixels: rows too long to be fetched together, groups, and corners of places."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 from ovir.kernels.roi import (
     Span,
+    _blocks,
     add_rows,
     equal_groups,
     largest_rows,
@@ -67,3 +70,14 @@ def test_boxes_of_pixels() -> None:
     assert out[0, :, :, 0].tolist() == [[2.5, 0], [0, 0]]
     pool_boxes(np.zeros((1, 1, 1), np.intp), rows, columns, 4, pixels, out, mean=False)
     assert out[0, :, :, 0].tolist() == [[5, 0], [0, 0]]
+
+
+@pytest.mark.parametrize("elements", [0, 1, 5, 8, 9])
+def test_blocks_are_all_rows_in_parts_of_bounded_size(elements: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ovir.kernels.roi._FETCHED", 8)
+    for bins, taps in itertools.product(range(5), range(1, 5)):
+        seen = np.zeros((bins, taps), int)
+        for part in _blocks(bins, taps, elements):
+            seen[part] += 1
+            assert seen[part].size * elements <= max(8, elements)
+        assert (seen == 1).all()

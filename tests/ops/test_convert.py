@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.tensors import operation, types
 
 from ovir.core.element_types import ELEMENT_TYPES, ElementType, boolean, f32, i64, nf4, value_range
 from ovir.core.shapes import PartialShape, new_symbol
@@ -78,6 +79,8 @@ def test_a_conversion_is_left_out_if_another_has_kept_every_value() -> None:
     ("source", "target", "values", "expected"),
     [
         ("f32", "u8", [255.9, 300, -1], [255, 44, 255]),
+        ("f8e4m3", "bf16", [1.5, -0.25], [1.5, -0.25]),
+        ("i4", "bf16", [-3, 7], [-3, 7]),
         ("f64", "i64", [1e12, -1.9], [10**12, -1]),
         ("i64", "i8", [200, -129, 256], [-56, 127, 0]),
         ("i32", "u64", [-1], [2**64 - 1]),
@@ -214,3 +217,84 @@ def test_a_size_that_may_not_fit_loses_its_symbol(
     target: str, lower: float, upper: float, expected: tuple[float, float] | None
 ) -> None:
     assert known(target, lower, upper) == (None if expected is None else (*expected, False))
+
+
+def promoted(first: str, second: str, *attributes: str, unsafe: bool = False) -> str | None:
+    op = operation(" ".join(("ConvertPromoteTypes-14", f"promote_unsafe={unsafe}", *attributes)))
+    try:
+        return str(op.infer(*types(f"{first} {second}"))[0].element_type)
+    except OperatorError:
+        return None
+
+
+SIGNED, UNSIGNED = ("i4", "i8", "i16", "i32", "i64"), ("u1", "u4", "u8", "u16", "u32", "u64")
+
+
+@pytest.mark.parametrize("signed", SIGNED)
+def test_a_common_type_of_integers_holds_those_of_both(signed: str) -> None:
+    for other in (*SIGNED, *UNSIGNED):
+        (low, high), (least, greatest) = value_range(ElementType.parse(signed)), value_range(ElementType.parse(other))
+        is_kept = (low <= least and greatest <= high) or (other in SIGNED and least <= low and high <= greatest)
+        holding = (
+            t
+            for t in SIGNED
+            for ends in (value_range(ElementType.parse(t)),)
+            if ends[0] <= min(low, least) and max(high, greatest) <= ends[1]
+        )
+        expected = next(holding, "f32")
+        for pair in ((signed, other), (other, signed)):
+            pair = tuple(f"{one}[2]" for one in pair)
+            assert promoted(*pair) == (expected if is_kept else None)
+            assert promoted(*pair, unsafe=True) == expected
+            if other == "u64":
+                assert promoted(*pair, "u64_integer_promotion_target=i32", unsafe=True) == "i32"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "common", "is_safe"),
+    [
+        ("f16[2]", "i8[2]", "f16", True),
+        ("f16[2]", "u16[2]", "f16", False),
+        ("f32[2]", "i16[2]", "f32", True),
+        ("f32[2]", "i32[2]", "f32", False),
+        ("f64[2]", "u32[2]", "f64", True),
+        ("f64[2]", "i64[2]", "f64", False),
+        ("f16[2]", "bf16[2]", "f32", False),
+        ("f8e4m3[2]", "f8e5m2[2]", "f16", False),
+        ("f16[2]", "f64[2]", "f64", True),
+        ("boolean[2]", "u4[2]", "u4", True),
+        ("boolean[2]", "boolean[2]", "boolean", True),
+    ],
+)
+def test_common_types_of_real_numbers(first: str, second: str, common: str, is_safe: bool) -> None:
+    for pair in ((first, second), (second, first)):
+        assert promoted(*pair) == (common if is_safe else None)
+        assert promoted(*pair, unsafe=True) == common
+
+
+@pytest.mark.parametrize(
+    ("scalar", "other", "is_safe"),
+    [
+        ("i8[]", "i8[2]", True),
+        ("i16[]", "i8[2]", False),
+        ("u8[]", "u16[2]", True),
+        ("u8[]", "i4[2]", True),
+        ("u16[]", "i4[2]", False),
+        ("i8[]", "u64[2]", False),
+        ("f16[]", "f32[2]", True),
+        ("f32[]", "f16[2]", False),
+        ("f32[]", "i64[2]", None),
+        ("i64[]", "f64[2]", False),
+    ],
+)
+def test_a_scalar_takes_the_type_of_what_is_none(scalar: str, other: str, is_safe: bool | None) -> None:
+    expected = "f32" if is_safe is None else other.partition("[")[0]
+    for pair in ((scalar, other), (other, scalar)):
+        assert promoted(*pair, "pytorch_scalar_promotion=true", unsafe=True) == expected
+        assert promoted(*pair, "pytorch_scalar_promotion=true") == (expected if is_safe else None)
+
+
+def test_conversions_of_what_is_not_known_or_text() -> None:
+    for target, given in (("i64", "i32[?]"), ("i64", "i32[4000]"), ("string", "=[1]")):
+        made, inputs = operation(f"Convert-1 destination_type={target}"), types(given)
+        assert made.applied(inputs, [made.infer(*inputs)]).infer_value(*inputs) is None

@@ -136,6 +136,8 @@ def test_the_domain_before_arithmetic_holds_what_leads_to_the_wanted(
         ("Broadcast-3 mode=explicit", "4,2 i64[3] i64[2]", 2, "0..2"),
         ("Col2Im-15 strides=2,1 pads_begin=1,0", "2,4,12 i64[2] =[2,2]", 1, "5"),
         ("Col2Im-15", "2,4,8 i64[2] =[2,2]", 1, "None"),
+        ("Col2Im-15", "2,4,1 i64[2] =[1,1]", 1, "1"),
+        ("Col2Im-15", "2,4,9 i64[2] i64[2]", 1, "3"),
         ("CTCLoss-4", "2,5,4 i64[2] i64[2,5] i64[2] i64[]", 1, "5"),
         ("CTCLoss-4", "2,5,4 i64[2] i64[2,5] i64[2] i64[]", 2, "0..2"),
         ("CTCLoss-4", "2,5,1 i64[2] i64[2,5] i64[2] i64[]", 2, "0"),

@@ -1,5 +1,6 @@
 """Arithmetic, comparison, logic, bitwise operations and Select: values, broadcasting, inference and known content."""
 
+import itertools
 from typing import Any
 
 import ml_dtypes
@@ -218,6 +219,26 @@ def test_bounds(op: Operator, a: Any, b: Any, lower: float, upper: float) -> Non
     assert (value.lower[0], value.upper[0]) == (lower, upper)
 
 
+ENDS = [(low, high) for low in range(-2, 4) for high in range(low, 4)]
+EXACT = (ar.Add, ar.Subtract, ar.Multiply, ar.Maximum, ar.Minimum, ar.SquaredDifference)
+RELATIONS = (cp.Equal, cp.NotEqual, cp.Greater, cp.GreaterEqual, cp.Less, cp.LessEqual)
+
+
+@pytest.mark.parametrize("cls", [*EXACT, *RELATIONS, ar.Divide, ar.Mod, ar.FloorMod, Power])
+def test_bounds_of_all_small_intervals(cls: type[Operator]) -> None:
+    """They hold for all results; of some operations they are results themselves."""
+    pairs = np.array(list(itertools.product(ENDS, repeat=2)))
+    value = known(cls(), *(sizes(pairs[:, i, 0], pairs[:, i, 1]) for i in (0, 1)))
+    for (a, b), low, high in zip(pairs.tolist(), value.lower.tolist(), value.upper.tolist(), strict=True):
+        numbers = np.arange(a[0], a[1] + 1)[:, np.newaxis], np.arange(b[0], b[1] + 1)
+        with np.errstate(all="ignore"), reporting_to(lambda *_: None):
+            results = applied(cls(), *numbers, dtype=np.int64)
+        if cls in EXACT or cls in RELATIONS:
+            assert (low, high) == (results.min(), results.max()), (a, b)
+        assert low <= results.min(), (a, b)
+        assert high >= results.max(), (a, b)
+
+
 @pytest.mark.parametrize(("b", "known_bounds"), [((-2, 2), False), ((2, 2), True)])
 def test_bounds_of_an_operation_that_does_not_say_that_it_is_monotone(b: tuple[int, int], known_bounds: bool) -> None:
     op, tensors = ar.SquaredDifference(), (sizes([1], [1]), sizes([b[0]], [b[1]]))
@@ -298,3 +319,8 @@ def test_select_of_the_partly_known() -> None:
     assert value.lower.tolist() == [0, 3, 4, 1]
     assert value.upper.tolist() == [INF, 6, 8, INF]
     assert value.symbols.tolist() == [symbol, symbol, 0, symbol]
+    assert value.is_size.all()
+    data = TensorType(i64, PartialShape([4]), from_bounds(i64, np.array([2.0, 3, 4, 1]), np.array([2.0, 6, 5, 9])))
+    for one, both in ((data, other), (then, data), (data, data)):
+        value = known(Select(), cond, one, both)
+        assert value.marks[2] == 0

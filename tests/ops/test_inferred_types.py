@@ -220,6 +220,8 @@ CASES = [
     ("ExtractImagePatches-3 sizes=3,3 strides=5,5 rates=1,1 auto_pad=valid", "64,3,10,2..12", "f32[64,27,2,..2]"),
     ("Col2Im-15", "3,12,225 =[16,16] =[2,2]", "f32[3,3,16,16]"),
     ("Col2Im-15", "... =[16,16] =[2,2]", "f32[...]"),
+    ("Col2Im-15", "3,4,20 =[5,4] =[1,1]", "f32[3,4,5,4]"),
+    ("Col2Im-15", "3,4,0 =[1,5] =[2,1]", "f32[3,2,1,5]"),
     ("DeformableConvolution-8 group=1 deformable_group=1", "?,4,5,5 1,18,?,? 2,4,3,3", "f32[1,2,3,3]"),
     # pooling
     ("MaxPool-1 strides=2,2 pads_begin=1,1 pads_end=0,1 kernel=3,3", "1,3,8,9", "f32[1,3,4,5]"),
@@ -331,6 +333,9 @@ CASES = [
     ("DeformablePSROIPooling-1 output_dim=2 spatial_scale=1 group_size=2", "1,8..,4,4 ..7,4..6", "f32[..7,2,2,2]"),
     ("DeformablePSROIPooling-1 output_dim=2 spatial_scale=1 group_size=2", "... ...", "f32[?,2,2,2]"),
     ("PSROIPooling-1 output_dim=2 group_size=2 spatial_scale=1 mode=average", "f16[1,8,4,4] 3,5", "f16[3,2,2,2]"),
+    # scatter
+    ("ScatterUpdate-3", "2,3 i64[] 3 =0", "f32[2,3]"),
+    ("ScatterNDUpdate-4", "4,3 i64[2] 1", "f32[4,3]"),
     # segments
     ("SegmentMax-16", "?,2..4 i64[?]", "f32[?,2..4]"),
     ("SegmentMax-16", "4,2 =[0,0,3,3]", "f32[4,2]"),

@@ -114,6 +114,35 @@ def test_pillow() -> None:
     np.testing.assert_allclose(flat, np.ones((3, 8, 3, 2)), rtol=1e-6)
 
 
+@pytest.mark.parametrize("sizes", [(5, 3), (4, 9), (7, 7), (1, 4), (3, 1)])
+@pytest.mark.parametrize(("mode", "reach"), [("bilinear_pillow", 1), ("bicubic_pillow", 2)])
+def test_the_filters_of_pillow(mode: str, reach: int, sizes: tuple[int, int]) -> None:
+    """By their definition: a triangle and Keys' kernel, as wide as the pixels that are merged, over pixel centers."""
+    (size, length), a = sizes, -0.6
+
+    def weight(x: float) -> float:
+        x = abs(x)
+        if reach == 1:
+            return max(1 - x, 0)
+        if x < 1:
+            return (a + 2) * x**3 - (a + 3) * x**2 + 1
+        return a * x**3 - 5 * a * x**2 + 8 * a * x - 4 * a if x < 2 else 0
+
+    step, data = size / length, np.random.default_rng(size).normal(size=size)
+    width, expected = max(step, 1), []
+    for i in range(length):
+        weights = np.array([weight((j + 0.5 - (i + 0.5) * step) / width) for j in range(size)])
+        expected.append(weights @ data / weights.sum())
+    found = resized(data[np.newaxis], [1, length], mode=mode, cube_coeff=a)
+    np.testing.assert_allclose(found, [expected], rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("mode", ["linear", "linear_onnx"])
+def test_integers_of_an_axis_that_keeps_its_length_by_a_scale(mode: str) -> None:
+    op = Interpolate11(mode=mode, shape_calculation_mode="scales")
+    assert op.run(np.array([0, 30, 10, 50]), floats([1.2])).tolist() == [0, 30, 10, 50]
+
+
 @pytest.mark.parametrize(
     ("mode", "expected"),
     [

@@ -9,7 +9,14 @@ from support.tensors import const
 
 from ovir.core.element_types import ElementType, bf16, f16, f32, f64, i32, i64
 from ovir.diagnostics.errors import OperatorError
-from ovir.ops.random import Multinomial, RandomUniform, mersenne_words, philox_words
+from ovir.ops.random import (
+    Multinomial,
+    RandomUniform,
+    _seed_sequence,
+    mersenne_words,
+    mersenne_words_of_seeds,
+    philox_words,
+)
 
 # ----- the generators
 
@@ -164,6 +171,8 @@ def test_seeds_are_read_modulo_2_to_the_32_and_weights_need_not_sum_to_1() -> No
 
 def test_samples_are_words_of_the_seeded_twister() -> None:
     # What std::mt19937 gives first after std::seed_seq{1, 2}, in steps of 1 / 4096.
+    mersenne_words_of_seeds.cache_clear()
+    _seed_sequence.cache_clear()
     found = sampled(np.ones((1, 4096)), 8, with_replacement=True)
     assert found.tolist() == [[3082, 3069, 1512, 662, 1729, 674, 221, 287]]
     assert sampled(np.ones((1, 4096)), 2, with_replacement=True, global_seed=2**32 + 1)[0, 0] == 3082

@@ -18,6 +18,9 @@ CASES = [
     # fourier
     ("DFT-7", "f32[4,2] i64[1]", "1 [-1 0]"),
     # gather
+    ("GatherElements-6 axis=1", "f32[2,3] i64[3,3]", "data [2,3] indices [3,3] 1"),
+    ("GatherElements-6", "f32[2,3] i64[2,4]", "data [2,3] indices [2,4] 0"),
+    ("GatherElements-6", "f32[2,3] i64[2]", "data [2,3] indices [2] 0"),
     ("GatherND-8", "=[[[0,1,2,3],[4,5,6,7],[8,9,10,11]],[[12,13,14,15],[16,17,18,19],[20,21,22,23]]] =[[0,0],[1,3]]", "indices[...,1][1] 3 [-3 2]"),
     ("GatherTree-1", "=[[[1,2,3]],[[4,5,6]],[[7,8,9]]] =[[[0,0,0]],[[0,1,1]],[[3,1,3]]] =[3] =0", "3 2"),
     # interpolate
@@ -31,6 +34,9 @@ CASES = [
     # movement
     ("Pad-1 pad_mode=reflect", "f64=[0,0] =[2] =[0]", "pads_begin[0] 2 reflect 1"),
     # pooling
+    ("AdaptiveAvgPool-8", "f32[1,1,4] =[-1]", "data [1,1,4] [-1]"),
+    ("AdaptiveAvgPool-8", "f32[1,1,0] =[2]", "data [1,1,0] [2]"),
+    ("AdaptiveAvgPool-8", "f32[1,1,4,4] =[2]", "data [1,1,4,4] [2]"),
     ("AvgPool-1 strides=1 pads_begin=2 kernel=2", "f32[1,1,5]", "window would elements"),
     # prior box
     ("PriorBox-1 density=1 fixed_size=8,4", "i64[2] =[100,100]", "fixed_size 2 density 1"),
@@ -50,6 +56,8 @@ CASES = [
     ("BatchToSpace-2", "=[[1,2,3],[4,5,6],[7,8,9],[10,11,12]] =[1,3] =[0,0] =[0,0]", "data [4,3] 3"),
     ("SpaceToBatch-2", "=[[1,2,3],[4,5,6],[7,8,9],[10,11,12]] =[1,2] =[0,0] =[0,0]", "1 data [4,3] 0"),
     # scatter
+    ("ScatterElementsUpdate-12", "f32[2,3] i64[3,4] f32[3,4] =0", "indices [3,4] data [2,3] 0"),
+    ("ScatterElementsUpdate-12", "f32[2,3] i64[1,2] f32[1,3] =0", "indices [1,2] updates [1,3]"),
     ("ScatterUpdate-3", "f64=[0,0,0] =[0,-1] f64[2] =0", "indices[1] -1 [0 2]"),
     ("ScatterUpdate-3", "f64=[0,0,0] =[0,3] f64[2] =0", "indices[1] 3 [0 2]"),
     ("ScatterNDUpdate-4", "f64=[[0,0,0],[0,0,0]] =[[0,3]] f64[1]", "indices[...,1][0] 3 [-3 2]"),

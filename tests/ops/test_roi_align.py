@@ -149,3 +149,17 @@ def test_what_a_run_refuses() -> None:
         op.run(PLANE, boxes([0, 0, 1, 1], [0, 0, 1, 1]), images(0, 3))
     with pytest.raises(OperatorError, match=r"region 0 of size \[1000000.0, 100.0\] needs 1e\+08 samples"):
         op.run(PLANE, boxes([0, 0, 100, 1e6]), images(0))
+
+
+@pytest.mark.parametrize(("ratio", "most", "needed"), [(2, 24, "24"), (2, 23, "24"), (0, 24, "24"), (0, 23, "24")])
+def test_the_most_samples_of_a_region(ratio: int, most: int, needed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ovir.ops.base.regions._MAX_SAMPLES", most)
+    op = ROIAlign3(pooled_h=3, pooled_w=2, sampling_ratio=ratio, spatial_scale=1.0)
+    rois = boxes([0, 0, 2, 2], [0, 0, 4, 6])  # with bins of 2 by 2 pixels
+    if most == 24:
+        assert op.run(PLANE, rois, images(0, 0)).shape == (2, 1, 3, 2)
+    else:
+        with pytest.raises(
+            OperatorError, match=f"region {int(not ratio)} of size .* needs {needed} samples, but at most 23"
+        ):
+            op.run(PLANE, rois, images(0, 0))

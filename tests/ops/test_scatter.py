@@ -114,6 +114,32 @@ def test_elements_along_another_axis() -> None:
     assert result.tolist() == [[0, 11, 12, 0], [13, 0, 0, 14], [0, 0, 0, 0]]
 
 
+@pytest.mark.parametrize("axis", [0, 1, 2, -1])
+@pytest.mark.parametrize("rows", [(3, 2, 4), (2, 2, 2), (3, 1, 4)])
+def test_elements_one_by_one(axis: int, rows: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(axis + 1)
+    data, updates = rng.normal(size=(3, 2, 4)), rng.normal(size=rows)
+    indices, expected = rng.integers(0, data.shape[axis], rows), data.copy()
+    for place in np.ndindex(rows):
+        at = list(place)
+        at[axis] = indices[place]
+        expected[tuple(at)] += updates[place]
+    result = ScatterElementsUpdate12(reduction="sum").run(data, indices, updates, np.array(axis))
+    np.testing.assert_allclose(result, expected)
+
+
+def test_sums_of_narrow_types() -> None:
+    """They are computed in a wider type, of real numbers or of integers."""
+    for dtype, data, updates, expected in (
+        (ml_dtypes.bfloat16, [0.25, 1], [0.5, 1.5], 2.25),
+        (np.float16, [0.25, 1], [0.5, 1.5], 2.25),
+        (ml_dtypes.int4, [-7, 1], [5, 4], 2),
+    ):
+        op = ScatterElementsUpdate12(reduction="sum")
+        result = op.run(array(data, dtype), np.array([0, 0]), array(updates, dtype), np.array(0))
+        assert result.astype(float).tolist() == [expected, 1]
+
+
 def test_version_3_reports_negative_indices() -> None:
     found: list[str] = []
     with reporting_to(lambda code, message, effect: found.append(f"{message}; {effect}")):

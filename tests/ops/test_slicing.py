@@ -1,5 +1,6 @@
 """Slice, StridedSlice, SliceScatter."""
 
+import itertools
 import random
 from typing import Any
 
@@ -21,6 +22,18 @@ def const(*values: int, dtype: Any = np.int64) -> TensorType:
 
 
 # ----- the dimension after slicing
+
+
+@pytest.mark.parametrize("step", [1, -1, 2])
+@pytest.mark.parametrize("size", [(2, 4), (3, 3), (0, 2), (2, None)])
+def test_a_slice_of_all_elements_keeps_the_symbol(step: int, size: tuple[int, int | None]) -> None:
+    dim, numbers = Dimension(*size, 77), range(size[0], (size[1] or 30) + 1)
+    for start, stop in itertools.product((*range(-6, 7), -99, 99), repeat=2):
+        result = sliced(dim, Position(start, start), Position(stop, stop), step)
+        is_whole = all(len(range(n)[clamped(start, step, n) : stop : step]) == n for n in numbers)
+        if size[1] is None:
+            is_whole &= abs(stop) == 99 and False
+        assert (result.symbol == 77) == is_whole or size == (0, 2), (start, stop)
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -262,6 +262,8 @@ ALIGN = "pooled_h=2 pooled_w=5 spatial_scale=1"
         ("DFT-7", "4,6,2 =[1,0]", 4 * (48 + 2 + 48), 48 * 4),
         ("EmbeddingBagPackedSum-3", "9,5 i64[4,3]", 4 * (45 + 12 + 20) + 4 * 12 * 5, 12 * (2 * 20 + 16)),
         ("EmbeddingBagPackedSum-3", "f64[9,5,2] i64[4,3]", 4 * (90 + 12 + 40) + 4 * 12 * 10, 12 * (2 * 80 + 16)),
+        ("EmbeddingBagPackedSum-3", "9,0 i64[4,3]", 4 * 12, 12 * 16),
+        ("EmbeddingBagPackedSum-3", "9,5 i64[0,3]", 4 * 45, 0),
         ("EmbeddingBagPackedSum-3", "9,5 i64[4,?]", inf, 0),
         ("EmbeddingBagPackedSum-3", "9,? i64[4,3]", inf, 12 * 16),
         ("Einsum-7 equation=ij,jk->ik", "5,9 9,6", 4 * (45 + 54 + 30) + 5 * 9 * 6, 0),
@@ -278,7 +280,7 @@ ALIGN = "pooled_h=2 pooled_w=5 spatial_scale=1"
         ("MatrixNms-8", "1,9,4 1,2,9", 18 * (30_000 + 9 * 100) + 4 * (36 + 18 + 18 * 6 + 18 + 1), 40 * 36 * 4),
         ("DetectionOutput-8 keep_top_k=6 top_k=3 normalized=true", "2,16 2,12 1,2,16", 18 * (30_000 + 3 * 20) + 4 * (32 + 24 + 32 + 84), 40 * 84 * 4),
         ("Proposal-4 base_size=16 pre_nms_topn=10 post_nms_topn=5 nms_thresh=0.5 feat_stride=16 min_size=1 ratio=1 scale=8", "2,2,3,4 2,4,3,4 3", 20 * (30_000 + 10 * 20) + 4 * (48 + 96 + 3 + 50 + 10), 40 * 96 * 4),
-        ("GenerateProposals-9 min_size=1 nms_threshold=0.5 pre_nms_count=10 post_nms_count=5", "2,3 3,4,2,4 2,8,3,4 2,2,3,4", 20 * (30_000 + 10 * 20) + 4 * (6 + 96 + 192 + 48 + 40 + 10 + 2), 40 * 192 * 4),
+        ("GenerateProposals-9 min_size=1 nms_threshold=0.5 pre_nms_count=30 post_nms_count=5", "2,3 3,4,2,4 2,8,3,4 2,2,3,4", 48 * (30_000 + 24 * 20) + 4 * (6 + 96 + 192 + 48 + 40 + 10 + 2), 40 * 192 * 4),
         (f"ROIAlign-3 {ALIGN} sampling_ratio=3", "1,2,8,8 3,4 i32[3]", 4 * (128 + 12 + 3 + 60) + 60 * 4 * 3 * 3, 14 * 128 * 4),
         (f"ROIAlign-3 {ALIGN} sampling_ratio=0", "1,2,8,8 3,4 i32[3]", 4 * (128 + 12 + 3 + 60) + 60 * 4 * 64 / 10, 14 * 128 * 4),
         (f"ROIAlign-3 {ALIGN} sampling_ratio=0", "1,2,?,8 3,4 i32[3]", inf, None),
@@ -328,6 +330,70 @@ def test_multiply_accumulates_of_what_is_known(op: str, inputs: str, count: str)
     made = operation(op)
     output = as_tuple(made.infer(*types(inputs)))[0].shape
     assert str(made.multiply_accumulates(types(inputs), output)) == count
+
+
+@pytest.mark.parametrize(
+    ("type", "position", "rank", "axes"),
+    [
+        ("Convolution", 0, 4, ()),
+        ("Convolution", 1, 4, (0,)),
+        ("GroupConvolution", 1, 5, (0, 1)),
+        ("ConvolutionBackpropData", 1, 4, (1,)),
+        ("ConvolutionBackpropData", 2, 1, None),
+        ("GroupConvolutionBackpropData", 1, 5, (0, 2)),
+        ("BinaryConvolution", 1, 4, None),
+        ("Add", 1, 4, None),
+    ],
+)
+def test_axes_of_scales(type: str, position: int, rank: int, axes: tuple[int, ...] | None) -> None:
+    cls = find(type, 1)
+    assert cls is not None
+    assert cls.scale_axes(cls.__new__(cls), position, rank) == axes
+
+
+def test_axes_of_scales_of_products() -> None:
+    """The rows of the first matrix and the columns of the second become channels of the product."""
+    for rank in (2, 3):
+        for transposed, first, second in (("false", rank - 2, rank - 1), ("true", rank - 1, rank - 2)):
+            product = operation(f"MatMul-1 transpose_a={transposed} transpose_b={transposed}")
+            assert [product.scale_axes(position, rank) for position in (0, 1)] == [(first,), (second,)]
+    assert operation("MatMul-1").scale_axes(0, 1) == operation("MatMul-1").scale_axes(1, 1) == ()
+
+
+@pytest.mark.parametrize(
+    ("before", "data", "reshape", "is_same"),
+    [
+        ("2,3,4", "6,4", "Reshape-1 =[8,3]", True),
+        ("2,3,4", "6,4", "Reshape-1 =[8,-1]", True),
+        ("0,3,4", "6,0", "Reshape-1 =[0,4]", False),
+        ("6,2,2", "6,4", "Reshape-1 special_zero=true =[0,-1]", True),
+        ("2,3,4", "6,4", "Reshape-1 special_zero=true =[0,-1]", False),
+        ("?,3,4", "?,4", "Reshape-1 special_zero=true =[0,-1]", False),
+        ("4", "2,4,2", "Reshape-1 special_zero=true =[-1,0,2]", False),
+        ("2,8", "2,8,1", "Reshape-1 special_zero=true =[0,-1]", True),
+        ("2,4,2", "2,8", "Reshape-1 special_zero=true =[-1,4]", True),
+        ("2..3,4", "?", "Reshape-1 =[-1,2]", False),
+        ("...", "6,4", "Reshape-1 =[8,3]", False),
+        ("2,3,4", "6,4", "Reshape-1 i64[2]", False),
+    ],
+)
+def test_a_reshape_after_another_that_arranges_all_anew(before: str, data: str, reshape: str, is_same: bool) -> None:
+    name, _, pattern = reshape.rpartition(" ")
+    op, inputs, (first,) = operation(name), types(f"{data} {pattern}"), types(before)
+    (output,) = as_tuple(op.infer(*inputs))
+    assert op.is_same_for(first, inputs, output) == is_same
+
+
+@pytest.mark.parametrize(("low", "high"), [(2.0, 12.0), (12.0, 2.0)])
+def test_what_a_range_clips(low: float, high: float) -> None:
+    """A result is a step of 0.5 from the next, which is 1 of the input."""
+    x, ends = np.arange(30, dtype=np.float32) / 2, [np.float32([n]) for n in (low, high, 5, 10)]
+    op = operation("FakeQuantize-1 levels=11")
+    for steps in (0, 1, 2):
+        (below, least), (above, most) = op.clips([x, *ends], steps)
+        assert x[below].tolist() == [n for n in x.tolist() if n < 2 - steps]
+        assert x[above].tolist() == [n for n in x.tolist() if n > 12 + steps]
+        assert (least, most) == (5, 10)
 
 
 def test_an_operation_of_the_user_declares_domains() -> None:
