@@ -237,7 +237,7 @@ def greedy(
 
     def step(body: Graph, number: Tensor, states: Sequence[Tensor]) -> LoopStep:
         (current,) = states
-        best = body.ArgMax(current, axis=2, keepdims=1)
+        best = body.ArgMax(current, axis=2)
         highest = body.GatherElements(current, best, axis=2)
         goes_on = body.Greater(body.ReduceMax(highest, keepdims=0), body.Squeeze(lowest))
         chosen = body.node("Split", body.GatherND(table, best, batch_dims=1), [1] * 5, axis=2, outputs=5)

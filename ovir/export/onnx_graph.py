@@ -205,7 +205,7 @@ class Graph:
             assert actual is not None, f"{op_type} needs element_type="
             wanted = requested or types.get(variable) or actual
             tensor = self._tensor(node.outputs[index], actual)
-            tensors.append(tensor if actual == wanted else self.cast(tensor, wanted))
+            tensors.append(self.cast(tensor, wanted))
         return tensors
 
     def contributed(
@@ -426,6 +426,10 @@ class Graph:
         target = self.constant(np.array(known, np.int64)) if is_static else self.vector(sizes)
         result = self.Reshape(tensor, target, allowzero=1 if 0 in known or not is_static else None)
         return self.shaped(result, known)
+
+    def in_shape(self, tensor: Tensor, shape: Tensor) -> Tensor:
+        """Return a tensor in a shape in which 0 is a size; Reshape alone copies a size there."""
+        return self.Reshape(tensor, shape, allowzero=1)
 
     def expanded(self, tensor: Tensor, sizes: Sequence[Size]) -> Tensor:
         """Return a tensor broadcast to some sizes; it must not be larger than these."""

@@ -20,7 +20,7 @@ class Pixels:
         count = graph.constant([-1])
         if planes.shape[1].contains(0):  # Reshape cannot compute a size beside one of 0
             count = graph.reduced("ReduceProd", graph.Shape(last, end=3), [0])
-        self.rows = graph.Reshape(last, graph.Concat(count, graph.Shape(last, start=3), axis=0), allowzero=1)
+        self.rows = graph.in_shape(last, graph.Concat(count, graph.Shape(last, start=3), axis=0))
 
     def number(self, value: float) -> Tensor:
         """Return a constant of the pixels' type."""

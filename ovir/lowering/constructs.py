@@ -24,7 +24,7 @@ from ovir.lowering.decompose import decomposed, is_newer, new_layers, refusing_m
 from ovir.lowering.einsum import needs_products, products
 from ovir.lowering.registry import NotLowered, refuse
 from ovir.lowering.releases import Release, newest_opset_for
-from ovir.lowering.sizes import constant, older, scalar
+from ovir.lowering.sizes import constant, older, reshaped, scalar
 from ovir.ops.activation import Clamp
 from ovir.ops.convolution import ForwardConvolutionBase
 from ovir.ops.fourier import FourierBase
@@ -163,7 +163,7 @@ def axis_that_is_a_scalar(layer: Layer) -> Changes:
     source = layer.inputs[1].source
     if source is None or source.shape.rank != 0:
         return {}
-    return {layer.inputs[1]: ops.reshape(source, [1], special_zero=False)}
+    return {layer.inputs[1]: reshaped(source, [1])}
 
 
 @fails_at("Pad", first=(2021, 1), last=(2022, 1), reason='it refuses "REFLECT" for tensors with a size of 1 anywhere')
@@ -240,7 +240,7 @@ def gather_in_batches(layer: Layer) -> Changes:
     batches = int(np.prod(sizes))
     first = (np.arange(batches) * length).reshape(*sizes, *[1] * ((indices.shape.rank or 0) - count))
     within = ops.floor_mod(indices, scalar(length, indices.element_type)) if op.opset >= 8 else indices
-    rows = ops.reshape(data, [batches * length, *others], special_zero=False)
+    rows = reshaped(data, [batches * length, *others])
     return {layer.outputs[0]: ops.gather(rows, ops.add(within, ops.constant(first, indices.element_type)), 0)}
 
 

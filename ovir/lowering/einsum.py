@@ -10,7 +10,7 @@ import numpy as np
 
 from ovir import opset8 as ops
 from ovir.graph.layers import Layer, LayerOrPort, Port
-from ovir.lowering.sizes import below, constant, joined, rank, scalar, size, tensor
+from ovir.lowering.sizes import below, constant, joined, rank, reshaped, scalar, size, tensor
 from ovir.ops.matmul import Einsum
 
 Label = str | int
@@ -117,7 +117,7 @@ def _product(a: _Operand, b: _Operand, needed: Collection[Label]) -> _Operand:
     lengths = [_lengths(x, labels) for x, labels in ((a, rows), (b, columns))]
     if len(rows) != 1 or len(columns) != 1:
         sizes = [size(found, axis) for axis in range(len(batch))]
-        found = ops.reshape(found, joined(*sizes, *lengths[0], *lengths[1], []), special_zero=False)
+        found = reshaped(found, joined(*sizes, *lengths[0], *lengths[1], []))
     return _Operand(found, [*batch, *rows, *columns])
 
 
@@ -134,7 +134,7 @@ def _merged(item: LayerOrPort, kept: int, *counts: int) -> LayerOrPort:
     for count in counts:
         sizes.append(_total([size(item, axis) for axis in range(start, start + count)]))
         start += count
-    return ops.reshape(item, joined(*sizes), special_zero=False)
+    return reshaped(item, joined(*sizes))
 
 
 def _total(sizes: Sequence[Layer]) -> Layer:

@@ -102,6 +102,11 @@ def joined(*parts: LayerOrPort | int | Sequence[int]) -> Layer:
     return ops.concat(lists, axis=0)
 
 
+def reshaped(item: LayerOrPort, shape: LayerOrPort | Array | Sequence[int]) -> Layer:
+    """Return a tensor in a shape in which 0 is a size, and -1 the size that is left."""
+    return ops.reshape(item, shape, special_zero=False)
+
+
 def below(count: LayerOrPort) -> Layer:
     """Return the numbers 0, 1, ... below an integer, as i64."""
     array = constant(count)

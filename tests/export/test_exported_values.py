@@ -357,7 +357,9 @@ def test_functions_of_small_and_special_numbers(name: str, element_type: str) ->
 
 def test_a_shape_of_the_run_copies_several_sizes() -> None:
     x = opset13.parameter([-1, -1, 4], np.float32, name="x")
-    target = opset13.concat([opset13.gather(opset13.shape_of(x), np.array([0, 1]), np.array(0)), np.array([2, 2])], 0)
+    target = opset13.concat(
+        [opset13.gather(opset13.shape_of(x), np.array([0, 1]), np.array(0)), np.array([2, 1, 2])], 0
+    )
     model = ovir.Model([opset13.reshape(x, target, False)], [x])
     assert check_exported(model, [np.arange(24, dtype=np.float32).reshape(2, 3, 4)], default_opset()) is None
 

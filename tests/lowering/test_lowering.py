@@ -10,6 +10,7 @@ from support.newer_models import versions
 
 import ovir
 from ovir import opset13 as ops
+from ovir.lowering.decompose import decomposed
 from ovir.lowering.releases import as_release, oldest_release
 
 
@@ -91,6 +92,44 @@ def test_adaptive_pools_of_unknown_sizes(rank: int) -> None:
     results = (ovir.compile_model(each)([data]).values() for each in (lowered, model))
     for found, wanted in zip(*results, strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-5)
+
+
+@pytest.mark.parametrize("index_type", ["i32", "i64"])
+def test_positions_in_equal_windows_are_those_of_a_pool(index_type: str) -> None:
+    """No older release has them, but an export does."""
+    x = ops.parameter([2, 3, 4, 6], "f32", name="x")
+    pool = ops.adaptive_max_pool(x, np.array([2, 3]), index_type)
+    found = ovir.Model([port for port in decomposed(pool, 8, pool.outputs) if port], [x])
+    assert versions(found) == {"Parameter-1", "MaxPool-8", "Result-1"}
+    data = np.random.default_rng(0).permutation(144).reshape(2, 3, 4, 6).astype(np.float32)
+    ours = ovir.compile_model(found)([data]).values()
+    x = ops.parameter([2, 3, 4, 6], "f32", name="x")
+    pool = ops.adaptive_max_pool(x, np.array([2, 3]), index_type)
+    for a, b in zip(ours, ovir.compile_model(ovir.Model(pool.outputs, [x]))([data]).values(), strict=True):
+        np.testing.assert_array_equal(a, b, strict=True)
+
+
+@ovir.register("SwirlToLower", version="extension")
+class SwirlToLower(ovir.Operator):
+    """An operation of an extension, which no opset has."""
+
+    def infer(self) -> Any:
+        return ()
+
+
+@pytest.mark.parametrize("target", ["2020.1", 1, "2026.4"])
+def test_an_operation_of_an_extension_is_in_every_release(target: Any) -> None:
+    layer = '<layer id="1" name="n" type="SwirlToLower" version="extension"/>'
+    model = ovir.read_model(document(layer))
+    assert model.lower(target) == []
+    assert "SwirlToLower" in {layer.type for layer in model.layers}
+
+
+def test_an_operation_that_ovir_does_not_know_is_kept_by_the_opsets_that_may_have_it() -> None:
+    model = ovir.read_model(document('<layer id="1" name="n" type="Swirl" version="opset8"/>'))
+    assert model.lower(8) == []
+    with pytest.raises(ovir.ExportError, match="'n'.*: ovir does not know the operation"):
+        model.lower(7)
 
 
 def test_parts_of_constants_are_computed_at_once() -> None:

@@ -43,7 +43,7 @@ def _at_axes(graph: Graph, data: Tensor, target: Tensor, axes_mapping: Tensor) -
     axes = graph.as_list(axes_mapping)
     ones = graph.Expand(np.array(1, np.int64), graph.Shape(target))
     own = graph.Expand(np.array(1, np.int64), graph.Shape(axes)) if data.rank == 0 else graph.shape_of(data)
-    return graph.Reshape(data, graph.ScatterElements(ones, axes, own), allowzero=1)
+    return graph.in_shape(data, graph.ScatterElements(ones, axes, own))
 
 
 @exports(Tile, to="Tile")

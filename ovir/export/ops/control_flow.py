@@ -155,10 +155,10 @@ def _joined(graph: Graph, op: IterationBase, item: OutputMap, stacked: Tensor, p
     axis = op.normalize_axis(item.axis or 0, rank)
     moved = graph.Transpose(stacked, perm=[*range(1, axis + 1), 0, *range(axis + 1, rank + 1)]) if axis else stacked
     if expected.is_static:
-        return graph.Reshape(moved, graph.constant(expected.to_tuple(), i64), allowzero=1)
+        return graph.in_shape(moved, graph.constant(expected.to_tuple(), i64))
     before, merged, after = graph.node("Split", graph.Shape(moved), [axis, 2, rank - axis - 1], outputs=3)
     sizes = graph.Concat(before, graph.reduced("ReduceProd", merged, [0]), after, axis=0)
-    return graph.Reshape(moved, sizes, allowzero=1)
+    return graph.in_shape(moved, sizes)
 
 
 def _from_front(graph: Graph, position: int, length: Tensor) -> Tensor:

@@ -151,7 +151,7 @@ def _best_classes(
     labels = graph.Unsqueeze(graph.positions_below(classes), [1])
     ignored = graph.Or(graph.Equal(labels, 0), graph.Equal(labels, op.background_label_id))
     known = graph.Where(graph.Or(ignored, graph.Not(graph.Greater(scores, -1.0))), -1.0, scores)
-    best = graph.ArgMax(known, axis=1, keepdims=1)
+    best = graph.ArgMax(known, axis=1)
     is_best = graph.And(graph.Equal(labels, best), graph.Greater(known, -1.0))
     is_best = graph.And(is_best, graph.GreaterOrEqual(known, float(np.float32(op.confidence_threshold))))
     kept = graph.Where(is_best, scores, nms.NEVER)

@@ -107,11 +107,11 @@ def _gathered_in_run(graph: Graph, data: Tensor, indices: Tensor, axis: Tensor, 
         graph.Slice(shape, first, last) for first, last in (([0], batch), (batch, along), (beyond, [LAST]))
     )
     picked = graph.Slice(counts, batch, [LAST])
-    sizes = [graph.ReduceProd(part, keepdims=1) for part in (batches, before, graph.Gather(shape, along), after)]
-    data = graph.Transpose(graph.Reshape(data, graph.vector(sizes), allowzero=1), perm=[0, 2, 1, 3])
-    places = graph.Reshape(indices, graph.vector([sizes[0], graph.ReduceProd(picked, keepdims=1), 1]), allowzero=1)
+    sizes = [graph.ReduceProd(part) for part in (batches, before, graph.Gather(shape, along), after)]
+    data = graph.Transpose(graph.in_shape(data, graph.vector(sizes)), perm=[0, 2, 1, 3])
+    places = graph.in_shape(indices, graph.vector([sizes[0], graph.ReduceProd(picked), 1]))
     found = graph.Transpose(graph.GatherND(data, places, batch_dims=1), perm=[0, 2, 1, 3])
-    return graph.Reshape(found, graph.Concat(batches, before, picked, after, axis=0), allowzero=1)
+    return graph.in_shape(found, graph.Concat(batches, before, picked, after, axis=0))
 
 
 @exports(GatherElements, to="GatherElements")
@@ -130,8 +130,8 @@ def gather_nd(graph: Graph, op: GatherND8, data: Tensor, indices: Tensor) -> Ten
         found = graph.GatherND(data, indices, batch_dims=batch)
     if isinstance(op, GatherND5) and batch > 1:
         shape = graph.Shape(found)
-        batches = graph.ReduceProd(graph.Slice(shape, [0], [batch]), keepdims=1)
-        return graph.Reshape(found, graph.Concat(batches, graph.Slice(shape, [batch], [LAST]), axis=0), allowzero=1)
+        batches = graph.ReduceProd(graph.Slice(shape, [0], [batch]))
+        return graph.in_shape(found, graph.Concat(batches, graph.Slice(shape, [batch], [LAST]), axis=0))
     return found
 
 
@@ -157,6 +157,6 @@ def gather_tree(
     first = graph.Expand(beams, graph.Shape(step_ids, start=1, end=3))
     _, tokens = iterate(graph, count, [first], step, graph.constant(True))
     # Without steps, the rank of what is stacked is unknown to onnxruntime.
-    tokens = graph.Reshape(graph.Slice(tokens, [-1], [FIRST], [0], [-1]), graph.shape_of(step_ids), allowzero=1)
+    tokens = graph.in_shape(graph.Slice(tokens, [-1], [FIRST], [0], [-1]), graph.shape_of(step_ids))
     ended = graph.CumSum(graph.cast(graph.Equal(tokens, end_token), i64), 0)
     return graph.Where(graph.Greater(ended, 0), end_token, tokens)

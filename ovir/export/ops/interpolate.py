@@ -321,7 +321,7 @@ def _resampled_in_run(
         position = inner
     distance = graph.Abs(graph.Sub(position, graph.Unsqueeze(graph.cast(graph.positions_below(size), f32), [1])))
     weights = graph.Max(graph.Sub(np.float32(1), graph.Mul(distance, slope)), 0.0)
-    total = graph.ReduceSum(weights, [0], keepdims=1)
+    total = graph.ReduceSum(weights, [0])
     shares = graph.Div(weights, graph.Where(graph.Equal(total, 0.0), np.float32(1), total))
     return _multiplied(graph, data, axis, graph.cast(shares, data.element_type))
 

@@ -153,7 +153,7 @@ def _eliminated(size: Tensor, body: Graph, step: Tensor, states: Sequence[Tensor
     rows = body.Unsqueeze(body.positions_below(size), [0])
     column = body.Gather(state, step, axis=2)
     candidates = body.Where(body.Less(rows, step), -1, body.Abs(column))
-    pivot = body.ArgMax(candidates, axis=1, keepdims=1)
+    pivot = body.ArgMax(candidates, axis=1)
     # The rows of the step and of the pivot change places.
     order = body.Where(body.Equal(rows, pivot), step, body.Where(body.Equal(rows, step), pivot, rows))
     wide = body.Expand(body.Unsqueeze(order, [2]), body.Shape(state))

@@ -55,7 +55,7 @@ def _lengths(graph: Graph, data: Tensor, axis: Tensor, lengths: Tensor) -> Tenso
         whole = graph.Gather(graph.Shape(data), graph.as_list(axis))
     else:
         whole = graph.size_of(data, int(axis.constant.item()) % data.rank)
-    rest = graph.Sub(whole, graph.Add(graph.ReduceSum(given, [0], keepdims=1), 1))
+    rest = graph.Sub(whole, graph.Add(graph.ReduceSum(given, [0]), 1))
     return graph.shaped(graph.Where(graph.Less(given, 0), rest, given), given.shape)
 
 

@@ -44,7 +44,7 @@ def scatter_update(
         columns = (graph.Expand(graph.Unsqueeze(part, axes), grid) for part, axes in ((rows, [1, 2]), (flat, [1])))
         tuples = graph.Concat(*columns, axis=2)
         found = graph.ScatterND(graph.reshaped(data, [before, size, after]), tuples, merged)
-    return graph.Reshape(found, graph.shape_of(data), allowzero=1)
+    return graph.in_shape(found, graph.shape_of(data))
 
 
 def _around(graph: Graph, data: Tensor, axis: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -56,7 +56,7 @@ def _around(graph: Graph, data: Tensor, axis: Tensor) -> tuple[Tensor, Tensor, T
     shape = graph.shape_of(data)
     along = graph.axes_from_front(axis, graph.Shape(shape))
     before, after = graph.Slice(shape, [0], along), graph.Slice(shape, graph.Add(along, 1), [LAST])
-    return graph.ReduceProd(before, keepdims=1), graph.Gather(shape, along), graph.ReduceProd(after, keepdims=1)
+    return graph.ReduceProd(before), graph.Gather(shape, along), graph.ReduceProd(after)
 
 
 # --------------------------------------------------------------------------- ScatterElementsUpdate
@@ -82,7 +82,7 @@ def scatter_elements_update(
     places = _positions_along(graph, data, indices, axis)
     rows, places, parts = (graph.Reshape(tensor, [-1]) for tensor in (data, places, updates))
     found = _scattered(graph, op.reduction, op.use_init_val, rows, places, parts, 0)
-    return graph.Reshape(found, graph.shape_of(data), allowzero=1)
+    return graph.in_shape(found, graph.shape_of(data))
 
 
 def _positions_along(graph: Graph, data: Tensor, indices: Tensor, axis: Tensor) -> Tensor:
@@ -191,12 +191,12 @@ def _scattered_slices(graph: Graph, reduction: str, data: Tensor, places: Tensor
     rows: Tensor | int = 0
     for i in range(k):
         chosen = _from_front(graph, graph.Gather(sizes, [i]), graph.Gather(places, i, axis=-1))
-        stride = graph.ReduceProd(graph.Slice(sizes, [i + 1], [LAST]), keepdims=1)
+        stride = graph.ReduceProd(graph.Slice(sizes, [i + 1], [LAST]))
         rows = graph.Add(graph.Mul(chosen, stride), rows)
     rows = graph.Reshape(rows, [-1])
-    length = graph.ReduceProd(rest, keepdims=1)
-    flat = graph.Reshape(data, graph.vector([graph.ReduceProd(sizes, keepdims=1), length]), allowzero=1)
+    length = graph.ReduceProd(rest)
+    flat = graph.in_shape(data, graph.vector([graph.ReduceProd(sizes), length]))
     grid = graph.vector([graph.Shape(rows), length])
-    parts = graph.Reshape(updates, grid, allowzero=1)
+    parts = graph.in_shape(updates, grid)
     found = _scattered(graph, reduction, True, flat, graph.Expand(graph.Unsqueeze(rows, [1]), grid), parts, 0)
-    return graph.Reshape(found, shape, allowzero=1)
+    return graph.in_shape(found, shape)

@@ -21,25 +21,22 @@ def shape_of_(graph: Graph, op: ShapeOf1 | ShapeOf3, data: Tensor) -> Tensor:
 @exports(Reshape, to="Reshape")
 def reshape(graph: Graph, op: Reshape, data: Tensor, shape: Tensor) -> Tensor:
     """Export as Reshape, with a constant shape wherever inference knows enough."""
-    pattern = _known_pattern(op, data.shape, shape)
-    if pattern is None:
+    sizes = _known_sizes(op, data.shape, shape)
+    if sizes is None:
         return graph.Reshape(data, shape, allowzero=None if op.special_zero else 1)
-    sizes, copies_zero = pattern
-    allow_zero = 0 in sizes and not copies_zero
-    return graph.Reshape(data, graph.constant(np.array(sizes, np.int64)), allowzero=1 if allow_zero else None)
+    return graph.Reshape(data, graph.constant(np.array(sizes, np.int64)))
 
 
-def _known_pattern(op: Reshape, data: PartialShape, shape: Tensor) -> tuple[list[int], bool] | None:
-    """Return a constant shape and whether its zeros copy dimensions; None if the shape depends on the run."""
+def _known_sizes(op: Reshape, data: PartialShape, shape: Tensor) -> list[int] | None:
+    """Return a constant shape in which 0 copies a size, None if the shape depends on the run.
+
+    The data may be empty in a run, but no size of the result is known to be 0: such a result is exported as a constant.
+    """
     output = op.output_shapes[0]
-    if shape.constant is not None:
-        sizes = [int(size) for size in shape.constant]
-        if op.special_zero and 0 in sizes and not (output.is_static and 0 in output.to_tuple()):
-            return sizes, True
-        if not (0 in sizes and -1 in sizes):
-            return sizes, False
+    if shape.constant is not None and (op.special_zero or 0 not in shape.constant):
+        return [int(size) for size in shape.constant]
     if output.is_static:
-        return list(output.to_tuple()), False
+        return list(output.to_tuple())
     if output.rank is None:
         return None
     open_ = [i for i, dim in enumerate(output) if not dim.is_static]
@@ -47,9 +44,9 @@ def _known_pattern(op: Reshape, data: PartialShape, shape: Tensor) -> tuple[list
     if 0 in sizes:
         return None
     if len(open_) == 1:
-        return sizes, False
+        return sizes
     if all(_is_same(data, output, i) for i in open_):
-        return [max(size, 0) for size in sizes], True
+        return [max(size, 0) for size in sizes]
     return None
 
 
@@ -96,7 +93,7 @@ def _squeezed_in_run(graph: Graph, data: Tensor, axes: Tensor | None) -> Tensor:
             graph.Expand(np.array(value), graph.Shape(like)) for value, like in ((True, shape), (False, listed))
         )
         kept = graph.Or(kept, graph.ScatterElements(is_kept, listed, is_listed))
-    return graph.Reshape(data, graph.Compress(shape, kept, axis=0), allowzero=1)
+    return graph.in_shape(data, graph.Compress(shape, kept, axis=0))
 
 
 @exports(Unsqueeze, to="Unsqueeze")

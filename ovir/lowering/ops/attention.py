@@ -10,7 +10,7 @@ from ovir import opset8 as ops
 from ovir.core.element_types import boolean
 from ovir.graph.layers import Layer, Port
 from ovir.lowering.registry import lowers
-from ovir.lowering.sizes import below, number, part, rank, scalar, size, sizes, tensor
+from ovir.lowering.sizes import below, number, part, rank, reshaped, scalar, size, sizes, tensor
 from ovir.ops.attention import ScaledDotProductAttention
 
 
@@ -37,7 +37,7 @@ def attention(
 
 def _scaled(query: Port, scale: Port | None) -> Layer:
     if scale is not None:
-        return ops.multiply(query, ops.reshape(scale, [1], special_zero=False))
+        return ops.multiply(query, reshaped(scale, [1]))
     features = query.shape[-1] if query.shape.rank else None
     if features is not None and features.is_static:
         return ops.multiply(query, 1 / sqrt(max(features.length, 1)))

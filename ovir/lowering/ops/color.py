@@ -13,7 +13,7 @@ from ovir import opset7 as ops
 from ovir.core.element_types import ElementType, f32, f64, i32, u8
 from ovir.graph.layers import Layer, LayerOrPort, Port
 from ovir.lowering.registry import Tensors, lowers
-from ovir.lowering.sizes import joined, part, scalar, size
+from ovir.lowering.sizes import joined, part, reshaped, scalar, size
 from ovir.ops.color import RgbToNv12Base, YuvToRgbBase
 
 # --------------------------------------------------------------------------- YUV to RGB
@@ -55,7 +55,7 @@ def _half(length: Layer) -> Layer:
 
 def _shaped(item: LayerOrPort, *lengths: LayerOrPort | int) -> Layer:
     """Return a tensor in a shape that begins with the batch."""
-    return ops.reshape(item, joined(size(item, 0), *lengths), special_zero=False)
+    return reshaped(item, joined(size(item, 0), *lengths))
 
 
 def _to_rgb(op: YuvToRgbBase, data: Port, u: Layer, v: Layer, height: Layer, width: Layer) -> Layer:

@@ -10,7 +10,7 @@ from ovir import opset9 as ops
 from ovir.core.element_types import f32, f64, i64
 from ovir.graph.layers import Layer, LayerOrPort, Port
 from ovir.lowering.registry import lowers
-from ovir.lowering.sizes import FAR, below, constant, joined, known, part, rank, scalar, size, sums, tensor
+from ovir.lowering.sizes import FAR, below, constant, joined, known, part, rank, reshaped, scalar, size, sums, tensor
 from ovir.ops.fourier import IRDFT, ISTFT, RDFT, STFT
 
 
@@ -69,7 +69,7 @@ def _fitted(item: LayerOrPort, axis: int, length: Layer) -> LayerOrPort:
 @lowers("STFT", 15)
 def stft(op: STFT, signal: Port, window: Port, frame_size: Port, frame_step: Port) -> LayerOrPort:
     """Gather the frames, weigh them by the window, and transform each."""
-    length, step = (ops.reshape(ops.convert(port, i64), [1], special_zero=False) for port in (frame_size, frame_step))
+    length, step = (reshaped(ops.convert(port, i64), [1]) for port in (frame_size, frame_step))
     batch = rank(signal, "signal") - 1
     count = ops.add(ops.divide(ops.subtract(size(signal, -1), length), step), [1])
     places = ops.add(ops.unsqueeze(ops.multiply(below(count), step), [1]), below(length))
@@ -120,7 +120,7 @@ def _wanted(signal: Layer, removed: int, signal_length: Port | None) -> LayerOrP
     """Return signals [batch, time] without the overhang of centered frames, cut or padded to a length."""
     if signal_length is None:
         return part(signal, 1, removed, -removed or FAR)
-    wanted = ops.reshape(ops.convert(signal_length, i64), [1], special_zero=False)
+    wanted = reshaped(ops.convert(signal_length, i64), [1])
     return _fitted(part(signal, 1, removed), 1, wanted)
 
 
@@ -135,5 +135,5 @@ def _overlapped(frames: Layer, length: int, step: int) -> Layer:
     exists = ops.logical_and(ops.greater_equal(meeting, [0]), ops.less(meeting, count))
     counted = ops.logical_and(exists, ops.less(within, [length]))
     table = ops.select(counted, ops.add(ops.multiply(meeting, [length]), within), scalar(0, i64))
-    rows = ops.reshape(frames, joined(size(frames, 0), -1), special_zero=False)
+    rows = reshaped(frames, joined(size(frames, 0), -1))
     return sums(rows, 1, table, counted)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ovir import opset7 as ops
 from ovir.graph.layers import LayerOrPort, Port
 from ovir.lowering.registry import lowers, refuse
-from ovir.lowering.sizes import from_front, joined, known_sizes, older, part, rank, scalar, sizes
+from ovir.lowering.sizes import from_front, joined, known_sizes, older, part, rank, reshaped, scalar, sizes
 from ovir.ops.gather import Gather7, Gather8, GatherND8
 
 
@@ -39,4 +39,4 @@ def gather_nd_8(op: GatherND8, data: Port, indices: Port) -> LayerOrPort:
         part(sizes(indices), 0, batch, rank(indices, "indices") - 1),
         part(sizes(data), 0, batch + count, rank(data)),
     )
-    return ops.reshape(picked, shape, special_zero=False)
+    return reshaped(picked, shape)

@@ -8,16 +8,14 @@ from ovir import opset7 as ops
 from ovir.core.element_types import i64
 from ovir.graph.layers import Layer, LayerOrPort, Port
 from ovir.lowering.registry import lowers
-from ovir.lowering.sizes import below, joined, older, scalar
+from ovir.lowering.sizes import below, joined, older, reshaped, scalar
 from ovir.ops.generate import Eye, OneHot16
 
 
 @lowers("Eye", 9, onnx="Equal of two Ranges", limits="negative sizes count as 0")
 def eye(op: Eye, num_rows: Port, num_columns: Port, diagonal: Port, batch_shape: Port | None = None) -> LayerOrPort:
     """Compare the number of each column with that of its row."""
-    rows, columns, shift = (
-        ops.convert(ops.reshape(port, _SCALAR, special_zero=False), i64) for port in (num_rows, num_columns, diagonal)
-    )
+    rows, columns, shift = (ops.convert(reshaped(port, _SCALAR), i64) for port in (num_rows, num_columns, diagonal))
     row = ops.unsqueeze(below(rows), [1])
     matrix = ops.convert(ops.equal(ops.add(row, shift), below(columns)), op.output_type)
     if batch_shape is None:

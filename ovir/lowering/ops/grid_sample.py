@@ -8,7 +8,7 @@ from ovir import opset7 as ops
 from ovir.core.element_types import f32, f64, i64
 from ovir.graph.layers import Layer, LayerOrPort, Port
 from ovir.lowering.registry import lowers, refuse
-from ovir.lowering.sizes import below, joined, scalar, size
+from ovir.lowering.sizes import below, joined, reshaped, scalar, size
 from ovir.ops.grid_sample import GridSample
 
 _KEYS = -0.75
@@ -25,7 +25,7 @@ def grid_sample(op: GridSample, data: Port, grid: Port) -> LayerOrPort:
     height, width = (ops.convert(ops.squeeze(size(data, axis), [0]), grid.element_type) for axis in (2, 3))
     columns, column_weights = _taps(op, _coordinate(grid, 0), width)
     rows, row_weights = _taps(op, _coordinate(grid, 1), height)
-    pixels = ops.reshape(ops.transpose(data, [0, 2, 3, 1]), joined(-1, size(data, 1)), special_zero=False)
+    pixels = reshaped(ops.transpose(data, [0, 2, 3, 1]), joined(-1, size(data, 1)))
     images = below(size(data, 0))
     first = ops.unsqueeze(ops.multiply(images, ops.convert(ops.multiply(height, width), i64)), [1, 2])
     total: Layer | None = None

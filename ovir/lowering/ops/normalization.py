@@ -5,7 +5,7 @@ from __future__ import annotations
 from ovir import opset7 as ops
 from ovir.graph.layers import Layer, Port
 from ovir.lowering.registry import lowers
-from ovir.lowering.sizes import older, rank, sizes
+from ovir.lowering.sizes import older, rank, reshaped, sizes
 from ovir.ops.normalization import GroupNormalization, SoftMax8
 
 
@@ -20,6 +20,6 @@ def group_normalization(op: GroupNormalization, data: Port, scale: Port, bias: P
     trailing = list(range(1, rank(data) - 1))
     groups = ops.reshape(data, [0, op.num_groups, -1], special_zero=True)
     normalized = ops.mvn(groups, [2], normalize_variance=True, eps=op.epsilon, eps_mode="INSIDE_SQRT")
-    restored = ops.reshape(normalized, sizes(data), special_zero=False)
+    restored = reshaped(normalized, sizes(data))
     factor, shift = (ops.unsqueeze(port, trailing) if trailing else port for port in (scale, bias))
     return ops.add(ops.multiply(restored, factor), shift)

@@ -9,7 +9,7 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import i64
 from ovir.graph.layers import LayerOrPort, Port
 from ovir.lowering.registry import lowers
-from ovir.lowering.sizes import joined, known, rank, size, sums
+from ovir.lowering.sizes import joined, known, rank, reshaped, size, sums
 from ovir.ops.base.spatial import output_size as window_count
 from ovir.ops.patches import Col2Im
 
@@ -27,10 +27,10 @@ def col2im(op: Col2Im, data: Port, output_size: Port, kernel_size: Port) -> Laye
     first = len(batch) + 1
     element_type = data.element_type
     computed = i64 if element_type.is_integral and element_type.bits < 64 else element_type
-    blocks = ops.reshape(ops.convert(data, computed), joined(*batch, -1, *kernel, *counts), special_zero=False)
+    blocks = reshaped(ops.convert(data, computed), joined(*batch, -1, *kernel, *counts))
     order = [*range(first), first, first + 2, first + 1, first + 3]
     sides = [taps * count for taps, count in zip(kernel, counts, strict=True)]
-    result: LayerOrPort = ops.reshape(ops.transpose(blocks, order), joined(*batch, -1, *sides), special_zero=False)
+    result: LayerOrPort = reshaped(ops.transpose(blocks, order), joined(*batch, -1, *sides))
     for axis, (stride, dilation, begin, _) in enumerate(steps):
         places = np.add.outer(np.arange(kernel[axis]) * dilation - begin, np.arange(counts[axis]) * stride)
         table, counted = _meeting(places.reshape(-1), image[axis])

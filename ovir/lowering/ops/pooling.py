@@ -8,7 +8,7 @@ from ovir import opset8 as ops
 from ovir.core.element_types import f32, f64, i64
 from ovir.graph.layers import Layer, LayerOrPort, Port
 from ovir.lowering.registry import Tensors, lowers, refuse
-from ovir.lowering.sizes import below, constant, joined, known_sizes, older, part, rank, size, sums, taps_of
+from ovir.lowering.sizes import below, constant, joined, known_sizes, older, part, rank, reshaped, size, sums, taps_of
 from ovir.ops.base.spatial import SAME, output_size
 from ovir.ops.pooling import AdaptiveAvgPool, AdaptiveMaxPool, AvgPool14, AvgPool16, MaxPool8, MaxPool14, PoolBase
 
@@ -106,12 +106,12 @@ def adaptive_max_pool(op: AdaptiveMaxPool, data: Port, output_shape: Port) -> Te
             data, kernel, [1] * axes, none, none, kernel, index_element_type=op.index_element_type, axis=2
         )
     table, windows = _positions(data, output_shape)
-    planes = ops.reshape(data, joined(size(data, 0), size(data, 1), -1), special_zero=False)
+    planes = reshaped(data, joined(size(data, 0), size(data, 1), -1))
     largest = ops.topk(ops.gather(planes, table, 2), 1, -1, "max", "value", index_element_type=i64)
     values, number = (ops.squeeze(port, [-1]) for port in largest.outputs)
     firsts = ops.multiply(below(ops.reduce_prod(windows, [0])), size(table, -1))
-    index = ops.add(number, ops.reshape(firsts, windows, special_zero=False))
-    positions = ops.gather(ops.reshape(table, [-1], special_zero=False), index, 0)
+    index = ops.add(number, reshaped(firsts, windows))
+    positions = ops.gather(reshaped(table, [-1]), index, 0)
     return [values, ops.convert(positions, op.index_element_type)]
 
 
@@ -128,7 +128,7 @@ def _windows(data: Port, output_shape: Port, axis: int) -> tuple[Layer, Layer]:
     count, length = ops.convert(part(output_shape, 0, axis - 2, axis - 1), i64), size(data, axis)
     numbers = ops.multiply(below(count), length)
     last = ops.add(numbers, ops.add(length, ops.subtract(count, [1])))
-    return ops.divide(numbers, count, m_pythondiv=False), ops.divide(last, count, m_pythondiv=False)
+    return ops.divide(numbers, count), ops.divide(last, count)
 
 
 def _positions(data: Port, output_shape: Port) -> tuple[Layer, Layer]:
@@ -145,4 +145,4 @@ def _positions(data: Port, output_shape: Port) -> tuple[Layer, Layer]:
         table = ops.add(table, ops.unsqueeze(own, others) if others else own)
         stride = ops.multiply(stride, size(data, axis + 2))
         windows.insert(0, size(starts, 0))
-    return ops.reshape(table, joined(*windows, -1), special_zero=False), joined(*windows)
+    return reshaped(table, joined(*windows, -1)), joined(*windows)

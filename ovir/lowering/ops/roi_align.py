@@ -8,7 +8,7 @@ from ovir import opset7 as ops
 from ovir.core.element_types import f32, f64, i64
 from ovir.graph.layers import Layer, Port
 from ovir.lowering.registry import lowers
-from ovir.lowering.sizes import joined, older, scalar, size
+from ovir.lowering.sizes import joined, older, reshaped, scalar, size
 from ovir.ops.roi_align import ROIAlign9
 
 
@@ -44,12 +44,12 @@ def roi_align_9(op: ROIAlign9, data: Port, rois: Port, batch_indices: Port) -> L
         for side, edge in ((axis, start), (axis + 2, ops.select(is_longer, ops.subtract(stop, error), stop))):
             sides[side] = ops.unsqueeze(ops.broadcast(ops.unsqueeze(edge, [place]), cells), [3])
         lengths.append(length)
-    regions = ops.reshape(ops.concat([sides[side] for side in range(4)], axis=3), [-1, 4], special_zero=False)
+    regions = reshaped(ops.concat([sides[side] for side in range(4)], axis=3), [-1, 4])
     images = ops.broadcast(ops.unsqueeze(ops.convert(batch_indices, i64), [1, 2]), cells)
     pooled = ops.roi_align(
         ops.convert(data, computed),
         regions,
-        ops.reshape(images, [-1], special_zero=False),
+        reshaped(images, [-1]),
         1,
         1,
         min(ratio, 1),
@@ -58,7 +58,7 @@ def roi_align_9(op: ROIAlign9, data: Port, rois: Port, batch_indices: Port) -> L
     )
     shape = joined(count, bins[1], per_bin, bins[0], per_bin, size(data, 1))
     combine = ops.reduce_max if op.mode == "max" else ops.reduce_mean
-    pooled_regions = combine(ops.reshape(pooled, shape, special_zero=False), [2, 4], keep_dims=False)
+    pooled_regions = combine(reshaped(pooled, shape), [2, 4], keep_dims=False)
     pooled_regions = ops.transpose(pooled_regions, [0, 3, 1, 2])
     if not ratio:  # a bin whose length is not positive has no samples
         first, last = (ops.greater(length, scalar(0, computed)) for length in lengths)

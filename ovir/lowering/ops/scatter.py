@@ -10,7 +10,7 @@ from ovir import opset7 as ops
 from ovir.core.element_types import i64, value_range
 from ovir.graph.layers import Layer, LayerOrPort, Port
 from ovir.lowering.registry import lowers, refuse
-from ovir.lowering.sizes import from_front, joined, known, known_sizes, older, rank, scalar, size, sizes
+from ovir.lowering.sizes import from_front, joined, known, known_sizes, older, rank, reshaped, scalar, size, sizes
 from ovir.ops.scatter import ScatterElementsUpdate12, ScatterNDUpdate15
 
 _SUMS = ("sum", "sub", "mean")
@@ -32,8 +32,8 @@ def scatter_elements_12(op: ScatterElementsUpdate12, data: Port, indices: Port, 
         if other != along:
             steps = np.arange(length_of_other) * prod(shape[other + 1 :])
             offsets = offsets + steps.reshape(-1, *[1] * (len(shape) - other - 1))
-    positions = ops.reshape(ops.add(positions, ops.constant(offsets)), [-1], special_zero=False)
-    rows = ops.reshape(updates, [-1, 1], special_zero=False)
+    positions = reshaped(ops.add(positions, ops.constant(offsets)), [-1])
+    rows = reshaped(updates, [-1, 1])
     return _reduced(data, rows, positions, op.reduction, prod(shape), 1, with_data=op.use_init_val)
 
 
@@ -48,9 +48,9 @@ def scatter_nd_15(op: ScatterNDUpdate15, data: Port, indices: Port, updates: Por
     wide = ops.convert(indices, "i64")
     counted = ops.select(ops.less(wide, scalar(0, i64)), ops.add(wide, lengths), wide)
     flat = ops.reduce_sum(ops.multiply(counted, steps), [rank(indices, "indices") - 1], keep_dims=False)
-    positions = ops.reshape(flat, [-1], special_zero=False)
+    positions = reshaped(flat, [-1])
     length = prod(shape[count:])
-    rows = ops.reshape(updates, [-1, length], special_zero=False)
+    rows = reshaped(updates, [-1, length])
     return _reduced(data, rows, positions, op.reduction, prod(shape[:count]), length)
 
 
@@ -67,12 +67,12 @@ def _reduced(
     element_type = data.element_type
     if element_type.kind == "boolean" or (reduction == "mean" and not element_type.is_real):
         refuse(f"older operations do not reduce {element_type} by {reduction}")
-    held = ops.reshape(data, [count, length], special_zero=False)
+    held = reshaped(data, [count, length])
     if reduction in _SUMS:
         found, is_updated = _by_sums(held, rows, positions, reduction, count, with_data)
     else:
         found, is_updated = _by_comparison(held, rows, positions, reduction, count, with_data)
-    return ops.reshape(found if with_data else ops.select(is_updated, found, held), sizes(data), special_zero=False)
+    return reshaped(found if with_data else ops.select(is_updated, found, held), sizes(data))
 
 
 def _by_sums(

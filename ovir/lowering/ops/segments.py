@@ -6,7 +6,7 @@ from ovir import opset7 as ops
 from ovir.core.element_types import ElementType, f16, i64, value_range
 from ovir.graph.layers import Layer, LayerOrPort, Port
 from ovir.lowering.registry import Tensors, lowers, refuse
-from ovir.lowering.sizes import below, joined, number, part, rank, scalar, size, sizes
+from ovir.lowering.sizes import below, joined, number, part, rank, reshaped, scalar, size, sizes
 from ovir.ops.segments import EmbeddingBagOffsets, EmbeddingBagPacked, SegmentMax, SparseFillEmptyRows
 
 
@@ -52,7 +52,7 @@ def embedding_bag_offsets(
     ones = ops.broadcast(scalar(1, table.element_type), ops.concat([size(table, 0), ops.constant([1], i64)], axis=0))
     counts = ops.embedding_bag_offsets_sum(ones, indices, offsets, default_index)
     counts = ops.maximum(counts, scalar(1, table.element_type))
-    return ops.divide(total, ops.reshape(counts, [-1, *trailing], special_zero=False))
+    return ops.divide(total, reshaped(counts, [-1, *trailing]))
 
 
 @lowers(
@@ -106,7 +106,7 @@ def sparse_fill_empty_rows(
     rows, columns = (ops.gather(places, index, 1) for index in (0, 1))
     entries = ops.equal(ops.unsqueeze(below(height), [1]), ops.unsqueeze(rows, [0]))
     is_empty = ops.logical_not(ops.reduce_logical_or(entries, [1], keep_dims=False))
-    added = ops.reshape(ops.non_zero(is_empty), [-1], special_zero=False)
+    added = reshaped(ops.non_zero(is_empty), [-1])
     count = ops.shape_of(added)
     all_rows = ops.concat([rows, added], axis=0)
     all_columns = ops.concat([columns, ops.broadcast(scalar(0, i64), count)], axis=0)

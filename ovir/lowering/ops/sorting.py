@@ -6,7 +6,7 @@ from ovir import opset7 as ops
 from ovir.core.element_types import i64
 from ovir.graph.layers import Layer, LayerOrPort, Port
 from ovir.lowering.registry import Tensors, lowers, refuse
-from ovir.lowering.sizes import below, older, rank, scalar, size
+from ovir.lowering.sizes import below, older, rank, reshaped, scalar, size
 from ovir.ops.sorting import SearchSorted, TopK11, Unique
 
 
@@ -33,13 +33,13 @@ def unique(op: Unique, data: Port, axis: Port | None = None) -> Tensors:
     """Compare all elements with each other, which takes the square of their number in memory."""
     if axis is not None and rank(data) != 1:
         refuse("older operations do not find distinct slices")
-    elements = ops.reshape(data, [-1], special_zero=False)
+    elements = reshaped(data, [-1])
     count = ops.squeeze(size(elements, 0), [0])
     places = below(count)
     equal = ops.equal(ops.unsqueeze(elements, [1]), ops.unsqueeze(elements, [0]))
     earlier = ops.select(equal, ops.unsqueeze(places, [0]), count)
     first = ops.minimum(ops.reduce_min(earlier, [1], keep_dims=False), places)  # NaN is equal to nothing
-    chosen: LayerOrPort = ops.reshape(ops.non_zero(ops.equal(first, places)), [-1], special_zero=False)
+    chosen: LayerOrPort = reshaped(ops.non_zero(ops.equal(first, places)), [-1])
     if op.sorted:
         values = ops.gather(elements, chosen, 0)
         number = ops.squeeze(size(values, 0), [0])
