@@ -68,7 +68,7 @@ def _sorted_first(keys: Array, count: int) -> Array:
     if count == 1:
         first: Array = keys.argmin(axis=-1, keepdims=True)
         return first
-    if keys.size < _MANY or size < _LONG or 2 * count > size or count == 0 or keys.itemsize == 1:
+    if keys.size < _MANY or size < _LONG or 2 * count > size or keys.itemsize == 1:
         return keys.argsort(-1, kind="stable")[..., :count]
     last = np.partition(keys, count - 1, axis=-1)[..., count - 1 : count]
     chosen = keys <= last

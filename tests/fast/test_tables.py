@@ -132,3 +132,10 @@ def test_a_number_of_higher_rank_adds_an_axis(cls: Any, dtype: Any) -> None:
     data, number = all_numbers(dtype), np.full((1, 1, 1, 1), 1.5, dtype)
     same(cls(), data, number, constants={1})
     same(cls(), number, data, constants={0})
+
+
+def test_roots_among_other_powers() -> None:
+    bases, powers = np.float32([-0.0, -np.inf, -0.0, 4]), np.float32([0.5, 0.5, 3, 0.5])
+    results = bound_results(Power(), (bases, powers), [bases], set())
+    assert results is not None
+    assert results[0].tobytes() == np.float32([0, np.inf, -0.0, 2]).tobytes()

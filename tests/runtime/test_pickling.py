@@ -134,6 +134,22 @@ def test_an_embedded_recipe_holds_the_code_of_operations(tmp_path: Path) -> None
     assert restored.model.layers[1].operator.__class__ is not half
 
 
+@pytest.mark.parametrize("how", ["imported", "from a file", "without a file"])
+def test_classes_are_found_by_their_file_only_if_there_is_no_other_way(
+    how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "unregistered.py"
+    path.write_text("import ovir\n\n\nclass Unregistered(ovir.Operator):\n    pass\n")
+    monkeypatch.setitem(sys.modules, "unregistered", None)  # which is put back afterwards
+    module = load_module("unregistered", str(path))
+    if how == "imported":
+        monkeypatch.syspath_prepend(tmp_path)
+    if how == "without a file":
+        del module.__file__
+    recipe = PickledModel.of(module.Unregistered, ovir.Model([], []), {})
+    assert (str(path).encode() in recipe.content) == (how == "from a file")
+
+
 def test_an_operation_of_the_main_module_is_sent_as_code(twice: Path) -> None:
     pytest.importorskip("cloudpickle", reason="classes of the main module are pickled by cloudpickle")
     script = twice.with_name("script.py")
