@@ -58,10 +58,11 @@ def _extension_diagnostics(layers: Sequence[Layer]) -> Iterator[Diagnostic]:
 def _version_diagnostics(layers: Sequence[Layer]) -> Iterator[Diagnostic]:
     if not layers:
         return
-    versions = " and ".join(f"'{version}'" for version in dict.fromkeys(layer.version for layer in layers))
+    versions = [f"'{version}'" for version in dict.fromkeys(layer.version for layer in layers)]
+    what = f"{' and '.join(versions)} {'are not opsets' if len(versions) > 1 else 'is not an opset'}"
     known = f"known are opset1 to opset{NEWEST_OPSET}, and 'extension'"
     counted = "1 layer seems" if len(layers) == 1 else f"{len(layers)} layers seem"
-    message = f"{versions} is not an opset: {known}; {counted} to need {_needs(layers)}, which is not registered"
+    message = f"{what}: {known}; {counted} to need {_needs(layers)}, which is not registered"
     yield diagnose(UNKNOWN_OPSET, message, layers[0].place, hint=HOW_TO_REGISTER)
 
 

@@ -6,8 +6,10 @@ none, has a line ``expect: OVIR305 line 34`` for each diagnostic (no line: one o
 a change, ``python -m tests.checks.test_bad_files`` writes it, and whoever made the change reads the difference.
 """
 
+import json
 import os
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -17,9 +19,12 @@ import pytest
 
 import ovir
 from ovir.checks.baseline import Baseline, write_baseline
-from ovir.checks.checker import counts_by_code, counts_by_file
+from ovir.checks.checker import FoundDiagnostics, check_here, counts_by_code, counts_by_file
+from ovir.checks.options import CheckOptions
 from ovir.checks.recovering import read_recovering
+from ovir.checks.rule import RULES, Context, Found, Rule
 from ovir.checks.rules import CODES
+from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.inference.engines import Engine
 
 DATA = Path(__file__).parent.parent / "data" / "bad"
@@ -159,6 +164,94 @@ def test_a_baseline_takes_what_it_was_written_from(tmp_path: Path) -> None:
     assert known.count_missing(files, lambda file, code: True) == 0
     assert sum(sum(row[1:]) for row in counts_by_file(found).rows) == len(found)
     assert sum(row[2] for row in counts_by_code(found).rows) == len(found)
+
+
+def told(code: str, file: str = "", line: int | None = None, layer: str | None = None, port: int | None = None) -> Any:
+    return diagnose(CODES[code], f"about {code}", Place(file or None, line, layer), port=port)
+
+
+def test_a_baseline_names_what_it_holds(tmp_path: Path) -> None:
+    """A key that is missing stands for no layer, no port, and one diagnostic."""
+    path = str(tmp_path / "known" / "baseline.json")
+    os.mkdir(tmp_path / "known")
+    a, b, c = (
+        told("OVIR401", str(tmp_path / "m.xml"), 7, "x", 0),
+        told("OVIR401", str(tmp_path / "m.xml"), 9),
+        told("OVIR215"),
+    )
+    write_baseline(path, [c, a, b, a])
+    assert json.loads(Path(path).read_text())["diagnostics"] == [
+        {"file": "", "code": "OVIR215", "message": "about OVIR215"},
+        {"file": "../m.xml", "code": "OVIR401", "message": "about OVIR401"},
+        {"file": "../m.xml", "code": "OVIR401", "layer": "x", "port": 0, "count": 2, "message": "about OVIR401"},
+    ]
+    known = Baseline.read(path)
+    assert known.count_missing([str(tmp_path / "m.xml")], lambda file, code: True) == 3
+    assert known.count_missing([str(tmp_path / "m.xml")], lambda file, code: code != "OVIR401") == 0
+    assert known.count_missing([], lambda file, code: True) == 0
+    other = told("OVIR401", str(tmp_path / "m.xml"), 7, "x", 1)
+    assert [known.takes(d) for d in (a, a, a, b, b, c, other)] == [True, True, False, True, False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("content", "message", "line"),
+    [
+        (None, "cannot read the baseline: No such file or directory", None),
+        ("{\n", "the baseline is not JSON: ", 2),
+        ("[]", "not a baseline of version 1, which `--write-baseline` writes", None),
+        ('{"version": 2, "diagnostics": []}', "not a baseline of version 1, which `--write-baseline` writes", None),
+        ('{"version": 1}', "entry 0 of the baseline's 'diagnostics' is not a diagnostic", None),
+        ('{"version": 1, "diagnostics": [{"file": "a", "code": "b"}, {"file": "a"}]}', "entry 1 of the baseline's", None),
+        ('{"version": 1, "diagnostics": [{"file": "a", "code": "b", "count": "c"}]}', "entry 0 of the baseline's", None),
+    ],
+)  # fmt: skip
+def test_files_that_are_no_baselines(content: str | None, message: str, line: int | None, tmp_path: Path) -> None:
+    path = tmp_path / "known.json"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(ovir.InputError) as caught:
+        Baseline.read(str(path))
+    found = caught.value.diagnostic
+    assert (found.message[: len(message)], found.file, found.line) == (message, str(path), line)
+    assert (found.hint is None) == (content is not None)
+
+
+def test_tables_of_diagnostics() -> None:
+    found = [
+        told("OVIR401", "b.xml"),
+        told("OVIR401", "a.xml", 0),
+        told("OVIR702", "a.xml"),
+        told("OVIR212"),
+        told("OVIR212", "b.xml"),
+    ]
+    assert [row[:4] for row in counts_by_code(found).rows] == [
+        ("OVIR212", "info", 2, 2),
+        ("OVIR401", "error", 2, 2),
+        ("OVIR702", "info", 1, 1),
+    ]
+    assert counts_by_file(found, ["c.xml", "a.xml"]).rows == [
+        ("a.xml", 1, 0, 1),
+        ("b.xml", 1, 0, 1),
+        ("", 0, 0, 1),
+        ("c.xml", 0, 0, 0),
+    ]
+    text = re.sub("<[^>]*>", "|", FoundDiagnostics([told("OVIR215"), told("OVIR401", "a", 7, "x")])._repr_html_())
+    assert "||warning||OVIR215||||||about OVIR215||||" in text
+    assert "||error||OVIR401||7||x||about OVIR401||||" in text
+
+
+@pytest.mark.parametrize(("untrusted", "severity"), [(False, "warning"), (True, "error")])
+def test_a_rule_that_fails_hides_no_other(untrusted: bool, severity: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(context: Context) -> Iterator[Found]:
+        raise ValueError("no")
+        yield
+
+    monkeypatch.setitem(RULES, "OVIR212", Rule(CODES["OVIR212"], failing))
+    found = check_here(DATA / "OVIR213_duplicate_name.xml", None, CheckOptions(untrusted=untrusted))
+    assert [(d.code, d.message, str(d.severity)) for d in found if d.code != "OVIR213"] == [
+        ("OVIR999", "ovir failed in the rule of OVIR212: ValueError: no", severity)
+    ]
+    assert "OVIR213" in {d.code for d in found}
 
 
 def test_every_code_has_a_file() -> None:

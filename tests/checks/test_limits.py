@@ -1,6 +1,5 @@
 """Files at the limits of rules: what is just allowed, and one more."""
 
-import os
 import re
 from types import SimpleNamespace
 
@@ -9,9 +8,8 @@ import pytest
 from support.builder import Net
 
 import ovir
-from ovir.checks.untrusted import xml_scan
+from ovir.checks.untrusted import budget, paths, xml_scan
 from ovir.checks.untrusted.budget import Budget
-from ovir.checks.untrusted.paths import sparse_fault
 from ovir.checks.untrusted.xml_scan import scan
 
 
@@ -187,7 +185,7 @@ def state(size: int, blocks: int | None) -> SimpleNamespace:
 )
 def test_the_time_of_a_check(size: int, blocks: int | None, seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Holes in the weights take no time."""
-    monkeypatch.setattr(os, "lstat", lambda path: state(size, blocks))
+    monkeypatch.setattr(budget, "os", SimpleNamespace(lstat=lambda path: state(size, blocks)))
     assert Budget().seconds_for("model.bin") == pytest.approx(seconds)
     assert Budget(seconds=7).seconds_for("model.bin") == 7
 
@@ -224,8 +222,8 @@ def test_the_limits_of_budgets(name: str, allowed: list[float], refused: list[fl
 def test_files_of_which_hardly_anything_is_on_the_disk(
     size: int, stored: int, is_fault: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(os, "lstat", lambda path: state(size, stored // 512))
-    assert (sparse_fault("model.bin") is not None) == is_fault
+    monkeypatch.setattr(paths, "os", SimpleNamespace(lstat=lambda path: state(size, stored // 512)))
+    assert (paths.sparse_fault("model.bin") is not None) == is_fault
 
 
 # --------------------------------------------------------------------------- files that are also read

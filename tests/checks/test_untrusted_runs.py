@@ -312,7 +312,7 @@ def of_its_size(value: ovir.Layer) -> ovir.Layer:
 
 
 @pytest.mark.parametrize("has_initial", [True, False])
-@pytest.mark.parametrize("shape", [[-1, 4], ["1..8", 4], [-1, -1]])
+@pytest.mark.parametrize("shape", [[-1, 4], ["1..8", 4], [-1, -1], ["1..2147483647", 4]])
 @pytest.mark.parametrize("make", [ops.relu, tiled, of_its_size])
 def test_tensors_made_of_variables(
     make: Callable[[ovir.Layer], ovir.Layer], shape: list[object], has_initial: bool, tmp_path: Path

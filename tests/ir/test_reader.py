@@ -18,6 +18,7 @@ from ovir.cli.main import main
 from ovir.diagnostics.codes import Severity
 from ovir.graph.connections import MAX_DEPTH
 from ovir.ir.elements import line_of
+from ovir.ops.base.opsets import NEWEST_OPSET
 
 
 def small() -> Net:
@@ -503,3 +504,31 @@ def test_an_id_that_another_layer_has_is_recognized_by_the_order_of_the_file() -
         hint = f"edges name a layer {number}, which does not exist: perhaps this layer is meant"
         line = before.count("\n") + 1
         assert [(d.line, d.hint) for d in diagnostics if d.code == "OVIR204"] == [(line, hint)], (number, other)
+
+
+KNOWN = f"known are opset1 to opset{NEWEST_OPSET}, and 'extension'"
+DECLARED = "but no such operation is registered; inference continues with the declared types"
+UNDECLARED = "but no such operation is registered; their outputs are not all declared"
+
+
+@pytest.mark.parametrize(
+    ("layers", "expected"),
+    [
+        ("Mine.extension.FP32", [f"info 1 layer needs a user's extension (Mine), {DECLARED}"]),
+        ("Mine.extension.FP32 Yours.Extension.FP32 Mine.extension.FP32", [f"info 3 layers need a user's extension (Mine, Yours), {DECLARED}"]),
+        ("Mine.extension.FP32 Mine.extension.UNSPECIFIED", [f"error 2 layers need a user's extension (Mine), {UNDECLARED}"]),
+        ("Mine.extension.", [f"error 1 layer needs a user's extension (Mine), {UNDECLARED}"]),
+        ("RaggedToSparse.extension.FP32", [f"info 1 layer needs openvino_tokenizers (RaggedToSparse), {DECLARED}"]),
+        ("Mine.v1.FP32", [f"error 'v1' is not an opset: {KNOWN}; 1 layer seems to need a user's extension (Mine), which is not registered"]),
+        ("RaggedToSparse.v1.FP32 Mine.v2.FP32", [f"error 'v1' and 'v2' are not opsets: {KNOWN}; 2 layers seem to need openvino_tokenizers (RaggedToSparse) and a user's extension (Mine), which is not registered"]),
+        ("Mine.extension.FP32 Mine.v1.FP32", [f"info 1 layer needs a user's extension (Mine), {DECLARED}", f"error 'v1' is not an opset: {KNOWN}; 1 layer seems to need a user's extension (Mine), which is not registered"]),
+    ],
+)  # fmt: skip
+def test_layers_of_extensions_that_are_not_registered(layers: str, expected: list[str]) -> None:
+    texts = []
+    for number, layer in enumerate(layers.split(), 1):
+        kind, version, precision = layer.split(".")
+        output = f'<output><port id="0" precision="{precision}"/></output>' if precision else ""
+        texts.append(layer_text(number, kind, output).replace("opset1", version))
+    found = [d for d in ovir.check(document(*texts)) if d.code in ("OVIR221", "OVIR202")]
+    assert [f"{d.severity} {d.message}" for d in found] == expected

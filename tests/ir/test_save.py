@@ -13,6 +13,7 @@ from support.port_maps import BIN, LOOP, PAIRS
 from support.random_models import models
 
 import ovir
+from ovir import opset13 as ops
 from ovir.core.arrays import Array
 from ovir.graph.layers import Layer, Port
 from ovir.model import Model
@@ -245,6 +246,86 @@ def test_names_of_layers_tensors_and_models_are_escaped(name: str, tmp_path: Pat
     assert 'type="ReLU"' in text
     assert '<data shape="4,2" element_type="f32" />' in text
     assert (str(again.outputs[0].declared_shape), ovir.check(tmp_path / "saved.xml")) == ("[4,2]", [])
+
+
+RT_INFO = """\t<rt_info>
+\t\t<a x="1">
+\t\t\t<b>
+\t\t\t\t<c value="&lt;" />
+\t\t\t\t<d />
+\t\t\t</b>
+\t\t\t<e />
+\t\t</a>
+\t\t<f />
+\t</rt_info>
+"""
+
+
+def test_nested_runtime_information_is_indented(tmp_path: Path) -> None:
+    net = Net()
+    net.result(net.op("ReLU", net.parameter("x", "2")))
+    flat = "".join(line.strip() for line in RT_INFO.splitlines())
+    text = net.xml().replace("<rt_info/>", "").replace("</net>", f"{flat}</net>")
+    _, written, _ = saved(ovir.read_model(text.encode(), b""), tmp_path)
+    assert written.endswith(f"{RT_INFO}</net>\n")
+
+
+def test_attributes_of_a_program_that_no_operation_declares(tmp_path: Path) -> None:
+    x = ops.parameter([2], "f32", name="x")
+    y, c = ops.relu(x), ops.constant(np.float32([1, 2]))
+    for layer in (y, c):
+        layer.attributes = {**layer.attributes, "yes": True, "no": False, "list": [1, 2.5, "a"], "text": 'a"b'}
+    ovir.save_model(Model([ops.add(y, c)], [x]), tmp_path / "a.xml")
+    text = (tmp_path / "a.xml").read_text()
+    assert '<data yes="true" no="false" list="1, 2.5, a" text="a&quot;b" />' in text
+    assert '<data element_type="f32" shape="2" offset="0" size="8" ' in text
+
+
+def boxes(*shape: object) -> Model:
+    """The boxes that a suppression leaves, whose number has a bound, and how many these are."""
+    net = Net()
+    sizes = ",".join(map(str, shape))
+    found = net.op(
+        "NonMaxSuppression",
+        net.parameter("boxes", f"{sizes},4"),
+        net.parameter("scores", f"{shape[0]},1,{shape[1]}"),
+        net.const(np.int64(5)),
+        opset=5,
+        outputs=3,
+    )
+    net.result(found)
+    return net.model()
+
+
+def unary(shape: str, kind: str, **attributes: Any) -> Model:
+    net = Net()
+    net.result(net.op(kind, net.parameter("x", shape), **attributes))
+    return net.model()
+
+
+@pytest.mark.parametrize(
+    ("make", "messages"),
+    [
+        (lambda: unary("2,3", "ReLU"), []),
+        (lambda: unary("1..4,3", "ReLU"), ["this input has the shape [1..4,3]"]),
+        (lambda: unary("?,3", "ReLU"), ["this input has the shape [?,3]"]),
+        (lambda: unary("...", "ReLU"), ["this input has the shape [...]"]),
+        (lambda: unary("2,3", "NonZero", opset=3), ["this layer gives the shape [2,..6]"]),
+        (lambda: boxes(1, 9), []),
+    ],
+)  # fmt: skip
+def test_what_files_of_version_10_can_hold(make: Any, messages: list[str], tmp_path: Path) -> None:
+    """Exact sizes, apart from those of a suppression, of which the upper bound is written."""
+    if not messages:
+        ovir.save_model(make(), tmp_path / "a.xml", version=10)
+        text = (tmp_path / "a.xml").read_text()
+        assert 'version="10"' in text
+        assert "<dim>-1</dim>" not in text
+        return
+    with pytest.raises(ovir.ModelError) as caught:
+        ovir.save_model(make(), tmp_path / "a.xml", version=10)
+    expected = [f"a file of version 10 holds exact sizes only, and {message}" for message in messages]
+    assert [d.message for d in caught.value.diagnostics] == expected
 
 
 def without_source(model: Model) -> Model:

@@ -21,6 +21,7 @@ import ovir
 from ovir import opset13 as ops
 from ovir.core.element_types import ELEMENT_TYPES, ElementType
 from ovir.ir.weights import WeightsMark
+from ovir.ir.writing import blobs
 from ovir.ir.writing.blobs import CHUNK, BlobWriter, RawSource
 from ovir.ir.writing.net import NetWriter
 from ovir.ops.infrastructure import Const
@@ -333,6 +334,30 @@ def test_equal_constants_are_written_once(size: int, tmp_path: Path) -> None:
     parts = ((one, "f32", shape), (other, "f32", shape), (one, "i32", shape), (other, "f32", shape))
     assert save(with_constants(*parts), tmp_path) == one + other
     assert places(tmp_path / "a.xml") == [(0, size), (size, size), (0, size), (size, size)]
+
+
+def test_large_arrays_that_are_equal_are_written_once(tmp_path: Path) -> None:
+    arrays = [np.arange(5000, dtype=np.float32) + more for more in (0, 0, 1)]
+    ovir.save_model(ovir.Model([ops.relu(array) for array in arrays], []), tmp_path / "a.xml")
+    assert (tmp_path / "a.bin").read_bytes() == arrays[0].tobytes() + arrays[2].tobytes()
+
+
+def test_the_memory_of_constants_is_released_after_some_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    released: list[tuple[int, int, int]] = []
+
+    class Watched(RawSource):
+        def release(self, start: int, stop: int) -> None:
+            released.append((self.size, start, stop))
+
+    monkeypatch.setattr(blobs, "_MOST_HELD", 25)
+    with (tmp_path / "a.bin").open("wb") as file:
+        writer = BlobWriter(file)
+        for size, expected in ((10, 0), (15, 0), (1, 3), (25, 3), (2, 5)):
+            writer.add(Watched(np.full(size, size, np.uint8)), ElementType.parse("u8"))
+            assert len(released) == expected
+    assert released == [(size, 0, size) for size in (10, 15, 1, 25, 2)]
 
 
 def test_constants_that_differ_in_one_byte_are_both_written(tmp_path: Path) -> None:

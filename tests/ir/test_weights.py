@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 
@@ -16,7 +17,7 @@ import ovir
 from ovir.core.element_types import ElementType
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import ReadError
-from ovir.ir.weights import WeightBytes, WeightsMark
+from ovir.ir.weights import FileVersion, WeightBytes, WeightsMark, are_equal
 
 
 def test_aligned_data_is_a_view_and_misaligned_a_copy() -> None:
@@ -215,3 +216,71 @@ def test_a_killed_save_leaves_one_of_the_two_models_or_an_error(tmp_path: Path) 
     assert outcomes[-1] == "2.0"
     assert set(outcomes) == {"1.0", "error", "2.0"}
     assert outcomes == sorted(outcomes, key=["1.0", "error", "2.0"].index)
+
+
+def test_parts_of_strings() -> None:
+    words = ["a", "bc", "", "def"]
+    text = "".join(words).encode()
+    ends = np.cumsum([0, *map(len, words)]).astype("<i4")
+    data = np.int32([len(words)]).tobytes() + ends.tobytes() + text
+    constant = WeightBytes.of(data).constant(ElementType.parse("string"), (2, 2), 0, len(data))
+    assert list(constant.elements(1, 3)) == words[1:3]
+    assert list(constant.elements(0, 4)) == words
+
+
+# --------------------------------------------------------------------------- files that change
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> FileVersion:
+    (tmp_path / "a.bin").write_bytes(bytes(range(100)))
+    file = WeightBytes.open(tmp_path / "a.bin").file
+    assert file is not None
+    return file
+
+
+def later(file: FileVersion) -> None:
+    os.utime(file.path, ns=(0, file.modified + 10))
+
+
+CHANGES: dict[str, tuple[Callable[[FileVersion], object], str | None]] = {
+    "nothing": (lambda file: None, None),
+    "written again": (later, "its 100 bytes were written again"),
+    "shorter": (lambda file: os.truncate(file.path, 40), "it had 100 bytes, and now has 40"),
+    "longer, at the same time": (
+        lambda file: (os.truncate(file.path, 1234), os.utime(file.path, ns=(0, file.modified))),
+        "it had 100 bytes, and now has 1,234",
+    ),
+    "removed": (lambda file: os.remove(file.path), None),
+    "replaced": (
+        lambda file: (Path(f"{file.path}.new").write_bytes(b"x" * 100), os.replace(f"{file.path}.new", file.path)),
+        None,
+    ),
+}
+"""What happens to an opened file, and how it was overwritten."""
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_file_that_changes_is_not_copied(name: str, opened: FileVersion, tmp_path: Path) -> None:
+    change, message = CHANGES[name]
+    change(opened)
+    assert opened.overwritten() == message
+    with (tmp_path / "copy").open("wb") as target:
+        assert opened.copy_to(target) == (name == "nothing")
+    assert (tmp_path / "copy").read_bytes() == (bytes(range(100)) if name == "nothing" else b"")
+
+
+def test_the_same_file_on_another_machine(opened: FileVersion) -> None:
+    assert opened.is_same(opened._replace(inode=0, crc32=7))
+    for other in (None, *(opened._replace(**{key: "other"}) for key in ("path", "size", "modified"))):
+        assert not opened.is_same(other)
+
+
+def test_large_stretches_of_bytes_are_compared_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ovir.ir.weights._CHUNK", 8)
+    data = np.arange(20, dtype=np.uint8)
+    for place in range(20):
+        other = data.copy()
+        assert are_equal(data, other)
+        other[place] += 1
+        assert not are_equal(data, other)

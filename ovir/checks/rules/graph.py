@@ -151,7 +151,7 @@ def unspecified(context: Context) -> Iterator[Found]:
                 names = f"'{spec.name}'" + (f" or '{spec.instead}'" if spec.instead else "")
                 message = f"the specification requires {names} of {layer.type}; {spec.assumed_text} is assumed"
                 value = getattr(op, spec.field)
-                is_plain = not (spec.instead or spec.assumed) and value not in (None, (), "")
+                is_plain = spec.instead is None and value not in (None, (), "")
                 fix = context.fixes.attributes([layer], spec.name, spec.format(value)) if is_plain else None
                 yield Found(message, layer.data_place, fix=fix)
 
