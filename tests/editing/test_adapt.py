@@ -505,6 +505,27 @@ def test_the_sizes_that_are_run(network: Callable[[Any], Any], old: int, ran: tu
     assert re.findall(r"x=\[1,1,(\d+)\]", verdict) == [str(size) for size in (old, *ran)]
 
 
+@pytest.mark.parametrize(
+    ("target", "multiples", "ran", "taken", "other"),
+    [
+        ([1, 2, 3, 2, 5], (3, 5), ["3,5", "9,15", "15,25"], "6,3,22,5", "6,3,2,55"),
+        ([1, 3, 2, 2, 5], (2, 5), ["2,5", "6,15", "14,25"], "9,2,22,5", "9,2,2,55"),
+        ([1, 2, 3, 10], (3, 1), ["3,1", "9,11", "15,21"], "6,3,110", "2,9,110"),
+    ],
+)
+def test_parts_of_axes_have_the_sizes_that_the_outer_ones_leave(
+    target: list[int], multiples: tuple[int, int], ran: list[str], taken: str, other: str
+) -> None:
+    """Where primes do not fit, 3 and 11 times the old sizes are tried; others fit if they are multiples of the parts."""
+    x = ops.parameter([1, 6, 10], "f32", name="x")
+    edit = ovir.Model([ops.reshape(x, ops.constant(target, name="parts"), False)], [x]).reshape("1,?,?", adapt=True)
+    assert re.findall(r"x=\[1,([\d,]+)\]", edit.verdict) == ["6,10", *ran]
+    told, sizes = edit.notes
+    assert f"becomes [1,{taken}] for x=[1,18,110], where [1,{other}] would fit as well" in told
+    fitting = [f"multiples of {n} in axis {axis}" for axis, n in enumerate(multiples, 1) if n > 1]
+    assert sizes == f"the sizes that fit are {' and '.join(fitting)}"
+
+
 def test_trial_sizes_are_primes_far_apart() -> None:
     """They are at least 5/3 of the old sizes, and at least three times another one."""
     x = ops.parameter([32, 48, 2], "f32", name="x")
@@ -540,9 +561,12 @@ def test_the_last_of_two_steps_follows() -> None:
     assert results(model, [np.arange(6, dtype=np.float32)[None]])[0].tolist() == [5]
 
 
-def test_a_few_first_steps_are_no_question() -> None:
-    (note,) = first_steps(lambda n: 3)(10).reshape("1,?", adapt=True).notes
-    assert note.startswith("a constant or a window decides")
+@pytest.mark.parametrize(
+    ("steps", "length", "start"), [(5, 11, "a constant or a window"), (6, 11, "constant 'end' of [6]"), (1, 2, "other")]
+)
+def test_a_few_first_steps_are_no_question(steps: int, length: int, start: str) -> None:
+    (note,) = first_steps(lambda _: steps)(length).reshape("1,?", adapt=True).notes
+    assert note.startswith(start)
 
 
 def test_the_last_two_of_several_steps_stay() -> None:
