@@ -484,6 +484,26 @@ def test_numbers_near_an_end_follow(make: Make, old: int, new: int) -> None:
     np.testing.assert_array_equal(results(model, feeds)[0], results(built, feeds)[0])
 
 
+@pytest.mark.parametrize(
+    ("size", "old", "is_taken"),
+    [
+        *((size, old, True) for old in (20, 37) for size in (lambda n: n, lambda n: 2 * n, lambda n: 5 * n)),
+        *((lambda n: n // 2, old, old == 20) for old in (20, 37)),
+        *((lambda n: n // 4, old, False) for old in (20, 37)),
+        *((size, 20, False) for size in (lambda n: 3 * n // 2, lambda n: n - 9, lambda n: n + 9)),
+        *((size, 20, True) for size in (lambda n: n + 1, lambda n: n - 1, lambda n: n - 8, lambda n: n + 8)),
+    ],
+)
+def test_sizes_that_an_image_is_resized_to(size: Callable[[int], int], old: int, is_taken: bool) -> None:
+    """They are multiples, half, or at most 8 more or less; a rest of 37 rows shows nothing about a half."""
+    x = ops.parameter([1, 1, old, 4], "f32", name="x")
+    model = ovir.Model([ops.interpolate(x, [size(old)], "nearest", "sizes", axes=[2])], [x], "m")
+    notes = model.reshape("1,1,?,4", adapt=True, verify=False).notes
+    assert [note.startswith("a constant or a window decides") for note in notes] == [not is_taken] * (size(old) != old)
+    model.reshape([1, 1, 50, 4])
+    assert model.outputs[0].shape[2] == size(50 if is_taken else old)
+
+
 def convolved(size: int) -> Callable[[Any], Any]:
     """Return the function that builds a convolution with a kernel of a size."""
     return lambda x: ops.convolution(x, np.ones((1, 1, size), np.float32), [1], [0], [0], [1])
