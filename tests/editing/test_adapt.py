@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from support.adaptable import chunks, keypoints, opened, results, table, windows
 from support.builder import Net
-from support.edited import everything
+from support.edited import everything, with_body
 
 import ovir
 from ovir import opset13 as ops
@@ -244,6 +244,29 @@ def test_another_model_of_the_same_sizes_says_nothing() -> None:
     make = added(POSITIONS["numbers"])
     with pytest.raises(ovir.InputError, match="has the sizes of this one"):
         make(8).reshape("?", adapt=True, like=make(8))
+
+
+@pytest.mark.parametrize("shape", [[-1], []])
+def test_another_model_has_a_size_for_each_axis(shape: list[int]) -> None:
+    x = ops.parameter(shape, "i64", name="x")
+    with pytest.raises(ovir.InputError, match=r"the other model must have a size in axis 0 of its input of shape \["):
+        added(POSITIONS["numbers"])(8).reshape("?", adapt=True, like=ovir.Model([ops.abs(x)], [x]))
+
+
+def test_constants_that_differ_in_another_model_are_named() -> None:
+    def make(length: int) -> ovir.Model:
+        x, same = ops.parameter([1, length], "f32", name="x"), ops.constant(np.float32(3), name="same")
+        scaled = x * ops.constant(np.float32(length), name="length") + same
+        return ovir.Model([ops.reshape(scaled, [length], False)], [x], "m")
+
+    with pytest.raises(ovir.ModelError, match=r"hint: these constants differ in the other model: 'length'$"):
+        make(8).reshape("1,?", adapt=True, like=make(20))
+
+
+@pytest.mark.parametrize("change", [lambda m: m.reshape("3,4", adapt=True), lambda m: m.set_batch(2)])
+def test_the_inputs_of_a_body_keep_their_sizes(change: Callable[[ovir.Model], Any]) -> None:
+    with pytest.raises(ovir.InputError, match=r"of a body cannot be .*: .* come from the model around it"):
+        change(with_body().layer("n1").bodies["body"])
 
 
 def scores(rows: int, columns: int) -> ovir.Model:

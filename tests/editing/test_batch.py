@@ -199,6 +199,16 @@ def test_wrong_arguments(batch: Any, message: str) -> None:
         model.set_batch(batch)
 
 
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [("...", r"'x' has an unknown rank\n.* give it a shape before"), ([], "no input has an axis of items")],
+)
+def test_inputs_without_axes(shape: Any, message: str) -> None:
+    x = ops.parameter(shape, "f32", name="x")
+    with pytest.raises(ovir.InputError, match=message):
+        ovir.Model([ops.relu(x)], [x]).set_batch(2)
+
+
 def _first(x: Any) -> Any:
     return ops.gather(x, [0], 0)
 
