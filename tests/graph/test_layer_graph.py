@@ -1,6 +1,7 @@
 """What is made of a graph has its class: bodies, copies and parts. The packages below ``ovir.model`` work without it."""
 
 import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,9 @@ from support.edited import sample, with_body
 
 import ovir
 from ovir import opset13 as ops
+from ovir.diagnostics.errors import OWN_FAULT
 from ovir.editing.extraction import extract
+from ovir.graph.given_arrays import require_shape
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.names import free_name
 from ovir.ir.legacy import upgraded
@@ -171,3 +174,49 @@ def test_ports_of_a_layer_are_found_by_position() -> None:
         for index in (-1, 2):
             with pytest.raises(IndexError, match=f"there is no {name} {index}: the layer has 2 {name}s"):
                 ports(index)
+
+
+@ovir.register("Swirl", version="mine")
+class Broken(ovir.Operator):
+    """Divides by zero."""
+
+    def infer(self, data: ovir.TensorType) -> ovir.TensorType:
+        return data
+
+    def divide(self) -> None:
+        raise ZeroDivisionError
+
+
+def test_a_fault_of_a_class_of_a_user_is_placed_there() -> None:
+    model = sample()
+    known, unknown = model.layer("add"), ovir.Layer(0, "n", "Swirl", "mine")
+    operator = Broken()
+    own = ovir.Layer(0, "n", "Swirl", "mine", operator=operator)
+    with pytest.raises(ZeroDivisionError) as caught:
+        operator.divide()
+    hint = "this is a fault of the class Broken, which was registered for Swirl"
+    place = f"; it fails in {__file__}, line {Broken.divide.__code__.co_firstlineno + 1}"
+    assert own.fault_hint(caught.value) == hint + place
+    assert own.fault_hint(ZeroDivisionError()) == hint
+    for layer in (known, unknown):
+        assert layer.fault_hint(caught.value) == OWN_FAULT
+
+
+@pytest.mark.parametrize(
+    ("shape", "given", "hint"),
+    [
+        ([2, -1], (2, 7), None),
+        ("...", (1,), None),
+        ([2, -1], (3, 7), ""),
+        ([2, -1], (2,), "the input has 2 dimensions, the array 1"),
+        ([2], (), "the input has 1 dimension, the array 0"),
+    ],
+)
+def test_arrays_that_a_tensor_cannot_have(shape: Any, given: tuple[int, ...], hint: str | None) -> None:
+    x = ops.parameter(shape, "f32", name="x")
+    if hint is None:
+        require_shape("input 'x'", given, x.outputs[0].type, x)
+        return
+    with pytest.raises(ovir.InputError, match=rf"input 'x' takes shape {re.escape(str(x.shape))}, got \[") as caught:
+        require_shape("input 'x'", given, x.outputs[0].type, x)
+    assert (caught.value.diagnostic.hint or "") == hint
