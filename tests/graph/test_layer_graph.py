@@ -15,10 +15,13 @@ from support.edited import sample, with_body
 
 import ovir
 from ovir import opset13 as ops
+from ovir.core.element_types import ElementType
+from ovir.core.shapes import as_shape
 from ovir.diagnostics.errors import OWN_FAULT
 from ovir.editing.extraction import extract
 from ovir.graph.given_arrays import require_shape
 from ovir.graph.layer_graph import LayerGraph
+from ovir.graph.layers import agrees, declared_type, has_declared
 from ovir.graph.names import free_name
 from ovir.ir.legacy import upgraded
 from ovir.ir.read_and_infer import read_and_infer
@@ -220,3 +223,27 @@ def test_arrays_that_a_tensor_cannot_have(shape: Any, given: tuple[int, ...], hi
     with pytest.raises(ovir.InputError, match=rf"input 'x' takes shape {re.escape(str(x.shape))}, got \[") as caught:
         require_shape("input 'x'", given, x.outputs[0].type, x)
     assert (caught.value.diagnostic.hint or "") == hint
+
+
+@pytest.mark.parametrize(
+    ("shape", "kind", "tensor", "expected"),
+    [
+        (None, None, ("f32", [2]), True),
+        ([2, -1], "f32", ("f32", [2, 3]), True),
+        ([2, -1], None, ("f32", [3, 3]), False),
+        ([2], None, ("f32", [2, 3]), False),
+        ([], None, ("f32", [2, 3]), True),  # without dimensions, the rank is unknown
+        ([2], "f32", ("f32", "..."), True),
+        ([2], "f32", ("f16", [2]), False),
+        (None, "f32", ("f16", [2]), False),
+        (None, "f32", ("dynamic", [2]), True),
+    ],
+)
+def test_what_a_port_declares(shape: Any, kind: str | None, tensor: tuple[str, Any], expected: bool) -> None:
+    port = ops.relu(ops.parameter([1], "f32")).outputs[0]
+    port.declared_shape = None if shape is None else as_shape(shape)
+    port.declared_element_type = None if kind is None else ElementType.parse(kind)
+    assert agrees(port, ovir.TensorType(ElementType.parse(tensor[0]), as_shape(tensor[1]))) == expected
+    assert has_declared(port) == bool(shape)
+    declared = declared_type(port)
+    assert str(declared) == f"{kind or 'dynamic'}{as_shape(shape) if shape else '[...]'}"
