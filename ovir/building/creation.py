@@ -361,7 +361,7 @@ def new_parameter(number: int, name: str, tensor: TensorType) -> Layer:
 
 def new_result(number: int, name: str) -> Layer:
     """Return a Result."""
-    return _unconnected(number, name, Result(), {}, inputs=1, outputs=0)
+    return _unconnected(number, name, Result(), {}, inputs=1, has_output=False)
 
 
 def new_constant(number: int, name: str, operator: Const) -> Layer:
@@ -382,11 +382,18 @@ def new_operation(number: int, name: str, kind: str, inputs: int, opset: int = 1
 
 
 def _unconnected(
-    number: int, name: str, operator: Operator, attributes: Mapping[str, Any], *, inputs: int = 0, outputs: int = 1
+    number: int,
+    name: str,
+    operator: Operator,
+    attributes: Mapping[str, Any],
+    *,
+    inputs: int = 0,
+    has_output: bool = True,
 ) -> Layer:
     layer = Layer(number, name, operator.type, f"opset{operator.opset}", dict(attributes), operator)
     layer.inputs = [Port(layer, index, index, is_output=False) for index in range(inputs)]
-    layer.outputs = [Port(layer, index, inputs + index, is_output=True) for index in range(outputs)]
+    if has_output:
+        layer.outputs = [Port(layer, 0, inputs, is_output=True)]
     if (place := stood_for()) is not None:
         layer.line, layer.file = place.line, place.file
     return layer

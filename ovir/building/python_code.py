@@ -325,7 +325,7 @@ def tensor_names(layer: Layer) -> Any:
     """Return the names of the output tensors as ``tensor_names`` takes them; a Result has its own at its input."""
     names: list[Any] = [_names(port.own_names) for port in layer.outputs]
     if not layer.outputs:
-        names = [_names(port.own_names - port.source.own_names) for port in layer.inputs[:1] if port.source is not None]
+        names = [_names(port.own_names - source.own_names) for port in layer.inputs if (source := port.source)]
     while names and names[-1] is None:
         names.pop()
     if len(names) == 1:

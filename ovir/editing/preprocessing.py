@@ -25,6 +25,7 @@ from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, LayerOrPort, Port, ReadOnlyDict
 from ovir.graph.names import free_name
 from ovir.graph.rt_info import RtElement, RtInfo
+from ovir.ops.convert import is_exact
 from ovir.ops.infrastructure import Parameter
 
 MODES = "linear", "nearest", "cubic", "bilinear_pillow", "bicubic_pillow"
@@ -120,7 +121,7 @@ class _Steps:
         target, wanted = self._target.element_type, self._wanted
         computes = any(step is not None for step in (wanted.mean, wanted.scale, wanted.resize))
         is_narrow = target.holds_reals and target.bits < f32.bits
-        return f32 if computes and is_narrow and not _holds_all(target, self._element_type) else target
+        return f32 if computes and is_narrow and not is_exact(self._element_type, target) else target
 
     def _size(self) -> tuple[Dimension, Dimension]:
         try:
@@ -271,21 +272,6 @@ class _Steps:
 
     def _refuse(self, message: str, hint: str | None = None) -> NoReturn:
         refuse(f"input '{self._port.any_name}' cannot be preprocessed: {message}", self._port.layer, hint)
-
-
-def _holds_all(real: ElementType, other: ElementType) -> bool:
-    """Return whether a floating-point type has all values of another type."""
-    limits: Any = ml_dtypes.finfo(real.to_dtype())  # type: ignore[no-untyped-call]
-    if other.is_integral:
-        return bool(max(map(abs, value_range(other))) <= min(float(limits.max), 2.0 ** (limits.nmant + 1)))
-    if not other.holds_reals:
-        return True
-    others: Any = ml_dtypes.finfo(other.to_dtype())  # type: ignore[no-untyped-call]
-    return bool(
-        others.nmant <= limits.nmant
-        and float(others.max) <= float(limits.max)
-        and float(others.smallest_subnormal) >= float(limits.smallest_subnormal)
-    )
 
 
 def _is_list(*factors: Factors | None) -> bool:

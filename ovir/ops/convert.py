@@ -211,7 +211,7 @@ def _holds_all(target: t.ElementType, source: t.ElementType) -> bool:
     return low <= least and greatest <= high
 
 
-_DIGITS = {t.bf16: 8, t.f16: 11, t.f32: 24, t.f64: 53}
+_DIGITS = {t.f4e2m1: 2, t.f8e5m2: 3, t.f8e4m3: 4, t.bf16: 8, t.f16: 11, t.f32: 24, t.f64: 53}
 """The binary digits of real types."""
 
 

@@ -163,6 +163,21 @@ def test_wrong_arguments(call: Call, message: str) -> None:
         call()
 
 
+def test_branches_have_ports_of_their_own() -> None:
+    x, layer = ops.parameter([2], name="x"), ops.if_op(ops.parameter([], "boolean", name="condition"), name="if")
+    then, other = branch(lambda p: p + 1), branch(lambda p: p * 10)
+    layer.set_then_body(then)
+    layer.set_else_body(other)
+    with pytest.raises(ovir.InputError, match="expected a Parameter of the then body, got <output 0 of 'p'"):
+        layer.set_input(x, other.inputs[0], None)
+    with pytest.raises(ovir.InputError, match="expected a result of the else body, got <input 0 of"):
+        layer.set_output(then.outputs[0], then.outputs[0])
+    layer.set_input(x, then.inputs[0], other.inputs[0])
+    ports = [layer.set_output(then.outputs[0], other.outputs[0]) for _ in range(2)]
+    assert ports == layer.outputs
+    assert [port.id for port in ports] == [2, 3]
+
+
 def test_a_loop_needs_its_special_ports() -> None:
     p = ops.parameter([2], name="p")
     loop = ops.loop(3, True, name="loop")

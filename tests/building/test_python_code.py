@@ -20,6 +20,7 @@ from support.rebuilding import described, difference, rebuilt
 import ovir
 from ovir import opset13 as ops
 from ovir.building.python_code import WIDTH, Program, assignment, identifier
+from ovir.cli.options.model import read_topology
 from ovir.core.arrays import Array
 
 pytestmark = pytest.mark.slow
@@ -181,6 +182,24 @@ def test_large_constants_go_to_a_file(dtype: str, tmp_path: Path) -> None:
     assert difference(model, again, {}) == ""
     first, second = (m.layer("table/w").operator.data for m in (model, again))  # type: ignore[union-attr]
     assert (first == second).all()
+
+
+@pytest.mark.parametrize("dtype", ["f32", "i64", "bf16", "boolean", "u4", "string"])
+def test_constants_of_a_file_that_was_not_read_are_read_by_the_code(dtype: str, tmp_path: Path) -> None:
+    values = [["a", "b"]] if dtype == "string" else [[1, 0]]
+    parts = [ops.unsqueeze(ops.constant(data, kind, name=name), 0) for data, kind, name in (
+        (np.arange(4), "u8", "before"), (values, dtype, "c"))]  # fmt: skip
+    model = ovir.Model(parts, [], "m")
+    ovir.save_model(model, tmp_path / "m.xml")
+    bare = read_topology(tmp_path / "m.xml")
+    for name, message in ((None, "the data of this constant of u8 is missing"), ("m.bin", f"constant of {dtype} is")):
+        if name is None or dtype in ("u4", "string"):  # what NumPy has no dtype for
+            with pytest.raises(ovir.ModelError, match=message):
+                Program(bare, name)
+        else:
+            again = run(Program(bare, name).text, tmp_path)
+            assert difference(model, again, {}) == ""
+            assert again.layer("c").operator.data.tolist() == model.layer("c").operator.data.tolist()  # type: ignore[union-attr]
 
 
 def test_layouts_decompression_and_names_of_outputs_are_kept(tmp_path: Path) -> None:

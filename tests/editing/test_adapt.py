@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from support.adaptable import chunks, keypoints, opened, results, table, windows
 from support.builder import Net
-from support.edited import everything
+from support.edited import everything, with_body
 
 import ovir
 from ovir import opset13 as ops
@@ -244,6 +244,29 @@ def test_another_model_of_the_same_sizes_says_nothing() -> None:
     make = added(POSITIONS["numbers"])
     with pytest.raises(ovir.InputError, match="has the sizes of this one"):
         make(8).reshape("?", adapt=True, like=make(8))
+
+
+@pytest.mark.parametrize("shape", [[-1], []])
+def test_another_model_has_a_size_for_each_axis(shape: list[int]) -> None:
+    x = ops.parameter(shape, "i64", name="x")
+    with pytest.raises(ovir.InputError, match=r"the other model must have a size in axis 0 of its input of shape \["):
+        added(POSITIONS["numbers"])(8).reshape("?", adapt=True, like=ovir.Model([ops.abs(x)], [x]))
+
+
+def test_constants_that_differ_in_another_model_are_named() -> None:
+    def make(length: int) -> ovir.Model:
+        x, same = ops.parameter([1, length], "f32", name="x"), ops.constant(np.float32(3), name="same")
+        scaled = x * ops.constant(np.float32(length), name="length") + same
+        return ovir.Model([ops.reshape(scaled, [length], False)], [x], "m")
+
+    with pytest.raises(ovir.ModelError, match=r"hint: these constants differ in the other model: 'length'$"):
+        make(8).reshape("1,?", adapt=True, like=make(20))
+
+
+@pytest.mark.parametrize("change", [lambda m: m.reshape("3,4", adapt=True), lambda m: m.set_batch(2)])
+def test_the_inputs_of_a_body_keep_their_sizes(change: Callable[[ovir.Model], Any]) -> None:
+    with pytest.raises(ovir.InputError, match=r"of a body cannot be .*: .* come from the model around it"):
+        change(with_body().layer("n1").bodies["body"])
 
 
 def scores(rows: int, columns: int) -> ovir.Model:
@@ -484,6 +507,26 @@ def test_numbers_near_an_end_follow(make: Make, old: int, new: int) -> None:
     np.testing.assert_array_equal(results(model, feeds)[0], results(built, feeds)[0])
 
 
+@pytest.mark.parametrize(
+    ("size", "old", "is_taken"),
+    [
+        *((size, old, True) for old in (20, 37) for size in (lambda n: n, lambda n: 2 * n, lambda n: 5 * n)),
+        *((lambda n: n // 2, old, old == 20) for old in (20, 37)),
+        *((lambda n: n // 4, old, False) for old in (20, 37)),
+        *((size, 20, False) for size in (lambda n: 3 * n // 2, lambda n: n - 9, lambda n: n + 9)),
+        *((size, 20, True) for size in (lambda n: n + 1, lambda n: n - 1, lambda n: n - 8, lambda n: n + 8)),
+    ],
+)
+def test_sizes_that_an_image_is_resized_to(size: Callable[[int], int], old: int, is_taken: bool) -> None:
+    """They are multiples, half, or at most 8 more or less; a rest of 37 rows shows nothing about a half."""
+    x = ops.parameter([1, 1, old, 4], "f32", name="x")
+    model = ovir.Model([ops.interpolate(x, [size(old)], "nearest", "sizes", axes=[2])], [x], "m")
+    notes = model.reshape("1,1,?,4", adapt=True, verify=False).notes
+    assert [note.startswith("a constant or a window decides") for note in notes] == [not is_taken] * (size(old) != old)
+    model.reshape([1, 1, 50, 4])
+    assert model.outputs[0].shape[2] == size(50 if is_taken else old)
+
+
 def convolved(size: int) -> Callable[[Any], Any]:
     """Return the function that builds a convolution with a kernel of a size."""
     return lambda x: ops.convolution(x, np.ones((1, 1, size), np.float32), [1], [0], [0], [1])
@@ -503,6 +546,27 @@ def test_the_sizes_that_are_run(network: Callable[[Any], Any], old: int, ran: tu
     x = ops.parameter([1, 1, old], "f32", name="x")
     verdict = ovir.Model([network(x)], [x], "m").reshape("1,1,?", adapt=True).verdict
     assert re.findall(r"x=\[1,1,(\d+)\]", verdict) == [str(size) for size in (old, *ran)]
+
+
+@pytest.mark.parametrize(
+    ("target", "multiples", "ran", "taken", "other"),
+    [
+        ([1, 2, 3, 2, 5], (3, 5), ["3,5", "9,15", "15,25"], "6,3,22,5", "6,3,2,55"),
+        ([1, 3, 2, 2, 5], (2, 5), ["2,5", "6,15", "14,25"], "9,2,22,5", "9,2,2,55"),
+        ([1, 2, 3, 10], (3, 1), ["3,1", "9,11", "15,21"], "6,3,110", "2,9,110"),
+    ],
+)
+def test_parts_of_axes_have_the_sizes_that_the_outer_ones_leave(
+    target: list[int], multiples: tuple[int, int], ran: list[str], taken: str, other: str
+) -> None:
+    """Where primes do not fit, 3 and 11 times the old sizes are tried; others fit if they are multiples of the parts."""
+    x = ops.parameter([1, 6, 10], "f32", name="x")
+    edit = ovir.Model([ops.reshape(x, ops.constant(target, name="parts"), False)], [x]).reshape("1,?,?", adapt=True)
+    assert re.findall(r"x=\[1,([\d,]+)\]", edit.verdict) == ["6,10", *ran]
+    told, sizes = edit.notes
+    assert f"becomes [1,{taken}] for x=[1,18,110], where [1,{other}] would fit as well" in told
+    fitting = [f"multiples of {n} in axis {axis}" for axis, n in enumerate(multiples, 1) if n > 1]
+    assert sizes == f"the sizes that fit are {' and '.join(fitting)}"
 
 
 def test_trial_sizes_are_primes_far_apart() -> None:
@@ -540,9 +604,12 @@ def test_the_last_of_two_steps_follows() -> None:
     assert results(model, [np.arange(6, dtype=np.float32)[None]])[0].tolist() == [5]
 
 
-def test_a_few_first_steps_are_no_question() -> None:
-    (note,) = first_steps(lambda n: 3)(10).reshape("1,?", adapt=True).notes
-    assert note.startswith("a constant or a window decides")
+@pytest.mark.parametrize(
+    ("steps", "length", "start"), [(5, 11, "a constant or a window"), (6, 11, "constant 'end' of [6]"), (1, 2, "other")]
+)
+def test_a_few_first_steps_are_no_question(steps: int, length: int, start: str) -> None:
+    (note,) = first_steps(lambda _: steps)(length).reshape("1,?", adapt=True).notes
+    assert note.startswith(start)
 
 
 def test_the_last_two_of_several_steps_stay() -> None:

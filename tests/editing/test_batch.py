@@ -185,8 +185,8 @@ def test_other_axes_are_tried_where_the_first_does_not_fit() -> None:
 @pytest.mark.parametrize(
     ("batch", "message"),
     [
-        (0, "at least 1"),
-        ("many", "at least 1"),
+        *((wrong, "at least 1") for wrong in (0, -2, True, 1.0, "many", 2**63, None)),
+        (2**63 - 1, "is larger than any memory"),
         ({"x": 2, "y": 3}, "one number of items"),
         ({"z": 2}, "no input 'z'"),
         ({"x": 2, "y": 2}, r"'y' of shape \[3\] has no axis of 1 item"),
@@ -195,8 +195,18 @@ def test_other_axes_are_tried_where_the_first_does_not_fit() -> None:
 def test_wrong_arguments(batch: Any, message: str) -> None:
     x, y = ops.parameter([1, 3], "f32", name="x"), ops.parameter([3], "f32", name="y")
     model = ovir.Model([ops.add(x, y)], [x, y], "model")
-    with pytest.raises(ovir.InputError, match=message):
+    with pytest.raises(ovir.OvirError, match=message):
         model.set_batch(batch)
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [("...", r"'x' has an unknown rank\n.* give it a shape before"), ([], "no input has an axis of items")],
+)
+def test_inputs_without_axes(shape: Any, message: str) -> None:
+    x = ops.parameter(shape, "f32", name="x")
+    with pytest.raises(ovir.InputError, match=message):
+        ovir.Model([ops.relu(x)], [x]).set_batch(2)
 
 
 def _first(x: Any) -> Any:
@@ -239,6 +249,21 @@ def test_a_large_batch_is_proven_with_few_items(make: Callable[[int], ovir.Model
     assert edit.verdict.startswith("proven")
     assert edit.verdict.endswith("(run with 5 items)")
     assert number in [dim.lower for dim in model.inputs[0].shape]
+
+
+@pytest.mark.parametrize(("old", "new", "ran"), [(2, 8, ""), (2, 9, 5), (5, 10, ""), (5, 12, 11), (1, -1, "")])
+def test_a_batch_is_large_above_8_items_and_twice_the_present_ones(old: int, new: int, ran: int | str) -> None:
+    x = ops.parameter([old, 4], "f32", name="x")
+    verdict = ovir.Model([ops.reshape(x, [old, 2, 2], False)], [x]).set_batch(new).verdict
+    assert verdict.partition("(run with ")[2] == (f"{ran} items)" if ran else "")
+
+
+@pytest.mark.parametrize(("batch", "dim"), [("3", "3"), ("?", "?"), ("-1", "?")])
+def test_numbers_of_items(batch: Any, dim: str) -> None:
+    x = ops.parameter([1, 4], "f32", name="x")
+    model = ovir.Model([ops.relu(x)], [x])
+    model.set_batch(batch, verify=False)
+    assert str(model.inputs[0].shape) == f"[{dim},4]"
 
 
 @pytest.mark.parametrize(

@@ -224,6 +224,15 @@ def test_refusals_change_nothing(model: Callable[[], ovir.Model], edit: str, mes
     assert [layer.key for layer in made.walk()] == before
 
 
+@pytest.mark.parametrize("pairs", [{"a": "x", "b": "x"}, {"a": "x", 0: "y"}])
+def test_an_input_or_an_output_is_in_one_pair(pairs: dict[str | int, str]) -> None:
+    a, b = (ops.parameter([2], "f32", name=name) for name in "ab")
+    outputs = [ops.result(ops.relu(port), tensor_names=name) for port, name in ((a, "x"), (b, "y"), (a + b, "z"))]
+    kind = "output" if "b" in pairs else "input"
+    with pytest.raises(ovir.InputError, match=f"an {kind} is in two pairs: "):
+        ovir.Model(outputs, [a, b]).inputs_to_states(pairs)
+
+
 def _two(kind: str, shape: list[int], other: str, *, both: bool = True) -> ovir.Model:
     past, x = ops.parameter(shape, kind, name="past", tensor_names={"past"}), ops.parameter([2], kind, name="x")
     present = ops.convert(ops.relu(x), other, tensor_names={"present"})

@@ -101,6 +101,28 @@ def test_what_shapes_do_not_say_is_asked_for(boxes: list[int], scores: list[int]
     assert len(model.layers) == before
 
 
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        ({"iou": 1, "score": 0, "most": 1}, None),
+        ({"iou": 0}, "iou has to be above 0 and at most 1, and score 0 or more, not 0 and 0.0"),
+        ({"iou": 1.01}, "iou has to be above 0 and at most 1, and score 0 or more, not 1.01 and 0.0"),
+        ({"score": -0.01}, "iou has to be above 0 and at most 1, and score 0 or more, not 0.5 and -0.01"),
+        ({"score": float("nan")}, "score 0 or more, not 0.5 and nan"),
+        ({"most": 0}, "most"),
+    ],
+)
+def test_limits(limits: dict[str, Any], message: str | None) -> None:
+    model = detector([1, 20, 4], [1, 3, 20])
+    if message is not None:
+        with pytest.raises(ovir.InputError, match=message):
+            model.add_nms("boxes", "scores", **limits)
+    else:
+        model.add_nms("boxes", "scores", **limits)
+        names = [port.any_name for port in model.add_nms("boxes", "scores", **limits)]
+        assert names == ["selected_indices_2", "selected_scores_2", "selected_count_2"]
+
+
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, output = str(tmp_path / "model.xml"), str(tmp_path / "nms.xml")
     ovir.save_model(detector([1, 20, 4], [1, 3, 20]), path)

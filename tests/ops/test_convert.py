@@ -39,9 +39,7 @@ def test_one_is_one_in_every_type(source: ElementType, target: ElementType) -> N
     assert float(result[0]) == expected
 
 
-@pytest.mark.parametrize(
-    "source", [t for t in PLAIN if t.bits <= 16 and (t.is_integral or t.name in ("f16", "bf16", "boolean"))], ids=str
-)
+@pytest.mark.parametrize("source", [t for t in PLAIN if t.bits <= 16 and t.name not in ("nf4", "f8e8m0")], ids=str)
 def test_a_conversion_is_exact_if_each_value_comes_back(source: ElementType) -> None:
     dtype = source.to_dtype()
     if source.is_integral:
@@ -53,9 +51,7 @@ def test_a_conversion_is_exact_if_each_value_comes_back(source: ElementType) -> 
             if source == boolean
             else np.arange(1 << source.bits, dtype=f"u{dtype.itemsize}").view(dtype)
         )
-    for target in map(
-        ElementType.parse, ["u4", "i4", "u8", "i8", "u16", "i16", "f16", "bf16", "u32", "i32", "f32", "i64", "f64"]
-    ):
+    for target in [t for t in PLAIN if t.name not in ("boolean", "nf4", "f8e8m0")]:
         there = converted(values, source.name, target.name)
         back = converted(there, target.name, source.name).astype(np.float64)
         as_many = np.unique(there.astype(np.float64)).size == np.unique(values.astype(np.float64)).size
