@@ -12,6 +12,7 @@ from support.builder import ITERATOR, RELU, RESULT, document, layer_text
 from support.diff_graphs import Graph, network, scrambled, statuses, whats
 
 import ovir
+from ovir import opset13 as ops
 from ovir.analysis.changes import _are_equal
 
 
@@ -166,6 +167,27 @@ def test_a_computed_tensor_is_not_the_constant_of_its_name() -> None:
     for computed in (True, False):
         difference = ovir.diff(model(computed=computed), model(computed=not computed))
         assert str(difference) == "the models differ: 1 layer added, 1 layer removed"
+
+
+def test_differences_in_words() -> None:
+    """A layer at an end of the model has a place on one side only."""
+
+    def model(*kinds: Any, name: str = "model") -> ovir.Model:
+        x: Any = ops.parameter([4], "f32", name="x")
+        first = x
+        for number, kind in enumerate(kinds):
+            x = kind(x, name=f"{kind.__name__}{number}")
+        return ovir.Model([ops.result(x, name="end")], [first], name)
+
+    def loose(*names: str) -> ovir.Model:
+        inputs = [ops.parameter([2], "f32", name=name) for name in names]
+        return ovir.Model([ops.result(x, name=f"{x.name}_end") for x in inputs], inputs, "model")
+
+    (added,) = (entry for entry in ovir.diff(loose("a"), loose("a", "b")).layers if entry.layer.type == "Parameter")
+    (end,) = (entry for entry in ovir.diff(loose("a"), loose("a", "b")).layers if entry.layer.type == "Result")
+    assert (str(added), str(end)) == ("read by 'b_end'", "behind 'b'")
+    found = ovir.diff(model(ops.relu), model(ops.relu, ops.exp, name="other"))
+    assert str(found) == "the models differ: 1 difference outside of the layers, 1 layer added"
 
 
 def test_a_number_equals_its_f32() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import ovir
 from ovir import opset16 as ops
-from ovir.analysis.input_sizes import MOST_BYTES, OTHER, fix_shapes
+from ovir.analysis.input_sizes import MOST_BYTES, OTHER, fix_image_sizes, fix_shapes
 from ovir.cli.main import main
 
 Layer = Callable[[Any], Any]
@@ -237,3 +237,14 @@ def test_a_rank_is_chosen_that_inference_accepts(rank: int) -> None:
     fix_shapes(model)
     assert model.inputs[0].shape.is_static
     assert model.inputs[0].shape.rank == rank
+
+
+def test_open_axes_but_those_of_batches_get_one_size_of_images() -> None:
+    model = detector(ops.relu)
+    assert fix_image_sizes(model)
+    batch, channels, height, width = model.inputs[0].shape.to_tuple()
+    assert (batch, channels) == (1, 3)
+    assert height == width
+    refusing = detector(lambda x: ops.reshape(x, [7], False))
+    assert not fix_image_sizes(refusing)
+    assert refusing.inputs[0].shape.is_dynamic
