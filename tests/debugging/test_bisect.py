@@ -207,14 +207,14 @@ def test_context_that_the_device_needs_to_fail() -> None:
     assert len([layer for layer in part.layers if layer.inputs and layer.outputs]) <= 3
 
 
-@pytest.mark.parametrize("first", [0, 1, 5])
-def test_errors_that_vanish_on_the_way(first: int) -> None:
+@pytest.mark.parametrize(("first", "zero"), [(0, 19), (1, 19), (5, 19), (0, 9), (5, 9)])
+def test_errors_that_vanish_on_the_way(first: int, zero: int) -> None:
     """Two layers are wrong, and all tensors agree between them, where zeros are the only way."""
     x = ops.parameter([2, 3], "f32", name="x")
     y: LayerOrPort = x
     for i in range(40):
         y = ops.relu(y, name=f"relu{i}")
-        if i == 19:
+        if i == zero:
             y = ops.multiply(y, np.float32(0), name="zero")
     model = ovir.Model([y], [x])
 
@@ -228,7 +228,10 @@ def test_errors_that_vanish_on_the_way(first: int) -> None:
     assert search.probes[length].name == f"relu{first}"
     assert any(probe.verdict.within for count, probe in search.probes.items() if count > length)
     probes = [search.probes[count] for count in sorted(search.probes)]
-    marks = {row[1]: row[0] for row in Bisection("", "", 40, 9, Criterion(), probes=probes).table().rows}
+    found = Bisection("m", "d", 40, 9, Criterion(), probes=probes)
+    assert str(found) == f"<Bisection of m with d: beyond tolerance, first at ReLU 'relu{first}'>"
+    assert str(Bisection("m", "d", 40, 9, Criterion())) == "<Bisection of m with d: within tolerance>"
+    marks = {row[1]: row[0] for row in found.table().rows}
     beyond = {probe.count for probe in probes if not probe.verdict.within}
     assert marks == {probe.count: "beyond" if probe.count in beyond else "" for probe in probes} | {length: "first"}
 
