@@ -328,9 +328,7 @@ def _numbers(array: Array, element_type: ElementType) -> Array:
 def _are_identical(a: Array, b: Array) -> bool:
     if a.dtype != b.dtype or a.dtype.kind in "TO":
         return False
-    if not (a.flags.c_contiguous and b.flags.c_contiguous):
-        return False
-    return np.array_equal(a.view(np.uint8), b.view(np.uint8))
+    return np.array_equal(*(np.ascontiguousarray(array).view(np.uint8) for array in (a, b)))
 
 
 class _Total:

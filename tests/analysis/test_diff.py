@@ -1,5 +1,6 @@
 """`ovir.diff` finds what was planted, and nothing else."""
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -199,6 +200,29 @@ def test_a_number_equals_its_f32() -> None:
 
     assert not ovir.diff(model("1e-05"), model("9.999999747378752e-06"))
     assert whats(ovir.diff(model("1e-05"), model("1.0000001e-05"))) == ["attribute eps: 1e-05 -> 1.0000001e-05"]
+
+
+NARROW = float(np.float32(0.1))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_equal"),
+    [
+        (0.1, NARROW, True),
+        (0.1, np.nextafter(NARROW, 1), False),
+        (math.nan, math.nan, True),
+        (math.nan, 0.1, False),
+        (None, 0.1, False),
+        (1, 1.0, True),
+        ("a", "b", False),
+        ((0.1, 2), (NARROW, 2), True),
+        ((0.1, 2), (0.1, 3), False),
+        ((1,), (1, 2), False),
+        ((1,), None, False),
+    ],
+)
+def test_equal_values_of_attributes(one: Any, other: Any, is_equal: bool) -> None:
+    assert _are_equal(one, other) == _are_equal(other, one) == is_equal
 
 
 def test_pads_that_have_no_effect() -> None:
