@@ -14,9 +14,10 @@ from support.small_transformers import data, encoder
 import ovir
 from ovir import opset13 as ops
 from ovir import opset15
-from ovir.analysis.tensor_comparison import default_tolerance
+from ovir.analysis.tensor_comparison import Criterion, default_tolerance
 from ovir.core.element_types import ELEMENT_TYPES, ElementType, f4e2m1, f32, nf4, string
 from ovir.debugging.comparison import Agreement
+from ovir.debugging.comparison_session import Findings, finish
 from ovir.debugging.sides import Partners
 from ovir.debugging.tensor_sides import _ports_by_name, rounded_by_one
 from ovir.inference.layer_weights import weights_of
@@ -447,6 +448,20 @@ def test_a_layer_with_bodies_says_so() -> None:
     model = looped(lambda x: ops.abs(x))
     found = ovir.compare(model, model.clone(), inputs=[np.float32([1, 2])])
     assert {layer.name: layer.to_dict().get("has_bodies") for layer in found.layers} == {"loop": True, "out": None}
+
+
+@pytest.mark.parametrize(
+    ("reasons", "end"),
+    [
+        ({"a": "it draws", "b": "it draws"}, "can be: it draws"),
+        ({"a": "it draws", "b": "it waits"}, "can be"),
+        ({}, "can be"),
+    ],
+)
+def test_a_reason_that_all_layers_share_is_named(reasons: dict[str, str], end: str) -> None:
+    with pytest.raises(ovir.InputError) as caught:
+        finish(Findings(skipped=reasons), small_net(), Criterion(), 1, None, lambda mode: None)
+    assert caught.value.diagnostic.message == f"nothing was compared: no layer and no output {end}"
 
 
 def test_recorded_inputs_are_used() -> None:

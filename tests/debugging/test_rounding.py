@@ -3,20 +3,24 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
 import ovir
 from ovir import opset13 as ops
+from ovir.analysis.tensor_comparison import Criterion
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
+from ovir.diagnostics.codes import ENGINE
+from ovir.diagnostics.diagnostic import diagnose
 from ovir.graph.layers import Layer
 
 for package in ("onnx", "onnx_ir", "onnxruntime"):
     pytest.importorskip(package, reason=f"the comparison of exported models needs {package}")
 
-from ovir.debugging import export_check  # noqa: E402  # it imports these packages
+from ovir.debugging import export_check, rounding  # noqa: E402  # they import these packages
 from ovir.export.model_exporter import export_model  # noqa: E402
 from ovir.export.session import OnnxRuntimeSession  # noqa: E402
 
@@ -162,3 +166,11 @@ def _shift_first_element(monkeypatch: pytest.MonkeyPatch, step: float) -> None:
         return found
 
     monkeypatch.setattr(OnnxRuntimeSession, "run", shifted)
+
+
+def test_nothing_is_proven_if_a_piece_cannot_be_exported(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = ops.parameter([2], "f32")
+    model, refused = ovir.Model([ops.round(x)], [x]), Mock(side_effect=ovir.ModelError(diagnose(ENGINE, "refused")))
+    monkeypatch.setattr(rounding, "_rounded_by_export", refused)
+    assert rounding.differ_by_rounding(model, Mock(), [], [], Criterion()) is False
+    refused.assert_called_once()
