@@ -275,6 +275,23 @@ def test_names_of_layers_are_names_of_tensors_in_version_10() -> None:
     assert not ovir.diff(new, old)
 
 
+def test_inputs_that_only_one_layer_has() -> None:
+    """The entry of a layer that was added or removed explains them."""
+
+    def joined(third: str = "") -> ovir.Model:
+        x = ops.parameter([4], "f32", name="x")
+        known = {"relu": ops.relu(x, name="relu"), "exp": ops.exp(x, name="exp")}
+        if third:
+            known.setdefault(third, getattr(ops, third)(x, name=third))
+        names = ["relu", "exp", *([third] if third else [])]
+        return ovir.Model([ops.concat([known[name] for name in names], 0, name="end")], [x])
+
+    assert statuses(ovir.diff(joined(), joined("tanh"))) == {"added": ["tanh"]}
+    assert statuses(ovir.diff(joined("tanh"), joined())) == {"removed": ["tanh"]}
+    assert whats(ovir.diff(joined(), joined("exp"))) == ["input 2: none -> exp"]
+    assert whats(ovir.diff(joined("exp"), joined())) == ["input 2: exp -> none"]
+
+
 def test_moved_layer() -> None:
     graph = network()
     after = graph.copy()
