@@ -284,12 +284,13 @@ def test_inputs_that_only_one_layer_has() -> None:
         if third:
             known.setdefault(third, getattr(ops, third)(x, name=third))
         names = ["relu", "exp", *([third] if third else [])]
-        return ovir.Model([ops.concat([known[name] for name in names], 0, name="end")], [x])
+        end = ops.concat([known[name] for name in names], 0, name="end")
+        return ovir.Model([ops.result(end, name="result")], [x])
 
     assert statuses(ovir.diff(joined(), joined("tanh"))) == {"added": ["tanh"]}
     assert statuses(ovir.diff(joined("tanh"), joined())) == {"removed": ["tanh"]}
-    assert whats(ovir.diff(joined(), joined("exp"))) == ["input 2: none -> exp"]
-    assert whats(ovir.diff(joined("exp"), joined())) == ["input 2: exp -> none"]
+    assert whats(ovir.diff(joined(), joined("exp"))) == ["input 2: none -> exp", "output 0: f32[8] -> f32[12]"]
+    assert whats(ovir.diff(joined("exp"), joined())) == ["input 2: exp -> none", "output 0: f32[12] -> f32[8]"]
 
 
 def test_moved_layer() -> None:

@@ -147,6 +147,29 @@ def test_the_mean_iou_counts_pixels_of_all_inputs() -> None:
         found.add("c", scores, np.zeros((1, 4)))
 
 
+@pytest.mark.parametrize(
+    ("array", "expected"),
+    [
+        (np.float32([[[[0, 1]], [[1, 0]]]]), [[1, 0]]),
+        (np.array([[[[2, 3]]]]), [[2, 3]]),
+        (np.zeros((1, 1, 1, 2)), None),
+        (np.zeros((2, 3, 1, 2)), None),
+        (np.zeros((3, 1, 2)), None),
+        (np.zeros((2, 1, 2), np.int32), None),
+        (np.zeros(2, np.int32), None),
+    ],
+)
+def test_maps_of_classes(array: Array, expected: Any) -> None:
+    metric = MeanIou()
+    if expected is None:
+        with pytest.raises(InputError, match=r"the output .* is not a map of classes"):
+            metric.item(array, np.array([[0, 0]]))
+    else:
+        assert metric.item(array, np.array(expected)) == {(kind, kind): 1 for kind in expected[0]}
+        with pytest.raises(InputError, match=r"the label .* is not a map of classes"):
+            metric.item(np.array(expected), array.astype(np.float32))
+
+
 def test_the_jackknife_of_a_mean_is_the_interval_of_the_mean() -> None:
     values = np.random.default_rng(0).random(20)
 

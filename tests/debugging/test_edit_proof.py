@@ -105,16 +105,18 @@ def test_mixed_items_are_named(target: Any, axes: Any) -> None:
         ("mz", "output 'm' depends on the items"),
         ("i", "output 'i' depends on the items"),
         ("z", None),
+        ("s", None),
     ],
 )
 def test_outputs_that_depend_on_the_items_need_an_axis_for_them(names: str, message: str | None) -> None:
-    """Those that are the same for all items need none, except inputs themselves; other inputs are no items."""
+    """Those that are the same for all items need none, except inputs themselves; other inputs are no items. Sizes may differ."""
 
     def reduced(batch: int) -> ovir.Model:
         x, other = ops.parameter([batch, 2], "f32", name="x"), ops.parameter([1], "f32", name="other")
         made = {
             "m": lambda: ops.reduce_max(x, [0]),
             "n": lambda: ops.reduce_max(ops.negative(x), [0]),
+            "s": lambda: ops.shape_of(x),
             "z": lambda: ops.multiply(other, np.float32(2)),
             "i": lambda: ops.reduce_max(ops.multiply(x, np.float32(0)), [0]),
         }
