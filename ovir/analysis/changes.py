@@ -306,7 +306,7 @@ def weight_difference(a: Port, b: Port, tolerance: Tolerance) -> DataDifference 
     """Return the difference of two constants of one shape, decompressed to f32; None if they are equal."""
     total = _Total(prod(a.shape.to_tuple()), tolerance)
     for first, second in _decompressed(a, b):
-        total.add(as_numbers(first).reshape(-1), as_numbers(second).reshape(-1))
+        total.add(as_numbers(first).ravel(), as_numbers(second).reshape(-1))
     return total.result
 
 
@@ -328,9 +328,7 @@ def _numbers(array: Array, element_type: ElementType) -> Array:
 def _are_identical(a: Array, b: Array) -> bool:
     if a.dtype != b.dtype or a.dtype.kind in "TO":
         return False
-    if not (a.flags.c_contiguous and b.flags.c_contiguous):
-        return False
-    return np.array_equal(a.view(np.uint8), b.view(np.uint8))
+    return np.array_equal(np.ascontiguousarray(a).view(np.uint8), np.ascontiguousarray(b).view(np.uint8))
 
 
 class _Total:

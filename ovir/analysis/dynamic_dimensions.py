@@ -542,7 +542,7 @@ def _without(origin: SizeOrigin, roots: Collection[str]) -> tuple[str, ...]:
 
 def _has_open_values(port: Port) -> bool:
     tensor = port.type
-    return tensor.shape.is_static and is_small(tensor.shape) and tensor.constant is None
+    return is_small(tensor.shape) and tensor.shape.is_static and tensor.constant is None
 
 
 def _reason(port: Port, same: list[tuple[int, SizeOrigin]]) -> str:

@@ -114,7 +114,7 @@ class FunctionMetric(MetricBase):
             place = f"fails in {frame.filename}:{frame.lineno}" if caller else "cannot be called with (output, label)"
             refuse(f"the metric '{self.name}' {place}: {type(error).__name__}: {error}")
         try:
-            numbers = np.asarray(math.nan if score is None else score, np.float64).reshape(-1)
+            numbers = np.asarray(math.nan if score is None else score, np.float64).ravel()
         except (ValueError, TypeError):
             numbers = np.array([math.nan])
         if np.isnan(numbers).any():
@@ -184,7 +184,7 @@ def _classes(label: Array, rows: Array) -> Array:
     if wrong.size:
         message = f"the label {wrong.flat[0]} is not a class: the output has the classes 0 to {rows.shape[1] - 1}"
         refuse(message)
-    return label.reshape(-1).astype(np.intp)
+    return label.ravel().astype(np.intp)
 
 
 def numbers_of(what: str, array: Array) -> Array:

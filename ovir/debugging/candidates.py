@@ -380,7 +380,7 @@ def with_equal_elements(candidate: Candidate, constants: Collection[int]) -> Can
             assert isinstance(layer.operator, Const)
             data = layer.operator.data
             largest = int(np.argmax(np.abs(as_numbers(data))))  # NaN counts as larger than all numbers
-            _set(layer, layer.operator, np.full_like(data, data.reshape(-1)[largest]))
+            _set(layer, layer.operator, np.full_like(data, data.flat[largest]))
     return Candidate(model, candidate, candidate.model.inputs)
 
 

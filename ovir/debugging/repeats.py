@@ -105,7 +105,7 @@ class Spread:
 def _same_bits(a: Array, b: Array) -> bool:
     if a.shape != b.shape or a.dtype != b.dtype or a.dtype.kind in "TUSO":
         return np.array_equal(a, b)
-    one, other = (np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in (a, b))
+    one, other = (np.ascontiguousarray(array).ravel().view(np.uint8) for array in (a, b))
     return np.array_equal(one, other)
 
 

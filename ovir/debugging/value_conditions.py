@@ -132,7 +132,7 @@ def is_real(array: Array | None) -> bool:
 def blocks(array: Array, order: str = "K") -> Iterator[Array]:
     """Yield the numbers of a tensor in blocks, by default as they lie in memory, with ``order="C"`` by index."""
     if array.ndim == 0 or not array.size:
-        yield as_numbers(array.reshape(-1))
+        yield as_numbers(array.ravel())
         return
     flags = ["external_loop", "buffered", "zerosize_ok"]
     with np.nditer(array, flags, [["readonly"]], order=order, buffersize=_BLOCK) as iterator:  # type: ignore[call-overload]

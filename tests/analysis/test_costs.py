@@ -10,7 +10,7 @@ from support.builder import Net
 
 import ovir
 from ovir import opset13 as ops
-from ovir.analysis.costs import by_prefix, by_type, changes_of, costs_of
+from ovir.analysis.costs import ModelCosts, by_prefix, by_type, changes_of, costs_of, costs_with
 from ovir.analysis.profile import profile_runs
 from ovir.analysis.summary import summarize
 
@@ -436,6 +436,36 @@ def test_sums_that_differ() -> None:
     assert changes_of(few, many) == "parameters 16 -> 24, weights 64 bytes -> 96 bytes, MACs 16 -> 24"
     assert changes_of(few, many, with_weights=False) == "parameters 16 -> 24, MACs 16 -> 24"
     assert changes_of(few, few) == ""
+
+
+def test_products_of_unknown_number_are_no_change() -> None:
+    def costs(rows: int, width: int) -> ModelCosts:
+        x = ops.parameter([rows, 8], "f32")
+        return costs_of(ovir.Model([ops.matmul(x, zeros(8, width), False, False)], [x]))
+
+    for before, after in ((1, -1), (-1, 1), (-1, -1)):
+        assert changes_of(costs(before, 2), costs(after, 3)) == "parameters 16 -> 24, weights 64 bytes -> 96 bytes"
+    assert "parameters" not in changes_of(costs(1, 2), costs(2, 2))
+
+
+def test_costs_of_the_first_call_with_given_shapes() -> None:
+    x, fixed = (ops.parameter([rows, 8], "f32") for rows in (-1, 3))
+    dynamic, static = (ovir.Model([ops.matmul(x, zeros(8, 2), False, False)], [x]) for x in (x, fixed))
+    assert costs_with(dynamic, [[5, 8]]).total.macs.lower == 5 * 16
+    assert costs_with(static, [[3, 8]]).total.macs.lower == 3 * 16
+    assert dynamic.inputs[0].shape.is_dynamic
+    add = next(row for row in costs_of(static).layers if row.layer.type == "MatMul")
+    assert add.cells[:4] == (48, None, 16, 64), "what is 0 is left out"
+
+
+def test_a_state_that_does_not_grow_adds_nothing_for_each_step() -> None:
+    x = ops.parameter([1, 2], "f32", name="x")
+    still = ops.read_value(np.zeros((1, 2), np.float32), "still", "f32", [1, 2])
+    grows = ops.read_value(np.zeros((1, 0), np.float32), "grows", "f32", [1, -1])
+    joined, total = ops.concat([grows, x], 1), ops.add(still, x)
+    model = ovir.Model([joined, total], [x], sinks=[ops.assign(total, "still"), ops.assign(joined, "grows")])
+    found = {state.name: (state.axis, state.bytes, state.step_bytes) for state in summarize(model).states}
+    assert found == {"still": (None, 8, 0), "grows": (1, 8, 4)}
 
 
 def test_an_endless_trip_count_and_an_unknown_rank() -> None:

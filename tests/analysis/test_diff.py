@@ -1,5 +1,6 @@
 """`ovir.diff` finds what was planted, and nothing else."""
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -12,6 +13,7 @@ from support.builder import ITERATOR, RELU, RESULT, document, layer_text
 from support.diff_graphs import Graph, network, scrambled, statuses, whats
 
 import ovir
+from ovir import opset13 as ops
 from ovir.analysis.changes import _are_equal
 
 
@@ -168,6 +170,27 @@ def test_a_computed_tensor_is_not_the_constant_of_its_name() -> None:
         assert str(difference) == "the models differ: 1 layer added, 1 layer removed"
 
 
+def test_differences_in_words() -> None:
+    """A layer at an end of the model has a place on one side only."""
+
+    def model(*kinds: Any, name: str = "model") -> ovir.Model:
+        x: Any = ops.parameter([4], "f32", name="x")
+        first = x
+        for number, kind in enumerate(kinds):
+            x = kind(x, name=f"{kind.__name__}{number}")
+        return ovir.Model([ops.result(x, name="end")], [first], name)
+
+    def loose(*names: str) -> ovir.Model:
+        inputs = [ops.parameter([2], "f32", name=name) for name in names]
+        return ovir.Model([ops.result(x, name=f"{x.name}_end") for x in inputs], inputs, "model")
+
+    (added,) = (entry for entry in ovir.diff(loose("a"), loose("a", "b")).layers if entry.layer.type == "Parameter")
+    (end,) = (entry for entry in ovir.diff(loose("a"), loose("a", "b")).layers if entry.layer.type == "Result")
+    assert (str(added), str(end)) == ("read by 'b_end'", "behind 'b'")
+    found = ovir.diff(model(ops.relu), model(ops.relu, ops.exp, name="other"))
+    assert str(found) == "the models differ: 1 difference outside of the layers, 1 layer added"
+
+
 def test_a_number_equals_its_f32() -> None:
     def model(eps: str) -> ovir.Model:
         graph = Graph()
@@ -177,6 +200,29 @@ def test_a_number_equals_its_f32() -> None:
 
     assert not ovir.diff(model("1e-05"), model("9.999999747378752e-06"))
     assert whats(ovir.diff(model("1e-05"), model("1.0000001e-05"))) == ["attribute eps: 1e-05 -> 1.0000001e-05"]
+
+
+NARROW = float(np.float32(0.1))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_equal"),
+    [
+        (0.1, NARROW, True),
+        (0.1, np.nextafter(NARROW, 1), False),
+        (math.nan, math.nan, True),
+        (math.nan, 0.1, False),
+        (None, 0.1, False),
+        (1, 1.0, True),
+        ("a", "b", False),
+        ((0.1, 2), (NARROW, 2), True),
+        ((0.1, 2), (0.1, 3), False),
+        ((1,), (1, 2), False),
+        ((1,), None, False),
+    ],
+)
+def test_equal_values_of_attributes(one: Any, other: Any, is_equal: bool) -> None:
+    assert _are_equal(one, other) == _are_equal(other, one) == is_equal
 
 
 def test_pads_that_have_no_effect() -> None:
@@ -227,6 +273,24 @@ def test_names_of_layers_are_names_of_tensors_in_version_10() -> None:
     old.version = 10
     assert not ovir.diff(old, new)
     assert not ovir.diff(new, old)
+
+
+def test_inputs_that_only_one_layer_has() -> None:
+    """The entry of a layer that was added or removed explains them."""
+
+    def joined(third: str = "") -> ovir.Model:
+        x = ops.parameter([4], "f32", name="x")
+        known = {"relu": ops.relu(x, name="relu"), "exp": ops.exp(x, name="exp")}
+        if third:
+            known.setdefault(third, getattr(ops, third)(x, name=third))
+        names = ["relu", "exp", *([third] if third else [])]
+        end = ops.concat([known[name] for name in names], 0, name="end")
+        return ovir.Model([ops.result(end, name="result")], [x])
+
+    assert statuses(ovir.diff(joined(), joined("tanh"))) == {"added": ["tanh"]}
+    assert statuses(ovir.diff(joined("tanh"), joined())) == {"removed": ["tanh"]}
+    assert whats(ovir.diff(joined(), joined("exp"))) == ["input 2: none -> exp", "output 0: f32[8] -> f32[12]"]
+    assert whats(ovir.diff(joined("exp"), joined())) == ["input 2: exp -> none", "output 0: f32[12] -> f32[8]"]
 
 
 def test_moved_layer() -> None:

@@ -109,6 +109,16 @@ def test_more_than_four_sizes_are_named_by_those_between(count: int, named: str,
     assert reasons(net)["end"] == f"[0] from {named}"
 
 
+def test_sizes_that_data_picks() -> None:
+    """So many elements as data decides, which are at most three, are followed no further."""
+    net = Net()
+    shape = net.op("ShapeOf", net.parameter("x", "?,?,?"), opset=3, output_type="i64")
+    found = net.op("NonZero", net.parameter("mask", "3"), opset=3, output_type="i64", name="found")
+    picked = net.op("Gather", shape, found, net.const(0, "i64"), opset=8, name="picked")
+    net.result(net.op("Squeeze", picked, net.const([0], "i64"), name="end"))
+    assert reasons(net)["picked"] == "[1] is found[1], depends on data"
+
+
 def test_sizes_that_must_be_equal_are_both_named() -> None:
     net = Net()
     net.result(net.op("Add", net.parameter("a", "?,3"), net.parameter("b", "?,3"), name="sum"))

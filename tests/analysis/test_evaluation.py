@@ -12,6 +12,7 @@ from ovir.analysis.evaluation import (
     ModelEvaluation,
     ScoreDifference,
     beta_share,
+    jackknife,
     mcnemar,
     mean_interval,
     paired_t,
@@ -237,6 +238,29 @@ def test_the_difference_of_errors_is_paired() -> None:
     assert found.is_shown
     assert found.interval is not None
     assert 1 < found.interval.low < found.interval.high < 1.2
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 19, 20, 41])
+def test_pseudovalues_of_a_mean_are_the_values(count: int) -> None:
+    """Those of groups of several have the same mean if the groups are equally large."""
+    values = np.random.default_rng(0).normal(size=count)
+    found = jackknife(lambda chosen: float(values[list(chosen)].sum()) / max(len(chosen), 1), count)
+    if count > 20:
+        assert found.size == 20
+    else:
+        np.testing.assert_allclose(found, values if count > 1 else [], rtol=1e-9, atol=1e-12)
+
+
+def test_the_difference_of_a_metric_of_sets() -> None:
+    values = np.linspace(-1, 0.5, 12)
+    found = ScoreDifference.of_sets(lambda chosen: float(values[list(chosen)].mean()), 12)
+    assert (found.samples, found.value, found.test) == (12, pytest.approx(-0.25), "t, jackknife")
+    assert found.p_value == pytest.approx(paired_t(values))
+    assert found.to_dict().keys() == {"samples", "value", "interval", "p_value", "test"}
+    assert ScoreDifference.of_sets(lambda chosen: math.nan, 12) == ScoreDifference(12, None, None, None, "none")
+    assert share_difference(0, 0, 0, 0) is None
+    shares = evaluated("top1", [[0.1, 0.9]], [[1]])
+    assert {"only_first", "only_second"} <= shares.difference(shares).to_dict().keys()
 
 
 INF = float("inf")

@@ -4,13 +4,14 @@ from collections.abc import Callable
 from math import isqrt
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
 import ovir
 from ovir import opset16 as ops
-from ovir.analysis.input_sizes import MOST_BYTES, OTHER, fix_shapes
+from ovir.analysis.input_sizes import MOST_BYTES, OTHER, NarrowTensor, _promising, fix_image_sizes, fix_shapes
 from ovir.cli.main import main
 
 Layer = Callable[[Any], Any]
@@ -237,3 +238,27 @@ def test_a_rank_is_chosen_that_inference_accepts(rank: int) -> None:
     fix_shapes(model)
     assert model.inputs[0].shape.is_static
     assert model.inputs[0].shape.rank == rank
+
+
+def test_open_axes_but_those_of_batches_get_one_size_of_images() -> None:
+    model = detector(ops.relu)
+    assert fix_image_sizes(model)
+    batch, channels, height, width = model.inputs[0].shape.to_tuple()
+    assert (batch, channels) == (1, 3)
+    assert height == width
+    refusing = detector(lambda x: ops.reshape(x, [7], False))
+    assert not fix_image_sizes(refusing)
+    assert refusing.inputs[0].shape.is_dynamic
+
+
+@pytest.mark.parametrize("stride", [2, 3, 32])
+@pytest.mark.parametrize("needed", [2, 3, 9])
+def test_sizes_that_cannot_suffice_are_not_tried(stride: int, needed: int) -> None:
+    """The limit is less than one step below the least size that suffices."""
+    for size in range(stride, stride * needed):
+        item = NarrowTensor(Mock(), 0, size // stride, needed)
+        if size % stride == 0:
+            assert stride * (needed - 1) <= _promising(size, [item]) < stride * needed
+        assert _promising(size, [item, NarrowTensor(Mock(), 0, 1, 2 * needed * size)]) == _promising(size, [item])
+    assert _promising(5, []) == 0
+    assert _promising(5, [NarrowTensor(Mock(), 0, 0, 3)]) == 10

@@ -9,8 +9,17 @@ from support.builder import Net
 import ovir
 from ovir import opset13 as ops
 from ovir.analysis.input_sizes import fix_shapes
-from ovir.analysis.random_inputs import arranged, generate_inputs, input_domains
+from ovir.analysis.random_inputs import _range_of, _usual, arranged, generate_inputs, input_domains
+from ovir.core.element_types import ELEMENT_TYPES, ElementType, value_range
 from ovir.ops.base.domains import Domain
+
+
+@pytest.mark.parametrize("kind", [kind for kind in ELEMENT_TYPES if kind.is_integral], ids=str)
+def test_integers_are_drawn_from_the_whole_type_up_to_8_bits(kind: ElementType) -> None:
+    """Of 64 bits, 62 are drawn, so that sums of a few stay in the type."""
+    least, most = value_range(kind)
+    assert _range_of(kind) == ((least // 4, most // 4) if kind.bits == 64 else (least, most))
+    assert _usual(kind) == ((least, most) if kind.bits <= 8 else (0, 9))
 
 
 def domain_of(net: Net, name: str = "x") -> Domain | None:

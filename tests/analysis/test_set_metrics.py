@@ -9,7 +9,7 @@ import pytest
 from support.detections import random_detections
 
 from ovir.analysis.evaluation import ModelEvaluation, jackknife, jackknife_interval, mean_interval
-from ovir.analysis.set_metrics import MeanIou, metric_of, parse_columns
+from ovir.analysis.set_metrics import AveragePrecision, MeanIou, metric_of, parse_columns
 from ovir.core.arrays import Array
 from ovir.diagnostics.errors import InputError, ReadError
 from ovir.io.coco import read_boxes
@@ -85,6 +85,27 @@ def test_forms_of_detections() -> None:
     assert one_class.value == pytest.approx(1)
 
 
+BOX = [0.5, 0.25, 0.75, 1]
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "expected"),
+    [
+        ([[0, 3, 0.5, *BOX], [-1, 2, 0.5, *BOX], [0, 2, 0.5, *BOX]], None, [(3, 0.5)]),
+        ([[0, 3, 0.5, *BOX], [1, 0, 0, *BOX]], None, [(3, 0.5), (0, 0)]),
+        ([[3, 0.5, *BOX], [-1, 0.5, *BOX], [3, -1, *BOX], [0, 0.25, *BOX]], None, [(3, 0.5), (0, 0.25)]),
+        ([[*BOX, 0.5], [*BOX, 0.25]], None, [(0, 0.5), (0, 0.25)]),
+        ([[0.5, *BOX, 7, 2]], ("score", "x1", "y1", "x2", "y2", "_", "class"), [(2, 0.5)]),
+    ],
+)
+def test_rows_that_are_no_boxes_are_left_out(rows: Any, columns: Any, expected: list[tuple[float, float]]) -> None:
+    """Rows end at a negative image; a negative class or score fills up."""
+    metric = AveragePrecision("map50", (0.5,), columns, (2.0, 4.0))
+    boxes, classes, scores = metric._detections(np.array(rows))
+    assert list(zip(classes.tolist(), scores.tolist(), strict=True)) == expected
+    assert boxes.tolist() == [[0.25, 0.0625, 0.375, 0.25]] * len(expected)
+
+
 @pytest.mark.parametrize(
     ("output", "label", "expected"),
     [
@@ -124,6 +145,29 @@ def test_the_mean_iou_counts_pixels_of_all_inputs() -> None:
         found.add("c", scores, np.array([[0, 1, 0]]))
     with pytest.raises(InputError, match="the label float64\\[1,4\\] is not a map of classes"):
         found.add("c", scores, np.zeros((1, 4)))
+
+
+@pytest.mark.parametrize(
+    ("array", "expected"),
+    [
+        (np.float32([[[[0, 1]], [[1, 0]]]]), [[1, 0]]),
+        (np.array([[[[2, 3]]]]), [[2, 3]]),
+        (np.zeros((1, 1, 1, 2)), None),
+        (np.zeros((2, 3, 1, 2)), None),
+        (np.zeros((3, 1, 2)), None),
+        (np.zeros((2, 1, 2), np.int32), None),
+        (np.zeros(2, np.int32), None),
+    ],
+)
+def test_maps_of_classes(array: Array, expected: Any) -> None:
+    metric = MeanIou()
+    if expected is None:
+        with pytest.raises(InputError, match=r"the output .* is not a map of classes"):
+            metric.item(array, np.array([[0, 0]]))
+    else:
+        assert metric.item(array, np.array(expected)) == {(kind, kind): 1 for kind in expected[0]}
+        with pytest.raises(InputError, match=r"the label .* is not a map of classes"):
+            metric.item(np.array(expected), array.astype(np.float32))
 
 
 def test_the_jackknife_of_a_mean_is_the_interval_of_the_mean() -> None:

@@ -83,23 +83,24 @@ def test_tables_of_a_summary() -> None:
     net = Net()
     x = net.parameter("x", "2,3")
     wide = net.op("MatMul", net.op("Add", x, net.const(zeros(1, 3)), name="add"), net.const(zeros(3, 40)), name="wide")
-    net.result(net.op("MatMul", wide, net.const(zeros(40, 1)), name="narrow"))
+    narrow = net.op("MatMul", wide, net.const(zeros(40, 1)), name="narrow")
+    net.result(net.op("Add", narrow, net.const(zeros(1, 200)), name="most"))
     model = net.model()
     summary = summarize(model)
     html = summary._repr_html_()
-    places = [html.index(f">{name}<") for name in ("wide", "narrow", "add")]
+    places = [html.index(f">{name}<") for name in ("wide", "narrow", "most", "add")]
     assert places == sorted(places)
-    assert "320 MACs, 163 parameters in 8 layers" in html
+    assert "320 MACs, 363 parameters in 10 layers" in html
     assert [row[:3] for row in summary.operations_table().rows] == [
-        ("Const", 3, 3 / 8),
-        ("MatMul", 2, 2 / 8),
-        ("Parameter", 1, 1 / 8),
-        ("Add", 1, 1 / 8),
-        ("Result", 1, 1 / 8),
+        ("Const", 4, 0.4),
+        ("Add", 2, 0.2),
+        ("MatMul", 2, 0.2),
+        ("Parameter", 1, 0.1),
+        ("Result", 1, 0.1),
     ]
     costs = {row[0]: row[3:] for row in summary.operations_table().rows}
     assert {name for name, cells in costs.items() if any(cell is not None for cell in cells)} == {"Add", "MatMul"}
-    assert summary.constants_table().rows == [("f32", "f32", 3, 163, 652)]
+    assert summary.constants_table().rows == [("f32", "f32", 4, 363, 1452)]
     port = model.inputs[0]
     port.own_names = frozenset("zyx")
     assert ports_table("inputs", [port]).rows == [("x", port.layer, port.element_type, port.shape, "y, z")]

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from ovir.debugging.candidates import Candidate
 from ovir.debugging.devices import OvirDevice
 from ovir.debugging.prefix_search import MOST_EXTRA, Judge, PrefixSearch, smallest_part
 from ovir.debugging.reproducer import Reproducer
+from ovir.debugging.tensor_search import TensorSearch
 from ovir.diagnostics.codes import ENGINE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.graph.layers import LayerOrPort
@@ -207,14 +209,14 @@ def test_context_that_the_device_needs_to_fail() -> None:
     assert len([layer for layer in part.layers if layer.inputs and layer.outputs]) <= 3
 
 
-@pytest.mark.parametrize("first", [0, 1, 5])
-def test_errors_that_vanish_on_the_way(first: int) -> None:
+@pytest.mark.parametrize(("first", "zero"), [(0, 19), (1, 19), (5, 19), (0, 9), (5, 9)])
+def test_errors_that_vanish_on_the_way(first: int, zero: int) -> None:
     """Two layers are wrong, and all tensors agree between them, where zeros are the only way."""
     x = ops.parameter([2, 3], "f32", name="x")
     y: LayerOrPort = x
     for i in range(40):
         y = ops.relu(y, name=f"relu{i}")
-        if i == 19:
+        if i == zero:
             y = ops.multiply(y, np.float32(0), name="zero")
     model = ovir.Model([y], [x])
 
@@ -228,7 +230,10 @@ def test_errors_that_vanish_on_the_way(first: int) -> None:
     assert search.probes[length].name == f"relu{first}"
     assert any(probe.verdict.within for count, probe in search.probes.items() if count > length)
     probes = [search.probes[count] for count in sorted(search.probes)]
-    marks = {row[1]: row[0] for row in Bisection("", "", 40, 9, Criterion(), probes=probes).table().rows}
+    found = Bisection("m", "d", 40, 9, Criterion(), probes=probes)
+    assert str(found) == f"<Bisection of m with d: beyond tolerance, first at ReLU 'relu{first}'>"
+    assert str(Bisection("m", "d", 40, 9, Criterion())) == "<Bisection of m with d: within tolerance>"
+    marks = {row[1]: row[0] for row in found.table().rows}
     beyond = {probe.count for probe in probes if not probe.verdict.within}
     assert marks == {probe.count: "beyond" if probe.count in beyond else "" for probe in probes} | {length: "first"}
 
@@ -501,3 +506,38 @@ def test_outputs_of_one_name_are_saved_under_several() -> None:
     arrays = [np.float32([i]) for i in range(3)]
     saved = Reproducer(model, [], None).named(arrays)
     assert [array.item() for array in saved.values()] == [0, 1, 2]
+
+
+def test_a_part_that_cannot_be_shown_is_not_said_to_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other side fails this time, or ovir cannot run the part."""
+    x = ops.parameter([2], "f32", name="x")
+    model = ovir.Model([ops.abs(ops.relu(x, name="relu"), name="abs")], [x])
+    search = TensorSearch(Candidate(model), Mock(), Criterion())
+    before, end = (model.layer(name).outputs[0] for name in ("relu", "abs"))
+    assert search._shows([end], {before}, Mock(tensors=lambda *_: {end: np.zeros(2)})) is False
+    monkeypatch.setattr(search, "_part", Mock(side_effect=ovir.ModelError(diagnose(ENGINE, "refused"))))
+    assert search._shows([end], {before}, Mock(tensors=lambda *_: {before: np.zeros(2), end: np.zeros(2)})) is False
+
+
+@pytest.mark.parametrize(("known", "missing"), [("", None), ("a", "b"), ("b", "a"), ("ab", None)])
+def test_the_first_output_that_was_not_compared(known: str, missing: str | None) -> None:
+    x = ops.parameter([2], "f32", name="x")
+    outputs = [ops.abs(x, name="a"), ops.relu(x, name="b")]
+    search = TensorSearch(Candidate(ovir.Model([*outputs[::-1], ops.result(x)], [x])), Mock(), Criterion())
+    search._known = {layer.outputs[0]: Mock() for layer in outputs if layer.name in known}
+    assert [port.layer.name for port in search._first_missing_output()] == [missing or search._layers[0].name]
+
+
+def test_a_part_that_ovir_cannot_run_does_not_differ() -> None:
+    x = ops.parameter([2], "f32", name="x")
+    whole = Candidate(ovir.Model([ops.abs(ops.relu(x))], [x]))
+    tried: list[int] = []
+
+    def judge(model: ovir.Model, feeds: Any) -> Any:
+        tried.append(len(model.layers))
+        raise ovir.RunError(diagnose(ENGINE, "refused"))
+
+    assert smallest_part(whole, judge) is whole  # type: ignore[arg-type]
+    assert tried
+    without = Judge(OvirDevice(whole.model), Criterion())
+    assert without(ovir.Model([], []), []).within

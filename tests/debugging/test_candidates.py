@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.bodies import looped
 from support.builder import Net, output
 
 import ovir
@@ -145,6 +146,15 @@ def test_a_size_becomes_the_least_that_is_needed(least: int) -> None:
     search = ReductionSearch(Candidate(ovir.Model([ops.relu(x)], [x])), attempt)
     search.run()
     assert content(search.best) == [f"[{least},1,1]"]
+
+
+def test_a_layer_in_a_body_is_left_alone() -> None:
+    def attempt(candidate: Candidate, _: str) -> bool:
+        return any(layer.type == "Floor" for layer in candidate.model.walk())
+
+    search = ReductionSearch(Candidate(looped(lambda x: ops.floor(ops.abs(x)))), attempt)
+    search.run()
+    assert sorted(layer.type for layer in search.best.model.walk()) == ["Floor", "Parameter", "Result"]
 
 
 @pytest.mark.parametrize(("shortest", "read"), [(True, "x"), (False, "a")])

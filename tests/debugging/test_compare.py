@@ -7,15 +7,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.bodies import looped
 from support.comparing import X, small_net
 from support.small_transformers import data, encoder
 
 import ovir
 from ovir import opset13 as ops
 from ovir import opset15
-from ovir.analysis.tensor_comparison import default_tolerance
+from ovir.analysis.tensor_comparison import Criterion, default_tolerance
 from ovir.core.element_types import ELEMENT_TYPES, ElementType, f4e2m1, f32, nf4, string
 from ovir.debugging.comparison import Agreement
+from ovir.debugging.comparison_session import Findings, finish
+from ovir.debugging.sides import Partners
+from ovir.debugging.tensor_sides import _ports_by_name, rounded_by_one
 from ovir.inference.layer_weights import weights_of
 from ovir.io.tensor_files import load_npz, save_npz
 
@@ -399,6 +403,65 @@ def test_recorded_tensors_by_names_of_tensors_and_layers() -> None:
     assert found.first.tensor.worst.nan == (0, 1)
     assert found.first.tensor.worst.position == (1, 3)
     assert found.against == "recorded tensors"
+
+
+def test_the_names_of_a_recorded_tensor() -> None:
+    """Tensor names come before names of layers; a Result, an output by number and a tap name a tensor as well."""
+    x = ops.parameter([2, 4], "f32", name="x", tensor_names="b")
+    a, b = (ops.split(x, 1, 2, name=name) for name in "ab")
+    a.outputs[1].own_names = frozenset({"second", "other"})
+    model = ovir.Model([ops.result(a[1], name="end"), ops.result(b[0], name="last")], [x])
+    names = _ports_by_name(model)
+    expected = {
+        x.outputs[0]: ["b", "x", "x:0"],
+        a.outputs[0]: ["a", "a:0"],
+        a.outputs[1]: ["second", "other", "a:1", "end"],
+        b.outputs[0]: ["b:0", "last"],
+        b.outputs[1]: ["b:1"],
+    }
+    for port, known in expected.items():
+        found = {name for name, other in names.items() if other is port and not name.startswith("tap:")}
+        assert found == set(known)
+        assert all(names[f"tap:{name}"] is port for name in known)
+
+
+@pytest.mark.parametrize("kind", ["Multiply", "Loop"])
+def test_constants_that_one_side_has_rounded_count_in_bodies_as_well(kind: str) -> None:
+    def model(*, is_rounded: bool) -> ovir.Model:
+        numbers = np.float32([1.0001, -3])
+
+        def step(x: Any) -> Any:
+            narrow = ops.convert(ops.constant(numbers.astype(np.float16)), "f32")
+            return ops.multiply(x, narrow if is_rounded else ops.constant(numbers))
+
+        x = ops.parameter([2], "f32", name="x")
+        return looped(step) if kind == "Loop" else ovir.Model([step(x)], [x])
+
+    exact, rounded = (model(is_rounded=value) for value in (False, True))
+    for first, second in ((exact, rounded), (rounded, exact)):
+        found = rounded_by_one(Partners(first, second))
+        assert {layer.type: str(found[layer]) for layer in found} == {kind: "f16"}
+    assert rounded_by_one(Partners(rounded, rounded.clone())) == {}
+
+
+def test_a_layer_with_bodies_says_so() -> None:
+    model = looped(lambda x: ops.abs(x))
+    found = ovir.compare(model, model.clone(), inputs=[np.float32([1, 2])])
+    assert {layer.name: layer.to_dict().get("has_bodies") for layer in found.layers} == {"loop": True, "out": None}
+
+
+@pytest.mark.parametrize(
+    ("reasons", "end"),
+    [
+        ({"a": "it draws", "b": "it draws"}, "can be: it draws"),
+        ({"a": "it draws", "b": "it waits"}, "can be"),
+        ({}, "can be"),
+    ],
+)
+def test_a_reason_that_all_layers_share_is_named(reasons: dict[str, str], end: str) -> None:
+    with pytest.raises(ovir.InputError) as caught:
+        finish(Findings(skipped=reasons), small_net(), Criterion(), 1, None, lambda mode: None)
+    assert caught.value.diagnostic.message == f"nothing was compared: no layer and no output {end}"
 
 
 def test_recorded_inputs_are_used() -> None:

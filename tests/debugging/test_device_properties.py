@@ -7,7 +7,7 @@ import pytest
 
 import ovir
 from ovir import opset13 as ops
-from ovir.debugging.device_properties import PROPERTIES, settings_that_round
+from ovir.debugging.device_properties import PROPERTIES, DeviceSetting, settings_that_round
 
 pytestmark = pytest.mark.slow
 DEFAULTS = (
@@ -137,3 +137,8 @@ def test_a_row_names_values_that_change_numbers(row: Any) -> None:
         assert named("another", device) == any(kind in device for kind in row.devices)
         assert not any(named(value, device) for value in (row.exact, *row.same))
     assert row.is_shown or named(None, row.devices[0])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("value", "shown"), [(None, "N is on by default: e"), ("5", "N is 5: e")])
+def test_a_setting_in_words(value: str | None, shown: str) -> None:
+    assert str(DeviceSetting("N", value, "0", "e")) == shown

@@ -97,6 +97,38 @@ def test_mixed_items_are_named(target: Any, axes: Any) -> None:
         ovir.prove_edit(model(1, (1, 12), axes), model(3, target, axes), batch={0: 0})
 
 
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ("m", "output 'm' depends on the items"),
+        ("mn", "outputs 'm', 'n' depend on the items"),
+        ("mz", "output 'm' depends on the items"),
+        ("i", "output 'i' depends on the items"),
+        ("z", None),
+        ("s", None),
+    ],
+)
+def test_outputs_that_depend_on_the_items_need_an_axis_for_them(names: str, message: str | None) -> None:
+    """Those that are the same for all items need none, except inputs themselves; other inputs are no items. Sizes may differ."""
+
+    def reduced(batch: int) -> ovir.Model:
+        x, other = ops.parameter([batch, 2], "f32", name="x"), ops.parameter([1], "f32", name="other")
+        made = {
+            "m": lambda: ops.reduce_max(x, [0]),
+            "n": lambda: ops.reduce_max(ops.negative(x), [0]),
+            "s": lambda: ops.shape_of(x),
+            "z": lambda: ops.multiply(other, np.float32(2)),
+            "i": lambda: ops.reduce_max(ops.multiply(x, np.float32(0)), [0]),
+        }
+        return ovir.Model([ops.result(made[name](), name=name) for name in names], [x, other])
+
+    if message is None:
+        assert ovir.prove_edit(reduced(1), reduced(3), batch={0: 0})
+    else:
+        with pytest.raises(ovir.ModelError, match=message):
+            ovir.prove_edit(reduced(1), reduced(3), batch={0: 0})
+
+
 def test_other_shapes_are_named() -> None:
     with pytest.raises(ovir.ModelError, match=r"the results before and after the edit differ.* output 0 has shape \["):
         ovir.prove_edit(model(), model(target=(2, 6)))
@@ -138,6 +170,14 @@ def test_so_many_sets_as_are_asked_for_have_no_least_sizes() -> None:
     model = ovir.Model([ops.relu(x)], [x])
     assert ovir.prove_edit(model, model.clone(), samples=2).sets == 2
     assert ovir.prove_edit(model, model.clone()).sets > 3
+
+
+def test_least_sizes_with_which_the_original_fails_are_left_out() -> None:
+    x = ops.parameter([-1], "f32", name="x")
+    step = ops.reduce_sum(ops.add(ops.multiply(x, 0.0), 1.0), np.int64([0]))
+    model = ovir.Model([ops.range(np.float32(0), np.float32(9), step, "f32", name="counted")], [x], "model")
+    proof = ovir.prove_edit(model, model.clone())
+    assert (proof.reason, proof.sets) == (None, 3), "steps of 1, 2 and 3, but not of 0"
 
 
 def test_inputs_can_be_given() -> None:

@@ -3,20 +3,24 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
 import ovir
 from ovir import opset13 as ops
+from ovir.analysis.tensor_comparison import Criterion, Tolerance
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
+from ovir.diagnostics.codes import ENGINE
+from ovir.diagnostics.diagnostic import diagnose
 from ovir.graph.layers import Layer
 
 for package in ("onnx", "onnx_ir", "onnxruntime"):
     pytest.importorskip(package, reason=f"the comparison of exported models needs {package}")
 
-from ovir.debugging import export_check  # noqa: E402  # it imports these packages
+from ovir.debugging import export_check, rounding  # noqa: E402  # they import these packages
 from ovir.export.model_exporter import export_model  # noqa: E402
 from ovir.export.session import OnnxRuntimeSession  # noqa: E402
 
@@ -162,3 +166,31 @@ def _shift_first_element(monkeypatch: pytest.MonkeyPatch, step: float) -> None:
         return found
 
     monkeypatch.setattr(OnnxRuntimeSession, "run", shifted)
+
+
+def test_nothing_is_proven_if_a_piece_cannot_be_exported(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = ops.parameter([2], "f32")
+    model, refused = ovir.Model([ops.round(x)], [x]), Mock(side_effect=ovir.ModelError(diagnose(ENGINE, "refused")))
+    monkeypatch.setattr(rounding, "_rounded_by_export", refused)
+    assert rounding.differ_by_rounding(model, Mock(), [], [], Criterion()) is False
+    refused.assert_called_once()
+
+
+@pytest.mark.parametrize(
+    ("place", "values"),
+    [((0, 1), {10, 11}), ((0, 2), {11, 12}), ((1, 1), {10}), ((1, 2), {11}), ((1, 3), {11}), ((2, 1), {255})],
+)
+def test_which_integers_of_an_image_rounding_explains(place: tuple[int, int], values: set[int]) -> None:
+    """The second row shows that numbers are rounded to the nearest integer: 10.25 and 10.75 become 10 and 11."""
+    image = np.uint8([[[[10, 12], [10, 11], [255, 255]]]])
+    x = ops.parameter([1, 1, 3, 2], "u8", name="x")
+    sizes, axes = np.int64([3, 4]), np.int64([2, 3])
+    layer = ovir.opset11.interpolate(x, sizes, "linear", "sizes", axes=axes)
+    (own,) = ovir.compile_model(ovir.Model([layer], [x]))([image]).values()
+    accepted = set()
+    for value in (9, 10, 11, 12, 13, 254, 255):
+        changed = own.copy()
+        changed[0, 0][place] = value
+        if rounding._rounds_near_ties(layer, [image, sizes, axes], changed, Tolerance(1e-5)):
+            accepted.add(value)
+    assert accepted == values

@@ -66,6 +66,29 @@ def test_the_model_without_variables_gets_what_they_held() -> None:
     np.testing.assert_array_equal(arrays[2][3], np.concatenate([arrays[0][0], arrays[1][0]], 1))
 
 
+@pytest.mark.parametrize(("width", "count"), [(2, 2), (3, 1), (1, 4)])
+def test_there_are_fewer_calls_once_no_inputs_fit(width: int, count: int) -> None:
+    """The sum with numbers of a fixed width accepts one row of the state, and as many as the width."""
+
+    def net(*, is_stateful: bool) -> ovir.Model:
+        x, past = ops.parameter([1, 1], "f32", name="x"), ops.parameter([1, -1], "f32", name="past")
+        state = ops.read_value(np.zeros((1, 0), np.float32), "v", "f32", [1, -1]) if is_stateful else past
+        present = ops.concat([state, x], 1)
+        sinks = [ops.assign(present, "v")] if is_stateful else []
+        end = ops.add(present, np.zeros((1, width), np.float32))
+        return ovir.Model([end], [x] if is_stateful else [x, past], sinks=sinks)
+
+    models = [net(is_stateful=value) for value in (True, False)]
+    assert len(list(state_calls(*models, {"v": ("past", None)}, 4, 0))) == count
+
+
+def test_a_model_of_which_no_call_runs_is_an_error() -> None:
+    x = ops.parameter([50], "i32", name="x")
+    failing = ovir.Model([ops.reshape(ops.non_zero(x), [1, 3], False, name="y")], [x])
+    with pytest.raises(ovir.RunError, match="'y'"):
+        list(state_calls(failing, failing, {}, 4, 0))
+
+
 @pytest.mark.parametrize("each", [1, 2])
 def test_rows_with_the_number_of_an_item_follow_the_order_of_one_call(each: int) -> None:
     """Calls with fewer items count these from 0; a row with a number below 0 ends the rows."""

@@ -169,7 +169,7 @@ class OpenVino:
 
         name, shape = tensor.element_type.get_type_name(), tuple(tensor.shape)
         if name == "string":
-            return name, shape, tensor.str_data.reshape(-1).tolist()
+            return name, shape, tensor.str_data.ravel().tolist()
         return name, shape, pickle.PickleBuffer(np.ascontiguousarray(tensor.data).data if tensor.byte_size else b"")
 
 
@@ -302,11 +302,11 @@ def _sent_array(array: Any) -> WireTensor:
     import numpy as np
 
     if array.dtype == object:
-        return "string", array.shape, array.reshape(-1).tolist()
+        return "string", array.shape, array.ravel().tolist()
     name = next((name for name, dtype in _DTYPES.items() if dtype == array.dtype.name), None)
     if name is None:
         raise NotImplementedError(f"NumPy has no element type {array.dtype.name}")
-    return name, array.shape, pickle.PickleBuffer(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+    return name, array.shape, pickle.PickleBuffer(np.ascontiguousarray(array).ravel().view(np.uint8).data)
 
 
 # --------------------------------------------------------------------------- requests

@@ -315,7 +315,7 @@ def _loaded(stream: Any) -> Any:
 
 def _to_wire(array: Array, element_type: ElementType) -> WireTensor:
     if element_type.kind == "string":
-        return "string", array.shape, [str(text) for text in array.reshape(-1)]
+        return "string", array.shape, [str(text) for text in array.ravel()]
     return str(element_type), array.shape, pickle.PickleBuffer(encode(array, element_type).data)
 
 
