@@ -76,7 +76,8 @@ class Weights:
         elif (quantized := quantized_source(self.input)) is not None:
             low, high = (_array(port) for port in sources_of(quantized)[3:5])
             steps = (high - low) / (quantized.operator.levels - 1)  # type: ignore[union-attr]
-            codes = _array(quantized.outputs[0]) / np.where(steps == 0, 1, steps)  # a channel of zeros has no range
+            values = _array(quantized.outputs[0])
+            codes = np.divide(values, steps, out=np.zeros_like(values), where=steps != 0)  # a channel may have no range
         else:
             return None
         largest = float(np.abs(codes.astype(np.float32)).max()) if codes.size else 0.0
