@@ -9,7 +9,7 @@ from support.builder import Net
 from ovir.core.element_types import ElementType, bf16, boolean, f16, f32, f64, i8, i32, i64, u8, u32, u64
 from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
-from ovir.core.values import Value, from_bounds, from_dimensions
+from ovir.core.values import MAX_ELEMENTS, Value, bound_text, from_bounds, from_dimensions, is_small
 
 INF = np.inf
 
@@ -184,3 +184,47 @@ def test_the_type_of_a_tensor_takes_texts_and_lists() -> None:
         assert (found.element_type, found.shape) == (f32, shape)
         assert isinstance(found.shape, PartialShape)
     assert TensorType(f32, shape).shape is shape
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [
+        ("[]", True),
+        ("...", False),
+        (f"{MAX_ELEMENTS}", True),
+        (f"{MAX_ELEMENTS + 1}", False),
+        (f"2,{MAX_ELEMENTS // 2}", True),
+        (f"3..{MAX_ELEMENTS}", True),
+        (f"3..{MAX_ELEMENTS + 1}", False),
+        ("1..", False),
+        (f"0,{2**40 - 1}", True),
+        (f"0,{2**40}", False),
+        (f"0,{2**20},{2**20}", False),
+        ("0,0", True),
+    ],
+)
+def test_values_that_are_small_enough_to_follow(shape: str, expected: bool) -> None:
+    assert is_small(PartialShape.parse(shape)) == expected
+    data = TensorType(i64, shape)
+    assert (data.bounds_or_unknown() is not None) == (expected and data.shape.is_static)
+
+
+def test_bounds_in_messages() -> None:
+    exact = 2**53 - 1
+    assert [bound_text(float(x)) for x in (0, -3, exact, -exact)] == ["0", "-3", str(exact), str(-exact)]
+    assert [bound_text(x) for x in (2.0**53, INF, -(2.0**53), -INF)] == ["2^53 or more"] * 2 + ["-2^53 or less"] * 2
+
+
+@pytest.mark.parametrize(("element_type", "ends"), [(u8, (0, 255)), (i8, (-128, 127)), (u32, (0, INF)), (i32, (-INF, INF)),
+                                                    (boolean, (-INF, INF)), (f16, (-INF, INF))])  # fmt: skip
+def test_what_is_known_of_an_element_of_which_only_its_type_is_known(element_type: ElementType, ends: Any) -> None:
+    value = TensorType(element_type, "2").bounds_or_unknown()
+    assert value is not None
+    assert (value.lower.tolist(), value.upper.tolist()) == ([ends[0]] * 2, [ends[1]] * 2)
+    assert value.size == 2
+    assert (value.has_symbols, value.is_unknown.tolist()) == (False, [ends == (-INF, INF)] * 2)
+    lower, upper = value.known_ends(element_type)
+    if element_type.is_real:
+        assert np.isnan([lower, upper]).all()
+    else:
+        assert (lower is value.lower, upper is value.upper) == (True, True)
