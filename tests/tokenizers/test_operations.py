@@ -370,15 +370,26 @@ def test_splits_at_classes_of_characters(pattern: str, attributes: dict[str, str
         assert [array.tolist() for array in one[5:]] == [array.tolist() for array in other[5:]]
 
 
-@pytest.mark.parametrize("pattern", CLASSES)
-def test_strings_are_searched_one_by_one_only_if_a_character_is_of_several_classes(
-    pattern: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("pattern", "texts", "behaviour", "is_searched"),
+    [
+        *((pattern, [long_text(1), "", "a"], "isolate", pattern == r"\w+|[a-z]+") for pattern in CLASSES),
+        (r"\s+", ["é" * 150], "remove", False),
+        (r"\s+", ["é" * 149 + "a"], "remove", True),  # NumPy takes longer for short texts
+        (r"\s+", ["é" * 150, "a"], "mergedwithnext", False),
+        (r"\s+", ["é" * 150, ""], "mergedwithnext", True),  # an empty string is a word
+        (r"\s+", ["é" * 150, b"\xff"], "remove", True),
+        (r"\s+", ["é" * 150], "mergedwithprevious", True),
+    ],
+)
+def test_when_strings_are_searched_one_by_one(
+    pattern: str, texts: list[str | bytes], behaviour: str, is_searched: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[bytes] = []
     original = splitting.searched
     monkeypatch.setattr(splitting, "searched", lambda word: seen.append(word) or original(word))
-    matched("RegexSplit", *rows([long_text(1)]), text(pattern), outputs=5, behaviour="isolate")
-    assert bool(seen) == (pattern == r"\w+|[a-z]+")
+    matched("RegexSplit", *rows(texts), text(pattern), outputs=5, behaviour=behaviour)
+    assert bool(seen) == is_searched
 
 
 @pytest.mark.parametrize("pattern", CLASSES)
