@@ -92,6 +92,16 @@ def test_limit_belongs_to_the_context():
         pass
 
 
+def test_a_process_that_may_use_few_threads(monkeypatch):
+    monkeypatch.setattr(parallel, "_restriction", None)
+    parallel.restrict(1)
+    assert (parallel.restriction(), threads()) == (1, 1)
+    with limit(5):
+        assert threads() == 5
+    parallel.restrict(None)
+    assert threads() == parallel.available()
+
+
 def test_first_exception_is_raised_when_no_block_runs():
     running = []
 

@@ -6,9 +6,25 @@ import numpy as np
 import pytest
 from support.builder import Net
 
-from ovir.core.element_types import ElementType, bf16, boolean, f16, f32, f64, i8, i32, i64, u8, u32, u64
+from ovir.core.element_types import (
+    ElementType,
+    bf16,
+    boolean,
+    f8e5m2,
+    f8e8m0,
+    f16,
+    f32,
+    f64,
+    i8,
+    i32,
+    i64,
+    nf4,
+    u8,
+    u32,
+    u64,
+)
 from ovir.core.shapes import Dimension, PartialShape
-from ovir.core.tensor_types import TensorType, constant_type
+from ovir.core.tensor_types import TensorType, constant_type, type_name
 from ovir.core.values import MAX_ELEMENTS, Value, bound_text, from_bounds, from_dimensions, is_small
 
 INF = np.inf
@@ -184,6 +200,24 @@ def test_the_type_of_a_tensor_takes_texts_and_lists() -> None:
         assert (found.element_type, found.shape) == (f32, shape)
         assert isinstance(found.shape, PartialShape)
     assert TensorType(f32, shape).shape is shape
+    assert (TensorType(f32, shape) == "f32[1,?]", repr(TensorType(f32, shape))) == (False, "<f32[1,?]>")
+    assert {TensorType(f32, shape), TensorType("f32", "1,?"), TensorType("f16", "1,?")} == {
+        TensorType(kind, shape) for kind in (f16, f32)
+    }
+    assert [type_name(np.dtype(name)) for name in ("f4", "c16", "bool")] == ["f32", "complex128", "boolean"]
+
+
+@pytest.mark.parametrize(
+    ("element_type", "largest"),
+    [(f16, 2048), (bf16, 256), (f32, 2**24), (f64, 2**52), (f8e5m2, 8), (i64, 2**52), (nf4, 0), (f8e8m0, 0)],
+)
+def test_sizes_up_to_which_a_type_holds_each(element_type: ElementType, largest: int) -> None:
+    """A size that may be rounded is no longer the size of the symbol."""
+    for upper in (largest, 2 * largest) if largest else (1,):
+        value = from_bounds(element_type, np.zeros(2), np.array([upper, 1]), np.array([5, 6]))
+        is_exact = upper <= largest or largest == 2**52
+        assert value is not None
+        assert value.symbols.tolist()[0] == 5 * is_exact
 
 
 @pytest.mark.parametrize(

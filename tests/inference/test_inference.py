@@ -90,6 +90,12 @@ def test_outputs_that_a_file_leaves_out() -> None:
     layer = net.model().layers[2]
     assert [(port.id, port.index, str(port.type)) for port in layer.outputs] == [(2, 0, "f32[1]"), (3, 1, "i32[1]")]
     assert [port.is_output for port in layer.outputs] == [True, True]
+    net.const(np.int64(1), name="unread")
+    text = net.xml()
+    start = text.index("<output>", text.index('name="unread"'))
+    text = text[:start] + text[text.index("</layer>", start) :]
+    unread = ovir.read_model(text, bytes(net.blob)).layer("unread")
+    assert [(port.id, port.index) for port in unread.outputs] == [(0, 0)]
 
 
 def test_only_the_first_fault_is_reported_not_what_follows_from_it() -> None:
