@@ -17,7 +17,7 @@ from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port, sources_of
 from ovir.ops.base.domains import Index
 from ovir.ops.base.operator import Operator
-from ovir.ops.base.traits import ALL, Traits, input_names
+from ovir.ops.base.traits import Traits, input_names
 from ovir.ops.compressed import Codes
 from ovir.ops.infrastructure import Const
 from ovir.ops.shape import Reshape
@@ -76,7 +76,8 @@ class Weights:
         elif (quantized := quantized_source(self.input)) is not None:
             low, high = (_array(port) for port in sources_of(quantized)[3:5])
             steps = (high - low) / (quantized.operator.levels - 1)  # type: ignore[union-attr]
-            codes = _array(quantized.outputs[0]) / np.where(steps == 0, 1, steps)  # a channel of zeros has no range
+            values = _array(quantized.outputs[0])
+            codes = np.divide(values, steps, out=np.zeros_like(values), where=steps != 0)  # a channel may have no range
         else:
             return None
         largest = float(np.abs(codes.astype(np.float32)).max()) if codes.size else 0.0
@@ -211,7 +212,7 @@ class _Chain:
         if op.converts and layer.outputs[0].element_type in (f16, bf16, f32):
             result = _converted(layer, arguments[0])
         else:
-            if op.decompresses != ALL and not op.decompresses:  # its kernel takes the declared types only
+            if not op.decompresses:  # its kernel takes the declared types only
                 pairs = zip(arguments, sources_of(layer), strict=True)
                 arguments = [array.astype(source.element_type.to_dtype(), copy=False) for array, source in pairs]
             applied = op.applied([p.type for p in layer.inputs], [p.type for p in layer.outputs])

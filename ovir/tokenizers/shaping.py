@@ -55,12 +55,8 @@ class Truncate(TokenizerOperator):
             cut = first, np.minimum(second, longest)
         else:
             self.require(mode == b"longest_first", "unknown mode {!r} of truncation", mode)
-            half, odd = longest // 2, longest % 2
-            first_only, second_only = second <= half, first < half + odd  # not both, as the rows are too long together
-            cut = (
-                np.where(first_only, longest - second, np.where(second_only, first, half + odd * (first >= second))),
-                np.where(first_only, second, np.where(second_only, longest - first, half + odd * (first < second))),
-            )
+            kept = np.minimum(first, np.maximum(longest - second, (longest + (first >= second)) // 2))
+            cut = kept, longest - kept
         return [np.where(is_long, new, old).astype(np.int32) for new, old in zip(cut, lengths, strict=True)]
 
 

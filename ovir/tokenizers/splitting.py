@@ -53,7 +53,7 @@ class _Split(base.TokenizerOperator):
         numbers = np.fromiter(chain.from_iterable(parts), np.int32, 3 * len(shifts)).reshape(-1, 3)
         shift = base.as_i32(shifts)
         rows = base.rows_until(row_ends, rows_begin, rows_end)
-        return *rows, numbers[:, 0] + shift, numbers[:, 1] + shift, symbols, numbers[:, 2] != 0
+        return *rows, numbers[:, 0] + shift, numbers[:, 1] + shift, symbols, numbers[:, 2] == 1
 
 
 @register("SpecialTokensSplit", version="extension")

@@ -51,6 +51,12 @@ def test_values_of_any_number_are_written_as_they_are_read(kind: ElementType) ->
             assert written.size == -(-count * kind.bits // 8)
 
 
+def test_every_byte_but_zero_is_true() -> None:
+    array = decode(np.array([0, 1, 2, 255], np.uint8), boolean, [2, 2])
+    assert array.tolist() == [[False, True], [True, True]]
+    assert encode(array, boolean).tolist() == [0, 1, 1, 1]
+
+
 def _strings(*items: str) -> bytes:
     encoded = [item.encode() for item in items]
     ends = np.cumsum([0, *map(len, encoded)])

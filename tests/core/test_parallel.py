@@ -32,6 +32,38 @@ def test_little_work_stays_in_the_calling_thread():
     assert calls == [(0, 19)]
 
 
+@pytest.mark.parametrize(
+    ("items", "least", "lengths"),
+    [(19, 10, [19]), (20, 10, [3] * 6 + [2]), (120, 1, [10] * 12), (29, 10, [4] * 7 + [1]), (30, 10, [3] * 10)],
+)
+def test_a_thread_has_enough_work_and_takes_it_in_four_blocks(items, least, lengths):
+    blocks = []
+    with limit(3):
+        run_blocks(lambda start, stop: blocks.append((start, stop - start)), items, least)
+    assert [length for _, length in sorted(blocks)] == lengths
+
+
+@pytest.mark.parametrize(
+    ("shape", "size", "sizes"),
+    [
+        ((7,), 3, [3, 3, 1]),
+        ((2, 3, 4), 3, [3, 1] * 6),
+        ((2, 3, 4), 4, [4] * 6),
+        ((2, 3, 4), 5, [8, 4] * 2),
+        ((2, 3, 4), 12, [12] * 2),
+        ((2, 3, 4), 13, [24]),
+        ((0, 3), 5, []),
+    ],
+)
+def test_blocks_of_about_a_number_of_elements(shape, size, sizes):
+    counts = np.zeros(shape, int)
+    places = parallel._places(shape, size)
+    assert [counts[place].size for place in places] == sizes
+    for place in places:
+        counts[place] += 1
+    assert (counts == 1).all()
+
+
 def test_work_is_shared():
     names = set()
 
@@ -58,6 +90,16 @@ def test_limit_belongs_to_the_context():
     assert seen == [everything]
     with pytest.raises(ValueError, match="a thread limit must be at least 1, got 0"), limit(0):
         pass
+
+
+def test_a_process_that_may_use_few_threads(monkeypatch):
+    monkeypatch.setattr(parallel, "_restriction", None)
+    parallel.restrict(1)
+    assert (parallel.restriction(), threads()) == (1, 1)
+    with limit(5):
+        assert threads() == 5
+    parallel.restrict(None)
+    assert threads() == parallel.available()
 
 
 def test_first_exception_is_raised_when_no_block_runs():

@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from ovir.core.reading import open_regular, parse_json, read_bytes, read_text, why_not_regular
+from ovir.core.reading import (
+    open_regular,
+    parse_json,
+    read_beginning,
+    read_bytes,
+    read_text,
+    similar_file,
+    why_not_regular,
+)
 
 ROOT = Path(__file__).parents[2] / "ovir"
 OWN = {
@@ -77,6 +85,24 @@ def test_regular_files_are_read(tmp_path: Path) -> None:
     assert why_not_regular(tmp_path / "link") is None
     assert read_bytes(tmp_path / "link") == "é\r\n".encode()
     assert read_text(tmp_path / "x") == "é\n"
+    assert [read_beginning(tmp_path / "x", length) for length in (0, 3, 99)] == [b"", "é\r".encode(), "é\r\n".encode()]
+    assert [read_beginning(path, 3) for path in (tmp_path / "y", "a\0b", tmp_path)] == [b""] * 3
+
+
+def test_why_there_is_no_regular_file(tmp_path: Path) -> None:
+    _pipe(tmp_path / "pipe")
+    reasons = [why_not_regular(path) for path in (tmp_path, tmp_path / "x", tmp_path / "pipe", "a\0b")]
+    assert reasons[:3] == ["it is a folder", "there is no such file", "it is a pipe or device, not a regular file"]
+    assert "null" in str(reasons[3])
+
+
+def test_the_file_that_was_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "model.xml").touch()
+    assert similar_file(tmp_path / "modle.xml") == f"did you mean {tmp_path / 'model.xml'}?"
+    assert [similar_file(tmp_path / name) for name in ("weights", "model.xml", "none/model.xml")] == [None] * 3
+    assert similar_file("modle.xml\0") is None
+    monkeypatch.chdir(tmp_path)
+    assert similar_file("modle.xml") == "did you mean model.xml?"
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "[[[1, {" + "[" * 50_000, "nothing"])

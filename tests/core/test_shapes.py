@@ -3,6 +3,7 @@ import operator
 import pickle
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from itertools import product, starmap
 from typing import Any
 
@@ -212,6 +213,45 @@ def test_element_type_spellings(text: str, element_type: ElementType) -> None:
 def test_unknown_element_type_names_the_closest(text: str, hint: str) -> None:
     with pytest.raises(ValueError, match=rf"'{text}' is not an element type; .*{hint}"):
         ElementType.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "usual"), [("Fp16", "FP16"), ("Boolean", "BOOL"), ("unspecified", "UNSPECIFIED"), ("I64 ", "I64")]
+)
+def test_precisions_that_openvino_does_not_read(text: str, usual: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(f"'{text}' is not a precision: OpenVINO reads '{usual}'")):
+        ElementType.parse_precision(text)
+    assert ElementType.parse_precision(usual) == ElementType.parse(text)
+
+
+def test_sizes_beyond_what_can_exist() -> None:
+    """Products of products stay short numbers; of what is larger, nothing but this is known."""
+    largest, beyond = Dimension(2**128, 2**128), Dimension(2**128 + 1, 2**128 + 1)
+    assert (beyond, Dimension(7, 2**129)) == (largest, Dimension(7, None))
+    assert Dimension(2**130, 2**131) == Dimension(2**128, None)
+    assert Dimension(7, 2**128).upper == 2**128
+
+
+@dataclass
+class Openvinos:
+    """A shape or a dimension of OpenVINO's API, which is known by what it has."""
+
+    text: str
+
+    def __getattr__(self, name: str) -> Any:
+        if name == ("get_min_shape" if self.text.startswith("[") else "get_min_length"):
+            return len
+        raise AttributeError(name)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def test_shapes_and_dimensions_of_openvino() -> None:
+    assert as_shape(Openvinos("[1,2..5]")) == PartialShape("1,2..5")  # type: ignore[arg-type]
+    assert PartialShape([Openvinos("2..5"), 7]) == PartialShape("2..5,7")  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="is not a shape"):
+        as_shape(Openvinos("7"))  # type: ignore[arg-type]
 
 
 def test_every_type_has_a_dtype_of_its_size() -> None:

@@ -6,10 +6,26 @@ import numpy as np
 import pytest
 from support.builder import Net
 
-from ovir.core.element_types import ElementType, bf16, boolean, f16, f32, f64, i8, i32, i64, u8, u32, u64
+from ovir.core.element_types import (
+    ElementType,
+    bf16,
+    boolean,
+    f8e5m2,
+    f8e8m0,
+    f16,
+    f32,
+    f64,
+    i8,
+    i32,
+    i64,
+    nf4,
+    u8,
+    u32,
+    u64,
+)
 from ovir.core.shapes import Dimension, PartialShape
-from ovir.core.tensor_types import TensorType, constant_type
-from ovir.core.values import Value, from_bounds, from_dimensions
+from ovir.core.tensor_types import TensorType, constant_type, type_name
+from ovir.core.values import MAX_ELEMENTS, Value, bound_text, from_bounds, from_dimensions, is_small
 
 INF = np.inf
 
@@ -184,3 +200,65 @@ def test_the_type_of_a_tensor_takes_texts_and_lists() -> None:
         assert (found.element_type, found.shape) == (f32, shape)
         assert isinstance(found.shape, PartialShape)
     assert TensorType(f32, shape).shape is shape
+    assert (TensorType(f32, shape) == "f32[1,?]", repr(TensorType(f32, shape))) == (False, "<f32[1,?]>")
+    assert {TensorType(f32, shape), TensorType("f32", "1,?"), TensorType("f16", "1,?")} == {
+        TensorType(kind, shape) for kind in (f16, f32)
+    }
+    assert [type_name(np.dtype(name)) for name in ("f4", "c16", "bool")] == ["f32", "complex128", "boolean"]
+
+
+@pytest.mark.parametrize(
+    ("element_type", "largest"),
+    [(f16, 2048), (bf16, 256), (f32, 2**24), (f64, 2**52), (f8e5m2, 8), (i64, 2**52), (nf4, 0), (f8e8m0, 0)],
+)
+def test_sizes_up_to_which_a_type_holds_each(element_type: ElementType, largest: int) -> None:
+    """A size that may be rounded is no longer the size of the symbol."""
+    for upper in (largest, 2 * largest) if largest else (1,):
+        value = from_bounds(element_type, np.zeros(2), np.array([upper, 1]), np.array([5, 6]))
+        is_exact = upper <= largest or largest == 2**52
+        assert value is not None
+        assert value.symbols.tolist()[0] == 5 * is_exact
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [
+        ("[]", True),
+        ("...", False),
+        (f"{MAX_ELEMENTS}", True),
+        (f"{MAX_ELEMENTS + 1}", False),
+        (f"2,{MAX_ELEMENTS // 2}", True),
+        (f"3..{MAX_ELEMENTS}", True),
+        (f"3..{MAX_ELEMENTS + 1}", False),
+        ("1..", False),
+        (f"0,{2**40 - 1}", True),
+        (f"0,{2**40}", False),
+        (f"0,{2**20},{2**20}", False),
+        ("0,0", True),
+    ],
+)
+def test_values_that_are_small_enough_to_follow(shape: str, expected: bool) -> None:
+    assert is_small(PartialShape.parse(shape)) == expected
+    data = TensorType(i64, shape)
+    assert (data.bounds_or_unknown() is not None) == (expected and data.shape.is_static)
+
+
+def test_bounds_in_messages() -> None:
+    exact = 2**53 - 1
+    assert [bound_text(float(x)) for x in (0, -3, exact, -exact)] == ["0", "-3", str(exact), str(-exact)]
+    assert [bound_text(x) for x in (2.0**53, INF, -(2.0**53), -INF)] == ["2^53 or more"] * 2 + ["-2^53 or less"] * 2
+
+
+@pytest.mark.parametrize(("element_type", "ends"), [(u8, (0, 255)), (i8, (-128, 127)), (u32, (0, INF)), (i32, (-INF, INF)),
+                                                    (boolean, (-INF, INF)), (f16, (-INF, INF))])  # fmt: skip
+def test_what_is_known_of_an_element_of_which_only_its_type_is_known(element_type: ElementType, ends: Any) -> None:
+    value = TensorType(element_type, "2").bounds_or_unknown()
+    assert value is not None
+    assert (value.lower.tolist(), value.upper.tolist()) == ([ends[0]] * 2, [ends[1]] * 2)
+    assert value.size == 2
+    assert (value.has_symbols, value.is_unknown.tolist()) == (False, [ends == (-INF, INF)] * 2)
+    lower, upper = value.known_ends(element_type)
+    if element_type.is_real:
+        assert np.isnan([lower, upper]).all()
+    else:
+        assert (lower is value.lower, upper is value.upper) == (True, True)

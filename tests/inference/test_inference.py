@@ -84,6 +84,20 @@ def test_declared_shapes_are_kept_and_compared() -> None:
     assert sorted(found.code for found in model.diagnostics) == ["OVIR402", "OVIR403"]
 
 
+def test_outputs_that_a_file_leaves_out() -> None:
+    net = Net()
+    net.result(net.op("TopK", net.parameter("data", "4"), net.const(np.int64(1)), axis="0", mode="max", sort="none"))
+    layer = net.model().layers[2]
+    assert [(port.id, port.index, str(port.type)) for port in layer.outputs] == [(2, 0, "f32[1]"), (3, 1, "i32[1]")]
+    assert [port.is_output for port in layer.outputs] == [True, True]
+    net.const(np.int64(1), name="unread")
+    text = net.xml()
+    start = text.index("<output>", text.index('name="unread"'))
+    text = text[:start] + text[text.index("</layer>", start) :]
+    unread = ovir.read_model(text, bytes(net.blob)).layer("unread")
+    assert [(port.id, port.index) for port in unread.outputs] == [(0, 0)]
+
+
 def test_only_the_first_fault_is_reported_not_what_follows_from_it() -> None:
     net = Net()
     a, b = net.parameter("a", "2,3"), net.parameter("b", "2,4")

@@ -1,12 +1,16 @@
 """Which sizes and values the data of a constant may decide that has none."""
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from support.builder import Net
 
+import ovir
+from ovir import opset13 as ops
 from ovir.checks.recovering import read_recovering
 from ovir.inference.missing_data import undecided
 
@@ -37,6 +41,27 @@ CASES: dict[str, tuple[Make, bool, bool]] = {
     ),
     "axes": (lambda net, x: net.op("ReduceSum", x, constant(net, 0), keep_dims="true"), True, False),
     "a pattern that an input decides as well": (by_both, True, False),
+    "a long pattern that an input decides as well": (
+        lambda net, x: net.op(
+            "Reshape",
+            x,
+            net.op("Add", net.parameter("pattern", "?", "i64"), constant(net, 0)),
+            special_zero="false",
+        ),
+        False,
+        False,
+    ),
+    "random numbers": (
+        lambda net, x: net.op(
+            "RandomUniform",
+            constant(net, 2),
+            *(net.const(np.float32(limit)) for limit in (0, 1)),
+            opset=8,
+            output_type="f32",
+        ),
+        True,
+        False,
+    ),
 }
 
 
@@ -49,3 +74,41 @@ def test_what_missing_data_decides(name: str) -> None:
     found, port = undecided(model), model.outputs[0].source
     assert (port in found.sizes, port in found.values) == (sizes, values)
     assert not undecided(net.model()).sizes | undecided(net.model()).values
+
+
+def joined(is_given: bool) -> ovir.Model:
+    """Return an If whose result has a size that the condition decides."""
+    x, chosen = ops.parameter([2], "f32"), ops.parameter([], "boolean") if is_given else ops.constant(np.array(True))
+    layer, bodies = ops.if_op(chosen, name="last"), []
+    for count in (1, 2):
+        inside = ops.parameter([2], "f32")
+        bodies.append(ovir.Model([ops.result(ops.concat([inside] * count, 0))], [inside]))
+    layer.set_then_body(bodies[0])
+    layer.set_else_body(bodies[1])
+    layer.set_input(x, bodies[0].inputs[0], bodies[1].inputs[0])
+    return ovir.Model([layer.set_output(bodies[0].outputs[0], bodies[1].outputs[0])], [x, chosen][: 1 + is_given])
+
+
+def repeated(is_given: bool) -> ovir.Model:
+    """Return a Loop whose result has a size that the number of iterations and a constant of its body decide."""
+    x = ops.parameter([2], "f32")
+    count = ops.parameter([], "i64") if is_given else ops.constant(np.int64(3))
+    loop = ops.loop(count, ops.constant(np.array(True)), name="last")
+    inside = ops.parameter([2], "f32")
+    step = ops.relu(inside)
+    loop.set_function(ovir.Model([step, ops.constant(np.array(True))], [inside], "body"))
+    loop.set_special_body_ports([-1, 1])
+    loop.set_merged_input(inside, x.output(0), step.output(0))
+    return ovir.Model([loop.get_concatenated_slices(step.output(0), 0, 1, 1, -1, 0)], [x, count][: 1 + is_given])
+
+
+@pytest.mark.parametrize(
+    ("make", "is_given", "expected"), [(joined, False, True), (joined, True, False), (repeated, True, True)]
+)
+def test_sizes_that_conditions_decide(
+    make: Callable[[bool], ovir.Model], is_given: bool, expected: bool, tmp_path: Path
+) -> None:
+    ovir.save_model(make(is_given), tmp_path / "model.xml")
+    text = re.sub("<dim>.*?</dim>", "", (tmp_path / "model.xml").read_text())
+    model = read_recovering(text, need_weights=False).model
+    assert (model.layer("last").outputs[0] in undecided(model).sizes) == expected

@@ -2,6 +2,7 @@
 
 import random
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -369,15 +370,26 @@ def test_splits_at_classes_of_characters(pattern: str, attributes: dict[str, str
         assert [array.tolist() for array in one[5:]] == [array.tolist() for array in other[5:]]
 
 
-@pytest.mark.parametrize("pattern", CLASSES)
-def test_strings_are_searched_one_by_one_only_if_a_character_is_of_several_classes(
-    pattern: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("pattern", "texts", "behaviour", "is_searched"),
+    [
+        *((pattern, [long_text(1), "", "a"], "isolate", pattern == r"\w+|[a-z]+") for pattern in CLASSES),
+        (r"\s+", ["é" * 150], "remove", False),
+        (r"\s+", ["é" * 149 + "a"], "remove", True),  # NumPy takes longer for short texts
+        (r"\s+", ["é" * 150, "a"], "mergedwithnext", False),
+        (r"\s+", ["é" * 150, ""], "mergedwithnext", True),  # an empty string is a word
+        (r"\s+", ["é" * 150, b"\xff"], "remove", True),
+        (r"\s+", ["é" * 150], "mergedwithprevious", True),
+    ],
+)
+def test_when_strings_are_searched_one_by_one(
+    pattern: str, texts: list[str | bytes], behaviour: str, is_searched: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[bytes] = []
     original = splitting.searched
     monkeypatch.setattr(splitting, "searched", lambda word: seen.append(word) or original(word))
-    matched("RegexSplit", *rows([long_text(1)]), text(pattern), outputs=5, behaviour="isolate")
-    assert bool(seen) == (pattern == r"\w+|[a-z]+")
+    matched("RegexSplit", *rows(texts), text(pattern), outputs=5, behaviour=behaviour)
+    assert bool(seen) == is_searched
 
 
 @pytest.mark.parametrize("pattern", CLASSES)
@@ -594,25 +606,31 @@ def test_rows_are_cut(side: str, expected: list[list[int]]) -> None:
     assert ids(found) == expected
 
 
-@pytest.mark.parametrize(
-    ("mode", "longest", "lengths", "expected"),
-    [
-        ("longest_first", 5, (4, 3), (3, 2)),
-        ("longest_first", 5, (3, 4), (2, 3)),
-        ("longest_first", 5, (4, 4), (3, 2)),
-        ("longest_first", 5, (4, 1), (4, 1)),
-        ("longest_first", 5, (9, 2), (3, 2)),
-        ("longest_first", 5, (2, 9), (2, 3)),
-        ("longest_first", 6, (4, 3), (3, 3)),
-        ("only_first", 3, (4, 3), (3, 3)),
-        ("only_second", 2, (4, 3), (4, 2)),
-        ("longest_first", 9, (4, 3), (4, 3)),
-    ],
-)
-def test_pairs_of_rows_are_cut(mode: str, longest: int, lengths: tuple[int, int], expected: tuple[int, int]) -> None:
-    pair = [list(range(n)) for n in lengths]
-    found = run("Truncate", *ragged(pair[0]), *ragged(pair[1]), np.int32(longest), text("right"), text(mode), outputs=6)
-    assert [*ids(found[:3]), *ids(found[3:])] == [row[:n] for row, n in zip(pair, expected, strict=True)]
+def halves(longest: int, first: int, second: int) -> tuple[int, int]:
+    """Return the most equal lengths, of which the longer row has the larger one."""
+    ways = [(n, longest - n) for n in range(first + 1) if 0 <= longest - n <= second]
+    return min(ways, key=lambda way: (abs(way[0] - way[1]), (way[0] > way[1]) != (first >= second)))
+
+
+@pytest.mark.parametrize("longest", range(8))
+def test_pairs_of_rows_are_cut(longest: int) -> None:
+    lengths = [(n, m) for n in range(6) for m in range(6)]
+    rules: dict[str, Callable[[int, int], tuple[int, int]]] = {
+        "longest_first": lambda n, m: halves(longest, n, m),
+        "only_first": lambda n, m: (min(n, longest), m),
+        "only_second": lambda n, m: (n, min(m, longest)),
+    }
+    for mode, rule in rules.items():
+        pair = (ragged(*([7] * both[side] for both in lengths)) for side in (0, 1))
+        found = run(
+            "Truncate", *(x for rows in pair for x in rows), np.int32(longest), text("right"), text(mode), outputs=6
+        )
+        cut = [(len(one), len(other)) for one, other in zip(ids(found[:3]), ids(found[3:]), strict=True)]
+        assert cut == [rule(n, m) if n + m > longest else (n, m) for n, m in lengths]
+    with pytest.raises(ovir.RunError, match="unknown mode b'last' of truncation"):
+        run("Truncate", *ragged([1, 2]), *ragged([1]), np.int32(1), text("right"), text("last"), outputs=6)
+    with pytest.raises(ovir.RunError, match="the side is b'top', not left or right"):
+        run("Truncate", *ragged([1, 2]), np.int32(1), text("top"), text("longest_first"), outputs=3)
 
 
 def test_segments_are_combined() -> None:
@@ -640,6 +658,41 @@ def test_the_largest_of_no_lengths() -> None:
 
 
 # --------------------------------------------------------------------------- what goes wrong
+
+
+TOKEN = np.int32(0), np.int32(1), np.int64([5])
+
+
+@pytest.mark.parametrize(
+    ("kind", "inputs", "attributes", "types"),
+    [
+        ("Truncate", (*ragged([1], [2]), np.int32(2), text("right"), text("")), {}, "i32[2] i32[2] i32[2]"),
+        ("CombineSegments", (*TOKEN, *ragged([1], [2])[:2], np.int64([1, 2]), i32(1, 2)), {},
+         "i32[2] i32[2] i64[?] i32[2] i32[2] i32[?]"),
+        ("RaggedToDense", (*ragged([1], [2]), np.int32(3), np.int32(9)), {}, "i32[2,?] boolean[2,?]"),
+        ("RaggedToDense", (i32(), i32(), i32(), np.int32(3), np.int32(9)), {}, "i32[0,?] boolean[0,?]"),
+        ("CaseFold", strings("a", "b"), {}, "i32[2] i32[2] u8[?]"),
+        ("CaseFold", (*strings("a", "b"), np.array([True, False])), {}, "i32[2] i32[2] u8[?] boolean[2]"),
+        ("CharsMapNormalization", (*strings("a"), np.zeros(4, np.uint8)), {}, "i32[1] i32[1] u8[?]"),
+        ("RegexSplit", (*rows(["a"], ["b"]), text("a"), *strings("a")), {}, "i32[2] i32[2] i32[?] i32[?] u8[?]"),
+        ("RegexSplit", (*rows(["a"], ["b"]), np.array([True, False]), text("a")), {},
+         "i32[2] i32[2] i32[?] i32[?] u8[?] boolean[?]"),
+        ("CombineSegments", TOKEN, {}, "three inputs for each ragged tensor and one more, got 3"),
+        ("CombineSegments", (*TOKEN, i32(1), i32(1)), {}, "three inputs for each ragged tensor and one more, got 5"),
+        ("CombineSegments", (np.int64(0), *TOKEN[1:], i32(0)), {}, "input 0 must be i32, got i64"),
+        ("CombineSegments", (TOKEN[0], np.int64(1), TOKEN[2], i32(0)), {}, "input 1 must be i32, got i64"),
+        ("CombineSegments", (*ragged([], []), *ragged([], [], []), i32(1, 2)), {}, "rows of shape [2] and [3] do not fit"),
+        ("RegexSplit", (*rows(["a"]), text("a")), {"max_splits": 0}, "max_splits must be -1 or above 0, got 0"),
+        ("RegexSplit", (*rows(["a"]), text("a")), {"max_splits": -2}, "max_splits"),
+    ],
+)  # fmt: skip
+def test_types_of_outputs(kind: str, inputs: tuple[Array, ...], attributes: dict[str, Any], types: str) -> None:
+    if "[" in types.split(" ")[0]:
+        model = model_of(kind, *inputs, outputs=types.count("["), **attributes)
+        assert " ".join(str(port.type) for port in model.outputs) == types
+        return
+    with pytest.raises(ovir.ModelError, match=re.escape(types)):
+        model_of(kind, *inputs, outputs=6, **attributes)
 
 
 def test_inputs_are_checked() -> None:
