@@ -268,3 +268,9 @@ def test_a_trimmed_window_meets_the_same_data(begin: int, stride: int, dilation:
     assert 1 <= trimmed.kernel <= window.kernel
     for one, other in zip(window.positions(count), trimmed.positions(count), strict=True):
         assert [p for p in one if 0 <= p < size] == [p for p in other if 0 <= p < size]
+
+
+@pytest.mark.parametrize("op", [AdaptiveAvgPool(), AdaptiveMaxPool()])
+def test_adaptive_pooling_into_no_windows(op: Any) -> None:
+    result = op.run(np.ones((1, 2, 3, 4), np.float32), np.array([0, 2]))
+    assert {array.shape for array in (result if isinstance(result, tuple) else (result,))} == {(1, 2, 0, 2)}

@@ -220,3 +220,12 @@ def test_multinomial_refuses_what_is_no_distribution(
 ) -> None:
     with pytest.raises(OperatorError, match=message):
         sampled(probs, count, **attributes)
+
+
+@pytest.mark.parametrize(("element_type", "digits"), [(f16, 10), (bf16, 7), (f32, 23), (f64, 52)])
+def test_tensorflow_takes_the_low_bits_as_a_fraction(element_type: ElementType, digits: int) -> None:
+    words = philox_words(4, 9, 0, 8).astype(object)
+    if element_type == f64:
+        words = words[::2] * 2**32 + words[1::2]
+    found = uniform([16], 0, 1, element_type, global_seed=4, op_seed=9)
+    assert found.astype(float).tolist() == [word % 2**digits / 2**digits for word in words[:16]]
