@@ -176,6 +176,7 @@ def test_samples_are_words_of_the_seeded_twister() -> None:
     found = sampled(np.ones((1, 4096)), 8, with_replacement=True)
     assert found.tolist() == [[3082, 3069, 1512, 662, 1729, 674, 221, 287]]
     assert sampled(np.ones((1, 4096)), 2, with_replacement=True, global_seed=2**32 + 1)[0, 0] == 3082
+    assert not mersenne_words_of_seeds((1, 2), 8).flags.writeable
 
 
 @pytest.mark.parametrize("element_type", [f16, bf16, f32, f64])
