@@ -142,7 +142,7 @@ def fill_integers(x: Array, out: Array) -> None:
             beyond = x >= limit
             rest = np.where(x < 2 * limit, x - limit, 0)[beyond].astype(np.uint64)
             out[beyond] = np.where(x[beyond] < 2 * limit, rest + np.uint64(1 << 63), np.uint64(0))
-    if whole is not out and dtype != np.uint64:
+    if whole is not out:
         np.copyto(out, whole, casting="unsafe")
 
 

@@ -101,3 +101,8 @@ def test_rotated_iou_of_many_boxes_is_that_of_upright_ones_at_angle_0() -> None:
     upright = edges_of_centered(boxes)
     rotated = np.concatenate([boxes, rng.integers(0, 2, (90, 1)) * pi], axis=1).astype(np.float32)
     np.testing.assert_allclose(rotated_iou(rotated[:60], rotated), iou(upright[:, :60], upright), atol=1e-5)
+
+
+def test_rotated_boxes_without_area_overlap_nothing() -> None:
+    boxes = np.float32([[0, 0, 0, 2, 0], [0, 0, 0, 0, 0], [0, 0, 2, 0, 1], [0, 0, 2, 2, 0]])
+    assert not rotated_iou(boxes[:3], boxes).any()

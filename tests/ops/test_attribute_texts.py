@@ -177,3 +177,10 @@ def test_a_list_of_texts_that_no_text_stands_for(items: tuple[str, ...]) -> None
 )
 def test_names_are_split_as_openvino_splits_them(text: str, names: list[str]) -> None:
     assert split_names(text) == names
+
+
+def test_what_a_reader_assumes() -> None:
+    def text(default: Any, assumed: str | None = None) -> str:
+        return Attribute("a", "a", str, default, assumed=assumed).assumed_text
+
+    assert [text(0), text((1, 2)), text("max"), text(""), text("", "none")] == ["0", "[1,2]", "max", "''", "none"]

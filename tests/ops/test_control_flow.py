@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -91,6 +92,71 @@ def test_slicing(slicing: dict[str, int], parts: list[str]) -> None:
     assert "".join("abcdef"[int(i)] for i in result) == "".join(parts)
 
 
+def parts_of(length: int, start: int, end: int, stride: int, size: int) -> list[list[int]] | None:
+    """Return the elements of each part: of the first from ``start`` on in the direction of the stride, and so on, as
+    long as the last one is not behind ``end``; None if they lie outside or in the other direction."""
+    first, last = (place + length if place < 0 else place for place in (start, end))
+    if not (0 <= first < length and 0 <= last < length) or (last - first) * stride < 0:
+        return None
+    forward, found = 1 if stride > 0 else -1, []
+    while (last - first) * forward >= size - 1:
+        found.append(sorted(first + forward * i for i in range(size)))
+        first += stride
+    return found
+
+
+def noting(seen: list[Any]) -> Callable[[Sequence[Array]], list[Array]]:
+    """Return a body that returns its inputs and notes the first one."""
+
+    def body(given: Sequence[Array]) -> list[Array]:
+        seen.append(given[0].tolist())
+        return [array.copy() for array in given]
+
+    return body
+
+
+@pytest.mark.parametrize("stride", [1, 2, 3, -1, -2])
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_every_slicing(stride: int, size: int) -> None:
+    body = {"body": Body([tensor("?")], lambda x: [x])}
+    for start, end in product((0, 1, 3, -1, -2, -4), repeat=2):
+        op, counts = iterator(InputMap(0, 0, axis=0, start=start, end=end, stride=stride, part_size=size)), []
+        for length in range(size, 7):
+            parts, seen = parts_of(length, start, end, stride, size), list[Any]()
+            if parts is None:
+                with pytest.raises(OperatorError, match=r"is outside|opposite direction"):
+                    op.infer(tensor(str(length)), bodies=body)
+                continue
+            counts.append(len(parts) * size)
+            (out,) = op.infer(tensor(str(length)), bodies=body)
+            assert str(out.shape) == f"[{len(parts) * size}]"
+            if parts:
+                op.run(np.arange(length), bodies={"body": noting(seen)})
+                assert seen == parts
+        if counts:
+            (out,) = op.infer(tensor(f"{size}..6"), bodies=body)
+            assert all(out.shape.contains([count]) for count in counts)
+
+
+@pytest.mark.parametrize(
+    ("output", "count"),
+    [
+        ({"end": 6}, 6),
+        ({"end": 6, "part_size": 2}, 3),
+        ({"end": 7, "part_size": 2}, 3),
+        ({"start": -1, "end": -7}, 6),
+        ({}, 1),
+    ],
+)
+def test_iterations_without_a_sliced_input(output: dict[str, int], count: int) -> None:
+    size = output.get("part_size", 1)
+    joined = OutputMap(0, 0, axis=0, **output) if output else OutputMap(0, 0)
+    op, seen = iterator(InputMap(0, 0), joined), list[Any]()
+    (out,) = op.infer(tensor(str(size)), bodies={"body": Body([tensor("?")], lambda x: [x])})
+    (result,) = op.run(np.zeros(size), bodies={"body": noting(seen)})
+    assert (len(seen), out.shape) == (count, list(result.shape))
+
+
 @pytest.mark.parametrize(
     ("slicing", "axis", "count"),
     [
@@ -130,6 +196,7 @@ def test_negative_axis_and_reversed_output() -> None:
         ({"axis": 0}, "", "input 0 is a scalar: it cannot be sliced"),
         ({"axis": 0, "stride": 0}, "3", "the stride of input 0 must not be 0"),
         ({"axis": 0, "part_size": 0}, "3", "the part_size of input 0 must be positive, got 0"),
+        ({"axis": 0, "part_size": 2}, "1", r"the part_size 2 of input 0 is larger than axis 0 of its shape \[1\]"),
         ({"axis": 0, "start": 3}, "3", r"start 3 of input 0 is outside \[-3, 2\]"),
         ({"axis": 0, "end": -4}, "3", r"end -4 of input 0 is outside \[-3, 2\]"),
         ({"axis": 0, "start": -1, "end": 0}, "3", "from -1 to 0, but its stride 1 has the opposite direction"),
@@ -292,6 +359,11 @@ def test_scalars_are_joined_to_a_vector() -> None:
     running = RunningBody(lambda given: [again, given[1].copy()], body.parameters)
     _, joined = op.run(np.int64(2), again, np.array(3, np.float32), bodies={"body": running})
     np.testing.assert_array_equal(joined, [3, 3])
+    inputs = tensor("", i64), TRUE, tensor("")
+    op = op.applied(inputs, op.infer(*inputs, bodies={"body": body}))
+    running.shapes = [PartialShape([])] * 2
+    first, joined = op.run(np.int64(0), again, np.array(3, np.float32), bodies={"body": running})
+    assert (first, joined.tolist()) == (3, [])
 
 
 def test_faults_of_loops() -> None:

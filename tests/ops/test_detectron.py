@@ -59,6 +59,24 @@ def extractor(**attributes: Any) -> ExperimentalDetectronROIFeatureExtractor:
 
 
 @pytest.mark.parametrize(
+    ("side", "level"), [(0, None), (1, 0), (111, 0), (112, 1), (223, 1), (224, 2), (447, 2), (448, 3), (5000, 3)]
+)
+def test_the_level_of_a_region_follows_from_its_area(side: float, level: int | None) -> None:
+    """Each level of this pyramid holds its own number, counted from 1."""
+    features = [np.full((1, 1, 8, 8), number, np.float32) for number in (1, 2, 3, 4)]
+    op = extractor(pyramid_scales=(1e4, 1e4, 1e4, 1e4))
+    (found,), _ = op.run(array([0, 0, side / 2, side * 2]), *features)
+    assert np.unique(found).tolist() == [0 if level is None else level + 1]
+
+
+def test_a_level_without_pixels_gives_0() -> None:
+    op = extractor(pyramid_scales=(4, 8))
+    rois = array([0, 0, 8, 8], [0, 0, 300, 300])
+    found, _ = op.run(rois, np.ones((1, 2, 0, 9), np.float32), np.ones((1, 2, 90, 90), np.float32))
+    assert found[:, 1, 0, 0].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
     ("side", "level"), [(20, 0), (111, 0), (113, 1), (223, 1), (225, 2), (449, 2), (3000, 2), (0, -1), (-9, -1)]
 )
 def test_the_level_follows_the_area(side: float, level: int) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.builder import Net
+from support.tensors import operation
 
 import ovir
 from ovir import opset8 as ops
@@ -160,3 +161,15 @@ def test_one_element_of_a_vector_again_and_again() -> None:
     x = ops.parameter([4], np.float32, name="x")
     compiled = ovir.compile_model(ovir.Model([ops.gather_nd(x, ops.constant(np.array([2])))], [x]))
     assert [compiled(np.arange(4, dtype=np.float32) + call)[0].tolist() for call in range(4)] == [2, 3, 4, 5]
+
+
+def test_batch_dims_count_from_the_rank_of_the_indices() -> None:
+    data, indices = np.arange(24).reshape(2, 3, 4), np.array([[2, 1], [0, 2]])
+    for batch_dims, axis in ((-2, 1), (-1, 1), (1, 1), (-1, 2)):
+        result = operation(f"Gather-8 batch_dims={batch_dims}").run(data, indices, np.array(axis))
+        expected = (
+            np.take(data, indices, axis)
+            if batch_dims == -2
+            else np.stack([np.take(d, i, axis - 1) for d, i in zip(data, indices, strict=True)])
+        )
+        np.testing.assert_array_equal(result, expected)

@@ -16,6 +16,7 @@ from ovir.core.tensor_types import TensorType
 from ovir.core.values import from_bounds
 from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.fast.base import resamples
+from ovir.kernels.resample import Method, taps
 from ovir.ops.interpolate import Interpolate1, Interpolate4, Interpolate11
 
 
@@ -283,3 +284,9 @@ def test_sizes_of_another_tensor_keep_their_symbols(tmp_path: Path) -> None:
     assert str(doubled.shape) == "[1,8,?,4..10]"
     given = next(port for port in model.inputs if "large" in port.layer.name)
     assert [dim.symbol for dim in joined.shape][2:] == [dim.symbol for dim in given.shape][2:]
+
+
+def test_taps_that_are_shared_cannot_be_changed() -> None:
+    for mode in ("nearest", "linear", "cubic", "bilinear_pillow"):
+        found = taps(Method(mode), 4, 8, 2.0)
+        assert not any(array.flags.writeable for array in (found.index, found.weight, found.unit))

@@ -1,5 +1,7 @@
 """Concat, Split, VariadicSplit and Pad."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from support.tensors import const, tensor
@@ -68,3 +70,14 @@ def test_pad_of_two_axes_mirrors_what_is_cropped() -> None:
     data = np.arange(1, 13).reshape(3, 4)
     result = Pad12(pad_mode="reflect").run(data, np.array([2, -1]), np.array([-1, 3]))
     assert result.tolist() == [[10, 11, 12, 11, 10, 9], [6, 7, 8, 7, 6, 5], [2, 3, 4, 3, 2, 1], [6, 7, 8, 7, 6, 5]]
+
+
+@pytest.mark.parametrize("size", [0, 1, 3])
+def test_pads_of_either_sign(size: int) -> None:
+    numbers = list(range(1, size + 1))
+    for begin, end in product(range(-4, 4), repeat=2):
+        padded = [0] * begin + numbers + [0] * end
+        expected = padded[max(-begin, 0) :]
+        expected = expected[: max(len(expected) + min(end, 0), 0)]
+        result = Pad12().run(np.array(numbers, np.int32), np.array([begin]), np.array([end]))
+        assert result.tolist() == expected, (begin, end)

@@ -195,3 +195,16 @@ ALL = [MulticlassNms8, MulticlassNms9, MatrixNms]
 def test_of_constants_the_number_of_rows_is_known(cls: Any) -> None:
     found = cls().infer(constant_type(BOXES), constant_type(np.zeros_like(SCORES) - 1))
     assert [str(t.shape) for t in found] == ["[0,6]", "[0,1]", "[1]"]
+
+
+@pytest.mark.parametrize("images", [1, 2])
+@pytest.mark.parametrize("cls", [MulticlassNms8, MatrixNms])
+def test_nothing_is_kept(cls: Any, images: int) -> None:
+    boxes, scores = np.float32([[[0, 0, 1, 1], [2, 2, 3, 3]]] * images), np.ones((images, 1, 2), np.float32)
+    for most, count in ((0, 0), (1, 1), (-1, 2)):
+        rows, _, counts = (
+            cls(keep_top_k=most, iou_threshold=0.5).run(boxes, scores)
+            if cls is MulticlassNms8
+            else cls(keep_top_k=most).run(boxes, scores)
+        )
+        assert (len(rows), counts.tolist()) == (count * images, [count] * images)

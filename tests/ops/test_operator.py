@@ -2,13 +2,20 @@
 
 import subprocess
 import sys
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
+from support.tensors import tensor, types
 
 from ovir.core.element_types import dynamic, f32, i8, i32, i64
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType, constant_type
+from ovir.core.values import MAX_ELEMENTS
 from ovir.diagnostics.errors import OperatorError
 from ovir.ops import find, resolve
+from ovir.ops.base import operator
 from ovir.ops.base.operator import Operator
 
 
@@ -112,3 +119,107 @@ def test_a_module_is_imported_when_its_operation_is_asked_for() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "ROIPooling", "True", "False"]
+
+
+class Costly(Operator):
+    """An operation whose kernel takes a given time."""
+
+    time: float = 2e7
+
+    def kernel_time(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:
+        return self.time
+
+
+class Moving(Costly):
+    moves_elements = (0,)
+
+
+class Monotone(Costly):
+    monotone = (0,)
+
+
+class Valued(Costly):
+    def infer_value(self, *inputs: TensorType) -> None:
+        return None
+
+
+class Shaped(Costly):
+    shape_inputs = (1,)
+
+
+def made(cls: type[Operator], **traits: Any) -> Operator:
+    op = cls()
+    vars(op).update(traits)
+    return op
+
+
+def constant(size: int, dtype: Any = np.int64) -> TensorType:
+    return constant_type(np.zeros(size, dtype))
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "can_fold", "can_evaluate"),
+    [
+        (made(Costly), [constant(2)], True, True),
+        (made(Costly, time=3e7), [constant(2)], False, True),
+        (made(Costly, pure=False), [constant(2)], False, False),
+        (made(Costly, bounded=False), [constant(2)], True, False),
+        (made(Costly, wiring={"body": None}), [constant(2)], False, False),
+        (made(Costly), [constant(16 * MAX_ELEMENTS)], True, True),
+        (made(Costly), [constant(16 * MAX_ELEMENTS + 1)], False, False),
+        (made(Shaped), [constant(2), constant(16 * MAX_ELEMENTS + 1)], False, True),
+        (made(Costly), [constant(2), *types("i64[2]")], False, True),
+        (made(Costly), types("i64[99999]"), False, True),
+        (made(Costly), [constant(30, np.float32), constant(30)], True, True),
+        (made(Costly), [constant(30, np.float32), constant(31)], True, False),
+        (made(Moving), [constant(99, np.float32)], True, True),
+        (made(Monotone), [constant(99, np.float32)], True, True),
+        (made(Valued), [constant(99, np.float32)], True, True),
+    ],
+)
+def test_which_kernels_inference_runs(op: Operator, inputs: Any, can_fold: bool, can_evaluate: bool) -> None:
+    outputs = types("i64[4]")
+    assert operator.can_fold(op, inputs, outputs) == can_fold
+    assert operator.can_evaluate(op, inputs, outputs) == can_evaluate
+
+
+def test_axes_count_from_the_front() -> None:
+    op = Operator()
+    for axis, rank, expected in ((-1, 3, 2), (-3, 3, 0), (2, 3, 2), (0, 0, 0), (-1, 0, 0), (-7, None, -7)):
+        assert op.normalize_axis(np.array([axis]), rank) == op.normalize_axis(axis, rank) == expected
+    for axis, rank, message in (
+        (3, 3, r"axis 3 is outside \[-3, 2\] of a tensor of rank 3"),
+        (-4, 3, r"axis -4 is outside \[-3, 2\]"),
+        (1, 0, r"axis 1 is outside \[-1, 0\] of a tensor of rank 0"),
+    ):
+        with pytest.raises(OperatorError, match=message):
+            op.normalize_axis(axis, rank)
+    assert op.normalize_axes([0, -1, -3], 3, unique=False) == [0, 2, 0]
+    with pytest.raises(OperatorError, match=r"axes \[0,-3\] are not distinct"):
+        op.normalize_axes([0, -3], 3)
+
+
+def test_what_inputs_share() -> None:
+    op = Operator()
+    assert op.merge_types(dynamic, i64, dynamic) == i64
+    assert op.shared_type(a=tensor("2"), b=None, c=tensor("3", dynamic)) == f32
+    with pytest.raises(OperatorError, match="input 0 is i64 and input 2 is i32: their element types must be equal"):
+        op.merge_types(i64, dynamic, i32)
+    with pytest.raises(OperatorError, match="a is f32 and c is i64"):
+        op.shared_type(a=tensor("2"), b=tensor("2"), c=tensor("2", i64))
+    shapes = {"a": (tensor("2..4,3").shape, 0), "b": (tensor("1,3..9").shape, 1)}
+    assert str(op.merge_dims("rows", **shapes)) == "3..4"
+    message = r"a of shape \[2..4,3\] and b of shape \[1,5\] must have the same number of rows \(dimensions 0 and 1\)"
+    with pytest.raises(OperatorError, match=message):
+        op.merge_dims("rows", a=shapes["a"], b=(tensor("1,5").shape, 1))
+
+
+@pytest.mark.parametrize("shape", ["", "1", "?", "0..1", "..."])
+def test_one_element(shape: str) -> None:
+    Operator().require_one_element("axis", PartialShape.parse(f"[{shape}]"))
+
+
+@pytest.mark.parametrize("shape", ["2", "0", "1,1", "2.."])
+def test_not_one_element(shape: str) -> None:
+    with pytest.raises(OperatorError, match=r"axis must be a scalar or have one element, got shape \["):
+        Operator().require_one_element("axis", PartialShape.parse(f"[{shape}]"))

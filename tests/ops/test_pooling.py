@@ -13,7 +13,7 @@ from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
 from ovir.kernels.windows import Window
-from ovir.ops.base.spatial import output_dim, output_size, same_pads
+from ovir.ops.base.spatial import output_dim, output_size, resolve_pads, same_pads
 from ovir.ops.pooling import (
     AdaptiveAvgPool,
     AdaptiveMaxPool,
@@ -268,3 +268,22 @@ def test_a_trimmed_window_meets_the_same_data(begin: int, stride: int, dilation:
     assert 1 <= trimmed.kernel <= window.kernel
     for one, other in zip(window.positions(count), trimmed.positions(count), strict=True):
         assert [p for p in one if 0 <= p < size] == [p for p in other if 0 <= p < size]
+
+
+@pytest.mark.parametrize("op", [AdaptiveAvgPool(), AdaptiveMaxPool()])
+def test_adaptive_pooling_into_no_windows(op: Any) -> None:
+    result = op.run(np.ones((1, 2, 3, 4), np.float32), np.array([0, 2]))
+    assert {array.shape for array in (result if isinstance(result, tuple) else (result,))} == {(1, 2, 0, 2)}
+
+
+@pytest.mark.parametrize(
+    ("auto_pad", "pads"),
+    [
+        ("valid", ([0, 0], [0, 0])),
+        ("explicit", ([1, 2], [3, 4])),
+        ("same_upper", ([0, 1], [1, 1])),
+        ("same_lower", ([1, 1], [0, 1])),
+    ],
+)
+def test_pads_by_auto_pad(auto_pad: str, pads: tuple[list[int], list[int]]) -> None:
+    assert resolve_pads(auto_pad, [1, 2], [3, 4], (6, 7), (2, 2), (1, 1), (1, 2)) == pads

@@ -45,6 +45,23 @@ def test_anchors_of_all_ratios_and_scales() -> None:
     assert rows[:, 1:].tolist() == [[0, 0, 10, 10], [-5, -5, 15, 15], [2.5, -5, 7.5, 15], [0, -15, 10, 25]]
 
 
+@pytest.mark.parametrize(("framework", "side"), [("", 17), ("tensorflow", 16)])
+@pytest.mark.parametrize("clip", [False, True])
+@pytest.mark.parametrize("scales", [(1,), (2,), (1, 2)])
+def test_the_score_of_a_short_box_is_0(framework: str, side: int, clip: bool, scales: tuple[int, ...]) -> None:
+    """Of the middle of nine boxes, which lies within the image; one of its sides is stretched, or none."""
+    scores, deltas = np.zeros((1, 1, 3, 3)), np.zeros((1, 4, 3, 3))
+    scores[0, 0, 1, 1] = 0.9
+    for stretched, scale in ((3, scales[-1]), (2, scales[0]), (None, max(scales))):
+        deltas[:] = 0
+        deltas[0, [] if stretched is None else stretched] = np.log(4)
+        for least in (side // scale, side // scale + 1):
+            settings = {"base_size": 16, "feat_stride": 50, "min_size": least, "clip_before_nms": clip}
+            image = (300, 400, *scales)
+            _, best = proposed(scores, deltas, image, framework=framework, post_nms_topn=1, **settings)
+            assert (best[0] > 0) == (least * scale <= side), (stretched, least)
+
+
 def test_sides_of_anchors_are_whole_but_in_tensorflow() -> None:
     scores = np.full((1, 1, 1, 1), 0.9)
     # In tensorflow the anchor of the first point is clipped: its center is the corner of the image.

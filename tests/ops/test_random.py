@@ -176,6 +176,7 @@ def test_samples_are_words_of_the_seeded_twister() -> None:
     found = sampled(np.ones((1, 4096)), 8, with_replacement=True)
     assert found.tolist() == [[3082, 3069, 1512, 662, 1729, 674, 221, 287]]
     assert sampled(np.ones((1, 4096)), 2, with_replacement=True, global_seed=2**32 + 1)[0, 0] == 3082
+    assert not mersenne_words_of_seeds((1, 2), 8).flags.writeable
 
 
 @pytest.mark.parametrize("element_type", [f16, bf16, f32, f64])
@@ -220,3 +221,12 @@ def test_multinomial_refuses_what_is_no_distribution(
 ) -> None:
     with pytest.raises(OperatorError, match=message):
         sampled(probs, count, **attributes)
+
+
+@pytest.mark.parametrize(("element_type", "digits"), [(f16, 10), (bf16, 7), (f32, 23), (f64, 52)])
+def test_tensorflow_takes_the_low_bits_as_a_fraction(element_type: ElementType, digits: int) -> None:
+    words = philox_words(4, 9, 0, 8).astype(object)
+    if element_type == f64:
+        words = words[::2] * 2**32 + words[1::2]
+    found = uniform([16], 0, 1, element_type, global_seed=4, op_seed=9)
+    assert found.astype(float).tolist() == [word % 2**digits / 2**digits for word in words[:16]]

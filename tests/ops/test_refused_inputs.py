@@ -31,6 +31,9 @@ CASES = [
     ("Broadcast-3 mode=explicit", "2,3 =[3,2] =[1]", "axes_mapping 1 data [2,3]"),
     ("Broadcast-3 mode=explicit", "f32[] =[3,2] =[0]", "0 [3,2] 1"),
     ("Broadcast-3 mode=bidirectional", "2 =[3]", "data [2] [3] mode bidirectional"),
+    ("Broadcast-3 mode=pdpd", "3 =[2,3]", "data [3] [2,3] mode pdpd"),
+    ("Broadcast-1 mode=pdpd mode.auto_broadcast_axis=-1", "2 =[2,3]", "data [2] [2,3] mode pdpd"),
+    ("Broadcast-1 mode=pdpd mode.auto_broadcast_axis=2", "2,3 =[2,3]", "data [2,3] [2,3]"),
     ("Tile-1", "2 =2", "repeats 1"),
     # convert
     ("ConvertPromoteTypes-14 promote_unsafe=false pytorch_scalar_promotion=true", "i64[] u8[3]", "i64 u8"),

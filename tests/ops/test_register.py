@@ -10,7 +10,10 @@ from support.builder import Net
 import ovir
 import ovir.tokenizers
 from ovir.core.arrays import Array
-from ovir.ops.base import registry
+from ovir.ops import import_all
+from ovir.ops.base import opsets, registry
+from ovir.ops.base.index import VERSIONS
+from ovir.ops.base.traits import ALL
 
 
 @pytest.fixture(autouse=True)
@@ -217,3 +220,66 @@ def test_infer_must_return_types(result: Any, shown: str) -> None:
     with pytest.raises(ovir.OvirError, match=f"infer returned {shown} instead of a TensorType") as caught:
         ovir.create_layer("Untyped", [np.float32([1])], version="untyped")
     assert "AttributeError" not in str(caught.value)
+
+
+def test_the_index_holds_what_is_declared() -> None:
+    import_all()
+    assert registry.declared_versions() == [opsets.Version(*row) for row in VERSIONS]
+
+
+def test_an_operation_version_is_declared_once() -> None:
+    with pytest.raises(ValueError, match="Abs of opset1 is registered twice"):
+        registry.operator("Abs", opset=1)(type("Again", (ovir.Operator,), {}))
+
+
+def test_what_is_registered_before_stays() -> None:
+    register_swirl()
+    first = registry.registered_by_user("Swirl", "extension")
+    with registry.keeping_registered():
+        register_swirl()
+        ovir.register("Whirl", version="extension")(type("Whirl", (first,), {}))  # type: ignore[type-var]
+    assert registry.registered_by_user("swirl", "Extension") is first
+    assert registry.registered_by_user("Whirl", "extension") is not None
+
+
+def test_a_class_that_names_no_inputs_may_read_all_values() -> None:
+    infer = {"infer": lambda self, data: data}
+    for body, values in (({}, ALL), ({"value_inputs": (1,)}, (1,))):
+        cls = ovir.register("Swirl", version="extension")(type("Swirl", (ovir.Operator,), {**infer, **body}))
+        derived = ovir.register("Whirl", version="extension")(type("Whirl", (cls,), {}))
+        assert cls.value_inputs == derived.value_inputs == values
+        assert (cls.opset, cls.type, derived.type) == (0, "Swirl", "Whirl")
+
+
+@pytest.mark.parametrize(
+    ("name", "snake_case"),
+    [
+        ("ReduceL1", "reduce_l1"),
+        ("BGRtoNV12", "bgr_to_nv12"),
+        ("NV12toBGR", "nv12_to_bgr"),
+        ("MVN", "mvn"),
+        ("ROIAlign", "roi_align"),
+        ("Add", "add"),
+        ("GatherND", "gather_nd"),
+        ("PriorBox", "prior_box"),
+        ("GridSample", "grid_sample"),
+    ],
+)
+def test_names_of_functions(name: str, snake_case: str) -> None:
+    assert registry._snake_case(name) == snake_case
+
+
+def test_why_an_operation_is_in_no_opset() -> None:
+    assert opsets.why_unresolved("Gather", "opset99") == (
+        "'opset99' is not an opset: known are opset1 to opset17",
+        None,
+    )
+    assert "did you mean opset8?" in str(opsets.why_unresolved("Gather", " OPSET8")[1])
+    assert opsets.why_unresolved("Gahter", "opset8") == ("no opset has an operation 'Gahter'", "did you mean Gather?")
+    sentence = "opset1 does not contain GridSample; it is in opset9 to opset16"
+    assert opsets.why_unresolved("GridSample", "opset1") == (sentence, None)
+    assert opsets.opset_range(3, 3) == "opset3"
+    assert [opsets.is_opset(f"opset{n}") for n in (0, 1, 17, 18)] == [False, True, True, False]
+    found = opsets.resolve("GridSample", "opset16")
+    assert found is not None
+    assert (found.opset, opsets.resolve("GridSample", "opset8")) == (9, None)

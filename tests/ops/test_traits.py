@@ -15,6 +15,7 @@ from support.tensors import arrays, operation, types
 
 import ovir
 from ovir.analysis.random_inputs import generate_inputs, input_domains
+from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import constant_type
 from ovir.diagnostics.errors import OperatorError
 from ovir.inference.known_values import as_tuple
@@ -394,6 +395,38 @@ def test_what_a_range_clips(low: float, high: float) -> None:
         assert x[below].tolist() == [n for n in x.tolist() if n < 2 - steps]
         assert x[above].tolist() == [n for n in x.tolist() if n > 12 + steps]
         assert (least, most) == (5, 10)
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "rows"),
+    [
+        ("Reshape-1", "6,4 =[3,8]", (2, 0)),
+        ("Reshape-1", "6,4 =[6,2,2]", (1, 0)),
+        ("Reshape-1", "6,4 =[12,2]", None),
+        ("Reshape-1", "6,4 =[2,2,6]", (3, 0)),
+        ("Reshape-1", "4 =[2,2]", (2, 0)),
+        ("Reshape-1", "f32[] =[1]", None),
+        ("Reshape-1", "1 =[]", None),
+        ("Unsqueeze-1", "6,4 =[1]", (1, 0)),
+        ("Unsqueeze-1", "6,4 =[0]", (6, 0)),
+        ("Squeeze-1", "6,1,4", (1,)),
+        ("Transpose-1", "2,3,4 =[0,2,1]", (1, 0)),
+        ("Transpose-1", "2,3,4 =[1,0,2]", None),
+        ("Transpose-1", "2,3,4 =[]", None),
+        ("Transpose-1", "2,3 i64[2]", None),
+        ("Convert-1 destination_type=f16", "4,3", (1,)),
+        ("Add-1", "4,3 3", (1, 0)),
+        ("Add-1", "1,3 4,3", (0, 1)),
+        ("Add-1", "4,3 4,1", (1, 1)),
+        ("Add-1", "f32[] f32[]", None),
+        ("Add-1 auto_broadcast=pdpd", "4,3 3", None),
+        ("MatMul-1", "4,3 3,4", None),
+    ],
+)
+def test_rows_that_make_a_row(op: str, inputs: str, rows: tuple[int, ...] | None) -> None:
+    made = operation(op)
+    output = as_tuple(made.infer(*types(inputs)))[0].shape
+    assert made.rows_from(types(inputs), PartialShape(None) if output.is_dynamic else output) == rows
 
 
 def test_an_operation_of_the_user_declares_domains() -> None:
