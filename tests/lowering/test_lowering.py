@@ -128,7 +128,7 @@ def test_an_operation_of_an_extension_is_in_every_release(target: Any) -> None:
 def test_an_operation_that_ovir_does_not_know_is_kept_by_the_opsets_that_may_have_it() -> None:
     model = ovir.read_model(document('<layer id="1" name="n" type="Swirl" version="opset8"/>'))
     assert model.lower(8) == []
-    with pytest.raises(ovir.ExportError, match="'n'.*: ovir does not know the operation"):
+    with pytest.raises(ovir.ExportError, match=r"'n'.*: ovir does not know the operation"):
         model.lower(7)
 
 
