@@ -371,7 +371,7 @@ class Graph:
         """Return integers as a one-dimensional tensor of i64."""
         whole = self.cast(tensor, t.i64)
         if tensor.constant is not None:
-            return self.constant(tensor.constant.reshape(-1).astype(np.int64))
+            return self.constant(tensor.constant.ravel().astype(np.int64))
         return whole if tensor.rank == 1 else self.shaped(self.Reshape(whole, [-1]), [tensor.shape.size()])
 
     def as_scalar(self, tensor: Tensor) -> Tensor:
@@ -649,7 +649,7 @@ def _known(sizes: Sequence[Size]) -> list[int]:
 
 def _stored(data: Array, element_type: t.ElementType) -> ir.TensorProtocol:
     if element_type == t.string:
-        texts = [text.encode() if isinstance(text, str) else bytes(text) for text in data.reshape(-1).tolist()]
+        texts = [text.encode() if isinstance(text, str) else bytes(text) for text in data.ravel().tolist()]
         return ir.StringTensor(texts, shape=ir.Shape(data.shape))
     return ir.Tensor(data.astype(element_type.to_dtype(), copy=False), dtype=data_type(element_type))
 

@@ -128,7 +128,7 @@ def parts_along_the_first_axis(layer: Layer) -> Changes:
     """Gather each part of the tensor."""
     data, axis = layer.inputs[0].source, _given(layer, 1)
     shape = layer.inputs[0].shape
-    if data is None or axis is None or shape.is_dynamic or not shape.rank or int(axis.reshape(-1)[0]) % shape.rank:
+    if data is None or axis is None or shape.is_dynamic or not shape.rank or int(axis.ravel()[0]) % shape.rank:
         return {}
     lengths = [port.shape[0] for port in layer.outputs]
     readers = layers_after(layer)
@@ -172,7 +172,7 @@ def reflection_beside_a_size_of_1(layer: Layer) -> Changes:
     op, data = layer.operator, layer.inputs[0].source
     if op is None or data is None or getattr(op, "pad_mode", "") != "reflect" or data.shape.rank is None:
         return {}
-    pads = [array.reshape(-1).astype(np.int64) for index in (1, 2) if (array := _given(layer, index)) is not None]
+    pads = [array.ravel().astype(np.int64) for index in (1, 2) if (array := _given(layer, index)) is not None]
     if len(pads) < 2:
         return {}
     begin, end = pads
@@ -234,7 +234,7 @@ def gather_in_batches(layer: Layer) -> Changes:
         return {}
     axis = _given(layer, 2)
     count = getattr(op, "batch_dims", 0) % (indices.shape.rank or 1)
-    if not count or axis is None or int(axis.reshape(-1)[0]) % (data.shape.rank or 1) != count:
+    if not count or axis is None or int(axis.ravel()[0]) % (data.shape.rank or 1) != count:
         return {}
     (*sizes, length), others = data.shape.to_tuple()[: count + 1], data.shape.to_tuple()[count + 1 :]
     batches = int(np.prod(sizes))
@@ -266,7 +266,7 @@ def transform_of_unknown_sizes(layer: Layer) -> Changes:
     own, result = (2 if pairs else 1 for pairs in (op.of_pairs, op.to_pairs))
     rank, out = data.shape.rank, layer.outputs[0].shape
     inner, outer = data.shape[rank - own :], out[(out.rank or 0) - result :]
-    along = [int(axis) for array in constants[:1] if array is not None for axis in array.reshape(-1)]
+    along = [int(axis) for array in constants[:1] if array is not None for axis in array.ravel()]
     signal_rank = rank - (own - 1)
     known = all(array is not None for array in constants) and inner.is_static and outer.is_static
     is_last = len(along) == 1 and along[0] % signal_rank == signal_rank - 1

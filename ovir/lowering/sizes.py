@@ -43,7 +43,7 @@ def known(item: LayerOrPort, name: str) -> list[int]:
     if array is None:
         hint = "--fold-constants computes layers that are known before a run; --shape gives inputs exact sizes"
         refuse(f"the input '{name}' is not known before a run", hint)
-    return [int(value) for value in array.reshape(-1)]
+    return [int(value) for value in array.ravel()]
 
 
 def number(item: LayerOrPort) -> float | None:

@@ -109,6 +109,54 @@ def test_gather(kind: str, groups: int, size: int) -> None:
     check(model, [np.array([0, 8, 3, 3]), np.array([-1, -9])], ["GatherBlockQuantized"])
 
 
+@pytest.mark.parametrize(
+    ("axis", "batch_dims", "indices", "expected"),
+    [
+        *((axis, 0, None, ["GatherBlockQuantized"] if axis in (0, -2) else []) for axis in (-2, -1, 0, 1)),
+        (1, 1, None, []),
+        (0, 0, [0, 5, 8], []),
+    ],
+)
+def test_rows_only_are_gathered_from_codes(
+    axis: int, batch_dims: int, indices: list[int] | None, expected: list[str]
+) -> None:
+    shape = [9, 2] if batch_dims else [-1]
+    x = ops.parameter(shape, "i64", name="x")
+    places = ops.constant(np.array(indices)) if indices else x
+    found = ops.gather(weights("u4", 9, 2, 32, has_points=True), places, np.array(axis), batch_dims)
+    if indices:
+        found = ops.add(found, ops.convert(ops.reduce_sum(x, [0], False), "f32"))
+    check(stored([found], x), [np.arange(18).reshape(9, 2) % 8 if batch_dims else np.array([0, 8])], expected)
+
+
+@pytest.mark.parametrize(
+    ("shape", "transposes", "expected"),
+    [((3, 64), (False, True), 1), ((64, 3), (True, True), 1), ((2, 3, 64), (False, True), 1), ((2, 64, 3), (True, True), 1),
+     ((64,), (False, True), 1), ((64,), (True, True), 1), ((3, 6), (False, False), 0), ((6, 3), (True, False), 0)],
+)  # fmt: skip
+def test_rows_only_are_multiplied_with_codes(
+    shape: tuple[int, ...], transposes: tuple[bool, bool], expected: int
+) -> None:
+    x = ops.parameter(shape, "f32", name="x")
+    model = stored([ops.matmul(x, weights("u4", 6, 2, 32, has_points=True), *transposes)], x)
+    check(model, [np.random.default_rng(0).standard_normal(shape, np.float32)], ["MatMulNBits"] * expected)
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"), [((256, 16), 1), ((256, 17), 0), ((4, 256, 4), 1), ((5, 256, 4), 0), ((256,), 1)]
+)
+@pytest.mark.parametrize("rounds_products", [False, True])
+def test_engine_counts_the_rows_of_transposed_inputs(
+    shape: tuple[int, ...], expected: int, rounds_products: bool
+) -> None:
+    x = ops.parameter(shape, "f32", name="x")
+    model = stored([ops.matmul(x, weights("u8", 512, 2, 128, has_points=True), True, True)], x)
+    layers = [layer for layer in model.layers if layer.type not in ("Parameter", "Result")]
+    graph = Graph(21, needs_kernels=True, contrib=True, rounds_products=rounds_products)
+    exported = export_part(model, layers, model.inputs, layers[-1].outputs, graph)
+    assert len(operators(exported)) == (1 if rounds_products else 2 * expected)
+
+
 @pytest.mark.parametrize(("rows", "columns", "expected"), [(-1, 256, 1), (16, 256, 1), (17, 256, 0), (-1, 128, 0)])
 def test_engine_decompresses_small_matrices_and_those_of_many_rows(rows: int, columns: int, expected: int) -> None:
     model = product("u4", columns // 128, 128, rows=512)

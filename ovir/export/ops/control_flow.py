@@ -104,7 +104,7 @@ def _iterated(
     for item in outputs:
         if item.axis is None and item.result not in carried:
             carried.append(item.result)
-            states.append(_zeros(graph, op, item.external))
+            states.append(graph.number(0, op.output_types[item.external]))  # no step reads it
     stacked = [item for item in outputs if item.axis is not None]
 
     def step(body: Graph, number: Tensor, before: Sequence[Tensor]) -> LoopStep:
@@ -135,13 +135,6 @@ def _iterated(
         else _joined(graph, op, item, next(rest), results[item.result].shape)
         for item in outputs
     ]
-
-
-def _zeros(graph: Graph, op: IterationBase, output: int) -> Tensor:
-    """Return the value of a carried output before the first iteration."""
-    shape = op.output_shapes[output]
-    sizes = [] if shape.rank is None else [dim.lower for dim in shape]
-    return graph.Expand(graph.cast(graph.constant(0), op.output_types[output]), graph.constant(sizes, i64))
 
 
 def _joined(graph: Graph, op: IterationBase, item: OutputMap, stacked: Tensor, part: PartialShape) -> Tensor:

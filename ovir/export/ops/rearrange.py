@@ -67,7 +67,7 @@ def _distances(graph: Graph, op: ops.Roll, rank: int, shift: Tensor, axes: Tenso
         chosen = graph.Equal(graph.Unsqueeze(along, [0]), np.arange(rank)[:, np.newaxis])
         total = graph.ReduceSum(graph.Where(chosen, shifts, 0), [1], keepdims=0)
         return graph.items(total, "axes", rank)
-    listed = op.normalize_axes(axes.constant.reshape(-1).tolist(), rank, unique=False)
+    listed = op.normalize_axes(axes.constant.ravel().tolist(), rank, unique=False)
     given = graph.items(shift, "shift", 1 if shift.rank == 0 else len(listed))
     places = dict.fromkeys(range(rank), graph.constant([0]))
     for axis, distance in zip(listed, given * len(listed) if len(given) == 1 else given, strict=True):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ovir.core.element_types import f64, i32, i64
-from ovir.core.shapes import UNKNOWN
+from ovir.core.shapes import UNKNOWN, PartialShape
 from ovir.export.exporters import exports
 from ovir.export.loops import LoopStep, loop
 from ovir.export.onnx_graph import FIRST, LAST, Graph, Tensor
@@ -38,8 +38,7 @@ def _placed(graph: Graph, weights: Tensor) -> Tensor:
     """Return weights with an axis for the direction."""
     if weights.value.const_value is not None and weights.constant is not None:
         return graph.constant(weights.constant[None], weights.element_type)
-    dims = [1, *weights.shape] if weights.rank is not None else [1, -1, -1]
-    return graph.shaped(graph.Unsqueeze(weights, [0]), dims)
+    return graph.shaped(graph.Unsqueeze(weights, [0]), PartialShape([UNKNOWN]) + weights.shape)
 
 
 # --------------------------------------------------------------------------- sequences
@@ -53,13 +52,9 @@ def sequence(graph: Graph, op: ops.SequenceBase, x: Tensor, *inputs: Tensor) -> 
     *states, lengths, w, r, b = inputs
     is_even = lengths.constant is not None and all(length == x.shape[1] for length in lengths.constant.tolist())
     counted = None if is_even else graph.cast(lengths, i32)
-    placed = []
-    for weight, rank in ((w, 3), (r, 3), (b, 2)):
-        rest = list(weight.shape.slice(1)) if weight.rank is not None else [UNKNOWN] * (rank - 1)
-        placed.append(graph.shaped(weight, [op.directions, *rest]))
     by_time = graph.Transpose(x, perm=[1, 0, 2])
     before = [graph.Transpose(state, perm=[1, 0, 2]) for state in states]
-    outputs, *after = _steps(graph, op, by_time, before, counted, placed, op.direction)
+    outputs, *after = _steps(graph, op, by_time, before, counted, [w, r, b], op.direction)
     last = [graph.Transpose(state, perm=[1, 0, 2]) for state in after]
     return [graph.Transpose(outputs, perm=[2, 1, 0, 3]), *last]
 
@@ -70,6 +65,8 @@ _OPERATORS = {"relu": "Relu", "sigmoid": "Sigmoid", "tanh": "Tanh", "hardsigmoid
 """The operators of ONNX for activations."""
 _SLOPE, _OFFSET = 0.2, 0.5
 """alpha and beta of hardsigmoid if they are missing."""
+_REVERSED = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}
+"""Whether time runs backwards in each direction."""
 _ORDER = {4: (1, 3, 0, 2)}
 """The gates of OpenVINO in the order of ONNX: LSTM has i, o, f, c there. The others agree."""
 
@@ -79,7 +76,7 @@ def _attributes(op: ops.RecurrentBase, hidden: int, direction: str = "forward") 
     names = [name.lower() for name in op.activations[: op.functions]]
     alphas = [_given(op.activations_alpha, i, _SLOPE) for i, name in enumerate(names) if name == "hardsigmoid"]
     betas = [_given(op.activations_beta, i, _OFFSET) for i, name in enumerate(names) if name == "hardsigmoid"]
-    directions = 2 if direction == "bidirectional" else 1
+    directions = len(_REVERSED[direction])
     found: dict[str, Any] = {
         "hidden_size": hidden,
         "direction": direction,
@@ -115,7 +112,7 @@ def _steps(
     if x.element_type == f64 or (kind == "RNN" and 0 < op.clip < np.inf):  # onnxruntime has no f64, and ignores clip
         return _stepwise(graph, op, x, states, lengths, weights, direction)
     if b is not None:
-        b = _both_biases(graph, op, b, hidden)
+        b = _both_biases(graph, op, b, hidden, len(_REVERSED[direction]))
     inputs = x, *(_in_order(graph, op, t, hidden) for t in (w, r)), b, lengths, *states
     return graph.node(kind, *inputs, outputs=1 + len(states), **_attributes(op, hidden, direction))
 
@@ -142,9 +139,9 @@ def _in_order(graph: Graph, op: ops.RecurrentBase, weights: Tensor, hidden: int)
     return graph.Concat(*(split[gate] for gate in order), axis=1)
 
 
-def _both_biases(graph: Graph, op: ops.RecurrentBase, bias: Tensor, hidden: int) -> Tensor:
+def _both_biases(graph: Graph, op: ops.RecurrentBase, bias: Tensor, hidden: int, directions: int) -> Tensor:
     """Return biases [directions, biases * hidden]: first the biases of the input, then those for the hidden state."""
-    directions, own = bias.shape[0].length, bias.element_type
+    own = bias.element_type
 
     def zeros(count: int) -> Tensor:
         return graph.constant(np.zeros((directions, count * hidden), own.to_dtype()), own)
@@ -170,9 +167,8 @@ def _stepwise(
     direction: str,
 ) -> list[Tensor]:
     """Return the outputs of LSTM, GRU or RNN, computed step by step; see ``_steps``."""
-    reverse = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}[direction]
     found = []
-    for number, is_reverse in enumerate(reverse):
+    for number, is_reverse in enumerate(_REVERSED[direction]):
         own = [None if t is None else graph.Gather(t, graph.constant(number), axis=0) for t in weights]
         before = [graph.Gather(state, graph.constant(number), axis=0) for state in states]
         found.append(_one_direction(graph, op, x, before, lengths, own, is_reverse))

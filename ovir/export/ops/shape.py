@@ -75,7 +75,7 @@ def _squeezed_axes(op: Squeeze1, data: Tensor, axes: Tensor | None) -> list[int]
     chosen = range(data.rank)
     skips = True
     if axes is not None and axes.constant is not None and axes.constant.size:
-        listed = axes.constant.reshape(-1).tolist()
+        listed = axes.constant.ravel().tolist()
         chosen = sorted(set(op.normalize_axes(listed, data.rank, "axes", unique=False)))  # type: ignore[assignment]
         skips = getattr(op, "allow_axis_skip", False)
     possible = [axis for axis in chosen if data.rank and data.shape[axis].contains(1)]
@@ -100,7 +100,7 @@ def _squeezed_in_run(graph: Graph, data: Tensor, axes: Tensor | None) -> Tensor:
 def unsqueeze(graph: Graph, op: Unsqueeze, data: Tensor, axes: Tensor) -> Tensor:
     if axes.constant is None:
         return graph.Unsqueeze(data, graph.as_list(axes))
-    different = sorted(set(axes.constant.reshape(-1).tolist()))
+    different = sorted(set(axes.constant.ravel().tolist()))
     if data.rank is not None:
         different = sorted(set(op.normalize_axes(different, data.rank + len(different), unique=False)))
     return graph.Unsqueeze(data, different)

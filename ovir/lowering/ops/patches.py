@@ -33,7 +33,7 @@ def col2im(op: Col2Im, data: Port, output_size: Port, kernel_size: Port) -> Laye
     result: LayerOrPort = reshaped(ops.transpose(blocks, order), joined(*batch, -1, *sides))
     for axis, (stride, dilation, begin, _) in enumerate(steps):
         places = np.add.outer(np.arange(kernel[axis]) * dilation - begin, np.arange(counts[axis]) * stride)
-        table, counted = _meeting(places.reshape(-1), image[axis])
+        table, counted = _meeting(places.ravel(), image[axis])
         result = sums(result, first + axis, ops.constant(table), ops.constant(counted))
     return ops.convert(result, element_type)
 

@@ -128,7 +128,7 @@ def _windows(data: Port, output_shape: Port, axis: int) -> tuple[Layer, Layer]:
     count, length = ops.convert(part(output_shape, 0, axis - 2, axis - 1), i64), size(data, axis)
     numbers = ops.multiply(below(count), length)
     last = ops.add(numbers, ops.add(length, ops.subtract(count, [1])))
-    return ops.divide(numbers, count), ops.divide(last, count)
+    return ops.divide(numbers, count, m_pythondiv=False), ops.divide(last, count, m_pythondiv=False)
 
 
 def _positions(data: Port, output_shape: Port) -> tuple[Layer, Layer]:
