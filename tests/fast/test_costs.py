@@ -31,9 +31,9 @@ from ovir.ops.base.operator import Operator
 pytestmark = pytest.mark.slow
 
 ROWS = (Path(__file__).parent / "costs.txt").read_text().splitlines()
-"""An operation with its attributes; its inputs, which are constant but for the first, unless they end in ``changing``;
-calls; numbers; bytes; the order of the output in memory; the names of what is prepared from constants; or ``run``, if
-the form leaves these arrays to the kernel.
+"""An operation with its attributes; its inputs, of which the first changes, or those that follow ``changing``, or all if
+it ends so; calls; numbers; bytes; the order of the output in memory; the names of what is prepared from constants; or
+``run``, if the form leaves these arrays to the kernel.
 
 An input is the type and sizes of an array, with a factor before and the order of its axes in memory behind, or integers
 in brackets, an integer in parentheses, or a real number after ``=``.
@@ -74,9 +74,12 @@ def _array(text: str, least: float) -> Array:
 
 def _inputs(text: str) -> tuple[tuple[Array, ...], set[int]]:
     """Return inputs, and which of them are constant."""
-    texts = text.removesuffix(" changing").split()
-    inputs = tuple(_array(each, 1 if i else -3) for i, each in enumerate(texts))
-    return inputs, set() if text.endswith("changing") else set(range(1, len(inputs)))
+    given, _, changing = text.partition(" changing")
+    inputs = tuple(_array(each, 1 if i else -3) for i, each in enumerate(given.split()))
+    positions = set(range(len(inputs)))
+    return inputs, set() if text.endswith("changing") else positions - set(
+        map(int, changing.split(",") if changing else "0")
+    )
 
 
 def _operation(text: str, inputs: tuple[Array, ...]) -> Operator:
