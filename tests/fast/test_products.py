@@ -5,6 +5,7 @@ import pytest
 
 from ovir.fast.base import products
 from ovir.fast.base.products import _block_height, by_rows, is_readable
+from ovir.fast.matmul import integer_product
 
 
 @pytest.mark.parametrize(
@@ -54,3 +55,10 @@ def test_blocks_divide_rows_evenly_or_have_a_multiple_of_four(most: int) -> None
         assert limit // 2 < height <= limit
         assert not larger
         assert rows % height == 0 or (height % 4 == 0 and height > limit - 4)
+
+
+@pytest.mark.parametrize(("number", "length"), [(4097, 1), (2049, 5), (94_906_267, 1), (42_443_381, 5), (2**31, 2)])
+def test_sums_of_integers_beyond_24_and_53_bits(number: int, length: int) -> None:
+    row, out = np.full((1, length), number), np.empty((1, 1), np.int64)
+    integer_product(row, -row.T, out)
+    assert out.item() == -length * number**2
