@@ -11,7 +11,7 @@ from ovir.ops.broadcast import Broadcast3
 
 @fast(Broadcast3)
 def broadcast(op: Broadcast3, binder: Binder, data: Array, *others: Array) -> bool:
-    if not all(map(binder.is_constant, range(1, 1 + len(others)))) or data.dtype.kind == "T":
+    if not all(map(binder.is_constant, range(1, 1 + len(others)))):
         return False
     aligned, _ = op.shapes(data.shape, *others)
     bind_copy(binder, data.reshape(aligned), binder.output())

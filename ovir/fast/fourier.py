@@ -57,7 +57,7 @@ def stft(op: STFT, binder: Binder, *inputs: Array) -> bool:
     signal, window, frame_size, frame_step = inputs
     if not (binder.is_constant(2) and binder.is_constant(3)) or not is_real(signal):
         return False
-    if 0 in binder.output_shape() or not (signal.dtype == window.dtype and signal.flags.c_contiguous):
+    if 0 in binder.output_shape() or not signal.flags.c_contiguous:
         return False
     out = binder.output()
     target = as_complex(out)

@@ -21,13 +21,12 @@ _OF_REALS: dict[type[ops.ReductionBase], np.ufunc] = {
     ops.ReduceMax: np.fmax,
     ops.ReduceMin: np.fmin,
 }
-_OF_WIDE_INTEGERS: dict[type[ops.ReductionBase], np.ufunc] = {
+_OF_INTEGERS: dict[type[ops.ReductionBase], np.ufunc] = {
     ops.ReduceSum: np.add,
     ops.ReduceProd: np.multiply,
     ops.ReduceMax: np.maximum,
     ops.ReduceMin: np.minimum,
 }
-_OF_NARROW_INTEGERS: dict[type[ops.ReductionBase], np.ufunc] = {ops.ReduceMax: np.maximum, ops.ReduceMin: np.minimum}
 _OF_BOOLEANS: dict[type[ops.ReductionBase], np.ufunc] = {
     ops.ReduceLogicalAnd: np.logical_and,
     ops.ReduceLogicalOr: np.logical_or,
@@ -51,12 +50,8 @@ def reduction(op: ops.ReductionBase, binder: Binder, data: Array, axes: Array) -
     elif not is_real(data):
         if data.dtype.kind not in "iub":
             return False
-        of_integers = _OF_WIDE_INTEGERS if ops.is_wide(data.dtype) else _OF_NARROW_INTEGERS
-        functions = _OF_BOOLEANS if data.dtype == np.bool_ else of_integers
-        function = functions.get(type(op))
-        if function is None:
-            return False
-        _reduce(function, data, along, reduced_output(binder, data, along), binder)
+        functions = _OF_BOOLEANS if data.dtype == np.bool_ else _OF_INTEGERS
+        _reduce(functions[type(op)], data, along, reduced_output(binder, data, along), binder)
     elif isinstance(op, ops.ReduceSum | ops.ReduceMean):
         bind = bind_mean if isinstance(op, ops.ReduceMean) else bind_sum
         bind(binder, data, along, reduced_output(binder, data, along))

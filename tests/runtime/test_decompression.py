@@ -384,11 +384,13 @@ def test_experts_of_a_grouped_product_are_restored_when_they_have_rows() -> None
 
 @pytest.mark.parametrize(("element_type", "kept"), [("i4", True), ("u6", True), ("i8", False), ("bf16", False)])
 def test_rows_of_a_constant_are_kept_if_it_is_packed(element_type: str, kept: bool) -> None:
-    table = ops.constant(np.ones((300, 256)), element_type)
+    numbers = np.arange(300 * 256).reshape(300, 256) % 7
     ids = ops.parameter([-1], "i64")
-    model = ovir.Model([ops.gather(table, ids, np.int64(0))], [ids])
-    (step,) = ovir.compile_model(model).plan().steps
+    model = ovir.Model([ops.gather(ops.constant(numbers, element_type), ids, np.int64(0))], [ids])
+    compiled = ovir.compile_model(model)
+    (step,) = compiled.plan().steps
     assert isinstance(step.operator, compressed_operations.Compressed) == kept
+    np.testing.assert_array_equal(compiled([np.int64([299, 3, 3])])[0].astype(int), numbers[[299, 3, 3]])
 
 
 @pytest.mark.parametrize("turned", [False, True])

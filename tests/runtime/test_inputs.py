@@ -230,3 +230,18 @@ def test_one_array_is_the_only_input() -> None:
     assert collector._known(A) is not None
     assert collector._known([A]) is not None
     assert collector._known([A, A]) is None
+
+
+def test_an_empty_list_has_the_type_of_the_input() -> None:
+    assert [fed(kind, []).dtype for kind in ("i64", "f16")] == [np.int64, np.float16]
+
+
+def test_an_input_of_unknown_type_keeps_its_own() -> None:
+    assert fed("dynamic", np.int16([3])).dtype == np.int16
+
+
+def test_a_model_without_inputs_needs_no_feeds() -> None:
+    net = Net()
+    net.result(net.const(np.float32([1, 2])))
+    for feeds in (None, {}, []):
+        assert net.compiled()(feeds)[0].tolist() == [1, 2]

@@ -18,7 +18,7 @@ import ovir
 from ovir import opset13 as ops
 from ovir.core import parallel
 from ovir.fast.base import products
-from ovir.runtime import decompression
+from ovir.runtime import decompression, planning
 from ovir.runtime.emulation import Emulation
 from ovir.runtime.executor import Executor
 from ovir.runtime.memory import memory_use
@@ -114,6 +114,45 @@ def test_constants_that_are_folded(count: int, size: int, target: int, steps: in
         end = ops.reduce_max(ops.add(end, ops.tile(small, ops.constant(np.int64([target // size])))), [0])
     kinds = [step.layer.type for step in ovir.compile_model(ovir.Model([end], [x])).plan().steps]
     assert kinds.count("Tile") == steps
+
+
+@pytest.mark.parametrize(("beyond", "steps"), [(0, 0), (1, 1)])
+def test_kernels_that_take_long_run_in_each_call(beyond: int, steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    matrix = ops.constant(np.ones((32, 32), np.float32))
+    x = ops.parameter([1], "f32", name="x")
+    model = ovir.Model([ops.add(x, ops.matmul(matrix, matrix, False, False))], [x])
+    layer = next(layer for layer in model.layers if layer.type == "MatMul")
+    assert layer.operator is not None
+    time = layer.operator.kernel_time([port.type for port in layer.inputs], [port.type for port in layer.outputs])
+    for in_all, per_byte in ((time - beyond, 0), (0, (time - beyond) / 8192)):
+        monkeypatch.setattr(planning, "_TIME", in_all)
+        monkeypatch.setattr(planning, "_TIME_PER_BYTE", per_byte)
+        kinds = [step.layer.type for step in ovir.compile_model(model).plan().steps]
+        assert kinds == ["MatMul"] * steps + ["Add"]
+
+
+@pytest.mark.parametrize("number", [4, -4])
+def test_constants_whose_size_only_folding_shows(number: int) -> None:
+    terms = ops.multiply(ops.constant(np.full(70_000, number, np.float32)), ops.constant(np.float32(1)))
+    shape = ops.convert(ops.reduce_max(terms, np.int64([0]), True), "i64")
+    x = ops.parameter([1], "f32", name="x")
+    compiled = ovir.compile_model(ovir.Model([ops.add(x, ops.broadcast(np.float32(2), shape))], [x]))
+    if number > 0:
+        assert [step.layer.type for step in compiled.plan().steps] == ["Add"]
+        assert compiled([np.zeros(1, np.float32)])[0].tolist() == [2] * number
+    else:
+        with pytest.raises(ovir.RunError, match="must not be negative, got -4"):
+            compiled([np.zeros(1, np.float32)])
+
+
+@pytest.mark.parametrize("is_view", [False, True])
+def test_views_of_constants_cost_no_memory(is_view: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_TOTAL", "_TOTAL_GROWTH"):
+        monkeypatch.setattr(planning, name, 0)
+    x, numbers = ops.parameter([2], "f32", name="x"), ops.constant(np.ones((2, 2), np.float32))
+    end = ops.reshape(numbers, np.int64([4, 1]), False) if is_view else ops.relu(numbers)
+    plan = ovir.compile_model(ovir.Model([ops.add(end, x)], [x])).plan()
+    assert [step.layer.type for step in plan.steps] == ["ReLU", "Add"][is_view:]
 
 
 def test_kernels_that_may_take_much_memory_run_in_each_call() -> None:

@@ -56,6 +56,37 @@ class Liar(ovir.Operator):
         return x.copy()
 
 
+@ovir.register("Backwards", version="promises")
+class Backwards(ovir.Operator):
+    """An operation whose output is a view of its input, which may not be empty."""
+
+    views = True
+
+    def infer(self, x: Any) -> Any:
+        return x
+
+    def run(self, x: Any) -> Any:
+        if not x.size:
+            raise ValueError("nothing")
+        return x[::-1]
+
+
+def test_kernels_of_users_may_return_views() -> None:
+    x = ops.parameter([-1], "f32", name="x")
+    model = ovir.Model([ovir.create_layer("Backwards", [x], version="promises")], [x], "backwards")
+    request = ovir.compile_model(model).create_infer_request()
+    for _ in range(4):
+        assert request.infer([np.float32([1, 2, 3])])[0].tolist() == [3, 2, 1]
+
+
+def test_a_constant_that_cannot_be_folded_fails_in_the_run() -> None:
+    x, nothing = ops.parameter([1], "f32", name="x"), ops.constant(np.zeros(0, np.float32))
+    back = ovir.create_layer("Backwards", [nothing], version="promises", name="back")
+    compiled = ovir.compile_model(ovir.Model([ops.concat([x, back], 0)], [x], "backwards"))
+    with pytest.raises(ovir.RunError, match="ValueError: nothing"):
+        compiled([np.zeros(1, np.float32)])
+
+
 def test_kernels_of_users_are_held_against_their_inference() -> None:
     x = ops.parameter([-1], "f32", name="x")
     model = ovir.Model([ovir.create_layer("Liar", [x], version="promises")], [x], "lie")

@@ -8,6 +8,7 @@ from support.builder import Net
 
 import ovir
 from ovir import opset13 as ops
+from ovir.runtime.rewrites import without_repeated_keys
 
 INDICES = [
     [0, 1, 2],
@@ -135,3 +136,37 @@ def test_sizes_that_contradict_each_other_are_named_where_heads_share_keys() -> 
     inputs = {"query": np.ones((2, 6, 3, 4)), "new": np.ones((2, 2, 3, 4)), "mask": np.zeros((2, 1, 3, 7))}
     with pytest.raises(ovir.OvirError, match=r"attention_mask of shape .* cannot be broadcast to 3 queries by 3 keys"):
         request.infer({name: array.astype(np.float32) for name, array in inputs.items()})
+
+
+@pytest.mark.parametrize(
+    ("keys", "values", "rank", "shares"),
+    [
+        (2, 2, 5, True),
+        (2, 3, 5, False),  # not the same groups
+        (2, 6, 5, False),  # as many values as queries, which are not repeated
+        (6, 6, 5, False),
+        (2, 2, 4, False),  # the groups take turns
+        (-1, 2, 5, False),  # groups of unknown number
+        (6, 2, 5, False),
+    ],
+)
+def test_which_keys_and_values_are_read_before_they_are_repeated(
+    keys: int, values: int, rank: int, shares: bool
+) -> None:
+    def repeated(x: Any, times: int) -> Any:
+        if times == 1:
+            return x
+        if rank == 4:
+            return ops.reshape(ops.tile(x, np.array([1, times, 1, 1])), [0, 6, -1, 4], True)
+        return ops.reshape(ops.tile(ops.unsqueeze(x, [2]), np.array([1, 1, times, 1, 1])), [0, 6, -1, 4], True)
+
+    sizes = [[2, 6, 3, 4], [2, keys, 5, 4], [2, values, 5, 4]]
+    query, key, value = (ops.parameter(shape, "f32", name=name) for shape, name in zip(sizes, "qkv", strict=True))
+    heads = [3 if count < 0 else 6 // count for count in (keys, values)]
+    end = ops.scaled_dot_product_attention(query, repeated(key, heads[0]), repeated(value, heads[1]))
+    compiled = ovir.compile_model(ovir.Model([end], [query, key, value]))
+    kinds = {type(step.operator).__name__ for step in without_repeated_keys(compiled.plan()).steps}
+    assert ("GroupedAttention" in kinds) == shares
+    random = np.random.default_rng(0)
+    arrays = [random.standard_normal(np.where(np.array(shape) < 0, 2, shape)).astype(np.float32) for shape in sizes]
+    np.testing.assert_allclose(compiled(arrays)[0], compiled(arrays, listeners=[Watcher()])[0], rtol=1e-5)

@@ -59,8 +59,6 @@ def cast(source: Array, target: Array) -> None:
 def bind_written(op: Any, binder: Binder, *inputs: Array) -> bool:
     """Bind ``op.write(out, *inputs)`` to input 0, if nothing reads it afterwards, or to a copy of it."""
     data, *others = inputs
-    if data.dtype.kind == "T":  # strings
-        return False
     if binder.may_overwrite(0) and data.flags.c_contiguous:
         out = binder.overwrite(0)
     else:

@@ -74,7 +74,7 @@ def goes_by_columns(a: Array, b: Array) -> bool:
     16 rows with a matrix of 768 x 3072 takes 1.4 to 2.6 times as long, and one of 128 rows 1.2 times.
     """
     rows, (length, columns) = prod(a.shape[:-1]), b.shape[-2:]
-    if b.size > length * columns or rows * length * columns <= _SMALL or not (1 < rows <= _FEW_ROWS and columns > 1):
+    if b.size > length * columns or rows * length * columns <= _SMALL or not 1 < rows <= _FEW_ROWS:
         return False
     is_large = b.nbytes > _LARGEST_COPY and a.flags.c_contiguous
     return _lies_by_columns(b) and (is_large or _lies_by_columns(a)) and has_small_products()
@@ -108,8 +108,6 @@ def product_calls(a: Array, b: Array, out: Array) -> list[Call]:
     a, b, out = _as_one_matrix(a, b, out)
     work = out.size * a.shape[-1] * (_ROWS_OF_A_READ if a.shape[-2] == 1 else 1)
     workers = min(work // SHARED, threads())
-    if not a.shape[-1]:
-        return [(out.fill, (0,))]
     if workers < 2:
         return [product_call(a, b, out)]
     return [shared_call([[product_call(*part)] for part in _parts(a, b, out, workers)])]
@@ -203,9 +201,7 @@ def _width(rows: int, length: int, columns: int) -> int:
 def _block_height(rows: int, most: int) -> int:
     """Return the number of rows of a block, at most ``most``: all, a divisor of their number, or a number that BLAS
     takes well."""
-    most = min(most, _MOST_ROWS)
-    if rows <= most:
-        return rows
+    most = min(most, _MOST_ROWS, rows)
     return next((h for h in range(most, most // 2, -1) if rows % h == 0), most - most % 4)
 
 

@@ -54,9 +54,7 @@ class WidenedBinder:
         return self._binder.scratch(laid).transpose(back)
 
     def may_overwrite(self, index: int) -> bool:
-        if self.inputs[index] is self._given[index]:
-            return not is_narrow(self._binder.output_dtype()) and self._binder.may_overwrite(index)
-        return not self.is_constant(index)
+        return self.inputs[index] is not self._given[index] and not self.is_constant(index)
 
     def output_dtype(self, index: int = 0) -> np.dtype[Any]:
         dtype = self._binder.output_dtype(index)
@@ -70,8 +68,6 @@ class WidenedBinder:
         return self._outputs[index]
 
     def overwrite(self, index: int) -> Array:
-        if self.inputs[index] is self._given[index]:
-            return self._binder.overwrite(index)
         self._outputs[0] = self.inputs[index]
         return self._outputs[0]
 
@@ -141,9 +137,7 @@ class _Block:
         self.call(float16.copy, array, self._target)
 
     def scratch(self, shape: Sequence[int], dtype: Any = np.float32) -> Array:
-        if prod(shape) <= self._target.size:
-            return self._spare(dtype).reshape(-1)[: prod(shape)].reshape(shape)
-        return self._binder.scratch(shape, dtype)
+        return self._spare(dtype).ravel()[: prod(shape)].reshape(shape)
 
     def prepared(self, name: str, make: Callable[[], Array]) -> Array:
         return make()
