@@ -532,3 +532,10 @@ def test_layers_of_extensions_that_are_not_registered(layers: str, expected: lis
         texts.append(layer_text(number, kind, output).replace("opset1", version))
     found = [d for d in ovir.check(document(*texts)) if d.code in ("OVIR221", "OVIR202")]
     assert [f"{d.severity} {d.message}" for d in found] == expected
+
+
+@pytest.mark.parametrize("kind", ["input", "output"])
+def test_the_kind_of_a_port_whose_id_is_taken_is_named(kind: str) -> None:
+    ports = f'<{kind}><port id="0" precision="FP32"/><port id="7" precision="FP32"/><port id="7" precision="FP32"/></{kind}>'
+    found = [d for d in ovir.check(document(layer_text(1, "Concat", ports))) if d.code == "OVIR205"]
+    assert [(d.message, d.port) for d in found] == [(f"a second {kind} port has the id 7", 7)]
