@@ -306,3 +306,14 @@ def test_the_memory_of_numbers_is_released_while_they_are_examined(
     assert released[-1][1] == count * size
     assert max(stop - start for start, stop in released) <= size << 20
     assert len(released) == -(-count // (1 << 20))
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("place", [0, (1 << 17) - 1, 1 << 17, (1 << 17) + 6])
+def test_whether_16_bits_hold_every_number(kind: Any, place: int) -> None:
+    numbers = np.tile(kind([1, -0.0, 65504, 2.0**-24, np.inf, -np.inf, np.nan]), 20_000)[: (1 << 17) + 7]
+    source = NarrowSource(RawSource(numbers.view(np.uint8)), numbers.dtype, F16)
+    assert source.is_exact
+    for value in (1.0001, 65505, 2.0**-25, -2049):
+        numbers[place] = value
+        assert not source.is_exact
