@@ -9,6 +9,8 @@ import re
 import resource
 import signal
 import sys
+import threading
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,6 +22,8 @@ from support.builder import add_net
 import ovir
 from ovir.checks.options import CheckOptions
 from ovir.checks.untrusted import check_file, child
+from ovir.checks.untrusted.budget import Budget
+from ovir.checks.untrusted.guard import Guard
 from ovir.diagnostics.codes import CODES
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 
@@ -132,6 +136,56 @@ def test_options_arrive(runtime: tuple[int, int] | None, monkeypatch: pytest.Mon
     path, weights, options = given
     assert (path, weights, options.runtime, options.device) == ("model.xml", None, runtime, "CPU")
     assert list(options.skip) == ["OVIR510"]
+
+
+# --------------------------------------------------------------------------- the side of the owner
+
+GONE = "the check did not finish: its process ended{}, perhaps for lack of memory"
+UNREADABLE = "the answer of the process cannot be read, perhaps because an extension writes to its output"
+LATE = "the check takes more than 2.5 s"
+INFO = {"code": "OVIR702", "severity": "info", "message": "m"}
+
+
+@pytest.mark.parametrize(
+    ("answers", "late", "expected", "is_kept"),
+    [
+        ([[INFO], {"status": 0, "seconds": 1.5, "memory": 7}], False, (1.5, 7, ["m"]), True),
+        ([[INFO], {"status": 0}], False, (0.0, 0, ["m"]), True),
+        ([[], {"status": 0, "seconds": 1.5, "memory": 7}], True, (1.5, 7, []), False),
+        ([None, {"status": 0, "seconds": 1.5}], False, (0.0, 0, [UNREADABLE]), True),
+        ([None, None, [INFO], {"status": 0}], False, (0.0, 0, ["m"]), True),
+        ([[INFO], {"status": 3}], False, (0.0, 0, [GONE.format(" with status 3")]), True),
+        ([None, {"status": -signal.SIGKILL}], False, (0.0, 0, [GONE.format(" with signal SIGKILL")]), True),
+        ([None, {"status": -signal.SIGXCPU}], False, (0.0, 0, [LATE]), True),
+        ([], False, (0.0, 0, [GONE.format("")]), False),
+        ([], True, (2.5, 0, [LATE]), False),
+    ],
+)
+def test_what_a_guard_makes_of_the_answers(
+    answers: list[Any], late: bool, expected: tuple[float, int, list[str]], is_kept: bool
+) -> None:
+    lines = b"".join(b"{ not a message\n" if item is None else json.dumps(item).encode() + b"\n" for item in answers)
+    process: Any = SimpleNamespace(stdin=io.BytesIO(), stdout=io.BytesIO(lines), poll=lambda: None, end=lambda: None)
+    event = threading.Event()
+    if late:
+        event.set()
+    process.killed_after = lambda seconds: nullcontext(event)
+    opened = Guard(CheckOptions(), Budget(seconds=2.5))
+    opened._process = process
+    verdict = opened.check("m.xml")
+    assert (verdict.seconds, verdict.memory, [d.message for d in verdict.diagnostics]) == expected
+    assert (opened._process is process) == is_kept
+    sent = json.loads(process.stdin.getvalue())
+    assert (sent["path"], sent["seconds"], sent["memory"]) == ("m.xml", 2.5, 1 << 30)
+
+
+def test_a_process_that_reads_nothing_is_gone() -> None:
+    stdin = SimpleNamespace(write=raising(BrokenPipeError()))
+    process: Any = SimpleNamespace(stdin=stdin, stdout=io.BytesIO(b"[]\n"), poll=lambda: None, end=lambda: None)
+    process.killed_after = lambda seconds: nullcontext(threading.Event())
+    opened = Guard(CheckOptions(), Budget())
+    opened._process = process
+    assert [d.message for d in opened.check("m.xml").diagnostics] == [GONE.format("")]
 
 
 # --------------------------------------------------------------------------- the answer

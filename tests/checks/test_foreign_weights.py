@@ -12,9 +12,12 @@ from support.builder import Net
 
 import ovir
 from ovir import opset13 as ops
+from ovir.checks.rule import StoredConstant
+from ovir.checks.rules import weights_file
 from ovir.cli.main import main
 from ovir.core.element_types import ElementType
-from ovir.ir.weights import WeightsMark
+from ovir.ir.weights import WeightBytes, WeightsMark
+from ovir.ops.infrastructure import Const
 
 
 def reductions(axes: int = 5, *, weights: bool = True) -> Net:
@@ -247,6 +250,114 @@ def test_codes_and_zero_points_that_make_zeros(codes: Any, points: Any, is_found
         assert "9999999" in text
     found = [d for d in ovir.check(text, bytes(net.blob)) if d.code in ("OVIR518", "OVIR999")]
     assert [d.code for d in found] == ["OVIR518"] * (is_found and without is None)
+
+
+@pytest.mark.parametrize(("layers", "is_found"), [(9, True), (10, False)])
+@pytest.mark.parametrize("kind", ["Reshape", "Convert"])
+def test_zeros_are_looked_for_behind_some_layers(layers: int, is_found: bool, kind: str) -> None:
+    net = Net()
+    weights = net.const(zeros(8, 6))
+    for number in range(layers):
+        target = (
+            {"destination_type": "f64" if number % 2 == layers % 2 else "f32"}
+            if kind == "Convert"
+            else {"special_zero": "false"}
+        )
+        weights = net.op(kind, weights, *([net.const([8, 6])] if kind == "Reshape" else []), **target)
+    net.result(net.op("MatMul", net.parameter("x", "2,8", "f32"), weights))
+    assert len(warnings(net)) == is_found
+
+
+def stored_constant(kind: str, shape: tuple[int, ...], data: bytes) -> StoredConstant:
+    op = Const(element_type=ElementType.parse(kind), shape=shape, offset=0, size=len(data))
+    op.constant_data = WeightBytes.of(data).constant(op.element_type, shape, 0, len(data))
+    return StoredConstant(op)
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape", "size", "is_filled"),
+    [
+        ("f32", (1,), 4, False),
+        ("f32", (), 4, False),
+        ("f32", (2,), 8, True),
+        ("i64", (64,), 512, False),
+        ("i64", (65,), 520, True),
+        ("u8", (512,), 512, False),
+        ("u8", (513,), 513, True),
+        ("boolean", (600,), 600, False),
+        ("f32", (0,), 0, False),
+    ],
+)
+def test_constants_that_hold_weights(kind: str, shape: tuple[int, ...], size: int, is_filled: bool) -> None:
+    """Single numbers, short lists of integers and masks are none."""
+    assert stored_constant(kind, shape, bytes(size)).is_filled == is_filled
+
+
+@pytest.mark.parametrize("kind", ["f32", "f16", "i64", "u8", "u4", "u1"])
+def test_constants_that_are_all_zero(kind: str) -> None:
+    """Also in the last numbers, and behind the first 4,096; negative zeros count, NaN does not."""
+    bits = ElementType.parse(kind).bits
+    for count in (8, 4096, 4104, 9000):
+        size = count * bits // 8
+        data = np.zeros(size, np.uint8)
+        assert stored_constant(kind, (count,), data.tobytes()).is_zero
+        for place in {0, size - 1, min(4096 * bits // 8, size - 1)}:
+            data[place] = 0x40
+            assert not stored_constant(kind, (count,), data.tobytes()).is_zero
+            data[place] = 0
+    assert not stored_constant(kind, (0,), b"").is_zero
+
+
+def test_negative_zeros_and_nan() -> None:
+    assert stored_constant("f32", (3,), np.float32([-0.0, 0, -0.0]).tobytes()).is_zero
+    assert not stored_constant("f32", (3,), np.float32([-0.0, 0, np.nan]).tobytes()).is_zero
+
+
+@pytest.mark.parametrize(
+    ("gaps", "sample", "expected"),
+    [
+        ([(0, 16)], 1 << 26, 1.0),
+        ([(0, 8)], 1 << 26, 0.0),
+        ([(0, 8), (16, 24)], 1 << 26, 2.5),
+        ([(0, 8), (8, 16)], 8, 0.0),
+        ([(0, 8), (8, 16)], 12, 0.9183),
+        ([(8, 16), (0, 8)], 10, 0.7219),
+        ([(16, 32)], 1 << 26, 4.0),
+    ],
+)
+def test_the_entropy_of_bytes(gaps: Any, sample: int, expected: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two values as often as one another it is 1; long ranges are looked at in part."""
+    monkeypatch.setattr(weights_file, "_SAMPLE", sample)
+    data = np.uint8([7] * 8 + [9] * 8 + list(range(100, 116)))
+    assert weights_file._entropy(data, gaps) == pytest.approx(expected, abs=1e-4)
+
+
+IMAGES = [f'<channel><mean offset="{offset}" size="100"{{}}/></channel>' for offset in (4, 104)]
+FIRST, SECOND = (image.format("") for image in IMAGES)
+VALUES = "".join(image.format(' value="1"') for image in IMAGES)
+TWICE = '<channel><mean offset="4" size="100"/><mean offset="104" size="100"/></channel>'
+
+
+@pytest.mark.parametrize(
+    ("means", "unused"),
+    [
+        ("<pre-process/>", 200),
+        (f"<pre-process>{FIRST}{SECOND}</pre-process>", None),
+        (f"<pre-process>{FIRST}{FIRST}</pre-process>", 100),
+        (f"<pre-process>{VALUES}</pre-process>", 200),
+        (f"<pre-process/><pre-process>{FIRST}{SECOND}</pre-process>", 200),
+        (f"<pre-process>{FIRST}{TWICE}</pre-process>", 100),
+    ],
+)  # fmt: skip
+def test_images_that_are_subtracted_use_their_bytes(means: str, unused: int | None) -> None:
+    """Only the first <pre-process> is read, and the first <mean> of a channel."""
+    net = Net(version=10)
+    net.result(net.op("Add", net.parameter("x", "1,2,5,5"), net.const(np.float32(1))))
+    text = net.xml().replace("<layers>", f"{means}<layers>", 1)
+    found = ovir.check(text, bytes(net.blob) + np.ones(50, np.float32).tobytes())
+    assert [d for d in found if d.severity is ovir.Severity.ERROR] == []
+    expected = f"no constant uses {unused} of the 204 bytes of weights"
+    assert [d.message for d in found if d.code == "OVIR508"] == ([] if unused is None else [expected])
 
 
 WINDOW = {"strides": "1,1", "pads_begin": "0,0", "pads_end": "0,0", "dilations": "1,1"}

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +17,10 @@ from support.oversized import loop, of_input
 
 import ovir
 from ovir import opset13 as ops
+from ovir.checks.untrusted import guarded_command
+from ovir.checks.untrusted.budget import Budget
 from ovir.cli.main import main
+from ovir.diagnostics.codes import OUT_OF_MEMORY
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the memory of a process")
 
@@ -82,6 +89,68 @@ def test_files_without_errors_are_also_run(folder: Path, capfd: pytest.CaptureFi
         "long.xml: error[OVIR001] the run takes more than 4 s",
     ]
     assert ovir.check(folder / "small.xml", untrusted=ovir.Budget(run=True)) == []
+
+
+class Ended:
+    """A process that has ended with a status and messages, after its time if it is late."""
+
+    def __init__(self, status: int, errors: str, *, late: bool) -> None:
+        self.returncode, self.errors, self.late = status, errors, late
+
+    @contextmanager
+    def killed_after(self, seconds: float) -> Iterator[threading.Event]:
+        event = threading.Event()
+        if self.late:
+            event.set()
+        yield event
+
+    def communicate(self) -> tuple[None, bytes]:
+        return None, self.errors.encode()
+
+    def end(self) -> None:
+        self.ended = True
+
+
+@pytest.mark.parametrize(
+    ("status", "errors", "late", "expected"),
+    [
+        (0, "", False, (0, "")),
+        (3, "error[OVIR801] no", False, (3, "error[OVIR801] no")),
+        (0, "", True, "the run takes more than 7.5 s"),
+        (-signal.SIGXCPU, "", False, "the run takes more than 7.5 s"),
+        (-signal.SIGKILL, "", False, "the process of the run ended with signal SIGKILL, perhaps for lack of memory: it had 1.1 GB"),
+        (1, f"error[{OUT_OF_MEMORY.id}] no", False, "the run takes more than 1.1 GB of memory"),
+        (1, "MemoryError: out of memory", False, "the run takes more than 1.1 GB of memory"),
+    ],
+)  # fmt: skip
+def test_how_a_run_ended(
+    status: int, errors: str, late: bool, expected: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = Ended(status, errors, late=late)
+    monkeypatch.setattr(guarded_command, "ChildProcess", lambda *arguments, **options: process)
+    found = guarded_command.run_guarded(["run"], "m.xml", None, Budget(seconds=7.5))
+    assert process.ended
+    if isinstance(found, tuple):
+        assert found == expected
+    else:
+        assert (found.code, str(found.severity), found.message, found.file) == ("OVIR001", "error", expected, "m.xml")
+
+
+@pytest.mark.parametrize(
+    ("messages", "expected"),
+    [
+        ("note\nerror[OVIR801] first\nerror[OVIR802] second", "error[OVIR801] first"),
+        ("note", "it ends with status 3"),
+        ("", "it ends with status 3"),
+    ],
+)
+def test_why_a_trial_run_failed(messages: str, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guarded_command, "run_guarded", lambda *given, **options: (3, messages))
+    (found,) = guarded_command.trial_run("m.xml", None, Budget())
+    assert (found.code, str(found.severity)) == ("OVIR001", "warning")
+    assert found.message == f"a run on random inputs fails: {expected}"
+    monkeypatch.setattr(guarded_command, "run_guarded", lambda *given, **options: (0, messages))
+    assert list(guarded_command.trial_run("m.xml", None, Budget())) == []
 
 
 @pytest.mark.parametrize(

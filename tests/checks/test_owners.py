@@ -147,6 +147,28 @@ def test_the_number_of_an_iteration_is_below_the_trip_count(trips: int, shown: s
     assert engine.unbounded(port.layer) is None
 
 
+@pytest.mark.parametrize(("is_first", "is_callers"), [(True, True), (False, True), (True, False)])
+def test_a_body_knows_who_feeds_it(is_first: bool, is_callers: bool) -> None:
+    """Whichever input of the layer it is; what a long computation of the file feeds is the file's."""
+    x, number, part = data([1]), ops.parameter([1], "i64"), ops.parameter([1, 1], "f32")
+    made = tensor_of(number)
+    layer = ops.tensor_iterator()
+    layer.set_body(ovir.Model([ops.result(ops.add(part, ops.reduce_sum(made, [0], True)))], [number, part]))
+    count = (
+        integer(x) if is_callers else loop(100_000, lambda n: [ops.add(n, n)], ops.constant(np.int64([1]))).outputs[0]
+    )
+    feeds = [
+        lambda: layer.set_invariant_input(number, count),
+        lambda: layer.set_sliced_input(part, np.ones((2, 1), np.float32), 0, 1, 1, -1, 0),
+    ]
+    for feed in feeds if is_first else feeds[::-1]:
+        feed()
+    layer.get_concatenated_slices(layer.bodies["body"].outputs[0], 0, 1, 1, -1, 0)
+    engine = engine_of(layer, x, inputs=(x,))
+    why = None if is_callers else "the file decides input 1, i64[1]"
+    assert (str(made.outputs[0].type), engine.unbounded(made)) == ("f32[?]", why)
+
+
 # --------------------------------------------------------------------------- limits of the inference
 
 

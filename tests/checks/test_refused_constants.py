@@ -108,6 +108,7 @@ OPEN: dict[str, tuple[Callable[[], ovir.Model], bool]] = {
     "lengths of strings": (reversed_([5, 9], 2, 5, kind="string"), True),
     "lengths of large data": (reversed_([5, 9], 2, 8, 30_000_000), True),
     "offsets of as many indices as the caller gives": (bags([0, 3]), False),
+    "equal offsets": (bags([0, 3, 3]), False),
     "decreasing offsets": (bags([0, 3, 2]), True),
     "parents after as many steps as the caller says": (
         lambda: built(

@@ -257,6 +257,13 @@ def chain(kind: str, opset: int, count: int, **attributes: str) -> Net:
     return net
 
 
+def fake_convert() -> Net:
+    net = Net()
+    x = net.parameter("x", "2,3")
+    net.result(net.op("FakeConvert", x, net.const(np.float32(1)), opset=13, destination_type="f8e4m3"))
+    return net
+
+
 LOWERS = "'ovir edit --runtime {}' rewrites {}"
 DECOMPRESSES = "; 'ovir edit --decompress --runtime 2023.3' replaces compressed weights by numbers"
 
@@ -273,6 +280,9 @@ DECOMPRESSES = "; 'ovir edit --decompress --runtime 2023.3' replaces compressed 
         (chain("ReLU", 1, 1), "2021.4", "OpenVINO 2021.4 does not read IR version 11", "OpenVINO reads it from release 2022.1; 'ovir edit --runtime 2021.4' writes version 10"),
         (chain("ReLU", 1, 1), "2022.1", None, None),
         (chain("Elu", 1, 3, alpha="inf"), "2025.4", "reads this layer, but reads its attribute 'alpha' of inf as 0; the same applies to 2 more layers", "give it a finite number"),
+        (fake_convert(), "2023.3", None, None),
+        (fake_convert(), "2023.2", "FakeConvert is declared in opset13; OpenVINO 2023.2 supports opset1 to opset13, but without this operation", "this layer cannot be rewritten: older operations do not round to f8"),
+        (fake_convert(), "2023.1", "FakeConvert is declared in opset13; OpenVINO 2023.1 supports opset1 to opset12", "this layer cannot be rewritten: older operations do not round to f8"),
         (chain("Mish", 4, 1), "2020.3", "Mish is declared in opset4; OpenVINO 2020.3 supports opset1 to opset2", "this layer cannot be rewritten: older operations do not compute the same"),
     ],
 )  # fmt: skip

@@ -199,7 +199,7 @@ def test_names_of_files_that_mislead(name: str, inside: bool, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("sizes", "is_error"), [([8], False), ([16] * 15, False), ([17], True), ([16] * 17, True)], ids=str
+    ("sizes", "is_error"), [([8], False), ([16] * 15 + [14], False), ([17], True), ([16] * 15 + [15], True)], ids=str
 )
 def test_small_constants_of_a_branch_that_never_runs_are_left_over(
     sizes: list[int], is_error: bool, tmp_path: Path

@@ -15,6 +15,8 @@ import ovir
 from ovir import opset13 as ops
 from ovir.checks.checker import check_here
 from ovir.checks.options import CheckOptions
+from ovir.checks.owners import OwningEngine
+from ovir.checks.rules import runs
 from ovir.checks.untrusted.budget import Budget
 from ovir.cli.main import main
 
@@ -429,6 +431,83 @@ def test_cheap_layers_in_loops_add_up(
     assert codes_of(looped(1_000_000, inside=forty_steps, count=3), tmp_path) == (
         {"OVIR015": "error"} if is_error else {}
     )
+
+
+def long() -> ovir.Layer:
+    return ops.parameter([1000], "f32")
+
+
+def reads_twice(x: ovir.Layer) -> list[ovir.Layer]:
+    a = ops.abs(x)
+    return [ops.add(ops.abs(ops.abs(a)), a)]
+
+
+def of_constants(x: ovir.Layer) -> list[ovir.Layer]:
+    return [ops.add(ops.abs(ops.abs(x)), ops.abs(np.ones(1000, np.float32)))]
+
+
+def with_state(x: ovir.Layer) -> list[ovir.Layer]:
+    return [ops.abs(ops.abs(x)), ops.assign(ops.abs(ops.read_value(ops.abs(x), "v", "f32", [1000])), "v")]
+
+
+@pytest.mark.parametrize(
+    ("build", "tensors"),
+    [
+        (lambda x: [ops.abs(x)], 1),
+        (lambda x: [ops.abs(ops.abs(ops.abs(x)))], 2),  # what a layer reads and what it writes
+        (reads_twice, 3),  # the first of the chain is kept for the last
+        (lambda x: [a := ops.abs(x), ops.abs(a), ops.abs(x)], 3),
+        (of_constants, 3),  # what is computed from constants is there before the run
+        (with_state, 3),
+        (lambda x: [looped_twice(x)], 3),  # two inside, and what the loop returns
+    ],
+)
+def test_the_tensors_of_1000_numbers_that_are_held(
+    build: Callable[[ovir.Layer], list[ovir.Layer]], tensors: int
+) -> None:
+    x = long()
+    made = build(x)
+    sinks = [layer for layer in made if layer.type == "Assign"]
+    model = ovir.Model([layer for layer in made if layer not in sinks], [x], sinks=sinks)
+    engine = OwningEngine()
+    engine.infer(model)
+    sizes = {port: engine.bytes_of(port) for layer in model.walk() for port in layer.outputs}
+    assert runs._held(model, sizes) == 4000 * tensors
+
+
+def looped_twice(x: ovir.Layer) -> ovir.Layer:
+    state = long()
+    body = ovir.Model([ops.result(ops.abs(ops.abs(state))), ops.result(ops.constant(np.array(True)))], [state])
+    made = ops.loop(np.int64(3), np.array(True))
+    made.set_function(body)
+    made.set_special_body_ports([-1, 1])
+    made.set_merged_input(state, x, body.outputs[0].layer)
+    made.get_iter_value(body.outputs[0].layer, -1)
+    return made
+
+
+def test_the_work_of_a_layer() -> None:
+    """The call, and four multiply-adds for each number that is read or written; a Loop is counted by its body."""
+    x = long()
+    layer = ops.add(ops.abs(x), np.float32(1))
+    assert runs._work(layer) == 10_000 + 4 * (1000 + 1 + 1000)
+    assert runs._work(ops.result(layer)) == runs._work(looped_twice(long())) == 0
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_the_limits_of_a_run(more: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the limits nothing is reported; the outputs count together, and the layer with most of the work is named."""
+    x = long()
+    y = ops.abs(x, name="first")
+    model = ovir.Model([y, ops.add(y, np.float32(1), name="second")], [x])
+    monkeypatch.setattr(runs, "_MOST_WORK", sum(map(runs._work, model.layers)) - more)
+    monkeypatch.setattr(runs, "_LARGE", 8000 - more)
+    found = [d.message for d in found_in(model, tmp_path)]
+    expected = [
+        "the outputs take 8.0 kB (8,000 bytes) together, more than 8.0 kB, the limit for every file",
+        "a run takes 6e+04 multiply-adds, more than 6e+04, the limit for every file; 30% of it in layer 3 'second' (Add, opset1)",
+    ]  # fmt: skip
+    assert found == expected * more
 
 
 def live(count: int, wide: Callable[[ovir.Layer, int], ovir.Layer]) -> ovir.Model:

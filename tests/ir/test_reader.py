@@ -532,3 +532,58 @@ def test_layers_of_extensions_that_are_not_registered(layers: str, expected: lis
         texts.append(layer_text(number, kind, output).replace("opset1", version))
     found = [d for d in ovir.check(document(*texts)) if d.code in ("OVIR221", "OVIR202")]
     assert [f"{d.severity} {d.message}" for d in found] == expected
+
+
+@pytest.mark.parametrize("kind", ["input", "output"])
+def test_the_kind_of_a_port_whose_id_is_taken_is_named(kind: str) -> None:
+    ports = f'<{kind}><port id="0" precision="FP32"/><port id="7" precision="FP32"/><port id="7" precision="FP32"/></{kind}>'
+    found = [d for d in ovir.check(document(layer_text(1, "Concat", ports))) if d.code == "OVIR205"]
+    assert [(d.message, d.port) for d in found] == [(f"a second {kind} port has the id 7", 7)]
+
+
+TWO = '<input><port id="0" precision="FP32"/><port id="1" precision="FP32"/></input><output><port id="2" precision="FP32"/></output>'
+SECOND = "error OVIR209 layer 3 'n3' (Add, opset1): a second edge into port {}; the other comes from layer 0 'n0' (Parameter, opset1)"
+
+
+@pytest.mark.parametrize(
+    ("edges", "expected"),
+    [
+        ("0.0-1.0 0.0-2.0 0.0-3.0 1.1-3.1 3.2-4.0", []),
+        ("0.0-1.0 0.0-2.0 0.0-3.0 2.1-3.0 1.1-3.1 3.2-4.0", [SECOND.format(0)]),
+        ("0.0-1.0 0.0-2.0 0.0-3.0 1.1-3.0 2.1-3.0 1.1-3.1 3.2-4.0", [SECOND.format(0) + "; 1 more follows"]),
+        ("0.0-1.0 0.0-2.0 0.0-3.0 1.1-3.0 1.1-3.0 1.1-3.0 1.1-3.1 3.2-4.0", [SECOND.format(0) + "; 2 more follow"]),
+        ("0.0-1.0 0.0-2.0 0.0-3.0 1.1-3.1 0.0-3.0 1.1-3.1 3.2-4.0", [SECOND.format(0), SECOND.format(1).replace("0 'n0' (Parameter", "1 'n1' (ReLU")]),
+        ("0.0-1.0 0.0-2.0 0.0-3.0 1.1-3.0 3.2-4.0", [SECOND.format(0) + "\n  hint: no edge leads to input port 1: perhaps to-port of one of them should be 1"]),
+        ("0.0-1.0 0.0-2.0 0.0-3.0 3.2-4.0", ["error OVIR210 layer 3 'n3' (Add, opset1): no edge leads to input port 1"]),
+        ("0.0-1.0 0.0-2.0 0.0-3.0 1.1-9.0 3.2-4.0", ["error OVIR207 the edge leads to layer 9, which does not exist\n  hint: no edge leads to input port 1 of layer 3 'n3' (Add, opset1): perhaps this edge should"]),
+        ("0.0-1.0 0.0-2.0 0.0-3.0 1.1-3.1 1.1-9.0 3.2-4.0", ["warning OVIR207 the edge leads to layer 9, which does not exist; it is ignored"]),
+        ("0.0-1.0 0.0-2.0 0.0-3.0 9.0-3.1 3.2-4.0", ["error OVIR206 layer 3 'n3' (Add, opset1): the edge leads from layer 9, which does not exist"]),
+        ("0.0-1.0 0.0-2.0 0.0-3.0 9.0-3.1 9.1-4.0", ["error OVIR206 layer 3 'n3' (Add, opset1): the edge leads from layer 9, which does not exist"]),
+        ("0.0-1.0 0.0-2.0 0.0-3.0 1.5-3.1 3.2-4.0", ["error OVIR208 layer 1 'n1' (ReLU, opset1): the edge names output port 5, but the output ports of the layer are [1]"]),
+        ("0.0-1.0 0.0-2.0 0.0-3.0 1.1-3.7 3.2-4.0", ["error OVIR208 layer 3 'n3' (Add, opset1): the edge names input port 7, but the input ports of the layer are [0, 1]"]),
+        ("0.0-1.0 0.0-2.0 0.0-3.0 1.5-3.1 1.5-2.0 3.2-4.0", ["error OVIR208 layer 1 'n1' (ReLU, opset1): the edge names output port 5, but the output ports of the layer are [1]"]),
+    ],
+)  # fmt: skip
+def test_edges_that_lead_nowhere_or_twice(edges: str, expected: list[str]) -> None:
+    """Each fault is one diagnostic, with what it may have been meant for."""
+    layers = [
+        layer_text(1, "ReLU", RELU),
+        layer_text(2, "ReLU", RELU),
+        layer_text(3, "Add", TWO),
+        layer_text(4, "Result", RESULT),
+    ]
+    found = [d for d in ovir.check(document(*layers, edges=edges)) if d.code < "OVIR211"]
+    hints = [f"\n  hint: {d.hint}" if d.hint else "" for d in found]
+    heads = [f"{d.layer}: " if d.layer else "" for d in found]
+    assert [
+        f"{d.severity} {d.code} {head}{d.message}{hint}" for d, head, hint in zip(found, heads, hints, strict=True)
+    ] == expected
+
+
+@pytest.mark.parametrize(("count", "listed"), [(20, ""), (21, ", and 1 more"), (23, ", and 3 more")])
+def test_some_of_many_ports_are_listed(count: int, listed: str) -> None:
+    ports = "".join(f'<port id="{number}" precision="FP32"/>' for number in range(count))
+    text = document(layer_text(1, "Concat", f"<input>{ports}</input>"), edges="0.0-1.99")
+    messages = [d.message for d in ovir.check(text) if d.code == "OVIR208"]
+    shown = ", ".join(map(str, range(20)))
+    assert messages == [f"the edge names input port 99, but the input ports of the layer are [{shown}{listed}]"]

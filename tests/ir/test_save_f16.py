@@ -1,6 +1,7 @@
 """``save_model(..., compress_to_fp16=True)``: constants as f16, with a Convert behind each."""
 
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -11,6 +12,9 @@ import ovir
 from ovir import opset13 as ops
 from ovir.core.arrays import Array
 from ovir.diagnostics.diagnostic import Diagnostic
+from ovir.ir.writing import compression
+from ovir.ir.writing.blobs import RawSource
+from ovir.ir.writing.compression import F16, NarrowSource
 from ovir.model import Model
 
 
@@ -277,3 +281,39 @@ def test_numbers_decide_through_bodies(tmp_path: Path) -> None:
     assert (stored(saved, "outside"), stored(saved, "other")) == ("f32", "f16")
     body = next(layer for layer in saved.layers if layer.type == "If").bodies["then"]
     assert stored(body, "inside") == "f32"
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("count", [1, 8 << 17, (8 << 17) + 1, (20 << 17) + 5])
+def test_the_memory_of_numbers_is_released_while_they_are_examined(
+    kind: Any, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of it, once, and in pieces of 2^20 numbers, by each thread."""
+    monkeypatch.setattr(compression, "run_blocks", lambda function, count, least: function(0, count))
+    released: list[tuple[int, int]] = []
+
+    class Watched(RawSource):
+        def release(self, start: int, stop: int) -> None:
+            released.append((start, stop))
+
+    size = np.dtype(kind).itemsize
+    numbers = np.ones(count, kind)
+    loss = NarrowSource(Watched(numbers.view(np.uint8)), numbers.dtype, F16).loss()
+    assert (loss.outside, loss.largest, loss.error) == (0, 0, 0)
+    released.sort()
+    assert released[0][0] == 0
+    assert [start for start, _ in released[1:]] == [stop for _, stop in released[:-1]]
+    assert released[-1][1] == count * size
+    assert max(stop - start for start, stop in released) <= size << 20
+    assert len(released) == -(-count // (1 << 20))
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("place", [0, (1 << 17) - 1, 1 << 17, (1 << 17) + 6])
+def test_whether_16_bits_hold_every_number(kind: Any, place: int) -> None:
+    numbers = np.tile(kind([1, -0.0, 65504, 2.0**-24, np.inf, -np.inf, np.nan]), 20_000)[: (1 << 17) + 7]
+    source = NarrowSource(RawSource(numbers.view(np.uint8)), numbers.dtype, F16)
+    assert source.is_exact
+    for value in (1.0001, 65505, 2.0**-25, -2049):
+        numbers[place] = value
+        assert not source.is_exact

@@ -212,15 +212,11 @@ def _entropy(data: Bytes, gaps: list[tuple[int, int]]) -> float:
 
 
 def _mean_images(context: Context) -> Iterator[tuple[int, int]]:
-    """Yield the bytes of the images that a ``<pre-process>`` subtracts; wrong numbers are reported when it is read."""
-    for mean in context.root.iterfind("pre-process/channel/mean"):
-        if mean.get("value") is not None:
-            continue  # it is used instead
-        try:
+    """Yield the bytes of the images that the ``<pre-process>`` subtracts, which has been read without an error."""
+    for mean in context.root.iterfind("pre-process[1]/channel/mean[1]"):  # others are ignored
+        if mean.get("value") is None:
             offset, size = (parse_integer(mean.get(key, ""), UINT64) for key in ("offset", "size"))
-        except ValueError:
-            continue
-        yield offset, offset + size
+            yield offset, offset + size
 
 
 _UNUSED_SHARE = 0.25  # beyond this share the weights probably belong to another model
