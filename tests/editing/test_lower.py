@@ -164,3 +164,17 @@ def test_version_10_holds_exact_sizes(tmp_path: Path) -> None:
 def test_only_two_versions_are_written(tmp_path: Path) -> None:
     with pytest.raises(ovir.InputError, match="version"):
         ovir.save_model(pooling(), tmp_path / "x.xml", version=9)
+
+
+@pytest.mark.parametrize(("kind", "first", "before"), [("nf4", "2023.2", "2023.1"), ("u2", "2024.5", "2024.4")])
+@pytest.mark.parametrize("is_constant", [True, False])
+def test_element_types_that_a_release_lacks(kind: str, first: str, before: str, is_constant: bool) -> None:
+    source = ops.constant(np.zeros((2, 3)), kind, name="w") if is_constant else ops.parameter([2, 3], kind, name="w")
+    model = ovir.Model([ops.unsqueeze(source, 0)], [] if is_constant else [source])
+    assert model.lower(first) == []
+    message = f"'w' .*: OpenVINO {before} does not support the element type {kind}"
+    start = "--decompress .* replaces compressed weights by numbers; " if is_constant else ""
+    with pytest.raises(
+        ovir.OvirError, match=f"{message}\n  hint: {start}OpenVINO supports {kind} from release {first}"
+    ):
+        model.lower(before)

@@ -134,6 +134,14 @@ def test_equal_layers_are_merged(build: Callable[[Any], tuple[Any, Any]], left: 
     assert len(types(model)) - 3 == left
 
 
+@pytest.mark.parametrize(("count", "left"), [(1024, 1), (1025, 2)])
+def test_only_small_constants_are_compared(count: int, left: int) -> None:
+    ones = np.ones(count, np.float32)
+    model = around(lambda t: ops.concat([ops.add(t, ones), ops.add(t, ones.copy())], 0), (1, count))
+    model.simplify(verify=False)
+    assert types(model).count("Add") == left
+
+
 def draw(t: Any) -> Any:
     """Add random numbers: two of equal layers are not the same."""
     random = ops.random_uniform([2, 3, 4], np.float32(0), np.float32(1), "f32", 0, 0)

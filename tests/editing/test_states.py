@@ -176,6 +176,15 @@ def test_initial_values_are_said() -> None:
     assert cache().states_to_inputs().notes == ["feed for the first call: zeros [?,0,4] to past_key_values.0.key"]
 
 
+@pytest.mark.parametrize(("count", "more"), [(5, ""), (6, " and 1 more input"), (8, " and 3 more inputs")])
+def test_five_states_are_named(count: int, more: str) -> None:
+    x = ops.parameter([2], "f32", name="x")
+    states = [_read(f"v{i}", np.zeros(2, np.float32)) for i in range(count)]
+    sinks = [ops.assign(x, f"v{i}") for i in range(count)]
+    notes = ovir.Model([ops.concat([x, *states], 0)], [x], "m", sinks=sinks).states_to_inputs(verify=False).notes
+    assert notes == [f"feed for the first call: zeros [2] to v0, v1, v2, v3, v4{more}"]
+
+
 def test_a_wrong_edit_is_refused() -> None:
     """The proof sees the state in the second call, and an output of a state in the first."""
     states = {"v": ("v", "v/next")}
