@@ -105,7 +105,7 @@ def test_mixed_items_are_named(target: Any, axes: Any) -> None:
         ("mz", "output 'm' depends on the items"),
         ("i", "output 'i' depends on the items"),
         ("z", None),
-        ("s", None),
+        ("zs", None),
     ],
 )
 def test_outputs_that_depend_on_the_items_need_an_axis_for_them(names: str, message: str | None) -> None:
