@@ -250,6 +250,7 @@ def test_a_state_starts_anew_unless_it_is_kept(tmp_path: Path) -> None:
         keeps = [False, True, True, False]
         sums = [model.infer([np.float32([1, 2])], keeps_state=kept)[0].tolist() for kept in keeps]
         assert sums == [[1, 2], [2, 4], [3, 6], [1, 2]]
+        assert model.infer([np.float32([1, 2])])[0].tolist() == [1, 2]
 
 
 FUNCTIONS = """
