@@ -228,6 +228,13 @@ def test_sizes_grow_and_are_1_and_0_where_both_models_accept_that(width: int, ex
     assert [each.name for each in sets[:4]] == ["seed 5", "seed 6", "seed 7", LEAST_SIZES]
 
 
+def test_an_input_of_unknown_rank_keeps_its_shape() -> None:
+    sets = list(_sets(returned(x="[...]", y=[-1]), None, 2, 0, {}))
+    first, second = ([array.shape for array in each()] for each in sets)
+    assert first[0] == second[0]
+    assert first[1] != second[1]
+
+
 @pytest.mark.parametrize(
     ("before", "after", "items", "calls"),
     [
