@@ -118,8 +118,12 @@ class GraphSignatures:
 
     def digest(self) -> Hashable:
         """Return a value that is equal for bodies in which the same is computed."""
-        up, down = self.colors(self.exact)
+        up, down = self.own_colors()
         return tuple(sorted(zip(up, down, strict=True)))
+
+    def own_colors(self) -> tuple[list[int], list[int]]:
+        """Return the colors of the layers without any anchor."""
+        return self.colors(self.exact, [NONE] * len(self.layers), rough=False)
 
     def colors(self, signatures: Sequence[int], anchors: Sequence[int], *, rough: bool) -> tuple[list[int], list[int]]:
         """Return for each layer a number for all that it is computed from, and one for all that is computed from it.
@@ -289,8 +293,8 @@ def matching_of(a: GraphSignatures, b: GraphSignatures) -> Matching:
     Names count first if few of them contradict the structure, and last if many do.
     """
     names = _unique_names(a, b)
-    up_a, down_a = a.colors(a.exact, [NONE] * len(a.layers), rough=False)
-    up_b, down_b = b.colors(b.exact, [NONE] * len(b.layers), rough=False)
+    up_a, down_a = a.own_colors()
+    up_b, down_b = b.own_colors()
     colors = _Colors(up_a, down_a, up_b, down_b)
     return Matching(a, b, colors, names, trusts_names=_share_of_agreeing(a, b, colors, names) >= _TRUSTED)
 
