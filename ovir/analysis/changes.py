@@ -306,7 +306,7 @@ def weight_difference(a: Port, b: Port, tolerance: Tolerance) -> DataDifference 
     """Return the difference of two constants of one shape, decompressed to f32; None if they are equal."""
     total = _Total(prod(a.shape.to_tuple()), tolerance)
     for first, second in _decompressed(a, b):
-        total.add(as_numbers(first).ravel(), as_numbers(second).reshape(-1))
+        total.add(as_numbers(first).ravel(), as_numbers(second).ravel())
     return total.result
 
 

@@ -373,7 +373,7 @@ class _Comparison:
 
     def _around(self, side: GraphSignatures, i: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the keys of the layers that a layer reads, without constants, and of those that read it."""
-        sources = dict.fromkeys(s for s, _ in side.sources[i] if s >= 0 and not side.is_constant[s])
+        sources = dict.fromkeys(s for s, _ in side.sources[i] if s != NONE and not side.is_constant[s])
         readers = dict.fromkeys(reader for reader, *_ in side.readers[i])
         return tuple(side.layers[s].key for s in sources), tuple(side.layers[r].key for r in readers)
 
@@ -492,8 +492,8 @@ class Connections:
             old, new = old[: len(new)], new[: len(old)]
         changes = []
         for k in range(max(len(old), len(new))):
-            first = old[k] if k < len(old) and old[k][0] >= 0 else None
-            second = new[k] if k < len(new) and new[k][0] >= 0 else None
+            first = old[k] if k < len(old) and old[k][0] != NONE else None
+            second = new[k] if k < len(new) and new[k][0] != NONE else None
             if not self._is_kept(first, second):
                 changes.append(ChangedInput(k, first, second))
         return changes
@@ -529,12 +529,12 @@ class Connections:
             if partner != NONE:
                 continue
             votes: Counter[int] = Counter()
-            sources = {to_b[source] for source, _ in self.a.sources[i] if source >= 0} - {NONE}
+            sources = {to_b[source] for source, _ in self.a.sources[i] if source != NONE} - {NONE}
             for reader, k, _ in self.a.readers[i]:
                 if to_b[reader] == NONE or k >= len(self.b.sources[to_b[reader]]):
                     continue
                 j = self.b.sources[to_b[reader]][k][0]
-                if j >= 0 and to_a[j] == NONE and self._is_replacement(i, j, sources):
+                if j != NONE and to_a[j] == NONE and self._is_replacement(i, j, sources):
                     votes[j] += 1
             best = next((j for j, _ in votes.most_common() if j not in taken), None)
             if best is not None:
@@ -619,7 +619,7 @@ def _ends(side: GraphSignatures, start: int, is_open: Callable[[int], bool]) -> 
             ends.add(layer)
             continue
         for source, _ in side.sources[layer]:
-            if source >= 0 and source not in seen:
+            if source != NONE and source not in seen:
                 seen.add(source)
                 pending.append(source)
     return ends

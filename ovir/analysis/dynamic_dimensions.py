@@ -341,7 +341,7 @@ class SizeOrigins:
     def _look_at(self, layer: Layer) -> None:
         open_sizes = [(port, axis) for port in layer.outputs for axis in self._open_axes(port)]
         cause = {"Parameter": Cause.INPUT, "ReadValue": Cause.STATE}.get(layer.type)
-        if layer.type != "Parameter" and is_only_declared(layer):
+        if cause is None and is_only_declared(layer):
             cause = Cause.DECLARED
         if cause is None and not layer.bodies:
             self._compute(layer, open_sizes)

@@ -73,9 +73,8 @@ def about_narrow(narrow: Sequence[NarrowTensor]) -> Iterator[Diagnostic]:
 
 
 def narrow_axes(layer: Layer, shape: Sequence[int]) -> Iterator[NarrowTensor]:
-    """Yield the dynamic axes of a layer's first input that would be too small with this shape."""
-    if layer.operator is None or not layer.inputs or not shape:
-        return
+    """Yield the dynamic axes of the first input of a layer, which has run with this shape, that are too small."""
+    assert layer.operator is not None
     for axis, needed in layer.operator.least_sizes([port.type for port in layer.inputs]).items():
         if not layer.inputs[0].shape[axis].is_static and shape[axis] < needed:
             yield NarrowTensor(layer, axis, shape[axis], needed)

@@ -22,8 +22,10 @@ from ovir.model import Model
 from ovir.ops.base.operator import Operator
 from ovir.ops.infrastructure import Const, Parameter
 
+NONE = -1
+"""The number in place of a layer that there is not."""
 Sources = list[tuple[int, int]]
-"""For each input of a layer the number of the layer that feeds it and the index of the output; -1 for none."""
+"""For each input of a layer the number of the layer that feeds it and the index of the output; ``NONE`` for none."""
 Readers = list[tuple[int, int, int]]
 """The number of each layer that reads this one, the index of its input, and the index of the output that it reads."""
 
@@ -91,7 +93,7 @@ class GraphSignatures:
             return True
         if op is None or not sources or not (op.converts or op.decompresses):
             return False
-        return all(source >= 0 and self.is_constant[source] for source, _ in sources)
+        return all(source != NONE and self.is_constant[source] for source, _ in sources)
 
     def _exact(self, i: int, roles: Mapping[Layer, Hashable]) -> Hashable:
         layer = self.layers[i]
@@ -116,28 +118,31 @@ class GraphSignatures:
 
     def digest(self) -> Hashable:
         """Return a value that is equal for bodies in which the same is computed."""
-        up, down = self.colors(self.exact)
+        up, down = self.own_colors()
         return tuple(sorted(zip(up, down, strict=True)))
 
-    def colors(
-        self, signatures: Sequence[int], anchors: Sequence[int] | None = None, *, rough: bool = False
-    ) -> tuple[list[int], list[int]]:
+    def own_colors(self) -> tuple[list[int], list[int]]:
+        """Return the colors of the layers without any anchor."""
+        return self.colors(self.exact, [NONE] * len(self.layers), rough=False)
+
+    def colors(self, signatures: Sequence[int], anchors: Sequence[int], *, rough: bool) -> tuple[list[int], list[int]]:
         """Return for each layer a number for all that it is computed from, and one for all that is computed from it.
 
         The first depends on the layers before a layer, the second on those after it, both in full depth. A layer with
-        an anchor (not -1) is known by that; nothing beyond it counts. If ``rough``, nothing before weights counts.
+        an anchor other than ``NONE`` is known by that; nothing beyond it counts. If ``rough``, nothing before weights
+        counts.
         """
         count = len(self.layers)
         numbers = self.interner
-        fixed = [-1] * count if anchors is None else [-1 if a < 0 else numbers["anchor", a] for a in anchors]
+        fixed = [a if a == NONE else numbers["anchor", a] for a in anchors]
         up, down = fixed.copy(), fixed.copy()
         for i in range(count):
-            if fixed[i] < 0:
+            if fixed[i] == NONE:
                 sources = () if rough and self.is_weight[i] else self.sources[i]
-                before = tuple([(up[source], port) if source >= 0 else (-1, -1) for source, port in sources])
+                before = tuple([(up[source], port) if source != NONE else (NONE, NONE) for source, port in sources])
                 up[i] = numbers["up", signatures[i], before]
-        for i in range(count - 1, -1, -1):
-            if fixed[i] < 0:
+        for i in reversed(range(count)):
+            if fixed[i] == NONE:
                 after = sorted([(down[reader], k, port) for reader, k, port in self.readers[i]])
                 down[i] = numbers["down", signatures[i], tuple(after)]
         return up, down
@@ -146,7 +151,7 @@ class GraphSignatures:
         """Return for each layer a number for the layers around it, up to ``radius`` connections away."""
         numbers = self.interner
         colors = [
-            numbers["anchor", anchor] if anchor >= 0 else exact
+            numbers["anchor", anchor] if anchor != NONE else exact
             for anchor, exact in zip(anchors, self.exact, strict=True)
         ]
         for _ in range(radius):
@@ -154,7 +159,7 @@ class GraphSignatures:
                 numbers[
                     "around",
                     colors[i],
-                    tuple([(colors[source] if source >= 0 else -1, port) for source, port in self.sources[i]]),
+                    tuple([(colors[source] if source != NONE else NONE, port) for source, port in self.sources[i]]),
                     tuple(sorted([(colors[reader], k, port) for reader, k, port in self.readers[i]])),
                 ]
                 for i in range(len(self.layers))
@@ -273,7 +278,6 @@ def _bytes(array: Array) -> bytes:
     return array.tobytes()
 
 
-NONE = -1
 _ROUNDS = 8
 """The number of comparisons of the remaining layers, whose surroundings become known by matches in between."""
 _RADII = (4, 2, 1)
@@ -289,8 +293,8 @@ def matching_of(a: GraphSignatures, b: GraphSignatures) -> Matching:
     Names count first if few of them contradict the structure, and last if many do.
     """
     names = _unique_names(a, b)
-    up_a, down_a = a.colors(a.exact, [NONE] * len(a.layers), rough=False)
-    up_b, down_b = b.colors(b.exact, [NONE] * len(b.layers), rough=False)
+    up_a, down_a = a.own_colors()
+    up_b, down_b = b.own_colors()
     colors = _Colors(up_a, down_a, up_b, down_b)
     return Matching(a, b, colors, names, trusts_names=_share_of_agreeing(a, b, colors, names) >= _TRUSTED)
 
@@ -474,7 +478,7 @@ class Matching:
         self.to_b[i], self.to_a[j] = j, i
         if not (self.a.is_weight[i] and self.b.is_weight[j] and self.a.layers[i].type != self.b.layers[j].type):
             for (s, p), (t, q) in zip(self.a.sources[i], self.b.sources[j], strict=False):
-                if p == q and s >= 0 and t >= 0:
+                if p == q and NONE not in (s, t):
                     self._suggest(s, t)
         first = _open_readers(self.a, i, self.to_b)
         second = _open_readers(self.b, j, self.to_a) if first else {}

@@ -181,7 +181,7 @@ def root_mean_square(array: Array) -> float:
 
 
 def _compare_texts(actual: Array, reference: Array) -> TensorComparison:
-    pairs = list(zip(actual.ravel().tolist(), reference.reshape(-1).tolist(), strict=True))
+    pairs = list(zip(actual.ravel().tolist(), reference.ravel().tolist(), strict=True))
     wrong = [i for i, (one, other) in enumerate(pairs) if _text(one) != _text(other)]
     if not wrong:
         return TensorComparison(reference.size, within=True)
@@ -201,7 +201,7 @@ def _position(index: int, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def _blocks(actual: Array, reference: Array) -> Iterator[tuple[int, Array, Array]]:
     """Return pairs of corresponding blocks, each with the position of its first element."""
-    one, other = actual.ravel(), reference.reshape(-1)
+    one, other = actual.ravel(), reference.ravel()
     for start in range(0, one.size, _BLOCK):
         yield start, as_numbers(one[start : start + _BLOCK]), as_numbers(other[start : start + _BLOCK])
 

@@ -110,13 +110,12 @@ class Precision:
     def table(self) -> Table:
         """Return the layers, those to keep first, then the most sensitive ones."""
         order = sorted(self.layers, key=lambda x: (not x.keep, x.error is None, -(x.error or 0.0), -x.own_error))
-        errors = ["not measured" if x.error is None else x.error for x in order]
-        tags = [self.kept_in if x.keep else "" for x in order]
-        return Table(
-            columns("layer: layer; operation: type; output error: real; own error: real; : tag"),
-            [(x.layer, x.type, e, x.own_error, tag) for x, e, tag in zip(order, errors, tags, strict=True)],
-            least=("own error",),
-        )
+        rows = []
+        for x in order:
+            error, tag = "not measured" if x.error is None else x.error, self.kept_in if x.keep else ""
+            rows.append((x.layer, x.type, error, x.own_error, tag))
+        heads = columns("layer: layer; operation: type; output error: real; own error: real; : tag")
+        return Table(heads, rows, least=("own error",))
 
     def choices_table(self) -> Table:
         """Return the choices."""

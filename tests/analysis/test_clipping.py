@@ -29,6 +29,7 @@ def clipped(*ranges: Any) -> Clipping:
         ((3, -1, 6, -2), (1, 1), "12.5% of values below output bound 6, 12.5% of values above output bound -2"),
         ((-4, 3, -4, 3), (0, 1), "12.5% of values above output bound 3"),
         ((-4, 4, -4, 4), (0, 0), ""),
+        ((-4, 3.99, -4, 3.99), (0, 1), "12.5% of values above output bound 3.99"),  # by less than a step
         (([[0], [2]], 4, [[0], [2]], 4), (2, 0), "25.0% of values below output bounds 0 to 2"),
     ],
 )

@@ -429,6 +429,17 @@ def test_groups_add_up() -> None:
     assert sum(group.macs or 0 for group in by_type(costs.layers)) == costs.total.macs
 
 
+def test_the_largest_groups_are_divided_until_there_are_twenty() -> None:
+    x = ops.parameter([2], "f32", name="x")
+    ends = [ops.relu(x, name=f"m.{i}.{j}.act") for i in range(15) for j in range(2)]
+    rows = [row for row in costs_of(ovir.Model(ends, [x])).layers if row.layer.type == "ReLU"]
+    names = [group.name for group in by_prefix(rows, lambda cost: cost.bytes or 0)]
+    assert len(names) == 20
+    assert sorted(names) == sorted(
+        [*(f"m.{i}.{j}" for i in range(5) for j in range(2)), *(f"m.{i}" for i in range(5, 15))]
+    )
+
+
 def test_sums_that_differ() -> None:
     inputs = ops.parameter([1, 8], "f32"), ops.parameter([1, 8], "f32")
     models = (ovir.Model([ops.matmul(x, zeros(8, n), False, False)], [x]) for n, x in enumerate(inputs, 2))

@@ -119,6 +119,18 @@ def test_sizes_that_data_picks() -> None:
     assert reasons(net)["picked"] == "[1] is found[1], depends on data"
 
 
+def test_sizes_of_an_operation_that_ovir_does_not_know() -> None:
+    net = Net()
+    x = net.parameter("x", "?,3")
+    net.result(net.op("ReLU", net.op("Unknown", x, name="own"), name="end"))
+    dims = "<dim>-1</dim><dim>3</dim>"
+    text = net.xml().replace('names="own"/>', f'names="own">{dims}</port>').replace("UNSPECIFIED", "FP32")
+    model = ovir.read_model(text.encode())
+    origins = SizeOrigins(model)
+    assert origins.explain(model.layer("own").outputs[0]) == "[0] as the file declares"
+    assert origins.explain(model.layer("end").outputs[0]) == "[0] is own[0], as the file declares"
+
+
 def test_sizes_that_must_be_equal_are_both_named() -> None:
     net = Net()
     net.result(net.op("Add", net.parameter("a", "?,3"), net.parameter("b", "?,3"), name="sum"))

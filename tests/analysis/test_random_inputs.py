@@ -235,3 +235,12 @@ def test_a_shape_that_fits_nothing_leaves_the_model_as_it_was() -> None:
     with pytest.raises(ovir.ModelError):
         fix_shapes(model, {0: (2, 6)})
     assert str(model.inputs[0].shape) == "[?,5]"
+
+
+def test_the_default_seed_is_0() -> None:
+    x = ops.parameter([4], "f32", name="x")
+    model = ovir.Model([ops.abs(x)], [x])
+    for seed, is_default in ((0, True), (1, False)):
+        assert np.array_equal(ovir.random_inputs(model)["x"], ovir.random_inputs(model, seed)["x"]) == is_default
+        (made,), (given,) = generate_inputs(model), generate_inputs(model, seed)
+        assert np.array_equal(made.array, given.array) == is_default

@@ -44,6 +44,12 @@ def test_equal_tensors_are_within_every_tolerance(shape):
         assert (found.max_abs, found.cosine, found.sqnr_db) == (0.0, 1.0, math.inf)
 
 
+def test_zeros_have_the_direction_of_zeros_alone():
+    zeros, ones = np.zeros(2), np.ones(2)
+    pairs = ((zeros, zeros), (zeros, ones), (ones, zeros), (ones, ones), (-ones, ones))
+    assert [compare_tensors(*pair, EXACT).cosine for pair in pairs] == pytest.approx([1, 0, 0, 1, -1])
+
+
 def test_the_tolerance_grows_with_the_size_of_the_tensor():
     reference = np.float32([1000, 0])  # typical: 707
     actual = np.float32([1000, 5e-4])
@@ -201,3 +207,14 @@ def test_texts_that_differ_are_no_small_noise():
     texts = np.array(["a"]), np.array(["b"])
     assert [noise(compare_tensors(one, texts[0], EXACT)) for one in texts] == [0, math.inf]
     assert output_error([], []) == 0
+
+
+def test_the_depth_keeps_the_coarsest_rounding_and_adds_up_that_of_weights():
+    assert Depth().through([f32, i32]).rounded_to is None
+    assert Depth().through([f16, f32]).rounded_to == f16
+    assert Depth().through([bf16]).through([f16]).rounded_to == bf16
+    assert Depth().through([f16]).through([bf16, f16]).rounded_to == bf16
+    depth = Depth(1, 1).with_weights(f16).with_weights(f16)
+    assert Criterion().tolerance(f32, depth) == Tolerance(pytest.approx(8 * 2**-12 * math.sqrt(2)), weights_in="f16")
+    assert Criterion().tolerance(i32, depth) == EXACT
+    assert Criterion().tolerance(f32, depth.through([bf16])).rounded_to == "bf16"

@@ -1,5 +1,6 @@
 """``ovir.compare`` with a device (a stand-in for OpenVINO, which is ovir with faults), a second model and recordings."""
 
+import inspect
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from ovir import opset13 as ops
 from ovir import opset15
 from ovir.analysis.tensor_comparison import Criterion, default_tolerance
 from ovir.core.element_types import ELEMENT_TYPES, ElementType, f4e2m1, f32, nf4, string
+from ovir.debugging.candidates import Candidate
 from ovir.debugging.comparison import Agreement
 from ovir.debugging.comparison_session import Findings, finish
 from ovir.debugging.sides import Partners
@@ -694,3 +696,13 @@ def test_integers_must_be_equal_unless_atol_is_given() -> None:
 def test_arguments_that_do_not_fit(options: dict[str, object], message: str) -> None:
     with pytest.raises(ovir.InputError, match=message):
         ovir.compare(small_net(), **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "function", [ovir.compare, ovir.bisect, ovir.precision, ovir.reduce, ovir.prove_edit, Candidate]
+)
+def test_inputs_are_drawn_with_the_seed_0_by_default(function: Any) -> None:
+    """What one of them finds is there for another one."""
+    defaults = {name: parameter.default for name, parameter in inspect.signature(function).parameters.items()}
+    assert defaults["seed"] == 0
+    assert defaults.get("explain", False) is False

@@ -105,7 +105,7 @@ def test_mixed_items_are_named(target: Any, axes: Any) -> None:
         ("mz", "output 'm' depends on the items"),
         ("i", "output 'i' depends on the items"),
         ("z", None),
-        ("s", None),
+        ("zs", None),
     ],
 )
 def test_outputs_that_depend_on_the_items_need_an_axis_for_them(names: str, message: str | None) -> None:
@@ -226,6 +226,13 @@ def test_sizes_grow_and_are_1_and_0_where_both_models_accept_that(width: int, ex
     assert [tuple(array.shape for array in each()[:2]) for each in sets] == expected
     assert all(np.array_equal(each()[2], given) for each in sets)
     assert [each.name for each in sets[:4]] == ["seed 5", "seed 6", "seed 7", LEAST_SIZES]
+
+
+def test_an_input_of_unknown_rank_keeps_its_shape() -> None:
+    sets = list(_sets(returned(x="[...]", y=[-1]), None, 2, 0, {}))
+    first, second = ([array.shape for array in each()] for each in sets)
+    assert first[0] == second[0]
+    assert first[1] != second[1]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from ovir import opset13 as ops
 from ovir.analysis import tensor_comparison
 from ovir.analysis.tensor_comparison import tensor_error
 from ovir.core.arrays import Array
-from ovir.debugging.f32_layers import lost_marks, with_f32_layers
+from ovir.debugging.f32_layers import equal_form, lost_marks, with_f32_layers
 from ovir.debugging.precision import (
     CalibrationRanges,
     Int8,
@@ -322,6 +322,45 @@ def test_layers_that_openvino_replaces_are_saved_in_an_equal_form(function: Any)
     expected = ovir.compile_model(model)(feeds)[0]
     np.testing.assert_allclose(ovir.compile_model(marked)(feeds)[0], expected, rtol=3e-7)
     assert lost_marks(model, ["kept"]) == {}
+
+
+@pytest.mark.parametrize(
+    ("shape", "kind", "broadcast", "minus"),
+    [
+        ([3, 2], "f32", "numpy", (2,)),
+        ([2, 3], "f16", "numpy", (2, 1)),
+        ([1, 3, -1], "f32", "numpy", (3, 1)),
+        ([2, 2], "f32", "numpy", (2, 1)),
+        ([1, 1], "f32", "numpy", None),
+        ([-1, 1], "f32", "numpy", None),
+        ([2, 3], "i32", "numpy", None),
+        ([2, 3], "f32", "none", None),
+        ("...", "f32", "numpy", None),
+    ],
+)
+def test_several_of_the_least_size_above_1_are_in_the_equal_form(
+    shape: Any, kind: str, broadcast: str, minus: tuple[int, ...] | None
+) -> None:
+    x, y = (ops.parameter(shape, kind) for _ in range(2))
+    layers = equal_form(ops.subtract(x, y, broadcast, name="kept"))
+    assert [layer.type for layer in layers] == ([] if minus is None else ["Multiply", "Add"])
+    if minus is not None:
+        (constant,) = (
+            port.source.layer.operator.data for port in layers[0].inputs if port.source.layer.type == "Const"
+        )
+        assert constant.shape == minus
+        assert (constant == -1).all()
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis", "expected"), [([2, 3], -1, 1), ([2, 3], 0, 0), ([2], -1, 0), ("...", 1, None)]
+)
+def test_the_axis_of_an_equal_softmax_is_not_negative(shape: Any, axis: int, expected: int | None) -> None:
+    x = ops.parameter(shape, "f32")
+    assert [layer.attributes["axis"] for layer in equal_form(ops.softmax(x, axis))] == (
+        [] if expected is None else [expected]
+    )
+    assert equal_form(ovir.opset1.softmax(x, 0)) == equal_form(ops.abs(x)) == []
 
 
 def test_marks_that_the_cpu_plugin_ignores() -> None:

@@ -17,7 +17,7 @@ from ovir.debugging.comparison_session import Session
 from ovir.debugging.comparison_setup import InputSet
 from ovir.debugging.devices import DeviceSide, LonePart, LoneParts, OvirDevice
 from ovir.debugging.layerwise_run import Walk, WalkPlan
-from ovir.debugging.sides import LayerAnswer, Partners, in_batches, in_halves
+from ovir.debugging.sides import LayerAnswer, Partners, Side, in_batches, in_halves
 from ovir.diagnostics.codes import ENGINE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.graph.constant_layers import all_constant_layers
@@ -184,6 +184,48 @@ def test_outputs_of_two_models_are_matched(layers: dict[str, Any], expected: lis
         return ovir.Model([ops.result(make(x, name=name, tensor_names=name)) for name, make in made.items()], [x])
 
     assert Partners(model({"p": ops.relu, "q": ops.exp}), model(layers)).outputs == expected
+
+
+class OfOutputs(Side):
+    """A side that has one output of two, and fails at the layers."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def layer_outputs(self, inputs: Sequence[Array], steps: Any) -> Any:
+        return iter([LayerAnswer(step, [None] * len(step.outputs)) for step in steps])
+
+    def outputs(self, inputs: Sequence[Array]) -> list[Array | None]:
+        self.asked += 1
+        return [np.float32([7, 8]), None]
+
+
+def test_tensors_of_outputs_are_those_of_a_whole_run() -> None:
+    x = ops.parameter([2], "f32", name="x")
+    inner = ops.relu(x)
+    model = ovir.Model([ops.abs(inner), ops.exp(inner)], [x])
+    first, second = (port.source for port in model.outputs)
+    assert first is not None
+    assert second is not None
+    for wanted, found, asked in (({first, second}, [first], 1), ({second}, [], 1), ({inner.outputs[0]}, [], 0)):
+        side = OfOutputs()
+        tensors = Session(model, side, Criterion(), None).tensors([np.float32([1, 2])], wanted)
+        assert {port: array.tolist() for port, array in tensors.items()} == {port: [7, 8] for port in found}
+        assert side.asked == asked
+
+
+@pytest.mark.parametrize("kind", ["end", "outputs", "none"])
+def test_layers_that_cannot_be_compared_with_their_partners(kind: str) -> None:
+    partners, other = Mock(of=lambda layer: other), Mock(outputs=[Mock(), Mock()])
+    step = Mock(layer=Mock(outputs=[Mock()] * (2 if kind != "outputs" else 1)))
+    other.type = "Parameter" if kind == "end" else "ReLU"
+    expected = {
+        "end": "it is a Parameter in the other model",
+        "outputs": "the layer of the other model has another number of outputs",
+        "none": None,
+    }
+    assert Partners.missing(partners, step) == expected[kind]
+    assert Partners.missing(Mock(of=lambda layer: None), step) == "the other model has no such layer"
 
 
 ROWS = np.float32([[0.4, 0.3, 0.1, 0.1, 0.05, 0.05, 0, 0], [0.9, 0.1, 0, 0, 0, 0, 0, 0]])

@@ -181,6 +181,14 @@ def test_extensions_are_added_once_to_models_that_need_them(
         assert added == ["tokenizers.so"]
 
 
+def test_a_device_is_asked_with_the_weights(path: Path, openvino: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(openvino.Core, "read_model", lambda self, *files: files, raising=False)
+    monkeypatch.setattr(openvino.Core, "query_model", lambda self, files, *rest: [*files, *rest], raising=False)
+    with EngineProcess("openvino:CPU", {"PERF_COUNT": "YES"}) as engine:
+        assert engine.query(path) == [str(path), "", "CPU", {"PERF_COUNT": "YES"}]
+        assert engine.query(path, "w.bin")[1] == "w.bin"
+
+
 def test_a_package_that_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
     class Broken(ModuleType):
         def __getattr__(self, name: str) -> Any:
@@ -250,6 +258,7 @@ def test_a_state_starts_anew_unless_it_is_kept(tmp_path: Path) -> None:
         keeps = [False, True, True, False]
         sums = [model.infer([np.float32([1, 2])], keeps_state=kept)[0].tolist() for kept in keeps]
         assert sums == [[1, 2], [2, 4], [3, 6], [1, 2]]
+        assert model.infer([np.float32([1, 2])])[0].tolist() == [1, 2]
 
 
 FUNCTIONS = """
