@@ -56,6 +56,13 @@ def halves() -> tuple[Net, Array]:
     return product(net, converted(net, stored, "f32")), (CODES / 3).astype("f2").astype("f4")
 
 
+def scaled_halves() -> tuple[Net, Array]:
+    """Return products of f16, which are computed in f32."""
+    net, values, scales = Net(), (CODES / 3).astype("f2"), (np.arange(6)[:, None] / 7).astype("f2")
+    scaled = net.op("Multiply", net.const(values, name="codes"), net.const(scales))
+    return product(net, converted(net, scaled, "f32")), values.astype("f4") * scales.astype("f4")
+
+
 def by_row() -> tuple[Net, Array]:
     net, scales = Net(), np.arange(6, dtype="f4")[:, None]
     codes = converted(net, net.const(CODES, "i8", "codes"), "f32")
@@ -67,6 +74,7 @@ def by_row() -> tuple[Net, Array]:
     [
         (plain, "f32", "none"),
         (halves, "f16", "f16"),
+        (scaled_halves, "f16", "f16 with scale"),
         (by_row, "i8", "i8 with scale"),
         (grouped, "u8", "u8 with scale and zero point, groups of 2"),
     ],
