@@ -310,7 +310,7 @@ class ISTFT(ShortTimeFourierBase):
         "?signal_length index[]|[1]; T real"
     )
     gives = "T[Length]|[N, Length]"
-    recipe = "T narrow, frame_size = 2*F, frame_step = 1..2, signal_length = 1..30; F=1 Bins=2 Frames=1|3|5 Window=1|2"
+    recipe = "T narrow, frame_size = 2*F, frame_step = 1..2, signal_length = 1..30; F=1 Half=1 Frames=1|3|5 Window=1|2"
     arguments = "data window frame_size frame_step center normalized signal_length="
     domains = by_input(frame_size=_frame_of_bins, frame_step=SMALL, signal_length=Between(8, 64))
     center: bool = attribute(default=False, specified=True)

@@ -59,6 +59,7 @@ def test_no_values_of_operations(text: str) -> None:
         ([], "f32", np.float64([])),
         ([2**64, -(2**63) - 1], "f32", np.float64([2**64, -(2**63) - 1])),
         ([-1, 2**63], None, "no integer type has both -1 and 9223372036854775808"),
+        ([-(2**63), 2**63], None, "no integer type has both -9223372036854775808 and 9223372036854775808"),
         ([0, 2**64], None, "18446744073709551616 exceeds the 64 bits"),
         ([-(2**63) - 1], None, "-9223372036854775809 exceeds the 64 bits"),
         ([-1, 2**63], "i64", "9223372036854775808"),

@@ -10,6 +10,7 @@ import pytest
 from support.builder import Net
 
 import ovir
+from ovir.checks.recovering import read_recovering
 from ovir.core.arrays import Array
 from ovir.core.encoding import decode
 from ovir.inference.layer_weights import codes_of, compression_of
@@ -55,6 +56,13 @@ def halves() -> tuple[Net, Array]:
     return product(net, converted(net, stored, "f32")), (CODES / 3).astype("f2").astype("f4")
 
 
+def scaled_halves() -> tuple[Net, Array]:
+    """Return products of f16, which are computed in f32."""
+    net, values, scales = Net(), (CODES / 3).astype("f2"), (np.arange(6)[:, None] / 7).astype("f2")
+    scaled = net.op("Multiply", net.const(values, name="codes"), net.const(scales))
+    return product(net, converted(net, scaled, "f32")), values.astype("f4") * scales.astype("f4")
+
+
 def by_row() -> tuple[Net, Array]:
     net, scales = Net(), np.arange(6, dtype="f4")[:, None]
     codes = converted(net, net.const(CODES, "i8", "codes"), "f32")
@@ -66,6 +74,7 @@ def by_row() -> tuple[Net, Array]:
     [
         (plain, "f32", "none"),
         (halves, "f16", "f16"),
+        (scaled_halves, "f16", "f16 with scale"),
         (by_row, "i8", "i8 with scale"),
         (grouped, "u8", "u8 with scale and zero point, groups of 2"),
     ],
@@ -96,6 +105,45 @@ def test_fake_quantized_weights_of_a_convolution() -> None:
     assert (found.layer.name, found.compression) == ("conv", "f32 with 3 levels")
     assert found.largest_code == 1
     np.testing.assert_array_equal(np.unique(found.array), [-2, 0])
+
+
+@pytest.mark.parametrize(("levels", "largest"), [("256", 255), ("257", None)])
+@pytest.mark.parametrize(("kind", "is_moved"), [("Squeeze", True), ("ReLU", False)])
+def test_levels_that_8_bits_can_number(levels: str, largest: int | None, kind: str, is_moved: bool) -> None:
+    net = Net()
+    limits = [net.const(np.float32(value)) for value in (0, 255, 0, 255)]
+    quantized = net.op("FakeQuantize", net.const(np.full((1, 6, 4), 255, "f4")), *limits, levels=levels)
+    found = only(product(net, net.op(kind, quantized) if is_moved else net.op(kind, net.op("Squeeze", quantized))))
+    assert found.compression == f"f32 with {levels} levels"
+    assert found.largest_code == (largest if is_moved else None)
+
+
+@pytest.mark.parametrize(("value", "largest"), [(3, 1), (np.inf, None)])
+def test_codes_that_are_not_finite_have_no_largest(value: float, largest: int | None) -> None:
+    net = Net()
+    limits = [net.const(np.float32(limit)) for limit in (0, value, 0, value)]
+    found = only(product(net, net.op("FakeQuantize", net.const(np.full((6, 4), 9, "f4")), *limits, levels="2")))
+    assert found.largest_code == largest
+
+
+def test_a_file_without_its_numbers() -> None:
+    net = Net()
+    codes = net.op("Multiply", converted(net, net.const(CODES, "i8", "codes"), "f32"), net.const(np.float32(2)))
+    recovered = read_recovering(product(net, codes).xml(), need_weights=False)
+    (found,) = recovered.model.weights()
+    assert (found.compression, found.largest_code) == ("i8 with scale", 0)
+    unread = net.xml().replace('type="MatMul"', 'type="MatMal"')
+    assert read_recovering(unread, need_weights=False).model.weights() == []
+
+
+def test_what_constants_do_not_compute_alone() -> None:
+    net = Net()
+    codes = converted(net, net.const(CODES, "u8"), "f32")
+    scaled = net.op("Multiply", codes, net.parameter("scale", "6,1"), name="scaled")
+    net.result(net.op("ReLU", scaled))
+    model = net.model()
+    port = model.layer("scaled").outputs[0]
+    assert (compression_of(port), codes_of(port), model.weights()) == ("computed", None, [])
 
 
 def test_the_table_of_a_gather_counts_and_its_constant_indices_do_not() -> None:

@@ -210,3 +210,51 @@ def test_a_fault_of_the_inference_itself(error: Exception, monkeypatch: pytest.M
         return
     codes, types, declared = recovered(text, bytes(chain().blob), {})
     assert (codes, types, declared) == (["OVIR999"], CHAIN, {"relu"})
+
+
+def variables() -> Net:
+    net = Net()
+    start = net.parameter("start", "2,3")
+    read = net.op("ReadValue", start, name="read", opset=6, variable_id="v", variable_shape="2,3", variable_type="f32")
+    net.result(net.op("ReLU", read, name="relu"))
+    net.op("Assign", net.parameter("value", "2,3"), name="kept", opset=6, variable_id="v")
+    return net
+
+
+@pytest.mark.parametrize(
+    ("edits", "codes"),
+    [
+        ({}, ""),
+        ({"kept.data.variable_id": "w"}, "OVIR611"),
+        ({"read.data.variable_shape": "2,4"}, "OVIR401"),
+        ({"read.data.variable_type": "f16"}, "OVIR401"),
+        (
+            {"value.data.shape": "2,4", "value.output.0": "2,4", "kept.input.0": "2,4", "kept.output.0": "2,4"},
+            "OVIR614",
+        ),
+        ({"value.data.shape": "2,-1", "value.output.0": "2,-1", "kept.input.0": "2,-1", "kept.output.0": "2,-1"}, ""),
+        # Layers that could not be read may read the variable.
+        ({"read": "Read"}, ""),
+        ({"read.data.variable_shape": "q"}, ""),
+        ({"read.data.variable_id": "", "read.data.variable_shape": "q"}, ""),
+        ({"read": "Read", "read.data.variable_id": "w"}, "OVIR611"),
+        ({"relu": "Rel", "kept.data.variable_id": "w"}, "OVIR611"),
+    ],
+)
+def test_variables(edits: dict[str, str], codes: str) -> None:
+    assert recovered(variables().declared_xml(), b"", edits)[0] == codes.split()
+
+
+def test_values_on_which_devices_differ_are_not_used() -> None:
+    """Nothing is at the place 2 of a list of two."""
+    net = Net()
+    sizes = net.op(
+        "Gather", net.const([2, 3], "i64"), net.const([0, 2], "i64"), net.const(0, "i64"), name="sizes", opset=8
+    )
+    net.result(
+        net.op("Broadcast", net.const(np.float32(1), name="one"), sizes, name="wide", opset=3, mode="numpy"), "sink"
+    )
+    text, weights = net.declared_xml(), bytes(net.blob)
+    codes, types, declared = recovered(text, weights, {"wide.output.0": "2,7", "sink.input.0": "2,7"})
+    assert (codes, types["wide"], declared) == (["OVIR803"], "f32[2,7]", {"wide"})
+    assert str(ovir.read_model(net.xml(), weights).layer("wide").outputs[0].type) == "f32[2,0]"

@@ -306,6 +306,11 @@ def test_special_tokens_are_left_as_they_are() -> None:
     assert (words(more), more[5].tolist()) == (words(found), [False, True, False, True, False, True, True, True])
 
 
+def test_empty_special_tokens_are_none() -> None:
+    found = matched("SpecialTokensSplit", *rows(["axxb", "xa"]), text("x*"), outputs=6)
+    assert (words(found), found[5].tolist()) == ([[b"a", b"xx", b"b", b"x", b"a"]], [False, True, False, True, False])
+
+
 @pytest.mark.parametrize("count", [1, 5, 16, 40, 200, 5000])
 def test_characters_and_their_places_in_the_bytes(count: int) -> None:
     draw = random.Random(count)
@@ -483,6 +488,11 @@ def test_patterns_that_pcre2_refuses_match_nothing(pattern: str, reason: str) ->
     assert unpacked(*matched("RegexNormalization", *strings("a b.a"), text(pattern), text("x"), outputs=3)) == [
         b"a b.a"
     ]
+
+
+def test_groups_that_are_nested_too_deep() -> None:
+    with pytest.raises(ovir.RunError, match=r"the pattern .* cannot be used: its groups are nested too deep"):
+        matched("RegexSplit", *rows(["a"]), text("(" * 20_000 + "a" + ")" * 20_000), outputs=5)
 
 
 @pytest.mark.parametrize("pattern", ["(?x)a", r"\X", r"(a)\g<1>", "(*UTF)a", r"\p{bc=L}", "(?C1)a"])

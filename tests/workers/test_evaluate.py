@@ -40,6 +40,46 @@ def test_two_models_are_compared_on_the_same_inputs(tmp_path: Path) -> None:
         assert "difference +25.00%" in str(found)
 
 
+MANY = [np.array([row], np.float32) for row in ([9, 0, 0], [0, 9, 0], [0, 0, 9]) * 10]
+
+
+@pytest.mark.parametrize("is_better", [True, False])
+def test_what_is_said_of_two_models(is_better: bool) -> None:
+    plain, other = scores([0, 0, 0], "plain"), scores([0, 20, 0], "other")
+    one, two = (plain, other) if is_better else (other, plain)
+    found = ovir.evaluate(one, MANY, [0, 1, 2] * 10, against=two, executor=HERE)
+    lines = str(found).splitlines()
+    assert sorted(lines[:2], reverse=is_better) == lines[:2]
+    assert {*lines[:2]} == {
+        "plain: top1 100.00%, 95% interval 88.65% to 100.00% (Wilson score); 30 of 30 right",
+        "other: top1 33.33%, 95% interval 19.23% to 51.22% (Wilson score); 10 of 30 right",
+    }
+    interval, counts = ("+45.48% to +80.77%", (20, 0)) if is_better else ("-80.77% to -45.48%", (0, 20))
+    assert lines[2] == (
+        f"difference {'+' if is_better else '-'}66.67%, 95% interval {interval} (Newcombe, paired); "
+        f"right in the first alone {counts[0]}, in the second alone {counts[1]}; 30 samples"
+    )
+    assert lines[3] == f"the first model is {'better' if is_better else 'worse'}: p = 1.91e-06 (McNemar, exact)"
+    classes = found.classes_table().texts()
+    all_right = [[str(number), "10", "10", "100.0%", "-"] for number in range(3)]
+    most = [
+        [str(number), "10", *(["10", "100.0%", "-"] if number == 1 else ["0", "0.0%", "1 (10)"])] for number in range(3)
+    ]
+    assert classes == (all_right if is_better else most)
+
+
+@pytest.mark.parametrize(
+    ("biases", "verdict"), [((0, 0), "no difference is shown"), ((0, -1), "the first model is better"),
+                            ((-1, 0), "the first model is worse")]
+)  # fmt: skip
+def test_a_metric_of_which_less_is_better(biases: tuple[float, float], verdict: str) -> None:
+    labels = [array + 0.25 + 0.01 * i for i, array in enumerate(MANY)]
+    one, other = (scores([bias] * 3, "model") for bias in biases)
+    lines = str(ovir.evaluate(one, MANY, labels, "mse", against=other, executor=HERE)).splitlines()
+    assert "; mean of 30 samples, lower is better" in lines[0]
+    assert lines[-1].startswith(f"{verdict}: p = ")
+
+
 def test_a_function_is_a_metric_and_inputs_that_fail_are_named() -> None:
     def first(output: Any, label: Any) -> float:
         return float(output[0, 0] - label)
