@@ -4,6 +4,7 @@ Targets of Reshape, lengths, ends, grids and masks are constants for the given s
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -457,9 +458,23 @@ REFUSED: dict[Make, tuple[Sizes, Sizes, str]] = {
 """Networks that hold data for one size, with two sizes, and what a refusal names."""
 
 
+@cache
+def built(make: Make, sizes: Sizes) -> ovir.Model:
+    """Return a network for the given sizes, which all tests share: only its clones are edited."""
+    return make(*sizes)
+
+
+@cache
+def expected(make: Make, sizes: Sizes) -> tuple[list[Any], list[Any]]:
+    """Return random inputs of a network for the given sizes, and its results."""
+    network = built(make, sizes)
+    feeds = list(ovir.random_inputs(network, 5).values())
+    return feeds, results(network, feeds)
+
+
 def opened(make: Make, sizes: Sizes, *others: Sizes) -> PartialShape:
     """Return the shape of the input at the given sizes, with -1 for what differs at the others."""
-    shapes = [make(*each).inputs[0].shape for each in (sizes, *others)]
+    shapes = [built(make, each).inputs[0].shape for each in (sizes, *others)]
     return PartialShape([dims[0] if len(set(dims)) == 1 else -1 for dims in zip(*shapes, strict=True)])
 
 

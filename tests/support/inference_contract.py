@@ -11,13 +11,23 @@ from typing import Any
 
 import pytest
 
+from ovir.core.element_types import ElementType
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value
 from ovir.ops import import_all
 from ovir.ops.base.operator import Operator
 
 faults: list[str] = []
-_local = threading.local()
+
+
+class Active(threading.local):
+    """The operations that a thread calls now, by identity."""
+
+    def __init__(self) -> None:
+        self.operations: set[int] = set()
+
+
+_active = Active()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -42,27 +52,27 @@ def _classes(cls: type[Operator]) -> set[type[Operator]]:
 
 
 class Probe(TensorType):
-    """A tensor type that notes a fault when its known value is read."""
+    """An input of an operation that notes a fault when its known value is read."""
 
-    def __init__(self, tensor: TensorType, fault: str) -> None:
+    def __init__(self, tensor: TensorType, op: Operator, index: int) -> None:
         super().__init__(tensor.element_type, tensor.shape)
-        self._tensor = tensor
-        self._fault = fault
+        self._given = tensor, op, index
 
     @property
     def value(self) -> Value | None:
-        faults.append(self._fault)
-        return self._tensor.value
+        tensor, op, index = self._given
+        faults.append(f"{op.type}-{op.opset} reads the value of input {index}: value_inputs is {op.value_inputs}")
+        return tensor.value
 
     @property
     def may_have_value(self) -> bool:
-        return self._tensor.may_have_value
+        return self._given[0].may_have_value
 
 
 def watched_infer(infer: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(infer)
     def watched(op: Operator, *inputs: Any, **keywords: Any) -> Any:
-        active = _local.__dict__.setdefault("active", set())
+        active = _active.operations
         if id(op) in active:  # the inference of a base class
             return infer(op, *inputs, **keywords)
         active.add(id(op))
@@ -77,12 +87,19 @@ def watched_infer(infer: Callable[..., Any]) -> Callable[..., Any]:
     return watched
 
 
+_UNCHANGING = (bool, int, float, str, tuple, type(None), ElementType)
+
+
 def _state(op: Operator) -> dict[str, Any]:
     """What an operation holds, but for the data of a constant, which is decoded when it is first asked for."""
-    return {name: repr(value) for name, value in vars(op).items() if name not in ("_data", "constant_data")}
+    return {
+        name: value if type(value) in _UNCHANGING else repr(value)
+        for name, value in vars(op).items()
+        if name not in ("_data", "constant_data")
+    }
 
 
 def _probed(op: Operator, index: int, tensor: Any) -> Any:
     if not isinstance(tensor, TensorType) or op.reads_value(index):
         return tensor
-    return Probe(tensor, f"{op.type}-{op.opset} reads the value of input {index}: value_inputs is {op.value_inputs}")
+    return Probe(tensor, op, index)

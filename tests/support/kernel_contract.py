@@ -13,7 +13,6 @@ When a test has ended, calls of new kinds (other attributes, types or ranks, siz
 """
 
 import functools
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -39,12 +38,13 @@ from ovir.runtime.executor import Executor
 from ovir.runtime.listeners import Listener
 from ovir.runtime.unbound_calls import UnboundCall
 from support.binding import Bound, bound_results
+from support.inference_contract import Active
 from support.layouts import OF_KERNELS, elements
 
 Array = np.ndarray[Any, Any]
 
 faults: list[str] = []
-_local = threading.local()
+_active = Active()
 
 _LARGEST = 1 << 14
 """Bytes of the inputs of a call that is made again, at most."""
@@ -146,7 +146,7 @@ def _classes(cls: type[Operator]) -> set[type[Operator]]:
 def watched_run(run: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(run)
     def watched(op: Operator, *inputs: Any, **keywords: Any) -> Any:
-        active = _local.__dict__.setdefault("active", set())
+        active = _active.operations
         if id(op) in active:  # one form of the kernel calls another
             return run(op, *inputs, **keywords)
         active.add(id(op))
@@ -182,8 +182,8 @@ def _to_make_again(
     arrays = [a for a in inputs if isinstance(a, np.ndarray)]
     if len(arrays) < len([a for a in inputs if a is not None]) or sum(a.nbytes for a in arrays) > _LARGEST:
         return None
-    attributes = tuple(repr(getattr(op, name, None)) for name in sorted(op.fields))
-    shapes = tuple((a.dtype.name, tuple(min(size, 2) for size in a.shape)) for a in arrays)
+    attributes = tuple([getattr(op, name, None) for name in op.fields])
+    shapes = tuple([(a.dtype, *[min(size, 2) for size in a.shape]) for a in arrays])
     kind = (type(op), run.__qualname__, attributes, shapes)
     if kind in _kinds:
         return None
