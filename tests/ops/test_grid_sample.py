@@ -1,5 +1,6 @@
 """GridSample."""
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -47,15 +48,20 @@ def test_padding(mode: str, padding_mode: str, aligned: list[int], edged: list[i
     assert result == pytest.approx(aligned if align_corners else edged, abs=1e-4)
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 4])
-@pytest.mark.parametrize("align_corners", [False, True])
+@pytest.mark.parametrize(("size", "align_corners"), [(1, False), *product((2, 3, 4), (False, True))])
 def test_reflection_goes_back_and_forth(size: int, align_corners: bool) -> None:
-    positions = [position for position in range(-9, 10) if size > 1 or not align_corners]
-    back = list(range(size)) + list(range(size))[::-1] if not align_corners else [*range(size), *range(size - 2, 0, -1)]
-    xs = [p * 2 / (size - 1) - 1 if align_corners else (2 * p + 1) / size - 1 for p in positions] or [-3, 0, 2]
-    row = [10.0 * (number + 1) for number in range(size)]
-    found = sampled(row, xs, mode="nearest", padding_mode="reflection", align_corners=align_corners)
-    assert found == ([row[back[p % len(back)]] for p in positions] or [10, 10, 10])
+    pixels = [10.0, 20, 30, 40][:size]
+    back = pixels[-2:0:-1] if align_corners else pixels[::-1]  # the pixels at the ends come once, or twice
+    positions = np.arange(-9, 10)
+    xs = positions * 2 / (size - 1) - 1 if align_corners else (2 * positions + 1) / size - 1
+    found = sampled(pixels, xs.tolist(), mode="nearest", padding_mode="reflection", align_corners=align_corners)
+    period = pixels + back
+    assert found == [period[position % len(period)] for position in positions]
+
+
+def test_a_single_pixel_is_its_reflection() -> None:
+    settings = {"mode": "nearest", "padding_mode": "reflection", "align_corners": True}
+    assert sampled([10], [-3, 0, 2], **settings) == [10, 10, 10]
 
 
 def test_nearest_takes_the_even_pixel_of_two() -> None:
