@@ -184,3 +184,11 @@ def test_what_a_reader_assumes() -> None:
         return Attribute("a", "a", str, default, assumed=assumed).assumed_text
 
     assert [text(0), text((1, 2)), text("max"), text(""), text("", "none")] == ["0", "[1,2]", "max", "''", "none"]
+
+
+def test_values_that_an_attribute_allows() -> None:
+    mode, count = Attribute("m", "m", str, "a", choices=("a", "B")), Attribute("n", "n", int, 0, minimum=0)
+    sizes = Attribute("s", "s", tuple[int, ...], (), minimum=1)
+    assert [mode.allows(value) for value in ("a", "b", "c", "")] == [True, True, False, False]
+    assert [count.allows(value) for value in (0, -1, float("nan"))] == [True, False, False]
+    assert [sizes.allows(value) for value in ((), (1, 2), (1, 0))] == [True, True, False]

@@ -231,13 +231,9 @@ def test_a_common_type_of_integers_holds_those_of_both(signed: str) -> None:
     for other in (*SIGNED, *UNSIGNED):
         (low, high), (least, greatest) = value_range(ElementType.parse(signed)), value_range(ElementType.parse(other))
         is_kept = (low <= least and greatest <= high) or (other in SIGNED and least <= low and high <= greatest)
-        holding = (
-            t
-            for t in SIGNED
-            for ends in (value_range(ElementType.parse(t)),)
-            if ends[0] <= min(low, least) and max(high, greatest) <= ends[1]
-        )
-        expected = next(holding, "f32")
+        ends = {t: value_range(ElementType.parse(t)) for t in SIGNED}
+        holding = [t for t, (first, last) in ends.items() if first <= min(low, least) and max(high, greatest) <= last]
+        expected = holding[0] if holding else "f32"
         for pair in ((signed, other), (other, signed)):
             pair = tuple(f"{one}[2]" for one in pair)
             assert promoted(*pair) == (expected if is_kept else None)

@@ -128,6 +128,12 @@ def test_the_domain_before_arithmetic_holds_what_leads_to_the_wanted(
         assert (both.low, both.high) == (0, (high or 0) // 2 if op == "Add-1" else 0)
 
 
+@pytest.mark.parametrize(("constant", "low", "high"), [([0, 3], 0, 0), ([-1, 3], 0, 0), ([1, 3], 1, 3)])
+def test_a_factor_that_may_not_be_above_0_leaves_0(constant: list[int], low: int, high: int) -> None:
+    domain = operation("Multiply-1").domain_before(0, [tensor("1", i64), const(constant)], Domain(1, 9, why="x"))
+    assert domain == Domain(low, high, why="x")
+
+
 @pytest.mark.parametrize(
     ("op", "inputs", "position", "domain"),
     [

@@ -1,5 +1,6 @@
 """GridSample."""
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,22 @@ def test_padding(mode: str, padding_mode: str, aligned: list[int], edged: list[i
     xs = positions * 2 / 3 - 1 if align_corners else (positions + 0.5) / 2 - 1
     result = sampled(ROW, xs.tolist(), mode=mode, padding_mode=padding_mode, align_corners=align_corners)
     assert result == pytest.approx(aligned if align_corners else edged, abs=1e-4)
+
+
+@pytest.mark.parametrize(("size", "align_corners"), [(1, False), *product((2, 3, 4), (False, True))])
+def test_reflection_goes_back_and_forth(size: int, align_corners: bool) -> None:
+    pixels = [10.0, 20, 30, 40][:size]
+    back = pixels[-2:0:-1] if align_corners else pixels[::-1]  # the pixels at the ends come once, or twice
+    positions = np.arange(-9, 10)
+    xs = positions * 2 / (size - 1) - 1 if align_corners else (2 * positions + 1) / size - 1
+    found = sampled(pixels, xs.tolist(), mode="nearest", padding_mode="reflection", align_corners=align_corners)
+    period = pixels + back
+    assert found == [period[position % len(period)] for position in positions]
+
+
+def test_a_single_pixel_is_its_reflection() -> None:
+    settings = {"mode": "nearest", "padding_mode": "reflection", "align_corners": True}
+    assert sampled([10], [-3, 0, 2], **settings) == [10, 10, 10]
 
 
 def test_nearest_takes_the_even_pixel_of_two() -> None:

@@ -99,6 +99,9 @@ def test_boxes_that_are_not_counted_push_the_others_back() -> None:
 def test_boxes_that_are_counted_and_not_there_are_zero_and_reported() -> None:
     reports: list[str] = []
     with reporting_to(lambda code, message, effect: reports.append(message)):
+        boxes(PriorBox1(min_size=(10,), max_size=(20,)), (1, 2))
+        boxes(PriorBox1(min_size=(0.1,), max_size=(40,), scale_all_sizes=False), (1, 2))
+        assert not reports
         found = boxes(PriorBox1(min_size=(10,), max_size=(20, 30)), (1, 2))
     assert found.shape == (1, 2, 3, 4)
     assert not found.reshape(-1, 4)[4:].any()

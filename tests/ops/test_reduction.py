@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from support.tensors import const
 
-from ovir.core.element_types import ElementType, i64
+from ovir.core.element_types import ElementType, i32, i64
 from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.core.values import from_dimensions
+from ovir.core.values import from_bounds, from_dimensions
 from ovir.ops import reduction as red
 from ovir.ops.base.operator import Operator
 from ovir.ops.reduction import CumSum
@@ -157,3 +157,23 @@ def test_cumulative_sums_of_long_rows(axis: int, exclusive: bool, reverse: bool)
     op = CumSum(exclusive=exclusive, reverse=reverse)
     np.testing.assert_array_equal(op.run(data, np.array(axis)), np.flip(expected, axis) if reverse else expected)
     assert op.run(np.float32(5), np.array([0])) == (0 if exclusive else 5)
+
+
+@pytest.mark.parametrize("op", [red.ReduceMean(), red.ReduceSum()])
+@pytest.mark.parametrize(
+    ("low", "high", "is_known"),
+    [
+        (-(2**30), 2**30 - 1, True),
+        (-(2**30) - 1, 0, False),
+        (0, 2**30, False),
+        (2**30, 2**30, False),
+        (0, 7, True),
+    ],
+)
+def test_bounds_where_the_sum_of_two_may_wrap_around(op: Operator, low: int, high: int, is_known: bool) -> None:
+    value = from_bounds(i32, np.full(2, float(low)), np.full(2, float(high)))
+    inputs = TensorType(i32, PartialShape([2]), value), const([0])
+    found = op.applied(inputs, [op.infer(*inputs)]).infer_value(*inputs)
+    ends = None if found is None else (found.lower.tolist(), found.upper.tolist())
+    count = 2 if isinstance(op, red.ReduceSum) else 1
+    assert ends == ((low * count, high * count) if is_known else None)

@@ -180,3 +180,11 @@ def test_many_regions_in_blocks(name: str) -> None:
     assert out.shape == (900, outputs, 2, 2)
     alone = [op.run(data, regions[i : i + 1]) for i in (0, 500, 899)]
     np.testing.assert_allclose(out[[0, 500, 899]], np.concatenate(alone), 1e-5, 1e-6)
+
+
+@pytest.mark.parametrize(("corner", "expected"), [(0, 2.75), (4, 44), (6, 55), (7, 0)])
+def test_samples_up_to_half_a_pixel_outside_count(corner: int, expected: float) -> None:
+    """A region of 2 by 2 pixels has samples half a pixel before and half a pixel behind the center of the first."""
+    op = deformable(output_dim=1, group_size=1, spatial_bins_x=2, spatial_bins_y=2)
+    found = op.run(PLANE, rois([0, corner, corner, corner + 1, corner + 1]))
+    np.testing.assert_allclose(found.ravel(), [expected], rtol=1e-6)

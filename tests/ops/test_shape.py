@@ -1,12 +1,13 @@
 """ShapeOf, Reshape, Squeeze, Unsqueeze, Transpose, and shapes computed in a graph on their way to Reshape."""
 
+import re
 from itertools import product
 from math import prod
 
 import numpy as np
 import pytest
 from support.builder import Net
-from support.tensors import assert_refused, const, inferred, tensor
+from support.tensors import assert_refused, const, inferred, operation, tensor, types
 
 import ovir
 from ovir import opset13 as ops
@@ -180,6 +181,16 @@ def test_squeeze_ignores_dimensions_that_are_not_one() -> None:
 
 
 # ----- Transpose
+
+
+def test_squeeze_of_a_size_that_inference_took_for_1() -> None:
+    op, inputs = operation("Squeeze-1"), types("1,?,? =[0,2,1]")
+    op = op.applied(inputs, [op.infer(*inputs)])
+    assert np.shape(op.run(np.zeros((1, 1, 1)), np.array([0, 2, 1]))) == ()
+    for shape, axis in (((1, 1, 3), 2), ((1, 4, 3), 2), ((1, 4, 1), 1)):
+        message = re.escape(f"dimension {axis} of data {list(shape)} is {shape[axis]}".replace(", ", ","))
+        with pytest.raises(OperatorError, match=message):
+            op.run(np.zeros(shape), np.array([0, 2, 1]))
 
 
 def test_transpose() -> None:

@@ -25,15 +25,13 @@ def const(*values: int, dtype: Any = np.int64) -> TensorType:
 
 
 @pytest.mark.parametrize("step", [1, -1, 2])
-@pytest.mark.parametrize("size", [(2, 4), (3, 3), (0, 2), (2, None)])
-def test_a_slice_of_all_elements_keeps_the_symbol(step: int, size: tuple[int, int | None]) -> None:
-    dim, numbers = Dimension(*size, 77), range(size[0], (size[1] or 30) + 1)
+@pytest.mark.parametrize("size", [(2, 4), (1, 5), (3, 3)])
+def test_a_slice_of_all_elements_keeps_the_symbol(step: int, size: tuple[int, int]) -> None:
+    numbers = range(size[0], size[1] + 1)
     for start, stop in itertools.product((*range(-6, 7), -99, 99), repeat=2):
-        result = sliced(dim, Position(start, start), Position(stop, stop), step)
+        result = sliced(Dimension(*size, 77), Position(start, start), Position(stop, stop), step)
         is_whole = all(len(range(n)[clamped(start, step, n) : stop : step]) == n for n in numbers)
-        if size[1] is None:
-            is_whole &= abs(stop) == 99 and False
-        assert (result.symbol == 77) == is_whole or size == (0, 2), (start, stop)
+        assert (result.symbol == 77) == is_whole, (start, stop)
 
 
 @pytest.mark.parametrize("seed", range(60))
