@@ -58,7 +58,7 @@ def model_of(operation: str, inputs: str) -> tuple[ovir.Model, list[Array]]:
     made = net.op(kind, *ends, opset=int(opset), outputs=outputs, **given)
     for index in range(outputs):
         found = output(made, index)
-        net.result(
-            net.op("Reshape", found, net.const(np.array([-1])), special_zero="false") if "~" in inputs else found
-        )
+        if "~" in inputs:
+            found = net.op("Reshape", found, net.const(np.array([-1])), special_zero="false")
+        net.result(found)
     return net.model(), feeds
