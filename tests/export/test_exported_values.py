@@ -292,6 +292,17 @@ def test_iterations_without_slices(ends: tuple[int, int, int] | None) -> None:
     assert check_exported(ovir.Model(outputs, [x]), feeds, default_opset()) is None
 
 
+@pytest.mark.parametrize("ends", [(0, -1, 1), (-1, 0, -1)])
+def test_parts_without_dimensions_are_joined_to_a_list(ends: tuple[int, int, int]) -> None:
+    x, part = (opset13.parameter(shape, np.float32, name=name) for name, shape in (("x", [4, 3]), ("part", [1, 3])))
+    total = opset13.reduce_sum(part, [0, 1], False)
+    made = opset13.tensor_iterator()
+    made.set_body(ovir.Model([total], [part], "body"))
+    made.set_sliced_input(part, x, 0, 1, 1, -1, 0)
+    model = ovir.Model([made.get_concatenated_slices(total, ends[0], ends[2], 1, ends[1], 0)], [x])
+    assert check_exported(model, [np.arange(12, dtype=np.float32).reshape(4, 3)], default_opset()) is None
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("opset", [17, default_opset()])
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,11 +18,14 @@ import onnx  # noqa: E402
 import onnxruntime  # noqa: E402
 
 from ovir.core.element_types import ElementType, f4e2m1, f8e8m0, f16, f32, u2  # noqa: E402
-from ovir.export import onnx_graph, support  # noqa: E402
+from ovir.export import onnx_graph, session, support  # noqa: E402
 from ovir.export.model_exporter import export_model  # noqa: E402
 from ovir.export.onnx_graph import Graph, NotExportable  # noqa: E402
 from ovir.export.session import OnnxRuntimeSession  # noqa: E402
 from ovir.export.support import TESTED_OPSET, default_opset, engine_opset, kernel_types, opset_for  # noqa: E402
+
+trimmed: list[int] = []
+"""The calls of a C library that returns memory."""
 
 
 @pytest.fixture(autouse=True)
@@ -135,3 +139,14 @@ def test_cast_of_a_type_that_it_does_not_take(monkeypatch: pytest.MonkeyPatch) -
     graph = Graph(17)
     with pytest.raises(NotExportable, match="Cast of opset 17 does not take element type f16"):
         graph.cast(graph.constant(np.ones(100, np.float16), f16), f32)
+
+
+@pytest.mark.parametrize(
+    "library", [SimpleNamespace(), SimpleNamespace(malloc_trim=lambda count: trimmed.append(count))]
+)
+def test_memory_is_returned_where_the_c_library_can(monkeypatch: pytest.MonkeyPatch, library: SimpleNamespace) -> None:
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(session.ctypes, "CDLL", lambda name: library)
+    trimmed.clear()
+    session._return_memory()
+    assert trimmed == [0] * hasattr(library, "malloc_trim")

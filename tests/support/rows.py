@@ -3,6 +3,8 @@
 An input is an element type, ``:`` for a parameter or ``=`` for a constant, and sizes, of which those with ``?`` are
 unknown before the run: ``f32:2,?3``. Its numbers are drawn, or stand in place of the sizes: ``i64=[0,1]``; a scalar is
 ``i64=#1``, and all sizes of ``f32:?[1,2]`` are unknown. ``f32:boxes2,6,4`` are boxes of which many overlap.
+``f32~2,3`` is a tensor whose rank only the run shows; the results are then lists, because ONNX refuses an output of
+unknown rank.
 """
 
 import json
@@ -36,10 +38,15 @@ def model_of(operation: str, inputs: str) -> tuple[ovir.Model, list[Array]]:
     kind, _, opset = version.partition("-")
     net, ends, feeds = Net(), [], []
     for number, given in enumerate(inputs.split()):
-        name, sign, text = re.split("([:=])", given, maxsplit=1)
+        name, sign, text = re.split("([:=~])", given, maxsplit=1)
         array = _array(ElementType.parse(name), re.sub(r"^\?(?=\[)", "", text), number)
         if sign == "=":
             ends.append(net.const(array, name))
+            continue
+        if sign == "~":
+            flat, shape = net.parameter(f"x{number}", "?", name), net.parameter(f"shape{number}", "?", "i64")
+            ends.append(net.op("Reshape", flat, shape, special_zero="false"))
+            feeds += [array.ravel(), np.array(array.shape, np.int64)]
             continue
         sizes = re.sub(r"\?\d+", "?", text.removeprefix("boxes"))
         if text.startswith(("[", "?[", "#")):
@@ -50,5 +57,8 @@ def model_of(operation: str, inputs: str) -> tuple[ovir.Model, list[Array]]:
     outputs = int(given.pop("outputs", 1))
     made = net.op(kind, *ends, opset=int(opset), outputs=outputs, **given)
     for index in range(outputs):
-        net.result(output(made, index))
+        found = output(made, index)
+        if "~" in inputs:
+            found = net.op("Reshape", found, net.const(np.array([-1])), special_zero="false")
+        net.result(found)
     return net.model(), feeds

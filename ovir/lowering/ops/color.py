@@ -30,14 +30,14 @@ def nv12_to_rgb(op: YuvToRgbBase, data: Port, uv: Port | None = None) -> Layer:
 
 @lowers("I420toRGB", 8)
 @lowers("I420toBGR", 8)
-def i420_to_rgb(op: YuvToRgbBase, data: Port, u: Port | None = None, v: Port | None = None) -> Layer:
-    height, width = _image_sizes(data, is_whole=u is None)
+def i420_to_rgb(op: YuvToRgbBase, data: Port, *chroma: Port) -> Layer:
+    height, width = _image_sizes(data, is_whole=not chroma)
     plane = _half(height), 1, _half(width), 1
-    if u is None or v is None:
+    if chroma:
+        first, second = (_shaped(port, *plane) for port in chroma)
+    else:
         both = _shaped(part(data, 1, height), 2, *plane)
         first, second = (ops.gather(both, index, 1) for index in (0, 1))
-    else:
-        first, second = (_shaped(port, *plane) for port in (u, v))
     return _to_rgb(op, data, first, second, height, width)
 
 

@@ -67,6 +67,25 @@ def test_model_is_divided_where_onnx_lacks_the_operation() -> None:
             np.testing.assert_allclose(theirs.taps[name][0], arrays[0], rtol=1e-6, atol=1e-6)
 
 
+def test_layers_behind_gaps_of_different_lengths_are_one_part() -> None:
+    net = Net()
+    first = net.op("SoftMax", net.parameter("x", "2,4"), opset=8, axis="-1", name="first")
+    ends = []
+    for gaps in (1, 2):
+        data = first
+        for _ in range(gaps):
+            data = net.op("TwiceForHybrid", data)
+        ends.append(net.op("SoftMax", data, opset=8, axis="-1", name=f"behind {gaps}"))
+    net.result(net.op("Add", *ends, name="last"))
+    xml = net.xml().replace('type="TwiceForHybrid" version="opset1"', 'type="TwiceForHybrid" version="extension"')
+    compiled = compile_model(ovir.read_model(xml.encode(), bytes(net.blob)), engine="onnxruntime")
+    assert isinstance(compiled, HybridModel)
+    assert [{layer.name for layer in part.layers} for part in compiled.parts] == [
+        {"first"},
+        {"behind 1", "behind 2", "last"},
+    ]
+
+
 def test_operations_in_parts_by_numpy_run_and_are_refused_by_the_export(tmp_path: Path) -> None:
     reasons = {name.rpartition("-")[0]: reason for name, target, reason in rows() if target == NOT_EXPORTED}
     assert reasons
