@@ -74,12 +74,11 @@ def _array(text: str, least: float) -> Array:
 
 def _inputs(text: str) -> tuple[tuple[Array, ...], set[int]]:
     """Return inputs, and which of them are constant."""
-    given, _, changing = text.partition(" changing")
-    inputs = tuple(_array(each, 1 if i else -3) for i, each in enumerate(given.split()))
-    positions = set(range(len(inputs)))
-    return inputs, set() if text.endswith("changing") else positions - set(
-        map(int, changing.split(",") if changing else "0")
-    )
+    text, mark, listed = text.partition(" changing")
+    inputs = tuple(_array(each, 1 if i else -3) for i, each in enumerate(text.split()))
+    if mark and not listed:
+        return inputs, set()
+    return inputs, set(range(len(inputs))).difference(map(int, listed.split(",") if listed else "0"))
 
 
 def _operation(text: str, inputs: tuple[Array, ...]) -> Operator:
