@@ -24,6 +24,8 @@ def conversion(op: Convert | ConvertLike, binder: Binder, *inputs: Array) -> boo
     if source == target:
         binder.view(data)
         return True
+    if source == t.string:
+        return False  # ``run`` refuses it
     is_native = {source, target} <= _NATIVE
     is_slow = t.f16 in (source, target) or not {source, target} <= {*_NATIVE, t.bf16}
     if is_slow and target.bits <= 16 and bind_table(op, binder, inputs):

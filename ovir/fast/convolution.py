@@ -212,8 +212,8 @@ def _matrices(filters: Array) -> Array:
 _COPY, _VECTOR = 20, 8
 """The copy of an element costs as much as its product with so many columns of filters, and BLAS computes columns in
 vectors of so many. Without windows that are taken together, basic_pitch_onnx takes 1.4 times as long."""
-_MOST_WINDOWS, _LARGEST_MATRIX, _GAIN = 65, 1 << 20, 1.25
-"""So many windows at a time, and larger matrices, do not pay; nor does a gain smaller than this."""
+_MOST_WINDOWS, _LARGEST_MATRIX, _GAIN = 64, 1 << 20, 1.25
+"""More windows at a time, and larger matrices, do not pay; nor does a gain smaller than this."""
 
 
 def _windows_at_once(axis: Axis, outputs: int, others: int) -> int:
@@ -231,7 +231,7 @@ def _windows_at_once(axis: Axis, outputs: int, others: int) -> int:
     def size(count: int) -> int:
         return _widened(axis, count).kernel * others * count * outputs
 
-    counts = [n for n in range(2, _MOST_WINDOWS) if size(n) <= _LARGEST_MATRIX]
+    counts = [n for n in range(2, min(axis.windows, _MOST_WINDOWS) + 1) if size(n) <= _LARGEST_MATRIX]
     best = min(counts, key=cost, default=1)
     return best if cost(best) * _GAIN < cost(1) else 1
 

@@ -74,12 +74,11 @@ def _array(text: str, least: float) -> Array:
 
 def _inputs(text: str) -> tuple[tuple[Array, ...], set[int]]:
     """Return inputs, and which of them are constant."""
-    given, _, changing = text.partition(" changing")
-    inputs = tuple(_array(each, 1 if i else -3) for i, each in enumerate(given.split()))
-    positions = set(range(len(inputs)))
-    return inputs, set() if text.endswith("changing") else positions - set(
-        map(int, changing.split(",") if changing else "0")
-    )
+    text, mark, listed = text.partition(" changing")
+    inputs = tuple(_array(each, 1 if i else -3) for i, each in enumerate(text.split()))
+    if mark and not listed:
+        return inputs, set()
+    return inputs, set(range(len(inputs))).difference(map(int, listed.split(",") if listed else "0"))
 
 
 def _operation(text: str, inputs: tuple[Array, ...]) -> Operator:
@@ -142,6 +141,21 @@ def test_costs(row: str, monkeypatch: pytest.MonkeyPatch) -> None:
         _, result = _cost(op, tuple(map(_with_gaps, inputs)), constants)
         if result is not None:
             _require_near(result, wanted)
+        for index in constants:
+            if not op.reads_value(index):
+                _require_read(op, inputs, constants - {index}, index)
+
+
+def _require_read(op: Operator, inputs: tuple[Array, ...], constants: set[int], changed: int) -> None:
+    """Require that a form reads an input that is not constant in each run, if it takes it."""
+    given = tuple(array.copy() for array in inputs)
+    shapes = [shape.to_tuple() for shape in op.output_shapes]
+    binder = LoneBinder(given, list(zip(shapes, (t.to_dtype() for t in op.output_types), strict=True)), constants, {0})
+    with np.errstate(all="ignore"):
+        if bind(op, binder, *given):
+            given[changed][...] = np.flip(given[changed]) / given[changed].dtype.type(2)
+            results = op.run(*given)
+            _require_near(binder.run()[0], results[0] if isinstance(results, tuple) else results)
 
 
 def _with_gaps(array: Array) -> Array:

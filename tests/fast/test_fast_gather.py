@@ -165,3 +165,12 @@ def test_blocks(
     assert (layout.slabs, layout.rows, layout.columns) == block
     assert (layout.position_type, layout.blocks) == (np.dtype(position_type), count)
     assert (layout.offsets is None) == (layout.slabs == layout.columns == 1)
+
+
+def test_only_long_indices_are_checked_by_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gather_blocks, "_REDUCED_BYTES_PER_THREAD", 16)
+    shared, run_blocks = [], gather_blocks.run_blocks
+    monkeypatch.setattr(gather_blocks, "run_blocks", lambda *given: shared.append(given[1:]) or run_blocks(*given))
+    for count in (7, 8):
+        assert gather_blocks._reduced(np.minimum, np.arange(-3, count - 3, dtype=np.int32)) == -3
+    assert shared == [(8, 4)]  # two threads with four each

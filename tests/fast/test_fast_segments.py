@@ -1,10 +1,13 @@
 """Embedding bags in blocks: the sums of many bags against those of the reference."""
 
+import re
+
 import numpy as np
 import pytest
 from support.binding import bound_results
 
 from ovir.core.tensor_types import constant_type
+from ovir.diagnostics.errors import OperatorError
 from ovir.ops.segments import EmbeddingBagOffsetsSum
 
 
@@ -21,6 +24,24 @@ def test_many_bags(first: int, bags: int, longest: int, weighted: bool) -> None:
     inferred = EmbeddingBagOffsetsSum().infer(*types)
     op = EmbeddingBagOffsetsSum().applied(types, (inferred,))
     expected = op.run(*inputs)
+    found = bound_results(op, inputs, [expected], set())
+    assert found is not None
+    np.testing.assert_allclose(found[0], expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("index", [49, 50, -1])
+@pytest.mark.parametrize("last", [3, 4])
+def test_the_last_index_and_the_last_bag(index: int, last: int) -> None:
+    table = np.random.default_rng(0).standard_normal((50, 3)).astype(np.float32)
+    inputs = table, np.int64([1, 2, 0, index]), np.int64([0, last])  # the bag that begins at 4 is empty
+    types = [constant_type(array) for array in inputs]
+    op = EmbeddingBagOffsetsSum().applied(types, (EmbeddingBagOffsetsSum().infer(*types),))
+    try:
+        expected = op.run(*inputs)
+    except OperatorError as error:
+        with pytest.raises(OperatorError, match=re.escape(str(error))):
+            bound_results(op, inputs, [np.zeros((2, 3), np.float32)], set())
+        return
     found = bound_results(op, inputs, [expected], set())
     assert found is not None
     np.testing.assert_allclose(found[0], expected, rtol=1e-4, atol=1e-4)

@@ -30,3 +30,10 @@ def test_inference_explains_only_what_it_refuses() -> None:
     assert explain_failure(both, arrays[:1]) is None
     assert explain_failure(both, [arrays[0], arrays[0]]) is None
     assert "2" in str(explain_failure(both, arrays))
+
+
+def test_a_constant_that_cannot_be_converted_is_refused_in_the_run() -> None:
+    x, texts = ops.parameter([2], "i32", name="x"), ops.constant(np.array(["1", "2"]))
+    compiled = ovir.compile_model(ovir.Model([ops.add(x, ops.convert(texts, "i32"))], [x]))
+    with pytest.raises(ovir.RunError, match="conversion of string to i32 is not supported"):
+        compiled([np.zeros(2, np.int32)])

@@ -117,7 +117,9 @@ def test_large_inputs_are_not_copied() -> None:
 
 @pytest.mark.usefixtures("rule")
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
-def test_an_interrupt_while_steps_are_bound_again(error: type[BaseException], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_or_interrupt_while_steps_are_bound_again(
+    error: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
     random = np.random.default_rng(4)
     request = compiled("view").create_infer_request()
     first, second = inputs(random), inputs(random)
