@@ -105,6 +105,7 @@ SIZES: dict[str, tuple[Build, ovir.Layer, str, int, str | None]] = {
     "of half a byte": (lambda x: ops.convert(ops.broadcast(x, [5]), "u4"), data(), "u4[5]", 3, None),
     "of bits": (lambda x: ops.convert(ops.broadcast(x, [9]), "u1"), data(), "u1[9]", 2, None),
     "of places": (ops.non_zero, data([100]), "i64[1,..100]", 800, None),
+    "of places of a constant": (lambda x: ops.non_zero(ops.constant(np.arange(70_000) % 2)), data(), "i64[1,35000]", 280_000, None),
     "of places of a random tensor": (lambda x: ops.non_zero(uniform(ONE)), data(), "i64[1,..1]", 8, None),
     "that an input says": (lambda x: tensor_of(integer(x)), data(), "f32[?]", 4, None),
     "within bounds": (lambda x: tensor_of(ops.clamp(integer(x), 3, 7)), data(), "f32[3..7]", 28, None),
