@@ -242,6 +242,13 @@ def test_what_depends_on_an_input_is_not_computed() -> None:
     assert [engine.owner(layer.outputs[0]) for layer in (x, y, z)] == [Owner.CALLER, Owner.CALLER, Owner.RUN]
 
 
+def test_tensors_of_known_sizes_are_not_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(OwningEngine, "computed", None)
+    made = ops.add(ops.constant(np.arange(9000)), np.int64(1))
+    engine_of(made)
+    assert str(made.outputs[0].type) == "i64[9000]"
+
+
 def test_all_outputs_of_a_kernel_are_computed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     made = ops.split(np.arange(9000, dtype=np.float32), np.int64(0), 2)
     engine = engine_of(*made.outputs)
