@@ -350,9 +350,18 @@ STATES: dict[str, tuple[Callable[..., ovir.Layer], list[State], str | int]] = {
     "one that begins before its end": (lambda a: ops.less(a, TEN), [starting(9, lambda a: ops.add(a, np.int64(1)))], 2),
     "an exclusive choice": (lambda a: ops.logical_xor(ops.less(a, TEN), ops.constant(np.array(True))), [starting(0, lambda a: ops.add(a, np.int64(1)))], OPEN),
     "an exclusive choice that is none": (lambda a: ops.logical_xor(ops.less(a, TEN), ops.constant(np.array(False))), [starting(0, lambda a: ops.add(a, np.int64(1)))], 11),
+    "a condition or its threefold negation": (lambda a: ops.logical_or(doubt(a), negated(doubt(a), 3)), [starting(0, lambda a: ops.add(a, np.int64(1)))], ALWAYS),
+    "a condition or its double negation": (lambda a: ops.logical_or(doubt(a), negated(doubt(a), 2)), [starting(0, lambda a: ops.add(a, np.int64(1)))], OPEN),
+    "a condition and its threefold negation": (lambda a: ops.logical_and(doubt(a), negated(doubt(a), 3)), [starting(0, lambda a: ops.add(a, np.int64(1)))], 1),
     "equal lists": (lambda a: equal_sums(64), [fixed(given())], ALWAYS),
     "long lists": (lambda a: equal_sums(65), [fixed(given())], SAME),
 }  # fmt: skip
+
+
+def negated(condition: ovir.Layer, times: int) -> ovir.Layer:
+    for _ in range(times):
+        condition = ops.logical_not(condition)
+    return condition
 
 
 def equal_sums(count: int) -> ovir.Layer:

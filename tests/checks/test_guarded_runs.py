@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -19,6 +18,7 @@ import ovir
 from ovir import opset13 as ops
 from ovir.checks.untrusted import guarded_command
 from ovir.checks.untrusted.budget import Budget
+from ovir.checks.untrusted.guard import SIGXCPU
 from ovir.cli.main import main
 from ovir.diagnostics.codes import OUT_OF_MEMORY
 
@@ -117,8 +117,8 @@ class Ended:
         (0, "", False, (0, "")),
         (3, "error[OVIR801] no", False, (3, "error[OVIR801] no")),
         (0, "", True, "the run takes more than 7.5 s"),
-        (-signal.SIGXCPU, "", False, "the run takes more than 7.5 s"),
-        (-signal.SIGKILL, "", False, "the process of the run ended with signal SIGKILL, perhaps for lack of memory: it had 1.1 GB"),
+        (-SIGXCPU, "", False, "the run takes more than 7.5 s"),
+        (-9, "", False, "the process of the run ended with signal SIGKILL, perhaps for lack of memory: it had 1.1 GB"),
         (1, f"error[{OUT_OF_MEMORY.id}] no", False, "the run takes more than 1.1 GB of memory"),
         (1, "MemoryError: out of memory", False, "the run takes more than 1.1 GB of memory"),
     ],

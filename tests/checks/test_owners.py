@@ -105,6 +105,7 @@ SIZES: dict[str, tuple[Build, ovir.Layer, str, int, str | None]] = {
     "of half a byte": (lambda x: ops.convert(ops.broadcast(x, [5]), "u4"), data(), "u4[5]", 3, None),
     "of bits": (lambda x: ops.convert(ops.broadcast(x, [9]), "u1"), data(), "u1[9]", 2, None),
     "of places": (ops.non_zero, data([100]), "i64[1,..100]", 800, None),
+    "of places of a constant": (lambda x: ops.non_zero(ops.constant(np.arange(70_000) % 2)), data(), "i64[1,35000]", 280_000, None),
     "of places of a random tensor": (lambda x: ops.non_zero(uniform(ONE)), data(), "i64[1,..1]", 8, None),
     "that an input says": (lambda x: tensor_of(integer(x)), data(), "f32[?]", 4, None),
     "within bounds": (lambda x: tensor_of(ops.clamp(integer(x), 3, 7)), data(), "f32[3..7]", 28, None),
@@ -239,6 +240,13 @@ def test_what_depends_on_an_input_is_not_computed() -> None:
     engine = engine_of(y, z, inputs=(x,))
     assert [engine.computed(layer.outputs[0]) for layer in (x, y, z)] == [None] * 3
     assert [engine.owner(layer.outputs[0]) for layer in (x, y, z)] == [Owner.CALLER, Owner.CALLER, Owner.RUN]
+
+
+def test_tensors_of_known_sizes_are_not_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(OwningEngine, "computed", None)
+    made = ops.add(ops.constant(np.arange(9000)), np.int64(1))
+    engine_of(made)
+    assert str(made.outputs[0].type) == "i64[9000]"
 
 
 def test_all_outputs_of_a_kernel_are_computed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ import ovir
 from ovir import opset13 as ops
 from ovir.core.arrays import Array
 from ovir.graph.layers import Layer, Port
+from ovir.ir.writing.net import names_text
 from ovir.model import Model
 from ovir.ops.infrastructure import Const, Parameter, Result
 from ovir.ops.pooling import MaxPool1
@@ -246,6 +247,21 @@ def test_names_of_layers_tensors_and_models_are_escaped(name: str, tmp_path: Pat
     assert 'type="ReLU"' in text
     assert '<data shape="4,2" element_type="f32" />' in text
     assert (str(again.outputs[0].declared_shape), ovir.check(tmp_path / "saved.xml")) == ("[4,2]", [])
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        ({"a"}, "a"),
+        ({"a,b"}, "a\\,b"),
+        ({"a\\b"}, "a\\b"),
+        ({"<a>"}, "&lt;a&gt;"),
+        ({"b", "a"}, "a,b"),
+        ({"c", "a,b"}, "a\\,b,c"),
+    ],
+)
+def test_the_text_of_tensor_names(names: set[str], text: str) -> None:
+    assert names_text(names) == text
 
 
 RT_INFO = """\t<rt_info>

@@ -236,7 +236,7 @@ class NetWriter:
         layers = model.file_order
         add(f"{tabs}<layers>\n")
         for layer in counted("writing", layers):
-            self._layer(layer, depth + 1, is_inner=depth > 1)
+            self._layer(layer, depth + 1)
         add(f"{tabs}</layers>\n")
         edges = "".join(_edge_lines(layers, f"{tabs}\t"))
         add(f"{tabs}<edges>\n{edges}{tabs}</edges>\n" if edges else f"{tabs}<edges />\n")
@@ -244,14 +244,14 @@ class NetWriter:
 
     # ----- layers
 
-    def _layer(self, layer: Layer, depth: int, *, is_inner: bool) -> None:
+    def _layer(self, layer: Layer, depth: int) -> None:
         tabs = "\t" * depth
         add = self._lines.append
         names = layer.inputs[0].own_names if layer.type == "Result" and layer.inputs else ()
         output_names = f' output_names="{names_text(names)}"' if names else ""
         kind = f'type="{escaped(layer.type)}" version="{escaped(layer.version)}"'
         add(f'{tabs}<layer id="{layer.id}" name="{escaped(layer.name)}" {kind}{output_names}>\n')
-        data, info = self._data_line(layer, depth + 1, is_inner), rt_info_lines(layer.rt_info_source, depth + 1)
+        data, info = self._data_line(layer, depth + 1), rt_info_lines(layer.rt_info_source, depth + 1)
         ports = self._port_lines(layer, depth + 1)
         if layer.bodies:
             self._with_bodies(layer, data, info, ports, depth + 1)
@@ -272,14 +272,13 @@ class NetWriter:
             self._net(layer.bodies[key], depth + 1)
             add(f"{tabs}</{names.body}>\n")
 
-    def _data_line(self, layer: Layer, depth: int, is_inner: bool) -> str:
+    def _data_line(self, layer: Layer, depth: int) -> str:
         """Return the <data> of a layer, empty if it has no attributes; the data of a constant goes to the .bin."""
         op = layer.operator
         if isinstance(op, Const):
             return self._constant_line(layer, op, depth)
         # As in OpenVINO, the shape of a body's Parameter is the one that its loop gives it.
-        is_fed = isinstance(op, Parameter) and is_inner
-        changed = {"shape": layer.outputs[0].shape} if is_fed else None
+        changed = {"shape": layer.outputs[0].shape} if isinstance(op, Parameter) else None
         is_read = layer.data_line is not None and layer.file == self._path  # not made by a program
         return _data_line(data_items(layer, is_read=is_read, changed=changed), depth)
 
