@@ -138,6 +138,21 @@ def test_axes_that_are_grouped_otherwise(seed: int) -> None:
     np.testing.assert_array_equal(results(model, feeds)[0], results(built, feeds)[0])
 
 
+def test_a_target_that_is_computed_in_part_follows() -> None:
+    """The height is computed from the shape already, and the width is a number."""
+
+    def make(height: int, width: int) -> ovir.Model:
+        x = ops.parameter([1, height, width, 4], "f32", name="x")
+        target = ops.concat([ops.gather(ops.shape_of(x), [1], 0), [4 * width]], 0)
+        return ovir.Model([ops.reshape(ops.relu(x), target, False)], [x], "traced")
+
+    model = make(8, 6)
+    assert model.reshape("1,?,?,4", adapt=True).verdict.startswith("proven")
+    for sizes in ((8, 6), (5, 12)):
+        feeds = list(ovir.random_inputs(make(*sizes), 3).values())
+        np.testing.assert_array_equal(results(model, feeds)[0], results(make(*sizes), feeds)[0])
+
+
 def test_windows_tell_the_sizes_that_fit() -> None:
     model = windows(32, 32)
     edit = model.reshape("1,3,?,32", adapt=True)
