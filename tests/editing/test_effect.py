@@ -34,5 +34,5 @@ def test_layers_of_bodies_and_large_numbers() -> None:
     x = ops.parameter([1000], "f32", name="x")
     model = ovir.Model([x + ops.constant(np.ones(1000, np.float32), name="c")], [x])
     with model.editing() as effect:
-        model.set_constant("c", np.ones(1000))
+        model.set_constant("c", np.ones((2, 1000), np.float32))
     assert str(effect).endswith("constants: 1, 4,000 -> 8,000 bytes")
