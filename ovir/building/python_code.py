@@ -389,7 +389,7 @@ def _fed(wiring: BodyMap, external: int) -> list[int]:
 
 def _iterations(layer: Layer, name: str, body: str, sources: list[str], wiring: BodyMap) -> Iterator[str]:
     """Yield the same for a Loop or TensorIterator; raise ModelError if its methods cannot express it."""
-    yield f"{name}.set_body({body})" if layer.type == "TensorIterator" else f"{name}.set_function({body})"
+    yield f"{name}.set_function({body})"
     if layer.type == "Loop":
         counter = next((item.parameter for item in wiring.inputs if item.purpose == "current_iteration"), -1)
         condition = next(item.result for item in wiring.outputs if item.purpose == "execution_condition")

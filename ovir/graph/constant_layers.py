@@ -122,7 +122,7 @@ def _passes(layer: Layer, index: int) -> bool:
     if op is None:
         return False
     passed = (*op.moves_elements, *op.forwards_values)
-    return index in passed or -1 in passed or (index == 0 and (op.converts or op.rearranges))  # -1 stands for all
+    return index in passed or -1 in passed  # -1 stands for all
 
 
 def exact_layers(model: LayerGraph) -> set[Layer]:

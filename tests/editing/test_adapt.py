@@ -14,6 +14,7 @@ from support.edited import everything, with_body
 
 import ovir
 from ovir import opset13 as ops
+from ovir.editing.other_exports import is_like
 
 Make = Callable[[int], ovir.Model]
 
@@ -136,6 +137,21 @@ def test_axes_that_are_grouped_otherwise(seed: int) -> None:
     model.reshape(opened(make, (10, 14), (7, 33)), adapt=True, verify=False)
     feeds = list(ovir.random_inputs(built, 3).values())
     np.testing.assert_array_equal(results(model, feeds)[0], results(built, feeds)[0])
+
+
+def test_a_target_that_is_computed_in_part_follows() -> None:
+    """The height is computed from the shape already, and the width is a number."""
+
+    def make(height: int, width: int) -> ovir.Model:
+        x = ops.parameter([1, height, width, 4], "f32", name="x")
+        target = ops.concat([ops.gather(ops.shape_of(x), [1], 0), [4 * width]], 0)
+        return ovir.Model([ops.reshape(ops.relu(x), target, False)], [x], "traced")
+
+    model = make(8, 6)
+    assert model.reshape("1,?,?,4", adapt=True).verdict.startswith("proven")
+    for sizes in ((8, 6), (5, 12)):
+        feeds = list(ovir.random_inputs(make(*sizes), 3).values())
+        np.testing.assert_array_equal(results(model, feeds)[0], results(make(*sizes), feeds)[0])
 
 
 def test_windows_tell_the_sizes_that_fit() -> None:
@@ -269,6 +285,25 @@ def test_the_inputs_of_a_body_keep_their_sizes(change: Callable[[ovir.Model], An
         change(with_body().layer("n1").bodies["body"])
 
 
+@pytest.mark.parametrize(
+    ("own", "theirs", "expected"),
+    [
+        (np.int64([0, 5]), np.int64([0, 5]), True),
+        (np.int64([0, 5]), np.int64([0, 6]), False),
+        (np.int64([1, 5]), np.int64([1, 6]), False),
+        (np.int64([-1, 5]), np.int64([1, 6]), True),
+        (np.int64([1, 5]), np.int64([-1, 6]), True),
+        (np.float32([1, 5]), np.float32([1, 6]), True),
+        (np.int64([]), np.int64([]), True),
+        (np.int64([1]), np.int64([1, 1]), False),
+    ],
+)
+def test_what_is_alike_in_another_model(own: Any, theirs: Any, expected: bool) -> None:
+    """Integers are equal, unless one of them is counted from an end or open; real numbers may differ."""
+    one, other = (ops.unsqueeze(ops.constant(array), 0) for array in (own, theirs))
+    assert is_like([one.inputs[0].type], [one.outputs[0].type], other) == expected
+
+
 def scores(rows: int, columns: int) -> ovir.Model:
     x, y = (ops.parameter([1, size, 4], "f32", name=name) for name, size in (("x", rows), ("y", columns)))
     return ovir.Model([ops.reshape(ops.matmul(x, y, False, True), [rows, columns], False)], [x, y], "scores")
@@ -288,7 +323,7 @@ def test_sizes_that_are_taken_for_one_are_named() -> None:
     assert edit.notes == ["axis 1 of x, y is taken for the same size"]
 
 
-@pytest.mark.parametrize(("size", "end"), [(32, "x=[1,32]"), (33, "; x=[1,33] was not run")])
+@pytest.mark.parametrize(("size", "end"), [(32, "x=[1,32]"), (33, "; x=[1,33] was not run"), (0, "x=[1,0]")])
 def test_a_large_size_is_not_run(size: int, end: str) -> None:
     x = ops.parameter([1, 8], "f32", name="x")
     model = ovir.Model([ops.reshape(ops.relu(x), [8, 1], False)], [x], "model")

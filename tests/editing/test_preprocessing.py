@@ -47,6 +47,7 @@ def test_images_of_any_size_are_resized() -> None:
 def test_the_layout_is_recorded_and_used_the_next_time(tmp_path: Path) -> None:
     model = detector()
     model.preprocess(layout="NHWC")
+    assert model.inputs[0].rt_info.to_dict() == {"layout": {"layout": "[N,H,W,C]"}}
     ovir.save_model(model, tmp_path / "model.xml")
     assert 'layout="[N,H,W,C]"' in (tmp_path / "model.xml").read_text(encoding="utf-8")
     again = ovir.read_model(tmp_path / "model.xml")

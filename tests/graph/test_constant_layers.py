@@ -66,6 +66,8 @@ DECIDING: dict[str, tuple[Callable[..., Any], set[str]]] = {
     "rounded": (lambda x, c, d, on: ops.floor(ops.concat([x, c], 0)), {"c"}),
     "converted": (lambda x, c, d, on: ops.convert(ops.reshape(c + x, [1, 2], False), "i32"), set()),
     "moved and converted": (lambda x, c, d, on: ops.convert(ops.unsqueeze(ops.select(on, c, x), 0), "i32"), {"c"}),
+    "in another type": (lambda x, c, d, on: ops.floor(ops.convert(ops.concat([x, c], 0), "f64")), {"c"}),
+    "in another shape": (lambda x, c, d, on: ops.floor(ops.reshape(ops.concat([x, c], 0), [2, 2], False)), {"c"}),
     "nothing jumps": (lambda x, c, d, on: ops.exp(x * c) + d, set()),
     "only the shape is read": (lambda x, c, d, on: ops.shape_of(c + x), set()),
     "in a branch": (lambda x, c, d, on: chosen(x, on, c, lambda p: ops.convert(ops.floor(p), "f32")), {"c"}),

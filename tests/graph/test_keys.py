@@ -29,7 +29,7 @@ def model(*, loop: str = "loop", other: str = "n") -> ovir.Model:
     return net.model()
 
 
-@pytest.mark.parametrize("loop", ["loop", "first"])
+@pytest.mark.parametrize("loop", ["loop", "first", "first/"])
 @pytest.mark.parametrize("other", ["n", "loop/body/n1", "n#4"])
 def test_keys_are_unique_and_find_their_layers(loop: str, other: str) -> None:
     read = model(loop=loop, other=other)

@@ -76,9 +76,10 @@ def test_repeated_names_get_numbers() -> None:
 @pytest.mark.parametrize("kind", [set, TakenNames])
 def test_names_are_taken_from_the_first_free_number_on(kind: Any) -> None:
     taken = kind(["a", "a_3"])
-    assert [take_name(name, taken) for name in ("a", "a", "a_3", "b", "b")] == ["a_2", "a_4", "a_3_2", "b", "b_2"]
+    names = [take_name(name, taken) for name in ("a", "a", "a", "a_3", "b", "b")]
+    assert names == ["a_2", "a_4", "a_5", "a_3_2", "b", "b_2"]
     assert [take_name("b_2", taken, 1), take_name("c", taken, 1), take_name("c", taken, 1)] == ["b_2_1", "c", "c_1"]
-    assert taken >= {"a", "a_2", "a_3", "a_4", "a_3_2", "b", "b_2", "b_2_1", "c", "c_1"}
+    assert taken >= {"a", "a_2", "a_3", "a_4", "a_5", "a_3_2", "b", "b_2", "b_2_1", "c", "c_1"}
 
 
 @pytest.mark.parametrize(
