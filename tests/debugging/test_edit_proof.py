@@ -173,11 +173,20 @@ def test_so_many_sets_as_are_asked_for_have_no_least_sizes() -> None:
 
 
 def test_least_sizes_with_which_the_original_fails_are_left_out() -> None:
-    x = ops.parameter([-1], "f32", name="x")
-    step = ops.reduce_sum(ops.add(ops.multiply(x, 0.0), 1.0), np.int64([0]))
-    model = ovir.Model([ops.range(np.float32(0), np.float32(9), step, "f32", name="counted")], [x], "model")
-    proof = ovir.prove_edit(model, model.clone())
-    assert (proof.reason, proof.sets) == (None, 3), "steps of 1, 2 and 3, but not of 0"
+    """The step is one less than the elements, which inference does not know, and must not be 0."""
+
+    def model(*, mended: bool) -> ovir.Model:
+        x = ops.parameter([-1, -1], "f32", name="x")
+        count = ops.gather(ops.shape_of(ops.non_zero(ops.add(ops.abs(x), 1.0))), 1, 0)
+        step = ops.subtract(count, np.int64(1))
+        step = ops.add(step, ops.convert(ops.equal(step, np.int64(0)), "i64")) if mended else step
+        return ovir.Model([ops.range(np.int64(0), np.int64(9), step, "i64", name="end")], [x], "model")
+
+    proof = ovir.prove_edit(model(mended=False), model(mended=False))
+    assert (proof.reason, proof.sets) == (None, 5)
+    assert ovir.prove_edit(model(mended=True), model(mended=True)).sets == 6
+    with pytest.raises(ovir.ModelError, match="here first: output 0 step must not be 0"):
+        ovir.prove_edit(model(mended=True), model(mended=False))
 
 
 def test_inputs_can_be_given() -> None:
