@@ -172,6 +172,16 @@ def test_so_many_sets_as_are_asked_for_have_no_least_sizes() -> None:
     assert ovir.prove_edit(model, model.clone()).sets > 3
 
 
+def test_nothing_is_proven_where_no_call_of_the_original_can_be_run() -> None:
+    def model(batch: int, columns: int) -> ovir.Model:
+        x = ops.parameter([batch, 4], "f32", name="x")
+        found = ops.non_zero(ops.add(ops.abs(x), 1.0))
+        return ovir.Model([ops.relu(ops.reshape(found, [2, columns], False, name="rows"), name="end")], [x], "model")
+
+    proof = ovir.prove_edit(model(1, 3), model(3, -1), batch={0: 0})
+    assert str(proof).startswith("not proven: ovir cannot run the model: ")
+
+
 def test_least_sizes_with_which_the_original_fails_are_left_out() -> None:
     """The step is one less than the elements, which inference does not know, and must not be 0."""
 
