@@ -199,6 +199,19 @@ def test_least_sizes_with_which_the_original_fails_are_left_out() -> None:
         ovir.prove_edit(model(mended=True), model(mended=False))
 
 
+@pytest.mark.parametrize(("left", "agrees"), [(0, True), (1, False)])
+def test_outputs_are_compared_with_the_variables_in_whose_place_they_are(left: int, agrees: bool) -> None:
+    x, past = (ops.parameter([1, 4], "f32", name=name) for name in ("x", "past"))
+    total = ops.add(past, x, name="total")
+    present = ops.add(total, np.float32(left), name="present", tensor_names="present")
+    stateless, states = ovir.Model([total, present], [x, past], "model"), {"v": ("past", "present")}
+    if agrees:
+        assert ovir.prove_edit(stateful(1), stateless, states=states)
+    else:
+        with pytest.raises(ovir.ModelError, match="'present'"):
+            ovir.prove_edit(stateful(1), stateless, states=states)
+
+
 def test_inputs_can_be_given() -> None:
     """The result has no input ``rate``, which is fixed."""
     x, rate = ops.parameter([3], "f32", name="x"), ops.parameter([], "f32", name="rate")
