@@ -375,6 +375,7 @@ IMAGE = np.ones((1, 3, 4, 4), np.float32)
             row("unused rows", holds, ops.floor, np.float32(rows))
             for rows, holds in [
                 ([[1, 2], [0, -1]], True),
+                ([[0, -1]], True),
                 ([[0, -1], [0, 1]], False),
                 ([[0, 0], [-2, 0]], False),
                 (np.ones((0, 2)), False),
