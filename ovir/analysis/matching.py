@@ -104,7 +104,7 @@ class GraphSignatures:
 
     def _settings(self, layer: Layer) -> int:
         """Return the number of a layer's settings; layers with equal ones often share their operator."""
-        found = self._settings_of.get(id(layer.operator)) if layer.operator is not None else None
+        found = self._settings_of.get(id(layer.operator))
         if found is None:
             values = [(name, _hashable(value)) for name, value in sorted(settings_of(layer).items())]
             found = self.interner["settings", tuple(values)]

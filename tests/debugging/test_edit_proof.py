@@ -172,12 +172,44 @@ def test_so_many_sets_as_are_asked_for_have_no_least_sizes() -> None:
     assert ovir.prove_edit(model, model.clone()).sets > 3
 
 
+def test_nothing_is_proven_where_no_call_of_the_original_can_be_run() -> None:
+    def model(batch: int, columns: int) -> ovir.Model:
+        x = ops.parameter([batch, 4], "f32", name="x")
+        found = ops.non_zero(ops.add(ops.abs(x), 1.0))
+        return ovir.Model([ops.relu(ops.reshape(found, [2, columns], False, name="rows"), name="end")], [x], "model")
+
+    proof = ovir.prove_edit(model(1, 3), model(3, -1), batch={0: 0})
+    assert str(proof).startswith("not proven: ovir cannot run the model: ")
+
+
 def test_least_sizes_with_which_the_original_fails_are_left_out() -> None:
-    x = ops.parameter([-1], "f32", name="x")
-    step = ops.reduce_sum(ops.add(ops.multiply(x, 0.0), 1.0), np.int64([0]))
-    model = ovir.Model([ops.range(np.float32(0), np.float32(9), step, "f32", name="counted")], [x], "model")
-    proof = ovir.prove_edit(model, model.clone())
-    assert (proof.reason, proof.sets) == (None, 3), "steps of 1, 2 and 3, but not of 0"
+    """The step is one less than the elements, which inference does not know, and must not be 0."""
+
+    def model(*, mended: bool) -> ovir.Model:
+        x = ops.parameter([-1, -1], "f32", name="x")
+        count = ops.gather(ops.shape_of(ops.non_zero(ops.add(ops.abs(x), 1.0))), 1, 0)
+        step = ops.subtract(count, np.int64(1))
+        step = ops.add(step, ops.convert(ops.equal(step, np.int64(0)), "i64")) if mended else step
+        return ovir.Model([ops.range(np.int64(0), np.int64(9), step, "i64", name="end")], [x], "model")
+
+    proof = ovir.prove_edit(model(mended=False), model(mended=False))
+    assert (proof.reason, proof.sets) == (None, 5)
+    assert ovir.prove_edit(model(mended=True), model(mended=True)).sets == 6
+    with pytest.raises(ovir.ModelError, match="here first: output 0 step must not be 0"):
+        ovir.prove_edit(model(mended=True), model(mended=False))
+
+
+@pytest.mark.parametrize(("left", "agrees"), [(0, True), (1, False)])
+def test_outputs_are_compared_with_the_variables_in_whose_place_they_are(left: int, agrees: bool) -> None:
+    x, past = (ops.parameter([1, 4], "f32", name=name) for name in ("x", "past"))
+    total = ops.add(past, x, name="total")
+    present = ops.add(total, np.float32(left), name="present", tensor_names="present")
+    stateless, states = ovir.Model([total, present], [x, past], "model"), {"v": ("past", "present")}
+    if agrees:
+        assert ovir.prove_edit(stateful(1), stateless, states=states)
+    else:
+        with pytest.raises(ovir.ModelError, match="'present'"):
+            ovir.prove_edit(stateful(1), stateless, states=states)
 
 
 def test_inputs_can_be_given() -> None:
