@@ -189,7 +189,7 @@ class ComparingEngine(Engine):
         differing: list[tuple[Port, TensorType]] = []
         for port, tensor in zip(layer.inputs, inputs, strict=True):
             source = port.source
-            if self.doubtful and source in self.doubtful:
+            if source in self.doubtful:
                 is_doubtful = True
                 is_refused |= source in self.refused
             elif source is not None and not is_body and not agrees(port, tensor):

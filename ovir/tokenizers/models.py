@@ -388,9 +388,9 @@ class VocabEncoder(base.TokenizerOperator):
         default = model[4].item()
         return base.as_i32([known.get(word, default) for word in base.unpacked(begins, ends, symbols)], begins.shape)
 
-    def vocabulary(self, *model: Array) -> dict[bytes, int]:
+    def vocabulary(self, begins: Array, ends: Array, symbols: Array, ids: Array) -> dict[bytes, int]:
         """Return the ids of strings; of equal strings the first counts."""
-        items = list(zip(base.unpacked(*model[:3]), model[3].ravel().tolist(), strict=True))
+        items = list(zip(base.unpacked(begins, ends, symbols), ids.ravel().tolist(), strict=True))
         return dict(reversed(items))
 
 

@@ -34,6 +34,11 @@ def test_strings_that_bytes_hold(begins: list[int], ends: list[int], expected: l
     assert caught.value.message.startswith(expected)
 
 
+def test_as_many_begins_as_ends() -> None:
+    with pytest.raises(ValueError, match="shorter"):
+        split_strings(TEXT, np.zeros(3, np.int64), np.ones(1, np.int64))
+
+
 def test_bytes_that_are_not_utf_8() -> None:
     assert split_strings(TEXT, np.array([0, 2]), np.array([2, 3]), strict=False).tolist() == ["a\ufffd", "\ufffd"]
     found = decoded_strings(np.array([[b"\xff", "b"], [b"c", "\ue000"]], object))

@@ -83,6 +83,8 @@ def test_numbers_and_rare_parts_remain_in_short_names() -> None:
     assert short_names(names, 14)[:3] == ["…1/attention/…", "…1/gate/output", "…2/attention/…"]
     names = [f"a/{'x' * 30}/b", "a/c/longa/c/longa/c/long", "a/d"]
     assert short_names(names, 12) == ["a/…b", "a/c/…c/…c/…", "a/d"]
+    # A part of two columns in two names costs as much as one of three columns in one name: what stands for it has one.
+    assert short_names(["a/b/kv", "a/kvb/", "b/kva/"], 5) == ["a/…kv", "a/…", "b/…"]
 
 
 @pytest.mark.parametrize(("width", "text"), [(7, "abcdefg"), (6, "a…defg"), (4, "a…fg"), (1, "…")])

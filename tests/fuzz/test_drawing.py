@@ -190,3 +190,70 @@ def test_cases_have_constants_and_parameters() -> None:
     constants = sum(len(case.constants) for case in cases)
     assert sum(len(case.feeds) for case in cases) + constants == 400
     assert 80 < constants < 200
+
+
+# --------------------------------------------------------------------------- words
+
+
+def test_inputs_in_words() -> None:
+    kinds, counts, values = set(), Counter[int](), set()
+    for seed in range(200):
+        make = drawing(seed)
+        make.set(N=2, C=3)
+        make.take("f32|i32 N C | C N, ?i64 2 = 0..9, u8 C = 4, f16 any2")
+        first, *others = make.inputs
+        assert first.shape in ((2, 3), (3, 2))
+        kinds.add((first.element_type, first.shape))
+        counts[len(others)] += 1
+        if others:
+            assert [given.element_type for given in others] == ["i64", "u8", "f16"]
+            assert others[0].values is not None
+            assert (others[0].values.shape, others[1].values.tolist()) == ((2,), 4)  # type: ignore[union-attr]
+            values.update(others[0].values.tolist())
+            assert 2 <= len(others[2].shape) <= 4
+            assert (others[0].is_constant in (True, None), others[2].is_constant) == (True, None)
+    assert kinds == {(kind, shape) for kind in ("f32", "i32") for shape in ((2, 3), (3, 2))}
+    assert {*counts} == {0, 3}
+    assert 70 < counts[0] < 130
+    assert values == {*range(10)}
+
+
+def test_special_values_of_inputs() -> None:
+    make = drawing()
+    make.take("f32 3 5, i64 1 = axis, i64 2 = axes, f32 2 4 = image, f32 6 5 = rois")
+    axis, axes, image, rois = (given.values for given in make.inputs[1:])
+    assert axis is not None
+    assert -2 <= int(axis) < 2
+    assert len({x % 2 for x in axes.tolist()}) == len(axes)  # type: ignore[union-attr]
+    assert image.tolist() == [[32, 32, 1, 1]] * 2  # type: ignore[union-attr]
+    assert rois is not None
+    assert (rois[:, 0].tolist(), rois.dtype) == ([0] * 6, np.float32)
+    left, top, right, bottom = rois[:, 1:].T
+    assert (left <= right).all()
+    assert (top <= bottom).all()
+    assert rois.max() <= 9
+
+
+def test_settings_in_words() -> None:
+    found = set()
+    for seed in range(100):
+        make = drawing(seed)
+        make.take("f32 3 5")
+        make.settle("N=1|2 group=N axis=axis eps=|0.1")
+        found.add((make.sizes["N"], make.attributes["eps"]))
+        assert make.attributes["group"] == str(make.sizes["N"])
+        assert -2 <= int(make.attributes["axis"]) < 2
+    assert found == {(size, eps) for size in (1, 2) for eps in (None, "0.1")}
+
+
+def test_types_are_one_throughout_an_operation() -> None:
+    make = drawing()
+    assert len({make.number for _ in range(20)}) == len({make.index for _ in range(20)}) == 1
+    kinds = {
+        name: {getattr(drawing(seed), name) for seed in range(300)} for name in ("half", "narrow", "real", "index")
+    }
+    assert kinds["half"] < kinds["narrow"] < kinds["real"] == {"f32", "f16", "bf16", "f64"}
+    assert kinds["half"] == {"f32", "f16"}
+    assert kinds["index"] == {"i32", "i64"}
+    assert "boolean" in {drawing(seed, "BitwiseAnd").bits for seed in range(300)}
+    assert "boolean" not in {drawing(seed, "BitwiseLeftShift").bits for seed in range(300)}

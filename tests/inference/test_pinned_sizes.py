@@ -84,6 +84,13 @@ def test_other_sizes_than_the_number_of_items() -> None:
     assert not list(pinned_sizes(model_of(lambda x: ops.slice(x, [0], [4], [1], [0]), "?")))  # a list that is cut off
 
 
+@pytest.mark.parametrize(("shape", "is_pinned"), [("?,4,8", True), ("1..9,4,8", False)])
+def test_a_size_that_is_computed_from_the_number_of_items(shape: str, is_pinned: bool) -> None:
+    """One without a bound follows from what the input leaves open; others may depend on data alone."""
+    model = model_of(lambda x: ops.reshape(ops.concat([x, x], 0), [8, 32], False), shape)
+    assert bool(list(pinned_sizes(model))) == is_pinned
+
+
 def test_a_slice_of_data_that_a_faulty_file_leaves_out(tmp_path: Path) -> None:
     path = tmp_path / "model.xml"
     ovir.save_model(model_of(lambda x: ops.strided_slice(ops.relu(x), [0], [2], [1], [0], [0]), "?,4,8"), path)

@@ -418,6 +418,16 @@ def test_all_spaces_of_unicode_beside_special_tokens(space: str) -> None:
     assert [word.decode() for word in row] == ["a", "<l>", f"{space}b{space * 2}", "<r>", "é", "<b>"]
 
 
+@pytest.mark.parametrize(("begins", "ends"), [((0, 100), (200, 380)), ((0, 400), (400, 400)), ((100, 0), (300, 90))])
+@pytest.mark.parametrize("row_ends", [(2,), (5,)])
+def test_strings_that_overlap_and_rows_that_end_behind_them(
+    begins: tuple[int, ...], ends: tuple[int, ...], row_ends: tuple[int, ...]
+) -> None:
+    given = i32(0), i32(*row_ends), i32(*begins), i32(*ends), text("ab, c" * 80)
+    one, other = (matched("RegexSplit", *given, text(search), outputs=5) for search in (r"\s+", r"(?=)\s+"))
+    assert words(one) == words(other) != [[]]
+
+
 def test_strings_that_older_files_leave_as_they_are() -> None:
     found = matched("RegexSplit", *rows(["a b", "<a b>"]), text(" "), *strings("<a b>"), outputs=5)
     assert words(found) == [[b"a", b"b", b"<a b>"]]
@@ -471,6 +481,10 @@ BLOOM = r" ?[^(\s|[.,!?…。，、।۔،])]+"
         ("a{2,1}", r"a?\{2,1\} is not a number of times"),
         ("*a", r"\* repeats nothing"),
         ("(?:+a)", r"\+ repeats nothing"),
+        ("a**", r"\* repeats nothing"),
+        (r"\x{110000}", r"there is no character U\+110000"),
+        (r"\x{d800}", r"there is no character U\+D800"),
+        (r"\x{dfff}", r"there is no character U\+DFFF"),
         ("[[=a=]]", r"\[=a=\] is not a class of POSIX"),
         (r"\p{age=3}", "the property 'age=3' is unknown"),
         ("(?<=a+)a", r"\+ looks behind without limit"),
