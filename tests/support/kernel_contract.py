@@ -13,6 +13,7 @@ When a test has ended, calls of new kinds (other attributes, types or ranks, siz
 """
 
 import functools
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -102,6 +103,12 @@ def _kernels_keep_their_contract() -> Iterator[None]:
     for call in list(_calls):  # to make a call again may call the kernel of a base class, which is no call of its own
         faults.extend(_layout_faults(call))
     assert not faults, "\n".join(dict.fromkeys(faults))
+
+
+@pytest.fixture
+def calls_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no call be made again after a test: of kernels that others call alike, or that are not what it is about."""
+    monkeypatch.setattr(sys.modules[__name__], "_LARGEST", -1)
 
 
 class _Kernels(Listener):
