@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # for `builder` and the like
 
 from support import strict_numpy
 from support.inference_contract import _inference_keeps_its_contract, _watched_inference  # noqa: F401 - fixtures of all tests
-from support.kernel_contract import _kernels_keep_their_contract, _watched_kernels  # noqa: F401 - fixtures of all tests
+from support.kernel_contract import _kernels_keep_their_contract, _watched_kernels, calls_are_made_once  # noqa: F401 - fixtures of all tests
 from support.packages import names_that_skip
 from support.systems import lacking_elsewhere
 from support.warm_devices import PATH_OF_STAND_IN, starting_devices

@@ -23,7 +23,7 @@ from ovir.building.python_code import WIDTH, Program, assignment, identifier
 from ovir.cli.options.model import read_topology
 from ovir.core.arrays import Array
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("calls_are_made_once")]
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "xml").glob("*.xml"))
 CASES = 2  # for each operation version

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import kernel_contract
 from support.binding import LoneBinder
 from support.kernel_contract import _applied
 
@@ -123,9 +122,9 @@ def _cost(op: Operator, inputs: tuple[Array, ...], constants: set[int]) -> tuple
     return f"{listed or 'no call'}; {numbers}; {binder.workspace}; {order}{binder.names}", result
 
 
+@pytest.mark.usefixtures("calls_are_made_once")
 @pytest.mark.parametrize("row", ROWS)
 def test_costs(row: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernel_contract, "_LARGEST", -1)  # the contract need not make these calls again
     monkeypatch.setattr(products, "has_small_products", lambda: True)
     operation, given, expected = row.split(" | ")
     inputs, constants = _inputs(given)

@@ -14,7 +14,6 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from support import kernel_contract
 from support.binding import Bound
 from support.kernel_contract import _TYPES, _close, _converted, _is_by_blas
 from support.special_values import infinite_values, special_values
@@ -34,6 +33,10 @@ from ovir.fuzzing.net import Net
 from ovir.ops import find
 from ovir.ops.activation import PReLU
 from ovir.ops.base.operator import Operator
+
+pytestmark = pytest.mark.usefixtures(
+    "calls_are_made_once"
+)  # with numbers and types that are among those of these tests
 
 # --------------------------------------------------------------------------- exceptions
 
@@ -262,12 +265,6 @@ _RUN = [version for version in VERSIONS if version[0] not in APART]
 
 def _names(version: Any) -> str:
     return "-".join(map(str, version))
-
-
-@pytest.fixture(autouse=True)
-def _calls_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let no call be made again by the contract of kernels, whose numbers and types are among those of these tests."""
-    monkeypatch.setattr(kernel_contract, "_LARGEST", -1)
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from ovir.core.arrays import Array
 from ovir.lowering.registry import decomposition_of
 from ovir.ops import find
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("calls_are_made_once")]
 
 OLDEST = 7
 """The opset of release 2021.4, the oldest one that models are lowered to."""

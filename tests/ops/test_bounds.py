@@ -8,6 +8,7 @@ import pytest
 from fuzz.cases import VERSIONS, make_case
 from support.builder import Net
 from support.drawn_runs import results_of
+from support.kernel_contract import unwatched
 
 import ovir
 from ovir.core.element_types import (
@@ -127,7 +128,8 @@ class Expressions:
             types = [known.type for known in inputs]
             (output,) = infer_with_values(op, types)
             applied = op.applied(types, [output])
-            arrays = [applied.run(*given) for given in zip(*(known.arrays for known in inputs), strict=True)]
+            with unwatched(applied):  # these calls differ in numbers only
+                arrays = [applied.run(*given) for given in zip(*(known.arrays for known in inputs), strict=True)]
             if not _outgrows(applied, inputs):
                 found = Known(output, arrays)
                 self.known.append(found)

@@ -11,7 +11,6 @@ from runtime.test_requests import drawn_graph
 from runtime.test_rewrites import shared_keys
 from runtime.test_taps import MODES, Models
 from runtime.test_weight_chains import Chain
-from support import kernel_contract
 from support.builder import Net
 
 import ovir
@@ -24,19 +23,13 @@ from ovir.runtime.executor import Executor
 from ovir.runtime.memory import memory_use
 from ovir.runtime.unbound_calls import UnboundCall
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("calls_are_made_once")]
 
 ROWS = (Path(__file__).parent / "plans.txt").read_text().splitlines()
 """The kind of a random model and its number; after four runs, the steps with their calls, ``?`` for unbound ones and ``!``
 for those that have bound themselves; bytes of constants, of inputs and between the steps, tensors of unknown size; bytes of
 the arena, constants of the file.
 """
-
-
-@pytest.fixture(autouse=True)
-def _calls_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the contract of kernels make no call again."""
-    monkeypatch.setattr(kernel_contract, "_LARGEST", -1)
 
 
 def _cases(kind: str, number: int) -> tuple[ovir.Model, Any, dict[str, Any]]:

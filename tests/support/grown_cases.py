@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import combinations
 from time import process_time
 
@@ -23,6 +21,7 @@ from ovir.ops.base.operator import Operator
 from ovir.ops.infrastructure import Parameter
 from ovir.runtime.step_binder import bind_kernel
 from support.binding import LoneBinder
+from support.kernel_contract import unwatched
 
 _MOST_ELEMENTS, _MOST_OUTPUTS = 1 << 23, 1000
 _SECONDS = 0.05
@@ -49,11 +48,11 @@ class Measured:
         made = [(array.shape, array.dtype) for array in self.results]
         tracemalloc.start()
         try:
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore"), unwatched(self.op):
                 binding = LoneBinder(tuple(self.arrays), made, set())
                 if self.op.moves_elements or not bind(self.op, binding, *self.arrays):  # tables of moves are limited
                     binding = LoneBinder(tuple(self.arrays), made, set())
-                    bind_kernel(binding, _kernel(self.op), (True,) * len(made))
+                    bind_kernel(binding, self.op.run, (True,) * len(made))
                 binding.run()
             return tracemalloc.get_traced_memory()[1] - sum(array.nbytes for array in self.results)
         finally:
@@ -79,9 +78,9 @@ class Applied:
         if len(inferred) > _MOST_OUTPUTS or sum(tensor.shape.least_size for tensor in inferred) > _MOST_ELEMENTS:
             raise TooLargeError
         op = self.op.applied(inputs, inferred)
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), unwatched(op):
             start = process_time()
-            results = _listed(_kernel(op)(*self.arrays))
+            results = _listed(op.run(*self.arrays))
             seconds = process_time() - start
         outputs = [constant_type(array, tensor.element_type) for array, tensor in zip(results, inferred, strict=True)]
         return Measured(op, self.arrays, results, inputs, outputs, seconds)
@@ -133,11 +132,6 @@ def cases_of(index: int, count: int) -> Iterator[Applied]:
             ]
             if arrays and all(array.size for array in arrays):
                 yield Applied(layer.operator, arrays, [source.element_type for source in sources])
-
-
-def _kernel(op: Operator) -> Callable[..., object]:
-    """Return the kernel itself, without the watch of ``kernel_contract``, which copies what the kernel is given."""
-    return partial(inspect.unwrap(type(op).run), op)
 
 
 def _listed(value: object) -> list:
