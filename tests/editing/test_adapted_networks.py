@@ -15,15 +15,9 @@ NETWORKS = pytest.mark.parametrize("make", ADAPTABLE, ids=lambda make: make.__na
 
 @NETWORKS
 def test_open_sizes(make: Make) -> None:
-    """Fitting and its proof take no longer than a hundred inferences and runs, besides what a few layers take at least."""
     old, *others = ADAPTABLE[make]
     model = built(make, old).clone()
-    start = process_time()
-    model.clone().infer_shapes()
-    results(model, list(ovir.random_inputs(model, 1).values()))
-    middle = process_time()
     edit = model.reshape(opened(make, old, *others), adapt=True)
-    assert process_time() - middle < 100 * (middle - start) + 1
     assert edit.layers
     assert edit.verdict.startswith("proven")
     compiled = ovir.compile_model(model)
@@ -71,3 +65,16 @@ def test_another_export_shows_what_no_shape_shows() -> None:
     assert told == ["sizes, or numbers that follow from one, may be what stays in divisor"]
     with pytest.raises(ovir.ModelError, match="'divisor'"):
         model.reshape([1, -1, 8], adapt=True, like=averaged(5))
+
+
+@NETWORKS
+def test_time(make: Make) -> None:
+    """Ten checks and three runs, besides what a few layers take at least."""
+    old, other, _ = ADAPTABLE[make]
+    model = built(make, old).clone()
+    start = process_time()
+    model.clone().infer_shapes()
+    results(model, list(ovir.random_inputs(model, 1).values()))
+    middle = process_time()
+    model.reshape(opened(make, old, other), adapt=True, verify=False)
+    assert process_time() - middle < 10 * (middle - start) + 0.5
