@@ -131,3 +131,17 @@ def test_inverse(dtype: Any) -> None:
     np.testing.assert_allclose(Inverse(adjoint=True).run(data), np.swapaxes(expected, 1, 2), rtol=1e-5, atol=1e-6)
     assert Inverse().run(data).dtype == dtype
     assert Inverse().run(data[:0]).shape == (0, 2, 2)
+
+
+@pytest.mark.parametrize("equation", ["...ij,jk,k,...i->...i", "i...,ij,...,j->...j", "a,b,c,ab->c", "i,...i,i,i->..."])
+def test_einsum_of_more_operands_than_numpy_takes(equation: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = {label: size for size, label in enumerate("ijkabc", 2)}
+    rng = np.random.default_rng(0)
+    shapes = [
+        [5 if label == "." else sizes[label] for label in part.replace("...", ".")]
+        for part in equation.partition("->")[0].split(",")
+    ]
+    inputs = [rng.normal(size=shape) for shape in shapes]
+    expected = np.einsum(equation, *inputs)
+    monkeypatch.setattr("ovir.ops.matmul._MOST_OPERANDS", 2)
+    np.testing.assert_allclose(Einsum(equation=equation).run(*inputs), expected, rtol=1e-9)

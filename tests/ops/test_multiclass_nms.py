@@ -199,12 +199,12 @@ def test_of_constants_the_number_of_rows_is_known(cls: Any) -> None:
 
 @pytest.mark.parametrize("images", [1, 2])
 @pytest.mark.parametrize("cls", [MulticlassNms8, MatrixNms])
-def test_nothing_is_kept(cls: Any, images: int) -> None:
-    boxes, scores = np.float32([[[0, 0, 1, 1], [2, 2, 3, 3]]] * images), np.ones((images, 1, 2), np.float32)
-    for most, count in ((0, 0), (1, 1), (-1, 2)):
-        rows, _, counts = (
-            cls(keep_top_k=most, iou_threshold=0.5).run(boxes, scores)
-            if cls is MulticlassNms8
-            else cls(keep_top_k=most).run(boxes, scores)
-        )
-        assert (len(rows), counts.tolist()) == (count * images, [count] * images)
+def test_images_of_one_class_keep_up_to_a_number_of_boxes(cls: Any, images: int) -> None:
+    boxes = np.arange(images * 8, dtype=np.float32).reshape(images, 2, 4)
+    scores = np.float32([[[0.9, 0.8]], [[0.8, 0.9]]])[:images]
+    for most, kept in ((0, [[], []]), (1, [[0], [3]]), (-1, [[0, 1], [3, 2]])):
+        expected = [place for places in kept[:images] for place in places]
+        rows, indices, counts = cls(keep_top_k=most, sort_result_type="score").run(boxes, scores)
+        assert indices.ravel().tolist() == expected
+        np.testing.assert_array_equal(rows[:, 2:], boxes.reshape(-1, 4)[expected])
+        assert counts.tolist() == [len(places) for places in kept[:images]]
