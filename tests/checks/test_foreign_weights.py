@@ -84,6 +84,15 @@ def test_weights_that_do_not_fit(net: Net, change: Callable[[bytes], bytes], cod
         )
 
 
+def test_constants_of_one_byte_are_counted_and_empty_ones_are_not() -> None:
+    net = reductions()
+    net.result(net.op("Convert", net.const(np.uint8([3])), destination_type="f32"))
+    net.result(net.op("Convert", net.const(np.empty(0, np.uint8)), destination_type="f32"))
+    weights = other_weights(len(net.blob) + 3)
+    (found,) = [d.message for d in ovir.check(net.xml(), weights) if d.code == "OVIR517"]
+    assert " of 12 constants do not fit" in found
+
+
 def test_faults_of_the_topology_are_still_reported() -> None:
     net = reductions()
     text = (

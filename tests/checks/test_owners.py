@@ -54,6 +54,8 @@ NUMBERS: dict[str, tuple[Build, ovir.Layer, str, tuple[float, float]]] = {
     "as large as a mask": (lambda x: ops.maximum(x, np.float32(2.0**100)), data(), "CALLER", (2.0**100, inf)),
     "as large as infinity": (lambda x: ops.maximum(x, np.float32(inf)), data(), "CALLER", (inf, inf)),
     "a fixed number": (lambda x: ops.add(ops.multiply(x, np.float32(0)), np.float32(7)), data(), "FILE", (7, 7)),
+    "a length of a fixed vector": (lambda x: ops.reduce_l2(ops.multiply(x, np.float32(0)), [0], True), data(), "FILE", (0, inf)),
+    "what no interval follows of a fixed number": (lambda x: ops.matmul(ops.multiply(x, np.float32(0)), np.float32([1]), False, False), data(), "CALLER", (-inf, inf)),
     "a size of an input": (lambda x: ops.shape_of(x, "i64"), data([-1, 3]), "CALLER", (0, inf)),
     "fixed sizes of an input": (lambda x: ops.shape_of(x, "i64"), data([2, 3]), "FILE", (2, 3)),
     "a constant": (lambda x: ops.constant(np.float32([2, nan, -5])), data(), "FILE", (-inf, inf)),

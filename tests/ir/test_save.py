@@ -28,11 +28,22 @@ def saved(model: Model, folder: Path, **options: Any) -> tuple[Model, str, bytes
     """Save a model, and return the model that is read again, and both files. A second save changes nothing."""
     path = folder / "saved.xml"
     ovir.save_model(model, path, **options)
+    require_indentation(path.read_text())
     again = ovir.read_model(path)
     ovir.save_model(again, folder / "second.xml")
     assert (folder / "second.xml").read_text() == path.read_text()
     assert (folder / "second.bin").read_bytes() == path.with_suffix(".bin").read_bytes()
     return again, path.read_text(), path.with_suffix(".bin").read_bytes()
+
+
+def require_indentation(text: str) -> None:
+    """Require as many tabs before each line that begins with a tag as there are elements around it."""
+    depth = 0
+    for line in text.splitlines()[1:]:
+        tag = line.lstrip("\t")
+        depth -= tag.startswith("</")
+        assert not tag.startswith("<") or line == "\t" * depth + tag
+        depth += tag.count("<") - 2 * tag.count("</") - tag.count("/>") - tag.count("<?") + tag.startswith("</")
 
 
 def described(model: Model) -> list[object]:

@@ -53,10 +53,11 @@ def too_many_bytes(context: Context) -> Iterator[Found]:
 
 def _string_bytes(constant: StoredConstant) -> int:
     """Return the bytes that the strings of a constant take, which its header says; its size if the data is invalid."""
-    count = prod(constant.op.shape)
-    if constant.data is None or constant.op.constant_data is None:
+    count, blob = prod(constant.op.shape), constant.op.constant_data
+    if constant.data is None:
         return constant.op.size
-    ends = constant.op.constant_data.stored()[4 : 4 * (count + 2)].view("<i4")
+    assert blob is not None
+    ends = blob.stored()[4 : 4 * (count + 2)].view("<i4")
     return 4 * (count + 2) + int(ends[-1]) - int(ends[0])
 
 
