@@ -238,6 +238,12 @@ def test_shapes_that_need_no_change(verify: bool) -> None:
     assert (list(edit), edit.verdict.startswith("proven"), str(model.outputs[0].shape)) == ([], verify, "[1,9]")
 
 
+def test_open_sizes_that_get_numbers_prove_nothing() -> None:
+    x = ops.parameter([-1, 4], "f32", name="x")
+    edit = ovir.Model([ops.relu(x)], [x], "model").reshape("3,4", adapt=True)
+    assert edit.verdict == "nothing to prove: no size changes that the inputs had"
+
+
 @pytest.mark.parametrize(
     ("shape", "message"),
     [("1,2,3", "the rank differs"), ({"z": "1,4"}, "no input 'z'"), ("?,?", "nothing says for which size")],
