@@ -212,7 +212,7 @@ def test_helpers_that_were_not_needed_keep_nothing_alive():
 def test_a_further_thread_copies_enough(shared, least, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
     monkeypatch.setattr(parallel, "_COPIED", 50)
-    monkeypatch.setattr(parallel, "_SHARED", shared)
+    monkeypatch.setattr(parallel, "SHARED_COPY", shared)
     monkeypatch.setattr(parallel, "run_blocks", lambda function, *numbers: calls.append(numbers))
     contiguous_copy(np.zeros((40, 10)).T)
     assert calls == [(8, least)]
