@@ -118,7 +118,7 @@ class _Scan:
             for start in range(0, len(data), _CHUNK):
                 self.parser.Parse(data[start : start + _CHUNK], False)
                 # expat begins again at an incomplete tag or comment with each chunk: the time would be quadratic
-                if start + _CHUNK - self.parser.CurrentByteIndex > _LONGEST_TOKEN:
+                if start + _CHUNK - max(self.parser.CurrentByteIndex, 0) > _LONGEST_TOKEN:
                     message = f"a tag, a comment or an instruction has more than {_LONGEST_TOKEN:,} bytes"
                     self.report(OUT_OF_PROPORTION, "text", message)
                     self._end_scan()
