@@ -114,16 +114,19 @@ def test_what_a_scan_reports(text: str) -> None:
     assert not is_endless
 
 
-@pytest.mark.parametrize("more", [0, 1])
-def test_tokens_that_take_a_reader_minutes(more: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A token may be one chunk longer than the limit, because it is looked for after each chunk."""
+@pytest.mark.parametrize(("size", "is_reported"), [(900, False), (1101, True)])
+def test_tokens_that_take_a_reader_minutes(size: int, is_reported: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A token may be one chunk longer than the limit, because it is looked for after each chunk.
+
+    Newer releases of expat do not begin again with each chunk, and report the place of the one before.
+    """
     monkeypatch.setattr(xml_scan, "_CHUNK", 100)
     monkeypatch.setattr(xml_scan, "_LONGEST_TOKEN", 1000)
     for before in ("", "<!-- a -->"):
-        comment = f"<!--{'x' * (1100 + more - 7 - len(before) % 100)}-->"
+        comment = f"<!--{'x' * (size - 7 - len(before) % 100)}-->"
         found, is_endless = scan(f"{before}{comment}<net/>".encode(), "model.xml")
         assert ([d.message for d in found], is_endless) == (
-            (["a tag, a comment or an instruction has more than 1,000 bytes"], True) if more else ([], False)
+            (["a tag, a comment or an instruction has more than 1,000 bytes"], True) if is_reported else ([], False)
         )
 
 

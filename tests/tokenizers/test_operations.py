@@ -260,31 +260,31 @@ def test_a_map_that_is_truncated(data: str) -> None:
 @pytest.mark.parametrize(
     ("source", "attributes", "expected"),
     [
-        ("a, b", {"behavior": "remove"}, ["a", "b"]),
-        ("a, b", {"behavior": "isolate"}, ["a", ",", " ", "b"]),
-        ("a, b", {"behavior": "contiguous"}, ["a", ", ", "b"]),
-        ("a, b", {"behavior": "mergedwithnext"}, ["a", " b"]),
+        ("a, b", {"behaviour": "remove"}, ["a", "b"]),
+        ("a, b", {"behaviour": "isolate"}, ["a", ",", " ", "b"]),
+        ("a, b", {"behaviour": "contiguous"}, ["a", ", ", "b"]),
+        ("a, b", {"behaviour": "mergedwithnext"}, ["a", " b"]),
         # As OpenVINO splits them.
-        ("a, b", {"behavior": "mergedwithprevious"}, ["a,", "a, ", "b"]),
-        (",ab", {"behavior": "mergedwithprevious"}, [",", "ab"]),
-        ("a,", {"behavior": "mergedwithprevious"}, ["a,"]),
-        ("a, b", {"behavior": "mergedwithprevious", "invert": "true"}, ["a", " b"]),
-        (",a", {"behavior": "mergedwithnext"}, [",a"]),
-        ("a,", {"behavior": "mergedwithnext"}, ["a", ","]),
-        ("", {"behavior": "mergedwithnext"}, [""]),
-        ("a,", {"behavior": "mergedwithnext", "invert": "true"}, ["a,"]),
-        ("a,b", {"behavior": "mergedwithnext", "invert": "true"}, ["a,"]),
-        ("a,,b", {"behavior": "mergedwithnext", "invert": "true"}, ["a,", "a,,"]),
-        (",b", {"behavior": "mergedwithnext", "invert": "true"}, [","]),
-        ("ab", {"behavior": "mergedwithnext", "invert": "true"}, []),
-        ("", {"behavior": "mergedwithnext", "invert": "true"}, []),
-        ("a,b", {"behavior": "mergedwithnext", "invert": "true", "max_splits": 1}, ["a,"]),
-        ("a, b", {"behavior": "isolate", "max_splits": 1}, ["a", ", b", " ", "b"]),
-        ("a, b", {"behavior": "remove", "invert": "true"}, [",", " "]),
-        ("é,ü", {"behavior": "remove"}, ["é", "ü"]),
-        (b"a,\xff", {"behavior": "remove"}, [b"a", b"\xff"]),
-        (b"\xc3,a,b", {"behavior": "remove"}, [b"\xc3,a", b"b"]),
-        ("", {"behavior": "isolate"}, []),
+        ("a, b", {"behaviour": "mergedwithprevious"}, ["a,", "a, ", "b"]),
+        (",ab", {"behaviour": "mergedwithprevious"}, [",", "ab"]),
+        ("a,", {"behaviour": "mergedwithprevious"}, ["a,"]),
+        ("a, b", {"behaviour": "mergedwithprevious", "invert": "true"}, ["a", " b"]),
+        (",a", {"behaviour": "mergedwithnext"}, [",a"]),
+        ("a,", {"behaviour": "mergedwithnext"}, ["a", ","]),
+        ("", {"behaviour": "mergedwithnext"}, [""]),
+        ("a,", {"behaviour": "mergedwithnext", "invert": "true"}, ["a,"]),
+        ("a,b", {"behaviour": "mergedwithnext", "invert": "true"}, ["a,"]),
+        ("a,,b", {"behaviour": "mergedwithnext", "invert": "true"}, ["a,", "a,,"]),
+        (",b", {"behaviour": "mergedwithnext", "invert": "true"}, [","]),
+        ("ab", {"behaviour": "mergedwithnext", "invert": "true"}, []),
+        ("", {"behaviour": "mergedwithnext", "invert": "true"}, []),
+        ("a,b", {"behaviour": "mergedwithnext", "invert": "true", "max_splits": 1}, ["a,"]),
+        ("a, b", {"behaviour": "isolate", "max_splits": 1}, ["a", ", b", " ", "b"]),
+        ("a, b", {"behaviour": "remove", "invert": "true"}, [",", " "]),
+        ("é,ü", {"behaviour": "remove"}, ["é", "ü"]),
+        (b"a,\xff", {"behaviour": "remove"}, [b"a", b"\xff"]),
+        (b"\xc3,a,b", {"behaviour": "remove"}, [b"\xc3,a", b"b"]),
+        ("", {"behaviour": "isolate"}, []),
     ],
 )
 def test_strings_are_split(source: str | bytes, attributes: dict[str, Any], expected: list[str | bytes]) -> None:
@@ -300,7 +300,7 @@ def test_special_tokens_are_left_as_they_are() -> None:
         [],
     ]
     assert found[5].tolist() == [False, True, False, True] * 2
-    again = matched("RegexSplit", *found, text("."), outputs=6, behavior="isolate")
+    again = matched("RegexSplit", *found, text("."), outputs=6, behaviour="isolate")
     assert words(again)[0] == words(found)[0]
     more = matched("SpecialTokensSplit", *found, text("s|c"), outputs=6)
     assert (words(more), more[5].tolist()) == (words(found), [False, True, False, True, False, True, True, True])
@@ -330,7 +330,7 @@ def test_a_pattern_is_searched_once_in_each_word(monkeypatch: pytest.MonkeyPatch
     original = splitting.searched
     monkeypatch.setattr(splitting, "searched", lambda word: seen.append(word) or original(word))
     split = rows(["a-b", "é-", "a-b"], ["é-", "a-b"])
-    found = matched("RegexSplit", *split, text("-(?!x)"), outputs=5, behavior="isolate")
+    found = matched("RegexSplit", *split, text("-(?!x)"), outputs=5, behaviour="isolate")
     assert [[word.decode() for word in row] for row in words(found)] == [
         ["a", "-", "b", "é", "-", "a", "-", "b"],
         ["é", "-", "a", "-", "b"],
@@ -358,8 +358,8 @@ def long_text(seed: int) -> str:
 
 
 @pytest.mark.parametrize("pattern", CLASSES)
-@pytest.mark.parametrize("attributes", [{"behavior": "isolate"}, {"behavior": "contiguous"}, {}, {"invert": "true"},
-                                        {"behavior": "mergedwithnext"}, {"behavior": "mergedwithprevious"}])  # fmt: skip
+@pytest.mark.parametrize("attributes", [{"behaviour": "isolate"}, {"behaviour": "contiguous"}, {}, {"invert": "true"},
+                                        {"behaviour": "mergedwithnext"}, {"behaviour": "mergedwithprevious"}])  # fmt: skip
 def test_splits_at_classes_of_characters(pattern: str, attributes: dict[str, str]) -> None:
     """Other patterns are searched in each string; ``(?=)`` makes a pattern such a one and changes no match."""
     some = rows([long_text(1), ""], [], [long_text(2), "a", long_text(3)])
@@ -376,7 +376,7 @@ def test_splits_at_classes_of_characters(pattern: str, attributes: dict[str, str
 
 
 @pytest.mark.parametrize(
-    ("pattern", "texts", "behavior", "is_searched"),
+    ("pattern", "texts", "mode", "is_searched"),
     [
         *((pattern, [long_text(1), "", "a"], "isolate", pattern == r"\w+|[a-z]+") for pattern in CLASSES),
         (r"\s+", ["é" * 150], "remove", False),
@@ -388,12 +388,12 @@ def test_splits_at_classes_of_characters(pattern: str, attributes: dict[str, str
     ],
 )
 def test_when_strings_are_searched_one_by_one(
-    pattern: str, texts: list[str | bytes], behavior: str, is_searched: bool, monkeypatch: pytest.MonkeyPatch
+    pattern: str, texts: list[str | bytes], mode: str, is_searched: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[bytes] = []
     original = splitting.searched
     monkeypatch.setattr(splitting, "searched", lambda word: seen.append(word) or original(word))
-    matched("RegexSplit", *rows(texts), text(pattern), outputs=5, behavior=behavior)
+    matched("RegexSplit", *rows(texts), text(pattern), outputs=5, behaviour=mode)
     assert bool(seen) == is_searched
 
 
@@ -457,7 +457,7 @@ def test_strings_that_older_files_leave_as_they_are() -> None:
 )
 def test_what_the_constructs_of_pcre2_match(pattern: str, parts: str) -> None:
     """As in OpenVINO. The parts are written with spaces between them."""
-    found = matched("RegexSplit", *rows([parts.replace(" ", "")]), text(pattern), outputs=5, behavior="isolate")
+    found = matched("RegexSplit", *rows([parts.replace(" ", "")]), text(pattern), outputs=5, behaviour="isolate")
     assert [word.decode() for word in words(found)[0]] == parts.split(" ")
 
 
@@ -494,7 +494,7 @@ def test_patterns_that_pcre2_refuses_match_nothing(pattern: str, reason: str) ->
     for _ in range(2):  # the second model finds the pattern prepared
         warnings: list[str] = []
         pieces = matched(
-            "RegexSplit", *rows(["a b.a"]), text(pattern), outputs=5, behavior="isolate", warnings=warnings
+            "RegexSplit", *rows(["a b.a"]), text(pattern), outputs=5, behaviour="isolate", warnings=warnings
         )
         assert words(pieces) == [[b"a b.a"]]
         assert len(warnings) == 1
