@@ -9,14 +9,13 @@ import pytest
 from support.binding import LoneBinder
 
 from ovir.core import parallel
+from ovir.core.arrays import Array
 from ovir.diagnostics.errors import OperatorError
 from ovir.fast import gather as fast
 from ovir.fast.base import gather_blocks
 from ovir.fast.registry import bind
 from ovir.ops.base.operator import Operator
 from ovir.ops.gather import Gather8, GatherElements
-
-Array = np.ndarray[Any, Any]
 
 STRING = np.dtypes.StringDType()
 DATA_TYPES = [

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 from support.binding import bound_results
+from support.tensors import applied_to
 
-from ovir.core.tensor_types import constant_type
 from ovir.ops.recurrent import GRUCell, GRUSequence, LSTMCell1, LSTMCell4, LSTMSequence, RNNCell, RNNSequence
 
 INPUT, HIDDEN = 5, 4
@@ -31,9 +31,7 @@ def weights(random: np.random.Generator, gates: int, biases: int, *lead: int, dt
 
 def check(op: Any, inputs: list[Any], changing: int) -> None:
     """Compare both forms; the first inputs, ``changing`` of them, are not constant."""
-    types = [constant_type(array) for array in inputs]
-    inferred = op.infer(*types)
-    op = op.applied(types, inferred if isinstance(inferred, tuple) else (inferred,))
+    op = applied_to(op, *inputs)
     result = op.run(*inputs)
     expected = list(result) if isinstance(result, tuple) else [result]
     got = bound_results(op, tuple(inputs), expected, set(range(changing, len(inputs))))

@@ -5,8 +5,8 @@ import re
 import numpy as np
 import pytest
 from support.binding import bound_results
+from support.tensors import applied_to
 
-from ovir.core.tensor_types import constant_type
 from ovir.diagnostics.errors import OperatorError
 from ovir.ops.segments import EmbeddingBagOffsetsSum
 
@@ -20,9 +20,7 @@ def test_many_bags(first: int, bags: int, longest: int, weighted: bool) -> None:
     indices = random.integers(0, 50, offsets[-1] + 7 if bags > 1 else 400)
     weights = random.standard_normal(indices.size).astype(np.float32)
     inputs = table, indices, offsets, *([np.array(-1), weights] if weighted else [])
-    types = [constant_type(array) for array in inputs]
-    inferred = EmbeddingBagOffsetsSum().infer(*types)
-    op = EmbeddingBagOffsetsSum().applied(types, (inferred,))
+    op = applied_to(EmbeddingBagOffsetsSum(), *inputs)
     expected = op.run(*inputs)
     found = bound_results(op, inputs, [expected], set())
     assert found is not None
@@ -34,8 +32,7 @@ def test_many_bags(first: int, bags: int, longest: int, weighted: bool) -> None:
 def test_the_last_index_and_the_last_bag(index: int, last: int) -> None:
     table = np.random.default_rng(0).standard_normal((50, 3)).astype(np.float32)
     inputs = table, np.int64([1, 2, 0, index]), np.int64([0, last])  # the bag that begins at 4 is empty
-    types = [constant_type(array) for array in inputs]
-    op = EmbeddingBagOffsetsSum().applied(types, (EmbeddingBagOffsetsSum().infer(*types),))
+    op = applied_to(EmbeddingBagOffsetsSum(), *inputs)
     try:
         expected = op.run(*inputs)
     except OperatorError as error:

@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ovir.core.arrays import Array
 from ovir.fast.base.recorded import recorded
-
-Array = np.ndarray[Any, Any]
 
 
 def _branches(x: Array, other: Array) -> Array:

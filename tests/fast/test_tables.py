@@ -6,10 +6,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 from support.binding import bound_results
+from support.tensors import applied_to
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
-from ovir.core.tensor_types import constant_type
 from ovir.fast.base import passes
 from ovir.fast.registry import fast_form
 from ovir.ops import arithmetic, comparison
@@ -33,8 +33,7 @@ def all_numbers(dtype: Any) -> Array:
 
 def same(op: Any, *inputs: Array, constants: set[int]) -> None:
     """Hold the fast form, which must exist, against the kernel: equal, or neighbors in 16 bits."""
-    types = [constant_type(array) for array in inputs]
-    op = op.applied(types, (op.infer(*types),))
+    op = applied_to(op, *inputs)
     with np.errstate(all="ignore"):
         expected = op.run(*inputs)
     results = bound_results(op, inputs, [expected], constants)
@@ -60,8 +59,7 @@ def test_functions_of_one_input(op: Any, dtype: Any) -> None:
 @pytest.mark.parametrize("op", [ReLU(), Sigmoid(), Clamp(min=-2.5, max=1e30), Abs(), Sqrt()])
 def test_functions_of_integers(op: Any, dtype: Any) -> None:
     data = all_numbers(np.uint8 if np.dtype(dtype).itemsize == 1 else np.uint16).astype(dtype)
-    types = [constant_type(data)]
-    op = op.applied(types, (op.infer(*types),))
+    op = applied_to(op, data)
     with np.errstate(all="ignore"):
         expected = op.run(data)
     results = bound_results(op, (data,), [expected], set())

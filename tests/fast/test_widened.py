@@ -6,16 +6,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 from support.binding import bound_results
+from support.tensors import applied_to
 
 from ovir.core.arrays import Array
-from ovir.core.tensor_types import constant_type
 from ovir.ops.normalization import MVN6, GroupNormalization, LogSoftmax, SoftMax8
 from ovir.ops.pooling import MaxPool1
-
-
-def applied(op: Any, inputs: tuple[Array, ...]) -> Any:
-    types = [constant_type(array) for array in inputs]
-    return op.applied(types, (op.infer(*types),))
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
@@ -33,7 +28,7 @@ def test_results_are_rounded_once(op: Any, others: tuple[Array, ...], shares_mem
     data = np.random.default_rng(0).standard_normal((2, 4, 5, 6)).astype(dtype)
     inputs = data, *(other.astype(dtype) if other.dtype.kind == "f" else other for other in others)
     exact = op.run(*(a.astype(np.float64) if a.dtype == dtype else a for a in inputs))
-    op = applied(op, inputs)
+    op = applied_to(op, *inputs)
     for order in (data, np.moveaxis(np.moveaxis(data, 1, -1).copy(), -1, 1)):
         given = order.copy(order="K"), *inputs[1:]
         constants = set(range(1, len(inputs)))
@@ -49,7 +44,7 @@ def test_numbers_that_only_f32_holds_between_the_steps() -> None:
     data = np.array([[60000, -60000, 60000]], np.float16)
     op = MVN6(normalize_variance=True)
     inputs = data, np.array([1])
-    got = bound_results(applied(op, inputs), inputs, [data], {1})
+    got = bound_results(applied_to(op, *inputs), inputs, [data], {1})
     assert got is not None
     np.testing.assert_allclose(got[0].astype(np.float32), [[0.7071, -1.4142, 0.7071]], rtol=1e-3)
 
@@ -59,7 +54,7 @@ def test_the_lowest_number_is_that_of_the_narrow_type(dtype: Any) -> None:
     data = np.full((1, 2, 4, 4), -np.inf).astype(dtype)
     op = MaxPool1(kernel=(2, 2), strides=(2, 2), pads_begin=(0, 0), pads_end=(0, 0))
     expected = op.run(data)
-    got = bound_results(applied(op, (data,)), (data,), [expected], set())
+    got = bound_results(applied_to(op, data), (data,), [expected], set())
     assert got is not None
     np.testing.assert_array_equal(got[0], expected)
     assert np.isfinite(got[0].astype(np.float32)).all()

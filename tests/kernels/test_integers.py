@@ -53,14 +53,21 @@ def test_shapes(shape: tuple[int, ...], number: float) -> None:
         assert (found == as_integer(number, target)).all()
 
 
-@pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int32, np.uint32, np.int64, np.uint64])
-@pytest.mark.parametrize("real", [np.float32, np.float64])
-def test_saturated(dtype: Any, real: Any) -> None:
-    numbers, (low, high) = np.array(NUMBERS).astype(real), integer_range(np.dtype(dtype))
-    out = np.empty(numbers.shape, dtype)
-    fill_saturated(numbers, out)
-    clipped = [min(max(number, low), high) for number in numbers.tolist()]
-    assert out.tolist() == [0 if isnan(number) else trunc(number) for number in clipped]
+@pytest.mark.parametrize("name", [name for name in INTEGERS if name not in ("u1", "u3", "u6")])
+@pytest.mark.parametrize("real", [np.float32, np.float64, np.float16])
+def test_real_numbers_at_the_limits_of_integers(name: str, real: Any) -> None:
+    target = ElementType.parse(name)
+    ends = [2.0**n for n in (1, 2, 3, 4, 7, 8, 15, 16, 31, 32, 63, 64)]
+    numbers = [sign * (end + d) for end in ends for d in (-1, 0, 0.5, 1) for sign in (1, -1)]
+    with np.errstate(over="ignore"):
+        x = np.array([*numbers, 0, -0.5, np.nan, np.inf, -np.inf, 1e30], real)
+    found = to_integers(x, target.to_dtype()).astype(object)
+    assert found.tolist() == [as_integer(number, target) for number in x.tolist()]
+    out, (low, high) = np.empty(x.shape, target.to_dtype()), integer_range(target.to_dtype())
+    with np.errstate(all="ignore"):
+        fill_saturated(x, out)
+    clipped = [0 if isnan(number) else min(max(number, -1e30), 1e30) for number in x.tolist()]
+    assert out.astype(object).tolist() == [min(max(int(number), low), high) for number in clipped]
 
 
 @pytest.mark.parametrize("element_type", ["i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64"])

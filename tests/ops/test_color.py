@@ -5,11 +5,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from support.tensors import tensor
 
-from ovir.core.element_types import f32
-from ovir.core.shapes import Dimension, PartialShape
-from ovir.core.tensor_types import TensorType
 from ovir.ops.color import BGRtoNV12, I420toBGR, I420toRGB, NV12toBGR, NV12toRGB, RGBtoNV12
 
 # Two by two pixels of one chroma.
@@ -89,12 +85,3 @@ def test_to_nv12_in_one_plane_or_two() -> None:
     plain = np.repeat(np.array([[200, 30, 90], [10, 240, 120]], np.uint8), 24, axis=0).reshape(2, 4, 6, 3)
     back = NV12toRGB().run(RGBtoNV12().run(plain))
     np.testing.assert_allclose(back.astype(int), plain.astype(int), atol=3)
-
-
-def test_inference_of_two_planes() -> None:
-    op = RGBtoNV12(single_plane=False)
-    assert [str(t.shape) for t in op.infer(tensor("2,4,5..9,3"))] == ["[2,4,6..8,1]", "[2,2,3..4,2]"]
-    assert [str(t.shape) for t in op.infer(tensor("..."))] == ["[?,?,?,1]", "[?,?,?,2]"]
-    batch, height, width = (Dimension(symbol=symbol) for symbol in (5, 6, 7))
-    luma = op.infer(TensorType(f32, PartialShape([batch, height, width, 3])))[0].shape
-    assert [dim.symbol for dim in luma] == [5, 6, 7, 0]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from support.tensors import operation, types
 
+from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, f16, f32
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
@@ -18,8 +19,6 @@ from ovir.ops.compressed import (
     blocks,
 )
 from ovir.ops.infrastructure import Const
-
-Array = np.ndarray[Any, Any]
 
 
 class Weights:

@@ -5,13 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.tensors import reports
 
+from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, bf16, f16, f32, f64, i64
 from ovir.diagnostics.errors import OperatorError
-from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.ops.ctc import CTCGreedyDecoder, CTCGreedyDecoderSeqLen, CTCLoss
-
-Array = np.ndarray[Any, Any]
 
 
 def one_hot(sequences: list[str], element_type: ElementType = f32) -> Array:
@@ -129,8 +128,7 @@ def test_loss_of_no_steps_is_0() -> None:
 
 
 def test_a_blank_among_the_labels_is_reported() -> None:
-    found: list[str] = []
-    with reporting_to(lambda code, message, effect: found.append(message)):
+    with reports() as found:
         for labels in ([0, 1, 2], [0, 2, 1]):  # of which two count
             CTCLoss().run(np.zeros((1, 3, 3), np.float32), np.array([3]), np.array([labels]), np.array([2]))
     assert found == ["labels contain the blank, 2, to which no path decodes"]

@@ -256,12 +256,6 @@ def contains(shape: PartialShape, other: PartialShape) -> bool:
     )
 
 
-@pytest.mark.parametrize(("kind", "opset"), DECLARING)
-def test_less_is_known(kind: str, opset: int) -> None:
-    for seed in range(3):
-        assert_blurred(*legal(kind, opset, seed), random.Random(seed))
-
-
 # ----- which inputs a message names
 
 

@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 from fuzz.cases import VERSIONS
 from support.grown_cases import Applied, cases_of
-from support.tensors import const, operation, tensor, types
+from support.tensors import const, operation, reports, tensor, types
 
 from ovir.core.element_types import i64
 from ovir.core.tensor_types import constant_type
 from ovir.diagnostics.errors import OperatorError
-from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.inference.known_values import as_tuple
 from ovir.ops import find
 from ovir.ops.base.domains import Axis, Coordinates, Domain, Index, Length
@@ -36,9 +35,8 @@ def outcome(case: Applied, position: int, values: Any) -> str:
     """Return what a run with other values of an input comes to."""
     arrays = [*case.arrays[:position], np.asarray(values, case.arrays[position].dtype), *case.arrays[position + 1 :]]
     inputs = [constant_type(array, given) for array, given in zip(arrays, case.types, strict=True)]
-    reported: list[str] = []
     try:
-        with reporting_to(lambda code, message, effect: reported.append(message)):
+        with reports() as reported:
             case.op.applied(inputs, as_tuple(case.op.infer(*inputs))).run(*arrays)
     except OperatorError:
         return "refused"

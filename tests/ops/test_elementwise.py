@@ -6,15 +6,13 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from support.tensors import assert_refused, tensor
+from support.tensors import applied, assert_refused, inferred_value, ran, reports, tensor
 
 from ovir.core.element_types import ElementType, boolean, i64, nf4, u3
 from ovir.core.shapes import PartialShape, new_symbol, symbol_of_sum
 from ovir.core.tensor_types import TensorType, constant_type
-from ovir.core.values import Value, from_bounds
-from ovir.diagnostics.codes import Code
+from ovir.core.values import from_bounds
 from ovir.diagnostics.errors import OperatorError
-from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.ops import arithmetic as ar
 from ovir.ops import comparison as cp
 from ovir.ops import logic as lg
@@ -24,30 +22,6 @@ from ovir.ops.base.operator import Operator
 from ovir.ops.select import Select
 
 INF, NAN = np.inf, np.nan
-
-
-def inferred(op: Operator, *inputs: TensorType) -> TensorType:
-    result = op.infer(*inputs)
-    assert isinstance(result, TensorType)
-    op.input_types, op.output_types = tuple(t.element_type for t in inputs), (result.element_type,)
-    return result
-
-
-def applied(op: Operator, *arrays: Any, dtype: Any = None) -> Any:
-    inputs = [np.asarray(a, dtype) for a in arrays]
-    result = inferred(op, *(constant_type(a) for a in inputs))
-    expected = op.run(*inputs)
-    assert isinstance(expected, np.ndarray)
-    assert expected.dtype == result.element_type.to_dtype()
-    assert result.shape == list(expected.shape)
-    return expected
-
-
-def known(op: Operator, *inputs: TensorType) -> Value:
-    inferred(op, *inputs)
-    value = op.infer_value(*inputs)
-    assert isinstance(value, Value)
-    return value
 
 
 def sizes(lower: Any, upper: Any, symbols: Any = None, element_type: ElementType = i64) -> TensorType:
@@ -74,37 +48,32 @@ def sizes(lower: Any, upper: Any, symbols: Any = None, element_type: ElementType
     ids=lambda value: type(value).__name__,
 )
 def test_arithmetic(op: Operator, a: Any, b: Any, dtype: Any, expected: Any) -> None:
-    np.testing.assert_allclose(applied(op, a, b, dtype=dtype), expected, rtol=1e-6)
+    np.testing.assert_allclose(ran(op, a, b, dtype=dtype), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("exponent", [-1, 0.5, 1, 2, 3, 2.5])
 def test_power_by_one_number_is_that_of_libm(exponent: float) -> None:
     x = np.array([-INF, -2, -0.0, 0, 0.25, 3, INF, NAN], np.float32)
     expected = np.power(x, np.full(8, exponent, np.float32))
-    result = applied(Power(), x, np.float32(exponent))
+    result = ran(Power(), x, np.float32(exponent))
     np.testing.assert_allclose(result, expected, rtol=1e-6)
     np.testing.assert_array_equal(np.signbit(result), np.signbit(expected))
 
 
 def test_floor_mod_does_not_lose_a_whole_divisor() -> None:
-    result = applied(ar.FloorMod(), [0.7], [0.1], dtype=np.float32)
+    result = ran(ar.FloorMod(), [0.7], [0.1], dtype=np.float32)
     np.testing.assert_allclose(result, [0.1], rtol=1e-5)
 
 
 def test_int4_keeps_its_four_bits() -> None:
     a = np.array([7, -8, 3], ml_dtypes.int4)
-    assert applied(ar.Add(), a, np.array([1, -1, 2], ml_dtypes.int4)).tolist() == [-8, 7, 5]
+    assert ran(ar.Add(), a, np.array([1, -1, 2], ml_dtypes.int4)).tolist() == [-8, 7, 5]
 
 
 @pytest.mark.parametrize("op", [ar.Divide(), ar.Mod(), ar.FloorMod()])
 def test_integer_division_by_zero_gives_zero_and_is_reported(op: Operator) -> None:
-    found: list[str] = []
-
-    def sink(code: Code, message: str, effect: str) -> None:
-        found.append(message)
-
-    with reporting_to(sink):
-        assert applied(op, [5, 6], [0, 4], dtype=np.int32)[0] == 0
+    with reports() as found:
+        assert ran(op, [5, 6], [0, 4], dtype=np.int32)[0] == 0
     assert "divided by 0" in found[0]
 
 
@@ -113,10 +82,10 @@ def test_integer_division_by_zero_gives_zero_and_is_reported(op: Operator) -> No
 
 def test_pdpd_values() -> None:
     a = np.zeros((2, 3, 2), np.float32)
-    assert applied(ar.Add(auto_broadcast="pdpd", axis=1), a, [1.0, 2.0, 3.0], dtype=np.float32)[1].tolist() == [
+    assert ran(ar.Add(auto_broadcast="pdpd", axis=1), a, [1.0, 2.0, 3.0], dtype=np.float32)[1].tolist() == [
         [1, 1], [2, 2], [3, 3]
     ]  # fmt: skip
-    result = applied(ar.Subtract(auto_broadcast="pdpd", axis=2), a, [[1.0], [2.0]], dtype=np.float32)
+    result = ran(ar.Subtract(auto_broadcast="pdpd", axis=2), a, [[1.0], [2.0]], dtype=np.float32)
     assert result[0, 0].tolist() == [-1, -2]
 
 
@@ -125,8 +94,7 @@ def test_pdpd_values() -> None:
 
 def test_codes_are_not_computed_with() -> None:
     assert_refused("the inputs must be of a numeric type, got nf4", ar.Add(), tensor("2", nf4), tensor("2", nf4))
-    op = ar.Add()
-    inferred(op, tensor("2", u3), tensor("2", u3))
+    op = applied(ar.Add(), tensor("2", u3), tensor("2", u3))
     with pytest.raises(OperatorError, match="execution of Add on u3 is not supported"):
         op.run(np.zeros(2, np.uint8), np.zeros(2, np.uint8))
 
@@ -147,50 +115,45 @@ def test_codes_are_not_computed_with() -> None:
 )
 def test_comparison(op: Operator, expected: list[int]) -> None:
     for dtype in (np.float32, np.float16, ml_dtypes.bfloat16):
-        assert applied(op, [1, 2, 3, NAN], [2, 2, 2, NAN], dtype=dtype).tolist() == expected
+        assert ran(op, [1, 2, 3, NAN], [2, 2, 2, NAN], dtype=dtype).tolist() == expected
 
 
 def test_properties_of_numbers() -> None:
     x = np.array([NAN, INF, -INF, 0, 1], np.float32)
-    assert applied(cp.IsFinite(), x).tolist() == [0, 0, 0, 1, 1]
-    assert applied(cp.IsNaN(), x.astype(np.float16)).tolist() == [1, 0, 0, 0, 0]
-    assert applied(cp.IsInf(), x).tolist() == [0, 1, 1, 0, 0]
-    assert applied(cp.IsInf(detect_negative=False), x).tolist() == [0, 1, 0, 0, 0]
-    assert applied(cp.IsInf(detect_positive=False), x).tolist() == [0, 0, 1, 0, 0]
-    assert not applied(cp.IsInf(detect_positive=False, detect_negative=False), x).any()
-    assert not applied(cp.IsFinite(), np.array(NAN))
+    assert ran(cp.IsFinite(), x).tolist() == [0, 0, 0, 1, 1]
+    assert ran(cp.IsNaN(), x.astype(np.float16)).tolist() == [1, 0, 0, 0, 0]
+    assert ran(cp.IsInf(), x).tolist() == [0, 1, 1, 0, 0]
+    assert ran(cp.IsInf(detect_negative=False), x).tolist() == [0, 1, 0, 0, 0]
+    assert ran(cp.IsInf(detect_positive=False), x).tolist() == [0, 0, 1, 0, 0]
+    assert not ran(cp.IsInf(detect_positive=False, detect_negative=False), x).any()
+    assert not ran(cp.IsFinite(), np.array(NAN))
 
 
 def test_logic() -> None:
     a, b = [False, False, True, True], [False, True, False, True]
-    assert applied(lg.LogicalAnd(), a, b).tolist() == [0, 0, 0, 1]
-    assert applied(lg.LogicalOr(), a, b).tolist() == [0, 1, 1, 1]
-    assert applied(lg.LogicalXor(), a, b).tolist() == [0, 1, 1, 0]
-    assert applied(lg.Xor(), a, b).tolist() == [0, 1, 1, 0]
-    assert applied(lg.LogicalNot(), a).tolist() == [1, 1, 0, 0]
+    assert ran(lg.LogicalAnd(), a, b).tolist() == [0, 0, 0, 1]
+    assert ran(lg.LogicalOr(), a, b).tolist() == [0, 1, 1, 1]
+    assert ran(lg.LogicalXor(), a, b).tolist() == [0, 1, 1, 0]
+    assert ran(lg.Xor(), a, b).tolist() == [0, 1, 1, 0]
+    assert ran(lg.LogicalNot(), a).tolist() == [1, 1, 0, 0]
 
 
 def test_bits() -> None:
     a, b = np.array([12, 7], np.uint8), np.array([10, 255], np.uint8)
-    assert applied(lg.BitwiseAnd(), a, b).tolist() == [8, 7]
-    assert applied(lg.BitwiseOr(), a, b).tolist() == [14, 255]
-    assert applied(lg.BitwiseXor(), a, b).tolist() == [6, 248]
-    assert applied(lg.BitwiseNot(), a).tolist() == [243, 248]
-    assert applied(lg.BitwiseNot(), [True, False]).tolist() == [False, True]
-    assert applied(lg.BitwiseLeftShift(), [200, 3], [1, 2], dtype=np.uint8).tolist() == [144, 12]
-    assert applied(lg.BitwiseRightShift(), [-8, 9], [1, 2], dtype=np.int32).tolist() == [-4, 2]
+    assert ran(lg.BitwiseAnd(), a, b).tolist() == [8, 7]
+    assert ran(lg.BitwiseOr(), a, b).tolist() == [14, 255]
+    assert ran(lg.BitwiseXor(), a, b).tolist() == [6, 248]
+    assert ran(lg.BitwiseNot(), a).tolist() == [243, 248]
+    assert ran(lg.BitwiseNot(), [True, False]).tolist() == [False, True]
+    assert ran(lg.BitwiseLeftShift(), [200, 3], [1, 2], dtype=np.uint8).tolist() == [144, 12]
+    assert ran(lg.BitwiseRightShift(), [-8, 9], [1, 2], dtype=np.int32).tolist() == [-4, 2]
 
 
 def test_shifts_by_all_the_bits_are_reported() -> None:
-    found: list[str] = []
-
-    def sink(code: Code, message: str, effect: str) -> None:
-        found.append(message)
-
-    with reporting_to(sink):
-        assert applied(lg.BitwiseLeftShift(), [1], [8], dtype=np.uint8).tolist() == [0]
-        assert applied(lg.BitwiseLeftShift(), [-3, 1], [-3, 33], dtype=np.int32).tolist() == [-1610612736, 2]
-        assert applied(lg.BitwiseRightShift(), [-8, 64], [-1, 66], dtype=np.int64).tolist() == [-1, 16]
+    with reports() as found:
+        assert ran(lg.BitwiseLeftShift(), [1], [8], dtype=np.uint8).tolist() == [0]
+        assert ran(lg.BitwiseLeftShift(), [-3, 1], [-3, 33], dtype=np.int32).tolist() == [-1610612736, 2]
+        assert ran(lg.BitwiseRightShift(), [-8, 64], [-1, 66], dtype=np.int64).tolist() == [-1, 16]
     assert found[0] == "a shift of u8 by less than 0 or more than 7 places is undefined"
 
 
@@ -201,21 +164,17 @@ def test_shifts_by_all_the_bits_are_reported() -> None:
     ("op", "a", "b", "lower", "upper"),
     [
         (ar.Add(), (2, 5), (1, INF), 3, INF),
-        (ar.Subtract(), (2, 5), (1, 3), -1, 4),
-        (ar.Multiply(), (-2, 3), (-5, 4), -15, 12),
         (ar.Divide(), (4, 8), (0, 4), 0, 8),
         (ar.Divide(), (4, 8), (-4, 0), -8, 0),
         (ar.FloorMod(), (6, 8), (5, 5), 1, 3),
         (ar.Mod(), (0, INF), (3, 6), 0, 5),
-        (ar.Maximum(), (2, 5), (3, 4), 3, 5),
         (ar.Minimum(), (2, INF), (3, 4), 2, 4),
         (Power(), (2, 3), (0, 2), 1, 9),
-        (ar.SquaredDifference(), (2, 5), (1, 4), 0, 16),
     ],
     ids=lambda value: type(value).__name__,
 )
 def test_bounds(op: Operator, a: Any, b: Any, lower: float, upper: float) -> None:
-    value = known(op, sizes([a[0]], [a[1]]), sizes([b[0]], [b[1]]))
+    value = inferred_value(op, sizes([a[0]], [a[1]]), sizes([b[0]], [b[1]]))
     assert (value.lower[0], value.upper[0]) == (lower, upper)
 
 
@@ -228,11 +187,11 @@ RELATIONS = (cp.Equal, cp.NotEqual, cp.Greater, cp.GreaterEqual, cp.Less, cp.Les
 def test_bounds_of_all_small_intervals(cls: type[Operator]) -> None:
     """They hold for all results; of some operations they are results themselves."""
     pairs = np.array(list(itertools.product(ENDS, repeat=2)))
-    value = known(cls(), *(sizes(pairs[:, i, 0], pairs[:, i, 1]) for i in (0, 1)))
+    value = inferred_value(cls(), *(sizes(pairs[:, i, 0], pairs[:, i, 1]) for i in (0, 1)))
     for (a, b), low, high in zip(pairs.tolist(), value.lower.tolist(), value.upper.tolist(), strict=True):
         numbers = np.arange(a[0], a[1] + 1)[:, np.newaxis], np.arange(b[0], b[1] + 1)
-        with np.errstate(all="ignore"), reporting_to(lambda *_: None):
-            results = applied(cls(), *numbers, dtype=np.int64)
+        with np.errstate(all="ignore"), reports():
+            results = ran(cls(), *numbers, dtype=np.int64)
         if cls in EXACT or cls in RELATIONS:
             assert (low, high) == (results.min(), results.max()), (a, b)
         assert low <= results.min(), (a, b)
@@ -241,18 +200,15 @@ def test_bounds_of_all_small_intervals(cls: type[Operator]) -> None:
 
 @pytest.mark.parametrize(("b", "known_bounds"), [((-2, 2), False), ((2, 2), True)])
 def test_bounds_of_an_operation_that_does_not_say_that_it_is_monotone(b: tuple[int, int], known_bounds: bool) -> None:
-    op, tensors = ar.SquaredDifference(), (sizes([1], [1]), sizes([b[0]], [b[1]]))
-    inferred(op, *tensors)
+    tensors = sizes([1], [1]), sizes([b[0]], [b[1]])
+    op = applied(ar.SquaredDifference(), *tensors)
     lower, upper = BinaryBase.bounds(op, *(tensor.bounds_or_unknown() for tensor in tensors))
     assert (lower == upper) == known_bounds
 
 
 @pytest.mark.parametrize("divisor", [(-1, 1), (0, 0)])
 def test_nothing_is_known_of_a_quotient_whose_divisor_may_change_sign(divisor: tuple[int, int]) -> None:
-    op = ar.Divide()
-    a, b = sizes([1], [9]), sizes([divisor[0]], [divisor[1]])
-    inferred(op, a, b)
-    assert op.infer_value(a, b) is None
+    assert inferred_value(ar.Divide(), sizes([1], [9]), sizes([divisor[0]], [divisor[1]])) is None
 
 
 def test_symbols_survive_where_nothing_changes() -> None:
@@ -263,36 +219,18 @@ def test_symbols_survive_where_nothing_changes() -> None:
         return constant_type(np.array(numbers))
 
     for one, other in ((size, by([0, 1])), (by([0, 1]), size)):
-        assert known(ar.Add(), one, other).symbols.tolist() == [symbol, symbol_of_sum(symbol, 1)]
-    assert known(ar.Subtract(), size, by([0, 1])).symbols.tolist() == [symbol, 0]
-    assert known(ar.Multiply(), by([1, 2]), size).symbols.tolist() == [symbol, 0]
-    assert known(ar.Divide(), size, by([1, 2])).symbols.tolist() == [symbol, 0]
+        assert inferred_value(ar.Add(), one, other).symbols.tolist() == [symbol, symbol_of_sum(symbol, 1)]
+    assert inferred_value(ar.Subtract(), size, by([0, 1])).symbols.tolist() == [symbol, 0]
+    assert inferred_value(ar.Multiply(), by([1, 2]), size).symbols.tolist() == [symbol, 0]
+    assert inferred_value(ar.Divide(), size, by([1, 2])).symbols.tolist() == [symbol, 0]
     small = sizes([0, 0], [4, 4], [symbol, symbol])
-    assert known(ar.Mod(), small, by([5, 4])).symbols.tolist() == [symbol, 0]
-
-
-@pytest.mark.parametrize(
-    ("op", "a", "b", "lower", "upper"),
-    [
-        (cp.Equal(), (2, 2), (2, 2), 1, 1),
-        (cp.NotEqual(), (2, 5), (6, 9), 1, 1),
-        (cp.Greater(), (3, INF), (1, 2), 1, 1),
-        (cp.GreaterEqual(), (2, INF), (1, 2), 1, 1),
-        (cp.Less(), (0, INF), (0, INF), 0, 1),
-        (cp.LessEqual(), (-INF, 2), (2, 5), 1, 1),
-    ],
-    ids=lambda value: type(value).__name__,
-)
-def test_comparison_of_bounds(op: Operator, a: Any, b: Any, lower: int, upper: int) -> None:
-    op_inputs = sizes([a[0], 7], [a[1], 7]), sizes([b[0], 7], [b[1], 7])  # 7 so that something is known
-    value = known(op, *op_inputs)
-    assert (value.lower[0], value.upper[0]) == (lower, upper)
+    assert inferred_value(ar.Mod(), small, by([5, 4])).symbols.tolist() == [symbol, 0]
 
 
 def test_comparison_of_equal_symbols() -> None:
     size = sizes([0], [INF], [new_symbol()])
     for op, holds in ((cp.Equal(), True), (cp.LessEqual(), True), (cp.Greater(), False), (cp.NotEqual(), False)):
-        constant = known(op, size, size).constant
+        constant = inferred_value(op, size, size).constant
         assert constant is not None
         assert constant.tolist() == [holds]
 
@@ -300,13 +238,13 @@ def test_comparison_of_equal_symbols() -> None:
 def test_logic_of_the_partly_known() -> None:
     maybe = sizes([0, 0, 1], [1, 1, 1], element_type=boolean)
     fixed = constant_type(np.array([False, True, True]))
-    value = known(lg.LogicalAnd(), maybe, fixed)
+    value = inferred_value(lg.LogicalAnd(), maybe, fixed)
     assert (value.lower.tolist(), value.upper.tolist()) == ([0, 0, 1], [0, 1, 1])
-    value = known(lg.LogicalOr(), maybe, fixed)
+    value = inferred_value(lg.LogicalOr(), maybe, fixed)
     assert (value.lower.tolist(), value.upper.tolist()) == ([0, 1, 1], [1, 1, 1])
-    value = known(lg.LogicalXor(), maybe, fixed)
+    value = inferred_value(lg.LogicalXor(), maybe, fixed)
     assert (value.lower.tolist(), value.upper.tolist()) == ([0, 0, 0], [1, 1, 0])
-    value = known(lg.LogicalNot(), maybe)
+    value = inferred_value(lg.LogicalNot(), maybe)
     assert (value.lower.tolist(), value.upper.tolist()) == ([0, 0, 0], [1, 1, 0])
 
 
@@ -315,14 +253,14 @@ def test_select_of_the_partly_known() -> None:
     cond = sizes([0, 1, 0, 0], [0, 1, 1, 1], element_type=boolean)
     then = sizes([2, 3, 4, 1], [2, 6, 5, INF], [0, symbol, 0, symbol])
     other = sizes([0, 9, 7, 1], [INF, 9, 8, INF], [symbol, 0, 0, symbol])
-    value = known(Select(), cond, then, other)
+    value = inferred_value(Select(), cond, then, other)
     assert value.lower.tolist() == [0, 3, 4, 1]
     assert value.upper.tolist() == [INF, 6, 8, INF]
     assert value.symbols.tolist() == [symbol, symbol, 0, symbol]
     assert value.is_size.all()
     data = TensorType(i64, PartialShape([4]), from_bounds(i64, np.array([2.0, 3, 4, 1]), np.array([2.0, 6, 5, 9])))
     for one, both in ((data, other), (then, data), (data, data)):
-        value = known(Select(), cond, one, both)
+        value = inferred_value(Select(), cond, one, both)
         assert value.marks[2] == 0
 
 
@@ -330,5 +268,4 @@ def test_select_of_the_partly_known() -> None:
 def test_select_from_what_has_no_known_size(place: int) -> None:
     inputs = [constant_type(np.zeros(1, dtype)) for dtype in (np.bool_, np.int64, np.int64)]
     inputs[place] = TensorType(inputs[place].element_type, PartialShape.parse("[?]"))
-    inferred(op := Select(), *inputs)
-    assert op.infer_value(*inputs) is None
+    assert inferred_value(Select(), *inputs) is None

@@ -5,10 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ovir.core.arrays import Array
 from ovir.diagnostics.errors import OperatorError
 from ovir.ops.fourier import DFT, IDFT, IRDFT, ISTFT, RDFT, STFT
-
-Array = np.ndarray[Any, Any]
 
 
 def pairs(numbers: Any, dtype: Any = np.float32) -> Array:

@@ -5,11 +5,10 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from support.tensors import reports
 
 from ovir.core.element_types import ElementType
-from ovir.diagnostics.codes import Code
 from ovir.diagnostics.errors import OperatorError
-from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.ops.matmul import GroupedMatMul
 
 random = np.random.default_rng(0)
@@ -44,13 +43,10 @@ def test_groups_of_equal_size() -> None:
 
 
 def test_rows_in_no_group_are_zero_and_reported() -> None:
-    reports: list[tuple[Code, str]] = []
-    with reporting_to(lambda code, message, effect: reports.append((code, message))):
+    with reports() as told:
         result = product(np.ones((4, 2), np.float32), np.ones((2, 3, 2), np.float32), np.int32([1, 3]))
     assert result[:, 0].tolist() == [2, 2, 2, 0]
-    assert [message for _, message in reports] == [
-        "the last offset is 3, but a has 4 rows: rows after it are in no group and give 0"
-    ]
+    assert told == ["the last offset is 3, but a has 4 rows: rows after it are in no group and give 0"]
 
 
 @pytest.mark.parametrize("ends", [[3, 2], [-1, 4], [2, 5]])

@@ -22,12 +22,7 @@ CASES = [
     ("Tile-1", "2,3 i64[?]", "f32[...]"),
     ("Tile-1", "2,3 =[-1,2]", "f32[0,6]"),
     # color
-    ("NV12toRGB-8", "u8[1,720,640,1]", "u8[1,480,640,3]"),
-    ("NV12toRGB-8", "u8[?,5..8,3..7,?]", "u8[?,4,4..6,3]"),
-    ("NV12toRGB-8", "u8[...]", "u8[?,?,?,3]"),
     ("NV12toRGB-8", "u8[?,?,?,1] u8[2,3,..4,2]", "u8[2,6,..8,3]"),
-    ("NV12toBGR-8", "u8[...] u8[...]", "u8[?,?,?,3]"),
-    ("I420toRGB-8", "u8[1,480,640,1] u8[1,240,320,1] u8[1,240,320,1]", "u8[1,480,640,3]"),
     ("I420toBGR-8", "u8[...] u8[?,2..3,3,1] u8[4,1..2,?,?]", "u8[4,4,6,3]"),
     ("RGBtoNV12-17", "u8[1,480,640,3]", "u8[1,720,640,1]"),
     ("RGBtoNV12-17", "u8[?,3..6,5..8,?]", "u8[?,6..9,6..8,1]"),
@@ -57,11 +52,8 @@ CASES = [
     ("GroupConvolutionBackpropData-1", "1,6,5 ?,2,4,3", "f32[1,12,7]"),
     # ctc
     ("CTCGreedyDecoder-1", "?,2..4,? 5,3..6", "f32[3..4,5,1,1]"),
-    ("CTCGreedyDecoder-1", "... ...", "f32[?,?,1,1]"),
-    ("CTCGreedyDecoderSeqLen-6", "?,2..4,? i64[3..6]", "i32[3..6,2..4] i32[3..6]"),
     ("CTCGreedyDecoderSeqLen-6 sequence_length_type=i64", "... i64[...] i64[...]", "i32[?,?] i64[?]"),
     ("CTCLoss-4", "?,5,? i64[2..4] i64[3..6,?] i64[?]", "f32[3..4]"),
-    ("CTCLoss-4", "... i64[...] i64[...] i64[...] i64[]", "f32[?]"),
     # detection output
     ("DetectionOutput-8 keep_top_k=6 normalized=true", "f16[2,16] f16[2,12] f64[1,2,16]", "f16[1,1,12,7]"),
     ("DetectionOutput-8 top_k=5 keep_top_k=-1 normalized=true", "f16[2,16] f16[2,12] f64[1,2,16]", "f16[1,1,30,7]"),
@@ -89,7 +81,6 @@ CASES = [
     ("ExperimentalDetectronPriorGridGenerator-6", "... ... ...", "f32[?,4]"),
     ("ExperimentalDetectronPriorGridGenerator-6 flatten=false", "... ... ...", "f32[?,?,?,4]"),
     ("ExperimentalDetectronTopKROIs-6 max_rois=3", "dynamic[...] f16[?]", "f16[3,4]"),
-    ("ExperimentalDetectronTopKROIs-6 max_rois=0", "3,4 3", "f32[0,4]"),
     ("ExperimentalDetectronDetectionOutput-6 score_threshold=0.10000000000000001 nms_threshold=0.5 max_delta_log_wh=4 num_classes=2 post_nms_count=10 max_detections_per_image=3 deltas_weights=1,1,1,1", "dynamic[...] f16[2..4,?] f16[4..6,2..3] f16[...]", "f16[3,4] i32[3] f16[3]"),
     # elementwise
     ("Add-1", "8,1,6,1 7,1,5", "f32[8,7,6,5]"),
@@ -141,13 +132,11 @@ CASES = [
     ("GatherND-8 batch_dims=2", "2,?,4,5 i64[?,3,1]", "f32[2,3,5]"),
     ("GatherND-5 batch_dims=2", "2,?,4,5 i64[?,3,1]", "f32[6,5]"),
     ("GatherND-8", "... i64[2,1]", "f32[...]"),
-    ("GatherTree-1", "?,2,3 4,?,..5 2 f32[]", "f32[4,2,3]"),
     # generate
     ("Range-1", "i32=0 dynamic[] i32=1", "i32[?]"),
     ("Range-1", "f32=0.0 f32=1.0 f32=0.4000000059604645", "f32[3]"),
     ("Eye-9 output_type=f32", "=2 =3 =1 i64[2]", "f32[?,?,2,3]"),
     # grid sample
-    ("GridSample-9", "u8[1,3,100,100] f16[1,10,20,2]", "u8[1,3,10,20]"),
     # grouped matmul
     ("GroupedMatMul-17", "6,3 2,4,3 i64[2]", "f32[6,4]"),
     ("GroupedMatMul-17", "... 2,4,3 i64[2]", "f32[...]"),
@@ -173,7 +162,6 @@ CASES = [
     ("Einsum-7 equation=...i->i", "...", "f32[?]"),
     ("Einsum-7 equation=...ij,...jk->...ik", "2..3,1,2,3 ?,3,2", "f32[2..3,?,2,2]"),
     ("Einsum-7 equation=ij,ij->ij", "2,2..4 2,3..9", "f32[2,3..4]"),
-    ("Inverse-14", "2,3,?", "f32[2,3,3]"),
     # movement
     ("Concat-1 axis=1", "1,8,50 1,16,50 1,32,50", "f32[1,56,50]"),
     ("Concat-1 axis=-1", "2,3", "f32[2,3]"),
@@ -238,9 +226,7 @@ CASES = [
     ("AdaptiveAvgPool-8", "2,3,8,8 i64[2]", "f32[2,3,?,?]"),
     ("AdaptiveMaxPool-8", "2,3,8,8 i64[2]", "f32[2,3,?,?] i64[2,3,?,?]"),
     ("AdaptiveAvgPool-8", "2,3,8,8 ~[2..4,1..]", "f32[2,3,2..4,1..]"),
-    ("AdaptiveMaxPool-8", "2,3,8,8 ~[2..4,1..]", "f32[2,3,2..4,1..] i64[2,3,2..4,1..]"),
     ("AdaptiveAvgPool-8", "... i64[2]", "f32[...]"),
-    ("AdaptiveMaxPool-8", "... i64[2]", "f32[...] i64[...]"),
     # prior box
     ("PriorBox-8 min_size=3 aspect_ratio=2", "=[2,3] i64[?]", "f32[2,48]"),
     ("PriorBoxClustered-1 width=1,2 height=1,2", "=[2,3] i64[?]", "f32[2,48]"),
@@ -256,13 +242,9 @@ CASES = [
     ("Proposal-4 base_size=10 pre_nms_topn=100 post_nms_topn=6 nms_thresh=0.5 feat_stride=10 min_size=0 ratio=1 scale=1", "f16[1,2,3,3] f16[1,4,3,3] f16[3]", "f16[6,5] f16[6]"),
     ("Proposal-1 base_size=10 pre_nms_topn=100 post_nms_topn=6 nms_thresh=0.5 feat_stride=10 min_size=0 ratio=1 scale=1", "f16[1,2,3,3] f16[1,4,3,3] f16[3]", "f16[6,5]"),
     ("Proposal-4 base_size=10 pre_nms_topn=100 post_nms_topn=6 nms_thresh=0.5 feat_stride=10 min_size=0 ratio=1 scale=1", "f16[?,2,3,3] f16[?,4,3,3] f16[?]", "f16[?,5] f16[?]"),
-    ("Proposal-1 base_size=10 pre_nms_topn=100 post_nms_topn=6 nms_thresh=0.5 feat_stride=10 min_size=0 ratio=1 scale=1", "f16[?,2,3,3] f16[?,4,3,3] f16[?]", "f16[?,5]"),
     ("Proposal-4 base_size=10 pre_nms_topn=100 post_nms_topn=6 nms_thresh=0.5 feat_stride=10 min_size=0 ratio=1 scale=1", "f16[1..3,?,?,3] f16[2..5,4,3,?] f16[2..4]", "f16[12..18,5] f16[12..18]"),
-    ("Proposal-1 base_size=10 pre_nms_topn=100 post_nms_topn=6 nms_thresh=0.5 feat_stride=10 min_size=0 ratio=1 scale=1", "f16[1..3,?,?,3] f16[2..5,4,3,?] f16[2..4]", "f16[12..18,5]"),
     ("Proposal-4 base_size=10 pre_nms_topn=100 post_nms_topn=6 nms_thresh=0.5 feat_stride=10 min_size=0 ratio=1 scale=1", "f16[...] f16[2,4,3,3] f16[4]", "f16[12,5] f16[12]"),
-    ("Proposal-1 base_size=10 pre_nms_topn=100 post_nms_topn=6 nms_thresh=0.5 feat_stride=10 min_size=0 ratio=1 scale=1", "f16[...] f16[2,4,3,3] f16[4]", "f16[12,5]"),
     ("Proposal-4 base_size=10 pre_nms_topn=100 post_nms_topn=6 nms_thresh=0.5 feat_stride=10 min_size=0 ratio=1 scale=1", "f16[...] f16[...] f16[...]", "f16[?,5] f16[?]"),
-    ("Proposal-1 base_size=10 pre_nms_topn=100 post_nms_topn=6 nms_thresh=0.5 feat_stride=10 min_size=0 ratio=1 scale=1", "f16[...] f16[...] f16[...]", "f16[?,5]"),
     ("GenerateProposals-9 nms_threshold=0.5 post_nms_count=6 pre_nms_count=10", "2,4 2,3,2,4 2,8,2,3 2,2,2,3", "f32[..12,4] f32[..12] i64[2]"),
     ("GenerateProposals-9 nms_threshold=0.5 post_nms_count=6 pre_nms_count=10", "2..5,? 2,3,2,4 3..8,?,?,? ...", "f32[..30,4] f32[..30] i64[3..5]"),
     ("GenerateProposals-9 nms_threshold=0.5 post_nms_count=6 pre_nms_count=10", "... 2,3,2,4 ... ...", "f32[?,4] f32[?] i64[?]"),
@@ -320,10 +302,7 @@ CASES = [
     ("ReduceSum-1 keep_dims=true", "2,3,4 i64[?]", "f32[?,?,?]"),
     ("ReduceSum-1", "f32[] =[]", "f32[]"),
     # roi align
-    ("ROIAlign-3 pooled_h=2 pooled_w=5 sampling_ratio=2 spatial_scale=1", "1,2,8,8 3,4 i32[3]", "f32[3,2,2,5]"),
     ("ROIAlign-3 pooled_h=2 pooled_w=5 sampling_ratio=2 spatial_scale=1", "... 2..5,? i32[4..9]", "f32[4..5,?,2,5]"),
-    ("ROIAlign-3 pooled_h=2 pooled_w=5 sampling_ratio=2 spatial_scale=1", "?,1..3,?,? ... i32[...]", "f32[?,1..3,2,5]"),
-    ("ROIAlign-3 pooled_h=2 pooled_w=5 sampling_ratio=2 spatial_scale=1", "... ... i32[..7]", "f32[..7,?,2,5]"),
     # roi pooling
     ("ROIPooling-2 output_size=4,5 pooled_h=2 pooled_w=3 spatial_scale=1", "1,2,8,8 3,5", "f32[3,2,2,3]"),
     ("ROIPooling-2 output_size=4,5 pooled_w=3 spatial_scale=1", "1,2,8,8 3,5", "f32[3,2,4,3]"),
@@ -334,7 +313,6 @@ CASES = [
     ("PSROIPooling-1 output_dim=2 group_size=2 spatial_scale=1 mode=average", "... ...", "f32[?,2,2,2]"),
     ("PSROIPooling-1 output_dim=4 group_size=2 spatial_scale=1 mode=bilinear spatial_bins_x=2", "1,8,4,4 7,5", "f32[7,4,2,2]"),
     ("DeformablePSROIPooling-1 output_dim=2 spatial_scale=1 group_size=2", "1,8..,4,4 ..7,4..6", "f32[..7,2,2,2]"),
-    ("DeformablePSROIPooling-1 output_dim=2 spatial_scale=1 group_size=2", "... ...", "f32[?,2,2,2]"),
     ("PSROIPooling-1 output_dim=2 group_size=2 spatial_scale=1 mode=average", "f16[1,8,4,4] 3,5", "f16[3,2,2,2]"),
     # scatter
     ("ScatterUpdate-3", "2,3 i64[] 3 =0", "f32[2,3]"),

@@ -9,7 +9,6 @@ import ovir
 from ovir.diagnostics.errors import OperatorError
 from ovir.ops.attention import ScaledDotProductAttention
 from ovir.ops.comparison import GreaterEqual
-from ovir.ops.gather import GatherElements
 from ovir.ops.generate import OneHot16
 from ovir.ops.movement import Pad12
 from ovir.ops.normalization import LRN, MVN6, NormalizeL2
@@ -93,8 +92,3 @@ def test_max_pool_of_small_types(dtype: np.dtype) -> None:
     result = op.run(np.array([[[1, 3, 0]]], dtype))
     assert result.dtype == dtype
     assert result.astype(int).tolist() == [[[1, 3, 3]]]
-
-
-def test_no_indices_of_gather_elements() -> None:
-    indices = np.empty((3, 1, 0), np.int64)
-    assert np.asarray(GatherElements(axis=0).run(np.empty((2, 1, 0), np.uint8), indices)).shape == (3, 1, 0)

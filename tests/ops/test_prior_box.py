@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.tensors import reports
 
-from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.ops.prior_box import PriorBox1, PriorBox8, PriorBoxClustered
 
 Size = tuple[int, int]
@@ -97,15 +97,14 @@ def test_boxes_that_are_not_counted_push_the_others_back() -> None:
 
 
 def test_boxes_that_are_counted_and_not_there_are_zero_and_reported() -> None:
-    reports: list[str] = []
-    with reporting_to(lambda code, message, effect: reports.append(message)):
+    with reports() as told:
         boxes(PriorBox1(min_size=(10,), max_size=(20,)), (1, 2))
         boxes(PriorBox1(min_size=(0.1,), max_size=(40,), scale_all_sizes=False), (1, 2))
-        assert not reports
+        assert not told
         found = boxes(PriorBox1(min_size=(10,), max_size=(20, 30)), (1, 2))
     assert found.shape == (1, 2, 3, 4)
     assert not found.reshape(-1, 4)[4:].any()
-    assert reports == ["the output has 3 boxes per point, but the attributes describe 2; the remaining boxes are 0"]
+    assert told == ["the output has 3 boxes per point, but the attributes describe 2; the remaining boxes are 0"]
 
 
 @pytest.mark.parametrize(

@@ -123,14 +123,6 @@ def test_only_so_many_pass_before_and_after() -> None:
     assert [a.shape for a in proposed(scores, post_nms_topn=0)] == [(0, 5), (0,)]
 
 
-@pytest.mark.parametrize(
-    ("image", "expected"), [((100, 15, 1), [0.9, 0.0]), ((15, 100, 1, 1.5), [0.9, 0.8]), ((100, 15, 2, 1), [0.0, 0.0])]
-)
-def test_small_boxes_have_no_score(image: tuple[float, ...], expected: list[float]) -> None:
-    # Boxes are 11 pixels wide, the second one 5 where the image is 15 wide.
-    assert np.allclose(proposed([[[[0.9, 0.8]]]], image=image, min_size=6)[1], expected)
-
-
 def test_of_equal_scores_the_first_point_is_first() -> None:
     rows, _ = proposed(np.full((1, 1, 2, 2), 0.5))
     assert rows[:, 1:3].tolist() == [[0, 0], [10, 0], [0, 10], [10, 10]]

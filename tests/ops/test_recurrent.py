@@ -4,9 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.tensors import tensor
 
-from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.ops.base.operator import Operator
@@ -18,14 +16,6 @@ KINDS = {"rnn": (RNNCell, RNNSequence, 1), "gru": (GRUCell, GRUSequence, 3), "ls
 
 def normal(*shape: int) -> Any:
     return random.standard_normal(shape).astype(np.float32)
-
-
-def tensors(*shapes: str) -> list[TensorType]:
-    return [tensor(shape) for shape in shapes]
-
-
-def shapes(types: Any) -> list[str]:
-    return [str(t.shape) for t in types]
 
 
 FUNCTIONS = {
@@ -211,6 +201,3 @@ def test_lengths_outside(length: int) -> None:
     with pytest.raises(OperatorError) as error:
         GRUSequence(direction="reverse").run(*inputs)
     assert error.value.message == message
-
-
-# --------------------------------------------------------------------------- inference

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.tensors import const
+from support.tensors import const, inferred_value, ran
 
-from ovir.core.element_types import ElementType, i32, i64
+from ovir.core.element_types import i32, i64
 from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import from_bounds, from_dimensions
@@ -19,16 +19,7 @@ FLOAT_MIN = float(np.finfo(np.float32).min)
 
 
 def reduced(op: Operator, data: Any, axes: Any, dtype: Any = np.float32) -> Any:
-    array = np.asarray(data, dtype)
-    types = (TensorType(ElementType.from_dtype(array.dtype), PartialShape(array.shape)), const(axes))
-    inferred = op.infer(*types)
-    assert isinstance(inferred, TensorType)
-    op.input_types, op.output_types = (types[0].element_type, i64), (inferred.element_type,)
-    result = op.run(array, np.array(axes, np.int64))
-    assert isinstance(result, np.ndarray)
-    assert result.dtype == dtype
-    assert result.shape == inferred.shape.to_tuple()
-    return result
+    return ran(op, np.asarray(data, dtype), np.array(axes, np.int64))
 
 
 @pytest.mark.parametrize(
@@ -111,10 +102,7 @@ def test_logical() -> None:
 
 
 def bounds(op: Operator, dims: list[Dimension], axes: list[int]) -> str:
-    data = TensorType(i64, PartialShape([len(dims)]), from_dimensions(i64, dims))
-    op.output_types = (i64,)
-    value = op.infer_value(data, const(axes))
-    assert not isinstance(value, tuple)
+    value = inferred_value(op, TensorType(i64, PartialShape([len(dims)]), from_dimensions(i64, dims)), const(axes))
     return "unknown" if value is None else str(value.dimensions()[0])
 
 
@@ -172,8 +160,7 @@ def test_cumulative_sums_of_long_rows(axis: int, exclusive: bool, reverse: bool)
 )
 def test_bounds_where_the_sum_of_two_may_wrap_around(op: Operator, low: int, high: int, is_known: bool) -> None:
     value = from_bounds(i32, np.full(2, float(low)), np.full(2, float(high)))
-    inputs = TensorType(i32, PartialShape([2]), value), const([0])
-    found = op.applied(inputs, [op.infer(*inputs)]).infer_value(*inputs)
+    found = inferred_value(op, TensorType(i32, PartialShape([2]), value), const([0]))
     ends = None if found is None else (found.lower.tolist(), found.upper.tolist())
     count = 2 if isinstance(op, red.ReduceSum) else 1
     assert ends == ((low * count, high * count) if is_known else None)

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.tensors import reports
 
 from ovir.diagnostics.errors import OperatorError
-from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.ops.roi_pooling import DeformablePSROIPooling, PSROIPooling, ROIPooling
 
 rng = np.random.default_rng(6)
@@ -138,12 +138,11 @@ def test_places_outside_do_not_count() -> None:
 def test_offsets_of_another_part_size_are_read_in_order() -> None:
     offsets = np.arange(16, dtype=np.float32).reshape(2, 2, 2, 2) / 10
     op, regions = deformable(output_dim=1), rois([0, 1, 1, 2, 2], [0, 1, 1, 2, 2])
-    reports: list[str] = []
-    with reporting_to(lambda code, message, effect: reports.append(message)):
+    with reports() as told:
         found = op.run(PLANE, regions, offsets)
     wanted = op.run(PLANE, regions, offsets.reshape(-1)[:4].reshape(2, 2, 1, 1))
     assert (found == wanted).all()
-    assert reports == ["offsets have shape [2,2,2,2]; their first numbers are read as [2,2,1,1]"]
+    assert told == ["offsets have shape [2,2,2,2]; their first numbers are read as [2,2,1,1]"]
     with pytest.raises(OperatorError, match=r"offsets \[1,2,1,1\] do not match 2 regions with output_dim 1"):
         op.run(PLANE, regions, offsets[:1, :, :1, :1])
     with pytest.raises(OperatorError, match=r"offsets \[2,4,1,1\] do not match 2 regions with output_dim 1"):

@@ -5,13 +5,12 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from support.tensors import tensor
+from support.tensors import reports
 
 from ovir.core.element_types import i64
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.core.values import SIZE, Value
-from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.ops.scatter import (
     ScatterElementsUpdate3,
     ScatterElementsUpdate12,
@@ -141,8 +140,7 @@ def test_sums_of_narrow_types() -> None:
 
 
 def test_version_3_reports_negative_indices() -> None:
-    found: list[str] = []
-    with reporting_to(lambda code, message, effect: found.append(f"{message}; {effect}")):
+    with reports() as found:
         ScatterElementsUpdate12().run(np.zeros(3), np.array([-1]), np.ones(1), np.array(0))
         assert not found
         result = ScatterElementsUpdate3().run(np.zeros(3), np.array([-1]), np.ones(1), np.array(0))
@@ -195,11 +193,3 @@ def test_bounds_of_reductions(reduction: str, expected: Any) -> None:
     value = op.infer_value(data, constant_type(np.array([[0]])), constant_type(np.array([5])))
     assert isinstance(value, Value | None)
     assert (None if value is None else (value.lower.tolist(), value.upper.tolist())) == expected
-
-
-def test_the_shape_is_that_of_data() -> None:
-    for shape in ("[?,2..5]", "[...]"):
-        inputs = tensor(shape), tensor("[?,?]", i64), tensor("[...]"), tensor("[]", i64)
-        assert str(ScatterElementsUpdate12().infer(*inputs).shape) == shape
-        assert str(ScatterUpdate().infer(*inputs).shape) == shape
-        assert str(ScatterNDUpdate15().infer(*inputs[:3]).shape) == shape

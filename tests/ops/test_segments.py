@@ -4,9 +4,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.tensors import reports
 
+from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, bf16, f16, f32, f64, i8, i32, i64, string, u8
-from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.ops.base.operator import Operator
 from ovir.ops.segments import (
     EmbeddingBagOffsets,
@@ -64,16 +65,13 @@ def test_nothing() -> None:
 
 
 def test_ids_beyond_the_segments_are_reported() -> None:
-    found: list[str] = []
-    with reporting_to(lambda code, message, effect: found.append(f"{message}; {effect}")):
+    with reports() as found:
         SegmentMax().run(np.arange(3), np.array([0, 1, 4]), np.array(2))
     assert found == ["segment_ids go up to 4, but num_segments is 2; rows of the other ids are ignored"]
 
 
 # --------------------------------------------------------------------------- bags
 
-
-Array = np.ndarray[Any, Any]
 
 TABLE = np.array([[-0.2, -0.6], [-0.1, -0.4], [-1.9, -1.8], [-1.0, 1.5], [0.8, -0.7]], np.float32)
 INDICES = np.array([0, 2, 3, 4])
@@ -150,8 +148,7 @@ def test_long_and_short_bags(element_type: ElementType, reduction: str, weighted
 
 
 def test_segments_outside_the_specification_are_reported() -> None:
-    found: list[str] = []
-    with reporting_to(lambda code, message, effect: found.append(f"{message}; {effect}")):
+    with reports() as found:
         sums = EmbeddingSegmentsSum().run(TABLE, INDICES, np.array([2, 0, 0, 5]), np.array(3))
     close(sums, [[-2.9, -0.3], [0, 0], [-0.2, -0.6]])
     assert found == [
@@ -161,9 +158,6 @@ def test_segments_outside_the_specification_are_reported() -> None:
 
 
 # --------------------------------------------------------------------------- sparse matrices
-
-
-Array = np.ndarray[Any, Any]
 
 
 def filled(values: Any, dense_shape: Any, indices: Any, default: Any, dtype: Any = np.float32) -> tuple[Any, ...]:

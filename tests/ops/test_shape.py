@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 import pytest
 from support.builder import Net
-from support.tensors import assert_refused, const, inferred, operation, tensor, types
+from support.tensors import applied, assert_refused, const, inferred, inferred_value, operation, tensor, types
 
 import ovir
 from ovir import opset13 as ops
@@ -23,16 +23,10 @@ from ovir.ops.shape import Reshape, ShapeOf1, ShapeOf3, Squeeze1, Squeeze15, Tra
 
 def test_shape_of_knows_its_content() -> None:
     op, data = ShapeOf3(output_type=i32), tensor("2,?,3..5")
-    result = op.infer(data)
-    assert str(result) == "i32[3]"
-    value = op.applied((data,), (result,)).infer_value(data)
-    assert isinstance(value, Value)
-    assert [str(d) for d in value.dimensions()] == ["2", "?", "3..5"]
+    assert str(op.infer(data)) == "i32[3]"
+    assert [str(d) for d in inferred_value(op, data).dimensions()] == ["2", "?", "3..5"]
     assert str(ShapeOf1().infer(tensor("..."))) == "i64[?]"
-    scalar = ShapeOf1().applied((tensor(""),), (tensor("0", i64),)).infer_value(tensor(""))
-    assert isinstance(scalar, Value)
-    assert scalar.constant is not None
-    assert scalar.constant.shape == (0,)
+    assert inferred_value(ShapeOf1(), tensor("")).constant.shape == (0,)
 
 
 # ----- Reshape
@@ -184,8 +178,7 @@ def test_squeeze_ignores_dimensions_that_are_not_one() -> None:
 
 
 def test_squeeze_of_a_size_that_inference_took_for_1() -> None:
-    op, inputs = operation("Squeeze-1"), types("1,?,? =[0,2,1]")
-    op = op.applied(inputs, [op.infer(*inputs)])
+    op = applied(operation("Squeeze-1"), *types("1,?,? =[0,2,1]"))
     assert np.shape(op.run(np.zeros((1, 1, 1)), np.array([0, 2, 1]))) == ()
     for shape, axis in (((1, 1, 3), 2), ((1, 4, 3), 2), ((1, 4, 1), 1)):
         message = re.escape(f"dimension {axis} of data {list(shape)} is {shape[axis]}".replace(", ", ","))

@@ -10,9 +10,6 @@ from numpy.dtypes import StringDType
 import ovir
 from ovir import opset11
 from ovir.core.element_types import i32, i64
-from ovir.core.shapes import PartialShape
-from ovir.core.tensor_types import TensorType
-from ovir.core.values import Value
 from ovir.ops.sorting import Bucketize, NonZero, SearchSorted, TopK3, TopK11, Unique
 
 NAN, INF = np.nan, np.inf
@@ -51,10 +48,6 @@ def test_top_k(mode: str, sort: str, k: int, expected: list[int], dtype: Any) ->
 def test_nan_is_less_than_any_number(mode: str, k: int, expected: list[int]) -> None:
     data = np.array([5, NAN, -INF, INF, NAN], np.float32)
     assert TopK3(mode=mode, sort="value").run(data, np.asarray(k))[1].tolist() == expected
-
-
-def known(lower: float, upper: float) -> TensorType:
-    return TensorType(i64, PartialShape([]), Value(None, np.asarray(lower), np.asarray(upper)))
 
 
 # ----- NonZero

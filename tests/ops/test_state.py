@@ -51,21 +51,6 @@ def test_requests_have_states_of_their_own() -> None:
     np.testing.assert_array_equal(second.infer([ONES])[0], [11, 11])
 
 
-@pytest.mark.parametrize("share", [False, True])
-def test_a_state_is_not_what_the_caller_holds(share: bool) -> None:
-    request = accumulator().compiled().create_infer_request()
-    request.infer([ONES], share_outputs=share)[0][:] = -99
-    np.testing.assert_array_equal(request.infer([ONES], share_outputs=share)[0], [12, 12])
-    (variable,) = request.query_state()
-    assert variable.name == "v"
-    given = np.float32([100, 200])
-    variable.value = given
-    request.infer([ONES])
-    request.infer([ONES])
-    np.testing.assert_array_equal(given, [100, 200])
-    np.testing.assert_array_equal(variable.value, [102, 202])
-
-
 def test_what_was_read_stays_after_the_variable_is_set() -> None:
     """The value of before is an output, and is used after the Assign too."""
     net = Net()
@@ -90,19 +75,6 @@ def test_without_an_initial_value_it_is_zero(shape: str, initial: tuple[int, ...
     net.result(read)
     request = net.compiled().create_infer_request()
     np.testing.assert_array_equal(request.infer([np.ones((3, 3) if initial[0] == 0 else (2, 3))])[0], np.zeros(initial))
-
-
-def test_a_variable_that_grows() -> None:
-    net = Net()
-    start = net.const(np.empty((0, 2), np.float32))
-    read = net.op("ReadValue", start, opset=6, variable_id="v", variable_type="f32", variable_shape="?,2")
-    all_so_far = net.op("Concat", read, net.parameter("x", "?,2"), axis=0)
-    net.op("Assign", all_so_far, opset=6, outputs=0, variable_id="v")
-    net.result(all_so_far)
-    request = net.compiled().create_infer_request()
-    lengths = [len(request.infer([np.full((n, 2), n, np.float32)])[0]) for n in (2, 0, 3)]
-    assert lengths == [2, 2, 5]
-    np.testing.assert_array_equal(request.infer([np.empty((0, 2))])[0][:, 0], [2, 2, 3, 3, 3])
 
 
 @pytest.mark.parametrize(
@@ -131,17 +103,6 @@ def test_a_layer_that_may_read_the_variable(kind: str, assigned: str, is_missed:
     codes = [d.code for d in ovir.check(text, bytes(net.blob))]
     assert "OVIR202" in codes or "OVIR201" in codes
     assert ("OVIR611" in codes) == is_missed
-
-
-def test_a_value_outside_the_declared_shape_is_refused_when_it_is_read() -> None:
-    net = Net()
-    read = net.op("ReadValue", net.const(np.float32([0, 0])), opset=6, variable_id="v", **DECLARED)
-    net.op("Assign", net.parameter("x", "?"), opset=6, outputs=0, variable_id="v")
-    net.result(read)
-    request = net.compiled().create_infer_request()
-    request.infer([np.zeros(3)])
-    with pytest.raises(ovir.RunError, match=r"variable 'v' holds a value of shape \[3\], but is declared as \[2\]"):
-        request.infer([np.zeros(2)])
 
 
 @pytest.mark.parametrize(

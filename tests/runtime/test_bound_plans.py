@@ -82,13 +82,6 @@ def test_threads_do_not_warn_of_infinities() -> None:
             request.infer([data])
 
 
-def test_unsigned_indices_of_a_batch() -> None:
-    net = Net()
-    indices = net.parameter("i", "2,2", "u64")
-    net.result(net.op("Gather", net.parameter("x", "2,3"), indices, net.const(np.int64(1)), opset=8, batch_dims=1))
-    require_same_in_later_calls(net, np.uint64([[2, 0], [1, 1]]), f32(2, 3))
-
-
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """A list that has an element for each executor that is made."""

@@ -74,14 +74,6 @@ def test_what_another_layer_reads_is_rounded_as_it_says() -> None:
     np.testing.assert_allclose(results[1].astype(np.float32), decompressed(), rtol=1e-3)
 
 
-@pytest.mark.parametrize("name", ["codes", "product", "weights"])
-def test_layers_on_the_way_can_be_tapped(name: str) -> None:
-    net, _ = compressed()
-    results = net.compiled()([np.zeros((2, 3), np.float32)], taps=[name])
-    assert results.taps[name][0].shape == (2, 3)
-    np.testing.assert_array_equal(results[0], decompressed())  # to look at a layer changes nothing
-
-
 @pytest.mark.parametrize("shape", [(), (1,), (3, 0), (2, 70_000)])
 def test_weights_of_any_size(shape: tuple[int, ...]) -> None:
     net = Net()
@@ -207,23 +199,6 @@ def test_what_stays_compressed_by_default(
         kept = {step.layer.type: isinstance(step.operator, compressed_operations.Compressed) for step in steps}
         is_code = element_type[0] in "iu"
         assert kept == {"MatMul": rows == 1 << 12 if is_code else not free, "Gather": True}
-
-
-def test_codes_of_large_models_stay_compressed_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    net = Net()
-    x = net.parameter("x", "?,256")
-    for name, element_type in (("a", "u4"), ("b", "i8"), ("c", "nf4")):
-        weights = weights_of(net, element_type)
-        net.result(net.op("MatMul", x, weights, transpose_b="true", name=name))
-    net.result(net.op("ReduceSum", weights_of(net, "u4"), net.const(np.int64([0])), name="d"))
-    sizes = []
-    for small in (1 << 30, 0):
-        monkeypatch.setattr(decompression, "SMALL", small)
-        steps = net.compiled().plan().steps
-        sizes.append({step.layer.name: len(step.inputs) for step in steps})
-    assert sizes[0] == {"a": 2, "b": 2, "c": 2}
-    assert sizes[1] == {"a": 1, "b": 1, "c": 2}  # weights of other codes, and other readers, are decompressed once
-    assert [len(step.inputs) for step in net.compiled(keep_compressed=False).plan().steps] == [2, 2, 2]
 
 
 @pytest.mark.parametrize(("columns", "kept"), [(256, False), (257, True)])

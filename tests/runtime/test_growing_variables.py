@@ -38,7 +38,7 @@ def test_a_value_that_grows_is_right_in_every_run(reorders: bool, emulate: str |
         if index == 60:
             request.reset_state()
             expected = np.zeros((2, 0, WIDTH), np.float32)
-        x = random.integers(-50, 50, (2, 1 + index % 3, WIDTH)).astype(np.float32)
+        x = random.integers(-50, 50, (2, index % 4, WIDTH)).astype(np.float32)
         beams = np.array([1, 0] if index % 7 == 3 else [0, 1], np.int32)
         expected = np.concatenate([expected[beams] if reorders else expected, x], 1)
         feeds = {"x": x, "beams": beams} if reorders else {"x": x}
@@ -219,15 +219,6 @@ def test_only_what_is_new_is_copied() -> None:
     assert [np.may_share_memory(a, b) for a, b in pairwise(arrays)] == [index != 16 for index in range(19)]
 
 
-def test_two_requests_have_values_of_their_own() -> None:
-    compiled = ovir.compile_model(cache(reorders=False))
-    requests = [compiled.create_infer_request() for _ in range(2)]
-    for index in range(6):
-        for number, request in enumerate(requests):
-            result = request.infer({"x": np.full((2, 1, WIDTH), number, np.float32)})[0]
-            np.testing.assert_array_equal(result, np.full((2, index + 1, WIDTH), 2 * number, np.float32))
-
-
 def test_a_value_may_be_assigned_twice() -> None:
     """The room for the value that grows must not be taken for that of the value that the last layer assigns."""
     x = ops.parameter([-1], "f32", name="x")
@@ -245,7 +236,7 @@ def test_a_value_may_be_assigned_twice() -> None:
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])
-@pytest.mark.parametrize("shape", list(product((1, 2), repeat=3)))
+@pytest.mark.parametrize("shape", list(product((0, 1, 2), repeat=3)))
 def test_appending_joins_what_can_be_joined(shape: tuple[int, ...], axis: int) -> None:
     variable = VariableValue()
     variable.replace(np.zeros((2, 2, 2), np.float32))

@@ -67,42 +67,6 @@ def test_every_array_counts(name: str, share: bool) -> None:
     np.testing.assert_array_equal(request.infer([read_only, first[1]], share_outputs=share)[0], expected(name, first))
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_inputs_are_never_written_to(name: str) -> None:
-    arrays = inputs(np.random.default_rng(1))
-    before = [array.copy() for array in arrays]
-    request = compiled(name).create_infer_request()
-    for _ in range(3):
-        request.infer(arrays, share_outputs=True)
-        for array, copy in zip(arrays, before, strict=True):
-            np.testing.assert_array_equal(array, copy)
-
-
-@pytest.mark.usefixtures("rule")
-@pytest.mark.parametrize("name", ["elementwise", "itself", "view", "columns"])
-def test_a_result_of_the_run_before_may_be_an_input(name: str) -> None:
-    random = np.random.default_rng(2)
-    request = compiled(name).create_infer_request()
-    arrays = inputs(random)
-    for _ in range(4):
-        wanted = expected(name, arrays)
-        result = request.infer(arrays, share_outputs=True)[0]
-        np.testing.assert_array_equal(result, wanted)
-        arrays = [result.reshape(ROWS, COLUMNS), arrays[1]]
-
-
-@pytest.mark.usefixtures("rule")
-def test_two_inputs_may_be_one_array() -> None:
-    x, y = (ops.parameter([ROWS, COLUMNS], "f32", name=name) for name in "xy")
-    request = ovir.compile_model(ovir.Model([ops.add(x, y), ops.multiply(x, y)], [x, y], "two")).create_infer_request()
-    random = np.random.default_rng(3)
-    a, b = inputs(random)[0], inputs(random)[0]
-    for left, right in ((a, b), (a, a), (b, a), (b, b[::-1].copy())):
-        total, product = request.infer([left, right]).values()
-        np.testing.assert_array_equal(total, left + right)
-        np.testing.assert_array_equal(product, left * right)
-
-
 def test_large_inputs_are_not_copied() -> None:
     """Copying the table would take a thousand times as long as picking a row of it."""
     table, i = ops.parameter([4096, 1024], "f32", name="table"), ops.parameter([2], "i64", name="i")

@@ -1,6 +1,5 @@
 """What a request gives in its first run, it gives in every later one, whatever it has run in between."""
 
-from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -9,8 +8,7 @@ import pytest
 from support.builder import Net
 
 import ovir
-
-Array = np.ndarray[Any, Any]
+from ovir.core.arrays import Array
 
 MATMUL_TYPES = ("i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "f16", "bf16", "f32", "f64")
 CONSTANT = 7
@@ -102,40 +100,6 @@ def test_a_kernel_may_leave_the_array_that_it_is_given(shape: str, emulate: str 
     for number in range(1, 5):
         got = request.infer([np.full((2, 3), number, np.float32)])[0]
         np.testing.assert_array_equal(got, np.full((2, 3), 2 * number))
-
-
-def normalized_scalar(net: Net) -> tuple[int, int]:
-    return net.op("NormalizeL2", net.parameter("x", ""), net.const(np.int64([0])), eps=1e-9, eps_mode="add")
-
-
-def local_response_of_a_scalar(net: Net) -> tuple[int, int]:
-    return net.op("LRN", net.parameter("x", ""), net.const(np.int64([0])), alpha=1, beta=1, bias=1, size=1)
-
-
-def enlarged_empty_image(net: Net) -> tuple[int, int]:
-    sizes, scales, axes = net.const(np.int64([4, 4])), net.const(np.float32([2, 2])), net.const(np.int64([2, 3]))
-    attributes = {"mode": "nearest", "shape_calculation_mode": "sizes"}
-    return net.op("Interpolate", net.parameter("x", "0,1,2,2"), sizes, scales, axes, opset=4, **attributes)
-
-
-def batch_of_small_floats(net: Net) -> tuple[int, int]:
-    counts = map(net.const, np.int64([[1, 2, 2], [0, 0, 0], [0, 0, 0]]))
-    return net.op("BatchToSpace", net.parameter("x", "4,2,3", "f8e5m2"), *counts, opset=2)
-
-
-@pytest.mark.parametrize(
-    "build", [normalized_scalar, local_response_of_a_scalar, enlarged_empty_image, batch_of_small_floats]
-)
-def test_odd_inputs(build: Callable[[Net], tuple[int, int]]) -> None:
-    net = Net()
-    net.result(build(net))
-    request = net.compiled().create_infer_request()
-    port = request.compiled.inputs[0]
-    one, other = (np.full(port.shape.to_tuple(), value).astype(port.element_type.to_dtype()) for value in (3, 2))
-    first = request.infer([one])[0]
-    for array in (one, other, one):
-        got = request.infer([array])[0]
-    assert (got.dtype, got.shape, got.tobytes()) == (first.dtype, first.shape, first.tobytes())
 
 
 @pytest.mark.parametrize("element_type", ["u1", "u3", "u6"])

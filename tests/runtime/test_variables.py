@@ -8,7 +8,6 @@ from support.builder import Net
 
 import ovir
 
-Array = np.ndarray[Any, Any]
 ONES = np.ones(2, np.float32)
 
 
@@ -93,8 +92,9 @@ def test_a_value_that_was_read_stays_as_it_is(before: int, share: bool) -> None:
     assert saved.tolist() == [10 + before, 20 + before]
     request.query_state()[0].value = saved
     assert [request.infer([ONES], share_outputs=share)[0].tolist() for _ in range(3)] == after
+    request.infer([ONES], share_outputs=share)[0][:] = -99
     saved[:] = -1
-    assert sums(request, 1) == [[14 + before, 24 + before]]
+    assert sums(request, 1) == [[15 + before, 25 + before]]
 
 
 def test_the_caller_keeps_what_it_set() -> None:

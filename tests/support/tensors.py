@@ -1,7 +1,9 @@
-"""Types of tensors in few words, for tests of what operations infer."""
+"""Types of tensors in few words, and what operations infer, return and report for them."""
 
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,8 @@ from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.core.values import from_bounds
 from ovir.diagnostics.errors import OperatorError
+from ovir.diagnostics.kernel_warnings import reporting_to
+from ovir.inference.known_values import as_tuple
 from ovir.ops import find
 from ovir.ops.base.operator import Operator
 
@@ -31,6 +35,40 @@ def inferred(op: Operator, *inputs: TensorType) -> str:
     result = op.infer(*inputs)
     assert isinstance(result, TensorType)
     return str(result.shape)
+
+
+def applied(op: Operator, *inputs: TensorType) -> Operator:
+    """Return an operation as it is applied to inputs."""
+    return op.applied(inputs, as_tuple(op.infer(*inputs)))
+
+
+def inferred_value(op: Operator, *inputs: TensorType) -> Any:
+    """Return what is known of the elements of the one output."""
+    found = applied(op, *inputs).infer_value(*inputs)
+    return found[0] if isinstance(found, tuple) else found
+
+
+def applied_to(op: Operator, *arrays: Any) -> Operator:
+    """Return an operation as it is applied to constants."""
+    return applied(op, *map(constant_type, arrays))
+
+
+def ran(op: Operator, *arrays: Any, dtype: Any = None) -> Any:
+    """Return the one output for arrays, which is of the type and the shape that are inferred."""
+    inputs = [np.asarray(array, dtype) for array in arrays]
+    op = applied_to(op, *inputs)
+    result = op.run(*inputs)
+    assert isinstance(result, np.ndarray)
+    assert (result.dtype, op.output_shapes[0]) == (op.output_types[0].to_dtype(), list(result.shape))
+    return result
+
+
+@contextmanager
+def reports() -> Iterator[list[str]]:
+    """Yield a list to which kernels add what they report, and its effect if they name one."""
+    found: list[str] = []
+    with reporting_to(lambda code, message, effect: found.append("; ".join(filter(None, (message, effect))))):
+        yield found
 
 
 def operation(text: str) -> Operator:
