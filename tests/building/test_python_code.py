@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from fuzz.cases import VERSIONS, make_case
 from hypothesis import HealthCheck, given, settings
-from support.builder import Net, output
+from support.builder import Net, unary_net
 from support.random_models import models
 from support.rebuilding import described, difference, rebuilt
 
@@ -112,22 +112,6 @@ def test_long_statements_fill_their_lines() -> None:
     lines = assignment("x", "f", [*first, *second]).splitlines()
     assert lines == ["x = f(", *(f"    {', '.join(part)}," for part in (first, second[:1], second[1:])), ")"]
     assert len(lines[1]) == WIDTH
-
-
-def test_operations_of_several_opsets_and_outputs(tmp_path: Path) -> None:
-    net = Net()
-    x = net.parameter("x", "2,6")
-    values = net.op("Split", x, net.const(np.int64(1)), num_splits=3, outputs=3, name="parts", names=["a", "", "c"])
-    old = net.op("MVN", values, opset=2, eps=1e-6, across_channels="true", normalize_variance="true", name="old")
-    new = net.op("Gelu", output(values, 2), opset=7, approximation_mode="TANH", name="new")
-    for source in (old, new):
-        net.result(source)
-    text = code(net.model())
-    assert "from ovir import opset7\nfrom ovir import opset2 as ops" in text or "ops.mvn" in text
-    assert "parts[0]" in text
-    assert "parts[2]" in text
-    assert "tensor_names=['a', None, 'c']" in text or 'tensor_names=["a", None, "c"]' in text
-    assert difference(net.model(), run(text, tmp_path)) == ""
 
 
 @pytest.mark.parametrize(
@@ -291,8 +275,7 @@ def command(*arguments: object) -> tuple[int, str, str]:
 
 
 def test_the_command(tmp_path: Path) -> None:
-    net = Net()
-    net.result(net.op("ReLU", net.parameter("x", "2"), name="y"))
+    net = unary_net("ReLU", name="y")
     small, digits = net.write(tmp_path, "small"), next(path for path in EXAMPLES if path.stem == "digits")
     status, out, err = command(small)
     assert (status, err) == (0, "")

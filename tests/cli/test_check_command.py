@@ -6,9 +6,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from support.builder import Net
+from support.builder import Net, add_net, faulty_net, unary_net
 
 import ovir
 from ovir.cli.commands import check
@@ -19,12 +18,7 @@ WRONG_TYPE = "error[OVIR203]"
 
 @pytest.fixture
 def faulty(tmp_path: Path) -> Path:
-    """An operation that its opset does not have (an error) and an attribute that is not known (a warning)."""
-    net = Net()
-    x = net.parameter("x", "2,3")
-    net.result(net.op("GatherElements", x, net.const([[0]], "i64"), name="early", axis=0))
-    net.result(net.op("ReLU", x, name="relu", unheard_of="1"))
-    return net.write(tmp_path, "faulty")
+    return faulty_net().write(tmp_path, "faulty")
 
 
 def test_sarif(cli: Any, faulty: Path, tmp_path: Path) -> None:
@@ -51,12 +45,8 @@ def folder(tmp_path: Path) -> Path:
     """Two models, one of them in a folder of its own, beside XML of another kind."""
     top = tmp_path / "models"
     (top / "sub").mkdir(parents=True)
-    net = Net()
-    net.result(net.op("ReLU", net.parameter("x", "2")))
-    net.write(top, "right")
-    net = Net()
-    net.result(net.op("ReLU", net.parameter("x", "2"), name="relu", unheard_of="1"))
-    net.write(top / "sub", "odd")
+    unary_net("ReLU").write(top, "right")
+    unary_net("ReLU", name="relu", unheard_of="1").write(top / "sub", "odd")
     (top / "pom.xml").write_text("<project/>")
     return top
 
@@ -189,17 +179,10 @@ def test_declared_shapes_are_not_compared_with_other_shapes(cli: Any, model: Pat
 # --------------------------------------------------------------------------- untrusted files
 
 
-def written(folder: Path, rest: bytes = b"") -> Path:
-    net = Net()
-    net.result(net.op("Add", net.parameter("data", "3"), net.const(np.float32([1, 2, 3]))))
-    (folder / "model.xml").write_text(net.xml(), encoding="utf-8")
-    (folder / "model.bin").write_bytes(bytes(net.blob) + rest)
-    return folder / "model.xml"
-
-
 @pytest.mark.slow
 def test_the_command(tmp_path: Path, cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    written(tmp_path, b"payload")
+    with add_net().write(tmp_path).with_suffix(".bin").open("ab") as weights:
+        weights.write(b"payload")
     (tmp_path / "ovir.toml").write_text('[check]\nignore = ["OVIR"]\n', encoding="utf-8")
     (tmp_path / "numpy.py").write_text("raise SystemExit\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)

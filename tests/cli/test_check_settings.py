@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.builder import Net
+from support.builder import faulty_net
 
 import ovir
 from ovir.cli.commands.check import annotation
@@ -15,13 +15,8 @@ from ovir.diagnostics.diagnostic import Place, diagnose
 
 
 def write_faulty(folder: Path, name: str = "faulty") -> Path:
-    """An operation that its opset does not have (an error) and an attribute that is not known (a warning)."""
-    net = Net()
-    x = net.parameter("x", "2,3")
-    net.result(net.op("GatherElements", x, net.const([[0]], "i64"), name="early", axis=0))
-    net.result(net.op("ReLU", x, name="relu", unheard_of="1"))
     folder.mkdir(exist_ok=True)
-    return net.write(folder, name)
+    return faulty_net().write(folder, name)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.builder import Net, gather_net
+from support.builder import Net, faulty_net, gather_net, unary_net
 from support.command import Cli, require_row
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "xml"
@@ -44,16 +44,10 @@ def _write_files(folder: Path) -> None:
     text = re.sub(r'<edge from-layer="0" from-port="\d+"', '<edge from-layer="2" from-port="1"', net.xml())
     (folder / "cycle.xml").write_text(text)
     shutil.copy(folder / "model.xml", folder / "bare.xml")
-    net = Net()
-    x = net.parameter("x", "2,3")
-    net.result(net.op("GatherElements", x, net.const([[0]], "i64"), name="early", axis=0))
-    net.result(net.op("ReLU", x, name="relu", unheard_of="1"))
-    (folder / "link.xml").symlink_to(net.write(folder, "faulty"))
+    (folder / "link.xml").symlink_to(faulty_net().write(folder, "faulty"))
     for name, attributes in (("sub/odd", {"unheard_of": "1"}), ("right", {})):
-        net = Net()
-        net.result(net.op("ReLU", net.parameter("x", "2"), **attributes))
         (folder / "models" / "sub").mkdir(parents=True, exist_ok=True)
-        net.write(folder / "models", name)
+        unary_net("ReLU", **attributes).write(folder / "models", name)
     net = Net()
     net.parameter("unused", "2")
     net.result(net.parameter("x", "2"))
@@ -123,7 +117,6 @@ check model.xml --xyzzyxyzzy => unrecognized arguments: --xyzzyxyzzy\n  hint: `o
 run model.xml --js => unrecognized arguments: --js
 run model.xml --device CPU => hint: `ovir compare MODEL.xml --against openvino:CPU`
 run '' => argument MODEL.xml: the name of the file is empty
-check '' => argument MODEL.xml: the name of the file is empty
 run model.xml --weights '' => argument --weights: the name of the file is empty
 run model.xml --output '' => argument --output: the name of the file is empty
 infer model.xml --no-weights --weights other.bin => --weights and --no-weights exclude each other
@@ -158,14 +151,11 @@ run model.xml --save-inputs in.txt => --save-inputs in.txt: the arrays are writt
 run model.xml --save-inputs model.xml => a model would be overwritten
 show model.xml --html => hint: --html FILE.html: also write a report
 check model.xml --html model.xml => a model would be overwritten
-show model.xml --html model.bin => a model would be overwritten
 run model.xml --html report.txt => the file is written as .html
 compare model.xml model.xml --html report => must end in .html
 diff model.xml model.xml --html folder.html => this is a directory
 show model.xml --html missing/report.html => there is no directory
 check model.xml --node-data missing/data.json => there is no directory
-run model.xml --node-data missing/data.json => there is no directory
-compare model.xml model.xml --node-data missing/data.json => there is no directory
 check model.xml swirl.xml --node-data data.json => --node-data is for one model
 run model.xml --engine onnxruntime --node-data data.json => --node-data is about each layer
 check model.xml --sarif one.json --node-data one.json => --node-data one.json: --sarif writes the same file
@@ -182,6 +172,8 @@ run model.xml --seed 0 --input zip.npz => cannot read
 run model.xml --seed 0 --input d.npy => this is one array, but the model has 2 inputs
 run model.xml --seed 0 --input npz.npz => the model has no input 'a'
 run model.xml --seed 0 --input data=pickle.npy => cannot read
+run model.xml --input photo.jpg => this is one array, but the model has 2 inputs\n  hint: name the input that gets it, as in --input data=photo.jpg
+run model.xml --input 1 => this is one array, but the model has 2 inputs\n  hint: name the input that gets it, as in --input data=1
 run model.xml --input npz.npz:b => this is one array, but the model has 2 inputs\n  hint: name the input that gets it, as in --input data=npz.npz:b
 run i64.xml --input x=1.5 => it is not a value for i64[?]: '1.5' is not an integer
 run f32.xml --input x=[1,2 => a ']' is missing
@@ -225,9 +217,6 @@ check model.xml --weights model.bin --no-weights => --weights and --no-weights e
 check model.xml swirl.xml --weights x.bin => --weights is for one model
 check . --weights x.bin => --weights is for one model
 check model.xml --runtime 2019.1 => OpenVINO 2019.1 reads neither IR version 10 nor 11; the first release that does is 2020.1
-check model.xml --runtime 1999.1 => OpenVINO 1999.1 reads neither IR version 10 nor 11
-check model.xml --runtime 2022.9 => there is no OpenVINO release 2022.9: that year has releases 2022.1 to 2022.3
-check model.xml --runtime 2027.0 => OpenVINO 2027.0 is newer than the releases that ovir supports, up to 2026.4
 check model.xml --runtime 22.3 => '22.3' is not an OpenVINO release, such as '2022.3'
 check model.xml --timeout 5 => --timeout belongs to --untrusted
 check model.xml --untrusted --memory 1 => must be at least 16.8 MB and at most 1.1 PB, got 1.0 MB
@@ -245,7 +234,6 @@ diff model.xml cycle.xml => depend on each other
 diff model.xml --json model.xml --limit 3 model.xml => hint: files stand together
 diff model.xml model.xml --rtol -1 => '-1' is not a finite number of 0 or more
 diff model.xml model.xml --atol inf => 'inf' is not a finite number of 0 or more
-diff model.xml model.xml --atol nan => 'nan' is not a finite number of 0 or more
 diff model.xml model.xml --limit x => 'x' is not an integer
 diff model.xml model.xml --limit 1 --all => not allowed with argument
 bisect digits.xml => there is nothing to compare with
@@ -280,8 +268,6 @@ reduce digits.xml --check 'false {}' -o small.xml --shape y=5,3 => no input 'y'
 reduce digits.xml --check 'false {}' -o small.xml --input y=1,2 => no input 'y'
 fuzz --against openvino:CPU --time 0 => '0' is not a time such as 90s, 10m or 8h
 fuzz --against openvino:CPU --time 5d => '5d' is not a time
-fuzz --against openvino:CPU --time m => 'm' is not a time
-fuzz --against openvino:CPU --time=-1 => '-1' is not a time
 fuzz --against openvino:CPU --time 1e3 => '1e3' is not a time
 edit digits.xml --prune => there is no file to write
 edit digits.xml --compress-to-fp -o x.xml => hint: did you mean --compress-to-fp16?
@@ -432,6 +418,8 @@ run bare.xml --weights model.bin => 0 => probabilities
 run model.xml --shape data=3,3 => 0 => random input: data f32[3,3] && indices i64[4], values 0..2 for Gather 'rows' && probabilities && [4,2]
 run model.xml => 0 => data f32[1,3] (size chosen) && indices i64[4], values 0 for Gather
 run squares.xml --input x=1,300 --watch overflow:f16 => 1 => squared  Multiply   overflow:f16  90000  [1]           1  x 1..300; x 1..300 && nearest to overflow in f16:
+run squares.xml --input x=1,300 --watch nan,inf,overflow:f16 --json => 1 => "layer": "squared",\n      "id": 1, && "what": "overflow:f16" && "value": 90000.0 && "position": [1]
+run squares.xml --input x=1,300 --emulate f16 --watch overflow:f16 --json => 1 => "layer": "squared" && "what": "inf" && "values": [0.0010004043579101562, "inf"] && !"what": "overflow:f16"
 run squares.xml --input x=1,2 --watch nan --watch inf => 0 => no layer makes such values
 run squares.xml --input x=1,nan --watch nan,inf => 0 => input 'x' contains NaN; layers that depend on it are not reported
 run squares.xml --input x=inf,1e5 --watch inf,overflow:f16 => 0 => input 'x' contains infinity\ninput 'x' contains values of overflow:f16
@@ -460,7 +448,6 @@ run digits.xml --emulate f16 --keep-compressed => 2 => --emulate keeps rounded w
 run digits.xml --engine onnxruntime --keep-compressed => 2 => error[OVIR902] --keep-compressed needs the engine 'numpy'
 fuzz --against python:compiler.py:run --config A=1 => 2 => --config holds properties of a device, but the other side is a function
 edit digits.xml --rename image=photo --dry-run -o x.xml => 0 => renamed 'image' to 'photo'\nlayers: 1 changed; constants: 8, 24,380 bytes\nnothing is written (--dry-run)
-edit digits.xml --compress-to-fp16 -o half.xml => 0 => 7 constants of f32 and f64 stored as f16\nlayers: 7 added; constants: 8, 24,380 -> 12,198 bytes\nhalf.xml: 30 layers, 1 input, 1 output
 edit f32.xml --runtime 2021.4 --dry-run => 1 => --shape x=...
 edit f32.xml --runtime 2021.4 -o x.xml => 1 => --shape x=...
 edit f32.xml --runtime 2021.4 --shape x=2 --dry-run => 0 => nothing is written (--dry-run)

@@ -5,16 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.builder import Net
+from support.builder import Net, unary_net
 
 EXAMPLE = "examples/xml/dynamic_shapes.xml"
 
 
 @pytest.fixture
 def plain(tmp_path: Path) -> Path:
-    net = Net()
-    net.result(net.op("Abs", net.parameter("x", "2,3", "i32")))
-    return net.write(tmp_path)
+    return unary_net("Abs", "2,3", "i32").write(tmp_path)
 
 
 @pytest.mark.slow
@@ -26,9 +24,7 @@ def test_the_name_of_a_device_means_the_same_for_untrusted_files(cli: Any, devic
 def test_the_device_in_json_and_in_the_configuration(cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     listed = json.loads(cli("check", EXAMPLE, "--device", "npu", "--json").out)
     assert {item["code"] for item in listed} == {"OVIR708", "OVIR710"}
-    net = Net()
-    net.result(net.op("Abs", net.parameter("x", "?,3", "i32")))
-    net.write(tmp_path)
+    unary_net("Abs", "?,3", "i32").write(tmp_path)
     (tmp_path / "ovir.toml").write_text('[check]\ndevice = "NPU"\n')
     monkeypatch.chdir(tmp_path)
     assert cli("check", "model.xml").status == 1
@@ -58,9 +54,7 @@ def test_ask_with_weights_in_another_place(cli: Any, tmp_path: Path) -> None:
 
 def test_ask_about_a_layer_that_the_device_refuses(cli: Any, tmp_path: Path) -> None:
     pytest.importorskip("openvino", reason="a device is asked with openvino")
-    net = Net()
-    net.result(net.op("Abs", net.parameter("x", "...", "f32")))
-    refused = cli("check", net.write(tmp_path), "--device", "CPU", "--ask")
+    refused = cli("check", unary_net("Abs", "...", "f32").write(tmp_path), "--device", "CPU", "--ask")
     assert refused.status == 1
     assert "OVIR708" in refused.out
     assert "error[OVIR809]" in refused.out

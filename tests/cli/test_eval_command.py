@@ -40,8 +40,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def _called(cli: Any, *arguments: object) -> Any:
+    return cli("eval", "model.xml", "--inputs", "in", "--workers", 1, *arguments)
+
+
 def _evaluated(cli: Any, *arguments: object, status: int = 0) -> dict[str, Any]:
-    done = cli("eval", "model.xml", "--inputs", "in", "--workers", 1, "--json", *arguments)
+    done = _called(cli, "--json", *arguments)
     assert done.status == status, done.err
     found: dict[str, Any] = json.loads(done.out)
     return found
@@ -58,7 +62,7 @@ def test_accuracy_with_its_interval(folder: Path, cli: Any) -> None:
 
 
 def test_what_people_read(folder: Path, cli: Any) -> None:
-    done = cli("eval", "model.xml", "--inputs", "in", "--labels", "labels.csv", "--workers", 1)
+    done = _called(cli, "--labels", "labels.csv")
     assert (
         done.out.splitlines()[0]
         == "model.xml: top1 86.67%, 95% interval 70.32% to 94.69% (Wilson score); 26 of 30 right"
@@ -74,9 +78,7 @@ def test_a_second_model_is_compared_on_the_same_inputs(folder: Path, cli: Any) -
     assert (difference["only_first"], difference["only_second"], difference["value"]) == (8, 4, pytest.approx(4 / 30))
     assert difference["p_value"] == pytest.approx(2 * sum((1, 12, 66, 220, 495)) / 2**12)
     assert difference["interval"]["method"] == "Newcombe, paired"
-    done = cli(
-        "eval", "model.xml", "--inputs", "in", "--labels", "labels.csv", "--workers", 1, "--against", "other.xml"
-    )
+    done = _called(cli, "--labels", "labels.csv", "--against", "other.xml")
     assert "right in the first alone 8, in the second alone 4; 30 samples" in done.out
     assert "no difference is shown: p = 0.388 (McNemar, exact)" in done.out
 
@@ -89,35 +91,9 @@ def test_errors_against_the_results_of_another_run(folder: Path, cli: Any) -> No
     assert found["interval"]["method"] == "Student t"
     assert found["against"]["value"] == 0
     assert (found["difference"]["value"], found["difference"]["test"]) == (pytest.approx(0.1 / 3), "paired t")
-    done = cli(
-        "eval",
-        "model.xml",
-        "--inputs",
-        "in",
-        "--labels",
-        "results",
-        "--metric",
-        "mae",
-        "--workers",
-        1,
-        "--against",
-        "other.xml",
-    )
+    done = _called(cli, "--labels", "results", "--metric", "mae", "--against", "other.xml")
     assert "mean of 30 samples, lower is better" in done.out
     assert "the first model is worse: p = " in done.out
-
-
-def test_several_samples_in_an_input(folder: Path, cli: Any) -> None:
-    arrays = [np.load(path)["x"] for path in sorted((folder / "in").iterdir())]
-    (folder / "batches").mkdir()
-    labels = {}
-    for number in range(3):
-        np.save(folder / "batches" / f"{number}.npy", np.concatenate(arrays[number * 10 : number * 10 + 10]))
-        labels[str(number)] = (np.arange(10) + number * 10) % CLASSES
-    np.savez(folder / "labels.npz", **labels)
-    done = cli("eval", "model.xml", "--inputs", "batches", "--labels", "labels.npz", "--workers", 1, "--json")
-    found = json.loads(done.out)
-    assert (found["inputs"], found["samples"], found["right"]) == (3, 30, 26)
 
 
 def test_batches_and_dask_give_the_same(folder: Path, cli: Any) -> None:
@@ -135,7 +111,7 @@ def test_inputs_that_fail_are_left_out_and_listed(folder: Path, cli: Any) -> Non
     errors = {item["input"]: item["error"] for item in found["failed"]}
     assert errors.keys() == {"07.npz", "08.npz"}
     assert "the label 3 is not a class: the output has the classes 0 to 2" in errors["08.npz"]
-    done = cli("eval", "model.xml", "--inputs", "in", "--labels", "labels.csv", "--workers", 1)
+    done = _called(cli, "--labels", "labels.csv")
     assert (done.status, "failed: 08.npz: error[OVIR901] the label 3" in done.out) == (1, True)
 
 
@@ -186,9 +162,6 @@ same_length.is_share = True
 def wrong(scores, label):
     return "many"
 
-def nothing(scores, label):
-    pass
-
 def fails(scores, label):
     return scores[0, 99]
 fails.higher_is_better = False
@@ -214,8 +187,7 @@ def test_labels_may_be_texts(folder: Path, cli: Any) -> None:
     ("name", "message"),
     [
         ("wrong", "the metric 'wrong' must return a number, or one for each sample, got 'many'"),
-        ("nothing", "the metric 'nothing' must return a number, or one for each sample, got None"),
-        ("fails", "mine.py:16: IndexError: index 99 is out of bounds"),
+        ("fails", "mine.py:13: IndexError: index 99 is out of bounds"),
     ],
 )
 def test_a_faulty_function_is_named_for_each_input(folder: Path, cli: Any, name: str, message: str) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.builder import Net
+from support.builder import Net, unary_net
 from support.detections import random_detections
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("shared_workers")]
@@ -52,9 +52,7 @@ def test_the_metric_says_what_it_needs(detector: Path, cli: Any, monkeypatch: py
 def test_the_command_with_images_of_classes(tmp_path: Path, cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     pil = pytest.importorskip("PIL.Image")
     monkeypatch.chdir(tmp_path)
-    net = Net()
-    net.result(net.op("ReLU", net.parameter("x", "1,2,4,4"), name="scores"))
-    net.write(tmp_path, "model")
+    unary_net("ReLU", "1,2,4,4", name="scores").write(tmp_path, "model")
     for folder in ("in", "labels"):
         (tmp_path / folder).mkdir()
     for number in range(3):

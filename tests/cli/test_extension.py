@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.builder import Net
+from support.builder import unary_net
 
 from ovir.cli.options import opening
 from ovir.ops.base import registry
@@ -37,19 +37,21 @@ def _forget(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def swirling(tmp_path: Path) -> Path:
-    net = Net()
-    net.result(net.op("Swirl", net.parameter("x", "2,3")))
-    path = net.write(tmp_path, "swirling")
+    path = unary_net("Swirl", "2,3").write(tmp_path, "swirling")
     text = path.read_text().replace('type="Swirl" version="opset1"', 'type="Swirl" version="extension"')
     path.write_text(text)
     return path
 
 
+def written(folder: Path, text: str = MODULE) -> Path:
+    (folder / "swirl.py").write_text(text)
+    return folder / "swirl.py"
+
+
 @pytest.mark.parametrize("command", ["run", "infer", "show", "check"])
 def test_a_module_registers_operations(cli: Any, swirling: Path, tmp_path: Path, command: str) -> None:
     assert "OVIR221" in "".join(map(str, cli(command, swirling)[1:]))
-    module = tmp_path / "swirl.py"
-    module.write_text(MODULE)
+    module = written(tmp_path)
     result = cli(command, swirling, "--extension", module)
     assert result.status == 0
     assert "OVIR221" not in result.out + result.err
@@ -58,8 +60,7 @@ def test_a_module_registers_operations(cli: Any, swirling: Path, tmp_path: Path,
 def test_many_files_are_checked_with_it(cli: Any, swirling: Path, tmp_path: Path) -> None:
     for i in range(6):
         swirling.with_name(f"copy{i}.xml").write_text(swirling.read_text())
-    module = tmp_path / "swirl.py"
-    module.write_text(MODULE)
+    module = written(tmp_path)
     assert cli("check", tmp_path, "--extension", module) == (0, "", "7 files checked: nothing found\n")
 
 
@@ -81,9 +82,7 @@ class Killer(ovir.Operator):
 def test_a_file_that_kills_workers_is_reported(cli: Any, tmp_path: Path) -> None:
     (tmp_path / "killer.py").write_text(KILLER)
     for number in range(40):
-        net = Net()
-        net.result(net.op("Relu", net.parameter("x", "2"), name="relu"))
-        net.write(tmp_path, f"{number:02}")
+        unary_net("Relu", name="relu").write(tmp_path, f"{number:02}")
     text = (
         (tmp_path / "17.xml").read_text().replace('type="Relu" version="opset1"', 'type="Killer" version="extension"')
     )
@@ -95,49 +94,7 @@ def test_a_file_that_kills_workers_is_reported(cli: Any, tmp_path: Path) -> None
     assert "40 files checked: 1 error" in done.err
 
 
-def test_a_fault_of_an_own_operation_has_its_file_and_line(cli: Any, swirling: Path, tmp_path: Path) -> None:
-    module = tmp_path / "swirl.py"
-    module.write_text(MODULE.replace("data[::-1]", "data[9]"))
-    done = cli("run", swirling, "--extension", module)
-    assert done.status == 1
-    assert f"fault of the class Swirl, which was registered for Swirl; it fails in {module}, line 10" in done.err
-
-
-def test_random_inputs_are_not_blamed_for_an_own_operation(cli: Any, tmp_path: Path) -> None:
-    module = tmp_path / "wrong.py"
-    module.write_text(MODULE.replace("data[::-1]", "data[:1]"))
-    done = cli("run", "examples/xml/swirl.xml", "--extension", module)
-    assert (
-        "layer 1 'swirl' (Swirl, extension): Swirl.run gave output 0 as f32[1,3]; infer() declared f32[2,3]" in done.err
-    )
-    assert done.err.count("hint:") == 1
-    assert "this is a fault of the class Swirl" in done.err
-
-
-def test_an_own_operation_has_a_form_in_onnx(cli: Any, swirling: Path, tmp_path: Path) -> None:
-    pytest.importorskip("onnx_ir")
-    module = tmp_path / "swirl.py"
-    module.write_text(MODULE + EXPORTER)
-    done = cli("export", swirling, "--extension", module, "-o", tmp_path / "swirl.onnx")
-    assert done.status == 0
-    assert "1 node, checked by onnx.checker" in done.out
-
-
-@pytest.mark.parametrize("wrong", ["graph.Slize(data", "graph.nothing.Slice(data"])
-def test_a_fault_of_an_own_exporter_has_its_file_and_line(cli: Any, swirling: Path, tmp_path: Path, wrong: str) -> None:
-    pytest.importorskip("onnx_ir")
-    module = tmp_path / "swirl.py"
-    module.write_text(MODULE + EXPORTER.replace("graph.Slice(data", wrong))
-    done = cli("export", swirling, "--extension", module, "-o", tmp_path / "swirl.onnx")
-    assert done.status == 1
-    assert "layer 1 'swirl1' (Swirl, extension): the exporter failed: A" in done.err
-    assert f"fault of the class Swirl, which was registered for Swirl; it fails in {module}, line 14" in done.err
-
-
-def test_a_fault_in_a_function_beside_the_class_has_its_line(cli: Any, swirling: Path, tmp_path: Path) -> None:
-    """The class inherits infer from an operation of ovir, whose file is not at fault."""
-    module = tmp_path / "swirl.py"
-    module.write_text("""
+BESIDE = """
 import ovir
 from ovir.ops.activation import ReLU
 
@@ -148,7 +105,43 @@ def turned(data):
 class Swirl(ReLU):
     def run(self, data):
         return turned(data)
-""")
+"""
+"""The class inherits infer from an operation of ovir, whose file is not at fault."""
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (MODULE.replace("data[::-1]", "data[9]"), "which was registered for Swirl; it fails in {}, line 10"),
+        (MODULE.replace("data[::-1]", "data[:1]"), "Swirl.run gave output 0 as f32[1,3]; infer() declared f32[2,3]"),
+        (BESIDE, "which was registered for Swirl; it fails in {}, line 6"),
+    ],
+)
+def test_a_fault_of_an_own_operation_has_its_place(
+    cli: Any, swirling: Path, tmp_path: Path, text: str, message: str
+) -> None:
+    """The random inputs are not blamed."""
+    module = written(tmp_path, text)
     done = cli("run", swirling, "--extension", module)
     assert done.status == 1
-    assert f"it fails in {module}, line 6" in done.err
+    assert message.format(module) in done.err
+    assert "this is a fault of the class Swirl" in done.err
+    assert done.err.count("hint:") == 1
+
+
+def test_an_own_operation_has_a_form_in_onnx(cli: Any, swirling: Path, tmp_path: Path) -> None:
+    pytest.importorskip("onnx_ir")
+    module = written(tmp_path, MODULE + EXPORTER)
+    done = cli("export", swirling, "--extension", module, "-o", tmp_path / "swirl.onnx")
+    assert done.status == 0
+    assert "1 node, checked by onnx.checker" in done.out
+
+
+@pytest.mark.parametrize("wrong", ["graph.Slize(data", "graph.nothing.Slice(data"])
+def test_a_fault_of_an_own_exporter_has_its_file_and_line(cli: Any, swirling: Path, tmp_path: Path, wrong: str) -> None:
+    pytest.importorskip("onnx_ir")
+    module = written(tmp_path, MODULE + EXPORTER.replace("graph.Slice(data", wrong))
+    done = cli("export", swirling, "--extension", module, "-o", tmp_path / "swirl.onnx")
+    assert done.status == 1
+    assert "layer 1 'swirl1' (Swirl, extension): the exporter failed: A" in done.err
+    assert f"fault of the class Swirl, which was registered for Swirl; it fails in {module}, line 14" in done.err

@@ -9,7 +9,6 @@ import pytest
 from support.builder import Net
 
 import ovir
-from ovir.checks.recovering import read_recovering
 
 BAD = Path(__file__).parent.parent / "data" / "bad"
 
@@ -113,17 +112,6 @@ def test_other_shapes_for_a_model_without_weights(cli: Any, tmp_path: Path) -> N
     result = cli("infer", path, "--no-weights", "--shape", "4,6")
     assert result.status == 0
     assert "f32[?,?]" in rows(result.out)["split"]  # not [4,3], which the file declares for another input
-
-
-def test_a_sound_model_is_the_one_that_read_model_reads(tmp_path: Path) -> None:
-    path = write_declared(reshaping_net(), tmp_path)
-    recovered, read = read_recovering(path), ovir.read_model(path)
-    assert not recovered.errors
-    assert not recovered.declared
-    assert [str(port.type) for layer in recovered.model.layers for port in layer.outputs] == [
-        str(port.type) for layer in read.layers for port in layer.outputs
-    ]
-    assert recovered.model.diagnostics == read.diagnostics
 
 
 @pytest.mark.slow

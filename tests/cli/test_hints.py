@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.builder import Net
+from support.builder import Net, unary_net
 
 import ovir
 from ovir import opset13 as ops
@@ -79,23 +79,6 @@ def test_what_may_be_at_fault(
 # --------------------------------------------------------------------------- checks
 
 
-def with_mean_images(images: str) -> list[str]:
-    net = Net(version=10)
-    net.result(net.op("ReLU", net.parameter("x", "1,1,8,8")))
-    text = net.xml().replace("<layers>", f"<pre-process><channel>{images}</channel></pre-process><layers>", 1)
-    return [d.code for d in ovir.check(text, bytes(512))]
-
-
-def test_the_bytes_of_a_mean_image_are_used() -> None:
-    assert with_mean_images('<mean offset="0" size="256"/>') == ["OVIR508"]  # the other half
-    assert with_mean_images('<mean offset="256" size="256"/>') == ["OVIR508"]
-    net = Net(version=10)
-    net.result(net.op("ReLU", net.parameter("x", "1,2,8,8")))
-    images = "".join(f'<channel><mean offset="{offset}" size="256"/></channel>' for offset in (0, 256))
-    text = net.xml().replace("<layers>", f"<pre-process>{images}</pre-process><layers>", 1)
-    assert ovir.check(text, bytes(512)) == []
-
-
 def no_op_that_fails(net: Net) -> tuple[int, int]:
     """A Reshape that its ports call a copy, of data that it cannot take."""
     x = net.parameter("x", "2,3")
@@ -112,8 +95,7 @@ def test_a_layer_with_an_error_gets_no_advice() -> None:
 
 
 def test_a_shape_that_is_not_read_is_not_unknown() -> None:
-    net = Net()
-    net.result(net.op("ReLU", net.parameter("x", "...")))
+    net = unary_net("ReLU", "...")
     assert "OVIR707" in {d.code for d in ovir.check(net.xml(), b"")}
     found = ovir.check(net.xml().replace('shape="..."', 'shape="two"'), b"")
     assert [d.code for d in found] == ["OVIR302"]

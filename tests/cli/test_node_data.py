@@ -51,6 +51,7 @@ def test_run_writes_magnitudes(cli: Cli, tmp_path: Path) -> None:
     image = np.load(XML / "digits_input.npz")["image"]
     assert found["image"]["value"] == pytest.approx(np.abs(image).max(), rel=1e-4)
     assert found["probabilities"]["value"] <= 1
+    assert found["pool1"]["value"] < 100  # nothing reads the second output of MaxPool, which has large indices
 
 
 def test_run_writes_times(cli: Cli, tmp_path: Path) -> None:
@@ -71,10 +72,3 @@ def test_compare_writes_errors(cli: Cli, tmp_path: Path) -> None:
     found = results(target)
     assert found["conv1"] == {"value": 0.0, "bgColor": GREEN}
     assert found["conv2"]["bgColor"] == RED
-
-
-def test_outputs_that_nothing_reads_do_not_count(cli: Cli, tmp_path: Path) -> None:
-    # The second output of MaxPool has indices, which are larger than all other values.
-    target = tmp_path / "data.json"
-    assert cli("run", DIGITS, "--node-data", target).status == 0
-    assert results(target)["pool1"]["value"] < 100

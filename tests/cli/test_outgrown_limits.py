@@ -102,18 +102,6 @@ def test_an_einsum_of_too_many_dimensions() -> None:
         compiled(arrays)
 
 
-@pytest.mark.parametrize("opening", ["(", "(?:", "(?=", "(a|"])
-@pytest.mark.parametrize("depth", [3000, 20000])
-def test_a_pattern_with_deep_groups(opening: str, depth: int) -> None:
-    pytest.importorskip("regex")
-    from ovir.diagnostics.errors import OperatorError
-    from ovir.tokenizers.patterns import pcre
-
-    with pytest.raises(OperatorError, match="its groups are nested too deep"):
-        pcre(opening * depth + "a" + ")" * depth)
-    assert pcre(opening * 60 + "a" + ")" * 60)
-
-
 # --------------------------------------------------------------------------- edges and bodies
 
 

@@ -1,6 +1,5 @@
 """What commands write: complete or not at all, and never in place of what they read."""
 
-import json
 import os
 import shlex
 import shutil
@@ -183,9 +182,3 @@ def test_an_output_may_be_a_pipe(cli: Cli, folder: Path) -> None:
     (folder / "read.npz").write_bytes(read[0])
     assert load_npz("read.npz")["out"].tolist() == [0, *np.arange(99) + 0.5]
     assert cli("check", "model.xml", "--sarif", "/dev/null").status == 0
-
-
-def test_an_older_output_is_replaced(cli: Cli, folder: Path) -> None:
-    (folder / "out.json").write_text("older, and longer than nothing")
-    assert cli("check", "model.xml", "--sarif", "out.json").status == 0
-    assert json.loads((folder / "out.json").read_text())["version"] == "2.1.0"

@@ -8,7 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from support.builder import Net
+from support.builder import Net, unary_net
 
 import ovir
 from ovir import opset13 as ops
@@ -21,11 +21,6 @@ INDICES = np.array([4, 0, 1, 0], np.int64)
 def inputs(tmp_path: Path) -> Path:
     np.savez(tmp_path / "inputs.npz", data=DATA, indices=INDICES)
     return tmp_path / "inputs.npz"
-
-
-def test_the_seed_decides(cli: Any, model: Path) -> None:
-    first, again, other = (json.loads(cli("run", model, "--json", "--seed", n).out)["outputs"] for n in (1, 1, 2))
-    assert first == again != other
 
 
 @pytest.mark.parametrize("form", ["npz", "one by one", "key", "position"])
@@ -76,9 +71,7 @@ def test_tables(cli: Any, model: Path, inputs: Path) -> None:
 
 
 def test_bf16_goes_in_and_out_as_bits(cli: Any, tmp_path: Path) -> None:
-    net = Net()
-    net.result(net.op("ReLU", net.parameter("x", "3", "bf16"), name="y"))
-    path = net.write(tmp_path)
+    path = unary_net("ReLU", "3", "bf16", name="y").write(tmp_path)
     values = np.array([-1, 0.5, 2], ml_dtypes.bfloat16)
     np.savez(tmp_path / "in.npz", x__bf16=values.view(np.uint16))
     np.save(tmp_path / "in.npy", values)
@@ -102,10 +95,8 @@ def test_some_inputs_given_needs_a_seed_for_the_rest(cli: Any, model: Path, inpu
 
 
 def test_nonfinite_values_are_counted_and_json_stays_json(cli: Any, tmp_path: Path) -> None:
-    net = Net()
-    net.result(net.op("Log", net.parameter("x", "3")))
     np.savez(tmp_path / "in.npz", x=np.array([-1, 0, 1], np.float32))
-    path = net.write(tmp_path)
+    path = unary_net("Log", "3").write(tmp_path)
     text = cli("run", path, "--input", tmp_path / "in.npz", "--json").out
     output = json.loads(text, parse_constant=pytest.fail)["outputs"][0]
     assert output["nonfinite"] == 2
@@ -132,36 +123,6 @@ def test_runtime_warnings_and_strict(cli: Any, model: Path, tmp_path: Path) -> N
     assert strict.status == 1
     assert "error[OVIR803]" in strict.err
     assert strict.out == ""
-
-
-# --------------------------------------------------------------------------- --watch and --emulate
-
-
-@pytest.fixture
-def squares(tmp_path: Path) -> Path:
-    x = ops.parameter([2], "f32", name="x")
-    squared = ops.multiply(x, x, name="squared")
-    scaled = ops.multiply(squared, ops.constant(np.float32(0.001)), name="scaled")
-    ovir.save_model(ovir.Model([scaled], [x], "squares"), tmp_path / "squares.xml")
-    return tmp_path / "squares.xml"
-
-
-def test_json_lists_events_and_margins(cli: Any, squares: Path) -> None:
-    result = cli("run", squares, "--input", "x=1,300", "--watch", "nan,inf,overflow:f16", "--json")
-    assert result.status == 1
-    document = json.loads(result.out)
-    (event,) = document["watch"]
-    assert (event["layer"], event["what"], event["value"]) == ("squared", "overflow:f16", 90000.0)
-    assert event["id"] == ovir.read_model(squares).layer("squared").id
-    assert event["position"] == [1]
-    assert [margin["layer"] for margin in document["margins"]] == ["squared", "scaled"]
-
-
-def test_emulated_overflow_is_infinite(cli: Any, squares: Path) -> None:
-    result = cli("run", squares, "--input", "x=1,300", "--emulate", "f16", "--watch", "overflow:f16", "--json")
-    document = json.loads(result.out)
-    assert [(event["layer"], event["what"]) for event in document["watch"]] == [("squared", "inf")]
-    assert document["outputs"][0]["values"] == [float(np.float16(0.001)), "inf"]
 
 
 def test_classes_have_the_names_of_labels(cli: Any, tmp_path: Path) -> None:

@@ -159,54 +159,6 @@ def test_an_interrupted_run_is_resumed(
     _require_all(tmp_path / "model.xml", inputs, folder)
 
 
-def test_one_of_two_runs_that_start_together_is_refused(net: Path, tmp_path: Path) -> None:
-    inputs, folder = _write_inputs(tmp_path, 30), tmp_path / "out"
-    arguments = (net, "--inputs", inputs, "--output", folder)
-    with _start(*arguments) as one, _start(*arguments) as other:
-        ended = [(run.communicate(timeout=PATIENCE)[1], run.returncode) for run in (one, other)]
-    assert sorted(status for _, status in ended) == [0, 2]
-    (message,) = (err for err, status in ended if status)
-    assert "error[OVIR902]" in message
-    assert "another run is writing results into this folder" in message or "results of an earlier run" in message
-    _require_all(net, inputs, folder)
-
-
-def test_a_torn_manifest_is_repaired(net: Path, tmp_path: Path, cli: Any) -> None:
-    inputs, folder = _write_inputs(tmp_path, 20), tmp_path / "out"
-    assert cli("run", net, "--inputs", inputs, "--output", folder, "--workers", 2).status == 0
-    whole = (folder / NAME).read_bytes()
-    (folder / NAME).write_bytes(whole[:-30])
-    done = cli("run", net, "--inputs", inputs, "--output", folder, "--resume", "--workers", 2)
-    assert (done.status, done.err) == (0, "")
-    assert "20 done (19 of an earlier run)" in done.out
-    _require_all(net, inputs, folder)
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="mounts a tmpfs")
-def test_a_full_disk_is_one_message(net: Path, tmp_path: Path, cli: Any) -> None:
-    inputs, folder = _write_inputs(tmp_path, 40), tmp_path / "out"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=150k", "tmpfs", str(folder)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("mounting a small file system needs more rights")
-    arguments = ("run", net, "--inputs", inputs, "--output", folder, "--workers", 2)
-    try:
-        done = cli(*arguments)
-        assert (done.status, done.out) == (2, "")
-        first, second = done.err.splitlines()
-        assert "error[OVIR903] cannot write the results: No space left on device" in first
-        assert second == "  hint: what has been written is complete; --resume continues"
-        kept = len(_rows(folder))
-        assert 5 < kept < 40
-        subprocess.run(["mount", "-o", "remount,size=10m", str(folder)], check=True)
-        done = cli(*arguments, "--resume")
-        assert done.status == 0
-        assert f"40 done ({kept} of an earlier run)" in done.out
-        _require_all(net, inputs, folder)
-    finally:
-        subprocess.run(["umount", str(folder)], check=True)
-
-
 def test_an_input_that_fails_is_listed_and_run_again(net: Path, tmp_path: Path, cli: Any) -> None:
     inputs, folder = _write_inputs(tmp_path, 10), tmp_path / "out"
     good = np.load(inputs / "0" / "x0.npz")["x"]

@@ -3,9 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes
 import numpy as np
-import pytest
 
 import ovir
 from ovir import opset13 as ops
@@ -43,18 +41,6 @@ def test_tap_selects_what_is_recorded(cli: Any, model: Path, tmp_path: Path) -> 
     assert "tap" not in result.out
 
 
-def test_types_that_npz_lacks_are_read_back(cli: Any, tmp_path: Path) -> None:
-    x = ops.parameter([4], "f32", name="x")
-    narrow = ops.convert(x, "bf16", name="narrow")
-    small = ops.convert(x, "i4", name="small")
-    path = saved(ovir.Model([ops.relu(narrow), small], [x], "types"), tmp_path)
-    assert cli("run", path, "--input", "x=1,-2,3,7", "--record", tmp_path / "all.npz").status == 0
-    recorded = load_npz(tmp_path / "all.npz")
-    assert recorded["narrow"].dtype == ml_dtypes.bfloat16
-    assert recorded["small"].dtype == ml_dtypes.int4
-    assert recorded["small"].astype(int).tolist() == [1, -2, 3, 7]
-
-
 def test_layers_that_are_folded_are_recorded(cli: Any, tmp_path: Path) -> None:
     x = ops.parameter([2, 3], "f32", name="x")
     size = ops.shape_of(x, name="size")
@@ -73,9 +59,3 @@ def test_what_has_run_before_an_error_is_kept(cli: Any, tmp_path: Path) -> None:
     result = cli("run", path, "--input", "x=0,1,-9", "--record", tmp_path / "all.npz", "--strict")
     assert result.status == 1
     assert list(load_npz(tmp_path / "all.npz")) == ["x", "abs"]
-
-
-@pytest.mark.parametrize("key", ["datta", "rows"])
-def test_a_file_that_lacks_an_input_may_hold_nothing_else(cli: Any, model: Path, tmp_path: Path, key: str) -> None:
-    np.savez(tmp_path / "in.npz", indices=np.zeros(4, np.int64), **{key: np.zeros((2, 3), np.float32)})
-    assert cli("run", model, "--input", tmp_path / "in.npz").status != 0

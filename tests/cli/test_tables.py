@@ -62,19 +62,6 @@ def test_names_are_shortened_so_that_they_differ_and_numbers_stay_whole(width: i
     assert all(line.endswith("-0.000451782  12,345,678") for line in lines)
 
 
-def test_what_all_names_share_is_left_out_before_what_they_differ_in() -> None:
-    shown = short_names([*NAMES, "input"], 40)
-    assert shown[1] == "…model.layers.0.self_…key_…aten::…MatMul"
-    assert shown[-1] == "input"
-    assert len(set(shown)) == len(shown)
-    assert all(COMMON not in name for name in shown[:-1])
-
-
-def test_a_name_of_one_part_loses_its_middle() -> None:
-    assert short_names(["a" * 20 + "b" * 20], 10) == ["aaa…bbbbbb"]
-    assert short_names(["幅" * 10], 7) == ["幅…幅幅"]
-
-
 def test_names_that_would_look_alike_are_numbered() -> None:
     names = [f"{'a' * 20}{number}{'b' * 20}" for number in range(12)]
     shown = short_names([*names, names[0]], 10)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.builder import Net, output
+from support.builder import Net, output, unary_net
 from support.edited import run, sample
 
 import ovir
@@ -193,8 +193,7 @@ def test_a_layer_that_only_a_folded_one_reads_is_removed() -> None:
 
 @pytest.mark.parametrize("text", ["word", ["several", "words"]])
 def test_strings(text: str | list[str]) -> None:
-    net = Net()
-    net.result(net.op("ReLU", net.parameter("x", "2")))
+    net = unary_net("ReLU")
     net.result(net.const(np.array([1, 6]), name="text"))
     model = net.model()
     model.set_constant("text", text)

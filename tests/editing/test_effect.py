@@ -23,7 +23,11 @@ def test_layers_that_are_added_removed_and_changed() -> None:
     with model.editing() as effect:
         pass
     assert str(effect) == "layers: none changed; constants: 3, 28 bytes"
-    assert list(effect.to_dict().values()) == [0, 0, 0, 3, 3, 28, 28]
+    counts = {"added": 0, "removed": 0, "changed": 0}
+    constants = {"constants_before": 3, "constants_after": 3, "bytes_before": 28, "bytes_after": 28}
+    assert effect.to_dict() == counts | constants
+    edit = model.fix_input("y", np.zeros((2, 3)), verify=False)
+    assert str(edit.effect) == "layers: 1 added, 1 removed, 2 changed; constants: 3 -> 4, 28 -> 52 bytes"
 
 
 def test_layers_of_bodies_and_large_numbers() -> None:

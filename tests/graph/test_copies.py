@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.builder import Net
+from support.builder import Net, unary_net
 from support.derived import chain, derived_of
 from support.edited import sample, state_of, with_body
 
@@ -100,8 +100,7 @@ def test_long_chains(copied: Callable[[Model], Model]) -> None:
 
 @copies
 def test_a_registered_operation(copied: Callable[[Model], Model]) -> None:
-    net = Net()
-    net.result(net.op("ForCopies", net.parameter("x", "2")))
+    net = unary_net("ForCopies")
     content = net.xml().replace('type="ForCopies" version="opset1"', 'type="ForCopies" version="mine"').encode()
     model = copied(ovir.read_model(content))
     assert ovir.compile_model(model)([np.array([1, 2], np.float32)])[0].tolist() == [2, 4]

@@ -123,16 +123,6 @@ def test_the_graph_is_derived_and_frozen() -> None:
         model.graph.remove_node(0)
 
 
-def test_a_dead_layer_comes_to_life_and_dies() -> None:
-    model = sample()
-    dead, product = model.layer("dead"), model.layer("product")
-    assert dead.is_dead
-    model.connect(dead.outputs[0], product.inputs[1])
-    assert not dead.is_dead
-    model.disconnect(product.inputs[1])
-    assert dead.is_dead
-
-
 def test_cycles_are_refused_by_name() -> None:
     model = sample()
     with pytest.raises(ovir.ModelError, match=r"close a cycle: 3 'relu' -> 5 'state' -> 6 'product' -> 3 'relu'"):

@@ -84,6 +84,22 @@ def add_net() -> Net:
     return net
 
 
+def unary_net(kind: str, shape: str = "2", element_type: str = "f32", *, version: int = 11, **attributes: Any) -> Net:
+    """out = kind(x)."""
+    net = Net(version=version)
+    net.result(net.op(kind, net.parameter("x", shape, element_type), **attributes))
+    return net
+
+
+def faulty_net() -> Net:
+    """An operation that its opset does not have (an error) and an attribute that is not known (a warning)."""
+    net = Net()
+    x = net.parameter("x", "2,3")
+    net.result(net.op("GatherElements", x, net.const([[0]], "i64"), name="early", axis=0))
+    net.result(net.op("ReLU", x, name="relu", unheard_of="1"))
+    return net
+
+
 def gather_net() -> Net:
     """out = data[indices], data [?,3] and indices i64[4]; then a MatMul with a constant, and SoftMax."""
     net = Net()

@@ -11,19 +11,12 @@ for package in ("onnx", "onnx_ir", "onnxruntime"):
 
 from ovir.compiling import compile_model  # noqa: E402
 from ovir.core.arrays import Array  # noqa: E402  (after the check for the packages)
-from ovir.core.element_types import f4e2m1, f32, u4  # noqa: E402
-from ovir.export.support import default_opset, engine_opset  # noqa: E402
 
 
 def both(model: ovir.Model, array: Array) -> tuple[Array, Array]:
     """Return the first output with NumPy and with onnxruntime."""
     ours, theirs = (compile_model(model, engine=engine)(array)[0] for engine in ("numpy", "onnxruntime"))
     return ours, theirs
-
-
-def test_element_types_choose_the_opset() -> None:
-    assert engine_opset([f32, u4]) == min(21, default_opset())
-    assert engine_opset([f32, f4e2m1]) == min(23, default_opset())
 
 
 @pytest.mark.parametrize("slopes", [[0.5, -0.25, 2.0], [np.inf, 1.0, 0.0]], ids=["finite", "infinite"])
