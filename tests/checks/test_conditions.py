@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.bodies import choice
 
 import ovir
 from ovir import opset13 as ops
@@ -133,24 +134,47 @@ def test_intervals_of_a_choice() -> None:
 # --------------------------------------------------------------------------- iterations
 
 
-def loop(
+State = tuple[ovir.Layer, Callable[..., ovir.Layer] | None, str]
+"""What a parameter of the body has before the first iteration, how it changes, and how it is fed."""
+
+
+def ending_of(condition: Callable[..., ovir.Layer], *states: State, trips: ovir.Layer | int = -1) -> Ending:
+    """Return the ending of a Loop with a condition of its states, after the trip count if there is one."""
+    inputs = [
+        ops.parameter([1] if how == "sliced" else [], str(value.outputs[0].element_type)) for value, _, how in states
+    ]
+    news = [ops.result(change(*inputs)) for _, change, _ in states if change is not None]
+    body = ovir.Model([*news, ops.result(condition(*inputs))], inputs)
+    made = ops.loop(np.int64(trips) if isinstance(trips, int) else trips, np.array(True))
+    made.set_function(body)
+    counter = next((index for index, (_, _, how) in enumerate(states) if how == "counter"), -1)
+    made.set_special_body_ports([counter, len(news)])
+    results = iter(news)
+    for parameter, (value, change, how) in zip(inputs, states, strict=True):
+        if change is not None:
+            made.set_merged_input(parameter, value, next(results))
+        elif how == "sliced":
+            made.set_sliced_input(parameter, value, 0, 1, 1, -1, 0)
+        elif how != "counter":
+            made.set_invariant_input(parameter, value)
+    made.get_iter_value(body.outputs[-1].layer, -1)
+    return ending(made)
+
+
+def starting(value: float, change: Callable[..., ovir.Layer], kind: str = "i64") -> State:
+    return ops.constant(value, kind), change, "merged"
+
+
+def counting(
     condition: Callable[[ovir.Layer], ovir.Layer],
     start: int,
     step: int,
     kind: str = "i64",
     trips: ovir.Layer | int = -1,
     function: Callable[..., ovir.Layer] = ops.add,
-) -> ovir.Layer:
-    """Return a Loop, by default without trip count, whose counter begins with ``start``."""
-    i = ops.parameter([], kind)
-    following = function(i, ops.constant(step, kind))
-    body = ovir.Model([ops.result(following), ops.result(condition(i))], [i])
-    made = ops.loop(np.int64(trips) if isinstance(trips, int) else trips, np.array(True))
-    made.set_function(body)
-    made.set_special_body_ports([-1, 1])
-    made.set_merged_input(body.inputs[0].layer, ops.constant(start, kind), body.outputs[0].layer)
-    made.get_iter_value(body.outputs[0].layer, -1)
-    return made
+) -> Ending:
+    """Return the ending of a Loop, by default without trip count, whose counter begins with ``start``."""
+    return ending_of(condition, starting(start, lambda i: function(i, ops.constant(step, kind)), kind), trips=trips)
 
 
 COMPARED = {
@@ -186,7 +210,7 @@ def test_the_iterations_of_a_counter(function: Callable[..., ovir.Layer], form: 
         count = 1
         while count < 100 and holds(start + step * (count - 1), limit):
             count += 1
-        found = ending(loop(partial(condition, limit=limit), start, step))
+        found = counting(partial(condition, limit=limit), start, step)
         if holds(start + step * 100, limit):  # perhaps not in the first iteration
             assert bool(found.endless) == (count == 100), (start, step, limit, found)
         else:
@@ -206,20 +230,8 @@ def test_the_iterations_of_a_counter(function: Callable[..., ovir.Layer], form: 
 def test_a_counter_that_may_wrap_around_limits_nothing(
     function: Callable[..., ovir.Layer], kind: str, limit: int, count: int | None
 ) -> None:
-    found = ending(loop(lambda i: function(i, ops.constant(limit, kind)), 0, 50, kind))
+    found = counting(lambda i: function(i, ops.constant(limit, kind)), 0, 50, kind)
     assert found == (Ending(1, is_limited=False) if count is None else Ending(count))
-
-
-def chosen(condition: ovir.Layer, then: ovir.Layer, other: ovir.Layer) -> ovir.Layer:
-    """Return an If of two booleans."""
-    inner = [ops.parameter([], "boolean") for _ in range(2)]
-    bodies = [ovir.Model([ops.result(x)], [x]) for x in inner]
-    made = ops.if_op(condition)
-    made.set_then_body(bodies[0])
-    made.set_else_body(bodies[1])
-    made.set_input(then, inner[0], None)
-    made.set_input(other, None, inner[1])
-    return made.set_output(bodies[0].outputs[0].layer, bodies[1].outputs[0].layer)
 
 
 def doubt(i: ovir.Layer) -> ovir.Layer:
@@ -229,9 +241,13 @@ def doubt(i: ovir.Layer) -> ovir.Layer:
 YES, NO = np.array(True), np.array(False)
 
 
-@pytest.mark.parametrize(
-    "choose", [ops.select, lambda *a: chosen(*(ops.constant(x) if x is YES or x is NO else x for x in a))]
-)
+def chosen(condition: ovir.Layer, *values: Any) -> ovir.Layer:
+    """Return an If of two booleans."""
+    layers = (ops.constant(value) if value is YES or value is NO else value for value in values)
+    return choice(condition, lambda then, other: then, lambda then, other: other, *layers)
+
+
+@pytest.mark.parametrize("choose", [ops.select, chosen])
 @pytest.mark.parametrize(
     ("condition", "count"),
     [
@@ -245,14 +261,14 @@ YES, NO = np.array(True), np.array(False)
     ],
 )
 def test_the_iterations_of_a_choice(condition: Callable[..., ovir.Layer], count: int | None, choose: Any) -> None:
-    found = ending(loop(lambda i: condition(i, choose), 0, 1))
+    found = counting(lambda i: condition(i, choose), 0, 1)
     assert found == (Ending(1, is_limited=False) if count is None else Ending(count))
 
 
 @pytest.mark.parametrize("function", [ops.minimum, ops.maximum, lambda i, step: ops.floor_mod(i, step)])
 def test_a_state_that_stays_within_its_bounds_ends_nothing(function: Callable[..., ovir.Layer]) -> None:
-    found = ending(
-        loop(lambda i: ops.logical_and(ops.less(i, np.int64(9)), ops.greater(i, np.int64(-9))), 5, 5, function=function)
+    found = counting(
+        lambda i: ops.logical_and(ops.less(i, np.int64(9)), ops.greater(i, np.int64(-9))), 5, 5, function=function
     )
     assert "always true" in found.endless
 
@@ -276,37 +292,11 @@ def bounded(function: Callable[..., ovir.Layer], bound: int) -> ovir.Layer:
     ],
 )
 def test_the_iterations_of_a_trip_count(trips: ovir.Layer | int, expected: int | None) -> None:
-    found = ending(loop(lambda i: ops.constant(np.array(True)), 0, 1, trips=trips))
+    found = counting(lambda i: ops.constant(np.array(True)), 0, 1, trips=trips)
     assert (found.count, bool(found.endless)) == (1 if expected is None else expected, expected is None)
 
 
 # --------------------------------------------------------------------------- states
-
-State = tuple[ovir.Layer, Callable[..., ovir.Layer] | None, str]
-"""What a parameter of the body has before the first iteration, how it changes, and how it is fed."""
-
-
-def ending_of(condition: Callable[..., ovir.Layer], *states: State, trips: int = -1) -> Ending:
-    """Return the ending of a Loop with a condition of its states, after the trip count if there is one."""
-    inputs = [
-        ops.parameter([1] if how == "sliced" else [], str(value.outputs[0].element_type)) for value, _, how in states
-    ]
-    news = [ops.result(change(*inputs)) for _, change, _ in states if change is not None]
-    body = ovir.Model([*news, ops.result(condition(*inputs))], inputs)
-    made = ops.loop(np.int64(trips), np.array(True))
-    made.set_function(body)
-    counter = next((index for index, (_, _, how) in enumerate(states) if how == "counter"), -1)
-    made.set_special_body_ports([counter, len(news)])
-    results = iter(news)
-    for parameter, (value, change, how) in zip(inputs, states, strict=True):
-        if change is not None:
-            made.set_merged_input(parameter, value, next(results))
-        elif how == "sliced":
-            made.set_sliced_input(parameter, value, 0, 1, 1, -1, 0)
-        elif how != "counter":
-            made.set_invariant_input(parameter, value)
-    made.get_iter_value(body.outputs[-1].layer, -1)
-    return ending(made)
 
 
 def given(kind: str = "i64", *shape: int) -> ovir.Layer:
@@ -315,10 +305,6 @@ def given(kind: str = "i64", *shape: int) -> ovir.Layer:
 
 def fixed(value: ovir.Layer) -> State:
     return value, None, "fixed"
-
-
-def starting(value: float, change: Callable[..., ovir.Layer], kind: str = "i64") -> State:
-    return ops.constant(value, kind), change, "merged"
 
 
 ONE_SOURCE = given()
@@ -353,6 +339,14 @@ STATES: dict[str, tuple[Callable[..., ovir.Layer], list[State], str | int]] = {
     "a condition or its threefold negation": (lambda a: ops.logical_or(doubt(a), negated(doubt(a), 3)), [starting(0, lambda a: ops.add(a, np.int64(1)))], ALWAYS),
     "a condition or its double negation": (lambda a: ops.logical_or(doubt(a), negated(doubt(a), 2)), [starting(0, lambda a: ops.add(a, np.int64(1)))], OPEN),
     "a condition and its threefold negation": (lambda a: ops.logical_and(doubt(a), negated(doubt(a), 3)), [starting(0, lambda a: ops.add(a, np.int64(1)))], 1),
+    "a condition or its opposite": (lambda a: ops.logical_or(ops.less(a, TEN), ops.less_equal(TEN, a)), [(given(), lambda a: ops.sign(a), "")], ALWAYS),
+    "computed twice, equal to itself": (lambda a: ops.equal(ops.cos(a), ops.cos(a)), [(given("f32"), lambda a: ops.sign(a), "")], ALWAYS),
+    "computed twice, not unequal to itself": (lambda a: ops.logical_not(ops.not_equal(ops.cos(a), ops.cos(a))), [(given("f32"), lambda a: ops.sign(a), "")], ALWAYS),
+    "a difference with itself": (lambda a: ops.less(ops.subtract(a, a), np.float32(1)), [(given("f32"), lambda a: ops.exp(a), "")], ALWAYS),
+    "a square": (lambda a: ops.greater(ops.multiply(a, a), np.float32(-1)), [(given("f32"), lambda a: ops.exp(a), "")], ALWAYS),
+    "a square that wraps around": (lambda a: ops.greater_equal(ops.squared_difference(a, np.int64(0)), np.int64(0)), [starting(0, lambda a: ops.add(a, np.int64(1)))], OPEN),
+    "a choice that is always true": (lambda a: ops.select(doubt(a), ops.constant(np.array(True)), ops.less(ops.cos(ops.convert(a, "f32")), np.float32(9))), [(given(), lambda a: ops.sign(a), "")], ALWAYS),
+    "a counter and a doubt": (lambda a: ops.logical_and(doubt(a), ops.greater(TEN, a)), [starting(0, lambda a: ops.add(a, np.int64(1)))], 11),
     "equal lists": (lambda a: equal_sums(64), [fixed(given())], ALWAYS),
     "long lists": (lambda a: equal_sums(65), [fixed(given())], SAME),
 }  # fmt: skip

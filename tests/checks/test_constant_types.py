@@ -19,6 +19,10 @@ def converted(net: Net, weights: Handle) -> Handle:
     return net.op("Convert", weights, destination_type="f16")
 
 
+def turned(net: Net, order: Handle) -> Handle:
+    return net.op("Transpose", net.parameter("x", "2,3"), order)
+
+
 ONES = np.float32([[1, 2], [3, 4]])
 DIFFER = "a is f32 and b is {}: their element types must be equal; layer 0 'w' (Const, opset1) on line 7: "
 DECLARES = "output port 0 declares type {}, but the Const itself has {}"
@@ -36,6 +40,7 @@ IGNORED = "; attribute 'size' is {}, but {} needs {} bytes; the rest is ignored"
         ("i32", "f32", np.int32([2**31 - 1, -1]), converted, 0, ("OVIR405", DECLARES.format("i32", "f32"))),  # as f32 these are NaN
         ("i64", "i32", np.int64([1, 0]), converted, 0, ("OVIR405", DECLARES.format("i64", "i32") + IGNORED.format(16, "i32[2]", 8))),
         ("i64", "i32", np.int64([1, 0]), converted, 8, ("OVIR405", DECLARES.format("i64", "i32") + IGNORED.format(24, "i32[2]", 8))),
+        ("i64", "f64", np.int64([1, 0]), turned, 0, ("OVIR409", "order must be of an integer type, got f64; layer 0 'w' (Const, opset1) on line 7: " + DECLARES.format("i64", "f64"))),
         ("i64", "f64", np.int64([1, 0]), converted, 0, ("OVIR405", DECLARES.format("i64", "f64"))),
     ],
 )  # fmt: skip
@@ -54,7 +59,7 @@ def test_one_diagnostic_of_a_constant(
     text = text.replace(f'size="{size}"', f'size="{size + more}"', 1)
     (found,) = ovir.check(text, bytes(net.blob) + bytes(more))
     assert (found.code, found.message) == expected
-    assert found.severity == ("error" if found.code == "OVIR410" else "warning")
+    assert found.severity == ("warning" if found.code == "OVIR405" else "error")
     fits = f"its size fits {kind}: change the attribute element_type of layer 0 'w' (Const, opset1) from {read_as}"
     assert found.hint == (None if more else fits)
 

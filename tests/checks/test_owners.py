@@ -126,9 +126,10 @@ SIZES: dict[str, tuple[Build, ovir.Layer, str, int, str | None]] = {
     "of the bytes of strings": (lambda x: opset15.string_tensor_unpack(ops.broadcast(long_string(), [40_000])).outputs[2], data(), "u8[?]", 1, "the file decides it"),
     "of the bytes of an input's strings": (lambda x: opset15.string_tensor_unpack(x).outputs[2], data(element_type="string"), "u8[?]", 1, None),
     "of an input's strings": (lambda x: ops.broadcast(x, [3]), data(element_type="string"), "string[3]", 96, None),
-    "of strings of a constant": (lambda x: ops.constant(np.array(["ab", "c"], np.dtypes.StringDType())), data(), "string[2]", 2 * (32 + 2), None),
+    "of strings of a constant": (lambda x: ops.constant(np.array(["ab", "żółw"], np.dtypes.StringDType())), data(), "string[2]", 2 * (32 + 7), None),
     "of copies of a string": (lambda x: ops.gather(ops.constant(["abcdef", "g"]), ops.convert(x, "i32"), np.int64(0)), data([5]), "string[5]", 5 * 38, None),
     "of packed strings": (lambda x: packed(ops.convert(x, "i32"), ops.convert(x, "i32"), ops.constant(np.full(7, 97, np.uint8))), data([5]), "string[5]", 5 * (32 + 3 * 7), None),
+    "of short strings joined to longer ones": (lambda x: ops.concat([ops.constant(["a"]), packed(np.int32([0]), ops.convert(x, "i32"), ops.constant(np.full(7, 97, np.uint8)))], 0), data(), "string[2]", 2 * (32 + 3 * 7), None),
     "of strings in a branch": (lambda x: branch(x, lambda a: ops.constant(["abc"]), lambda b: ops.constant(["abcde"])).outputs[0], data([5]), "string[1]", 37, None),
 }  # fmt: skip
 """Layers of an input, their type for the sizes that a caller chooses, its bytes, and why nothing bounds them."""

@@ -40,10 +40,7 @@ def test_other_shapes_of_inputs_and_states() -> None:
 
 def test_missing_weights_are_an_info(tmp_path: Path) -> None:
     path = add_net().write(tmp_path)
-    assert (read_recovering(path).lacks_weights, read_recovering(path, need_weights=False).lacks_weights) == (
-        False,
-        True,
-    )
+    assert [read_recovering(path, need_weights=need).lacks_weights for need in (True, False)] == [False, True]
     assert read_recovering(path, need_weights=False).model.diagnostics == []
     path.with_suffix(".bin").unlink()
     recovered = read_recovering(path)

@@ -7,17 +7,16 @@ import json
 import os
 import re
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from fuzz import untrusted
 from support import mutants
+from support.bodies import choice
 from support.builder import Net, add_net
 from support.hostile import HONEST, TRICKS
 
@@ -91,17 +90,7 @@ HOSTILE_XML: dict[str, tuple[str, str | bytes]] = {
     "parameter entity": ("OVIR107", after_declaration('<!DOCTYPE net [<!ENTITY % x SYSTEM "http://127.0.0.1:9/a">]>')),
     "entity bomb": ("OVIR107", after_declaration(f'<!DOCTYPE net [<!ENTITY a0 "lol">{BOMB}]>')),
     "external DTD": ("OVIR108", after_declaration('<!DOCTYPE net SYSTEM "http://127.0.0.1:9/x.dtd">')),
-    "instruction": ("OVIR004", after_declaration('<?xml-stylesheet href="http://127.0.0.1:9/a.xsl"?>')),
-    "XInclude": (
-        "OVIR004",
-        XML.replace(
-            "</net>", '<xi:include xmlns:xi="http://www.w3.org/2001/XInclude" href="/etc/passwd" parse="text"/></net>'
-        ),
-    ),
-    "namespace of a number": ("OVIR004", changed("<layers>", '<layers xmlns="5">')),
-    "element in a size": ("OVIR004", with_rt_info("<dim>3<x/>0</dim>")),
     "address behind an element": ("OVIR009", with_rt_info("<a/>file:///srv/labels.txt")),
-    "comment after the model": ("OVIR004", f"{XML}<!-- payload -->"),
     "junk after the model": ("OVIR102", f"{XML}junk"),
     "zeros after the model": ("OVIR102", XML.encode() + bytes(16)),
     "a second model": ("OVIR102", XML + XML.split("?>")[1]),
@@ -109,15 +98,9 @@ HOSTILE_XML: dict[str, tuple[str, str | bytes]] = {
     "Latin-1": ("OVIR005", XML.replace('version="1.0"?', 'version="1.0" encoding="iso-8859-1"?')),
     "compressed": ("OVIR102", gzip.compress(XML.encode())),
     "an archive": ("OVIR102", b"PK\x03\x04" + bytes(100)),
-    "deep elements": ("OVIR006", with_rt_info("<a>" * 200 + "</a>" * 200)),
     "very deep elements": ("OVIR006 OVIR102", with_rt_info("<a>" * 100_000 + "</a>" * 100_000)),
-    "long attribute": ("OVIR006", changed('name="sum"', f'name="{"x" * 2_000_000}"')),
-    "long text": ("OVIR006", with_rt_info("x" * 2_000_000)),
-    "long comment": ("OVIR006", after_declaration(f"<!--{'x' * 2_000_000}-->")),
     "many attributes": ("OVIR006", with_rt_info(f"<a {MANY}/>")),
     "many tags": ("OVIR001 OVIR006", with_rt_info("".join(f"<a{i}/>" for i in range(2000)))),
-    "many elements of one tag": ("OVIR006", with_rt_info("<a/>" * 150_000)),
-    "many elements of several tags": ("OVIR006", with_rt_info("<a/><b/><c/>" * 50_000)),
     "many faults": ("OVIR006 OVIR206", changed("</edges>", EDGES + "</edges>")),
     "8 TB": ("OVIR007 OVIR503", changed('shape="3"', 'shape="2000000,1000000,1"')),
     "more than 64 bits": ("OVIR017 OVIR411", changed('shape="3"', f'shape="{2**62},{2**62},1"')),
@@ -137,7 +120,6 @@ HOSTILE_XML: dict[str, tuple[str, str | bytes]] = {
     "path in a variable": ("OVIR009", with_rt_info('<cache value="${HOME}/cache"/>')),
     "script": ("OVIR009", with_rt_info('<link value="javascript:alert(1)"/>')),
     "data in an address": ("OVIR009", with_rt_info('<link value="data:text/html;base64,PGI+"/>')),
-    "a mark with a payload": ("OVIR004", changed("</net>", "</net><?ovir-weights AAAA?>")),
     "two marks": ("OVIR004 OVIR517", changed("</net>", '</net><?ovir-weights size="1" crc32="00000000"?><?ovir-weights size="1" crc32="00000000"?>')),
     "turned name": ("OVIR010", changed('name="sum"', 'name="sum&#x202E;gnp.exe"')),
     "invisible name": ("OVIR010", changed('name="sum"', 'name="su&#x200B;m"')),
@@ -167,21 +149,6 @@ def test_tricks(name: str, tmp_path: Path) -> None:
     assert code in errors(found), found
 
 
-@pytest.mark.parametrize(
-    ("text", "is_error"),
-    [
-        ("word <!-- note --> ", False),
-        (" <!-- note --> ", False),
-        ("wo<!-- -->rd", True),
-        ("<!-- -->word", True),
-        ("wo<a/>rd", True),
-    ],
-)
-def test_what_splits_a_text(text: str, is_error: bool, tmp_path: Path) -> None:
-    found = checked(written(tmp_path, with_rt_info(f"<note>{text}</note>")))
-    assert errors(found) == ({"OVIR004"} if is_error else set())
-
-
 @pytest.mark.parametrize("name", ["a.xml.lzma", "a.xml.Z", "a.XML.GZ", "a.xml.7z", "a.xml.tgz"])
 def test_compressed_models_are_not_looked_into(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(b"x")
@@ -204,18 +171,13 @@ def test_names_of_files_that_mislead(name: str, inside: bool, tmp_path: Path) ->
 def test_small_constants_of_a_branch_that_never_runs_are_left_over(
     sizes: list[int], is_error: bool, tmp_path: Path
 ) -> None:
-    bodies = []
-    for number, counts in enumerate(([], sizes)):
-        x = ops.parameter([1], "f32")
-        y: ovir.Layer = x
-        for index, count in enumerate(counts):
-            y = ops.add(y, ops.reduce_sum(np.arange(count, dtype=np.float32) + 100 * index + 1, [0], keep_dims=True))
-        bodies.append(ovir.Model([ops.result(ops.relu(y) if number else y)], [x]))
-    x, branch = ops.parameter([1], "f32"), ops.if_op(True)
-    branch.set_then_body(bodies[0])
-    branch.set_else_body(bodies[1])
-    branch.set_input(x, bodies[0].inputs[0].layer, bodies[1].inputs[0].layer)
-    branch.set_output(bodies[0].outputs[0].layer, bodies[1].outputs[0].layer)
+    def of_constants(x: ovir.Layer) -> ovir.Layer:
+        for index, count in enumerate(sizes):
+            x = ops.add(x, ops.reduce_sum(np.arange(count, dtype=np.float32) + 100 * index + 1, [0], keep_dims=True))
+        return ops.relu(x)
+
+    x = ops.parameter([1], "f32")
+    branch = choice(ops.constant(np.array(True)), lambda x: x, of_constants, x)
     ovir.save_model(ovir.Model([branch.outputs[0]], [x]), tmp_path / "model.xml")
     found = [d.severity.value for d in checked(tmp_path / "model.xml") if d.code == "OVIR508"]
     assert found == ["error" if is_error else "warning"]
@@ -254,19 +216,6 @@ def test_hidden_bytes(rest: bytes, is_error: bool, entropy: str, tmp_path: Path)
     if len(rest) != 52:
         assert f"no constant uses {len(rest):,} of the" in found[0].message
         assert f"their entropy is {entropy} bits per byte" in found[0].message
-
-
-def test_bytes_after_the_data_of_a_constant(tmp_path: Path) -> None:
-    xml = changed('size="12"', 'size="44"')
-    assert errors(checked(written(tmp_path, xml, BLOB + b"x" * 32))) == {"OVIR504"}
-
-
-def test_overlapping_constants(tmp_path: Path) -> None:
-    net = Net()
-    both = net.op("Add", net.const(np.float32([1, 2, 3])), net.const(np.float32([4, 5, 6])))
-    net.result(net.op("Add", net.parameter("data", "3"), both))
-    xml = net.xml().replace('offset="12"', 'offset="4"')
-    assert "OVIR507" in errors(checked(written(tmp_path, xml, bytes(net.blob))))
 
 
 @pytest.mark.parametrize(
@@ -339,13 +288,6 @@ def test_links_of_folders_are_not_followed(tmp_path: Path) -> None:
     assert sorted(d.code for d in found) == ["OVIR002", "OVIR002", "OVIR011"]
 
 
-@pytest.mark.parametrize("suffix", [".xml", ".bin"])
-def test_sparse_files(suffix: str, tmp_path: Path) -> None:
-    path = written(tmp_path)
-    os.truncate(path.with_suffix(suffix), 1 << 40)
-    assert "OVIR006" in errors(checked(path))
-
-
 def test_a_missing_file_and_a_folder_without_models(tmp_path: Path) -> None:
     assert [d.code for d in ovir.check(tmp_path / "no.xml", untrusted=True)] == ["OVIR101"]
     assert [d.code for d in ovir.check(tmp_path, untrusted=True)] == ["OVIR101"]
@@ -384,28 +326,11 @@ def test_a_process_that_dies_is_an_error(tmp_path: Path) -> None:
     assert found.code == "OVIR001"
 
 
-@pytest.mark.parametrize(
-    "values", [{"seconds": 0.0}, {"seconds": float("nan")}, {"seconds": 1e308}, {"memory": 5}, {"memory": 1 << 62}]
-)
-def test_wrong_budgets(values: dict[str, Any]) -> None:
-    with pytest.raises(ovir.InputError, match=f"{next(iter(values))} must be"):
-        Budget(**values)
-
-
-@pytest.mark.parametrize(
-    ("inside", "message"),
-    [
-        ("<a " + " ".join(f"a{i}=''" for i in range(100_000)) + "/>", "<a> has 100,000 attributes, more than 1,000"),
-        (f'<a b="{"x" * (18 << 20)}"/>', "a tag, a comment or an instruction has more than 16,777,216 bytes"),
-        (f"<!--{'x' * (18 << 20)}-->", "a tag, a comment or an instruction has more than 16,777,216 bytes"),
-    ],
-    ids=["attributes", "attribute", "comment"],
-)
-def test_what_would_take_a_reader_minutes_is_not_read(inside: str, message: str, tmp_path: Path, guard: Guard) -> None:
-    verdict = guard.check(str(written(tmp_path, with_rt_info(inside))))
+def test_a_tag_that_would_take_a_reader_minutes_is_not_read(tmp_path: Path, guard: Guard) -> None:
+    verdict = guard.check(str(written(tmp_path, with_rt_info(f'<a b="{"x" * (18 << 20)}"/>'))))
     assert {d.code: d.message for d in verdict.diagnostics} == {
         "OVIR001": "because of OVIR006, the file is not read",
-        "OVIR006": message,
+        "OVIR006": "a tag, a comment or an instruction has more than 16,777,216 bytes",
     }
     assert verdict.seconds < 10
 
@@ -467,39 +392,6 @@ def test_answers_do_not_become_too_long(letter: str, tmp_path: Path) -> None:
     assert "OVIR201" in errors(found)
     assert any("this list ends after" in d.message for d in found)
     assert len(json.dumps([d.to_dict() for d in found])) < LONGEST_ANSWER
-
-
-def test_an_answer_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
-    writing = tmp_path / "writing.py"
-    writing.write_text("import os\nos.register_at_fork(after_in_child=lambda: os.write(1, b'x'))\n", encoding="utf-8")
-    with Guard(CheckOptions(extensions=(str(writing),)), Budget()) as opened:
-        (found,) = opened.check(str(written(tmp_path))).diagnostics
-    assert found.code == "OVIR001"
-    assert "the answer of the process cannot be read" in found.message
-
-
-def test_a_process_whose_time_ends_with_its_answer_is_not_used_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    timers: list[threading.Timer] = []
-
-    class Kept(threading.Timer):
-        def start(self) -> None:
-            timers.append(self)
-
-        def join(self, timeout: float | None = None) -> None:
-            pass
-
-    class Late(Guard):
-        def _ask(self, *given: Any) -> Any:
-            answer = super()._ask(*given)
-            timers[-1].function()
-            return answer
-
-    monkeypatch.setattr(threading, "Timer", Kept)
-    with Late(CheckOptions(), Budget()) as opened:
-        assert opened.check(str(written(tmp_path))).diagnostics == []
-        assert opened._process is None
 
 
 def test_content_in_memory_is_refused() -> None:

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,9 +10,7 @@ import pytest
 from support.builder import Net
 
 import ovir
-from ovir import opset13 as ops
 from ovir.checks.checker import DEVICES
-from ovir.checks.recovering import read_recovering
 from ovir.fuzzing.cases import make_case
 from ovir.fuzzing.graphs import make_graph
 from ovir.fuzzing.making import VERSIONS
@@ -105,17 +102,3 @@ def test_sizes_that_inputs_decide_are_reported_without_weights(make: Callable[[N
     check = partial(findings, net.xml(), bytes(net.blob), shapes={0: (1, 3, 4)}, device="NPU")
     for need_weights in (True, False):
         assert any("outputs of NonZero" in message for _, _, message in check(need_weights=need_weights))
-
-
-def test_shapes_of_states_between_two_runs(tmp_path: Path) -> None:
-    """What is assigned may be longer than what was read."""
-    x = ops.parameter([-1, 3], "f32", name="x")
-    state = ops.read_value(np.zeros((1, 3), np.float32), "v", "f32", [-1, 3], name="state")
-    joined = ops.concat([state, x], 0, name="joined")
-    model = ovir.Model([ops.relu(joined)], [ops.assign(joined, "v")], [x])
-    ovir.save_model(model, tmp_path / "model.xml")
-    recovered = read_recovering(tmp_path / "model.xml")
-    assert {name: [layer.name for layer in layers] for name, layers in recovered.states.items()} == {"v": ["state"]}
-    recovered.reshape({0: [2, 3]}, {"v": [5, 3]})
-    shapes = {layer.name: str(layer.outputs[0].shape) for layer in recovered.model.layers if layer.outputs}
-    assert (shapes["state"], shapes["joined"], recovered.errors) == ("[5,3]", "[7,3]", [])

@@ -46,45 +46,6 @@ def test_integers_that_floats_do_not_hold_come_out_as_they_are(number: int) -> N
     assert net.compiled()([np.ones(3, np.float32)])[0] == number
 
 
-@pytest.mark.parametrize(
-    ("kind", "element_type", "b", "expected"),
-    [
-        ("Multiply", "i32", [1, 100000], 1410065408),
-        ("Add", "i32", [1, 2**31 - 1], -(2**31) + 99999),
-        ("Subtract", "i64", [0, 200000], -100000),
-        ("Multiply", "i64", [1, 10**14], 10**19 - 2**64),
-        ("Multiply", "i64", [1, 10**12], 10**17),
-        ("Add", "i64", [0, 2**63 - 1], -(2**63) + 99999),
-    ],
-)
-def test_integers_wrap_around_as_in_a_run(kind: str, element_type: str, b: list[int], expected: int) -> None:
-    net = Net()
-    a = sizes(net, net.parameter("x", "?,100000"), element_type)
-    result = net.op(kind, a, net.const(np.array(b), element_type))
-    net.result(element(net, result, 1))
-    net.result(result)
-    results = net.compiled()([np.ones((1, 100000), np.float32)])
-    assert results[0] == results[1][1] == expected
-
-
-@pytest.mark.parametrize("element_type", ["f16", "bf16", "f32", "f64"])
-@pytest.mark.parametrize("kind", ["Add", "Subtract", "Multiply", "Divide", "Mod", "FloorMod", "SquaredDifference"])
-def test_reals_are_computed_as_in_a_run(kind: str, element_type: str) -> None:
-    values = np.random.default_rng(0).uniform(0.01, 3, 50)
-    net = Net()
-    a = net.op("Convert", sizes(net, net.parameter("x", "?,10")), destination_type=element_type)
-    factors = net.const(values[:, None].repeat(2, 1), element_type)
-    computed = net.op("Multiply", net.op(kind, a, factors), net.const(np.array([1, 7.7]), element_type))
-    known = net.op("Gather", computed, net.const(np.int64([1])), net.const(np.int64(1)), opset=8)
-    net.result(known)
-    net.result(computed)
-    model = net.model()
-    assert model.outputs[0].type.constant is not None
-    assert model.outputs[1].type.constant is None
-    results = net.compiled()([np.ones((1, 10), np.float32)])
-    np.testing.assert_array_equal(results[0][:, 0], results[1][:, 1])
-
-
 def test_a_size_times_a_scale_is_rounded_down_from_f32() -> None:
     net = Net()
     size = net.op("Convert", sizes(net, net.parameter("x", "?,10")), destination_type="f32")

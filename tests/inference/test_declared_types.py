@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.builder import ITERATOR, RELU, RESULT, Net, document, layer_text
+from support.builder import Net
 
 import ovir
 
@@ -49,19 +49,6 @@ def test_a_size_that_only_one_of_two_ports_leaves_open(is_input: bool) -> None:
     assert (warning.code, "but its source declares" in warning.message) == ("OVIR413", True)
 
 
-def test_the_own_shape_of_a_parameter_in_a_body() -> None:
-    """Inference takes what the body is fed; what the Parameter says of itself is held against its port all the same."""
-    for shape, expected in ("1,4", []), ("1,5", ["OVIR404"]):
-        own = (
-            f'shape="{shape}" element_type="f32"/><output><port id="0" precision="FP32"><dim>1</dim><dim>4</dim></port>'
-        )
-        body = ITERATOR.replace('shape="1,4" element_type="f32"/><output><port id="0" precision="FP32"/>', own)
-        assert own in body
-        layers = [layer_text(1, "ReLU", RELU), layer_text(2, "TensorIterator", body), layer_text(3, "Result", RESULT)]
-        content = document(*layers, edges="0.0-1.0 1.1-2.0 2.1-3.0")
-        assert [d.code for d in ovir.check(content)] == expected
-
-
 @pytest.mark.parametrize(("is_read", "severity"), [(False, "warning"), (True, "error")])
 def test_what_is_declared_of_an_output_that_nothing_reads(is_read: bool, severity: str) -> None:
     """Exports of Open Model Zoo declare f32 for the indices of a MaxPool."""
@@ -78,60 +65,6 @@ def test_what_is_declared_of_an_output_that_nothing_reads(is_read: bool, severit
     assert declared.replace("FP32", "UNSPECIFIED") in text
     found = ovir.check(text.replace(declared.replace("FP32", "UNSPECIFIED"), declared), bytes(net.blob))
     assert [(d.code, str(d.severity)) for d in found] == [("OVIR403", severity)]
-
-
-def gathering(copied: bool = False) -> tuple[str, bytes]:
-    net = Net()
-    x = net.parameter("x", "2,3")
-    axes = net.const(np.array([1, 0]), name="order")
-    if copied:
-        axes = net.op("Reshape", axes, net.const(np.array([2])), name="copied", special_zero="false")
-    net.result(net.op("Transpose", x, axes, name="turned"))
-    return net.declared_xml(), bytes(net.blob)
-
-
-def with_type(text: str, name: str, element_type: str) -> str:
-    before, after = text.split(f'name="{name}"', 1)
-    return before + f'name="{name}"' + after.replace('element_type="i64"', f'element_type="{element_type}"', 1)
-
-
-@pytest.mark.parametrize("copied", [False, True])
-def test_the_first_layer_that_cannot_read_it(copied: bool) -> None:
-    text, weights = gathering(copied)
-    (found,) = (d for d in ovir.check(with_type(text, "order", "f64"), weights) if d.code != "OVIR702")
-    assert (found.code, found.severity) == ("OVIR409", ovir.Severity.ERROR)
-    assert found.layer is not None
-    assert "'turned'" in found.layer
-    assert "must be of an integer type, got f64; layer 1 'order' (Const, opset1) on line " in found.message
-    assert found.message.endswith("declares type i64, but the Const itself has f64")
-    assert (
-        found.hint == "its size fits i64: change the attribute element_type of layer 1 'order' (Const, opset1) from f64"
-    )
-
-
-def test_a_type_of_another_size() -> None:
-    net = Net()
-    net.result(
-        net.op(
-            "Gather",
-            net.parameter("x", "2,3"),
-            net.const(np.array([1, 0]), name="rows"),
-            net.const(np.int64(0)),
-            opset=8,
-        )
-    )
-    (found,) = ovir.check(with_type(net.declared_xml(), "rows", "i32"), bytes(net.blob))
-    assert (found.code, found.severity) == ("OVIR405", ovir.Severity.WARNING)
-    assert "but the Const itself has i32; attribute 'size' is 16, but i32[2] needs 8 bytes" in found.message
-    assert found.hint is not None
-    assert found.hint.startswith("its size fits i64")
-
-
-def test_other_faults_of_the_file_remain() -> None:
-    text, weights = gathering()
-    text = with_type(text, "order", "f64").replace('name="x" type="Parameter"', 'name="x" color="1" type="Parameter"')
-    assert {d.code for d in ovir.check(text, weights)} == {"OVIR304", "OVIR409"}
-    assert {d.code for d in ovir.check(text, need_weights=False)} == {"OVIR304", "OVIR409"}
 
 
 def exchanged(kind: str, first: tuple[str, str], second: tuple[str, str], **options: int | str) -> str:
@@ -183,19 +116,3 @@ def test_inputs_that_the_operation_cannot_take_so(
 def test_inputs_that_differ_otherwise_are_not_exchanged() -> None:
     text = exchanged("Subtract", ("2,3", "f32"), ("2,1", "f32")).replace("<dim>1</dim>", "<dim>3</dim>")
     assert "OVIR222" not in {d.code for d in ovir.check(text)}
-
-
-def test_an_edge_from_another_layer() -> None:
-    """The message names the edge and both layers."""
-    net = Net()
-    x = net.parameter("x", "2,3")
-    net.parameter("y", "4,5")
-    net.result(net.op("ReLU", x))
-    text = net.declared_xml().replace('<edge from-layer="0"', '<edge from-layer="1"')
-    (found,) = [d for d in ovir.check(text) if d.severity is ovir.Severity.ERROR and d.code == "OVIR406"]
-    line = line_of(text, '<edge from-layer="1"')
-    assert found.layer == "layer 2 'relu2' (ReLU, opset1)"
-    assert found.message == (
-        "input port 0 declares shape [2,3], but its tensor has [4,5] "
-        f"(layer 1 'y' (Parameter, opset1) by the edge on line {line})"
-    )

@@ -10,7 +10,6 @@ from ovir.core.tensor_types import TensorType
 from ovir.inference.known_values import InferenceCache
 from ovir.ops.activation import ReLU
 from ovir.ops.base.operator import Operator
-from ovir.ops.base.traits import ALL
 from ovir.ops.unary import Sqrt
 from ovir.runtime.failures import explain_failure
 
@@ -70,20 +69,6 @@ def test_reshape_of_the_model() -> None:
         net.model().reshape([1])
 
 
-def test_declared_shapes_are_kept_and_compared() -> None:
-    net = Net()
-    net.result(net.op("ReLU", net.parameter("data", "2,3"), name="relu"))
-    text = net.xml().replace(
-        '<port id="1" precision="UNSPECIFIED" names="relu"/>',
-        '<port id="1" precision="FP16"><dim>2</dim><dim>4</dim></port>',
-    )
-    model = ovir.read_model(text.encode())
-    port = model.layer("relu").outputs[0]
-    assert (str(port.declared_shape), str(port.shape)) == ("[2,4]", "[2,3]")
-    assert (str(port.declared_element_type), str(port.element_type)) == ("f16", "f32")
-    assert sorted(found.code for found in model.diagnostics) == ["OVIR402", "OVIR403"]
-
-
 def test_outputs_that_a_file_leaves_out() -> None:
     net = Net()
     net.result(net.op("TopK", net.parameter("data", "4"), net.const(np.int64(1)), axis="0", mode="max", sort="none"))
@@ -96,17 +81,6 @@ def test_outputs_that_a_file_leaves_out() -> None:
     text = text[:start] + text[text.index("</layer>", start) :]
     unread = ovir.read_model(text, bytes(net.blob)).layer("unread")
     assert [(port.id, port.index) for port in unread.outputs] == [(0, 0)]
-
-
-def test_only_the_first_fault_is_reported_not_what_follows_from_it() -> None:
-    net = Net()
-    a, b = net.parameter("a", "2,3"), net.parameter("b", "2,4")
-    value = net.op("Add", a, b, name="broken")
-    for _ in range(3):
-        value = net.op("Add", value, a)
-    net.result(value)
-    errors = [d for d in ovir.check(net.xml().encode()) if d.severity == "error"]
-    assert [d.layer_id for d in errors] == [2]
 
 
 def test_a_fault_in_a_dead_layer_is_no_error() -> None:
@@ -142,13 +116,6 @@ def test_what_inference_found_is_found_anew() -> None:
     assert [d.code for d in model.inference_diagnostics] == ["OVIR402"]
     model.reshape([2, 3])
     assert model.diagnostics == []
-
-
-def test_sums_along_an_unknown_axis() -> None:
-    net = Net()
-    sizes = shape_of(net, net.parameter("data", "?,3"))
-    net.result(net.op("CumSum", sizes, net.parameter("axis", "", "i64"), opset=3))
-    assert net.compiled()([np.ones((2, 3), np.float32), np.int64(0)])[0].tolist() == [2, 5]
 
 
 def test_a_content_that_is_not_found_costs_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,22 +191,3 @@ def test_sizes_seen_only_in_a_run_are_told_with_the_layer(
     with pytest.raises(ovir.RunError, match=message) as caught:
         net.compiled()([np.ones(shape, np.float32) for shape in shapes])
     assert (caught.value.diagnostic.code, caught.value.diagnostic.layer_id) == ("OVIR801", 2)
-
-
-class Reader(Operator):
-    type = "Reader"
-    opset = 1
-    value_inputs = (1,)
-
-    def infer(self, data: TensorType, shape: TensorType) -> TensorType:
-        return data.with_value(data.value)
-
-
-def test_declared_value_inputs() -> None:
-    op = Reader()
-    assert [op.reads_value(i) for i in range(3)] == [False, True, False]
-
-    class All(Reader):
-        value_inputs = ALL
-
-    assert all(All().reads_value(i) for i in range(3))

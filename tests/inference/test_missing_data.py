@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.bodies import choice
 from support.builder import Net
 
 import ovir
@@ -79,14 +80,9 @@ def test_what_missing_data_decides(name: str) -> None:
 def joined(is_given: bool) -> ovir.Model:
     """Return an If whose result has a size that the condition decides."""
     x, chosen = ops.parameter([2], "f32"), ops.parameter([], "boolean") if is_given else ops.constant(np.array(True))
-    layer, bodies = ops.if_op(chosen, name="last"), []
-    for count in (1, 2):
-        inside = ops.parameter([2], "f32")
-        bodies.append(ovir.Model([ops.result(ops.concat([inside] * count, 0))], [inside]))
-    layer.set_then_body(bodies[0])
-    layer.set_else_body(bodies[1])
-    layer.set_input(x, bodies[0].inputs[0], bodies[1].inputs[0])
-    return ovir.Model([layer.set_output(bodies[0].outputs[0], bodies[1].outputs[0])], [x, chosen][: 1 + is_given])
+    layer = choice(chosen, lambda x: ops.concat([x], 0), lambda x: ops.concat([x, x], 0), x)
+    layer.name = "last"
+    return ovir.Model([layer], [x, chosen][: 1 + is_given])
 
 
 def repeated(is_given: bool) -> ovir.Model:

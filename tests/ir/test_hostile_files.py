@@ -159,18 +159,6 @@ def test_layers_that_are_not_there() -> None:
         model.layer("sun")
 
 
-def test_reshape_takes_bounds_and_refuses_what_is_no_shape() -> None:
-    net = Net()
-    net.result(net.op("ReLU", net.parameter("x", "?,8")))
-    model = net.model()
-    model.reshape({"x": [(1, 5), 8]})
-    assert str(model.outputs[0].shape) == "[1..5,8]"
-    for shape in (None, [1.5, 8], [True, 8], [2**63, 8], 8):
-        with pytest.raises(ovir.InputError, match="dimension"):
-            model.reshape({"x": shape})  # type: ignore[dict-item]
-    assert str(model.outputs[0].shape) == "[1..5,8]"
-
-
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """An .xml with its .bin: x + 5."""

@@ -76,24 +76,12 @@ TO_ITSELF = 'from-layer="1" from-port="1" to-layer="1"'
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('<net name="test" version="11">', '<net name="test" version="7">', r":2: .*this is IR version 7"),
-        ('<net name="test" version="11">', '<net name="test" version="12">', r"this is IR version 12"),
-        ('<net name="test" version="11">', '<net name="test">', r"has no version"),
-        ("net", "model", r"root element is <model>"),
-        ('id="1" name="relu"', 'id="0" name="relu"', r"id 0 is also used by layer 'data' on line 4"),
         ('id="1" name="relu"', 'name="relu"', r"<layer> 'relu' has no attribute 'id'"),
         ('type="ReLU" version="opset1"', 'type="ReLU"', r"has no attribute 'version'"),
-        ('id="1" name="relu"', 'id="one" name="relu"', r":8: .*attribute 'id' of <layer>: 'one' is not an integer"),
         ('element_type="f32"', 'element_type="fp99"', r"attribute 'element_type': 'fp99' is not an element type"),
         ('shape="2,?"', 'shape="2,-3"', r"attribute 'shape': '-3' is not a dimension"),
         ('shape="2,?"', "", r"Parameter needs the attribute 'shape'"),
-        ('from-layer="0"', 'from-layer="9"', r"the edge leads from layer 9, which does not exist"),
-        ('to-port="0"', 'to-port="5"', r"layer 1 'relu' .*: the edge names input port 5, but the input ports of the layer are \[0\]"),
-        ('from-port="0"', 'from-port="5"', r"layer 0 'data' .*: the edge names output port 5, but the output ports of the layer are \[0\]"),
-        ("</edges>", f"{EDGE}</edges>", "a second edge into port 0"),
         ('type="ReLU" version="opset1"', 'version="opset1"', r"has no attribute 'type'"),
-        ('to-port="0"', 'to-port="x"', r"attribute 'to-port' of <edge>: 'x' is not an integer"),
-        ("layers>", "strata>", r"<net> has no <layers>"),
         (EDGE, "", r"no edge leads to input port 0"),
         ('from-layer="0" from-port="0" to-layer="1"', TO_ITSELF, "depend on each other"),
         (INPUT_PORT, '<port id="0" precision="FP33"/>', r"precision 'FP33' is not an element type"),
@@ -135,24 +123,6 @@ def test_not_a_model(content: bytes, message: str, tmp_path: Path) -> None:
     for given, expected in (path, message), (tmp_path / "none.xml", "No such file"), (tmp_path, message):
         with pytest.raises(ovir.ReadError, match=expected):
             ovir.read_model(given)
-
-
-@pytest.mark.parametrize(
-    ("size", "change", "message"),
-    [
-        (None, ("", ""), r"needs 12 bytes of weights, but there is no file .*model\.bin"),
-        (8, ("", ""), r"bytes \[0, .*model\.bin, which has 8 bytes: the file is truncated"),
-        (12, ('size="12"', 'size="8"'), r"'size' is 8, but f32\[3\] takes 12 bytes"),
-    ],
-)
-def test_weights_that_lack_bytes(size: int | None, change: tuple[str, str], message: str, tmp_path: Path) -> None:
-    path = add_net().write(tmp_path)
-    path.write_text(path.read_text().replace(*change))
-    path.with_suffix(".bin").unlink()
-    if size is not None:
-        path.with_suffix(".bin").write_bytes(bytes(size))
-    with pytest.raises(ovir.ModelError, match=message):
-        ovir.read_model(path)
 
 
 def subtraction() -> Net:
@@ -269,44 +239,35 @@ def test_constants_past_the_end_have_one_cause() -> None:
     assert found.message.endswith(": 7 of 8 constants lie past its end")
 
 
+def not_ascii(declared: str | None) -> str:
+    """Return a file with a name that is not ASCII, which declares an encoding or none."""
+    declaration = f'<?xml version="1.0" encoding="{declared}"?>' if declared else ""
+    return declaration + small().xml().partition("?>")[2].replace('name="relu"', 'name="caf\u00e9"')
+
+
 @pytest.mark.parametrize(
-    ("declaration", "encoding", "message"),
+    ("declared", "encoding", "message"),
     [
-        ("", "iso-8859-1", r"the file declares no encoding, and byte 0xe9 is not UTF-8; it is read as Latin-1"),
-        (
-            '<?xml version="1.0" encoding="utf-8"?>',
-            "iso-8859-1",
-            r"the file declares utf-8, and byte 0xe9 is not UTF-8",
-        ),
-        ('<?xml version="1.0" encoding="UTF-16"?>', "utf-8", r"declares the encoding UTF-16, but its text is UTF-8"),
-        (
-            '<?xml version="1.0" encoding="none-such"?>',
-            "utf-8",
-            r"declares the encoding none-such, but its text is UTF",
-        ),
+        (None, "iso-8859-1", "the file declares no encoding, and byte 0xe9 is not UTF-8; it is read as Latin-1"),
+        ("utf-8", "iso-8859-1", "the file declares utf-8, and byte 0xe9 is not UTF-8"),
+        ("UTF-16", "utf-8", "declares the encoding UTF-16, but its text is UTF-8"),
+        ("none-such", "utf-8", "declares the encoding none-such, but its text is UTF"),
     ],
 )
-def test_texts_in_another_encoding_than_they_declare(declaration: str, encoding: str, message: str) -> None:
-    """OpenVINO reads them, too."""
-    text = replaced('name="relu"', 'name="caf\u00e9"').decode()
-    text = declaration + text[text.index("?>") + 2 if text.startswith("<?xml") else 0 :]
+def test_texts_in_another_encoding_than_they_declare(declared: str | None, encoding: str, message: str) -> None:
+    """OpenVINO reads them, too. The line is that of the byte, or of what is declared."""
+    text = not_ascii(declared)
     model = ovir.read_model(text.encode(encoding))
     assert model.layer("caf\u00e9").type == "ReLU"
     (found,) = (d for d in model.diagnostics if d.code == "OVIR121")
-    assert re.search(message, found.message)
-    line = (
-        text[: text.index("\u00e9")].count("\n") + 1 if encoding == "iso-8859-1" else 1
-    )  # the byte, or what is declared
+    assert message in found.message
+    line = text[: text.index("\u00e9")].count("\n") + 1 if encoding == "iso-8859-1" else 1
     assert (found.severity, found.line) == (Severity.WARNING, line)
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-8", "iso-8859-1"])
 def test_texts_in_the_encoding_that_they_declare(encoding: str) -> None:
-    text = replaced('name="relu"', 'name="caf\u00e9"').decode()
-    text = (
-        f'<?xml version="1.0" encoding="{encoding}"?>' + text[text.index("?>") + 2 if text.startswith("<?xml") else 0 :]
-    )
-    assert ovir.read_model(text.encode(encoding)).diagnostics == []
+    assert ovir.read_model(not_ascii(encoding).encode(encoding)).diagnostics == []
 
 
 def test_a_merge_conflict() -> None:
@@ -421,13 +382,6 @@ def test_elements_within_elements(depth: int, place: str) -> None:
     copied = pickle.loads(pickle.dumps(model.clone()))
     assert str(copied.rt_info) == str(model.rt_info)
     assert len(ovir.compile_model(copied)([np.ones((2, 4), np.float32)])) == 1
-
-
-def test_elements_deeper_than_the_parser_goes() -> None:
-    text = document("<layer>" * 100_000 + "</layer>" * 100_000)
-    with pytest.raises(ovir.OvirError, match="Excessive depth in document"):
-        ovir.read_model(text)
-    assert [d.code for d in ovir.check(text)] == ["OVIR102"]
 
 
 @pytest.mark.slow

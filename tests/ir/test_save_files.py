@@ -24,7 +24,6 @@ from ovir.ir.weights import WeightsMark
 from ovir.ir.writing import blobs
 from ovir.ir.writing.blobs import CHUNK, BlobWriter, RawSource
 from ovir.ir.writing.net import NetWriter
-from ovir.ops.infrastructure import Const
 
 
 @pytest.fixture
@@ -44,21 +43,6 @@ def test_a_model_can_be_saved_over_its_own_files(target: Path) -> None:
     assert value_in(target) == 1
     assert sorted(content(target.parent)) == ["m.bin", "m.xml"]
     assert ovir.compile_model(model)([np.zeros(3, np.float32)])[0].tolist() == [1, 2, 3]  # from the old file
-
-
-def test_saving_over_own_files_in_parts_keeps_large_constants(tmp_path: Path) -> None:
-    path = tmp_path / "m.xml"
-    net = Net()
-    x = net.parameter("x", "?,100000")
-    for number in range(3):
-        x = net.op("Add", x, net.const(np.arange(100000, dtype=np.float32)[np.newaxis] * number))
-    net.result(x)
-    ovir.save_model(net.write(tmp_path, "m"), path)
-    data = (tmp_path / "m.bin").read_bytes()
-    model = ovir.read_model(path)
-    for _ in range(2):
-        ovir.save_model(model, path)
-        assert (tmp_path / "m.bin").read_bytes() == data
 
 
 @pytest.mark.parametrize(
@@ -311,13 +295,6 @@ def test_bytes_are_written_as_they_were_read(element_type: ElementType, tmp_path
 def test_strings_are_written_as_they_were_read(tmp_path: Path) -> None:
     strings = bytes.fromhex("02000000 00000000 02000000 09000000") + "hiżółw".encode()
     assert save(with_constants((strings, "string", "2")), tmp_path) == strings
-
-
-def test_a_constant_of_an_array_is_written(tmp_path: Path) -> None:
-    model = with_constants((bytes(8), "f32", "2"))
-    layer = model.layer("c0")
-    layer.operator = Const.of(np.float32([1.5, -2]))
-    assert save(model, tmp_path) == np.float32([1.5, -2]).tobytes()
 
 
 def test_text_in_place_of_weights_becomes_weights(tmp_path: Path) -> None:

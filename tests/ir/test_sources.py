@@ -2,7 +2,6 @@
 
 import io
 import zipfile
-from array import array
 from pathlib import Path
 
 import pytest
@@ -100,14 +99,3 @@ def test_missing_file_is_compared_with_those_beside_it(tmp_path: Path) -> None:
     with pytest.raises(ovir.ReadError) as caught:  # the folder is missing as well
         ovir.read_model(tmp_path / "nowhere" / path.name)
     assert caught.value.diagnostic.hint is None
-
-
-def test_any_buffer_holds_a_model(tmp_path: Path) -> None:
-    path = gather_net().write(tmp_path)
-    content, weights = path.read_bytes(), path.with_suffix(".bin").read_bytes()
-    for kind in (bytes, bytearray, memoryview, lambda data: array("B", data)):
-        assert len(ovir.read_model(kind(content), kind(weights)).layers) == len(ovir.read_model(path).layers)
-    with pytest.raises(ovir.InputError, match=r"a model must be a path, .* got list"):
-        ovir.read_model([1])  # type: ignore[arg-type]
-    with pytest.raises(ovir.InputError, match="got the path"):
-        ovir.read_model(str(path).encode())

@@ -86,22 +86,15 @@ def test_weights_of_another_size_are_refused(target: Path, size: int) -> None:
     assert ovir.check(target, need_weights=False) == []
 
 
-def test_other_weights_of_the_same_size_are_found_by_a_check(target: Path) -> None:
+def test_other_weights_of_the_same_size_and_missing_ones_are_found_by_a_check(target: Path) -> None:
     other_weights(target, 3)
     assert value_in(target) == 2
     (found,) = ovir.check(target)
     assert (found.code, found.severity) == ("OVIR517", "error")
     assert found.message == "m.bin has the size, but not the checksum of the weights that the .xml was saved with"
+    assert ovir.check(target, skip=["OVIR517"]) == []
     ovir.save_model(target, target)
     assert ovir.check(target) == []
-
-
-def test_one_changed_bit_is_found_and_missing_weights_are_missing(target: Path) -> None:
-    data = bytearray(target.with_suffix(".bin").read_bytes())
-    data[5] ^= 16
-    target.with_suffix(".bin").write_bytes(data)
-    assert [found.code for found in ovir.check(target)] == ["OVIR517"]
-    assert ovir.check(target, skip=["OVIR517"]) == []
     target.with_suffix(".bin").unlink()
     assert [found.code for found in errors_of(target)] == ["OVIR501"]
 

@@ -23,6 +23,20 @@ def conditional() -> ovir.Model:
     return ovir.Model([layer.set_output(bodies[0].outputs[0], bodies[1].outputs[0])], [x, chosen])
 
 
+def choice(condition: Layer, then: Callable[..., Layer], other: Callable[..., Layer], *inputs: Layer) -> Layer:
+    """Return an If of two functions of the same inputs, each with one result."""
+    layer, bodies = ops.if_op(condition), []
+    for function in (then, other):
+        inside = [ops.parameter(x.outputs[0].shape, x.outputs[0].element_type) for x in inputs]
+        bodies.append(ovir.Model([ops.result(function(*inside))], inside))
+    layer.set_then_body(bodies[0])
+    layer.set_else_body(bodies[1])
+    for x, first, second in zip(inputs, bodies[0].inputs, bodies[1].inputs, strict=True):
+        layer.set_input(x, first, second)
+    layer.set_output(bodies[0].outputs[0], bodies[1].outputs[0])
+    return layer
+
+
 def looped(step: Callable[[Layer], Layer], size: int = 2, after: Callable[..., Layer] = ops.relu) -> ovir.Model:
     """Return a model with three iterations of a step, whose layers are those of the body of ``loop``, and of a layer
     after it."""

@@ -13,6 +13,7 @@ import numpy as np
 import ovir
 from ovir import opset10, opset11, opset15, opset16
 from ovir import opset13 as ops
+from support.bodies import choice
 
 Numbers = Callable[..., ovir.Layer]
 """Returns a number as i64[1], perhaps computed from an input f32[1]."""
@@ -81,17 +82,7 @@ def loop(
 
 def branch(x: ovir.Layer, then: Callable[..., ovir.Layer], other: Callable[..., ovir.Layer]) -> ovir.Layer:
     """Return an If on the sum of f32 ``x``."""
-    shape = [-1 if dim.is_dynamic else dim.length for dim in x.outputs[0].shape]
-    bodies = []
-    for function in (then, other):
-        parameter = ops.parameter(shape, "f32")
-        bodies.append(ovir.Model([ops.result(function(parameter))], [parameter]))
-    layer = ops.if_op(ops.greater(ops.reduce_sum(x, [0], keep_dims=False), np.float32(0)))
-    layer.set_then_body(bodies[0])
-    layer.set_else_body(bodies[1])
-    layer.set_input(x, bodies[0].inputs[0].layer, bodies[1].inputs[0].layer)
-    layer.set_output(bodies[0].outputs[0].layer, bodies[1].outputs[0].layer)
-    return layer
+    return choice(ops.greater(ops.reduce_sum(x, [0], keep_dims=False), np.float32(0)), then, other, x)
 
 
 def doubled(x: ovir.Layer) -> ovir.Layer:
