@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.bodies import choice
 from support.builder import Net
 
 import ovir
@@ -229,19 +230,15 @@ WIDTH = 8
 ONCE = WIDTH * WIDTH
 
 
-def body(*, count: int = 1, result: Callable[[Any], Any] = lambda x: x, inputs: str = "1,8") -> tuple[ovir.Model, Any]:
-    """Return a body with products of 64 multiply-accumulates, and its parameter."""
-    x = ops.parameter(inputs, "f32")
-    y: Any = x
-    for _ in range(count):
-        y = ops.matmul(y, zeros(WIDTH, WIDTH), False, False)
-    return ovir.Model([ops.result(result(y))], [x]), x
+def product(x: Any) -> Any:
+    """Return a product of 64 multiply-accumulates."""
+    return ops.matmul(x, zeros(WIDTH, WIDTH), False, False)
 
 
 def loop(trips: Any, again: Any, *parameters: Any, grows: bool = False) -> ovir.Model:
     """Return a model with a Loop; a body that grows appends a row to its state in each iteration."""
     x = ops.parameter("?,8" if grows else "1,8", "f32")
-    y = ops.matmul(x, zeros(WIDTH, WIDTH), False, False)
+    y = product(x)
     following = ops.concat([y, zeros(1, WIDTH)], 0) if grows else y
     goes_on = ops.result(again(x))
     inside = ovir.Model([goes_on, ops.result(following)], [x])
@@ -254,8 +251,8 @@ def loop(trips: Any, again: Any, *parameters: Any, grows: bool = False) -> ovir.
 
 
 def iterator(length: Any) -> ovir.Model:
-    inside, x = body()
-    sequence = ops.parameter([length, WIDTH], "f32")
+    x, sequence = (ops.parameter([size, WIDTH], "f32") for size in (1, length))
+    inside = ovir.Model([ops.result(product(x))], [x])
     layer = ops.tensor_iterator()
     layer.set_body(inside)
     layer.set_sliced_input(x, sequence.output(), 0, 1, 1, -1, 0)
@@ -263,13 +260,9 @@ def iterator(length: Any) -> ovir.Model:
 
 
 def branches(condition: Any, *parameters: Any) -> ovir.Model:
-    (one, x), (three, y) = body(count=1), body(count=3)
     value = ops.parameter([1, WIDTH], "f32")
-    layer = ops.if_op(condition)
-    layer.set_then_body(one)
-    layer.set_else_body(three)
-    layer.set_input(value.output(), x, y)
-    return ovir.Model([layer.set_output(one.results[0], three.results[0])], [value, *parameters])
+    result = choice(condition, product, lambda x: product(product(product(x))), value).outputs[0]
+    return ovir.Model([result], [value, *parameters])
 
 
 def always(x: Any) -> Any:
@@ -391,15 +384,20 @@ def test_a_dynamic_model_is_counted_at_the_sizes_of_a_run() -> None:
     assert str(summary.inputs[0].shape) == "[1,?,8]"
 
 
-@pytest.mark.parametrize("length", [1, 24])
-def test_states_of_a_length(length: int) -> None:
-    """A mask is as long as the cache and the new positions together, so it follows."""
-    summary = summarize(decoder(), {0: [1, 2, 8]}, state_length=length)
+@pytest.mark.parametrize(
+    ("has_added", "rows", "length"), [(False, 2, 1), (False, 2, 24), (False, 1, 24), (True, 2, 24)]
+)
+def test_states_of_a_length(has_added: bool, rows: int, length: int) -> None:
+    """A mask is as long as the cache and the new positions together, though one of one position would broadcast.
+
+    Other inputs do not follow.
+    """
+    summary = summarize(decoder(has_added=has_added), {0: [1, rows, 8]}, state_length=length)
     (state,) = summary.states
-    assert (str(state.before), str(state.after), state.axis) == (f"[1,{length},8]", f"[1,{length + 2},8]", 1)
-    assert (state.bytes, state.step_bytes) == ((length + 2) * 32, 32)
-    assert summary.macs == 2 * 2 * 8 * (length + 2)
-    assert list(summary.sizes.values()) == [f"[1,{length + 2}]"]
+    assert (str(state.before), str(state.after), state.axis) == (f"[1,{length},8]", f"[1,{length + rows},8]", 1)
+    assert (state.bytes, state.step_bytes) == ((length + rows) * 32, 32)
+    assert summary.macs == 2 * rows * 8 * (length + rows)
+    assert list(summary.sizes.values()) == [f"[1,{length + rows}]", *(["[1,1,8]"] if has_added else [])]
 
 
 # --------------------------------------------------------------------------- sums and groups
@@ -441,22 +439,19 @@ def test_the_largest_groups_are_divided_until_there_are_twenty() -> None:
 
 
 def test_sums_that_differ() -> None:
-    inputs = ops.parameter([1, 8], "f32"), ops.parameter([1, 8], "f32")
-    models = (ovir.Model([ops.matmul(x, zeros(8, n), False, False)], [x]) for n, x in enumerate(inputs, 2))
-    few, many = map(costs_of, models)
-    assert changes_of(few, many) == "parameters 16 -> 24, weights 64 bytes -> 96 bytes, MACs 16 -> 24"
-    assert changes_of(few, many, with_weights=False) == "parameters 16 -> 24, MACs 16 -> 24"
-    assert changes_of(few, few) == ""
+    """Products of unknown number are no change."""
 
-
-def test_products_of_unknown_number_are_no_change() -> None:
     def costs(rows: int, width: int) -> ModelCosts:
         x = ops.parameter([rows, 8], "f32")
         return costs_of(ovir.Model([ops.matmul(x, zeros(8, width), False, False)], [x]))
 
+    few, many = costs(1, 2), costs(1, 3)
+    assert changes_of(few, many) == "parameters 16 -> 24, weights 64 bytes -> 96 bytes, MACs 16 -> 24"
+    assert changes_of(few, many, with_weights=False) == "parameters 16 -> 24, MACs 16 -> 24"
+    assert changes_of(few, few) == ""
     for before, after in ((1, -1), (-1, 1), (-1, -1)):
         assert changes_of(costs(before, 2), costs(after, 3)) == "parameters 16 -> 24, weights 64 bytes -> 96 bytes"
-    assert "parameters" not in changes_of(costs(1, 2), costs(2, 2))
+    assert "parameters" not in changes_of(few, costs(2, 2))
 
 
 def test_costs_of_the_first_call_with_given_shapes() -> None:
@@ -494,19 +489,6 @@ def test_a_profile_counts_what_has_run() -> None:
         profile.add_costs(costs_of(model))
         (timing,) = (timing for timing in profile.layers() if timing.type == "MatMul")
         assert (timing.calls, timing.macs) == (runs, runs * ONCE)
-
-
-def test_a_mask_on_which_no_result_depends_is_as_long_as_the_states() -> None:
-    """A mask of one position broadcasts, so inference accepts it, but a call gets a mask of the whole length."""
-    summary = summarize(decoder(), {0: [1, 1, 8]}, state_length=24)
-    assert list(summary.sizes.values()) == ["[1,25]"]
-    assert summary.macs == 2 * 8 * 25
-
-
-def test_only_masks_are_as_long_as_the_states() -> None:
-    summary = summarize(decoder(has_added=True), {0: [1, 2, 8]}, state_length=24)
-    assert list(summary.sizes.values()) == ["[1,26]", "[1,1,8]"]
-    assert summary.macs == 2 * 2 * 8 * 26
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "examples" / "xml").glob("*.xml")), ids=lambda path: path.stem)

@@ -24,21 +24,6 @@ def with_constant(array: Any, element_type: str | None = None) -> Graph:
     return graph
 
 
-def test_other_values() -> None:
-    graph = network()
-    after = graph.copy()
-    weights = after.find("block2/weights")
-    assert weights.array is not None
-    weights.array[:2, 0] += np.float32([0.5, -0.25])
-    found = ovir.diff(graph.model(), after.model())
-    assert statuses(found) == {"changed": ["block2/weights"]}
-    assert whats(found) == ["constant: 2 of 64 values differ, by at most 0.5"]
-    (change,) = found.changed[0].changes
-    assert change.data is not None
-    assert (change.data.elements, change.data.different) == (64, 2)
-    assert change.data.largest == pytest.approx(0.5)
-
-
 @pytest.mark.parametrize(
     ("options", "different"),
     [({}, 3), ({"atol": 0.1}, 2), ({"rtol": 0.1}, 2), ({"rtol": 0.15, "atol": 0.1}, 1), ({"atol": 11}, 0)],
@@ -107,12 +92,8 @@ def test_shape_and_element_type() -> None:
     assert [item.new for item in found.affected] == ["f32[3]"]
     texts, numbers = (ovir.Model([ops.constant(values, name="c")], []) for values in (["1"], [1]))
     assert whats(ovir.diff(texts, numbers)) == ["element type: string -> i64"]
-
-
-def test_a_constant_of_another_type_with_equal_values() -> None:
-    graph = with_constant(np.arange(40, dtype=np.float32))
-    found = ovir.diff(graph.model(), with_constant(np.arange(40, dtype=np.float16)).model())
-    assert whats(found) == ["element type: f32 -> f16"]
+    wide, narrow = (with_constant(np.arange(40, dtype=kind)).model() for kind in (np.float32, np.float16))
+    assert whats(ovir.diff(wide, narrow)) == ["element type: f32 -> f16"]
 
 
 # --------------------------------------------------------------------------- compression
@@ -121,7 +102,6 @@ def test_a_constant_of_another_type_with_equal_values() -> None:
 def decompressed(graph: Graph, name: str, kind: str) -> None:
     """Compress a constant to f16, to i8 with a scale, or to u8 with a scale and a zero point."""
     node = graph.find(name)
-    assert node.array is not None
     place = graph.nodes.index(node)
     rest = graph.nodes[place + 1 :]
     del graph.nodes[place:]
@@ -171,7 +151,6 @@ def test_a_changed_scale_is_a_changed_constant() -> None:
     decompressed(before, "block1/weights", "u8")
     after = before.copy()
     scale = after.find("block1/weights/scale")
-    assert scale.array is not None
     scale.array = scale.array + np.float32(0.5)
     found = ovir.diff(before.model(), after.model())
     assert statuses(found) == {"changed": ["block1/weights/scale"]}
@@ -197,7 +176,6 @@ def test_differences_in_several_blocks() -> None:
     other = array.copy()
     other[[3, BLOCK, 2 * BLOCK + 4]] = [1, -4, 2]
     found = constant_difference(Const.of(array), Const.of(other), EXACT)
-    assert found is not None
     assert (found.elements, found.different, found.largest) == (array.size, 3, 4.0)
     assert constant_difference(Const.of(array), Const.of(array), EXACT) is None
 

@@ -93,7 +93,6 @@ class Editor:
         return node.array is not None
 
     def _value(self, node: Node) -> tuple[str, str]:
-        assert node.array is not None
         node.array = node.array + np.float32(1)
         return "changed", node.name
 

@@ -20,6 +20,9 @@ def test_integers_are_drawn_from_the_whole_type_up_to_8_bits(kind: ElementType) 
     least, most = value_range(kind)
     assert _range_of(kind) == ((least // 4, most // 4) if kind.bits == 64 else (least, most))
     assert _usual(kind) == ((least, most) if kind.bits <= 8 else (0, 9))
+    x = ops.parameter([9999], kind)
+    (made,) = generate_inputs(ovir.Model([ops.result(x)], [x]))
+    assert {*map(int, made.array)} == {*(range(least, most + 1) if kind.bits <= 8 else range(10))}
 
 
 def domain_of(net: Net, name: str = "x") -> Domain | None:
@@ -29,7 +32,6 @@ def domain_of(net: Net, name: str = "x") -> Domain | None:
 
 def bounds(net: Net, name: str = "x") -> tuple[float | None, float | None]:
     domain = domain_of(net, name)
-    assert domain is not None
     return domain.low, domain.high
 
 
@@ -83,13 +85,10 @@ def test_two_unknown_summands_share_the_range() -> None:
 
 
 @pytest.mark.parametrize(
-    ("operation", "position", "attributes", "expected"),
-    [
-        ("GatherElements", 1, {"opset": 6, "axis": "1"}, (0, 4)),
-        ("GatherND", 1, {"opset": 8}, (0, 3)),
-    ],
+    ("operation", "attributes", "expected"),
+    [("GatherElements", {"opset": 6, "axis": "1"}, (0, 4)), ("GatherND", {"opset": 8}, (0, 3))],
 )
-def test_other_index_ports(operation: str, position: int, attributes: Any, expected: tuple[int, int]) -> None:
+def test_other_index_ports(operation: str, attributes: Any, expected: tuple[int, int]) -> None:
     net = Net()
     data = net.parameter("data", "4,5")
     x = net.parameter("x", "4,2", "i64")
@@ -121,9 +120,6 @@ def test_values_are_seeded_and_in_range() -> None:
     np.testing.assert_array_equal(mask, 1)
     np.testing.assert_array_equal(generate_inputs(model, 5, only=[2])[0].array, y)
     assert (generate_inputs(model, 6, only=[2])[0].array != y).any()
-    np.testing.assert_array_equal(
-        generate_inputs(model, only=[2])[0].array, generate_inputs(model, 0, only=[2])[0].array
-    )
 
 
 @pytest.mark.parametrize("element_type", [str(t) for t in ovir.core.element_types.ELEMENT_TYPES if not t.is_dynamic])
@@ -174,25 +170,6 @@ def test_an_index_in_a_body_is_found_outside_of_it() -> None:
     )
     found = {port.any_name: (domain.low, domain.high) for port, domain in input_domains(model).items()}
     assert found == {"x": (0, 6), "y": (0, 3)}
-
-
-@pytest.mark.parametrize(
-    ("element_type", "low", "high"),
-    [("u8", 0, 255), ("i8", -128, 127), ("u4", 0, 15), ("i4", -8, 7), ("u1", 0, 1), ("i16", 0, 9), ("u64", 0, 9)],
-)
-def test_small_integers_take_every_value(element_type: str, low: int, high: int) -> None:
-    net = Net()
-    net.result(net.parameter("x", "9999", element_type))
-    (made,) = generate_inputs(net.model())
-    assert sorted({int(value) for value in made.array}) == list(range(low, high + 1))
-
-
-@pytest.mark.parametrize("rank", [None, 1, 2, 3, 4, 5])
-def test_a_rank_that_the_model_accepts_is_found(rank: int | None) -> None:
-    x = ops.parameter(ovir.PartialShape(None), "f32", name="x")
-    y = ops.relu(x) if rank is None else ops.transpose(x, np.arange(rank)[::-1].copy())
-    (found,) = fix_shapes(ovir.Model([y], [x])).shapes.values()
-    assert len(found) == (2 if rank is None else rank)
 
 
 def test_a_rank_that_is_not_tried_is_an_error() -> None:

@@ -59,7 +59,6 @@ def test_the_map_is_that_of_pycocotools(seed: int, name: str, threshold: float |
         found.add(str(number), output.astype(np.float32), label)
     assert found.value == pytest.approx(_whole(images, threshold), abs=1e-6)
     assert 0.1 < found.value < 1
-    assert found.interval is not None
     assert found.interval.low < found.value < found.interval.high
     assert (found.inputs, found.samples, found.interval.method) == (12, 12, "jackknife, 12 groups")
 
@@ -68,18 +67,10 @@ def test_forms_of_detections() -> None:
     pytest.importorskip("pycocotools")
     label = np.array([[0.1, 0.2, 0.5, 0.6, 3], [0.6, 0.6, 0.9, 0.9, 1]])
     first, second = label[0, :4], label[1, :4]
-    ssd = np.array([[[[0, 3, 0.9, *first], [0, 1, 0.8, *second], [-1, 3, 0.9, 0, 0, 1, 1], [0, 3, 0.9, 0, 0, 1, 1]]]])
-    nms = np.array([[3, 0.9, *first], [1, 0.8, *second], [-1, -1, -1, -1, -1, -1]])
     yolo = np.array([[[*(first * 640), 0.9, 0, 3], [*(second * 640), 0.8, 0, 1]]])
-    columns = parse_columns("x1,y1,x2,y2,score,_,class")
-    for metric, output in (
-        (metric_of("map"), ssd),
-        (metric_of("map"), nms),
-        (metric_of("map", columns=columns, size=(640, 640)), yolo),
-    ):
-        found = ModelEvaluation(metric)
-        found.add("image", output, label)
-        assert found.value == pytest.approx(1)
+    found = ModelEvaluation(metric_of("map", columns=parse_columns("x1,y1,x2,y2,score,_,class"), size=(640, 640)))
+    found.add("image", yolo, label)
+    assert found.value == pytest.approx(1)
     one_class = ModelEvaluation(metric_of("map"))
     one_class.add("image", np.array([[*first, 0.9]]), np.array([*first, 0]))
     assert one_class.value == pytest.approx(1)
@@ -178,11 +169,7 @@ def test_the_jackknife_of_a_mean_is_the_interval_of_the_mean() -> None:
 
     expected = mean_interval(values)
     found = jackknife_interval(mean(range(20)), jackknife(mean, 20), 0, 1)
-    assert expected is not None
-    assert found is not None
     assert found[:2] == pytest.approx(expected[:2])
-    assert jackknife(mean, 2) == pytest.approx(values[:2])
-    assert jackknife(mean, 1).size == 0
 
 
 def test_a_difference_on_common_inputs() -> None:

@@ -25,7 +25,6 @@ def apart(*shapes: Any, constants: tuple[Any, ...] = ()) -> ovir.Model:
 
 def content(candidate: Candidate | None) -> list[Any]:
     """Return the shapes of inputs, then the numbers of constants, of which large ones are given by their shape."""
-    assert candidate is not None
     data = [layer.operator.data for layer in candidate.model.layers if layer.type == "Const"]
     return [str(port.shape) for port in candidate.model.inputs] + [
         array.tolist() if array.ndim == 1 and array.size < 5 else list(array.shape) for array in data
@@ -127,7 +126,6 @@ def test_values_of_what_is_cut_out() -> None:
     expected = np.float32([6, 8]) + np.sqrt(np.float32([1, 3])) + np.float32([10, 20])
     for fill, inputs in ((Fill.PARAMETERS, 3), (Fill.MIXED, 2), (Fill.CONSTANTS, 2)):
         part = candidates.without(whole, removed, fill)
-        assert part is not None
         assert len(part.model.inputs) == inputs
         (result,) = ovir.compile_model(part.model)(part.feeds).values()
         np.testing.assert_allclose(result, expected)
@@ -167,7 +165,6 @@ def test_readers_of_a_layer_read_one_of_its_inputs(shortest: bool, read: str) ->
     paths = {model.layer(number).name: (number,) for (number,) in candidates.paths(whole)}
     assert list(paths) == ["a", "b", "c"]
     found = candidates.past(whole, [paths["b"]], shortest=shortest)
-    assert found is not None
     assert [found.model.layer(name).inputs[0].source.layer.name for name in ("c", "size")] == [read, read]
     assert "kept" in found.model.outputs[1].source.names
     assert "b" not in [layer.name for layer in found.model.layers]

@@ -85,7 +85,6 @@ def test_the_fewest_properties_are_named(rounding: pytest.MonkeyPatch) -> None:
         "DYNAMIC_QUANTIZATION_GROUP_SIZE",
         "CPU_DENORMALS_OPTIMIZATION",
     ]
-    assert found.explanation is not None
     assert found.explanation.config == {"DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
 
 
@@ -96,7 +95,6 @@ def test_workers_explain_as_one_process_does(rounding: pytest.MonkeyPatch) -> No
 
     options = ComparisonOptions("openvino:CPU", Criterion(), samples=2, explain=True)
     found = compare_by_workers(product_model(), options, workers=2)
-    assert found.explanation is not None
     assert found.explanation.within
 
 

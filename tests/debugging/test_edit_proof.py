@@ -30,12 +30,7 @@ def stateful(factor: float) -> ovir.Model:
 
 
 def test_models_that_compute_the_same_pass() -> None:
-    proof = ovir.prove_edit(model(), model())
-    assert (bool(proof), proof.sets, str(proof)) == (
-        True,
-        3,
-        "proven: the results agree for 3 sets of random inputs",
-    )
+    assert str(ovir.prove_edit(model(), model())) == "proven: the results agree for 3 sets of random inputs"
     assert ovir.prove_edit(stateful(1), stateful(1)).sets == 5
 
 
@@ -160,7 +155,6 @@ def test_variables_and_the_inputs_in_their_place_agree(makes_inputs: bool) -> No
     with pytest.raises(ovir.ModelError) as caught:
         ovir.prove_edit(*(stateful(1), stateless(2))[::way], states=states)
     found = re.search(r"is (\S+) at \[0,\d\] instead of (\S+)", caught.value.diagnostic.message)
-    assert found is not None
     now, expected = map(float, found.groups())
     assert (now > expected) == makes_inputs, "the numbers are positive, and the factor 2 is that of the inputs"
 

@@ -117,23 +117,20 @@ def test_a_pair_far_apart(maker: str) -> None:
     assert len(found.model.layers) < 10
 
 
-def test_an_attribute() -> None:
-    found = _find("transformer", {400: lambda x: ops.softmax(x, 0)}, _contains('axis="0"'))
-    assert found.layers == 1
+FORTIES = np.arange(24, dtype=np.float32).reshape(1, 4, 6) / 10 + 40
 
 
-def test_a_shape() -> None:
-    def widened(x: LayerOrPort) -> LayerOrPort:
-        return ops.reduce_mean(ops.concat([x] * 7, 1), [1], True)
-
-    found = _find("branches", {702: widened}, _contains("<dim>28</dim>"))
-    assert found.layers <= 2
-
-
-def test_a_value_of_a_constant() -> None:
-    culprit = ops.constant(np.arange(24, dtype=np.float32).reshape(1, 4, 6) / 10 + 40)
-    found = _find("chain", {333: lambda x: ops.maximum(x, culprit)}, _has_constant(np.float32(42.3)))
-    assert found.layers <= 1
+@pytest.mark.parametrize(
+    ("maker", "culprit", "fails", "most"),
+    [
+        ("transformer", lambda x: ops.softmax(x, 0), _contains('axis="0"'), 1),
+        ("branches", lambda x: ops.reduce_mean(ops.concat([x] * 7, 1), [1], True), _contains("<dim>28</dim>"), 2),
+        ("chain", lambda x: ops.maximum(x, FORTIES), _has_constant(np.float32(42.3)), 1),
+    ],
+    ids=["an attribute", "a shape", "a value of a constant"],
+)
+def test_what_is_needed_of_a_culprit_is_left(maker: str, culprit: Culprit, fails: Check, most: int) -> None:
+    assert _find(maker, {702: culprit}, fails).layers <= most
 
 
 @pytest.mark.parametrize(
@@ -197,14 +194,6 @@ def test_a_shell_runs_what_needs_one(tmp_path: Path) -> None:
         "sh -c 'exit 8' {}": 8,
     }.items():
         assert Command(text)(str(path)) == status
-
-
-def test_what_is_in_quotes_needs_no_shell(tmp_path: Path) -> None:
-    path = tmp_path / "m.xml"
-    path.touch()
-    command = Command(f"{PYTHON} -c 'import sys; sys.exit(3 if 1 < 2 else 4)' {{}}")
-    assert not command._needs_shell
-    assert command(str(path)) == 3
 
 
 def test_children_end_with_a_command_that_takes_too_long(tmp_path: Path) -> None:
@@ -448,6 +437,7 @@ def test_a_device_that_is_missing_is_no_difference(device: pytest.MonkeyPatch) -
         ("run>log", True),
         ("run; run", True),
         ("run a-b", False),
+        ("python -c 'import sys; sys.exit(3 if 1 < 2 else 4)' {}", False),
     ],
 )
 def test_commands_that_need_a_shell(text: str, is_for_shell: bool) -> None:

@@ -30,18 +30,6 @@ def growing(*, is_stateful: bool) -> ovir.Model:
     return ovir.Model([placed] + ([] if is_stateful else [present]), inputs, sinks=sinks)
 
 
-def test_masks_grow_with_what_the_variables_hold() -> None:
-    calls = StatefulCalls(growing(is_stateful=True), 0)
-    for number in range(4):
-        named = calls.next()
-        assert {name: array.shape for name, array in named.items()} == {
-            "x": (1, 8, 2),
-            "attention_mask": (1, 8 * number + 8),
-            "position": (1, 1),
-        }
-        assert calls.values["v"].shape == (1, 8 * number, 2)
-
-
 def test_positions_count_on_where_the_variables_end() -> None:
     """The model accepts no other position than that of the last row; a single number is none."""
     number = ops.parameter([], "i64", name="number")

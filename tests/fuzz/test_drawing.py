@@ -207,7 +207,6 @@ def test_inputs_in_words() -> None:
         counts[len(others)] += 1
         if others:
             assert [given.element_type for given in others] == ["i64", "u8", "f16"]
-            assert others[0].values is not None
             assert (others[0].values.shape, others[1].values.tolist()) == ((2,), 4)  # type: ignore[union-attr]
             values.update(others[0].values.tolist())
             assert 2 <= len(others[2].shape) <= 4
@@ -222,11 +221,9 @@ def test_special_values_of_inputs() -> None:
     make = drawing()
     make.take("f32 3 5, i64 1 = axis, i64 2 = axes, f32 2 4 = image, f32 6 5 = rois")
     axis, axes, image, rois = (given.values for given in make.inputs[1:])
-    assert axis is not None
     assert -2 <= int(axis) < 2
     assert len({x % 2 for x in axes.tolist()}) == len(axes)  # type: ignore[union-attr]
     assert image.tolist() == [[32, 32, 1, 1]] * 2  # type: ignore[union-attr]
-    assert rois is not None
     assert (rois[:, 0].tolist(), rois.dtype) == ([0] * 6, np.float32)
     left, top, right, bottom = rois[:, 1:].T
     assert (left <= right).all()

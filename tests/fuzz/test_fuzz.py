@@ -34,7 +34,6 @@ from ovir.ops import find
 README = Path(__file__).parents[2] / "README.md"
 
 FLOOR = "Floor-1|Ceiling-1|Sqrt-1"
-ROOT = Path(__file__).parent.parent.parent
 
 
 def wrong(path: str, inputs: Sequence[Array]) -> list[Array]:
@@ -84,9 +83,7 @@ def raising(error: Exception) -> Callable[..., Any]:
     [
         (raising(ValueError("no 3")), {"refusal"}),
         (raising(NotImplementedError("Floor")), set()),
-        (lambda path, inputs: [np.zeros((1, 2, 3, 4, 5))], {"shape"}),
         (lambda path, inputs: [x.astype(np.complex64) for x in compiler({})(path, inputs)], {"type"}),
-        (lambda path, inputs: [], {"shape"}),
     ],
 )
 def test_kinds_of_faults(target: Any, kinds: set[str]) -> None:
@@ -152,7 +149,6 @@ def test_what_depends_on_an_open_order_is_no_finding() -> None:
     end = net.result(net.op("Multiply", end, net.const(np.array([1, 2], np.float32))))
     judge = Judge(Function(compiler({"TopK": any_order})), "")
     fault = judge.fault(net.model(), [np.arange(4, dtype=np.float32)])
-    assert fault is not None
     assert fault.known == "left open by the specification: the order of the elements that TopK selects"
 
 
@@ -318,27 +314,12 @@ def test_graphs_follow_from_their_seed() -> None:
 
 
 FAULTS_OF_OPENVINO = {
-    *(("values", "LRN-1"), ("values", "MVN-2"), ("values", "BinaryConvolution-1"), ("values", "Pad-12")),
-    *(("values", "TopK-11"), ("values", "GenerateProposals-9"), ("values", "NormalizeL2-1")),
-    *(("refusal", "Einsum-7"), ("refusal", "ROIAlignRotated-15"), ("refusal", "GroupConvolutionBackpropData-1")),
-    *(("refusal", "Roll-7"), ("crash", "Col2Im-15"), ("values", "ScatterNDUpdate-15")),
-    *(
-        ("refusal", "LogicalOr-1"),
-        ("refusal", "LessEqual-1"),
-        ("values", "BitwiseOr-13"),
-        ("values", "NormalizeL2-1", "Tile-1"),
-        ("values", "LogicalXor-2"),
-        ("values", "DepthToSpace-1"),
-        ("crash", "DepthToSpace-1"),
-    ),
-    *(
-        ("values", "I420toRGB-8"),
-        ("values", "AvgPool-16"),
-        ("values", "BitwiseRightShift-15"),
-        ("shape", "Subtract-1"),
-        ("values", "ReduceL2-4"),
-    ),
-    *(("refusal", "NotEqual-1"), ("values", "Less-1", "Tile-1")),
+    "values": "LRN-1, MVN-2, BinaryConvolution-1, Pad-12, TopK-11, GenerateProposals-9, NormalizeL2-1, LogicalXor-2, "
+    "ScatterNDUpdate-15, BitwiseOr-13, NormalizeL2-1 Tile-1, DepthToSpace-1, I420toRGB-8, AvgPool-16, ReduceL2-4, "
+    "BitwiseRightShift-15, Less-1 Tile-1",
+    "refusal": "Einsum-7, ROIAlignRotated-15, GroupConvolutionBackpropData-1, Roll-7, LogicalOr-1, LessEqual-1, NotEqual-1",
+    "crash": "Col2Im-15, DepthToSpace-1",
+    "shape": "Subtract-1",
 }
 """Faults of single operations in OpenVINO 2026.4.1: DepthToSpace loses strings or crashes on them, I420toRGB rounds 138.5 to 138,
 others ignore the axis of pdpd."""
@@ -349,7 +330,8 @@ def test_random_graphs_give_the_results_of_openvino(monkeypatch: pytest.MonkeyPa
     pytest.importorskip("openvino", reason="openvino, the oracle, is not installed")
     monkeypatch.setattr("ovir.fuzzing.models._GRAPHS", 1)
     found = ovir.fuzz("openvino:CPU", models=60, seed=60)
-    assert {(x.kind, *x.operations) for x in found.findings} <= FAULTS_OF_OPENVINO
+    known = {(kind, name) for kind, names in FAULTS_OF_OPENVINO.items() for name in names.split(", ")}
+    assert {(x.kind, " ".join(x.operations)) for x in found.findings} <= known
 
 
 @pytest.mark.oracle
@@ -373,7 +355,6 @@ def test_a_finding_of_small_integers_shows_without_ovir(tmp_path: Path) -> None:
     model, inputs = net.model(), [np.array(x, np.uint8).astype(u4.to_dtype()) for x in ([1, 2, 9], [5, 1, 3])]
     with closing(open_target("openvino:CPU", None, 20)) as target:
         fault = Judge(target, "").fault(model, inputs)
-    assert fault is not None
     finding = Finding("values: Subtract-1", "values", ["Subtract-1"], fault.message, 0, 1)
     save_finding(tmp_path / "found", finding, Reduced(model, inputs, fault), Origin("openvino:CPU", "CPU", {}, 20))
     command = [sys.executable, "-I", tmp_path / "found" / "repro.py"]

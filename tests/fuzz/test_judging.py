@@ -32,16 +32,20 @@ def added() -> Model:
     return net.model()
 
 
-def judged(*runs: Callable[[list[Array]], Any], anew: bool = False) -> tuple[Fault | None, int]:
-    """Return the fault of a side whose runs change the right outputs, and the number of its runs."""
-    count = 0
+def judge_of(runs: Sequence[Callable[[list[Array]], Any]], counted: list[int]) -> Judge:
+    """Return the judge of a side whose runs change the right outputs, and are counted."""
 
     def run(path: str, inputs: Sequence[Array]) -> Any:
-        nonlocal count
-        count += 1
-        return runs[min(count, len(runs)) - 1]([inputs[0] + 1, inputs[0] - 1])
+        counted.append(len(counted))
+        return runs[min(len(counted), len(runs)) - 1]([inputs[0] + 1, inputs[0] - 1])
 
-    return Judge(Function(run), "").fault(added(), [X], anew=anew), count
+    return Judge(Function(run), "")
+
+
+def judged(*runs: Callable[[list[Array]], Any], anew: bool = False) -> tuple[Fault | None, int]:
+    """Return the fault of a side, and the number of its runs."""
+    counted: list[int] = []
+    return judge_of(runs, counted).fault(added(), [X], anew=anew), len(counted)
 
 
 def right(outputs: list[Array]) -> list[Array]:
@@ -123,15 +127,7 @@ def test_a_model_of_random_numbers_runs_once() -> None:
      ([right], "values", 0), ([second_is(9)], "shape", 0)],
 )  # fmt: skip
 def test_in_how_many_runs_a_fault_shows(runs: list[Any], kind: str, seen: int) -> None:
-    counted = 0
-
-    def run(path: str, inputs: Sequence[Array]) -> Any:
-        nonlocal counted
-        counted += 1
-        return runs[min(counted, len(runs)) - 1]([inputs[0] + 1, inputs[0] - 1])
-
-    found = Judge(Function(run), "").appearances(added(), [X], Fault(kind, ""))
-    assert found == (seen, 3 * len(WAYS))
+    assert judge_of(runs, []).appearances(added(), [X], Fault(kind, "")) == (seen, 3 * len(WAYS))
 
 
 def test_signatures_group_faults_with_one_cause() -> None:

@@ -18,35 +18,26 @@ from ovir.ops import find
 
 pytestmark = pytest.mark.slow
 
-COUNT = 2 * len(VERSIONS)
+EXAMPLES = str(Path(__file__).parents[2] / "examples" / "xml")
 
 
-def test_models_of_all_operations() -> None:
-    trials = list(operations.fuzz(0, COUNT, processes=2))
+@pytest.mark.parametrize(
+    ("count", "flags", "share"),
+    [
+        (2 * len(VERSIONS), [], 0.7),
+        (2 * len(VERSIONS), ["--extreme"], 0.5),  # real numbers become integers in one way
+        (5 * len(VERSIONS), ["--limits"], 0.5),
+        (400, ["--broken", EXAMPLES], 0),
+    ],
+)
+def test_models_show_no_fault(count: int, flags: list[str], share: float) -> None:
+    trials = list(operations.fuzz(0, count, processes=2, flags=flags))
     assert not [trial for trial in trials if trial.fault], operations.summary(trials)
-    assert sum(trial.status == "ran" for trial in trials) > 0.7 * COUNT
-    counted = Counter(trial.name for trial in trials)
-    assert len(counted) == len(VERSIONS)
-    assert set(counted.values()) == {2}
-
-
-def test_real_numbers_become_integers_in_one_way() -> None:
-    trials = list(operations.fuzz(0, COUNT, processes=2, flags=["--extreme"]))
-    assert not [trial for trial in trials if trial.fault], operations.summary(trials)
-    assert sum(trial.status == "ran" for trial in trials) > 0.5 * COUNT
-
-
-def test_integers_at_the_limits_of_their_types() -> None:
-    trials = list(operations.fuzz(0, 5 * len(VERSIONS), processes=2, flags=["--limits"]))
-    assert not [trial for trial in trials if trial.fault], operations.summary(trials)
-    assert sum(trial.status == "ran" for trial in trials) > 0.5 * len(trials)
-
-
-def test_files_that_are_broken_at_random() -> None:
-    examples = Path(__file__).parents[2] / "examples" / "xml"
-    trials = list(operations.fuzz(0, 400, processes=2, flags=["--broken", str(examples)]))
-    assert not [trial for trial in trials if trial.fault], operations.summary(trials)
-    assert len(trials) == 400
+    assert sum(trial.status == "ran" for trial in trials) > share * count
+    names = Counter(trial.name for trial in trials)
+    assert names.total() == count
+    if not flags:
+        assert (len(names), {*names.values()}) == (len(VERSIONS), {2})
 
 
 def test_every_recipe_is_needed() -> None:
@@ -60,7 +51,6 @@ def test_attributes_take_the_values_that_they_declare() -> None:
     left: set[tuple[str, str, str]] = set()
     for version in VERSIONS:
         cls = find(*version)
-        assert cls is not None
         values = choices_of(*version)
         for number in range(100):
             made = Make(version[0], random.Random(number), version[1])
@@ -72,7 +62,6 @@ def test_attributes_take_the_values_that_they_declare() -> None:
 
 def test_a_shift_may_be_a_scalar() -> None:
     roll = find("Roll", 7)
-    assert roll is not None
     made = [Make("Roll", random.Random(number), 7) for number in range(20)]
     for one in made:
         recipe_of(roll)(one)

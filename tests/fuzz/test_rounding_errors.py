@@ -17,14 +17,8 @@ Make = Callable[[Net, Any], Any]
 
 def reference(make: Make, kind: str, values: Any) -> Reference:
     net = Net()
-    net.result(
-        net.op(
-            "Reshape",
-            make(net, net.parameter("x", str(len(values)), kind)),
-            net.const([-1], "i64"),
-            special_zero="false",
-        )
-    )
+    made = make(net, net.parameter("x", str(len(values)), kind))
+    net.result(net.op("Reshape", made, net.const([-1], "i64"), special_zero="false"))
     model = net.model()
     return Reference.of(model, [np.asarray(values).astype(model.inputs[0].element_type.to_dtype())])
 
@@ -62,14 +56,8 @@ def test_an_error_is_a_share_of_the_number(kind: str, make: Make) -> None:
 def test_a_size_that_depends_on_rounding_ends_a_run() -> None:
     net = Net()
     size = net.op("Convert", net.op("Floor", net.op("Negative", net.parameter("x", "1"))), destination_type="i64")
-    net.result(
-        net.op(
-            "Reshape",
-            net.const(np.zeros(10, "f4")),
-            net.op("Concat", size, net.const([-1], "i64"), axis=0),
-            special_zero="false",
-        )
-    )
+    sizes = net.op("Concat", size, net.const([-1], "i64"), axis=0)
+    net.result(net.op("Reshape", net.const(np.zeros(10, "f4")), sizes, special_zero="false"))
     found = Reference.of(net.model(), [np.float32([-5])])
     shapes = [outputs[0].shape for outputs in found.with_rounding_errors()]
     assert {*shapes} == {(5, 2)}

@@ -39,10 +39,6 @@ def show_tests(executor: Any) -> None:
     executor._client.run(sys.path.append, str(Path(__file__).parents[1]))
 
 
-def test_dask_runs_all_inputs(dask: Any) -> None:
-    assert_all(ovir.map(DIGITS, digits(50), dask, ordered=False), EXPECTED, 50)
-
-
 def test_a_worker_of_dask_that_is_killed_in_the_middle_loses_nothing(dask: Any) -> None:
     found = []
     for result in ovir.map(DIGITS, digits(500), dask, ordered=False):
@@ -162,12 +158,3 @@ def test_workers_that_cannot_reach_the_model_get_its_content(tmp_path: Path) -> 
         (path.parent / "elsewhere").mkdir()
         path.unlink()
         assert_all(results, EXPECTED, 10)
-
-
-def test_workers_that_cannot_reach_an_input_get_its_content(tmp_path: Path) -> None:
-    from ovir.workers.model_runs import Input, ModelRuns
-
-    np.savez(tmp_path / "one.npz", **digits(1)[0])
-    runs = ModelRuns("", "")
-    item = runs.item_with_content(Input(str(tmp_path / "one.npz"), "one"))
-    np.testing.assert_array_equal(item.value["image"], digits(1)[0]["image"])

@@ -1,6 +1,5 @@
 """``ovir.map`` runs a model on many inputs, with any executor."""
 
-import itertools
 import multiprocessing
 import os
 import pickle
@@ -23,7 +22,6 @@ from support.worker_inputs import (
     EXAMPLES,
     ONES,
     CannotBeRestored,
-    Fails,
     Killer,
     Slow,
     TellsProcess,
@@ -145,21 +143,6 @@ def test_a_map_error_can_be_pickled(pool: Executor) -> None:
     (error,) = ovir.map(DIGITS, [{}], pool, on_error="return")
     again = pickle.loads(pickle.dumps(error))
     assert (again.index, again.name, str(again)) == (0, "input 0", str(error))
-
-
-def test_an_endless_iterable_is_read_a_few_inputs_ahead(pool: Executor) -> None:
-    taken = 0
-
-    def endless() -> Iterator[Any]:
-        nonlocal taken
-        for inputs in itertools.cycle(digits(10)):
-            taken += 1
-            yield inputs
-
-    with ovir.map(DIGITS, endless(), pool) as results:
-        for _ in range(20):
-            next(results)
-        assert taken <= 20 + 12
 
 
 @pytest.mark.parametrize("chunksize", [1, 4])
@@ -291,62 +274,11 @@ def test_a_session_outlives_its_worker(tmp_path: Path) -> None:
     assert [results[i][0][0] for i in (0, 4, 1, 3, 5)] == [1, 2, 1, 2, 3]
 
 
-def test_threads_that_share_sessions() -> None:
-    with ThreadPoolExecutor(2) as pool:
-        results = ovir.map(counter(), [ONES] * 20, pool, session=[i % 3 for i in range(20)])
-        assert [result[0][0] for result in results] == [i // 3 + 1 for i in range(20)]
-
-
 # --------------------------------------------------------------------------- batches
 
 
 def test_batches_give_the_results_of_each_input(expected: np.ndarray, pool: Executor) -> None:
     assert_all(ovir.map(DIGITS, digits(23), batch=8, executor=pool), expected, 23)
-
-
-def test_inputs_of_a_batch_may_have_several_rows(pool: Executor) -> None:
-    images = np.load(EXAMPLES / "digits_input.npz")["image"]
-    results = list(ovir.map(DIGITS, [images[:3], images[3:4], images[4:]], batch=3, executor=pool))
-    assert [len(result[0]) for result in results] == [3, 1, 6]
-
-
-def test_a_faulty_input_of_a_batch_is_named(expected: np.ndarray, pool: Executor) -> None:
-    inputs = digits(8)
-    inputs[2] = {"image": np.zeros((1, 1, 8, 7), np.float32)}
-    results = list(ovir.map(DIGITS, inputs, batch=4, executor=pool, on_error="return"))
-    assert [isinstance(result, ovir.MapError) for result in results] == [i == 2 for i in range(8)]
-
-
-def batched(shape: str, op: str, *others: Any, **attributes: Any) -> ovir.CompiledModel:
-    net = Net()
-    net.result(net.op(op, net.parameter("x", shape), *(net.const(other) for other in others), **attributes))
-    return net.compiled()
-
-
-@pytest.mark.parametrize(
-    ("compiled", "message"),
-    [
-        (
-            lambda: batched("2,3", "Relu"),
-            "a batch needs an axis that all inputs leave open; the inputs are 'x' f32[2,3]",
-        ),
-        (
-            lambda: batched("?,3", "ReduceSum", np.array([0]), keep_dims="false"),
-            "has no axis that is as long as the batch",
-        ),
-    ],
-)
-def test_models_without_a_batch_axis_are_refused(compiled: Any, message: str) -> None:
-    with pytest.raises(ovir.InputError) as caught:
-        ovir.map(compiled(), [], batch=2)
-    assert message in str(caught.value)
-
-
-def test_models_that_mix_inputs_are_refused(pool: Executor) -> None:
-    compiled = batched("?,3", "Softmax", axis=0)
-    rows = [[np.array([[i, 1, 2]], np.float32)] for i in range(4)]
-    with pytest.raises(ovir.InputError, match="layers mix the inputs"):
-        list(ovir.map(compiled, rows, batch=4, executor=pool))
 
 
 # --------------------------------------------------------------------------- arguments
@@ -396,11 +328,6 @@ def test_refused_arguments_leave_no_files(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert not os.listdir(tmp_path)
 
 
-def test_a_failing_method_load_is_the_fault_of_the_input(executor: Executor | None) -> None:
-    (error,) = ovir.map(DIGITS, [Fails()], executor, on_error="return")
-    assert str(error) == "error[OVIR901] input 0: its method load failed: KeyError: 'nothing here'"
-
-
 def test_an_input_that_cannot_be_restored_is_named(pool: Executor) -> None:
     found = list(ovir.map(DIGITS, [digits(1)[0], CannotBeRestored()], pool, on_error="return"))
     assert isinstance(found[0], ovir.MappedResults)
@@ -443,11 +370,6 @@ def test_an_item_that_cannot_be_sent_is_an_error(pool: Executor) -> None:
     outcomes = list(Tasks(str, [1, lambda: 2, 3], pool))
     assert [outcome.error is None for outcome in outcomes] == [True, False, True]
     assert "cannot pass on the task" in str(outcomes[1].error)
-
-
-def test_more_workers_than_a_system_has_processes_are_refused() -> None:
-    with pytest.raises(ovir.InputError, match="workers must be at most 32,768, got 1,000,000,000,000"):
-        ovir.map(DIGITS, [np.zeros((1, 1, 8, 8), np.float32)], workers=10**12)
 
 
 def test_an_interrupt_waits_until_the_semaphores_of_a_pool_can_be_removed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,9 +16,11 @@ import pytest
 
 import ovir
 from ovir import opset13 as ops
+from ovir.core.element_types import ELEMENT_TYPES
 from ovir.debugging.engines import process
 from ovir.debugging.engines.child import Worker
 from ovir.debugging.engines.process import EngineError, EngineMissingError, EngineProcess, UnsupportedError
+from ovir.fuzzing.making import random_array
 
 
 class Inside(io.BytesIO):
@@ -47,8 +49,6 @@ class Inside(io.BytesIO):
 @pytest.fixture(scope="module")
 def _stand_in() -> ModuleType:
     spec = importlib.util.spec_from_file_location("openvino", Path(__file__).parent / "stand_in/openvino/__init__.py")
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -200,39 +200,23 @@ def test_a_package_that_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "openvino:CPU: the package cannot be imported: libtbb.so is missing"
     assert caught.value.diagnostic.message == text
     monkeypatch.setitem(sys.modules, "openvino", None)
-    with (
-        EngineProcess("openvino:CPU") as engine,
-        pytest.raises(EngineMissingError, match="needs the package openvino,"),
-    ):
+    with EngineProcess("openvino:CPU") as engine, pytest.raises(EngineMissingError) as caught:
         engine.open()
+    assert str(caught.value) == (
+        "error[OVIR904] openvino:CPU needs the package openvino, which is missing\n"
+        '  hint: install it with `pip install "ovir[openvino]"`'
+    )
 
 
-@pytest.mark.parametrize(
-    ("element_type", "array"),
-    [
-        ("bf16", np.array([[1.5, -2]])),
-        ("f8e4m3", np.array([[1.5, -2, 3]])),
-        ("u4", np.array([[1, 15, 7]])),
-        ("i4", np.array([[-8, 7, 1]])),
-        ("boolean", np.array([[True, False]])),
-        ("i64", np.array([[2**60, -1]])),
-        ("string", np.array([["a", "é"], ["", "long text"]])),
-        ("f32", np.zeros((0, 3))),
-        ("string", np.zeros((0, 3), "U1")),
-        ("f64", np.array(3.5)),
-    ],
-    ids=str,
-)
-def test_tensors_of_every_type_arrive(element_type: str, array: np.ndarray, tmp_path: Path) -> None:
-    kind = ovir.ElementType.parse(element_type)
-    given = array.astype(kind.to_dtype())
-    x = ops.parameter(list(given.shape), element_type, name="x")
+@pytest.mark.parametrize("shape", [(2, 3), (0, 3), ()])
+@pytest.mark.parametrize("kind", [kind for kind in ELEMENT_TYPES if not kind.is_dynamic], ids=str)
+def test_tensors_of_every_type_arrive(kind: ovir.ElementType, shape: tuple[int, ...], tmp_path: Path) -> None:
+    given = random_array(np.random.default_rng(0), kind, shape)
+    x = ops.parameter(list(shape), kind, name="x")
     ovir.save_model(ovir.Model([ops.result(x)], [x]), tmp_path / "model.xml")
     with EngineProcess("openvino:CPU") as engine:
         (found,) = engine.load(tmp_path / "model.xml", types=[kind]).infer([given])
-    assert found.dtype == given.dtype
-    assert found.shape == given.shape
-    assert found.tolist() == given.tolist()
+    assert (found.dtype, found.shape, repr(found.tolist())) == (given.dtype, given.shape, repr(given.tolist()))
 
 
 @pytest.mark.parametrize("device", ["GPU", "GPU.0", "HETERO:NPU,CPU", "MULTI:CPU,XPU", "cpu", "hetero:CPU"])
