@@ -104,6 +104,9 @@ def adapt(
         edit.notes.append(f"sizes, or numbers that follow from one, may be what stays in {', '.join(sizes.numbers)}")
     if sizes.small:
         edit.notes.append(f"other numbers may be equal by chance to the old size of {' and '.join(sizes.small)}")
+    if sizes.too_large:
+        numbers = " and ".join(f"{size} in axis {axis.position}" for axis, size in sizes.too_large.items())
+        edit.notes.append(f"larger sizes do not fit, such as {numbers}")
     if sizes.rows:
         names = ", ".join(sizes.rows)
         edit.notes.append(f"one row for an axis of size 1, which may be meant for this size, is repeated in {names}")
@@ -124,6 +127,8 @@ class _Adapted:
         """The axes that have equal sizes each."""
         self._multiples = dict.fromkeys(self._axes, 1)
         """The number of which each size must be a multiple."""
+        self.too_large: dict[Axis, int] = {}
+        """Multiples of the old sizes that do not fit; empty if some do."""
         self.kept: list[str] = []
         """The keys of the layers that keep a size."""
         self.reduced: list[Layer] = []
@@ -299,8 +304,13 @@ class _Adapted:
         return all(count is None or (count >= 0).all() for count in counts)
 
     def _found_multiples(self) -> dict[Axis, int]:
-        """Return the least divisors of the old sizes of which other sizes must be multiples."""
+        """Return the least divisors of the old sizes of which other sizes must be multiples; 1 if these do not fit
+        either."""
         found = {axis: axis.old for axis in self._axes}
+        larger = [{axis: n * p for axis, n in found.items()} for p in (3, 5)]
+        if not any(map(self._infers, larger)):
+            self.too_large = larger[0]
+            return dict.fromkeys(found, 1)
         for group in self._groups:
             for prime in _prime_factors(group[0].old):
                 less = {**found, **{key: found[key] // prime for key in group}}

@@ -732,3 +732,14 @@ def test_weights_of_one_channel_are_not_repeated(make: Callable[[Any], Any]) -> 
     model = ovir.Model([make(x)], [x])
     with pytest.raises(ovir.ModelError, match="for which it has no data"):
         model.reshape([1, 3, 8, 8], adapt=True)
+
+
+def test_multiples_that_do_not_fit_are_told() -> None:
+    """Every third of half of the elements ends beyond them."""
+    x = ops.parameter([1, 4], "f32", name="x")
+    model = ovir.Model([ops.result(ops.gather(x, np.int64([0, 3]), np.int64(1)))], [x])
+    with pytest.raises(ovir.ModelError, match="fewer rows than the size needs") as raised:
+        model.reshape([1, 8], adapt=True)
+    assert raised.value.diagnostic.hint is None
+    edit = model.reshape([1, -1], adapt=True)
+    assert edit.notes[-1] == "larger sizes do not fit, such as 12 in axis 1"
