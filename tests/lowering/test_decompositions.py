@@ -157,32 +157,6 @@ def test_pools_that_round_as_torch_does(seed: int) -> None:
         assert_close(list(ovir.compile_model(model)(data).values()), wanted)
 
 
-@pytest.mark.parametrize("mode", ["avg", "max"])
-@pytest.mark.parametrize("aligned", ["asymmetric", "half_pixel_for_nn", "half_pixel"])
-@pytest.mark.parametrize("ratio", [0, 1, 3])
-@pytest.mark.parametrize(("kind", "scale"), [("f32", 1.0), ("f16", 0.25), ("f64", 2.0)])
-def test_regions_of_any_length(mode: str, aligned: str, ratio: int, kind: str, scale: float) -> None:
-    rng = np.random.default_rng(0)
-    ends = [
-        [1, 1, 1.4, 1.3],
-        [2, 1, 2, 1],
-        [1, 2, 7, 2.25],
-        [3, 4, 2, 2],
-        [0, 0, 8, 6],
-        [-3, -1, 0, 9],
-        [5, 5, 5.01, 6],
-    ]
-    rois = np.array(ends, kind.replace("f", "float"))
-    image = rng.standard_normal((2, 3, 7, 9)).astype(rois.dtype)
-    feeds = [image, rois, rng.integers(0, 2, len(rois))]
-    shapes = ([-1, 3, -1, -1], kind), ([-1, 4], kind), ([-1], "i64")
-    inputs = [ovir.opset9.parameter(shape, t) for shape, t in shapes]
-    model = ovir.Model([ovir.opset9.roi_align(*inputs, 2, 3, ratio, scale, mode, aligned)], inputs)
-    wanted = list(ovir.compile_model(model)(feeds).values())
-    model.lower(8)
-    assert_close(list(ovir.compile_model(model)(feeds).values()), wanted)
-
-
 @pytest.mark.parametrize(("kind", "error"), [("f32", 1e-6), ("f64", 1e-14)])
 def test_the_inverse_of_erf_has_all_digits(kind: str, error: float) -> None:
     x = ovir.opset17.parameter([-1], kind)
@@ -203,18 +177,3 @@ def test_a_version_has_a_decomposition_or_a_reason(kind: str, birth: int) -> Non
     operation = find(kind, birth)
     assert operation is not None
     assert decomposition_of(operation) is not None or operation.unmatched
-
-
-@pytest.mark.parametrize("ordered", [True, False])
-@pytest.mark.parametrize("kind", ["f16", "f32", "f64"])
-def test_unique_numbers_come_before_nan(kind: str, ordered: bool) -> None:
-    x = ovir.opset10.parameter([-1], kind, name="x")
-    model = ovir.Model(list(ovir.opset10.unique(x, sorted=ordered, name="unique").outputs), [x])
-    lowered = model.clone()
-    lowered.lower("2021.4")
-    numbers = [np.nan, np.inf, -np.inf, -0.0, 0.0, 1.5, -1.5, 60000.0]
-    for count in range(1, 20):
-        data = np.random.default_rng(count).choice(numbers, count).astype(kind.replace("f", "float"))
-        found, wanted = (list(ovir.compile_model(each)([data]).values()) for each in (lowered, model))
-        for got, expected in zip(found, wanted, strict=True):
-            np.testing.assert_array_equal(got, expected)

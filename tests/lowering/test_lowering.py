@@ -13,35 +13,6 @@ from ovir import opset13 as ops
 from ovir.lowering.decompose import decomposed
 from ovir.lowering.releases import as_release, oldest_release
 
-
-@pytest.mark.parametrize("mask", [ops.constant(0.0, "f32"), ops.constant([[True, False, True, True, False]])])
-def test_a_sink_takes_part_in_the_sum_only(mask: ovir.Layer) -> None:
-    query, key, sink = (ops.parameter(shape, "f32") for shape in ([2, 3, 4], [2, 5, 4], [2, 3, 1]))
-    inputs = [query, key, key, mask, ops.constant(1.0, "f32"), sink]
-    attended = ovir.create_layer("ScaledDotProductAttention", inputs, {"causal": False}, version="opset13")
-    model = ovir.Model([attended], [query, key, sink])
-    feeds = list(ovir.random_inputs(model).values())
-    before = ovir.compile_model(model)(feeds)[0]
-    model.lower("2022.3")
-    np.testing.assert_allclose(ovir.compile_model(model)(feeds)[0], before, atol=1e-6)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["f32", "f64", "u8", "i8", "i32"])
-@pytest.mark.parametrize("pads", [[0, 0, 0, 0], [0, 0, 1, 2]])
-@pytest.mark.parametrize("size", [-1, 9])
-def test_images_are_resized_as_by_pillow(kind: str, pads: list[int], size: int) -> None:
-    for mode in ("bilinear_pillow", "bicubic_pillow"):
-        image = ops.parameter([1, 2, size, size], kind)
-        resized = ops.interpolate(image, np.array([20, 5]), mode, "sizes", pads, axes=np.array([2, 3]))
-        model = ovir.Model([resized], [image])
-        feeds = [np.random.default_rng(0).integers(0, 128, (1, 2, 9, 9)).astype(image.element_type.to_dtype())]
-        before = ovir.compile_model(model)(feeds)[0]
-        model.lower("2022.3")
-        atol = 1e-4 if kind in ("f32", "f64") else 1  # sums near a half
-        np.testing.assert_allclose(ovir.compile_model(model)(feeds)[0].astype(float), before.astype(float), atol=atol)
-
-
 # --------------------------------------------------------------------------- refusals
 
 
