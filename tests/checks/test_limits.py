@@ -281,7 +281,7 @@ def test_a_constant_that_most_of_its_readers_refuse(failing: int, others: int, e
     found = [d for d in ovir.check(net.xml(), bytes(net.blob)) if d.severity is ovir.Severity.ERROR]
     assert len(found) == errors
     hint = f"{failing - 1} other layers that read layer 0 'const0' (Const, opset1) fail: its value may be wrong"
-    assert (found[0].hint == hint) == (errors == 1)
+    assert ((found[0].layer_id, found[0].hint) == (2, hint)) == (errors == 1)
 
 
 @pytest.mark.parametrize(
