@@ -287,6 +287,12 @@ def test_layers_that_were_not_recorded_are_suspects(tmp_path: Path) -> None:
     assert ovir.compare(part, tmp_path / "part_expected.npz", inputs=tmp_path / "part_input.npz")
 
 
+def test_a_tensor_of_another_shape_is_a_problem() -> None:
+    model = _line()
+    found = ovir.bisect(model, {**_recorded(model, "x"), "relu3": np.zeros((2, 4), np.float32)})
+    assert found.to_dict()["first"]["problem"] == "has shape [2,4], but [2,3] was expected"
+
+
 def test_nothing_is_claimed_of_tensors_that_were_not_recorded() -> None:
     model = _line()
     found = ovir.bisect(model, _recorded(model, "x", "relu1", "relu5"))
