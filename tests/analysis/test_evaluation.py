@@ -214,7 +214,7 @@ def test_the_difference_of_errors_is_paired() -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 2, 19, 20, 41])
 def test_pseudovalues_of_a_mean_are_the_values(count: int) -> None:
-    """Those of groups of several have the same mean if the groups are equally large."""
+    """Leave out groups of several values above 20; equally large groups have the mean of all values."""
     values = np.random.default_rng(0).normal(size=count)
     found = jackknife(lambda chosen: float(values[list(chosen)].sum()) / max(len(chosen), 1), count)
     if count > 20:
@@ -267,7 +267,7 @@ def test_wilson_covers_what_it_promises() -> None:
     [(1, 12.706), (2, 4.303), (4, 2.776), (9, 2.262), (30, 2.042), (120, 1.980), (10**7, 1.959964)],
 )
 def test_quantiles_of_student(freedom: int, expected: float) -> None:
-    """They approach those of the normal distribution."""
+    """Compare with printed tables; many degrees of freedom give the normal distribution."""
     assert t_quantile(0.975, freedom) == pytest.approx(expected, abs=1e-5 if freedom > 120 else 5e-4)
     assert t_quantile(0.75, 1) == pytest.approx(1.0)  # of Cauchy's distribution
 

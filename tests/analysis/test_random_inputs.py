@@ -16,7 +16,7 @@ from ovir.ops.base.domains import Domain
 
 @pytest.mark.parametrize("kind", [kind for kind in ELEMENT_TYPES if kind.is_integral], ids=str)
 def test_integers_are_drawn_from_the_whole_type_up_to_8_bits(kind: ElementType) -> None:
-    """Of 64 bits, 62 are drawn, so that sums of a few stay in the type."""
+    """Draw a quarter of the range of 64-bit types, so that sums of a few elements do not overflow."""
     least, most = value_range(kind)
     assert _range_of(kind) == ((least // 4, most // 4) if kind.bits == 64 else (least, most))
     assert _usual(kind) == ((least, most) if kind.bits <= 8 else (0, 9))

@@ -135,7 +135,7 @@ def test_intervals_of_a_choice() -> None:
 
 
 State = tuple[ovir.Layer, Callable[..., ovir.Layer] | None, str]
-"""What a parameter of the body has before the first iteration, how it changes, and how it is fed."""
+"""The initial value of a parameter of the body, the function that changes it, and how the layer feeds it."""
 
 
 def ending_of(condition: Callable[..., ovir.Layer], *states: State, trips: ovir.Layer | int = -1) -> Ending:
@@ -335,7 +335,7 @@ STATES: dict[str, tuple[Callable[..., ovir.Layer], list[State], str | int]] = {
     "a counter that begins beyond its end": (lambda a: ops.less(a, TEN), [starting(10, lambda a: ops.add(a, np.int64(1)))], 1),
     "one that begins before its end": (lambda a: ops.less(a, TEN), [starting(9, lambda a: ops.add(a, np.int64(1)))], 2),
     "an exclusive choice": (lambda a: ops.logical_xor(ops.less(a, TEN), ops.constant(np.array(True))), [starting(0, lambda a: ops.add(a, np.int64(1)))], OPEN),
-    "an exclusive choice that is none": (lambda a: ops.logical_xor(ops.less(a, TEN), ops.constant(np.array(False))), [starting(0, lambda a: ops.add(a, np.int64(1)))], 11),
+    "a comparison with false": (lambda a: ops.logical_xor(ops.less(a, TEN), ops.constant(np.array(False))), [starting(0, lambda a: ops.add(a, np.int64(1)))], 11),
     "a condition or its threefold negation": (lambda a: ops.logical_or(doubt(a), negated(doubt(a), 3)), [starting(0, lambda a: ops.add(a, np.int64(1)))], ALWAYS),
     "a condition or its double negation": (lambda a: ops.logical_or(doubt(a), negated(doubt(a), 2)), [starting(0, lambda a: ops.add(a, np.int64(1)))], OPEN),
     "a condition and its threefold negation": (lambda a: ops.logical_and(doubt(a), negated(doubt(a), 3)), [starting(0, lambda a: ops.add(a, np.int64(1)))], 1),

@@ -331,7 +331,7 @@ def test_negative_zeros_and_nan() -> None:
     ],
 )
 def test_the_entropy_of_bytes(gaps: Any, sample: int, expected: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of two values as often as one another it is 1; long ranges are looked at in part."""
+    """Compute 1 bit for two equally frequent values; long ranges are sampled."""
     monkeypatch.setattr(weights_file, "_SAMPLE", sample)
     data = np.uint8([7] * 8 + [9] * 8 + list(range(100, 116)))
     assert weights_file._entropy(data, gaps) == pytest.approx(expected, abs=1e-4)

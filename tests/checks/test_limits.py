@@ -104,7 +104,7 @@ PLACES = {
     '<?xml version="1.0" encoding="ASCII"?><net/>': [],
     '<net><port id="1"/><port id="01"/><edge to-port="01"/></net>': ["1: the attribute 'id' of <port> is spelled '01'; and 1 other text"],
 }  # fmt: skip
-"""What a scan reports of topologies, with the line."""
+"""The diagnostics of a scan, each with its line, by the text of the topology."""
 
 
 @pytest.mark.parametrize("text", PLACES)

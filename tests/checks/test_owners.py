@@ -261,7 +261,7 @@ def test_all_outputs_of_a_kernel_are_computed_at_once(monkeypatch: pytest.Monkey
 
 
 def test_a_size_that_changes_again_is_inferred_anew() -> None:
-    """What is known of the layers of a body belongs to one iteration."""
+    """Forget what one iteration told of the layers of a body before the next one."""
     sizes = loop(3, lambda n: [ops.add(n, n)], ops.constant(np.int64([1])))
     again = loop(scalar(sizes.outputs[0]), lambda v: [doubled(v)], x := data([4]))
     engine_of(again.outputs[0], inputs=(x,))

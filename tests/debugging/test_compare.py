@@ -186,7 +186,7 @@ def test_a_changed_layer_of_a_second_model_is_the_first_that_differs() -> None:
 
 
 def test_the_noise_of_the_inputs_is_subtracted() -> None:
-    """The product is wrong by the factor 1.5, the sum with twice itself by that of its input, and the square by more."""
+    """Make the product wrong by a factor of 1.5, which the sum passes on and the square increases."""
 
     def net(factor: float) -> ovir.Model:
         x = ops.parameter([4], "f32", name="x")
@@ -628,7 +628,7 @@ def test_arguments_that_do_not_fit(options: dict[str, object], message: str) -> 
     "function", [ovir.compare, ovir.bisect, ovir.precision, ovir.reduce, ovir.prove_edit, Candidate]
 )
 def test_inputs_are_drawn_with_the_seed_0_by_default(function: Any) -> None:
-    """What one of them finds is there for another one."""
+    """Draw the same inputs in all of them, so that one reproduces what another finds."""
     defaults = {name: parameter.default for name, parameter in inspect.signature(function).parameters.items()}
     assert defaults["seed"] == 0
     assert defaults.get("explain", False) is False

@@ -104,7 +104,7 @@ def test_mixed_items_are_named(target: Any, axes: Any) -> None:
     ],
 )
 def test_outputs_that_depend_on_the_items_need_an_axis_for_them(names: str, message: str | None) -> None:
-    """Those that are the same for all items need none, except inputs themselves; other inputs are no items. Sizes may differ."""
+    """Accept outputs that are equal for all items without an axis, but not inputs; other inputs have no items."""
 
     def reduced(batch: int) -> ovir.Model:
         x, other = ops.parameter([batch, 2], "f32", name="x"), ops.parameter([1], "f32", name="other")

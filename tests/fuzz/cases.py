@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+import ovir
 from ovir.core.element_types import ElementType, value_range
 from ovir.fuzzing import cases
 from ovir.fuzzing.cases import Case as Case
@@ -138,6 +139,17 @@ def choices_of(kind: str, opset: int) -> set[Choice]:
 
 def _values_of(declared: Attribute) -> tuple[str, ...]:
     return ("true", "false") if declared.type is bool else declared.choices
+
+
+def readable_cases(index: int, count: int) -> Iterator[tuple[Case, ovir.Model]]:
+    """Yield those of the first models of an operation version that can be read, each with its case."""
+    for attempt in range(count):
+        case = cases.make_case(index + attempt * len(VERSIONS))
+        try:
+            model = ovir.read_model(case.text, case.weights)
+        except ovir.OvirError:
+            continue
+        yield case, model
 
 
 def covering_cases(index: int, least: int, ran: Counter[Choice]) -> Iterator[tuple[Case, set[Choice]]]:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from fuzz.cases import VERSIONS, make_case
+from fuzz.cases import VERSIONS, readable_cases
 from support.builder import Net
 from support.drawn_runs import results_of
 from support.kernel_contract import unwatched
@@ -240,12 +240,7 @@ def around(array: Any, element_type: ElementType, rng: np.random.Generator) -> t
 def test_values_within_bounds_give_results_within_bounds(index: int, cls: type[Operator]) -> None:
     rng = np.random.default_rng(index)
     compared = 0
-    for attempt in range(MODELS):
-        case = make_case(index + attempt * len(VERSIONS))
-        try:
-            model = ovir.read_model(case.text, case.weights)
-        except (ovir.OvirError, OperatorError):
-            continue
+    for case, model in readable_cases(index, MODELS):
         (layer,) = (layer for layer in model.layers if type(layer.operator) is cls)
         given = dict(zip(model.parameters, case.feeds, strict=True))
         arrays = [_array(port.source, given) for port in layer.inputs]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fuzz.cases import VERSIONS, make_case
+from fuzz.cases import VERSIONS, readable_cases
 from numpy.typing import NDArray
 from support.drawn_runs import results_of
 
@@ -84,12 +84,7 @@ def differing(tensor: TensorType, array: NDArray[Any], sizes: dict[int, int]) ->
 def test_sizes_of_one_symbol_are_equal(index: int) -> None:
     rng = np.random.default_rng(index)
     cls = find(*VERSIONS[index])
-    for attempt in range(MODELS):
-        case = make_case(index + attempt * len(VERSIONS))
-        try:
-            model = ovir.read_model(case.text, case.weights)
-        except (ovir.OvirError, OperatorError):
-            continue
+    for case, model in readable_cases(index, MODELS):
         layer = next((layer for layer in model.layers if type(layer.operator) is cls), None)
         if layer is None or layer.bodies or not layer.operator.pure:
             continue

@@ -9,7 +9,7 @@ from itertools import combinations
 from time import process_time
 
 import numpy as np
-from fuzz.cases import VERSIONS, make_case
+from fuzz.cases import VERSIONS, readable_cases
 
 import ovir
 from ovir.core.arrays import Array
@@ -116,12 +116,7 @@ class Applied:
 
 def cases_of(index: int, count: int) -> Iterator[Applied]:
     """Yield cases of an operation version whose inputs all have elements."""
-    for attempt in range(count):
-        case = make_case(index + attempt * len(VERSIONS))
-        try:
-            model = ovir.read_model(case.text, case.weights)
-        except ovir.OvirError:
-            continue
+    for case, model in readable_cases(index, count):
         fed = dict(zip([port.layer for port in model.inputs], case.feeds, strict=True))
         for layer in model.layers:
             if layer.type != VERSIONS[index][0] or layer.operator is None or layer.bodies or not layer.operator.pure:

@@ -24,7 +24,7 @@ from ovir.fuzzing.making import random_array
 
 
 class Inside(io.BytesIO):
-    """What stands for a process: a stream that takes a request, and has the answer in ``stdout`` when it is flushed."""
+    """A stand-in for a process: a stream for requests, which writes the answer to ``stdout`` when it is flushed."""
 
     def __init__(self, *_: Any, **options: Any) -> None:
         super().__init__()
@@ -59,13 +59,6 @@ def openvino(_stand_in: ModuleType, monkeypatch: pytest.MonkeyPatch) -> ModuleTy
     monkeypatch.setitem(sys.modules, "openvino", _stand_in)
     monkeypatch.setattr(process, "ChildProcess", Inside)
     return _stand_in
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    x = ops.parameter([2, 3], "f32", name="x")
-    ovir.save_model(ovir.Model([ops.tanh(x), ops.abs(x)], [x]), tmp_path / "model.xml")
-    return tmp_path / "model.xml"
 
 
 X = np.float32([[1, -2, 3], [-4, 5, -6]])

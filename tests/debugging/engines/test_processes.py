@@ -10,7 +10,6 @@ import pytest
 from support.processes import has_ended, started, wait_for
 
 import ovir
-from ovir import opset13 as ops
 from ovir.debugging.device_queries import execute
 from ovir.debugging.engines.process import (
     EngineDiedError,
@@ -27,13 +26,6 @@ STAND_IN = Path(__file__).parent / "stand_in"
 @pytest.fixture(autouse=True)
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", f"{STAND_IN}:{ROOT}")
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    x = ops.parameter([2, 3], "f32", name="x")
-    ovir.save_model(ovir.Model([ops.tanh(x), ops.abs(x)], [x]), tmp_path / "model.xml")
-    return tmp_path / "model.xml"
 
 
 X = np.float32([[1, -2, 3], [-4, 5, -6]])
