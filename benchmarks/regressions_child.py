@@ -77,7 +77,8 @@ def figures(path: Path, only_calls: bool) -> dict[str, float]:
 def main() -> None:
     found = {}
     only_calls = sys.argv[1:2] == ["--calls"]
-    for path in sys.argv[1 + only_calls :]:
+    paths = sys.argv[1 + only_calls :]
+    for path in (*paths[:1], *paths):  # the first one loads modules, so it is measured again
         try:
             found[path] = figures(Path(path), only_calls)
         except ovir.OvirError as error:  # an older state may not know what a new case is about
