@@ -154,6 +154,14 @@ def seconds(stage: Stage, net: Net, rounds: int) -> float:
 
 # --------------------------------------------------------------------------- tests
 
+
+@pytest.fixture(scope="module", autouse=True)
+def _objects_of_earlier_tests_stay() -> None:
+    """Leave the objects of earlier tests out of collections, each of which would pass over hundreds of thousands."""
+    gc.collect()
+    gc.freeze()
+
+
 SIZE, LIMIT, TRIALS = 100, 35, 3
 STAGES = READING | RUNNING | EDITS
 CASES = [

@@ -159,6 +159,13 @@ class CTCLoss(Operator):
             return inf
         return super().work(inputs, outputs) + 10.0 * batch * steps * (2 * steps + 1)
 
+    def temporary_bytes(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:
+        """Count what belongs to each state: four numbers, its label, and where paths may stay and skip."""
+        batch, steps = (dim.lower for dim in inputs[0].shape.slice(0, 2))
+        states = 2 * steps + 3
+        number = max(inputs[0].element_type.bits // 8, 4)
+        return super().temporary_bytes(inputs, outputs) + batch * states * (4.0 * number + 16)
+
     def run(
         self,
         logits: Array,

@@ -343,6 +343,9 @@ class ISTFT(ShortTimeFourierBase):
             ends = Dimension(size.lower % 2, size.lower % 2) if size.is_static else Dimension(0, 1)
         return frames.map(lambda count: count - 1) * step + ends
 
+    def python_steps(self, inputs: Sequence[TensorType]) -> Dimension:
+        return inputs[0].shape.slice(0, -3).size()
+
     def run(self, *inputs: Array) -> Array:
         shape = cast("TensorType", self.infer(*map(constant_type, inputs))).shape.to_tuple()
         data, window, frame_size, frame_step = inputs[:4]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import ClassVar
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
-from ovir.core.shapes import UNKNOWN, PartialShape, product
+from ovir.core.shapes import UNKNOWN, Dimension, PartialShape, product
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels.precision import to_integers
@@ -317,9 +318,12 @@ class GatherTree(Operator):
     gives = "T[Time, N, Beam]"
     recipe = "T i32|f32"
     arguments = "step_ids parent_idx:parent_ids max_seq_len end_token"
-    bounded = False  # it takes a step in Python for each time
+    bounded = False
     copies = 4  # the parents of a step are i64
     domains = by_input(parent_ids=Index("step_ids", axis=-1, checked=False), max_seq_len=Length("step_ids", axis=0))
+
+    def python_steps(self, inputs: Sequence[TensorType]) -> Dimension:
+        return inputs[0].shape.slice(0, 1).size()
 
     def run(self, step_ids: Array, parent_ids: Array, max_seq_len: Array, end_token: Array) -> Array:
         times, _, beams = step_ids.shape

@@ -151,6 +151,9 @@ class GroupedMatMul(Operator):
     def multiply_accumulates(self, inputs: Sequence[TensorType], output: PartialShape) -> Dimension:
         return output.size() * inputs[0].shape[-1]
 
+    def python_steps(self, inputs: Sequence[TensorType]) -> Dimension:
+        return inputs[1].shape.slice(0, 1).size()
+
     def infer(
         self, a: TensorType, b: TensorType, offsets: TensorType | None = None
     ) -> TensorType | tuple[TensorType, ...]:

@@ -237,6 +237,7 @@ def around(array: Any, element_type: ElementType, rng: np.random.Generator) -> t
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("index", "cls"), following(), ids=lambda value: getattr(value, "__name__", ""))
+@pytest.mark.usefixtures("calls_are_made_once")
 def test_values_within_bounds_give_results_within_bounds(index: int, cls: type[Operator]) -> None:
     rng = np.random.default_rng(index)
     compared = 0

@@ -68,8 +68,10 @@ def _fits(op: Operator, declared: Declaration, shapes: Shapes) -> bool:
             return False
     equations = declared.sizes
     free = [name for name in names if name not in sizes]
-    for numbers in itertools.product(range(max((n for _, n in axes), default=0) + 1), repeat=len(free)):
-        trial = {name: Dimension(n) for name, n in {**sizes, **dict(zip(free, numbers, strict=True))}.items()}
+    known = {name: Dimension(n) for name, n in sizes.items()}
+    choices = [Dimension(n) for n in range(max((n for _, n in axes), default=0) + 1)]
+    for chosen in itertools.product(choices, repeat=len(free)):
+        trial = known | dict(zip(free, chosen, strict=True))
         if all(
             not axis.choices or any(size.value(trial).contains(number) for size in axis.choices)
             for axis, number in axes

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from time import process_time
 
 import pytest
 from fuzz.cases import VERSIONS
@@ -85,10 +84,7 @@ MEASURED = [index for index, (kind, _) in enumerate(VERSIONS) if kind not in UND
 
 @pytest.mark.parametrize("index", MEASURED, ids=lambda index: "-".join(map(str, VERSIONS[index])))
 def test_kernels_take_no_more_memory_than_they_declare(index: int) -> None:
-    start = process_time()
     for case in cases_of(index, 2):
-        if process_time() - start > 0.2:
-            return
         for run in case.grown(_SIZE):
             declared = run.op.temporary_bytes(run.inputs, run.outputs)
             largest = max(t.shape.least_size * max(t.element_type.bits // 8, 4) for t in (*run.inputs, *run.outputs))

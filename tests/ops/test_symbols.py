@@ -80,6 +80,7 @@ def differing(tensor: TensorType, array: NDArray[Any], sizes: dict[int, int]) ->
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("calls_are_made_once")
 @pytest.mark.parametrize("index", range(len(VERSIONS)), ids=["-".join(map(str, version)) for version in VERSIONS])
 def test_sizes_of_one_symbol_are_equal(index: int) -> None:
     rng = np.random.default_rng(index)

@@ -230,9 +230,13 @@ ALIGN = "pooled_h=2 pooled_w=5 spatial_scale=1"
         (f"AvgPool-14 kernel=3,4 pads_end=1,0 {POOL}", "1,2,?,5", inf, 0),
         (f"AvgPool-14 kernel=4,2 pads_end=1,0 {POOL}", "1,2,3,5", 4 * (30 + 8) + 8 * 3 * 2, 0),
         (f"AvgPool-14 kernel=5,2 pads_end=4,0 {POOL}", "1,2,3,5", 4 * (30 + 24) + 24 * 3 * 2, 5 * 30 * 4),
-        ("CTCLoss-4", "3,5,4 i64[3] i64[3,5] i64[3]", 4 * (60 + 3 + 15 + 3 + 3) + 10 * 3 * 5 * 11, 0),
+        ("CTCLoss-4", "3,5,4 i64[3] i64[3,5] i64[3]", 4 * (60 + 3 + 15 + 3 + 3) + 10 * 3 * 5 * 11, 3 * 13 * (4 * 4 + 16)),
         ("CTCLoss-4", "?,5,4 i64[3] i64[3,5] i64[3]", inf, 0),
-        ("CTCLoss-4", "3,?,4 i64[3] i64[3,5] i64[3]", inf, 0),
+        ("CTCLoss-4", "3,?,4 i64[3] i64[3,5] i64[3]", inf, 3 * 3 * (4 * 4 + 16)),
+        ("GatherTree-1", "5,2,3 5,2,3 2 f32=9", 4 * (30 + 30 + 2 + 1 + 30) + 10_000 * 5, 4 * 30 * 4),
+        ("GatherTree-1", "?,2,3 5,2,3 2 f32=9", inf, None),
+        ("GroupedMatMul-17", "3,2,4 3,5,4", 4 * (24 + 60 + 30) + 120 + 10_000 * 3, 0),
+        ("ISTFT-16", "2,3,5,2 4 =4 =2", 4 * (60 + 4 + 1 + 1 + 24) + 10_000 * 2, 60 * 4),
         ("DFT-7", "4,6,2 =[1,0]", 4 * (48 + 2 + 48), 48 * 4),
         ("EmbeddingBagPackedSum-3", "9,5 i64[4,3]", 4 * (45 + 12 + 20) + 4 * 12 * 5, 12 * (2 * 20 + 16)),
         ("EmbeddingBagPackedSum-3", "f64[9,5,2] i64[4,3]", 4 * (90 + 12 + 40) + 4 * 12 * 10, 12 * (2 * 80 + 16)),
@@ -280,7 +284,8 @@ ALIGN = "pooled_h=2 pooled_w=5 spatial_scale=1"
     ],
 )  # fmt: skip
 def test_work_and_memory_of_kernels(op: str, inputs: str, work: float, memory: float | None) -> None:
-    """Each element of a tensor is work of 4; a kernel adds its sums, its pairs of boxes, and what it gathers."""
+    """Each element of a tensor is work of 4; a kernel adds its sums, its pairs of boxes, its steps in Python, and what it
+    gathers."""
     made, given = operation(op), types(inputs)
     outputs = as_tuple(made.infer(*given))
     assert made.work(given, outputs) == work

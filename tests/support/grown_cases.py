@@ -24,8 +24,8 @@ from support.binding import LoneBinder
 from support.kernel_contract import unwatched
 
 _MOST_ELEMENTS, _MOST_OUTPUTS = 1 << 23, 1000
-_SECONDS = 0.05
-"""A case whose run takes longer is not grown further: while memory is traced, a run may take ten times as long."""
+_MOST_WORK, _MOST_TEMPORARIES = 1e8, 1 << 25
+"""A case whose run declares more work or bytes is not grown further: the next one may take 16 times as much."""
 
 
 class TooLargeError(Exception):
@@ -42,6 +42,12 @@ class Measured:
     inputs: list[TensorType]
     outputs: list[TensorType]
     seconds: float
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the operation declares much work, or that it takes much memory."""
+        op, inputs, outputs = self.op, self.inputs, self.outputs
+        return op.work(inputs, outputs) > _MOST_WORK or op.temporary_bytes(inputs, outputs) > _MOST_TEMPORARIES
 
     def peak(self) -> int:
         """Return the bytes that the fast form, or else the kernel, takes besides its inputs and outputs."""
@@ -107,7 +113,7 @@ class Applied:
                         found = larger.run()
                     except (ovir.OvirError, OperatorError, TooLargeError, ValueError, MemoryError):
                         break
-                    if found.seconds > _SECONDS or larger.bytes + sum(map(_bytes, found.outputs)) > size:
+                    if found.is_large or larger.bytes + sum(map(_bytes, found.outputs)) > size:
                         yield found
                         break
                 if found is not None:

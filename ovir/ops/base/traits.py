@@ -162,14 +162,19 @@ class Traits:
         the samples of a bin, as far as ``multiply_accumulates`` does not count them; infinite if there is no bound."""
         return 0
 
+    def python_steps(self, inputs: Sequence[TensorType]) -> Dimension:
+        """Return how many steps in Python the kernel takes one after another, such as the times of a sequence."""
+        return Dimension(0, 0)
+
     def work(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:
         """Return about how many multiply-adds take as long as the kernel, infinite if a size has no bound.
 
-        The default counts the multiply-accumulates, ``reads``, and 4 for each element of the inputs and outputs;
-        operations that take longer override it.
+        The default counts the multiply-accumulates, ``reads``, 4 for each element of the inputs and outputs, and 10,000
+        for each of ``python_steps``; operations that take longer override it.
         """
         sizes = [tensor.shape.size().upper for tensor in (*inputs, *outputs)]
-        if None in sizes:
+        steps = self.python_steps(inputs).upper
+        if None in sizes or steps is None:
             return inf
         products, reads = None, 0.0
         if outputs:
@@ -177,7 +182,8 @@ class Traits:
             products = self.multiply_accumulates(inputs, outputs[0].shape)
         if products is not None and products.upper is None:
             return inf
-        return reads + 4.0 * sum(size or 0 for size in sizes) + ((products.upper or 0) if products is not None else 0)
+        multiplied = (products.upper or 0) if products is not None else 0
+        return multiplied + reads + 4.0 * sum(size or 0 for size in sizes) + 1e4 * steps
 
     def temporary_bytes(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:
         """Return about how many bytes the kernel takes at one time besides its inputs and outputs.
