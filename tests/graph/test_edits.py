@@ -196,7 +196,7 @@ def test_a_body_keeps_its_parameters_and_results() -> None:
 
 @pytest.mark.slow
 def test_long_chains() -> None:
-    model = chain(5000)
+    model = chain(3000)
     first, last = model.layers[1], model.layers[-2]
     with pytest.raises(ovir.ModelError, match=r"close a cycle: .*\(\d+ more\)"):
         model.connect(last.outputs[0], first.inputs[0])
