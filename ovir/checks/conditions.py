@@ -396,7 +396,7 @@ _ARITHMETIC = (
 )
 
 _PRODUCTS = ("Multiply", "Power", "SquaredDifference")
-"""Operations whose results leave their type after few iterations, while a counter takes longer than any run."""
+"""Operations whose results leave their type after few iterations; a sum is taken to stay in it."""
 
 # --------------------------------------------------------------------------- conditions
 
