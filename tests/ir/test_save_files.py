@@ -380,7 +380,7 @@ print(json.dumps([before, peak()]))
 @pytest.mark.skipif(sys.platform != "linux", reason="the memory of a process is measured as Linux reports it")
 @pytest.mark.parametrize("half", [[], ["half"]])
 def test_weights_are_not_held_in_memory(half: list[str], tmp_path: Path) -> None:
-    megabytes, count = 128, 4
+    megabytes, count = 256, 4
     net = Net()
     elements = megabytes * (1 << 20) // 4 // count
     with (tmp_path / "m.bin").open("wb") as file:
@@ -395,7 +395,7 @@ def test_weights_are_not_held_in_memory(half: list[str], tmp_path: Path) -> None
     done = subprocess.run(arguments, capture_output=True, text=True, check=True)
     before, after = json.loads(done.stdout)
     assert (tmp_path / "out.bin").stat().st_size == (megabytes << 20) // (2 if half else 1)
-    assert after - before < 50 << 10  # kilobytes
+    assert after - before < 100 << 10  # kilobytes
 
 
 def test_changes_in_a_private_mapping_survive_saving(tmp_path: Path) -> None:
