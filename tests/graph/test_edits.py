@@ -76,7 +76,7 @@ numbers = st.integers(0, 40)
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=100)
 @given(st.lists(st.tuples(st.integers(0, 11), numbers, numbers, st.booleans()), max_size=12), st.booleans())
 def test_random_edits(edits: list[tuple[int, int, int, bool]], look_between: bool) -> None:
     model = sample()
