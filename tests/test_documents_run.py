@@ -246,9 +246,10 @@ COMMANDS_TO_ADAPT = [
 
 
 def test_commands_to_adapt_are_valid() -> None:
+    options = parser()
     for line in COMMANDS_TO_ADAPT:
         command = re.split(r" {2,}| [|>] ", line)[0]  # a comment follows some of them
-        parser().parse_args(shlex.split(command)[1:])
+        options.parse_args(shlex.split(command)[1:])
 
 
 EXAMPLES = [

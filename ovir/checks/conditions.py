@@ -261,11 +261,15 @@ def _by_kind(layer: Layer, inputs: Sequence[Fact], counters: Mapping[int, _Count
         return replace(_decided(kind, inputs), varies=varies)
     if kind in _SIGNED:
         return replace(_summed(layer, inputs[0]), varies=varies)
-    is_square_of_integers = kind == "SquaredDifference" and not layer.inputs[0].element_type.is_real  # it may wrap
-    if kind in _ARITHMETIC and len(inputs) == 2 and not is_square_of_integers:
+    if kind in _ARITHMETIC and len(inputs) == 2:
         fact = _computed(kind, *inputs)
-        if not layer.outputs[0].element_type.is_real:  # quotients and the like are rounded, up or down
+        element_type = layer.outputs[0].element_type
+        if not element_type.is_real:  # quotients and the like are rounded, up or down
             fact = replace(fact, low=float(np.floor(fact.low)), high=float(np.ceil(fact.high)))
+        if kind in _PRODUCTS and element_type.is_integral:
+            low, high = map(float, value_range(element_type))
+            if fact.low < low or fact.high > high:  # it may wrap around
+                return nothing
         return replace(fact, varies=varies)
     if kind == "Select" and len(inputs) == 3:
         return replace(_chosen(*inputs), varies=varies)
@@ -390,6 +394,9 @@ _ARITHMETIC = (
     *("Add", "Subtract", "Multiply", "Divide", "Maximum", "Minimum"),
     *("FloorMod", "Mod", "Power", "SquaredDifference"),
 )
+
+_PRODUCTS = ("Multiply", "Power", "SquaredDifference")
+"""Operations whose results leave their type after few iterations; a sum is taken to stay in it."""
 
 # --------------------------------------------------------------------------- conditions
 

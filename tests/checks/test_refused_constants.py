@@ -18,7 +18,7 @@ from ovir.fuzzing.making import VERSIONS
 from ovir.ops import find
 from ovir.ops.base.traits import input_names
 
-ROUNDS = 10
+ROUNDS = 5
 
 
 def restricted(kind: str, opset: int) -> list[int]:

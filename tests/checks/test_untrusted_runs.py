@@ -131,12 +131,12 @@ def test_the_loops_around_are_named(tmp_path: Path) -> None:
         ([1_000_001], True),
         ([-1], True),
         ([1_000_000, 2**62], True),
-        ([1000] * 4, True),
+        ([1000] * 3, True),
         ([1000, 1000], False),
         ([1_000_000, 2], True),
         ([2, 1_000_000], True),
         ([100, 100, 101], True),
-        ([1, 1_000_000, 1, 3], True),
+        ([1, 1_000_000, 3], True),
     ],
 )
 def test_iterations_are_multiplied_over_the_loops_around(trips: list[int], is_error: bool, tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_other_files_and_runs_warn_of_loops_that_never_end(
 
 
 def test_loops_of_many_iterations_are_no_fault_of_trusted_files(tmp_path: Path) -> None:
-    ovir.save_model(nested([1000] * 4), tmp_path / "model.xml")
+    ovir.save_model(nested([1000] * 3), tmp_path / "model.xml")
     assert "OVIR008" not in {d.code for d in ovir.check(tmp_path / "model.xml")}
 
 
@@ -444,10 +444,11 @@ def test_the_limit_of_held_tensors_is_named(megabytes: int, limit: str, tmp_path
     """Large weights raise the limit."""
     path = tmp_path / "model.xml"
     ovir.save_model(live(40, lambda x, index: ops.broadcast(x, np.int64([10**9]))), path)
-    weights = path.with_suffix(".bin").read_bytes() + bytes(megabytes * 10**6)
+    weights = path.with_suffix(".bin")
+    os.truncate(weights, weights.stat().st_size + megabytes * 10**6)
     (found,) = [
         d
-        for d in check_here(path.read_bytes(), weights, CheckOptions(untrusted=True))
+        for d in check_here(path, weights, CheckOptions(untrusted=True))
         if d.code == "OVIR015" and "holds" in d.message
     ]
     assert found.message.endswith(f"at one time, more than {limit}")

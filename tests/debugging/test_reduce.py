@@ -16,6 +16,7 @@ from support.processes import PATIENCE, has_ended, started, wait_for
 
 import ovir
 from ovir import opset13 as ops
+from ovir.cli.main import main
 from ovir.debugging.candidates import Candidate
 from ovir.debugging.failure_checks import Command, _needs_shell, status_text
 from ovir.debugging.reduce import ReductionSearch
@@ -24,9 +25,10 @@ from ovir.graph.layers import LayerOrPort
 pytestmark = pytest.mark.slow
 
 # One culprit among a thousand layers: fewer than ten layers are left after fewer than 150 runs. The numbers hardly
-# depend on the number of layers, so most tests have smaller models.
+# depend on the number of layers, so most tests have smaller models, the smallest where candidates run.
 SIZE = 1000
 SMALLER = 200
+SMALLEST = 60
 MAKERS = {maker.__name__: maker for maker in (chain, branches, transformer)}
 Check = Callable[[str], int]
 
@@ -142,7 +144,7 @@ def test_what_is_needed_of_a_culprit_is_left(maker: str, culprit: Culprit, fails
     ],
 )
 def test_the_culprit_is_left(maker: str, fault: Any, fails: Any) -> None:
-    assert "culprit" in [layer.name for layer in _find(maker, {333: fault}, fails).model.layers]
+    assert "culprit" in [layer.name for layer in _find(maker, {333: fault}, fails, SMALLEST).model.layers]
 
 
 PYTHON = sys.executable
@@ -409,10 +411,11 @@ def test_every_candidate_that_is_kept_is_another_model(tmp_path: Path) -> None:
 def test_a_difference_on_a_device_ends_at_its_layer(device: pytest.MonkeyPatch) -> None:
     """The status is the one of `ovir compare` for a difference."""
     device.setenv("OVIR_TEST_FAULT", "wrong:MatMul")
-    check = "ovir compare {} --against openvino:CPU --config INFERENCE_PRECISION_HINT=f32"
+    options = ["--against", "openvino:CPU", "--config", "INFERENCE_PRECISION_HINT=f32"]
     x = ops.parameter([2, 3], "f32", name="x")
     product = ops.matmul(x, np.eye(3, dtype=np.float32), False, False, name="product")
-    found = ovir.reduce(ovir.Model([ops.tanh(product, name="tanh")], [x]), check)
+    model = ovir.Model([ops.tanh(product, name="tanh")], [x])
+    found = ovir.reduce(model, lambda path: main(["compare", path, *options]))
     assert found.status == 1
     assert [layer.name for layer in found.model.layers if layer.inputs and layer.outputs] == ["product"]
 

@@ -15,15 +15,14 @@ import argparse
 import re
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 if __name__ == "__main__":  # as a module of the repository, not of the tests
     sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1])]
 
 from fuzz.cases import Case
-from fuzz.trial import Trial, source_of, try_seed
+from fuzz.trial import Trial, source_of, try_case
 from ovir.workers.tasks import Tasks
 
 _CHUNK = 30
@@ -43,7 +42,8 @@ def main(arguments: list[str] | None = None) -> int:
     flags = [flag for flag in ("--extreme", "--limits") if getattr(options, flag[2:])]
     flags += ["--broken", *options.broken] if options.broken else []
     trials = []
-    for trial in fuzz(options.seed, options.count, options.processes, flags):
+    cases = ((seed, tuple(flags)) for seed in range(options.seed, options.seed + options.count))
+    for trial in fuzz(cases, options.processes):
         trials.append(trial)
         if trial.fault and options.keep:
             keep(trial, options.keep, source_of(*flags)(trial.seed))
@@ -53,14 +53,13 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if any(trial.fault for trial in trials) else 0
 
 
-def fuzz(first: int, count: int, processes: int = 1, flags: Sequence[str] = ()) -> Iterator[Trial]:
-    """Try the models of these seeds in worker processes; one that crashes is replaced by another."""
-    seeds = range(first, first + count)
-    with Tasks(partial(try_seed, flags=flags), seeds, workers=processes, chunk=_CHUNK) as outcomes:
+def fuzz(cases: Iterable[tuple[int, tuple[str, ...]]], processes: int = 1) -> Iterator[Trial]:
+    """Try the models of seeds and flags in worker processes; one that crashes is replaced by another."""
+    with Tasks(try_case, cases, workers=processes, chunk=_CHUNK) as outcomes:
         for outcome in outcomes:
             if outcome.result is None:
-                name = source_of(*flags)(outcome.item).name
-                yield Trial(outcome.item, name, "crash", str(outcome.error), 0)
+                seed, flags = outcome.item
+                yield Trial(seed, flags, source_of(*flags)(seed).name, "crash", str(outcome.error), 0)
             else:
                 yield outcome.result
 

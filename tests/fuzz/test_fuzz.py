@@ -139,8 +139,8 @@ def last_of_equal(op: Any, inputs: Sequence[Array]) -> list[Array]:
 @pytest.mark.slow
 @pytest.mark.parametrize("decision", [any_order, last_of_equal])
 def test_what_the_specification_leaves_open_is_no_finding(decision: Fault) -> None:
-    found = ovir.fuzz(compiler({"TopK": decision}), models=60, ops="TopK")
-    assert (found.findings, found.compared > 40, bool(found)) == ([], True, True)
+    found = ovir.fuzz(compiler({"TopK": decision}), models=30, ops="TopK")
+    assert (found.findings, found.compared > 20, bool(found)) == ([], True, True)
 
 
 def test_what_depends_on_an_open_order_is_no_finding() -> None:
@@ -178,7 +178,7 @@ def test_which_way_a_half_is_rounded_is_no_finding() -> None:
         return [x.astype(np.uint8) for x in run(op, [x.astype(np.float32) for x in inputs])]
 
     colors = ("I420toRGB", "I420toBGR", "NV12toRGB", "NV12toBGR")
-    found = ovir.fuzz(compiler(dict.fromkeys(colors, rounding_down)), models=80, ops="^(I420|NV12)to", types=["u8"])
+    found = ovir.fuzz(compiler(dict.fromkeys(colors, rounding_down)), models=40, ops="^(I420|NV12)to", types=["u8"])
     assert (found.findings, any(differing)) == ([], True)
     wrong = ovir.fuzz(compiler(dict.fromkeys(colors, rounding_to_zero)), models=8, ops="^(I420|NV12)to", types=["u8"])
     assert wrong.findings

@@ -7,7 +7,7 @@ import signal
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -38,6 +38,7 @@ class Trial:
     """What became of one model: it was refused, too large to run, failed with a message in the run, or ran."""
 
     seed: int
+    flags: tuple[str, ...]
     name: str
     status: str
     fault: str | None
@@ -100,9 +101,10 @@ def source_of(*flags: str) -> Callable[[int], Case]:
     return broken
 
 
-def try_seed(seed: int, *, flags: Sequence[str] = ()) -> Trial:
-    """Make the model of a seed and try it; with flags only once, because sums of extreme numbers depend on their order.
-    This process may do nothing but trials."""
+def try_case(seed_and_flags: tuple[int, tuple[str, ...]]) -> Trial:
+    """Make the model of a seed and flags and try it; with flags only once, because sums of extreme numbers depend on
+    their order. This process may do nothing but trials."""
+    seed, flags = seed_and_flags
     limit_memory()
     limit_processor_time()
     case = source_of(*flags)(seed)
@@ -124,7 +126,7 @@ def try_seed(seed: int, *, flags: Sequence[str] = ()) -> Trial:
             status, fault = "fault", f"{_stage[0]} takes more than {MEMORY >> 20} MB: {_where(error)}"
     except Exception as error:
         status, fault = "fault", f"{type(error).__name__}: {error} {_where(error)}"
-    return Trial(seed, case.name, status, fault, time.process_time() - start)
+    return Trial(seed, flags, case.name, status, fault, time.process_time() - start)
 
 
 def _where(error: BaseException) -> str:

@@ -22,6 +22,20 @@ def write_json(path: Path, **entries: object) -> None:
     path.write_text(json.dumps(entries), encoding="utf-8")
 
 
+@pytest.fixture(scope="module")
+def whole(written: Path) -> ovir.Generated:
+    """Return the first 20 tokens after the prompt."""
+    return ovir.generate(written, PROMPT, max_tokens=20)
+
+
+@pytest.fixture(scope="module")
+def plain(written: Path, tmp_path_factory: pytest.TempPathFactory) -> ovir.TextGenerator:
+    """Return a generator whose folder has no settings."""
+    folder = shutil.copytree(written, tmp_path_factory.mktemp("plain") / "model")
+    (folder / "generation_config.json").unlink()
+    return ovir.TextGenerator(folder)
+
+
 # --------------------------------------------------------------------------- the example
 
 
@@ -51,11 +65,9 @@ def test_each_token_is_the_best_after_all_before_it(folder: Path) -> None:
     assert logits.argmax(-1)[len(PROMPT) - 1 : -1].tolist() == found.ids
 
 
-def test_draws_depend_on_the_seed_alone(folder: Path) -> None:
-    generator = ovir.TextGenerator(folder)
-
+def test_draws_depend_on_the_seed_alone(plain: ovir.TextGenerator) -> None:
     def drawn(**arguments: Any) -> list[int]:
-        return generator.generate(PROMPT, max_tokens=12, **arguments).ids
+        return plain.generate(PROMPT, max_tokens=12, **arguments).ids
 
     assert drawn(temperature=1.0, seed=1) == drawn(temperature=1.0, seed=1)
     assert drawn(temperature=1.0) == drawn(temperature=1.0, seed=0)
@@ -70,8 +82,8 @@ def test_onnxruntime_generates_the_same(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("where", ["generation_config.json", "config.json", "a list", "a part", "the tokenizer"])
-def test_a_token_ends_the_text(where: str, folder: Path) -> None:
-    ids = ovir.generate(folder, PROMPT, max_tokens=12).ids
+def test_a_token_ends_the_text(where: str, folder: Path, whole: ovir.Generated) -> None:
+    ids = whole.ids
     end = ids[7]
     (folder / "generation_config.json").unlink()
     if where == "the tokenizer":
@@ -106,23 +118,22 @@ def test_a_token_ends_the_text(where: str, folder: Path) -> None:
         ({"do_sample": True, "temperature": 0.0, "top_k": 4}, {"temperature": 0.5}),
     ],
 )
-def test_the_folder_says_how_tokens_are_drawn(settings: dict[str, Any], given: dict[str, Any], folder: Path) -> None:
+def test_the_folder_says_how_tokens_are_drawn(
+    settings: dict[str, Any], given: dict[str, Any], folder: Path, plain: ovir.TextGenerator
+) -> None:
     write_json(folder / "generation_config.json", **settings)
     arguments: list[dict[str, Any]] = [{}, given, {"temperature": 0}]
     generator = ovir.TextGenerator(folder)
     found = [generator.generate(PROMPT, max_tokens=12, **given).ids for given in arguments]
-    (folder / "generation_config.json").unlink()
-    generator = ovir.TextGenerator(folder)
     for given, ids in zip(arguments, found, strict=True):
         values = {name: value for name, value in settings.items() if value and name != "do_sample"} | given
         draws = bool(given) or (settings.get("do_sample") and settings.get("temperature") != 0)
         expected = {"temperature": 1.0, **values} if draws and given != {"temperature": 0} else {}
-        assert ids == generator.generate(PROMPT, max_tokens=12, **expected).ids
+        assert ids == plain.generate(PROMPT, max_tokens=12, **expected).ids
 
 
 @pytest.mark.parametrize("form", [str, lambda text: [text], lambda text: ["never so", "", text]])
-def test_a_text_of_the_folder_ends_the_text(form: Callable[[str], object], folder: Path) -> None:
-    whole = ovir.generate(folder, PROMPT, max_tokens=20)
+def test_a_text_of_the_folder_ends_the_text(form: Callable[[str], object], folder: Path, whole: ovir.Generated) -> None:
     stop = whole.text[7:10]
     write_json(folder / "generation_config.json", stop_strings=form(stop))
     pieces: list[str] = []
@@ -133,18 +144,19 @@ def test_a_text_of_the_folder_ends_the_text(form: Callable[[str], object], folde
 
 
 @pytest.mark.parametrize("size", [1, 3])
-def test_a_text_of_the_caller_ends_the_text(size: int, folder: Path) -> None:
-    whole = ovir.generate(folder, PROMPT, max_tokens=20).text
-    stop = whole[7 : 7 + size]
-    write_json(folder / "generation_config.json", stop_strings=whole[3:5])
-    found = ovir.generate(folder, PROMPT, max_tokens=20, stop=stop if size == 1 else ["never so", stop])
-    assert (found.text, found.ended) == (whole[: whole.index(stop)], True)
-    assert ovir.generate(folder, PROMPT, max_tokens=20, stop=[]).text == whole
+def test_a_text_of_the_caller_ends_the_text(size: int, folder: Path, whole: ovir.Generated) -> None:
+    stop = whole.text[7 : 7 + size]
+    write_json(folder / "generation_config.json", stop_strings=whole.text[3:5])
+    generator = ovir.TextGenerator(folder)
+    found = generator.generate(PROMPT, max_tokens=20, stop=stop if size == 1 else ["never so", stop])
+    assert (found.text, found.ended) == (whole.text[: whole.text.index(stop)], True)
+    assert generator.generate(PROMPT, max_tokens=20, stop=[]).text == whole.text
 
 
 @pytest.mark.parametrize("held", [False, True])
-def test_on_text_ends_the_text_when_it_returns_true(held: bool, folder: Path) -> None:
-    whole = ovir.generate(folder, PROMPT, max_tokens=20)
+def test_on_text_ends_the_text_when_it_returns_true(
+    held: bool, plain: ovir.TextGenerator, whole: ovir.Generated
+) -> None:
     pieces: list[str] = []
 
     def on_text(piece: str) -> bool:
@@ -152,28 +164,30 @@ def test_on_text_ends_the_text_when_it_returns_true(held: bool, folder: Path) ->
         return len(pieces) == 4
 
     stop = whole.text[3:6] + "never so" if held else []  # its beginning waits for what follows
-    found = ovir.generate(folder, PROMPT, max_tokens=20, on_text=on_text, stop=stop)
+    found = plain.generate(PROMPT, max_tokens=20, on_text=on_text, stop=stop)
     assert found.ended
     assert len(pieces) == 4
     assert found.text == "".join(pieces) == whole.text[: len(found.text)]
-    found = ovir.generate(folder, PROMPT, max_tokens=20, on_text=len)  # other true values, as write() returns
+    found = plain.generate(PROMPT, max_tokens=20, on_text=len)  # other true values, as write() returns
     assert (found.ids, found.ended) == (whole.ids, False)
 
 
 @pytest.mark.parametrize("drawn", [{}, {"temperature": 1.0}])
-def test_the_penalty_is_that_of_the_folder_or_of_the_caller(drawn: dict[str, Any], folder: Path) -> None:
-    def ids(**arguments: Any) -> list[int]:
-        return ovir.generate(folder, PROMPT, max_tokens=12, **drawn, **arguments).ids
+def test_the_penalty_is_that_of_the_folder_or_of_the_caller(
+    drawn: dict[str, Any], folder: Path, plain: ovir.TextGenerator
+) -> None:
+    def ids(generator: ovir.TextGenerator, **arguments: Any) -> list[int]:
+        return generator.generate(PROMPT, max_tokens=12, **drawn, **arguments).ids
 
-    (folder / "generation_config.json").unlink()
-    plain, strong, weak = ids(), ids(repetition_penalty=9.0), ids(repetition_penalty=1.1)
-    assert len({tuple(plain), tuple(strong), tuple(weak)}) == 3
+    none, strong, weak = ids(plain), ids(plain, repetition_penalty=9.0), ids(plain, repetition_penalty=1.1)
+    assert len({tuple(none), tuple(strong), tuple(weak)}) == 3
     if not drawn:
         assert len({*strong, *(ord(c) - 32 for c in PROMPT)}) == len(strong) + len(set(PROMPT))
     write_json(folder / "generation_config.json", repetition_penalty=9.0)
-    assert ids() == strong
-    assert ids(repetition_penalty=1.0) == plain
-    assert ids(repetition_penalty=1.1) == weak
+    generator = ovir.TextGenerator(folder)
+    assert ids(generator) == strong
+    assert ids(generator, repetition_penalty=1.0) == none
+    assert ids(generator, repetition_penalty=1.1) == weak
 
 
 def test_a_generator_makes_the_same_texts_as_new_ones(folder: Path) -> None:

@@ -76,7 +76,7 @@ numbers = st.integers(0, 40)
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=100)
 @given(st.lists(st.tuples(st.integers(0, 11), numbers, numbers, st.booleans()), max_size=12), st.booleans())
 def test_random_edits(edits: list[tuple[int, int, int, bool]], look_between: bool) -> None:
     model = sample()
@@ -196,7 +196,7 @@ def test_a_body_keeps_its_parameters_and_results() -> None:
 
 @pytest.mark.slow
 def test_long_chains() -> None:
-    model = chain(5000)
+    model = chain(3000)
     first, last = model.layers[1], model.layers[-2]
     with pytest.raises(ovir.ModelError, match=r"close a cycle: .*\(\d+ more\)"):
         model.connect(last.outputs[0], first.inputs[0])

@@ -15,7 +15,7 @@ from ovir.ops import import_all
 from ovir.ops.arithmetic import Add
 from ovir.ops.base.operator import Operator
 
-DEPTH = 5_000
+DEPTH = 3_000
 
 
 def count_calls(monkeypatch: pytest.MonkeyPatch, cls: type[Operator], method: str) -> list[str]:

@@ -279,34 +279,39 @@ def test_a_row_that_cannot_be_written_leaves_no_part(tmp_path: Path, inputs: lis
 _ROUNDS = 60
 
 
-def _race(folders: str, resume: bool, barrier: Any, outcomes: Any) -> None:
+_RACES = {
+    "new": (False, False),
+    "new, one goes on": (False, True),
+    "new, both go on": (True, True),
+    "old": (True, True),  # a run that does not resume is refused in any case
+}
+"""The folders, and whether each of the two runs resumes."""
+
+
+def _race(folder: str, racer: int, barrier: Any, outcomes: Any) -> None:
     """Open each folder at the same moment as another process, and send which of them this process has got."""
     won = []
-    for number in range(_ROUNDS):
-        barrier.wait()
-        try:
-            opened = ResultFolder(f"{folders}/out{number}", "model.xml", "m", {}, resume=resume)
-        except (InputError, WriteError) as error:
-            won.append(str(error))
-        else:
-            won.append("")
-        barrier.wait()  # so that nobody closes a folder before the others have tried
-        if not won[-1]:
-            opened.manifest.close()
+    for name, resume in _RACES.items():
+        for number in range(_ROUNDS):
+            barrier.wait()
+            try:
+                opened = ResultFolder(f"{folder}/{name} {number}", "model.xml", "m", {}, resume=resume[racer])
+            except (InputError, WriteError) as error:
+                won.append(str(error))
+            else:
+                won.append("")
+            barrier.wait()  # so that nobody closes a folder before the others have tried
+            if not won[-1]:
+                opened.manifest.close()
     outcomes.put(won)
 
 
-@pytest.mark.parametrize("resume", [(False, False), (True, True), (False, True)])
-@pytest.mark.parametrize("is_new", [True, False])
-def test_two_runs_at_once_do_not_share_a_folder(tmp_path: Path, resume: tuple[bool, bool], is_new: bool) -> None:
-    if not is_new and resume != (True, True):
-        pytest.skip("a run that does not resume is refused in any case")
-    if not is_new:
-        for number in range(_ROUNDS):
-            ResultFolder(f"{tmp_path}/out{number}", "model.xml", "m", {}).manifest.close()
+def test_two_runs_at_once_do_not_share_a_folder(tmp_path: Path) -> None:
+    for number in range(_ROUNDS):
+        ResultFolder(f"{tmp_path}/old {number}", "model.xml", "m", {}).manifest.close()
     context = multiprocessing.get_context("spawn")
     barrier, outcomes = context.Barrier(2, timeout=60), context.Queue()
-    racers = [context.Process(target=_race, args=(str(tmp_path), each, barrier, outcomes)) for each in resume]
+    racers = [context.Process(target=_race, args=(str(tmp_path), each, barrier, outcomes)) for each in range(2)]
     for racer in racers:
         racer.start()
     results = [outcomes.get(timeout=60) for _ in racers]
@@ -315,7 +320,9 @@ def test_two_runs_at_once_do_not_share_a_folder(tmp_path: Path, resume: tuple[bo
     for one, other in zip(*results, strict=True):
         assert (one == "") != (other == ""), (one, other)
         assert re.search("another run is writing results|has results of an earlier run", one + other)
-    assert all((tmp_path / f"out{number}" / NAME).read_bytes().count(b"\n") == 1 for number in range(_ROUNDS))
+    folders = list(tmp_path.iterdir())
+    assert len(folders) == len(_RACES) * _ROUNDS
+    assert all((folder / NAME).read_bytes().count(b"\n") == 1 for folder in folders)
 
 
 @pytest.mark.parametrize("moment", ["os.fsync", "ResultFolder.keep"])

@@ -119,11 +119,12 @@ COMPUTED: dict[str, Callable[[], ovir.Layer]] = {
         np.int64([1 << 20]),
     ),
     "the_length_of_a_string": lambda: ops.multiply(
-        ops.reshape(integer(opset15.string_tensor_unpack(["x" * 2_000_000]).outputs[1]), [1], False),
+        ops.reshape(integer(opset15.string_tensor_unpack(np.array(["x" * 2_000_000], object)).outputs[1]), [1], False),
         np.int64([1 << 20]),
     ),
     "the_bytes_of_strings": lambda: ops.multiply(
-        ops.shape_of(opset15.string_tensor_unpack(["x" * 2_000_000]).outputs[2], "i64"), np.int64([1 << 20])
+        ops.shape_of(opset15.string_tensor_unpack(np.array(["x" * 2_000_000], object)).outputs[2], "i64"),
+        np.int64([1 << 20]),
     ),
     "the_count_of_distinct_numbers": lambda: ops.multiply(
         ops.shape_of(opset10.unique(ops.constant(np.arange(200_000, dtype=np.int32))).outputs[0], "i64"),

@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import ovir.checks.rules  # noqa: F401 - once, not in the fork of each check
 from ovir.checks.options import CheckOptions
 from ovir.checks.untrusted.check_file import check_file
 from ovir.core.reading import read_text
