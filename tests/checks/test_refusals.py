@@ -34,6 +34,7 @@ def errors(text: str, weights: bytes, **options: Any) -> list[ovir.Diagnostic]:
     return [d for d in ovir.check(text, weights, **options) if d.severity is not ovir.Severity.INFO]
 
 
+ALL = "  hint: `ovir check` reports every fault of the file, with what follows from it"
 FAILS = "a of shape [2,96] has 96 columns, but b of shape [192,4] has 192 rows"
 
 
@@ -52,10 +53,15 @@ def test_check_and_run_name_the_same_layer(tmp_path: Path, capsys: pytest.Captur
     )
     assert main(["run", str(path)]) == 1
     assert capsys.readouterr().err == (
-        f"{path}:70: error[OVIR401] layer 5 'product0' (MatMul, opset1): {FAILS}\n"
-        "(4 more errors)\n"
-        "  hint: `ovir check` reports every fault of the file, with what follows from it\n"
+        f"{path}:70: error[OVIR401] layer 5 'product0' (MatMul, opset1): {FAILS}\n(4 more errors)\n{ALL}\n"
     )
+
+
+@pytest.mark.parametrize(("count", "notes"), [(1, []), (2, [ALL])])
+def test_who_reads_a_file_with_several_faults_is_told_of_check(count: int, notes: list[str]) -> None:
+    with pytest.raises(ovir.ModelError) as caught:
+        ovir.read_model(*with_other_sizes(products(count)))
+    assert getattr(caught.value, "__notes__", []) == notes
 
 
 def test_files_of_version_10() -> None:

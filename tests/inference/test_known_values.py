@@ -239,6 +239,15 @@ def test_what_can_be_held(shape: str) -> None:
     assert ovir.read_model(_parameter(shape).xml().encode()).outputs[0].shape == ovir.PartialShape.parse(shape)
 
 
+@pytest.mark.parametrize(
+    ("shape", "hint"), [(f"{HUGE}", None), (f"{HUGE},0", "sizes other than 0 count even in an empty tensor")]
+)
+def test_what_counts_in_an_empty_tensor(shape: str, hint: str | None) -> None:
+    with pytest.raises(ovir.ModelError) as caught:
+        ovir.read_model(_parameter(shape).xml().encode())
+    assert caught.value.diagnostic.hint == hint
+
+
 SHAPES = f"{HUGE}", f"{LARGEST}", f"{HUGE},0", f"0,{LARGEST},{LARGEST}", f"{LARGEST},{LARGEST}", f"{2**31},{2**31}"
 
 
