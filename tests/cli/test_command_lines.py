@@ -3,103 +3,18 @@
 If one is wrong, a single error says why, the status is 2, or 1 for wrong data, and no file is touched.
 """
 
-import re
 import shlex
-import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
-from support.builder import Net, faulty_net, gather_net, unary_net
 from support.command import Cli, require_row
-
-EXAMPLES = Path(__file__).parents[2] / "examples" / "xml"
-BAD = Path(__file__).parents[1] / "data" / "bad"
-
-
-def _write_files(folder: Path) -> None:
-    """Write model.xml, which gathers rows of data [?,3], other models, inputs and files of other kinds."""
-    gather_net().write(folder)
-    for name in (
-        "digits.xml",
-        "digits.bin",
-        "swirl.xml",
-        "dynamic_shapes.xml",
-        "dynamic_shapes.bin",
-        "broken/wrong_declared_shape.xml",
-    ):
-        shutil.copy(EXAMPLES / name, folder)
-    for name in ("newer_than_runtime", "element_type", "ir_version"):
-        shutil.copy(BAD / f"OVIR701_{name}.xml", folder / f"{name}.xml")
-    for kind in ("f32", "i64", "u8", "boolean"):
-        net = Net()
-        net.result(net.parameter("x", "?", kind), name="out")
-        net.write(folder, kind)
-    net = Net()
-    x, mask = net.parameter("x", "?,4"), net.parameter("mask", "?,4")
-    net.result(net.op("MatMul", net.op("Add", x, mask), net.const([[1.0], [2.0], [3.0], [4.0]], "f32")))
-    net.write(folder, "sum")
-    net = Net()
-    net.result(net.op("ReLU", net.op("ReLU", net.parameter("x", "2"), name="first"), name="second"))
-    text = re.sub(r'<edge from-layer="0" from-port="\d+"', '<edge from-layer="2" from-port="1"', net.xml())
-    (folder / "cycle.xml").write_text(text)
-    shutil.copy(folder / "model.xml", folder / "bare.xml")
-    (folder / "link.xml").symlink_to(faulty_net().write(folder, "faulty"))
-    for name, attributes in (("sub/odd", {"unheard_of": "1"}), ("right", {})):
-        (folder / "models" / "sub").mkdir(parents=True, exist_ok=True)
-        unary_net("ReLU", **attributes).write(folder / "models", name)
-    net = Net()
-    net.parameter("unused", "2")
-    net.result(net.parameter("x", "2"))
-    net.write(folder, "noted")
-    net = Net()
-    net.op("ReLU", net.parameter("x", "2"))
-    net.write(folder, "dead")
-    net = Net()
-    net.result(net.op("MVN", net.parameter("x", "1,3,4"), net.const([0, 2]), opset=6, normalize_variance="true", eps="1e-6", eps_mode="inside_sqrt", name="mixing"))  # fmt: skip
-    net.write(folder, "mixing")
-    net = Net()
-    data = net.parameter("data", "?,3")
-    shape = net.op("ShapeOf", data, opset=3, output_type="i64")
-    net.result(net.op("Reshape", data, shape, name="same", special_zero="false"))
-    net.write(folder, "same")
-    net = Net()
-    net.result(net.op("Reshape", net.parameter("a=b", "1,128"), net.const([1, 128], name="c=d"), special_zero="false"))
-    net.write(folder, "equals")
-    net = Net()
-    x = net.parameter("x", "2")
-    squared = net.op("Multiply", x, x, name="squared")
-    net.result(net.op("Multiply", squared, net.const(np.float32([0.001, 0.001])), name="scaled"))
-    net.write(folder, "squares")
-    net = Net()
-    large = net.const(np.float32([9e5, 1.0]), name="large")
-    net.result(net.op("Multiply", net.parameter("x", "2"), large, name="scaled"))
-    net.write(folder, "large")
-    arrays = {"d": np.ones((2, 3), np.float32), "complex": np.ones((2, 3), complex), "flat": np.ones(3, np.float32)}
-    for name, array in (arrays | {"long": np.ones((2, 4), np.float32)}).items():
-        np.save(folder / f"{name}.npy", array)
-    np.save(folder / "pickle.npy", np.array([{}], object), allow_pickle=True)
-    np.savez(folder / "npz.npz", a=np.zeros(1), b=np.zeros(1))
-    np.savez(folder / "recorded.npz", image=np.zeros((1, 1, 8, 8), np.float32), relu1=np.zeros(1, np.float32))
-    contents = {"text.npy": "1 2 3", "text.xml": "no model", "empty.npy": "", "zip.npz": "PK\3\4 and no more"}
-    contents |= {"labels.csv": "00,1\n01,1\n02,2\n", "few.csv": "00,1\n", "module.txt": "", "fails.py": "1 / 0"}
-    contents |= {"leaves.py": "import sys\nsys.exit(3)", "quits.py": "raise SystemExit"}
-    contents |= {"nothing.xml": "<net name='x' version='11'><layers/><edges/></net>"}
-    contents |= {"mine.py": "def first(scores, label):\n    return 1.0\n"}
-    for name, content in contents.items():
-        (folder / name).write_text(content)
-    for name in ("in", "empty", "others", "folder.html"):
-        (folder / name).mkdir()
-    for name in ("models", "others"):
-        (folder / name / "pom.xml").write_text("<project/>")
-    for number in range(3):
-        np.savez(folder / "in" / f"{number:02}.npz", image=np.zeros((1, 1, 8, 8), np.float32))
+from support.command_files import write_files
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("files")
-    _write_files(folder)
+    write_files(folder)
     return folder
 
 

@@ -1,0 +1,70 @@
+"""Transcripts say what commands print: each section of ``transcripts/*.md`` runs in a folder of its own.
+
+``OVIR_TEST_RENEW=1`` in the environment writes what has changed into the transcripts instead.
+"""
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.command_files import BAD, write_files
+from support.terminals import needs_terminal
+from support.transcripts import ANY, blocks_of, commands_of, difference, is_same_text, renewed, run_line
+
+import ovir
+from ovir import opset13 as ops
+from ovir.cli.options import opening
+from ovir.ops.base import registry
+
+FOLDER = Path(__file__).parent / "transcripts"
+COLUMNS = 120
+SECTIONS = [
+    pytest.param(path, title, id=f"{path.stem}: {title}")
+    for path in sorted(FOLDER.glob("*.md"))
+    for title in re.findall(r"^## (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("transcripts")
+    write_files(folder)
+    return folder
+
+
+@pytest.fixture
+def _own_folder(files: Path, tmp_path: Path, device: pytest.MonkeyPatch) -> None:
+    """Go to a copy of the files; ``openvino`` is the stand-in, and operations that a section registers are forgotten."""
+    shutil.copytree(files, tmp_path, symlinks=True, dirs_exist_ok=True)
+    (tmp_path / "bad").symlink_to(BAD)
+    device.chdir(tmp_path)
+    device.setattr(registry, "_users", dict(registry._users))
+    device.setattr(opening, "_loaded", set())
+
+
+@needs_terminal
+@pytest.mark.usefixtures("_own_folder")
+@pytest.mark.parametrize(("path", "title"), SECTIONS)
+def test_a_transcript(path: Path, title: str, tmp_path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    section = new = re.split(rf"^## {re.escape(title)}$", text, flags=re.MULTILINE)[1].partition("\n## ")[0]
+    for block in blocks_of(section):
+        if block.language == "python":
+            exec(block.code, {"np": np, "ovir": ovir, "ops": ops})
+            continue
+        code = ""
+        for line, expected in commands_of(block.code):
+            status, found = run_line(line, COLUMNS)
+            command = line.partition("  # status ")[0] + (f"  # status {status}" if status else "")
+            found = found.replace(str(tmp_path), ANY)
+            if "OVIR_TEST_RENEW" in os.environ:
+                code += f"$ {command}\n{expected if is_same_text(found, expected) else renewed(found, expected)}"
+            else:
+                assert command == line, found
+                assert is_same_text(found, expected), f"$ {line}\n{difference(found, expected)}"
+        new = new.replace(block.code, code or block.code)
+    if new != section:
+        path.write_text(text.replace(section, new), encoding="utf-8")
