@@ -211,6 +211,12 @@ run digits.xml --adapt => --adapt needs --shape
 compare digits.xml digits.xml --adapt => --adapt needs --shape
 edit digits.xml --shape 2,1,8,8 --shape image=3,1,8,8 --dry-run => --shape image=3,1,8,8: input 'image' is given twice
 edit digits.xml --batch 2 --batch image=3 --dry-run => --batch image=3: input 'image' is given twice
+edit digits.xml --remove-output probability --dry-run => the model has no output 'probability'; its outputs are 0: 'probabilities'\n  hint: did you mean 'probabilities'?
+edit digits.xml --remove-output probabilities --dry-run => the only output of a model cannot be removed
+edit digits.xml --rt-info a/b=1 --rt-info a/bc= --dry-run => there is no runtime information 'a/bc' to remove\n  hint: did you mean 'b'?
+edit digits.xml --rt-info who=a --rt-info who/x=1 --dry-run => 'who' has a text, and no entry 'x'
+edit digits.xml --inputs-to-states past=relu1 --dry-run => the model has no input 'past'
+edit digits.xml --set-constant image=1 --dry-run => hint: fix_input (--fix-input NAME=VALUE) makes a constant of it
 edit digits.xml --set-constant scale/factor=1e400 --dry-run => '1e400' is beyond the numbers of f64
 edit digits.xml --rt-info =1 --dry-run => a text
 edit digits.xml --resize linear:3 -o x.xml => --resize linear:3: expected a height and a width, as linear:480x640\n  hint: this follows from preprocessing; nothing is written
@@ -219,8 +225,10 @@ edit digits.xml --mean 1,2 -o x.xml => mean has 2 numbers for 1 channel
 edit digits.xml --mean 1 --mean image=2 -o x.xml => --mean image=2: input 'image' has it twice
 edit digits.xml --input-type picture=u8 -o x.xml => the model has no input 'picture'
 edit sum.xml --mean 1 -o x.xml => --mean 1: say for which input, as NAME=1; the model's inputs are 'x', 'mask'
+extract sum.xml --inputs x --outputs matmul4 -o x.xml => the part leaves input 'mask' undefined: 'matmul4' depends on it, by 1 'mask' -> 2 'add2' -> 4 'matmul4'
 extract digits.xml --outputs relu1 -o missing/new.xml => the folder
 join digits.xml digits.xml -o x.xml => hint: none of them fit together
+join digits.xml two.xml -o x.xml => say which outputs ('probabilities' f32[?,10]) feed which inputs ('scores' f32[?,10], 'other' i64[1]): --connect OUT=IN\n  hint: these fit together: --connect probabilities=scores
 join digits.xml digits.xml --connect probabilities -o x.xml => --connect probabilities: there is no '=' between the output and the input
 join digits.xml digits.xml --connect probabilities=picture -o x.xml => the model has no input 'picture'; its inputs are 0: 'image'
 join digits.xml digits.xml --connect probability=image -o x.xml => no tensor and no layer is named 'probability'
@@ -257,6 +265,7 @@ run model.xml --seed 0 --input data=long.npy => input 'data' takes shape [?,3], 
 run model.xml --seed 0 --input data=flat.npy => the input has 2 dimensions, the array 1
 edit digits.xml --set-constant flatten/pattern=[1,2,3] -o digits.xml => layer 18 'fc' (MatMul
 edit digits.xml --shape image=1,2 -o digits.xml => layer
+edit vad.xml --fix-input sr=1,2 --dry-run => input 'sr' takes shape [], got [2]\\n  hint: the input has 0 dimensions, the array 1\\n  hint: this follows from --fix-input sr=1,2
 eval digits.xml --inputs in --labels few.csv => 2 inputs without a label of their own: '01.npz', '02.npz'
 """
 ROWS = [(2, row) for row in WRONG_USAGE.strip().splitlines()] + [(1, row) for row in WRONG_DATA.strip().splitlines()]
@@ -371,6 +380,21 @@ edit digits.xml --batch 3 --shape 1,1,8,8 --dry-run => 0 => [?,1,8,8] -> [3,1,8,
 edit mixing.xml --batch 4 -o x.xml => 1 => error[OVIR812] && 'mixing' && nothing is written
 edit same.xml --shape data=2,3 --fold-constants --dry-run => 0 => folded 1 layer into 1 constant
 edit same.xml --fold-constants --shape data=2,3 --dry-run => 0 => folded 0 layers into 0 constants
+edit unequal.xml --batch 8 --dry-run => 1 => --batch starts from shapes that fit the model: give them before it, with --shape
+edit unequal.xml --shape x=4,3 --batch 8 --dry-run => 0 => input 'x': [4,3] -> [8,3]\ninput 'y': [4,3] -> [8,3]\nno layer had to change for the batch\nproven: the results agree for 3 sets
+run unequal.xml --shape y=2,3 => 0 => sum     f32   [2,3]
+compare unequal.xml unequal.xml --shape y=2,3 => 0 => within tolerance
+edit i4.xml --set-constant c=[-8,7] --dry-run => 0 => constant 'c': i4[3] = 0,1,1 -> i4[2] = -8,7
+edit bf16.xml --set-constant c=[0.5,2] --dry-run => 0 => constant 'c': bf16[3] = 0,1,1 -> bf16[2] = 0.5,2
+edit nf4.xml --set-constant c=[15,0] --dry-run => 0 => constant 'c': nf4[3] = 0,1,1 -> nf4[2] = 15,0
+edit u1.xml --set-constant c=[1,0] --dry-run => 0 => constant 'c': u1[3] = 0,1,1 -> u1[2] = 1,0
+edit digits.xml --compress-to-bf16 --dry-run => 0 => 7 constants of f32 and f64 stored as bf16
+edit digits.xml --shape 2,1,8,8 --batch 4 --no-verify --dry-run => 0 => not proven: the proof was left out
+edit newer.xml --runtime 2022.3 --dry-run => 1 => layer 3 'fake' (FakeConvert, opset13): this layer cannot be rewritten for OpenVINO 2022.3 && layer 5 'drawn' && hint: OpenVINO knows it from release 2023.2
+check newer.xml --runtime 2022.3 => 1 => layer 5 'drawn' && hint: this layer cannot be rewritten: older operations do not round to f8
+edit digits.xml --add-output relu1 --json --dry-run => 0 => "files": [] && "layer": "relu1/sink_port_0" && "added": ["relu1/sink_port_0"],\n  "removed": [] && "option": "--add-output",\n      "value": "relu1",\n      "result": "output 'relu1': f32[?,16,8,8]" && "diagnostics": []
+edit digits.xml --rename image=photo --json -o new.xml => 0 => "files": ["new.xml", "new.bin"] && "name": "photo",\n      "names": ["photo"],\n      "layer": "photo" && "layers": 23,\n  "added": ["photo"],\n  "removed": ["image"]
+extract digits.xml --inputs conv1,image --outputs pool1:0 --json -o part.xml => 0 => "files": ["part.xml", "part.bin"] && "layers": 7,\n  "added": ["pool1/sink_port_0"] && "notes": ["nothing in the part reads input 'image'"]
 edit equals.xml --rename a=b=x=y --set-constant c=d=-1,128 --dry-run => 0 => renamed 'a=b' to 'x=y' && constant 'c=d': i64[2] = 1,128 -> i64[2] = -1,128
 explain OVIR402 => 0 => ## OVIR402: a declared shape differs from the inferred one && Fix: write the inferred shape
 explain ovir402 => 0 => ## OVIR402:

@@ -138,16 +138,6 @@ def test_what_rounding_does_not_explain_is_no_rounding(
 DIGITS = "examples/xml/digits.xml"
 
 
-def test_connections_that_fit_are_listed(cli: Any, tmp_path: Path) -> None:
-    x = ops.parameter([-1, 10], "f32", name="scores")
-    other = ops.parameter([1], "i64", name="other")
-    ovir.save_model(ovir.Model([ops.relu(x), ops.negative(other)], [x, other], "best"), tmp_path / "best.xml")
-    failed = cli("join", DIGITS, tmp_path / "best.xml", "-o", tmp_path / "joined.xml")
-    assert failed.status == 2
-    assert "('probabilities' f32[?,10]) feed which inputs ('scores' f32[?,10], 'other' i64[1])" in failed.err
-    assert hints(failed.err) == ["hint: these fit together: --connect probabilities=scores"]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["png", "npy"])
 def test_sizes_that_fit_are_said_if_all_inputs_fail(cli: Any, tmp_path: Path, kind: str) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.builder import Net
 from support.command_files import BAD, write_files
 from support.terminals import needs_terminal
 from support.transcripts import ANY, blocks_of, commands_of, difference, is_same_text, renewed, run_line
@@ -53,7 +54,7 @@ def test_a_transcript(path: Path, title: str, tmp_path: Path) -> None:
     section = new = re.split(rf"^## {re.escape(title)}$", text, flags=re.MULTILINE)[1].partition("\n## ")[0]
     for block in blocks_of(section):
         if block.language == "python":
-            exec(block.code, {"np": np, "ovir": ovir, "ops": ops})
+            exec(block.code, {"np": np, "ovir": ovir, "ops": ops, "Net": Net, "folder": tmp_path})
             continue
         code = ""
         for line, expected in commands_of(block.code):

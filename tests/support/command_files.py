@@ -6,7 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
+import ovir
+from ovir import opset13 as ops
 from support.builder import Net, faulty_net, gather_net, unary_net
+from support.newer_models import faulty
+from support.simplifiable import vad
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "xml"
 BAD = Path(__file__).parents[1] / "data" / "bad"
@@ -18,6 +22,7 @@ def write_files(folder: Path) -> None:
     for name in (
         "digits.xml",
         "digits.bin",
+        "digits_input.npz",
         "swirl.xml",
         "dynamic_shapes.xml",
         "dynamic_shapes.bin",
@@ -70,6 +75,15 @@ def write_files(folder: Path) -> None:
     large = net.const(np.float32([9e5, 1.0]), name="large")
     net.result(net.op("Multiply", net.parameter("x", "2"), large, name="scaled"))
     net.write(folder, "large")
+    net = Net()
+    net.result(net.op("Add", net.parameter("x", "2,3"), net.parameter("y", "4,3"), name="sum"))
+    net.write(folder, "unequal")
+    for kind in ("i4", "bf16", "nf4", "u1"):
+        ovir.save_model(ovir.Model([ops.constant([0, 1, 1], kind, name="c")], []), folder / f"{kind}.xml")
+    ovir.save_model(faulty(), folder / "newer.xml")
+    ovir.save_model(vad(), folder / "vad.xml")
+    scores, other = ops.parameter([-1, 10], "f32", name="scores"), ops.parameter([1], "i64", name="other")
+    ovir.save_model(ovir.Model([ops.relu(scores), ops.negative(other)], [scores, other], "two"), folder / "two.xml")
     arrays = {"d": np.ones((2, 3), np.float32), "complex": np.ones((2, 3), complex), "flat": np.ones(3, np.float32)}
     for name, array in (arrays | {"long": np.ones((2, 4), np.float32)}).items():
         np.save(folder / f"{name}.npy", array)
