@@ -22,27 +22,6 @@ def topology(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return tmp_path / "model.xml"
 
 
-def test_models_are_compared_without_their_constants(cli: Cli, topology: Path) -> None:
-    assert cli("diff", topology, topology).status == 2
-    done = cli("diff", topology, topology, "--no-weights")
-    assert done.out.splitlines() == [
-        "the models are equal",
-        "note: constants are not compared, only their types and shapes (--no-weights)",
-    ]
-    other = topology.with_name("other.xml")
-    other.write_text(topology.read_text().replace('type="ReLU"', 'type="Abs"', 1))
-    assert cli("diff", topology, other, "--no-weights").status == 1
-    assert cli("diff", topology, other, "--no-weights", "--weights-a", DIGITS.with_suffix(".bin")).status == 2
-
-
-def test_edits_are_tried(cli: Cli, topology: Path) -> None:
-    done = cli("edit", topology, "--no-weights", "--runtime", "2022.1", "--rename", "image=photo", "--dry-run")
-    assert (done.status, done.out.splitlines()[0]) == (0, "renamed 'image' to 'photo'")
-    done = cli("edit", topology, "--no-weights", "--prune", "-o", topology.with_name("new.xml"))
-    assert (done.status, "--dry-run" in done.err) == (2, True)
-    assert not topology.with_name("new.xml").exists()
-
-
 def test_a_part_says_where_its_constants_are(cli: Cli, topology: Path) -> None:
     """With the weights of the whole model, it computes what the whole model computes."""
     part = topology.with_name("part.xml")
