@@ -90,6 +90,8 @@ run model.xml --seed 0 --input data=pickle.npy => cannot read
 run model.xml --input photo.jpg => this is one array, but the model has 2 inputs\n  hint: name the input that gets it, as in --input data=photo.jpg
 run model.xml --input 1 => this is one array, but the model has 2 inputs\n  hint: name the input that gets it, as in --input data=1
 run model.xml --input npz.npz:b => this is one array, but the model has 2 inputs\n  hint: name the input that gets it, as in --input data=npz.npz:b
+run i64.xml --input x=absent.npy => absent.npy: error[OVIR101] cannot read the file: No such file
+run f32.xml --input npz.npz => no input 'a'; its inputs are 0: 'x'\n  hint: an array gets another name so: x=npz.npz:a
 run i64.xml --input x=1.5 => it is not a value for i64[?]: '1.5' is not an integer
 run f32.xml --input x=[1,2 => a ']' is missing
 run f32.xml --input x=[[1,2],[3]] => expected a number, or lists of equal lengths
@@ -338,6 +340,18 @@ run dead.xml => 1 => dead.xml: error[OVIR215] the model has no Result: there is 
 run nothing.xml => 1 => error[OVIR215] the model has no layers
 check nothing.xml => 0 => warning[OVIR215] the model has no layers && 1 warning
 show nothing.xml => 0 => x: IR version 11, 0 layers
+run i64.xml --input x=1,2,3 --json => 0 => "values": [1, 2, 3]
+run i64.xml --input x=7 --json => 0 => "values": [1, 2] && read from the file of this name
+run i64.xml --input x=[7] --json => 0 => "values": [7]
+run i64.xml --input x=9223372036854775807 --json => 0 => "values": [9223372036854775807]
+run matrix.xml --input x=1,2,3 --json => 0 => "values": [[1, 2, 3]]
+run matrix.xml --input x=[[1,2],[3,4]] --json => 0 => "values": [[1, 2], [3, 4]]
+run scalar.xml --input x=0.5 --json => 0 => "values": 0.5
+run one.xml --input x=1e-3 --json => 0 => "values": [0.0010000000474974513]
+run zero.xml --input x=[[],[]] --json => 0 => "values": [[], []]
+run u8.xml --input x=0x10,007 --json => 0 => "values": [16, 7]
+run boolean.xml --input x=true,0 --json => 0 => "values": [true, false]
+run string.xml --input 'x=one, two' --json => 0 => "values": ["one, two"]
 run bare.xml --weights model.bin => 0 => probabilities
 run model.xml --shape data=3,3 => 0 => random input: data f32[3,3] && indices i64[4], values 0..2 for Gather 'rows' && probabilities && [4,2]
 run model.xml => 0 => data f32[1,3] (size chosen) && indices i64[4], values 0 for Gather
@@ -377,6 +391,8 @@ edit f32.xml --runtime 2021.4 -o x.xml => 1 => --shape x=...
 edit f32.xml --runtime 2021.4 --shape x=2 --dry-run => 0 => nothing is written (--dry-run)
 edit digits.xml --shape 1,1,8,8 --batch 3 --dry-run => 0 => [?,1,8,8] -> [1,1,8,8]\ninput 'image': [1,1,8,8] -> [3,1,8,8]
 edit digits.xml --batch 3 --shape 1,1,8,8 --dry-run => 0 => [?,1,8,8] -> [3,1,8,8] && input 'image': [3,1,8,8] -> [1,1,8,8]
+edit sum.xml --shape x=2,5 --dry-run => 1 => hint: this follows from --shape x=2,5; --adapt lets constants follow --shape; nothing is written
+edit sum.xml --shape x=2,5 --shape mask=3,5 --dry-run => 1 => hint: this follows from the edits together; --adapt lets constants follow --shape; nothing is written
 edit mixing.xml --batch 4 -o x.xml => 1 => error[OVIR812] && 'mixing' && nothing is written
 edit same.xml --shape data=2,3 --fold-constants --dry-run => 0 => folded 1 layer into 1 constant
 edit same.xml --fold-constants --shape data=2,3 --dry-run => 0 => folded 0 layers into 0 constants

@@ -31,10 +31,21 @@ def write_files(folder: Path) -> None:
         shutil.copy(EXAMPLES / name, folder)
     for name in ("newer_than_runtime", "element_type", "ir_version"):
         shutil.copy(BAD / f"OVIR701_{name}.xml", folder / f"{name}.xml")
-    for kind in ("f32", "i64", "u8", "boolean"):
+    texts = (
+        "f32 ?",
+        "i64 ?",
+        "u8 ?",
+        "boolean ?",
+        "string ?",
+        "i64 ?,? matrix",
+        "f32 [] scalar",
+        "f32 1 one",
+        "f32 ?,0 zero",
+    )
+    for kind, shape, *names in map(str.split, texts):
         net = Net()
-        net.result(net.parameter("x", "?", kind), name="out")
-        net.write(folder, kind)
+        net.result(net.parameter("x", shape.strip("[]"), kind), name="out")
+        net.write(folder, *(names or [kind]))
     net = Net()
     x, mask = net.parameter("x", "?,4"), net.parameter("mask", "?,4")
     net.result(net.op("MatMul", net.op("Add", x, mask), net.const([[1.0], [2.0], [3.0], [4.0]], "f32")))
@@ -88,6 +99,8 @@ def write_files(folder: Path) -> None:
     for name, array in (arrays | {"long": np.ones((2, 4), np.float32)}).items():
         np.save(folder / f"{name}.npy", array)
     np.save(folder / "pickle.npy", np.array([{}], object), allow_pickle=True)
+    np.save(folder / "7.npy", np.array([1, 2]))
+    (folder / "7.npy").rename(folder / "7")
     np.savez(folder / "npz.npz", a=np.zeros(1), b=np.zeros(1))
     np.savez(folder / "recorded.npz", image=np.zeros((1, 1, 8, 8), np.float32), relu1=np.zeros(1, np.float32))
     contents = {"text.npy": "1 2 3", "text.xml": "no model", "empty.npy": "", "zip.npz": "PK\3\4 and no more"}

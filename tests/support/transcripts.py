@@ -7,8 +7,12 @@ import re
 import shlex
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from typing import NamedTuple
+from unittest import mock
 
+from ovir.cli.main import main
 from support.terminals import Shown, run_in_terminal
 
 ANY = "..."
@@ -46,10 +50,21 @@ def run_line(line: str, columns: int) -> Shown:
     if words[0] == "cd":
         os.chdir(words[1])
         return Shown(0, "")
-    if words[0] == "ovir":
-        status, text = run_in_terminal(*words[1:], columns=columns, NO_COLOR="1", **environment)
-        return Shown(status, re.sub(r"[^\n]*\r", "", text))  # progress
-    done = subprocess.run(line, shell=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if words[0] != "ovir":
+        return _run_in_shell(line)
+    if "|" in words:  # the status is that of ovir, as with the option pipefail of a shell
+        out = StringIO()
+        with redirect_stdout(out), redirect_stderr(StringIO()) as errors, mock.patch.dict(os.environ, environment):
+            status = main(words[1 : words.index("|")])
+        filtered = _run_in_shell(line.partition(" | ")[2], out.getvalue())
+        return Shown(status, errors.getvalue() + filtered.text)
+    status, text = run_in_terminal(*words[1:], columns=columns, NO_COLOR="1", **environment)
+    return Shown(status, re.sub(r"[^\n]*\r", "", text))  # progress
+
+
+def _run_in_shell(line: str, given: str = "") -> Shown:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    done = subprocess.run(line, shell=True, input=given, text=True, check=False, **pipes)
     return Shown(done.returncode, done.stdout)
 
 
