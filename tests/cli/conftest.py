@@ -16,7 +16,9 @@ _new_pool, _end_pool = executors._new_pool, executors.end_pool
 
 
 def _environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+    """Return what workers may depend on; a terminal is none of it."""
+    others = {"PYTEST_CURRENT_TEST", "TERM", "NO_COLOR"}
+    return {name: value for name, value in os.environ.items() if name not in others}
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.builder import Net, unary_net
+from support.builder import Net
 from support.detections import random_detections
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("shared_workers")]
@@ -47,20 +47,3 @@ def test_the_metric_says_what_it_needs(detector: Path, cli: Any, monkeypatch: py
     done = cli("eval", "model.xml", "--inputs", "in", "--labels", "boxes.csv", "--metric", "map")
     assert done.status == 2
     assert 'pip install "ovir[metrics]"' in done.err
-
-
-def test_the_command_with_images_of_classes(tmp_path: Path, cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    pil = pytest.importorskip("PIL.Image")
-    monkeypatch.chdir(tmp_path)
-    unary_net("ReLU", "1,2,4,4", name="scores").write(tmp_path, "model")
-    for folder in ("in", "labels"):
-        (tmp_path / folder).mkdir()
-    for number in range(3):
-        classes = np.random.default_rng(number).integers(0, 2, (4, 4))
-        np.savez(tmp_path / "in" / f"{number}.npz", x=np.stack([1 - classes, classes])[None].astype(np.float32))
-        image = pil.fromarray(classes.astype(np.uint8))
-        if number:
-            image.putpalette([0, 0, 0, 200, 50, 50])
-        image.save(tmp_path / "labels" / f"{number}.png")
-    done = cli("eval", "model.xml", "--inputs", "in", "--labels", "labels", "--metric", "miou", "--workers", 1)
-    assert done.out.startswith("model.xml: miou 1, 95% interval 1 to 1 (jackknife, 3 groups); of 3 inputs together")

@@ -37,30 +37,33 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def _own_folder(files: Path, tmp_path: Path, device: pytest.MonkeyPatch) -> None:
-    """Go to a copy of the files; ``openvino`` is the stand-in, and operations that a section registers are forgotten."""
+def folder(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Go to a copy of the files; operations that a section registers are forgotten after it."""
     shutil.copytree(files, tmp_path, symlinks=True, dirs_exist_ok=True)
     (tmp_path / "bad").symlink_to(BAD)
-    device.chdir(tmp_path)
-    device.setattr(registry, "_users", dict(registry._users))
-    device.setattr(opening, "_loaded", set())
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(registry, "_users", dict(registry._users))
+    monkeypatch.setattr(opening, "_loaded", set())
+    return tmp_path
 
 
 @needs_terminal
-@pytest.mark.usefixtures("_own_folder")
+@pytest.mark.usefixtures("shared_workers")
 @pytest.mark.parametrize(("path", "title"), SECTIONS)
-def test_a_transcript(path: Path, title: str, tmp_path: Path) -> None:
+def test_a_transcript(path: Path, title: str, folder: Path, request: pytest.FixtureRequest) -> None:
     text = path.read_text(encoding="utf-8")
     section = new = re.split(rf"^## {re.escape(title)}$", text, flags=re.MULTILINE)[1].partition("\n## ")[0]
+    if "openvino:" in section:
+        request.getfixturevalue("device")  # which stands in for OpenVINO
     for block in blocks_of(section):
         if block.language == "python":
-            exec(block.code, {"np": np, "ovir": ovir, "ops": ops, "Net": Net, "folder": tmp_path})
+            exec(block.code, {"np": np, "ovir": ovir, "ops": ops, "Net": Net, "folder": folder})
             continue
         code = ""
         for line, expected in commands_of(block.code):
             status, found = run_line(line, COLUMNS)
             command = line.partition("  # status ")[0] + (f"  # status {status}" if status else "")
-            found = found.replace(str(tmp_path), ANY)
+            found = found.replace(str(folder), ANY)
             if "OVIR_TEST_RENEW" in os.environ:
                 code += f"$ {command}\n{expected if is_same_text(found, expected) else renewed(found, expected)}"
             else:
