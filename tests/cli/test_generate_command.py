@@ -67,20 +67,6 @@ def _generate_controls(*_: object, on_text: io.TextIOBase, **__: object) -> ovir
     return ovir.Generated("", [1], [1], ended=True, seconds=[1.0])
 
 
-def test_a_comparison_with_another_decoder(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    runpy.run_path(str(EXAMPLE))["write"](tmp_path, seed=1)
-    arguments = ["generate", folder, "--prompt", PROMPT, "--max-tokens", "4", "--against", str(tmp_path)]
-    assert main(arguments) == 1
-    out = capsys.readouterr().out
-    assert "the first step with different tokens is 0:" in out
-    assert main([*arguments, "--json"]) == 1
-    found = json.loads(capsys.readouterr().out)["comparison"]
-    assert found["against"] == str(tmp_path)
-    assert found["steps"] == len(found["max_abs"]) == 4
-    assert found["first"]["step"] == 0
-    assert {f"{found['first'][who]['id']}" in out for who in ("chosen", "other")} == {True}
-
-
 RESULTS = """
 generate missing --prompt a => 2 => missing: error[OVIR101] there is no such folder
 generate . => 2 => --prompt is missing
