@@ -104,16 +104,14 @@ def test_debug_shows_the_traceback(
     assert "Traceback" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("closed", ["stdout", "stderr"])
-@pytest.mark.parametrize("command", ["run", "check"])
+@pytest.mark.parametrize(("closed", "command"), [("stdout", "check"), ("stderr", "run")])
 def test_streams_that_are_closed(model: Path, closed: str, command: str) -> None:
     """As in `ovir check model.xml >&-`: what would stand there is lost, and nothing else."""
     shell = f'exec "$0" -m ovir {command} "$1" {">&-" if closed == "stdout" else "2>&-"}'
     process = subprocess.run(["sh", "-c", shell, sys.executable, str(model)], capture_output=True, check=False)
     assert process.returncode == 0
     assert b"Traceback" not in process.stderr
-    assert bool(process.stdout) == (closed == "stderr" and command == "run")
-    assert bool(process.stderr) == (closed == "stdout")
+    assert (bool(process.stdout), bool(process.stderr)) == (closed == "stderr", closed == "stdout")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")

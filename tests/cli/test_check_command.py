@@ -25,6 +25,7 @@ def faulty(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("shared_workers")
 def test_workers_report_the_same_in_the_same_order(cli: Any) -> None:
     files = sorted(BAD.glob("OVIR2*.xml"))
     alone = cli("check", *files, "--json")
@@ -33,6 +34,7 @@ def test_workers_report_the_same_in_the_same_order(cli: Any) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("shared_workers")
 def test_processes_join_in_if_it_takes_long(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     files = sorted(BAD.glob("OVIR2*.xml"))
     alone = cli("check", *files, "--json")

@@ -274,6 +274,7 @@ ROWS = [(2, row) for row in WRONG_USAGE.strip().splitlines()] + [(1, row) for ro
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("shared_workers")
 @pytest.mark.parametrize(("status", "row"), ROWS, ids=[row.partition(" => ")[0] for _, row in ROWS])
 def test_a_wrong_command_line_is_one_error(
     cli: Cli, files: Path, monkeypatch: pytest.MonkeyPatch, status: int, row: str

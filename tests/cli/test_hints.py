@@ -81,6 +81,7 @@ DIGITS = "examples/xml/digits.xml"
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("shared_workers")
 @pytest.mark.parametrize("kind", ["png", "npy"])
 def test_sizes_that_fit_are_said_if_all_inputs_fail(cli: Any, tmp_path: Path, kind: str) -> None:
     """Anchors of images of 320 x 320 fit no image of another size."""
