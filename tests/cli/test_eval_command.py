@@ -1,4 +1,4 @@
-"""``ovir eval``: accuracies and errors with their intervals, and the difference of two models on the same inputs."""
+"""``ovir eval`` with devices, with clusters, and with metrics of all inputs together; transcripts/eval.md shows the rest."""
 
 import json
 from pathlib import Path
@@ -7,61 +7,63 @@ from typing import Any
 import numpy as np
 import pytest
 from support.builder import Net
+from support.detections import random_detections
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("shared_workers")]
 
-CLASSES = 3
 
-
-def _net(folder: Path, name: str, bias: tuple[float, float, float] = (0, 0, 0), *, outputs: int = 1) -> Path:
-    """Write scores = x + bias, x [?,3]."""
-    net = Net()
-    scores = net.op("Add", net.parameter("x", "?,3"), net.const(np.float32([bias])), name="scores")
-    net.result(scores)
-    if outputs == 2:
-        net.result(net.op("Negative", scores, name="negative"))
-    return net.write(folder, name)
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Write 30 inputs, ten of each class; those with a number below 6 have a higher score for class 2."""
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Go to a folder with models that add to their input, and with inputs and labels of classes and of boxes."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "in").mkdir()
-    rows = ["image,label"]
-    for number in range(30):
-        x = np.zeros((1, 3), np.float32)
-        x[0, number % CLASSES] = 1
-        x[0, 2] += 0.5 if number >= 6 else 1.5
-        np.savez(tmp_path / "in" / f"{number:02}.npz", x=x)
-        rows.append(f"{number:02}.png,{number % CLASSES}")
-    (tmp_path / "labels.csv").write_text("\n".join(rows))
-    _net(tmp_path, "model")
-    return tmp_path
+    for name, shift in (("scores", np.zeros(3)), ("boxes", np.zeros(6)), ("moved", np.array([0, 0, 4, 4, 4, 4]))):
+        net = Net()
+        data = net.parameter("x", f"?,{len(shift)}")
+        net.result(net.op("Add", data, net.const(shift[None].astype(np.float32)), name="sums"))
+        net.write(tmp_path, name)
+    rows = ["image,x1,y1,x2,y2,class"]
+    for folder in ("of_scores", "of_boxes"):
+        Path(folder).mkdir()
+    for number, (output, label) in enumerate(random_detections(3, 10)):
+        np.savez(f"of_scores/{number}.npz", x=np.eye(3, dtype=np.float32)[[number % 3]])
+        np.savez(f"of_boxes/{number}.npz", x=output.astype(np.float32))
+        rows += [f"{number}", *(",".join(map(str, [number, *row[:5]])) for row in label.tolist())]
+    Path("boxes.csv").write_text("\n".join(rows))
+    Path("classes.csv").write_text("\n".join(f"{number},{number % 2}" for number in range(10)))
 
 
-def _called(cli: Any, *arguments: object) -> Any:
-    return cli("eval", "model.xml", "--inputs", "in", "--workers", 1, *arguments)
+SCORES = ("eval", "scores.xml", "--inputs", "of_scores", "--labels", "classes.csv", "--workers", 1)
+BOXES = ("eval", "boxes.xml", "--inputs", "of_boxes", "--labels", "boxes.csv", "--metric", "map", "--workers", 1)
 
 
-def _evaluated(cli: Any, *arguments: object, status: int = 0) -> dict[str, Any]:
-    done = _called(cli, "--json", *arguments)
-    assert done.status == status, done.err
-    found: dict[str, Any] = json.loads(done.out)
-    return found
-
-
-def test_batches_and_dask_give_the_same(folder: Path, cli: Any) -> None:
-    expected = _evaluated(cli, "--labels", "labels.csv")
-    assert _evaluated(cli, "--labels", "labels.csv", "--batch", 7) == expected
+def test_batches_and_dask_give_the_same(cli: Any) -> None:
+    expected = cli(*SCORES, "--json")
+    assert cli(*SCORES, "--json", "--batch", 7) == expected
     pytest.importorskip("distributed", reason="needs distributed, of the extra `dask`")
-    assert _evaluated(cli, "--labels", "labels.csv", "--dask", "local") == expected
+    assert cli(*SCORES, "--json", "--dask", "local") == expected
 
 
-def test_a_device(folder: Path, cli: Any, device: pytest.MonkeyPatch) -> None:
+def test_a_device(cli: Any, device: pytest.MonkeyPatch) -> None:
     """The stand-in of OpenVINO computes one layer wrongly."""
-    found = _evaluated(cli, "--labels", "labels.csv", "--against", "openvino:CPU")
+    found = json.loads(cli(*SCORES, "--json", "--against", "openvino:CPU").out)
     assert (found["against"]["model"], found["difference"]["value"]) == ("OpenVINO 1.2.3 on CPU", 0)
     device.setenv("OVIR_TEST_FAULT", "wrong:Add")
-    found = _evaluated(cli, "--labels", "labels.csv", "--metric", "mse", "--against", "openvino:CPU", status=1)
-    assert len(found["failed"]) == 30, "a class is not an array of scores"
+    done = cli(*SCORES, "--json", "--metric", "mse", "--against", "openvino:CPU")
+    assert (done.status, len(json.loads(done.out)["failed"])) == (1, 10), "a class is not an array of scores"
+
+
+def test_boxes(cli: Any) -> None:
+    pytest.importorskip("pycocotools")
+    done = cli(*BOXES, "--against", "moved.xml")
+    assert done.status == 0, done.err
+    assert done.out.startswith("boxes.xml: map 0.")
+    assert "(jackknife, 10 groups); of 10 inputs together, higher is better" in done.out
+    assert "the first model is better: p = " in done.out
+    found = json.loads(cli(*BOXES, "--json").out)
+    assert (found["metric"], found["inputs"], found["samples"], found["failed"]) == ("map", 10, 10, [])
+
+
+def test_the_metric_says_what_it_needs(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    done = cli(*BOXES)
+    assert (done.status, 'pip install "ovir[metrics]"' in done.err) == (2, True)

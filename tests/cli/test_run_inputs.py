@@ -1,4 +1,4 @@
-"""`ovir run`: values written out, images, saved inputs, scores, repeated runs, taps by tensor name."""
+"""`ovir run`: random inputs, types of the model and all that JSON has; transcripts/run.md shows the rest."""
 
 import json
 import sys
@@ -10,8 +10,6 @@ import pytest
 from support.builder import Net, unary_net
 
 import ovir
-
-# --------------------------------------------------------------------------- saved and random inputs
 
 
 def test_random_inputs_are_public(cli: Any, model: Path, tmp_path: Path) -> None:
@@ -33,9 +31,6 @@ def test_each_random_input_has_a_name_of_its_own() -> None:
     a, b = (net.op("Parameter", name=name, names=["same"], shape="2", element_type="f32") for name in ("a", "b"))
     net.result(net.op("Add", a, b))
     assert list(ovir.random_inputs(net.model())) == ["a", "b"]
-
-
-# --------------------------------------------------------------------------- scores, times, taps
 
 
 @pytest.mark.parametrize("kind", ["nf4", "u1", "bf16", "f32"])
@@ -69,12 +64,30 @@ def test_legacy_inputs(cli: Any, tmp_path: Path) -> None:
         assert onnx.load(target).graph.input[0].type.tensor_type.elem_type == kind
 
 
-# --------------------------------------------------------------------------- images
-
-
 def test_without_pillow_there_is_a_hint(cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "PIL", None)
     result = cli("run", unary_net("ReLU", "1,3,2,2").write(tmp_path), "--input", "x=photo.jpg")
     assert result.status == 2
     assert "images are read with Pillow, which is not installed" in result.err
     assert 'pip install "ovir[image]"' in result.err
+
+
+def test_json_has_all_there_is(cli: Any, model: Path, tmp_path: Path) -> None:
+    data, indices = np.arange(15, dtype=np.float32).reshape(5, 3), np.array([4, 0, 1, 0], np.int64)
+    np.savez(tmp_path / "inputs.npz", data=data, indices=indices)
+    result = cli("run", model, "--input", tmp_path / "inputs.npz", "--json", "--tap", "^pro", "--profile")
+    document = json.loads(result.out)
+    probabilities, rows = document["outputs"]
+    assert (rows["name"], rows["shape"], rows["type"], rows["values"]) == (
+        "rows",
+        [4, 3],
+        "f32",
+        data[indices].tolist(),
+    )
+    assert (rows["min"], rows["max"], rows["mean"], rows["nonfinite"]) == (0.0, 14.0, data[indices].mean(), 0)
+    assert np.allclose(np.sum(probabilities["values"], axis=1), 1)
+    assert list(document["taps"]) == ["product", "probabilities"]
+    assert document["taps"]["product"][0]["values"] == data[indices][:, :2].tolist()
+    assert [i["random"] for i in document["inputs"]] == [False, False]
+    assert {t["type"] for t in document["profile"]["types"]} == {"Gather", "MatMul", "SoftMax"}
+    assert len(document["profile"]["layers"]) == 3
