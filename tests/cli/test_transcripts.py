@@ -6,13 +6,13 @@
 import os
 import re
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from support.builder import Net
 from support.command_files import BAD, write_files
-from support.terminals import needs_terminal
 from support.transcripts import ANY, blocks_of, commands_of, difference, is_same_text, renewed, run_line
 
 import ovir
@@ -22,8 +22,9 @@ from ovir.ops.base import registry
 
 FOLDER = Path(__file__).parent / "transcripts"
 COLUMNS = 120
+SLOW = {"compare", "eval", "precision"}
 SECTIONS = [
-    pytest.param(path, title, id=f"{path.stem}: {title}")
+    pytest.param(path, title, id=f"{path.stem}: {title}", marks=[pytest.mark.slow] * (path.stem in SLOW))
     for path in sorted(FOLDER.glob("*.md"))
     for title in re.findall(r"^## (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
 ]
@@ -47,7 +48,7 @@ def folder(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     return tmp_path
 
 
-@needs_terminal
+@pytest.mark.skipif(sys.platform != "linux", reason="transcripts use terminals, and sed as GNU has it")
 @pytest.mark.usefixtures("shared_workers")
 @pytest.mark.parametrize(("path", "title"), SECTIONS)
 def test_a_transcript(path: Path, title: str, folder: Path, request: pytest.FixtureRequest) -> None:

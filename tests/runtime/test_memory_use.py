@@ -1,39 +1,13 @@
-"""`ovir show`: who made a model, which release reads it, what a run takes, and states of a fixed shape."""
+"""What a run takes of memory, as ``ovir show --memory`` says."""
 
 import tracemalloc
-from pathlib import Path
 
 import numpy as np
-import pytest
 from support.builder import Net
 
 import ovir
 from ovir import opset13 as ops
-from ovir.lowering.releases import RELEASES, oldest_release, release_text
 from ovir.runtime.memory import memory_use
-
-
-def relu_net(version: int = 11, opset: int = 1, element_type: str = "f32") -> Net:
-    net = Net(version=version)
-    x = net.parameter("x", "2,3", element_type)
-    net.result(net.op("ReLU" if opset == 1 else "Mish", x, opset=opset))
-    return net
-
-
-@pytest.mark.parametrize("opset", [4, 16])
-def test_the_oldest_release_is_the_first_that_check_accepts(tmp_path: Path, opset: int) -> None:
-    path = relu_net(version=10, opset=opset).write(tmp_path)
-    release = oldest_release(ovir.read_model(path)).release
-    assert release is not None
-    before = max(r for r in RELEASES if r < release)
-    refused = [
-        any(d.code == "OVIR701" for d in ovir.check(path, runtime=release_text(runtime)))
-        for runtime in (before, release)
-    ]
-    assert refused == [True, False]
-
-
-# --------------------------------------------------------------------------- memory
 
 
 def chain_net() -> Net:
