@@ -354,7 +354,6 @@ run u8.xml --input x=0x10,007 --json => 0 => "values": [16, 7]
 run boolean.xml --input x=true,0 --json => 0 => "values": [true, false]
 run string.xml --input 'x=one, two' --json => 0 => "values": ["one, two"]
 run bare.xml --weights model.bin => 0 => probabilities
-run model.xml --shape data=3,3 => 0 => random input: data f32[3,3] && indices i64[4], values 0..2 for Gather 'rows' && probabilities && [4,2]
 run model.xml => 0 => data f32[1,3] (size chosen) && indices i64[4], values 0 for Gather
 run squares.xml --input x=1,300 --watch overflow:f16 => 1 => squared  Multiply   overflow:f16  90000  [1]           1  x 1..300; x 1..300 && nearest to overflow in f16:
 run squares.xml --input x=1,300 --watch nan,inf,overflow:f16 --json => 1 => "layer": "squared",\n      "id": 1, && "what": "overflow:f16" && "value": 90000.0 && "position": [1]
@@ -377,7 +376,6 @@ infer f32.xml --shape 21.. => 0 => 21.. is a size of 21 or more
 infer f32.xml --shape ... => 0 => !or more
 check faulty.xml --quiet => 1 => error[OVIR203] && !OVIR304 && !checked
 check faulty.xml -q --fail-on warning => 1 => error[OVIR203] && warning[OVIR304]
-check faulty.xml --json => 1 => "code": "OVIR203" && "severity": "error" && "layer_id": 2 && "code": "OVIR304"
 show f32.xml --memory => 0 => at most in a run
 show f32.xml --state-length 4 => 0 => --state-length has no effect: no state of the model grows from call to call
 show f32.xml --memory --shape 5 => 0 => at most in a run
