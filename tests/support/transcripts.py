@@ -7,7 +7,7 @@ import re
 import shlex
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from io import StringIO
 from typing import NamedTuple
 from unittest import mock
@@ -52,14 +52,17 @@ def run_line(line: str, columns: int) -> Shown:
         return Shown(0, "")
     if words[0] != "ovir":
         return _run_in_shell(line)
-    if "|" in words:  # the status is that of ovir, as with the option pipefail of a shell
-        out = StringIO()
-        with redirect_stdout(out), redirect_stderr(StringIO()) as errors, mock.patch.dict(os.environ, environment):
-            status = main(words[1 : words.index("|")])
-        filtered = _run_in_shell(line.partition(" | ")[2], out.getvalue())
-        return Shown(status, errors.getvalue() + filtered.text)
-    status, text = run_in_terminal(*words[1:], columns=columns, NO_COLOR="1", **environment)
-    return Shown(status, re.sub(r"[^\n]*\r", "", text))  # progress
+    arguments = words[1 : words.index("|")] if "|" in words else words[1:]
+    with mock.patch.dict(os.environ, environment), ExitStack() as stack:
+        if "<" in arguments:
+            *arguments, _, name = arguments
+            stack.enter_context(mock.patch("sys.stdin", stack.enter_context(open(name, encoding="utf-8"))))
+        if "|" not in words:
+            status, text = run_in_terminal(*arguments, columns=columns, NO_COLOR="1")
+            return Shown(status, re.sub(r"[^\n]*\r", "", text))  # progress
+        with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as errors:
+            status = main(arguments)  # which is the status of all, as with the option pipefail of a shell
+    return Shown(status, errors.getvalue() + _run_in_shell(line.partition(" | ")[2], out.getvalue()).text)
 
 
 def _run_in_shell(line: str, given: str = "") -> Shown:
