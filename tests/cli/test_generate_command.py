@@ -24,15 +24,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
-def test_text_goes_to_stdout_and_the_speed_to_stderr(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["generate", folder, "--prompt", PROMPT, "--max-tokens", "9"]) == 0
-    out, err = capsys.readouterr()
-    assert out == ovir.generate(folder, PROMPT, max_tokens=9).text + "\n"
-    assert err.startswith("16 tokens of the prompt and the first of the text in ")
-    assert "; then 8 at " in err
-    assert err.endswith(" tokens/s\n")
-
-
 def test_json(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--max-tokens", "9", "--temperature", "0.9", "--top-k", "20", "--top-p", "0.9", "--seed", "4"]
     assert main(["generate", folder, "--prompt", PROMPT, "--json", *arguments]) == 0
@@ -43,14 +34,6 @@ def test_json(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert found["tokens_per_second"] > 0
     assert found["ended"] is False
     assert "comparison" not in found
-
-
-def test_the_prompt_from_stdin(
-    folder: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO(PROMPT))
-    assert main(["generate", folder, "--prompt", "-", "--max-tokens", "9"]) == 0
-    assert capsys.readouterr().out == ovir.generate(folder, PROMPT, max_tokens=9).text + "\n"
 
 
 def test_a_terminal_is_not_given_control_characters(
