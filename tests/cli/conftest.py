@@ -20,7 +20,7 @@ _new_pool = executors._new_pool
 
 def _environment() -> dict[str, str]:
     """Return what workers may depend on; a terminal is none of it."""
-    others = {"PYTEST_CURRENT_TEST", "TERM", "NO_COLOR"}
+    others = {"PYTEST_CURRENT_TEST", "TERM", "NO_COLOR", "COLUMNS"}
     return {name: value for name, value in os.environ.items() if name not in others}
 
 

@@ -22,7 +22,7 @@ from ovir.ops.base import registry
 
 FOLDER = Path(__file__).parent / "transcripts"
 COLUMNS = 120
-SLOW = {"compare", "eval", "precision"}
+SLOW = {"compare", "eval", "fuzz", "precision"}
 SECTIONS = [
     pytest.param(path, title, id=f"{path.stem}: {title}", marks=[pytest.mark.slow] * (path.stem in SLOW))
     for path in sorted(FOLDER.glob("*.md"))
