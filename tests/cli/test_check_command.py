@@ -1,4 +1,4 @@
-"""`ovir check`: diagnostics, formats, exit status."""
+"""`ovir check`: workers, colors, untrusted files; transcripts/check.md shows the rest."""
 
 import json
 import re
@@ -13,7 +13,6 @@ import ovir
 from ovir.cli.commands import check
 
 BAD = Path(__file__).parent.parent / "data" / "bad"
-WRONG_TYPE = "error[OVIR203]"
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""`ovir check`: configuration files, baselines, and forms of output."""
+"""`ovir check`: configuration files and baselines that are refused, and annotations; transcripts/check.md shows the rest."""
 
 from pathlib import Path
 from typing import Any
@@ -13,16 +13,11 @@ from ovir.diagnostics.codes import TOO_LARGE, UNREADABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
 
 
-def write_faulty(folder: Path, name: str = "faulty") -> Path:
-    folder.mkdir(exist_ok=True)
-    return faulty_net().write(folder, name)
-
-
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder to work in, with models/faulty.xml and old/faulty.xml."""
-    write_faulty(tmp_path / "models")
-    write_faulty(tmp_path / "old")
+    """A folder to work in, with models/faulty.xml."""
+    (tmp_path / "models").mkdir()
+    faulty_net().write(tmp_path / "models", "faulty")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -64,9 +59,6 @@ def test_a_baseline_that_is_none(cli: Any, project: Path, text: str | None, mess
     result = cli("check", "models", "--baseline", "known.json")
     assert result.status == 2
     assert message in result.err
-
-
-# --------------------------------------------------------------------------- forms
 
 
 def test_annotations_are_escaped() -> None:

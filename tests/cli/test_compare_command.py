@@ -1,4 +1,4 @@
-"""The command ``ovir compare``: exit statuses and what it prints."""
+"""``ovir compare``: exit statuses, devices that fail and workers; transcripts/compare.md shows the rest."""
 
 import json
 from pathlib import Path
@@ -31,9 +31,6 @@ def folder(tmp_path: Path, device: pytest.MonkeyPatch) -> Path:
 def run(cli: Cli, *arguments: str) -> tuple[int, str]:
     done = cli("compare", "model.xml", *arguments)
     return done.status, done.out + done.err
-
-
-# --------------------------------------------------------------------------- every option has its effect
 
 
 @pytest.fixture

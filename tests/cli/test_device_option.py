@@ -1,4 +1,4 @@
-"""``ovir check --device`` and ``--ask``: what a user reads, and the exit status."""
+"""``ovir check --device`` and ``--ask``: names of devices, and what a device answers."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""``ovir edit`` and ``ovir extract``: what they write, what they report, and that they write nothing on an error."""
+"""``ovir edit`` and its edits: every layer of the result has a place in the file; transcripts/edit.md shows the rest."""
 
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,6 @@ import ovir
 from ovir import opset13 as ops
 from ovir.cli.commands import edit
 from ovir.debugging.f32_layers import with_f32_layers
-
-DIGITS = "examples/xml/digits.xml"
-IMAGES = np.load("examples/xml/digits_input.npz")["image"]
-
-
-# --------------------------------------------------------------------------- other releases
 
 
 def test_new_layers_have_the_place_of_the_layer_that_they_stand_for(cli: Cli, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`--extension`: modules that register operations."""
+"""`--extension`: modules whose operations end workers or are exported; transcripts/run.md shows the rest."""
 
 import json
 import os

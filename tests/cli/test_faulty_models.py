@@ -1,4 +1,4 @@
-"""`ovir infer` and `ovir show` of models that are at fault, or that have no weights."""
+"""`ovir infer` and `ovir show` of models that are at fault; transcripts/show.md shows the rest."""
 
 from pathlib import Path
 from typing import Any

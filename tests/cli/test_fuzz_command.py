@@ -1,4 +1,4 @@
-"""``ovir fuzz``: options, files and the exit status."""
+"""``ovir fuzz``: maps that are refused, times and the report; transcripts/fuzz.md shows the rest."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""``ovir generate`` prints the text as it comes, and says how fast it came."""
+"""``ovir generate``: JSON, terminals and wrong usage; transcripts/precision.md shows the rest."""
 
 import io
 import json

@@ -11,8 +11,6 @@ from support.builder import Net, unary_net
 import ovir
 from ovir import opset13 as ops
 
-# --------------------------------------------------------------------------- runs with random inputs, and edits
-
 
 def hints(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.startswith("  hint: ")]
@@ -74,10 +72,7 @@ def test_what_rounding_does_not_explain_is_no_rounding(
     assert "rounding" not in failed.err
 
 
-# --------------------------------------------------------------------------- what to type
-
-
-DIGITS = "examples/xml/digits.xml"
+# --------------------------------------------------------------------------- many inputs
 
 
 @pytest.mark.slow

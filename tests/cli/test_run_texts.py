@@ -1,4 +1,4 @@
-"""Strings go into the command line and come out of it as text."""
+"""Strings go into the command line and come out of it as text; transcripts/run.md shows the rest."""
 
 from pathlib import Path
 
