@@ -79,7 +79,7 @@ def is_same_text(found: str, expected: str) -> bool:
 
 
 def _is_same_line(found: str, expected: str) -> bool:
-    return _agree(re.findall(r"[^\s,()]+", found), re.findall(r"[^\s,()]+", expected), _is_same_word)
+    return _agree(*(re.findall(r"[^\s,()]+|[,()]", line) for line in (found, expected)), _is_same_word)
 
 
 def _is_same_word(found: str, expected: str) -> bool:
