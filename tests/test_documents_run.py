@@ -1,7 +1,6 @@
 """Documents say what happens: their links lead somewhere, their code runs, and their commands print what they show."""
 
 import io
-import math
 import re
 import shlex
 import shutil
@@ -10,11 +9,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from functools import cache
-from itertools import zip_longest
 from pathlib import Path
 
 import pytest
-from support.terminals import needs_terminal, run_in_terminal
+from support.terminals import needs_terminal
+from support.transcripts import blocks_of, commands_of, difference, is_same_text, run_line
 
 from ovir.cli.main import main, parser
 from ovir.core.short_names import columns_of
@@ -49,13 +48,12 @@ def require_packages(path: Path) -> None:
 
 def blocks(language: str) -> list[object]:
     """Return a parameter for each block of code in the language: the document and the code."""
-    found = []
-    for path in DOCUMENTS:
-        for match in re.finditer(rf"^( *)```{language}\n(.*?)^ *```$", text_of(path), re.MULTILINE | re.DOTALL):
-            code = re.sub(rf"^{match[1]}", "", match[2], flags=re.MULTILINE)
-            line = text_of(path).count("\n", 0, match.start()) + 1
-            found.append(pytest.param(path, code, id=f"{path.relative_to(ROOT).as_posix()}:{line}"))
-    return found
+    return [
+        pytest.param(path, block.code, id=f"{path.relative_to(ROOT).as_posix()}:{block.line}")
+        for path in DOCUMENTS
+        for block in blocks_of(text_of(path))
+        if block.language == language
+    ]
 
 
 @pytest.fixture
@@ -133,26 +131,6 @@ def test_named_files_exist() -> None:
 # --------------------------------------------------------------------------- code
 
 
-def same(found: str, expected: str) -> bool:
-    """Return whether words are equal, or numbers that differ no more than those of two machines do."""
-    try:
-        return math.isclose(float(found), float(expected), rel_tol=1e-2, abs_tol=1e-6)
-    except ValueError:
-        return found == expected
-
-
-def assert_same_text(found: str, expected: str) -> None:
-    for line, wanted in zip_longest(found.splitlines(), expected.splitlines(), fillvalue=""):
-        pairs = zip_longest(re.findall(r"[^\s,()]+", line), re.findall(r"[^\s,()]+", wanted), fillvalue="")
-        assert all(same(*pair) for pair in pairs), f"\nfound    {line}\nexpected {wanted}"
-
-
-def printed(*arguments: str) -> str:
-    """Return what a command shows in a terminal of 80 columns, as most terminals are at first."""
-    shown = run_in_terminal(*arguments, columns=COLUMNS, NO_COLOR="1").text
-    return re.sub(r"[^\n]*\r", "", shown)  # progress
-
-
 COLUMNS = 80
 
 
@@ -181,14 +159,9 @@ def _own_operations(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_commands_print_what_is_shown(path: Path, code: str, folder: Path) -> None:
     require_packages(path)
     write_modules(path, folder)
-    commands = re.split(r"^\$ ", code, flags=re.MULTILINE)
-    assert commands.pop(0) == "", "a console block begins with a command"
-    for block in commands:
-        command, _, expected = block.partition("\n")
-        name, *arguments = shlex.split(command)
-        assert name == "ovir"
-        shown = printed(*arguments)
-        assert_same_text(shown, expected)
+    for line, expected in commands_of(code):
+        shown = run_line(line, COLUMNS).text
+        assert is_same_text(shown, expected), f"$ {line}\n{difference(shown, expected)}"
         assert_fits(shown)
 
 

@@ -1,9 +1,12 @@
 """Running the command line in this process."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.builder import gather_net
@@ -12,33 +15,26 @@ from support.command import Cli, Outcome
 from ovir.cli.main import main
 from ovir.workers import executors
 
-_new_pool, _end_pool = executors._new_pool, executors.end_pool
+_new_pool = executors._new_pool
 
 
 def _environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+    """Return what workers may depend on; a terminal is none of it."""
+    others = {"PYTEST_CURRENT_TEST", "TERM", "NO_COLOR", "COLUMNS"}
+    return {name: value for name, value in os.environ.items() if name not in others}
 
 
 @pytest.fixture(scope="session")
-def _shared_pool() -> Iterator[ProcessPoolExecutor]:
-    with _new_pool(2) as pool:
-        yield pool
+def _pools() -> Iterator[Callable[[Any], ProcessPoolExecutor]]:
+    with ExitStack() as stack:
+        yield cache(lambda _: stack.enter_context(_new_pool(2)))
 
 
 @pytest.fixture
-def shared_workers(_shared_pool: ProcessPoolExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let commands use two processes that other tests use, too, unless the test changes the environment."""
-    before = _environment()
-
-    def new_pool(size: int) -> ProcessPoolExecutor:
-        return _shared_pool if _environment() == before else _new_pool(size)
-
-    def end_pool(pool: ProcessPoolExecutor) -> None:
-        if pool is not _shared_pool:
-            _end_pool(pool)
-
-    monkeypatch.setattr(executors, "_new_pool", new_pool)
-    monkeypatch.setattr(executors, "end_pool", end_pool)
+def shared_workers(_pools: Callable[[Any], ProcessPoolExecutor], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let commands use two processes that other tests with the same environment use, too."""
+    monkeypatch.setattr(executors, "_new_pool", lambda size: _pools(frozenset(_environment().items())))
+    monkeypatch.setattr(executors, "end_pool", lambda pool: None)
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """``ovir bisect`` on the command line."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -76,28 +75,6 @@ def test_what_is_printed(cli: Cli, monkeypatch: pytest.MonkeyPatch, row: str) ->
         names = [layer.name for layer in ovir.read_model("part.xml").layers]
         assert names == ["relu", "factors", "product", "product/sink_port_0"]
     assert Path("part.xml").exists() == ("other.xml -o" in row)
-
-
-def test_tensors_that_were_not_recorded(models: tuple[Path, Path], tmp_path: Path, cli: Any) -> None:
-    """The recording has the input and the output of the other model, and nothing between them."""
-    assert cli("run", models[1], "--record", tmp_path / "all.npz", "--seed", 3).status == 0
-    with np.load(tmp_path / "all.npz") as tensors:
-        np.savez(tmp_path / "some.npz", **{name: tensors[name] for name in ("x", "sigmoid")})
-    arguments = ("bisect", models[0], "--against", tmp_path / "some.npz")
-    done = cli(*arguments, "-o", tmp_path / "part.xml")
-    assert done.status == 1
-    assert "3 layers (1 compared, 2 not)" in done.out
-    assert "first tensor that was seen to differ: of Sigmoid 'sigmoid' (id 4)" in done.out
-    assert "at least one of 3 layers is at fault, between 'x' and 'sigmoid'" in done.out
-    assert "not compared: it was not recorded" in done.out
-    assert "first layer" not in done.out
-    assert "part of all suspects, which differs: 3 layers: relu, product, sigmoid" in done.out
-    part = [tmp_path / name for name in ("part.xml", "part_actual.npz", "part_input.npz")]
-    assert cli("compare", part[0], "--against", part[1], "--input", part[2]).status == 1
-    found = json.loads(cli(*arguments, "--json").out)
-    assert [suspect["name"] for suspect in found["suspects"]] == ["relu", "product", "sigmoid"]
-    assert (found["between"], found["first"]["name"]) == (["x"], "sigmoid")
-    assert [layer["reason"] for layer in found["not_compared"]] == ["it was not recorded"] * 2
 
 
 def test_an_onnx_model_with_few_names_leaves_suspects(tmp_path: Path, cli: Any) -> None:

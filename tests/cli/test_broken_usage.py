@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.builder import Net
 
 from ovir.cli.main import main
 from ovir.cli.options.engine import EngineOptions
@@ -70,21 +69,6 @@ def test_an_output_that_is_not_writable(cli: Any, model: Path, tmp_path: Path, m
     assert f"--output {tmp_path / 'out.npz'}: the directory {tmp_path} is not writable" in result.err
 
 
-def test_names_that_are_long_or_odd(cli: Any, tmp_path: Path) -> None:
-    net = Net()
-    x = net.parameter("x\u202ey", "2,3")
-    net.result(net.op("ReLU", x, name="n" * 200_000, unheard_of="1"))
-    net.result(net.op("ReLU", x, name="two\u2028lines", unheard_of="1"))
-    result = cli("run", net.write(tmp_path))
-    assert result.status == 0
-    warnings = [line for line in result.err.splitlines() if "OVIR304" in line]
-    assert len(warnings) == 2
-    assert max(map(len, warnings)) < 500
-    assert "nnn…nnn" in warnings[0]
-    assert "'two\\u2028lines'" in warnings[1]
-    assert "random input: x\\u202ey f32[2,3]" in result.err
-
-
 def test_no_command(cli: Any) -> None:
     alone = cli()
     assert (alone.status, alone.out) == (2, "")
@@ -120,16 +104,14 @@ def test_debug_shows_the_traceback(
     assert "Traceback" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("closed", ["stdout", "stderr"])
-@pytest.mark.parametrize("command", ["run", "check"])
+@pytest.mark.parametrize(("closed", "command"), [("stdout", "check"), ("stderr", "run")])
 def test_streams_that_are_closed(model: Path, closed: str, command: str) -> None:
     """As in `ovir check model.xml >&-`: what would stand there is lost, and nothing else."""
     shell = f'exec "$0" -m ovir {command} "$1" {">&-" if closed == "stdout" else "2>&-"}'
     process = subprocess.run(["sh", "-c", shell, sys.executable, str(model)], capture_output=True, check=False)
     assert process.returncode == 0
     assert b"Traceback" not in process.stderr
-    assert bool(process.stdout) == (closed == "stderr" and command == "run")
-    assert bool(process.stderr) == (closed == "stdout")
+    assert (bool(process.stdout), bool(process.stderr)) == (closed == "stderr", closed == "stdout")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")

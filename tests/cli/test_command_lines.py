@@ -3,103 +3,18 @@
 If one is wrong, a single error says why, the status is 2, or 1 for wrong data, and no file is touched.
 """
 
-import re
 import shlex
-import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
-from support.builder import Net, faulty_net, gather_net, unary_net
 from support.command import Cli, require_row
-
-EXAMPLES = Path(__file__).parents[2] / "examples" / "xml"
-BAD = Path(__file__).parents[1] / "data" / "bad"
-
-
-def _write_files(folder: Path) -> None:
-    """Write model.xml, which gathers rows of data [?,3], other models, inputs and files of other kinds."""
-    gather_net().write(folder)
-    for name in (
-        "digits.xml",
-        "digits.bin",
-        "swirl.xml",
-        "dynamic_shapes.xml",
-        "dynamic_shapes.bin",
-        "broken/wrong_declared_shape.xml",
-    ):
-        shutil.copy(EXAMPLES / name, folder)
-    for name in ("newer_than_runtime", "element_type", "ir_version"):
-        shutil.copy(BAD / f"OVIR701_{name}.xml", folder / f"{name}.xml")
-    for kind in ("f32", "i64", "u8", "boolean"):
-        net = Net()
-        net.result(net.parameter("x", "?", kind), name="out")
-        net.write(folder, kind)
-    net = Net()
-    x, mask = net.parameter("x", "?,4"), net.parameter("mask", "?,4")
-    net.result(net.op("MatMul", net.op("Add", x, mask), net.const([[1.0], [2.0], [3.0], [4.0]], "f32")))
-    net.write(folder, "sum")
-    net = Net()
-    net.result(net.op("ReLU", net.op("ReLU", net.parameter("x", "2"), name="first"), name="second"))
-    text = re.sub(r'<edge from-layer="0" from-port="\d+"', '<edge from-layer="2" from-port="1"', net.xml())
-    (folder / "cycle.xml").write_text(text)
-    shutil.copy(folder / "model.xml", folder / "bare.xml")
-    (folder / "link.xml").symlink_to(faulty_net().write(folder, "faulty"))
-    for name, attributes in (("sub/odd", {"unheard_of": "1"}), ("right", {})):
-        (folder / "models" / "sub").mkdir(parents=True, exist_ok=True)
-        unary_net("ReLU", **attributes).write(folder / "models", name)
-    net = Net()
-    net.parameter("unused", "2")
-    net.result(net.parameter("x", "2"))
-    net.write(folder, "noted")
-    net = Net()
-    net.op("ReLU", net.parameter("x", "2"))
-    net.write(folder, "dead")
-    net = Net()
-    net.result(net.op("MVN", net.parameter("x", "1,3,4"), net.const([0, 2]), opset=6, normalize_variance="true", eps="1e-6", eps_mode="inside_sqrt", name="mixing"))  # fmt: skip
-    net.write(folder, "mixing")
-    net = Net()
-    data = net.parameter("data", "?,3")
-    shape = net.op("ShapeOf", data, opset=3, output_type="i64")
-    net.result(net.op("Reshape", data, shape, name="same", special_zero="false"))
-    net.write(folder, "same")
-    net = Net()
-    net.result(net.op("Reshape", net.parameter("a=b", "1,128"), net.const([1, 128], name="c=d"), special_zero="false"))
-    net.write(folder, "equals")
-    net = Net()
-    x = net.parameter("x", "2")
-    squared = net.op("Multiply", x, x, name="squared")
-    net.result(net.op("Multiply", squared, net.const(np.float32([0.001, 0.001])), name="scaled"))
-    net.write(folder, "squares")
-    net = Net()
-    large = net.const(np.float32([9e5, 1.0]), name="large")
-    net.result(net.op("Multiply", net.parameter("x", "2"), large, name="scaled"))
-    net.write(folder, "large")
-    arrays = {"d": np.ones((2, 3), np.float32), "complex": np.ones((2, 3), complex), "flat": np.ones(3, np.float32)}
-    for name, array in (arrays | {"long": np.ones((2, 4), np.float32)}).items():
-        np.save(folder / f"{name}.npy", array)
-    np.save(folder / "pickle.npy", np.array([{}], object), allow_pickle=True)
-    np.savez(folder / "npz.npz", a=np.zeros(1), b=np.zeros(1))
-    np.savez(folder / "recorded.npz", image=np.zeros((1, 1, 8, 8), np.float32), relu1=np.zeros(1, np.float32))
-    contents = {"text.npy": "1 2 3", "text.xml": "no model", "empty.npy": "", "zip.npz": "PK\3\4 and no more"}
-    contents |= {"labels.csv": "00,1\n01,1\n02,2\n", "few.csv": "00,1\n", "module.txt": "", "fails.py": "1 / 0"}
-    contents |= {"leaves.py": "import sys\nsys.exit(3)", "quits.py": "raise SystemExit"}
-    contents |= {"nothing.xml": "<net name='x' version='11'><layers/><edges/></net>"}
-    contents |= {"mine.py": "def first(scores, label):\n    return 1.0\n"}
-    for name, content in contents.items():
-        (folder / name).write_text(content)
-    for name in ("in", "empty", "others", "folder.html"):
-        (folder / name).mkdir()
-    for name in ("models", "others"):
-        (folder / name / "pom.xml").write_text("<project/>")
-    for number in range(3):
-        np.savez(folder / "in" / f"{number:02}.npz", image=np.zeros((1, 1, 8, 8), np.float32))
+from support.command_files import write_files
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("files")
-    _write_files(folder)
+    write_files(folder)
     return folder
 
 
@@ -175,6 +90,8 @@ run model.xml --seed 0 --input data=pickle.npy => cannot read
 run model.xml --input photo.jpg => this is one array, but the model has 2 inputs\n  hint: name the input that gets it, as in --input data=photo.jpg
 run model.xml --input 1 => this is one array, but the model has 2 inputs\n  hint: name the input that gets it, as in --input data=1
 run model.xml --input npz.npz:b => this is one array, but the model has 2 inputs\n  hint: name the input that gets it, as in --input data=npz.npz:b
+run i64.xml --input x=absent.npy => absent.npy: error[OVIR101] cannot read the file: No such file
+run f32.xml --input npz.npz => no input 'a'; its inputs are 0: 'x'\n  hint: an array gets another name so: x=npz.npz:a
 run i64.xml --input x=1.5 => it is not a value for i64[?]: '1.5' is not an integer
 run f32.xml --input x=[1,2 => a ']' is missing
 run f32.xml --input x=[[1,2],[3]] => expected a number, or lists of equal lengths
@@ -226,6 +143,11 @@ check model.xml --device TPU => there are no rules for the device 'TPU': known a
 check model.xml --ask => --ask asks a device: give it with --device
 check model.xml --device CPU --ask --no-weights => --ask and --no-weights exclude each other
 check model.xml --baseline absent.json => hint: `ovir check ... --write-baseline absent.json` writes it
+check - other.xml => standard input (-) is checked alone
+check - --workers 2 => --workers needs a file, not standard input
+check - --untrusted => --untrusted needs a file, not standard input
+run - --untrusted => --untrusted reads the model in other processes
+run - --inputs . --output results => --inputs reads the model in other processes
 diff model.xml => the following arguments are required: B.xml
 diff model.xml missing.xml => missing.xml
 diff model.xml text.xml => text.xml
@@ -296,6 +218,12 @@ run digits.xml --adapt => --adapt needs --shape
 compare digits.xml digits.xml --adapt => --adapt needs --shape
 edit digits.xml --shape 2,1,8,8 --shape image=3,1,8,8 --dry-run => --shape image=3,1,8,8: input 'image' is given twice
 edit digits.xml --batch 2 --batch image=3 --dry-run => --batch image=3: input 'image' is given twice
+edit digits.xml --remove-output probability --dry-run => the model has no output 'probability'; its outputs are 0: 'probabilities'\n  hint: did you mean 'probabilities'?
+edit digits.xml --remove-output probabilities --dry-run => the only output of a model cannot be removed
+edit digits.xml --rt-info a/b=1 --rt-info a/bc= --dry-run => there is no runtime information 'a/bc' to remove\n  hint: did you mean 'b'?
+edit digits.xml --rt-info who=a --rt-info who/x=1 --dry-run => 'who' has a text, and no entry 'x'
+edit digits.xml --inputs-to-states past=relu1 --dry-run => the model has no input 'past'
+edit digits.xml --set-constant image=1 --dry-run => hint: fix_input (--fix-input NAME=VALUE) makes a constant of it
 edit digits.xml --set-constant scale/factor=1e400 --dry-run => '1e400' is beyond the numbers of f64
 edit digits.xml --rt-info =1 --dry-run => a text
 edit digits.xml --resize linear:3 -o x.xml => --resize linear:3: expected a height and a width, as linear:480x640\n  hint: this follows from preprocessing; nothing is written
@@ -304,8 +232,10 @@ edit digits.xml --mean 1,2 -o x.xml => mean has 2 numbers for 1 channel
 edit digits.xml --mean 1 --mean image=2 -o x.xml => --mean image=2: input 'image' has it twice
 edit digits.xml --input-type picture=u8 -o x.xml => the model has no input 'picture'
 edit sum.xml --mean 1 -o x.xml => --mean 1: say for which input, as NAME=1; the model's inputs are 'x', 'mask'
+extract sum.xml --inputs x --outputs matmul4 -o x.xml => the part leaves input 'mask' undefined: 'matmul4' depends on it, by 1 'mask' -> 2 'add2' -> 4 'matmul4'
 extract digits.xml --outputs relu1 -o missing/new.xml => the folder
 join digits.xml digits.xml -o x.xml => hint: none of them fit together
+join digits.xml two.xml -o x.xml => say which outputs ('probabilities' f32[?,10]) feed which inputs ('scores' f32[?,10], 'other' i64[1]): --connect OUT=IN\n  hint: these fit together: --connect probabilities=scores
 join digits.xml digits.xml --connect probabilities -o x.xml => --connect probabilities: there is no '=' between the output and the input
 join digits.xml digits.xml --connect probabilities=picture -o x.xml => the model has no input 'picture'; its inputs are 0: 'image'
 join digits.xml digits.xml --connect probability=image -o x.xml => no tensor and no layer is named 'probability'
@@ -342,12 +272,14 @@ run model.xml --seed 0 --input data=long.npy => input 'data' takes shape [?,3], 
 run model.xml --seed 0 --input data=flat.npy => the input has 2 dimensions, the array 1
 edit digits.xml --set-constant flatten/pattern=[1,2,3] -o digits.xml => layer 18 'fc' (MatMul
 edit digits.xml --shape image=1,2 -o digits.xml => layer
+edit vad.xml --fix-input sr=1,2 --dry-run => input 'sr' takes shape [], got [2]\\n  hint: the input has 0 dimensions, the array 1\\n  hint: this follows from --fix-input sr=1,2
 eval digits.xml --inputs in --labels few.csv => 2 inputs without a label of their own: '01.npz', '02.npz'
 """
 ROWS = [(2, row) for row in WRONG_USAGE.strip().splitlines()] + [(1, row) for row in WRONG_DATA.strip().splitlines()]
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("shared_workers")
 @pytest.mark.parametrize(("status", "row"), ROWS, ids=[row.partition(" => ")[0] for _, row in ROWS])
 def test_a_wrong_command_line_is_one_error(
     cli: Cli, files: Path, monkeypatch: pytest.MonkeyPatch, status: int, row: str
@@ -414,8 +346,19 @@ run dead.xml => 1 => dead.xml: error[OVIR215] the model has no Result: there is 
 run nothing.xml => 1 => error[OVIR215] the model has no layers
 check nothing.xml => 0 => warning[OVIR215] the model has no layers && 1 warning
 show nothing.xml => 0 => x: IR version 11, 0 layers
+run i64.xml --input x=1,2,3 --json => 0 => "values": [1, 2, 3]
+run i64.xml --input x=7 --json => 0 => "values": [1, 2] && read from the file of this name
+run i64.xml --input x=[7] --json => 0 => "values": [7]
+run i64.xml --input x=9223372036854775807 --json => 0 => "values": [9223372036854775807]
+run matrix.xml --input x=1,2,3 --json => 0 => "values": [[1, 2, 3]]
+run matrix.xml --input x=[[1,2],[3,4]] --json => 0 => "values": [[1, 2], [3, 4]]
+run scalar.xml --input x=0.5 --json => 0 => "values": 0.5
+run one.xml --input x=1e-3 --json => 0 => "values": [0.0010000000474974513]
+run zero.xml --input x=[[],[]] --json => 0 => "values": [[], []]
+run u8.xml --input x=0x10,007 --json => 0 => "values": [16, 7]
+run boolean.xml --input x=true,0 --json => 0 => "values": [true, false]
+run string.xml --input 'x=one, two' --json => 0 => "values": ["one, two"]
 run bare.xml --weights model.bin => 0 => probabilities
-run model.xml --shape data=3,3 => 0 => random input: data f32[3,3] && indices i64[4], values 0..2 for Gather 'rows' && probabilities && [4,2]
 run model.xml => 0 => data f32[1,3] (size chosen) && indices i64[4], values 0 for Gather
 run squares.xml --input x=1,300 --watch overflow:f16 => 1 => squared  Multiply   overflow:f16  90000  [1]           1  x 1..300; x 1..300 && nearest to overflow in f16:
 run squares.xml --input x=1,300 --watch nan,inf,overflow:f16 --json => 1 => "layer": "squared",\n      "id": 1, && "what": "overflow:f16" && "value": 90000.0 && "position": [1]
@@ -438,7 +381,6 @@ infer f32.xml --shape 21.. => 0 => 21.. is a size of 21 or more
 infer f32.xml --shape ... => 0 => !or more
 check faulty.xml --quiet => 1 => error[OVIR203] && !OVIR304 && !checked
 check faulty.xml -q --fail-on warning => 1 => error[OVIR203] && warning[OVIR304]
-check faulty.xml --json => 1 => "code": "OVIR203" && "severity": "error" && "layer_id": 2 && "code": "OVIR304"
 show f32.xml --memory => 0 => at most in a run
 show f32.xml --state-length 4 => 0 => --state-length has no effect: no state of the model grows from call to call
 show f32.xml --memory --shape 5 => 0 => at most in a run
@@ -453,9 +395,26 @@ edit f32.xml --runtime 2021.4 -o x.xml => 1 => --shape x=...
 edit f32.xml --runtime 2021.4 --shape x=2 --dry-run => 0 => nothing is written (--dry-run)
 edit digits.xml --shape 1,1,8,8 --batch 3 --dry-run => 0 => [?,1,8,8] -> [1,1,8,8]\ninput 'image': [1,1,8,8] -> [3,1,8,8]
 edit digits.xml --batch 3 --shape 1,1,8,8 --dry-run => 0 => [?,1,8,8] -> [3,1,8,8] && input 'image': [3,1,8,8] -> [1,1,8,8]
+edit sum.xml --shape x=2,5 --dry-run => 1 => hint: this follows from --shape x=2,5; --adapt lets constants follow --shape; nothing is written
+edit sum.xml --shape x=2,5 --shape mask=3,5 --dry-run => 1 => hint: this follows from the edits together; --adapt lets constants follow --shape; nothing is written
 edit mixing.xml --batch 4 -o x.xml => 1 => error[OVIR812] && 'mixing' && nothing is written
 edit same.xml --shape data=2,3 --fold-constants --dry-run => 0 => folded 1 layer into 1 constant
 edit same.xml --fold-constants --shape data=2,3 --dry-run => 0 => folded 0 layers into 0 constants
+edit unequal.xml --batch 8 --dry-run => 1 => --batch starts from shapes that fit the model: give them before it, with --shape
+edit unequal.xml --shape x=4,3 --batch 8 --dry-run => 0 => input 'x': [4,3] -> [8,3]\ninput 'y': [4,3] -> [8,3]\nno layer had to change for the batch\nproven: the results agree for 3 sets
+run unequal.xml --shape y=2,3 => 0 => sum     f32   [2,3]
+compare unequal.xml unequal.xml --shape y=2,3 => 0 => within tolerance
+edit i4.xml --set-constant c=[-8,7] --dry-run => 0 => constant 'c': i4[3] = 0,1,1 -> i4[2] = -8,7
+edit bf16.xml --set-constant c=[0.5,2] --dry-run => 0 => constant 'c': bf16[3] = 0,1,1 -> bf16[2] = 0.5,2
+edit nf4.xml --set-constant c=[15,0] --dry-run => 0 => constant 'c': nf4[3] = 0,1,1 -> nf4[2] = 15,0
+edit u1.xml --set-constant c=[1,0] --dry-run => 0 => constant 'c': u1[3] = 0,1,1 -> u1[2] = 1,0
+edit digits.xml --compress-to-bf16 --dry-run => 0 => 7 constants of f32 and f64 stored as bf16
+edit digits.xml --shape 2,1,8,8 --batch 4 --no-verify --dry-run => 0 => not proven: the proof was left out
+edit newer.xml --runtime 2022.3 --dry-run => 1 => layer 3 'fake' (FakeConvert, opset13): this layer cannot be rewritten for OpenVINO 2022.3 && layer 5 'drawn' && hint: OpenVINO knows it from release 2023.2
+check newer.xml --runtime 2022.3 => 1 => layer 5 'drawn' && hint: this layer cannot be rewritten: older operations do not round to f8
+edit digits.xml --add-output relu1 --json --dry-run => 0 => "files": [] && "layer": "relu1/sink_port_0" && "added": ["relu1/sink_port_0"],\n  "removed": [] && "option": "--add-output",\n      "value": "relu1",\n      "result": "output 'relu1': f32[?,16,8,8]" && "diagnostics": []
+edit digits.xml --rename image=photo --json -o new.xml => 0 => "files": ["new.xml", "new.bin"] && "name": "photo",\n      "names": ["photo"],\n      "layer": "photo" && "layers": 23,\n  "added": ["photo"],\n  "removed": ["image"]
+extract digits.xml --inputs conv1,image --outputs pool1:0 --json -o part.xml => 0 => "files": ["part.xml", "part.bin"] && "layers": 7,\n  "added": ["pool1/sink_port_0"] && "notes": ["nothing in the part reads input 'image'"]
 edit equals.xml --rename a=b=x=y --set-constant c=d=-1,128 --dry-run => 0 => renamed 'a=b' to 'x=y' && constant 'c=d': i64[2] = 1,128 -> i64[2] = -1,128
 explain OVIR402 => 0 => ## OVIR402: a declared shape differs from the inferred one && Fix: write the inferred shape
 explain ovir402 => 0 => ## OVIR402:

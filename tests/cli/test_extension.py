@@ -1,4 +1,4 @@
-"""`--extension`: modules that register operations."""
+"""`--extension`: modules whose operations end workers or are exported; transcripts/run.md shows the rest."""
 
 import json
 import os
@@ -48,22 +48,6 @@ def written(folder: Path, text: str = MODULE) -> Path:
     return folder / "swirl.py"
 
 
-@pytest.mark.parametrize("command", ["run", "infer", "show", "check"])
-def test_a_module_registers_operations(cli: Any, swirling: Path, tmp_path: Path, command: str) -> None:
-    assert "OVIR221" in "".join(map(str, cli(command, swirling)[1:]))
-    module = written(tmp_path)
-    result = cli(command, swirling, "--extension", module)
-    assert result.status == 0
-    assert "OVIR221" not in result.out + result.err
-
-
-def test_many_files_are_checked_with_it(cli: Any, swirling: Path, tmp_path: Path) -> None:
-    for i in range(6):
-        swirling.with_name(f"copy{i}.xml").write_text(swirling.read_text())
-    module = written(tmp_path)
-    assert cli("check", tmp_path, "--extension", module) == (0, "", "7 files checked: nothing found\n")
-
-
 KILLER = """
 import os, signal
 from multiprocessing import parent_process
@@ -92,41 +76,6 @@ def test_a_file_that_kills_workers_is_reported(cli: Any, tmp_path: Path) -> None
     (found,) = json.loads(done.out)
     assert (found["code"], found["file"]) == ("OVIR807", str(tmp_path / "17.xml"))
     assert "40 files checked: 1 error" in done.err
-
-
-BESIDE = """
-import ovir
-from ovir.ops.activation import ReLU
-
-def turned(data):
-    return data.turned()
-
-@ovir.register("Swirl", version="extension")
-class Swirl(ReLU):
-    def run(self, data):
-        return turned(data)
-"""
-"""The class inherits infer from an operation of ovir, whose file is not at fault."""
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (MODULE.replace("data[::-1]", "data[9]"), "which was registered for Swirl; it fails in {}, line 10"),
-        (MODULE.replace("data[::-1]", "data[:1]"), "Swirl.run gave output 0 as f32[1,3]; infer() declared f32[2,3]"),
-        (BESIDE, "which was registered for Swirl; it fails in {}, line 6"),
-    ],
-)
-def test_a_fault_of_an_own_operation_has_its_place(
-    cli: Any, swirling: Path, tmp_path: Path, text: str, message: str
-) -> None:
-    """The random inputs are not blamed."""
-    module = written(tmp_path, text)
-    done = cli("run", swirling, "--extension", module)
-    assert done.status == 1
-    assert message.format(module) in done.err
-    assert "this is a fault of the class Swirl" in done.err
-    assert done.err.count("hint:") == 1
 
 
 def test_an_own_operation_has_a_form_in_onnx(cli: Any, swirling: Path, tmp_path: Path) -> None:

@@ -11,69 +11,9 @@ from support.builder import Net, unary_net
 import ovir
 from ovir import opset13 as ops
 
-# --------------------------------------------------------------------------- runs with random inputs, and edits
-
 
 def hints(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.startswith("  hint: ")]
-
-
-def _written(folder: Path) -> None:
-    """Write models whose layers fail for values of constants, of inputs, and for sizes."""
-
-    def gathered(name: str, size: str, indices: Callable[[Net], tuple[int, int]]) -> None:
-        net = Net()
-        where = indices(net)
-        net.result(net.op("GatherElements", net.parameter("data", size), where, opset=6, axis=0))
-        net.write(folder, name)
-
-    def computed(net: Net) -> tuple[int, int]:
-        where = net.op("Multiply", net.parameter("x", "2", "i64"), net.const(np.array([1000, 1000])))
-        return net.op("Add", where, net.const(np.array([77, 77])))
-
-    def converted(net: Net) -> tuple[int, int]:
-        return net.op("Convert", net.const(np.array([9.0], np.float32), name="where"), destination_type="i64")
-
-    gathered("constant", "4", lambda net: net.const(np.array([9]), name="where"))
-    gathered("chosen", "?", lambda net: net.const(np.array([90]), name="where"))
-    gathered("converted", "4", converted)
-    gathered("random", "4", computed)
-    net = Net()
-    inverse = net.op("Inverse", net.const(np.zeros((3, 3), np.float32), name="where"), opset=14, adjoint="false")
-    net.result(net.op("Add", net.parameter("x", "3,3"), inverse, auto_broadcast="numpy"))
-    net.write(folder, "inverted")
-    net = Net()
-    net.result(net.op("Add", net.parameter("x", "2,3"), net.parameter("y", "2,3"), auto_broadcast="numpy"))
-    net.write(folder, "sum")
-    net = Net()
-    net.result(net.op("Reshape", net.parameter("x", "4,4"), net.const([2, 8], name="sizes"), special_zero="false"))
-    net.write(folder, "reshape")
-
-
-OF_CONSTANT = "the values are not from the random inputs, but from layer 0 'where' (Const, opset1)"
-
-
-@pytest.mark.parametrize(
-    ("command", "expected"),
-    [
-        ("run constant.xml", [OF_CONSTANT]),
-        ("run converted.xml", [OF_CONSTANT]),
-        ("run inverted.xml", [OF_CONSTANT]),
-        ("run chosen.xml", [OF_CONSTANT, "sizes were chosen for this run; give others as in: --shape data=1"]),
-        ("run random.xml", ["the inputs were random, which may be the cause: give real ones with --input NAME=file.npy"]),
-        ("edit sum.xml --shape x=2,4 --dry-run", ["this follows from --shape x=2,4; --adapt lets constants follow --shape; nothing is written"]),
-        ("edit sum.xml --shape x=2,4 --shape y=2,5 --dry-run", ["this follows from the edits together; --adapt lets constants follow --shape; nothing is written"]),
-        ("edit reshape.xml --shape x=3,4 --dry-run", ["this follows from --shape x=3,4; the layer takes sizes or axes from layer 1 'sizes' (Const, opset1); --adapt lets constants follow --shape; nothing is written"]),
-    ],
-)  # fmt: skip
-def test_what_may_be_at_fault(
-    cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, expected: list[str]
-) -> None:
-    _written(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    failed = cli(*command.split())
-    assert failed.status == 1
-    assert hints(failed.err) == [f"hint: {text}" for text in expected]
 
 
 # --------------------------------------------------------------------------- checks
@@ -132,23 +72,11 @@ def test_what_rounding_does_not_explain_is_no_rounding(
     assert "rounding" not in failed.err
 
 
-# --------------------------------------------------------------------------- what to type
-
-
-DIGITS = "examples/xml/digits.xml"
-
-
-def test_connections_that_fit_are_listed(cli: Any, tmp_path: Path) -> None:
-    x = ops.parameter([-1, 10], "f32", name="scores")
-    other = ops.parameter([1], "i64", name="other")
-    ovir.save_model(ovir.Model([ops.relu(x), ops.negative(other)], [x, other], "best"), tmp_path / "best.xml")
-    failed = cli("join", DIGITS, tmp_path / "best.xml", "-o", tmp_path / "joined.xml")
-    assert failed.status == 2
-    assert "('probabilities' f32[?,10]) feed which inputs ('scores' f32[?,10], 'other' i64[1])" in failed.err
-    assert hints(failed.err) == ["hint: these fit together: --connect probabilities=scores"]
+# --------------------------------------------------------------------------- many inputs
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("shared_workers")
 @pytest.mark.parametrize("kind", ["png", "npy"])
 def test_sizes_that_fit_are_said_if_all_inputs_fail(cli: Any, tmp_path: Path, kind: str) -> None:
     """Anchors of images of 320 x 320 fit no image of another size."""

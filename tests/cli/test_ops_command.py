@@ -16,6 +16,7 @@ from ovir.cli.operations import (
     example_of,
     inputs_of,
     outputs_of,
+    tokenizer_entries,
     versions_of,
 )
 from ovir.core.element_types import ElementType, boolean, dynamic, f32, i32, i64, string
@@ -26,6 +27,21 @@ from ovir.ops import find
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.opsets import OPERATIONS, TOKENIZERS
 from ovir.tokenizers.splitting import RegexSplit
+
+
+def test_ops(cli: Any) -> None:
+    listed = json.loads(cli("ops", "--json").out)
+    assert [(e["type"], e["version"]) for e in listed] == [
+        (e.name, e.version) for e in (*entries(), *tokenizer_entries())
+    ]
+    gather = {e["version"]: e for e in listed if e["type"] == "Gather"}
+    assert list(gather) == ["opset1", "opset7", "opset8"]
+    assert gather["opset8"] == {
+        "type": "Gather", "version": "opset8", "opsets": "8-16", "inference": True, "kernel": True
+    }  # fmt: skip
+    table = cli("ops").out
+    assert f"{len(entries())} operation versions: " in table
+    assert f"{len(tokenizer_entries())} operations of openvino_tokenizers" in table
 
 
 @pytest.mark.parametrize("name", ["Gather", "gather", "GATHER"])

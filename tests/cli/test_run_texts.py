@@ -1,14 +1,12 @@
-"""Strings go into the command line and come out of it as text."""
+"""Strings go into the command line and come out of it as text; transcripts/run.md shows the rest."""
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 from support.command import Cli, require_row
 
 import ovir
 from ovir import opset15 as ops
-from ovir.cli.main import main
 
 
 @pytest.fixture
@@ -51,47 +49,3 @@ def test_texts_are_values(texts: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
     texts.with_name("empty.txt").write_text("")
     texts.with_name("latin.txt").write_bytes(b"Gr\xfc\xdfe\n")
     require_row(cli, monkeypatch, row.replace("=\\udcff", "=\udcff"))
-
-
-def test_texts_are_shown_and_saved(texts: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    output, html = texts.with_name("out.npz"), texts.with_name("report.html")
-    arguments = ["--input", "text=[Grüße, b]", "--tap", "copy", "--output", str(output)]
-    assert main(["run", "texts.xml", *arguments]) == 0
-    assert capsys.readouterr().out.count("'Grüße' 'b'") == 2  # of the output and of the tap
-    with np.load(output) as arrays:
-        assert {name: array.tolist() for name, array in arrays.items()} == {
-            "copied": ["Grüße", "b"],
-            "tap:copy": ["Grüße", "b"],
-        }
-    assert main(["run", "texts.xml", "--input", f"text={output}:copied"]) == 0
-    assert "'Grüße' 'b'" in capsys.readouterr().out
-    pytest.importorskip("jinja2", reason="reports need jinja2")
-    pytest.importorskip("plotly", reason="reports need plotly")
-    pytest.importorskip("itables", reason="reports need itables")
-    assert main(["run", "texts.xml", "--input", f"text=[{'word ' * 100}, b]", "--html", str(html)]) == 0
-    assert "word " * 99 in html.read_text("utf-8")
-
-
-@pytest.mark.slow
-def test_each_line_is_a_set_of_inputs(texts: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    texts.with_name("lines.txt").write_text("first\nsecond\n", "utf-8")
-    assert main(["run", "texts.xml", "--inputs", "lines.txt", "--output", "results", "--workers", "1"]) == 0
-    with np.load(texts.with_name("results") / "lines.txt" / "2.npz") as arrays:
-        assert arrays["copied"].tolist() == ["second"]
-
-
-def test_a_comparison_names_the_text_that_differs(texts: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = ops.parameter([-1], "string", name="text", tensor_names={"text"})
-    begins, ends, symbols = ops.string_tensor_unpack(text).outputs
-    is_letter = ops.greater(symbols, np.uint8(ord("a")))
-    changed = ops.select(is_letter, symbols, np.uint8(ord("_")))
-    copy = ops.string_tensor_pack(begins, ends, changed, name="copy")
-    copy.outputs[0].names = {"copied"}
-    ovir.save_model(ovir.Model([copy], [text], "other"), texts.with_name("other.xml"))
-    texts.with_name("lines.txt").write_text("second\nlast line\n", "utf-8")
-    assert main(["compare", "texts.xml", "other.xml", "--inputs", "lines.txt"]) == 1
-    out = capsys.readouterr().out
-    assert "first layer beyond tolerance: StringTensorPack 'copy'" in out
-    assert "with lines.txt/2 'last line'" in out
-    assert "'l_st_line'" in out
-    assert out.count("lines.txt/2") == 3  # in the first line, the output and the layer that differs

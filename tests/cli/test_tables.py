@@ -151,7 +151,7 @@ COMMANDS = {
     "extract": ("extract", "{}", "--outputs", NAMES[3], "-o", "{folder}/part.xml"),
     "explain": ("explain", "OVIR1"),
     "ops": ("ops",),
-    "check": ("check", str(BAD), "--summary"),
+    "check": ("check", *map(str, sorted(BAD.glob("OVIR20*.xml"))), "--summary"),
 }
 
 

@@ -1,17 +1,18 @@
 """Decompositions of single layers, and the names of releases."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from support.builder import document
+from support.builder import document, unary_net
 from support.newer_models import versions
 
 import ovir
 from ovir import opset13 as ops
 from ovir.lowering.decompose import decomposed
-from ovir.lowering.releases import as_release, oldest_release
+from ovir.lowering.releases import RELEASES, as_release, oldest_release, release_text
 
 # --------------------------------------------------------------------------- refusals
 
@@ -109,3 +110,13 @@ def test_parts_of_constants_are_computed_at_once() -> None:
     model = ovir.Model([ops.add(x, matrix)], [x])
     model.lower("2021.4")
     assert versions(model) == {"Parameter-1", "Const-1", "Add-1", "Result-1"}
+
+
+@pytest.mark.parametrize("opset", [4, 16])
+def test_the_oldest_release_is_the_first_that_check_accepts(tmp_path: Path, opset: int) -> None:
+    path = unary_net("Mish", "2,3", version=10, opset=opset).write(tmp_path)
+    release = oldest_release(ovir.read_model(path)).release
+    assert release is not None
+    before = max(r for r in RELEASES if r < release)
+    codes = [{d.code for d in ovir.check(path, runtime=release_text(runtime))} for runtime in (before, release)]
+    assert ["OVIR701" in found for found in codes] == [True, False]

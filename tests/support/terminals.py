@@ -75,6 +75,7 @@ def run_in_terminal(*arguments: object, columns: int = 100, **environment: str) 
     """Run ``ovir`` with these arguments in this process, whose output goes to a terminal of its own meanwhile."""
     user, programs = open_terminal(columns)
     with ThreadPoolExecutor(1) as pool, mock.patch.dict(os.environ, {"TERM": "xterm", **environment}):
+        os.environ.pop("COLUMNS", None)  # which goes before the width of the terminal
         text = pool.submit(_read_to_end, user)  # a terminal that nobody reads takes a few kilobytes
         try:
             with _output_to(programs):
