@@ -53,7 +53,7 @@ class Domain:
         return Domain(low, high, order, self.why or other.why)
 
     def __str__(self) -> str:
-        low, high = ("" if x is None else f"{x:g}" for x in (self.low, self.high))
+        low, high = ("" if x is None else f"{x:zg}" for x in (self.low, self.high))
         return low if low == high else f"{low}..{high}"
 
 
