@@ -84,7 +84,7 @@ def test_the_site_is_built(config: Any, tmp_path: Path) -> None:
     load = pytest.importorskip("mkdocs.config").load_config
     pytest.importorskip("mkdocstrings", reason="mkdocstrings, of the extra `docs`, is not installed")
     pytest.importorskip("material", reason="mkdocs-material, of the extra `docs`, is not installed")
-    build.build(load(str(ROOT / "mkdocs.yml"), site_dir=str(tmp_path)))
+    build.build(load(str(ROOT / "mkdocs.yml"), site_dir=str(tmp_path), strict=True))
     assert "There is no such page" in (tmp_path / "404.html").read_text(encoding="utf-8")
     operations = sorted({*OPERATIONS, *TOKENIZERS})
     assert sorted(path.stem for path in (tmp_path / "operations").glob("*.html")) == operations

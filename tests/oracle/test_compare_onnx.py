@@ -95,8 +95,8 @@ def lstm() -> Graph:
     return nodes, {"x": (9, 2, 5)}, {"tags": (9, 2, 4), "last": (2, 2, 6)}, constants
 
 
-def converted(folder: Path, make: Callable[[], Graph], opset: int) -> tuple[Path, Path]:
-    """Write a graph as ONNX, let OpenVINO convert it, and return both paths."""
+def write(path: Path, make: Callable[[], Graph], opset: int) -> None:
+    """Write a graph as ONNX."""
     import onnx
     from onnx import helper, numpy_helper
 
@@ -109,24 +109,35 @@ def converted(folder: Path, make: Callable[[], Graph], opset: int) -> tuple[Path
     graph = helper.make_graph(nodes, "g", *ports, weights)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
     onnx.checker.check_model(model)
-    onnx.save(model, folder / "model.onnx")
-    program = (
-        "import openvino as ov, sys; ov.save_model(ov.convert_model(sys.argv[1]), sys.argv[2], compress_to_fp16=False)"
-    )
-    paths = folder / "model.onnx", folder / "model.xml"
-    subprocess.run([sys.executable, "-c", program, *map(str, paths)], check=True)
-    return paths
+    onnx.save(model, path)
 
 
-KINDS = [(conv_net, 13), (conv_net, 20), (attention, 20), (lstm, 11), (lstm, 17)]
+KINDS = {"conv_net-13": conv_net, "conv_net-20": conv_net, "attention-20": attention, "lstm-11": lstm, "lstm-17": lstm}
+"""Graphs, by their names and opsets."""
+CONVERT = """
+import sys
+import openvino as ov
+
+for path in sys.argv[1:]:
+    ov.save_model(ov.convert_model(path), path.replace(".onnx", ".xml"), compress_to_fp16=False)
+"""
 
 
-@pytest.mark.parametrize(("make", "opset"), KINDS, ids=lambda value: getattr(value, "__name__", str(value)))
-def test_a_converted_model_agrees_and_a_changed_weight_is_named(
-    make: Callable[[], Graph], opset: int, tmp_path: Path
-) -> None:
-    onnx_path, xml_path = converted(tmp_path, make, opset)
-    model = ovir.read_model(xml_path)
+@pytest.fixture(scope="module")
+def converted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write all graphs as ONNX, and let OpenVINO convert them; the value is their folder."""
+    folder = tmp_path_factory.mktemp("converted")
+    paths = [folder / f"{kind}.onnx" for kind in KINDS]
+    for path, (kind, make) in zip(paths, KINDS.items(), strict=True):
+        write(path, make, int(kind.partition("-")[2]))
+    subprocess.run([sys.executable, "-c", CONVERT, *map(str, paths)], check=True)
+    return folder
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_converted_model_agrees_and_a_changed_weight_is_named(kind: str, converted: Path, tmp_path: Path) -> None:
+    onnx_path = converted / f"{kind}.onnx"
+    model = ovir.read_model(onnx_path.with_suffix(".xml"))
     shape = [3 if dim.is_dynamic else int(dim.lower) for dim in model.inputs[0].shape]
     inputs = [{0: normal(*shape)}]
     found = ovir.compare(model, f"onnx:{onnx_path}", inputs=inputs)

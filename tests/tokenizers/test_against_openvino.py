@@ -1,9 +1,10 @@
 """Ids, masks and texts are equal to those of openvino_tokenizers."""
 
-import pickle
+import multiprocessing
 import random
-import subprocess
-import sys
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -22,9 +23,12 @@ from tests.support.tokenizers_operations import run, strings
 
 for _package in ("openvino_tokenizers", "tokenizers", "transformers", "sentencepiece", "regex"):
     pytest.importorskip(_package, reason=f"{_package}, which makes or runs tokenizers, is not installed")
+
+from tests.tokenizers.patterns_worker import split_by_all  # noqa: E402  (it imports these packages)
+from tests.tokenizers.tokenizers_worker import tokenize  # noqa: E402
+
 pytestmark = pytest.mark.oracle
 
-WORKER = Path(__file__).parent / "tokenizers_worker.py"
 KINDS = (
     "gpt2", "gpt2-left", "gpt2-padded", "qwen2", "llama2", "bert-cased", "bert-uncased", "bert-pair", "t5", "xlm-r",
     "words", "sp-unigram", "sp-bpe",
@@ -60,13 +64,19 @@ def any_ids() -> list[Array]:
     return [draw.integers(0, end, (rows, length)) for end in ends for rows in (1, 3) for length in (1, 9)]
 
 
-def ran(folder: Path, kind: str, batches: list[list[str]]) -> tuple[Any, Any, Any, Any]:
+@pytest.fixture(scope="module")
+def openvino() -> Iterator[Executor]:
+    """Run what tests submit in one process of its own, which imports OpenVINO and transformers once."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, context, warnings.simplefilter, ("ignore",)) as executor:
+        yield executor
+
+
+def ran(openvino: Executor, folder: Path, kind: str, batches: list[list[str]]) -> tuple[Any, Any, Any, Any]:
     """Return tokenizer and detokenizer in ovir, and what OpenVINO made of texts and of ids."""
-    (folder / "batches.pickle").write_bytes(pickle.dumps(batches))
-    (folder / "ids.pickle").write_bytes(pickle.dumps(any_ids()))
-    subprocess.run([sys.executable, "-W", "ignore", WORKER, folder, kind], check=True)
+    expected = openvino.submit(tokenize, kind, folder, batches, any_ids()).result()
     models = [ovir.compile_model(folder / f"{kind}_{part}.xml") for part in ("tokenizer", "detokenizer")]
-    return *models, *pickle.loads((folder / f"{kind}.pickle").read_bytes())
+    return *models, *expected
 
 
 def require_equal(tokenizer: Any, batches: list[list[str]], expected: Any) -> None:
@@ -78,9 +88,9 @@ def require_equal(tokenizer: Any, batches: list[list[str]], expected: Any) -> No
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_ids_masks_and_texts(tmp_path: Path, kind: str) -> None:
+def test_ids_masks_and_texts(openvino: Executor, tmp_path: Path, kind: str) -> None:
     some = [*batches(), *([[""]] if kind != "bert-pair" else [])]
-    tokenizer, detokenizer, expected, texts_of_ids = ran(tmp_path, kind, some)
+    tokenizer, detokenizer, expected, texts_of_ids = ran(openvino, tmp_path, kind, some)
     require_equal(tokenizer, some, expected)
     for batch, (outputs, decoded) in zip(some, expected, strict=True):
         assert detokenizer([outputs[0]])[0].tolist() == decoded, batch
@@ -101,8 +111,8 @@ def require_rows_of_empty_texts(tokenizer: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", STRIPPED)
-def test_spaces_beside_special_tokens(tmp_path: Path, kind: str) -> None:
-    tokenizer, _, expected, _ = ran(tmp_path, kind, beside_spaces())
+def test_spaces_beside_special_tokens(openvino: Executor, tmp_path: Path, kind: str) -> None:
+    tokenizer, _, expected, _ = ran(openvino, tmp_path, kind, beside_spaces())
     require_equal(tokenizer, beside_spaces(), expected)
 
 
@@ -117,13 +127,9 @@ SHORT = [
 ]  # fmt: skip
 
 
-def require_equal_words(folder: Path, searches: list[tuple[str, dict[str, Any]]], texts: list[bytes]) -> None:
+def require_equal_words(openvino: Executor, searches: list[tuple[str, dict[str, Any]]], texts: list[bytes]) -> None:
     """Hold the words of texts, in rows of their own, against those of OpenVINO, for patterns and attributes."""
-    (folder / "searches").write_bytes(pickle.dumps((searches, texts)))
-    subprocess.run(
-        [sys.executable, "-W", "ignore", WORKER.with_name("patterns_worker.py"), folder / "searches"], check=True
-    )
-    every = pickle.loads((folder / "searches").read_bytes())
+    every = openvino.submit(split_by_all, searches, texts).result()
     rows = np.arange(len(texts), dtype=np.int32), np.arange(1, len(texts) + 1, dtype=np.int32)
     for (pattern, attributes), expected in zip(searches, every, strict=True):
         search = np.frombuffer(pattern.encode(), np.uint8)
@@ -134,13 +140,13 @@ def require_equal_words(folder: Path, searches: list[tuple[str, dict[str, Any]]]
         assert split == expected, (pattern, attributes)
 
 
-def test_patterns_match_as_in_pcre2(tmp_path: Path) -> None:
+def test_patterns_match_as_in_pcre2(openvino: Executor) -> None:
     """Split texts at the matches of many patterns, of which some match nothing because PCRE2 refuses them."""
-    require_equal_words(tmp_path, [(pattern, {"behaviour": "isolate"}) for pattern in PATTERNS], [*SHORT, *CHARACTERS])
+    require_equal_words(openvino, [(pattern, {"behaviour": "isolate"}) for pattern in PATTERNS], [*SHORT, *CHARACTERS])
 
 
 @pytest.mark.parametrize("count", [20, 500])
-def test_what_becomes_of_matches(tmp_path: Path, count: int) -> None:
+def test_what_becomes_of_matches(openvino: Executor, count: int) -> None:
     """Split texts with and without matches at their ends, in all ways; more than a few are split at once."""
     attributes = [
         {"behaviour": kind, "invert": invert, "max_splits": splits}
@@ -152,10 +158,10 @@ def test_what_becomes_of_matches(tmp_path: Path, count: int) -> None:
     some = random.Random(3).sample(every, count)
     texts = [b"", *some, b"", *some]
     searches = [(pattern, each) for pattern in (",", "[,;]", "[,;]+", ",|(?<=a);") for each in attributes]
-    require_equal_words(tmp_path, searches, texts)
+    require_equal_words(openvino, searches, texts)
 
 
-def test_files_have_no_faults(tmp_path: Path) -> None:
-    ran(tmp_path, "gpt2", [])
+def test_files_have_no_faults(openvino: Executor, tmp_path: Path) -> None:
+    ran(openvino, tmp_path, "gpt2", [])
     for part in ("tokenizer", "detokenizer"):
         assert [d for d in ovir.check(tmp_path / f"gpt2_{part}.xml") if d.severity == ovir.Severity.ERROR] == []

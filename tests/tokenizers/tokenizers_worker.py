@@ -1,12 +1,5 @@
-"""Makes a tokenizer and its detokenizer and runs them in OpenVINO, apart from the tests.
+"""Tokenizers of transformers, and what OpenVINO makes of texts with them; it runs apart from the tests."""
 
-usage: tokenizers_worker.py FOLDER KIND    the folder has batches.pickle, lists of texts, and ids.pickle, lists of
-batches of ids. It gets KIND_tokenizer.xml, KIND_detokenizer.xml, and KIND.pickle: for each batch of texts the outputs
-of the tokenizer and the texts of its ids, and for each batch of ids the texts.
-"""
-
-import pickle
-import sys
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
@@ -16,8 +9,7 @@ import numpy as np
 import openvino as ov
 from tokenizers import AddedToken
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
-
+from ovir.core.arrays import Array
 from tests.support.tokenizer_kinds import KINDS, bert, converted, gpt2, llama2, qwen2, unigram
 
 
@@ -42,7 +34,12 @@ ALL: dict[str, Callable[[], tuple[ov.Model, ov.Model]]] = {
 }
 
 
-def main(folder: Path, kind: str) -> None:
+def tokenize(kind: str, folder: Path, batches: list[list[str]], ids: list[Array]) -> tuple[Any, list[list[str]]]:
+    """Save a tokenizer and its detokenizer in a folder, as KIND_tokenizer.xml and KIND_detokenizer.xml, and run them.
+
+    The result has, for each batch of texts, the outputs of the tokenizer and the texts of its ids, and the texts of
+    each batch of ids.
+    """
     compiled = []
     for model, part in zip(ALL[kind](), ("tokenizer", "detokenizer"), strict=True):
         path = folder / f"{kind}_{part}.xml"
@@ -50,13 +47,8 @@ def main(folder: Path, kind: str) -> None:
         compiled.append(ov.Core().compile_model(path, "CPU"))
     tokenizer, detokenizer = compiled
     results = []
-    for batch in pickle.loads((folder / "batches.pickle").read_bytes()):
+    for batch in batches:
         texts = [batch, batch[::-1]][: len(tokenizer.inputs)]
         outputs = [np.array(array) for array in tokenizer([ov.Tensor(part) for part in texts]).values()]
         results.append((outputs, detokenizer([outputs[0]])[0].tolist()))
-    decoded = [detokenizer([ids])[0].tolist() for ids in pickle.loads((folder / "ids.pickle").read_bytes())]
-    (folder / f"{kind}.pickle").write_bytes(pickle.dumps((results, decoded)))
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    return results, [detokenizer([batch])[0].tolist() for batch in ids]

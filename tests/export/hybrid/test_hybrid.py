@@ -327,10 +327,9 @@ import numpy as np
 import ovir
 from ovir import opset13 as ops
 
-kind = sys.argv[1]
 numbers = np.random.default_rng(0).normal(size=(16, 4)).astype(np.float32)
-for is_dynamic, inside in itertools.product((False, True), repeat=2):
-    print("dynamic" if is_dynamic else "static", "inside" if inside else "input", flush=True)
+for kind, is_dynamic, inside in itertools.product(("lstm", "gru", "sequence", "unique"), (False, True), (False, True)):
+    print(kind, "dynamic" if is_dynamic else "static", "inside" if inside else "input", flush=True)
     x = ops.parameter([-1, 4] if is_dynamic else [3 if inside else 0, 4], "f32", name="x")
     data = x
     if inside:  # rows of zeros are left out
@@ -357,9 +356,8 @@ for is_dynamic, inside in itertools.product((False, True), repeat=2):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["lstm", "gru", "sequence", "unique"])
-def test_empty_data_does_not_end_the_process(kind: str) -> None:
-    subprocess.run([sys.executable, "-c", ENDING, kind], check=True)
+def test_empty_data_does_not_end_the_process() -> None:
+    subprocess.run([sys.executable, "-c", ENDING], check=True)  # the last line that it prints names the fault
 
 
 @pytest.mark.parametrize("is_input", [True, False])
