@@ -303,8 +303,7 @@ def _attributes(op: Operator) -> Iterator[str]:
                 yield f"{argument.name}={literal(values)}"
         elif argument.attribute is not None:
             value = getattr(op, argument.source)
-            default = argument.attribute.default if argument.default is None else argument.default
-            if default is REQUIRED or value != default:
+            if argument.default is REQUIRED or value != argument.default:
                 yield f"{argument.name}={literal(value) if argument.attribute.allows(value) else None}"
 
 
