@@ -9,7 +9,7 @@ from support.builder import Net
 import ovir
 from ovir import opset13 as ops
 from ovir.analysis.input_sizes import fix_shapes
-from ovir.analysis.random_inputs import _range_of, _usual, arranged, generate_inputs, input_domains
+from ovir.analysis.random_inputs import _draw, _range_of, _usual, arranged, generate_inputs, input_domains
 from ovir.core.element_types import ELEMENT_TYPES, ElementType, value_range
 from ovir.ops.base.domains import Domain
 
@@ -148,6 +148,30 @@ def test_orders_of_values(order: Any, expected: list[list[int]]) -> None:
     assert arranged(np.array([[5, 1, 3], [2, 9, 0]]), domain).tolist() == expected
     assert arranged(np.array(7), domain) == 7
     assert arranged(np.array([3, 1]), None).tolist() == [3, 1]
+
+
+def drawn(kind: str, domain: Domain | None = None) -> np.ndarray[Any, Any]:
+    return _draw(np.random.default_rng(0), ElementType.parse(kind), (20_000,), domain)
+
+
+def test_all_of_what_may_be_drawn_is_drawn() -> None:
+    """So values are neither left out at an end nor coarser than their type."""
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    assert sorted(set("".join(drawn("string").tolist()))) == list(letters)
+    assert set(drawn("boolean").tolist()) == {False, True}
+    assert drawn("boolean").mean() == pytest.approx(0.5, abs=0.02)
+    assert drawn("boolean", Domain(1, 1, why="a mask")).all()
+    assert set(drawn("boolean", Domain(0, 1, why="a choice")).tolist()) == {False, True}
+    for kind in ("f64", "f32", "f16", "f8e4m3"):
+        reals = drawn(kind).astype(np.float64)
+        assert reals.min() >= 0
+        assert 0.99 < reals.max() <= 1
+    assert (drawn("f64").astype(np.float32) != drawn("f64")).any()
+    assert set(drawn("f4e2m1").astype(float).tolist()) == {0, 1, 2, 3, 4, 6}
+    assert set(drawn("i32").tolist()) == set(range(10))
+    assert set(drawn("i32", Domain(None, 3, why="")).tolist()) == {0, 1, 2, 3}
+    assert set(drawn("i32", Domain(5, None, why="")).tolist()) == set(range(5, 10))
+    assert set(drawn("i32", Domain(11, None, why="")).tolist()) == {11}
 
 
 def test_an_index_in_a_body_is_found_outside_of_it() -> None:
