@@ -73,3 +73,23 @@ def test_a_transcript(path: Path, title: str, folder: Path, request: pytest.Fixt
         new = new.replace(block.code, code or block.code)
     if new != section:
         path.write_text(text.replace(section, new), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("found", "expected", "result"),
+    [
+        ("a\n1\n2\nb\nd\n", "a\n...\nb\nc\n", "a\n...\nb\nd\n"),
+        ("1\n2\nb\nd\n", "...\nb\nc\n", "...\nb\nd\n"),
+        ("new\n1\nb\n", "a\n...\nb\n", "new\n1\nb\n"),  # the first line has changed, and is not hidden
+        ("a\n1\nnew\n", "a\n...\nb\n", "a\n1\nnew\n"),
+        ("new\n1 s\n", "a\n... s\n", "new\n... s\n"),
+    ],
+)
+def test_gaps_whose_neighbors_are_there_are_left(found: str, expected: str, result: str) -> None:
+    assert renewed(found, expected) == result
+
+
+def test_integers_are_compared_exactly_and_other_numbers_roughly() -> None:
+    assert is_same_text("0.5001  1000", "0.5  1000")
+    assert not is_same_text("0.5  1001", "0.5  1000")
+    assert not is_same_text("0.6  1000", "0.5  1000")

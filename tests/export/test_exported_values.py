@@ -72,6 +72,13 @@ def test_halves_and_their_neighbors_are_rounded_alike(element_type: str, mode: s
             assert check_exported(model, [number.reshape(1)], default_opset()) is None
 
 
+@pytest.mark.parametrize("name", ["abs", "negative", "sign"])
+def test_all_integers_of_8_bits(name: str) -> None:
+    x = opset11.parameter([256], "i8", name="x")
+    model = ovir.Model([getattr(opset11, name)(x)], [x])
+    assert check_exported(model, [np.arange(-128, 128).astype(np.int8)], default_opset()) is None
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["linear", "linear_onnx", "cubic", "bicubic_pillow"])
 @pytest.mark.parametrize("element_type", ["u8", "i8", "u16", "i32", "i64"])

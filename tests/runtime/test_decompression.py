@@ -260,14 +260,16 @@ def test_products_with_weights_of_16_bits(element_type: str, transposed: bool) -
             np.testing.assert_allclose(request.infer([x])[0], once([x])[0], rtol=1e-4, atol=1e-4)
 
 
-def test_products_with_infinite_weights() -> None:
+@pytest.mark.parametrize("special", [np.inf, -np.inf, np.nan, -np.nan])
+def test_products_with_infinite_weights(special: float) -> None:
+    """Each value alone makes the weights other than finite."""
     weights = np.ones((ROWS, COLUMNS), np.float16)
-    weights[[1, 2, 3], [4, 5, 6]] = np.inf, -np.inf, np.nan
+    weights[1, 4] = special
     net = Net()
     constant = net.op("Convert", net.const(weights), destination_type="f32")
     net.result(net.op("MatMul", net.parameter("x", "1,256"), constant, transpose_b="true"))
     result = net.compiled(keep_compressed=True)([np.ones((1, COLUMNS), np.float32)])[0]
-    np.testing.assert_array_equal(result[0, :5], np.float32([256, np.inf, -np.inf, np.nan, 256]))
+    np.testing.assert_array_equal(result[0, :3], np.float32([256, special, 256]))
 
 
 @pytest.mark.parametrize("grouped", [False, True])

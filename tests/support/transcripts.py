@@ -83,7 +83,9 @@ def _is_same_line(found: str, expected: str) -> bool:
 
 
 def _is_same_word(found: str, expected: str) -> bool:
-    """Return whether words are equal, or numbers that differ no more than those of two machines do."""
+    """Return whether words are equal, or real numbers that differ no more than those of two machines do."""
+    if found.isdecimal() and expected.isdecimal():
+        return found == expected  # counts, sizes and line numbers
     try:
         return math.isclose(float(found), float(expected), rel_tol=1e-2, abs_tol=1e-6)
     except ValueError:
@@ -117,7 +119,9 @@ def renewed(found: str, expected: str) -> str:
             if following is None or end is not None:
                 result.append(ANY)
                 at = len(new) if end is None else end
-        elif (end := next((i for i in range(at, len(new)) if _is_same_line(new[i], line)), None)) is not None:
-            result += [*new[at:end], line]
-            at = end + 1
+        elif line != ANY:  # which would hide the line that has changed
+            end = next((i for i in range(at, len(new)) if _is_same_line(new[i], line)), None)
+            if end is not None:
+                result += [*new[at:end], line]
+                at = end + 1
     return "".join(f"{line}\n" for line in [*result, *new[at:]])
