@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 
@@ -210,6 +211,8 @@ class Tile(Operator):
         sizes = [1] * (rank - data.ndim) + list(data.shape)
         if all(count == 1 for count in counts):
             return data.reshape(sizes)
-        if 0 in counts:  # NumPy repeats along the other axes first
-            return np.empty([size * count for size, count in zip(sizes, counts, strict=True)], data.dtype)
+        shape = [size * count for size, count in zip(sizes, counts, strict=True)]
+        # np.tile repeats along the other axes first, and writes past the end of an array whose size wraps around.
+        if 0 in shape or prod(shape) > np.iinfo(np.intp).max // data.itemsize:
+            return np.empty(shape, data.dtype)  # raises an error for a size that no memory holds
         return np.tile(data.reshape(sizes), counts)

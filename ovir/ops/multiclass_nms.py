@@ -205,10 +205,11 @@ class MulticlassNms9(MulticlassNms8):
             return super().run(boxes, scores)
         classes, count = scores.shape
         # A negative number counts as 0, as on devices.
-        image = np.arange(roisnum.size).repeat(np.maximum(roisnum, 0))
-        message = "roisnum {} counts {} boxes, but there are {}"
-        self.require(image.size <= count, message, roisnum.tolist(), image.size, count)
-        scores = as_f32(scores)[:, : image.size]
+        numbers = np.maximum(roisnum, 0)
+        total = sum(numbers.tolist())  # a sum of NumPy might wrap around
+        self.require(total <= count, "roisnum {} counts {} boxes, but there are {}", roisnum.tolist(), total, count)
+        image = np.arange(roisnum.size).repeat(numbers)
+        scores = as_f32(scores)[:, :total]
         eligible = self.passes_threshold(scores)
         if 0 <= self.background_class < classes:
             eligible[self.background_class] = False

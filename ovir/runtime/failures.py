@@ -16,7 +16,12 @@ from ovir.diagnostics.errors import OperatorError, OvirError, RunError
 from ovir.diagnostics.wording import size_text
 from ovir.graph.layers import Layer
 
-_TOO_BIG = "array is too big", "Maximum allowed dimension exceeded", "Maximum allowed size exceeded"
+_TOO_BIG = (
+    "array is too big",
+    "Maximum allowed dimension exceeded",
+    "Maximum allowed size exceeded",
+    "iterator is too large",
+)
 """The beginnings of NumPy's ValueError for an array that no machine can hold."""
 
 

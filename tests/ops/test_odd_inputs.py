@@ -11,6 +11,7 @@ from ovir.ops.attention import ScaledDotProductAttention
 from ovir.ops.comparison import GreaterEqual
 from ovir.ops.generate import OneHot16
 from ovir.ops.movement import Pad12
+from ovir.ops.multiclass_nms import MulticlassNms9
 from ovir.ops.normalization import LRN, MVN6, NormalizeL2
 from ovir.ops.pooling import MaxPool1
 from ovir.ops.rearrange import ReverseSequence
@@ -84,6 +85,23 @@ def test_arrays_that_numpy_refuses_are_out_of_memory() -> None:
     net.result(net.op("Pad", net.parameter("x", "2,3"), *pads, pad_mode="edge"))
     with pytest.raises(ovir.RunError, match="out of memory"):
         net.compiled()([np.ones((2, 3), np.float32)])
+
+
+@pytest.mark.parametrize("count", [2**61, 2**62, 2**62 + 1])
+@pytest.mark.parametrize("name", ["Tile", "Broadcast"])
+def test_repeating_beyond_any_memory_is_out_of_memory(name: str, count: int) -> None:
+    net = Net()
+    net.result(net.op(name, net.parameter("x", "?,?"), net.parameter("counts", "?", "i64")))
+    rows = 4 if name == "Tile" else 1  # four times 2**62 + 1 wraps around to 4, for which NumPy allocates too little
+    with pytest.raises(ovir.RunError, match="out of memory"):
+        net.compiled()([np.ones((rows, rows), np.float32), np.int64([4, count])])
+
+
+@pytest.mark.parametrize("numbers", [[2**62, 2**62, 2**62, 2**62 + 4], [2**63 - 1], [-1, 5]])
+def test_numbers_of_boxes_beyond_the_boxes(numbers: list[int]) -> None:
+    boxes, scores = np.ones((1, 4, 4), np.float32), np.ones((1, 4), np.float32)
+    with pytest.raises(OperatorError, match=rf"counts {sum(max(n, 0) for n in numbers)} boxes, but there are 4"):
+        MulticlassNms9().run(boxes, scores, np.array(numbers))
 
 
 @pytest.mark.parametrize("dtype", [ml_dtypes.int4, ml_dtypes.uint2, ml_dtypes.float8_e5m2, np.int8])

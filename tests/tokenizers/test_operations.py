@@ -680,6 +680,16 @@ def test_rows_are_padded(right: str, expected: list[list[int]]) -> None:
     assert mask.tolist() == (np.array(expected) != 9).tolist()
 
 
+@pytest.mark.parametrize(("begin", "end"), [(0, 3), (0, 2**31 - 1), (-2, 1), (2, 1)])
+def test_rows_outside_of_their_elements(begin: int, end: int) -> None:
+    row = i32(begin), i32(end), i32(1, 2)
+    message = rf"a row is \[{begin}, {end}\), outside of the 2 elements"
+    with pytest.raises(ovir.RunError, match=message):
+        run("CombineSegments", *row, i32(0), outputs=6)
+    with pytest.raises(ovir.RunError, match=message):
+        run("RaggedToDense", *row, np.int32(3), np.int32(9), outputs=2)
+
+
 def test_the_largest_of_no_lengths() -> None:
     dense, mask = run("RaggedToDense", i32(), i32(), i32(), np.int32(-(2**31)), np.int32(9), outputs=2)
     assert (dense.shape, mask.shape) == ((0, 0), (0, 0))
