@@ -159,11 +159,15 @@ def rows_until(row_ends: Sequence[int], rows_begin: Array, rows_end: Array) -> t
     return begins_of(ends).reshape(rows_begin.shape), ends.reshape(rows_end.shape)
 
 
-def ranges(begins: Array, ends: Array) -> Iterable[tuple[int, int]]:
-    """Return the begin and end of each row."""
+def ranges(begins: Array, ends: Array, count: int) -> list[tuple[int, int]]:
+    """Return the begin and end of each row, which lie inside of ``count`` elements."""
     if begins.size != ends.size:
         raise OperatorError(f"{begins.size} begins and {ends.size} ends of rows do not fit")
-    return zip(begins.ravel().tolist(), ends.ravel().tolist(), strict=True)
+    found = list(zip(begins.ravel().tolist(), ends.ravel().tolist(), strict=True))
+    for begin, end in found:
+        if not 0 <= begin <= end <= count:
+            raise OperatorError(f"a row is [{begin}, {end}), outside of the {count} elements")
+    return found
 
 
 def sums(counts: Array) -> Array:

@@ -112,7 +112,7 @@ class CharsToBytes(base.TokenizerOperator):
 
     def run(self, rows_begin: Array, rows_end: Array, begins: Array, ends: Array, symbols: Array) -> tuple[Array, ...]:
         words = [self._bytes(word) for word in base.unpacked(begins, ends, symbols)]
-        rows = (b"".join(words[begin:end]) for begin, end in base.ranges(rows_begin, rows_end))
+        rows = (b"".join(words[begin:end]) for begin, end in base.ranges(rows_begin, rows_end, len(words)))
         return base.packed(rows, rows_begin.shape)
 
     def _bytes(self, word: bytes) -> bytes:

@@ -35,7 +35,7 @@ class WordModel(base.TokenizerOperator):
         words = base.unpacked(begins, ends, symbols)
         ids: list[int] = []
         row_ends = []
-        for begin, end in base.ranges(rows_begin, rows_end):
+        for begin, end in base.ranges(rows_begin, rows_end, len(words)):
             for word in words[begin:end]:
                 ids += known[word]
             row_ends.append(len(ids))

@@ -8,7 +8,6 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import dynamic, i32
 from ovir.core.shapes import UNKNOWN, PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.diagnostics.errors import OperatorError
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.registry import register
 from ovir.tokenizers.base import ROWS, TokenizerOperator, as_i32, begins_of, ranges
@@ -92,7 +91,7 @@ class CombineSegments(TokenizerOperator):
         count = min(counts) if 0 in counts else max(counts)
         for size in counts:
             self.require(size in (1, count), "tensors of {} and {} rows cannot be combined", size, count)
-        rows = [[*_ranges_of(*tensor)] * (count if tensor[0].size == 1 else 1) for tensor in tensors]
+        rows = [ranges(begins, ends, x.size) * (count if begins.size == 1 else 1) for begins, ends, x in tensors]
         shape = next((begins.shape for begins, _, _ in tensors if begins.size == count and begins.ndim), ())
         pieces, lengths = [], []
         for row in range(count):
@@ -137,19 +136,10 @@ class RaggedToDense(TokenizerOperator):
         pads_right = bool(side[0].item()) if side else self.pad_right
         dense = np.full((begins.size, size), default.item(), elements.dtype)
         mask = np.zeros(dense.shape, np.bool_)
-        for row, (begin, end) in enumerate(_ranges_of(begins, ends, elements)):
+        for row, (begin, end) in enumerate(ranges(begins, ends, elements.size)):
             count = min(end - begin, size)
             place = slice(0, count) if pads_right else slice(size - count, size)
             dense[row, place] = elements[begin : begin + count]
             mask[row, place] = True
         shape = (*begins.shape, size)
         return dense.reshape(shape), mask.reshape(shape)
-
-
-def _ranges_of(begins: Array, ends: Array, elements: Array) -> list[tuple[int, int]]:
-    """Return the begin and end of each row, which lie inside of the elements."""
-    found = [*ranges(begins, ends)]
-    for begin, end in found:
-        if not 0 <= begin <= end <= elements.size:
-            raise OperatorError(f"a row is [{begin}, {end}), outside of the {elements.size} elements")
-    return found

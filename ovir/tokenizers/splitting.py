@@ -44,7 +44,7 @@ class _Split(base.TokenizerOperator):
         parts: list[Pieces] = []
         shifts: list[int] = []
         row_ends = []
-        for first, last in base.ranges(rows_begin, rows_end):
+        for first, last in base.ranges(rows_begin, rows_end, len(strings)):
             for text, start, skip in zip(strings[first:last], starts[first:last], skipped[first:last], strict=True):
                 found = [0, len(text), 1] if skip else parts_of[text]
                 parts.append(found)

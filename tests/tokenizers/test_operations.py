@@ -147,7 +147,7 @@ def test_begins_and_ends_that_do_not_fit() -> None:
     with pytest.raises(OperatorError, match="1 begins and 2 ends of strings do not fit"):
         unpacked(i32(0), i32(1, 2), NOTHING)
     with pytest.raises(OperatorError, match="2 begins and 1 ends of rows do not fit"):
-        ranges(i32(0, 1), i32(1))
+        ranges(i32(0, 1), i32(1), 2)
 
 
 # --------------------------------------------------------------------------- normalization
@@ -419,11 +419,8 @@ def test_all_spaces_of_unicode_beside_special_tokens(space: str) -> None:
 
 
 @pytest.mark.parametrize(("begins", "ends"), [((0, 100), (200, 380)), ((0, 400), (400, 400)), ((100, 0), (300, 90))])
-@pytest.mark.parametrize("row_ends", [(2,), (5,)])
-def test_strings_that_overlap_and_rows_that_end_behind_them(
-    begins: tuple[int, ...], ends: tuple[int, ...], row_ends: tuple[int, ...]
-) -> None:
-    given = i32(0), i32(*row_ends), i32(*begins), i32(*ends), text("ab, c" * 80)
+def test_strings_that_overlap(begins: tuple[int, ...], ends: tuple[int, ...]) -> None:
+    given = i32(0), i32(2), i32(*begins), i32(*ends), text("ab, c" * 80)
     one, other = (matched("RegexSplit", *given, text(search), outputs=5) for search in (r"\s+", r"(?=)\s+"))
     assert words(one) == words(other) != [[]]
 
@@ -688,6 +685,11 @@ def test_rows_outside_of_their_elements(begin: int, end: int) -> None:
         run("CombineSegments", *row, i32(0), outputs=6)
     with pytest.raises(ovir.RunError, match=message):
         run("RaggedToDense", *row, np.int32(3), np.int32(9), outputs=2)
+    of_strings = i32(begin), i32(end), *strings("a", "b")
+    with pytest.raises(ovir.RunError, match=message):
+        run("CharsToBytes", *of_strings, outputs=3)
+    with pytest.raises(ovir.RunError, match=message):
+        matched("RegexSplit", *of_strings, text(" "), outputs=5)
 
 
 def test_the_largest_of_no_lengths() -> None:
