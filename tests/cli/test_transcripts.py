@@ -22,6 +22,7 @@ from ovir.ops.base import registry
 
 FOLDER = Path(__file__).parent / "transcripts"
 COLUMNS = 120
+RENEW = "OVIR_TEST_RENEW=1 writes what is printed now into the transcript"
 SLOW = {"compare", "eval", "fuzz", "precision"}
 SECTIONS = [
     pytest.param(path, title, id=f"{path.stem}: {title}", marks=[pytest.mark.slow] * (path.stem in SLOW))
@@ -69,7 +70,7 @@ def test_a_transcript(path: Path, title: str, folder: Path, request: pytest.Fixt
                 code += f"$ {command}\n{expected if is_same_text(found, expected) else renewed(found, expected)}"
             else:
                 assert command == line, found
-                assert is_same_text(found, expected), f"$ {line}\n{difference(found, expected)}"
+                assert is_same_text(found, expected), f"$ {line}\n{difference(found, expected)}\n{RENEW}"
         new = new.replace(block.code, code or block.code)
     if new != section:
         path.write_text(text.replace(section, new), encoding="utf-8")
