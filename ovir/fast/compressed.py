@@ -32,9 +32,9 @@ _LARGEST_FACTOR = np.float32(2.0**90)
 _BLOCK_BYTES = 1 << 19
 """The bytes of the weights of a block. Threads that work on smaller ones wait for each other, because each NumPy call
 takes the lock of the interpreter. In blocks twice as large, a product with f16 takes 1.3 times as long."""
-_CODE_BYTES = 1 << 20
-"""The same for codes of 4 and 8 bits, which need more calls: in blocks half as large, a token of a decoder with codes
-of 4 bits takes 1.1 times as long."""
+_CODE_BYTES = 3 << 18
+"""The same for codes of 4 and 8 bits, which need more calls: in blocks of 512 kB, a token of a decoder with codes of 4
+bits takes 1.1 times as long. Larger blocks take more memory than they gain."""
 
 
 @fast_kernel(CompressedMatMul)
