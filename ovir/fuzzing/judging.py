@@ -134,8 +134,7 @@ class Judge:
         for number, results in enumerate(runs):
             fault = self._compared_run(reference, results)
             if fault is not None:
-                later = replace(fault, kind=_LATER, message=f"in a later run, {fault.message}")
-                return later if number else fault
+                return replace(fault, kind=_LATER, message=f"in a later run, {fault.message}") if number else fault
         return None
 
     def _compared_run(self, reference: Reference, results: Sequence[Array]) -> Fault | None:

@@ -19,7 +19,7 @@ _new_pool = executors._new_pool
 
 
 def _environment() -> dict[str, str]:
-    """Return what workers may depend on; a terminal is none of it."""
+    """Return the variables that workers may depend on, without those that describe the terminal."""
     others = {"PYTEST_CURRENT_TEST", "TERM", "NO_COLOR", "COLUMNS"}
     return {name: value for name, value in os.environ.items() if name not in others}
 

@@ -142,7 +142,7 @@ def _values_of(declared: Attribute) -> tuple[str, ...]:
 
 
 def readable_cases(index: int, count: int) -> Iterator[tuple[Case, ovir.Model]]:
-    """Yield those of the first models of an operation version that can be read, each with its case."""
+    """Yield the first models of an operation version, each with its case; leave out models that cannot be read."""
     for attempt in range(count):
         case = cases.make_case(index + attempt * len(VERSIONS))
         try:

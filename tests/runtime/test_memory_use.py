@@ -1,4 +1,4 @@
-"""What a run takes of memory, as ``ovir show --memory`` says."""
+"""How much memory a run takes, as ``ovir show --memory`` says."""
 
 import tracemalloc
 
