@@ -139,21 +139,29 @@ def run_blocks(function: Callable[[int, int], object], items: int, min_items_per
 
 # --------------------------------------------------------------------------- copies
 
-_COPIED = 3 << 14
-"""Elements of a block that is copied into another order: both sides stay in a core's cache."""
+_COPIED, _LINE = 1 << 14, 16
+"""Elements of a block that is copied into another order, and the number of neighbors there that it has at least: both
+sides stay in a core's cache, and whole cache lines are written."""
 SHARED_COPY = 1 << 17
 """Elements of a copy for which a further thread pays."""
 
 
-def contiguous_copy(data: Array) -> Array:
-    """Return a copy in C order.
+def contiguous_copy(data: Array, empty: Callable[..., Array] = np.empty) -> Array:
+    """Return a copy in C order, in an array from ``empty``."""
+    out = empty(data.shape, data.dtype)
+    copy_reordered(out, data)
+    return out
+
+
+def copy_reordered(out: Array, data: Array) -> None:
+    """Copy ``data`` to an array of the same shape.
 
     Where neighbors in ``data`` end up far apart, NumPy would read a cache line for each element. Copying in blocks
     that follow the memory order of ``data`` keeps the lines in the cache until all their elements are written.
     """
     if not data.ndim or data.size < _COPIED or _has_rows(data):
-        return data.copy()
-    out = np.empty(data.shape, data.dtype)
+        np.copyto(out, data)
+        return
     order = sorted(range(data.ndim), key=lambda axis: -abs(data.strides[axis]))
     x, y = data.transpose(order), out.transpose(order)
     places = _places(x.shape, _COPIED)
@@ -162,8 +170,7 @@ def contiguous_copy(data: Array) -> Array:
         for place in places[start:stop]:
             np.copyto(y[place], x[place])
 
-    run_blocks(run, len(places), -(-SHARED_COPY // _COPIED))
-    return out
+    run_blocks(run, len(places), -(-SHARED_COPY * len(places) // data.size))
 
 
 def _places(shape: tuple[int, ...], size: int) -> list[tuple[Any, ...]]:
@@ -171,7 +178,7 @@ def _places(shape: tuple[int, ...], size: int) -> list[tuple[Any, ...]]:
     axis = 0
     while axis < len(shape) - 1 and prod(shape[axis + 1 :]) > size:
         axis += 1
-    step = max(-(-size // prod(shape[axis + 1 :])), 1)
+    step = -(-size // prod(shape[axis + 1 :]) // _LINE) * _LINE
     cuts = [slice(i, i + step) for i in range(0, shape[axis], step)]
     return [(*lead, cut) for lead in np.ndindex(shape[:axis]) for cut in cuts]
 

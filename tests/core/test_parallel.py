@@ -55,13 +55,19 @@ def test_a_thread_has_enough_work_and_takes_it_in_four_blocks(items, least, leng
         ((0, 3), 5, []),
     ],
 )
-def test_blocks_of_about_a_number_of_elements(shape, size, sizes):
+def test_blocks_of_about_a_number_of_elements(shape, size, sizes, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(parallel, "_LINE", 1)
     counts = np.zeros(shape, int)
     places = parallel._places(shape, size)
     assert [counts[place].size for place in places] == sizes
     for place in places:
         counts[place] += 1
     assert (counts == 1).all()
+
+
+def test_blocks_have_a_multiple_of_a_number_of_rows() -> None:
+    places = parallel._places((40, 10), 170)
+    assert [(place[0].start, place[0].stop) for place in places] == [(0, 32), (32, 64)]
 
 
 def test_work_is_shared():
@@ -212,14 +218,17 @@ def test_helpers_that_were_not_needed_keep_nothing_alive():
 def test_a_further_thread_copies_enough(shared, least, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
     monkeypatch.setattr(parallel, "_COPIED", 50)
+    monkeypatch.setattr(parallel, "_LINE", 1)
     monkeypatch.setattr(parallel, "SHARED_COPY", shared)
     monkeypatch.setattr(parallel, "run_blocks", lambda function, *numbers: calls.append(numbers))
     contiguous_copy(np.zeros((40, 10)).T)
     assert calls == [(8, least)]
 
 
-def test_copies_in_another_order(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("line", [1, 16])
+def test_copies_in_another_order(line: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parallel, "_COPIED", 50)
+    monkeypatch.setattr(parallel, "_LINE", line)
     monkeypatch.setattr(parallel, "SHARED_COPY", 100)
     data = np.arange(5 * 6 * 7 * 8).reshape(5, 6, 7, 8)
     for order in permutations(range(4)):

@@ -14,7 +14,8 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.blas import has_small_products
 from ovir.core.fast_calls import Call
-from ovir.core.parallel import SHARED_COPY, contiguous_copy, run_blocks, threads
+from ovir.core.lasting import empty_for_long
+from ovir.core.parallel import contiguous_copy, copy_reordered, threads
 from ovir.fast.base.binder_protocol import Binder, call_shares, cuts, shared_call
 
 SHARED = 3 << 20
@@ -48,7 +49,7 @@ def readable(binder: Binder, x: Array, form: str | None = None) -> Array:
 def by_rows(matrices: Array) -> Array:
     """Return constant matrices in an order that BLAS reads: by rows, unless they are large."""
     is_large = matrices.nbytes > _LARGEST_COPY and is_readable(matrices)
-    return matrices if is_large or matrices.flags.c_contiguous else contiguous_copy(matrices)
+    return matrices if is_large or matrices.flags.c_contiguous else contiguous_copy(matrices, empty_for_long)
 
 
 def is_readable(x: Array) -> bool:
@@ -209,14 +210,9 @@ def _flat(matrix: Array, width: int) -> Array:
     """Return the elements of the pieces of a matrix, one piece after the other, and then the elements of the rest."""
     length, columns = matrix.shape
     cut = columns // width * width
-    flat = np.empty(matrix.size, np.float32)
+    flat = empty_for_long((matrix.size,), np.float32)
     pieces = flat[: length * cut].reshape(-1, length, width)
-    source = matrix[:, :cut].reshape(length, -1, width).swapaxes(0, 1)
-
-    def copy(start: int, stop: int) -> None:
-        np.copyto(pieces[start:stop], source[start:stop])
-
-    run_blocks(copy, len(pieces), -(-SHARED_COPY // (length * width)))
+    copy_reordered(pieces, matrix[:, :cut].reshape(length, -1, width).swapaxes(0, 1))
     np.copyto(flat[length * cut :].reshape(length, -1), matrix[:, cut:])
     return flat
 
