@@ -149,19 +149,19 @@ SHARED_COPY = 1 << 17
 def contiguous_copy(data: Array, empty: Callable[..., Array] = np.empty) -> Array:
     """Return a copy in C order, in an array from ``empty``."""
     out = empty(data.shape, data.dtype)
-    copy_reordered(out, data)
+    if not data.ndim or data.size < _COPIED or _has_rows(data):
+        np.copyto(out, data)
+    else:
+        copy_in_blocks(out, data)
     return out
 
 
-def copy_reordered(out: Array, data: Array) -> None:
-    """Copy ``data`` to an array of the same shape.
+def copy_in_blocks(out: Array, data: Array) -> None:
+    """Copy ``data`` to an array of the same shape in another order.
 
     Where neighbors in ``data`` end up far apart, NumPy would read a cache line for each element. Copying in blocks
     that follow the memory order of ``data`` keeps the lines in the cache until all their elements are written.
     """
-    if not data.ndim or data.size < _COPIED or _has_rows(data):
-        np.copyto(out, data)
-        return
     order = sorted(range(data.ndim), key=lambda axis: -abs(data.strides[axis]))
     x, y = data.transpose(order), out.transpose(order)
     places = _places(x.shape, _COPIED)
@@ -170,7 +170,7 @@ def copy_reordered(out: Array, data: Array) -> None:
         for place in places[start:stop]:
             np.copyto(y[place], x[place])
 
-    run_blocks(run, len(places), -(-SHARED_COPY * len(places) // data.size))
+    run_blocks(run, len(places), -(-SHARED_COPY * len(places) // max(data.size, 1)))
 
 
 def _places(shape: tuple[int, ...], size: int) -> list[tuple[Any, ...]]:

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from support.binding import LoneBinder
 
 from ovir.fast.base import products
-from ovir.fast.base.products import _block_height, by_rows, is_readable
+from ovir.fast.base.products import _block_height, by_rows, is_readable, prepared_matrices
 from ovir.fast.matmul import integer_product
 
 
@@ -37,14 +38,26 @@ def test_matrices_that_blas_reads(shape: tuple[int, int], strides: tuple[float, 
     assert is_readable(matrix) == expected
 
 
-@pytest.mark.parametrize("rows", [4, 5])
-def test_only_large_constants_stay_by_columns(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(products, "_LARGEST_COPY", 96)
-    by_columns, gaps = np.ones((6, rows), np.float32).T, np.ones((6, 2 * rows), np.float32)[:, ::2].T
-    assert (by_rows(by_columns) is by_columns) == (rows == 5)
+@pytest.mark.parametrize("is_large", [False, True])
+def test_only_large_constants_stay_by_columns(is_large: bool) -> None:
+    by_columns, gaps = np.ones((6, 4), np.float32).T, np.ones((6, 8), np.float32)[:, ::2].T
+    assert (by_rows(by_columns, is_large) is by_columns) == is_large
     for matrix in (by_columns, gaps):
-        assert by_rows(matrix).flags.c_contiguous == (matrix is gaps or rows == 4)
-    assert by_rows(gaps.base) is gaps.base
+        assert by_rows(matrix, is_large).flags.c_contiguous == (matrix is gaps or not is_large)
+    assert by_rows(gaps.base, is_large) is gaps.base
+
+
+@pytest.mark.parametrize(("rows", "large"), [(2, [False, False, True]), (4, [False, True, True])])
+def test_fewer_constants_are_copied_for_many_rows(
+    rows: int, large: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(products, "_MANY_ROWS", 4)
+    monkeypatch.setattr(products, "_LARGEST_COPY_FOR_MANY_ROWS", 80)
+    monkeypatch.setattr(products, "_LARGEST_COPY", 100)
+    for length, is_large in zip((5, 6, 7), large, strict=True):
+        matrix = np.ones((4, length), np.float32).T
+        found = prepared_matrices(LoneBinder((), [], set()), "b", lambda matrix=matrix: matrix, matrix.nbytes, rows)
+        assert (found is matrix) == is_large
 
 
 @pytest.mark.parametrize("most", [8, 39, 96, 200])
