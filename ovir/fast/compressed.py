@@ -201,23 +201,32 @@ class _Groups:
     def __init__(self, codes: Codes) -> None:
         self._numbers = codes.numbers
         self.nbytes = codes.numbers.nbytes
-        self._is_unsigned = codes.element_type in (u4, u8)
+        self._type = codes.element_type
         self._planes = 8 // codes.element_type.bits
         self._groups, self._size = codes.numbers.shape[1:]
-        # Unsigned codes are moved to the middle of their range, so that sums lose no digits to the zero point; codes of
-        # 4 bits are read as the upper half of a byte, which is 16 times as large.
-        middle, factor = 1 << (codes.element_type.bits - 1), 16 if self._planes > 1 else 1
-        zero_point = (codes.zero_point - middle * self._is_unsigned) * factor
+        # Codes of 4 bits are read as the upper half of a byte, which is 16 times as large. Unsigned ones are moved to
+        # the middle of their range, so that sums lose no digits to the zero point.
+        middle, factor = (8 if codes.element_type == u4 else 0), (16 if self._planes > 1 else 1)
+        zero_point = (codes.zero_point - middle) * factor
         self._scale = np.ascontiguousarray(codes.scale.T) / np.float32(factor)
         self._zero_point = np.ascontiguousarray(zero_point.T, np.float32) if zero_point.any() else None
+        # To move codes of 8 bits would take as long as to multiply them. So the rows are moved, until their mean is 0.
+        self._moves_rows = codes.element_type == u8
+        self._totals: dict[tuple[int, int], Array] = {}
 
     def terms(self, x: Array) -> tuple[Array, ...]:
-        """Return the rows in planes, and the sum of each group if the sums are scaled and not the codes."""
+        """Return the rows in planes, and if the sums are scaled and not the codes, the sums of the groups of the rows
+        as they are now, and what the rows have been moved by."""
         rows = x.reshape(len(x), self._groups, self._size, self._planes)
         planes = np.ascontiguousarray(rows.transpose(3, 1, 0, 2))
         is_small = x.max() < _LARGEST_FACTOR and x.min() > -_LARGEST_FACTOR
-        scales_sums = is_small and (len(x) <= _FEW or self._groups == 1)
-        return (planes, planes.sum((0, 3))) if scales_sums else (planes,)
+        if not is_small or (len(x) > _FEW and self._groups > 1):
+            return (planes,)
+        if not self._moves_rows:
+            return planes, planes.sum((0, 3))
+        means = planes.mean(3, keepdims=True)
+        planes = planes - means
+        return planes, planes.sum((0, 3)), means[0]
 
     def multiply(self, terms: tuple[Array, ...], block: slice, out: Array) -> None:
         planes, *sums = terms
@@ -228,6 +237,8 @@ class _Groups:
             products = sum(_products(rows, codes) for rows, codes in parts)
             if zero_point is not None:
                 products -= sums[0][:, :, np.newaxis] * zero_point[:, np.newaxis]
+            if self._moves_rows:
+                products += sums[1] * self._total(block)
             products *= scale[:, np.newaxis]
             products.sum(0, out=out)
             return
@@ -239,14 +250,26 @@ class _Groups:
             np.multiply(weights, scale.T[:, :, np.newaxis], out=weights)
             out += rows.swapaxes(0, 1).reshape(rows.shape[1], -1) @ weights.reshape(len(weights), -1).T
 
+    def _total(self, block: slice) -> Array:
+        """Return the sums of groups of a block's weights before they are scaled [groups, 1, columns].
+
+        The first time, its codes are in the workspace as f32."""
+        place = block.start, block.stop
+        if place not in self._totals:
+            codes = _workspace((block.stop - block.start, self._groups, self._size))
+            total = np.matmul(np.ones((self._groups, 1, self._size), np.float32), codes.transpose(1, 2, 0))
+            if self._zero_point is not None:
+                total -= self._zero_point[:, np.newaxis, block] * np.float32(self._size)
+            self._totals[place] = total
+        return self._totals[place]
+
     def _codes(self, numbers: Array) -> Iterator[Array]:
-        """Yield the codes of some columns, i8 [columns, groups, size], plane by plane in the same memory."""
-        if self._is_unsigned:
-            signs = 0x80 if self._planes == 1 else 0x88
-            numbers = np.bitwise_xor(numbers, signs, out=_workspace(numbers.shape, np.uint8))
+        """Yield the codes of some columns, bytes [columns, groups, size], plane by plane in the same memory."""
         if self._planes == 1:
-            yield numbers.view(np.int8)
+            yield numbers.view(np.uint8 if self._type == u8 else np.int8)
             return
+        if self._type == u4:
+            numbers = np.bitwise_xor(numbers, 0x88, out=_workspace(numbers.shape, np.uint8))
         moved = _workspace(numbers.shape, np.int8)
         # NumPy multiplies bytes ten times as fast as it shifts them, with which a product takes 1.45 times as long.
         np.multiply(numbers, 16, out=moved.view(np.uint8))
