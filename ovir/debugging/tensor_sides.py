@@ -310,13 +310,14 @@ class Recorded(Side):
         place = Place(description)
         if not tensors:
             raise InputError.usage("nothing was compared: the recording is empty", place)
-        if not self._keys:
-            message = f"nothing was compared: no key names a tensor or layer of the model; the keys are {listed}"
-            raise InputError.usage(message, place, hint=hint)
         if all(port.layer.type == "Parameter" for port in self._keys) and not any(
             port.source in self._keys for port in model.outputs
         ):
-            raise InputError.usage("nothing was compared: the recording has only inputs", place)
+            if not unknown:
+                raise InputError.usage("nothing was compared: the recording has only inputs", place)
+            which, of = ("no key", "the keys are") if not self._keys else ("no key but inputs", "the others are")
+            message = f"nothing was compared: {which} names a tensor or layer of the model; {of} {listed}"
+            raise InputError.usage(message, place, hint=hint)
         self._warnings: list[Diagnostic] = []
         if unknown:
             message = f"{plural(len(unknown), 'key')} of {len(tensors)} name no tensor and no layer: {listed}"
