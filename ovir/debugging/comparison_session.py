@@ -75,7 +75,7 @@ class Findings:
         """Record the description of the other side after its runs."""
         self.diagnostics.update(dict.fromkeys(side.diagnostics))
         self.description, self.precision, self.executions = side.description, side.precision, side.executions
-        self.not_compared, self.sides, self.properties = side.not_compared, side.labels, side.settings
+        self.not_compared, self.sides, self.properties = list(side.not_compared), side.labels, side.settings
         self.outputs_first, self.repeat = side.outputs_first, None if self.failed else side.repeats.count
 
     def add_tensor(self, layer: Layer, position: int, difference: TensorDifference) -> None:
@@ -344,8 +344,8 @@ class Session:
 
     def _row(self, step: SeenStep, problem: str | None) -> Divergence | None:
         """Return the known divergence that explains the difference, or the failure, at a layer."""
-        device, fails = self._side.openvino_device, problem is not None
-        return row_of(step.layer, step.inputs, step.outputs, device, message=problem, fails=fails)
+        device = "" if self._side.device is None else self._side.device.openvino_device
+        return row_of(step.layer, step.inputs, step.outputs, device, failure=problem)
 
     def _compare_one(self, step: SeenStep, position: int, actual: Array) -> TensorComparison:
         port, reference = step.layer.outputs[position], step.outputs[position]

@@ -55,9 +55,10 @@ class Divergence:
         """Return the case for JSON."""
         return {"case": self.case, "openvino": self.openvino, "ovir": self.ovir, "section": self.section}
 
-    def holds(self, seen: Seen, effect: str, device: str, message: str | None) -> bool:
-        """Return whether it explains an effect that a device such as ``OpenVINO 2026.4.1 on CPU`` shows at a layer."""
+    def holds(self, seen: Seen, device: str, failure: str | None) -> bool:
+        """Return whether it explains what a device such as ``OpenVINO 2026.4.1 on CPU`` shows at a layer."""
         version = seen.layer.operator.opset if seen.layer.operator is not None else ""
+        effect = "values" if failure is None else "fails"
         if effect not in self.effect.split() or not any(kind in device for kind in _DEVICES[self.devices]):
             return False
         if not self._is_in_release(device):
@@ -65,7 +66,7 @@ class Divergence:
         if not any(re.fullmatch(self.operations, name) for name in (seen.layer.type, f"{seen.layer.type}-{version}")):
             return False
         if self.condition.startswith("says "):
-            return message is not None and re.search(self.condition.removeprefix("says "), message) is not None
+            return re.search(self.condition.removeprefix("says "), failure or "") is not None
         return bool(CONDITIONS[self.condition](seen))
 
     def _is_in_release(self, device: str) -> bool:
@@ -124,23 +125,22 @@ def row_of(
     inputs: Sequence[Array | None],
     outputs: Sequence[Array],
     device: str,
-    *,
-    message: str | None = None,
-    fails: bool = False,
+    failure: str | None = None,
 ) -> Divergence | None:
-    """Return the row that explains other values of a device at a layer, or that it ``fails`` with a message."""
+    """Return the row that explains other values of a device at a layer, or its failure: a message, empty without
+    one."""
     arrays = [array for array in inputs if array is not None]
     if len(arrays) < len(layer.inputs) or not device:  # compressed weights, of which no row speaks
         return None
-    seen, effect = Seen(layer, arrays, outputs), "fails" if fails else "values"
-    return next((row for row in divergences() if row.holds(seen, effect, device, message)), None)
+    seen = Seen(layer, arrays, outputs)
+    return next((row for row in divergences() if row.holds(seen, device, failure)), None)
 
 
 def reason_of_failure(
     model: Model, message: str | None, arrays: Mapping[Port, Array], device: str
 ) -> Divergence | None:
     """Return why a device refuses a model with a message, or crashes (None)."""
-    return _first_row(model.layers, arrays, device, message=message, fails=True)
+    return _first_row(model.layers, arrays, device, message or "")
 
 
 def reason_of_value(model: Model, output: int, arrays: Mapping[Port, Array], device: str) -> Divergence | None:
@@ -149,11 +149,13 @@ def reason_of_value(model: Model, output: int, arrays: Mapping[Port, Array], dev
     return _first_row([layer for layer in model.layers if layer in above], arrays, device)
 
 
-def _first_row(layers: Iterable[Layer], arrays: Mapping[Port, Array], device: str, **how: Any) -> Divergence | None:
+def _first_row(
+    layers: Iterable[Layer], arrays: Mapping[Port, Array], device: str, failure: str | None = None
+) -> Divergence | None:
     for layer in layers:
         inputs = [arrays.get(port.source) for port in layer.inputs if port.source is not None]
         outputs = [arrays[port] for port in layer.outputs if port in arrays]
-        if outputs and (row := row_of(layer, inputs, outputs, device, **how)) is not None:
+        if outputs and (row := row_of(layer, inputs, outputs, device, failure)) is not None:
             return row
     return None
 

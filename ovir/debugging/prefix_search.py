@@ -44,8 +44,8 @@ def search_prefixes(
         steps = Walk(WalkPlan(whole.model, with_constants=False), whole.feeds)
         step = next((step for step in steps if step.layer is layer), None)  # a dead layer is not run
         if step is not None and dependents([layer]) >= {end.layer for end in whole.model.outputs}:
-            arrays, problem = (step.inputs, step.outputs, device.openvino_device), search.probes[length].verdict.problem
-            result.known = row_of(layer, *arrays, message=problem, fails=search.seeks_failure)
+            problem = search.probes[length].verdict.problem
+            result.known = row_of(layer, step.inputs, step.outputs, device.openvino_device, problem)
         if is_saved:
             if progress is not None:
                 progress(len(search.layers) - length, len(search.layers), "looking for the smallest part")

@@ -121,6 +121,7 @@ class Device(Protocol):
 
     def close(self) -> None:
         """Release the resources of the device."""
+        self.release()
 
 
 class Side(Protocol):
@@ -148,11 +149,14 @@ class Side(Protocol):
 
     clipped: Mapping[str, Clipping] = {}
     """What FakeQuantize layers of a second model have clipped in its runs, by their keys."""
-
-    @property
-    def openvino_device(self) -> str:
-        """Return the device of OpenVINO that it is, such as ``OpenVINO 2026.4.1 on CPU``; empty for others."""
-        return ""
+    device: Device | None = None
+    """The device that computes its tensors, if there is one."""
+    runs_parts: bool = False
+    """Whether this device can run parts of the first model; if not, only tensors of whole runs are there."""
+    not_compared: Sequence[NotCompared] = ()
+    """The layers with tensors on this side that are never compared."""
+    diagnostics: Sequence[Diagnostic] = ()
+    """Warnings and notes about this side."""
 
     def outputs(self, inputs: Sequence[Array]) -> list[Array | None]:
         """Return the outputs to compare with, for each output of the first model; None for those that are missing."""
@@ -183,34 +187,19 @@ class Side(Protocol):
         return {}
 
     @property
-    def device(self) -> Device | None:
-        """Return the device that can run parts of the first model; None if only tensors of whole runs are there."""
-        return None
-
-    @property
     def precision(self) -> str | None:
         """Return the element type in which the other side computes; None if it is not known."""
-        return None
+        return None if self.device is None else self.device.precision
 
     @property
     def settings(self) -> Sequence[DeviceSetting]:
         """Return the properties by which a device changes numbers of the model it runs."""
-        return ()
+        return () if self.device is None else self.device.settings or ()
 
     @property
     def executions(self) -> Mapping[str, Execution]:
         """Return the executions of the first model's layers on the other side, by key, as far as they are known."""
         return {}
-
-    @property
-    def not_compared(self) -> list[NotCompared]:
-        """Return the layers with tensors on this side that are never compared."""
-        return []
-
-    @property
-    def diagnostics(self) -> list[Diagnostic]:
-        """Return warnings and notes about this side."""
-        return []
 
     def open(self) -> None:
         """Make sure that the side is there; raise EngineMissingError if it is not."""

@@ -48,7 +48,7 @@ class SecondModel(Side):
         self._walk: Walk | None = None
         self._kept: dict[Layer, list[Array]] = {}
         self._failure: RunError | None = None
-        self._diagnostics: dict[Diagnostic, None] = {}
+        self.diagnostics: list[Diagnostic] = []
 
     def layer_outputs(self, inputs: Sequence[Array], steps: Iterable[SeenStep]) -> Iterator[LayerAnswer]:
         self._walk = Walk(self._plan, self.partners.inputs(inputs))
@@ -98,12 +98,8 @@ class SecondModel(Side):
         walk = self._walk or Walk(self._plan, self.partners.inputs(inputs))
         self._walk = None
         results = walk.finish()
-        self._diagnostics.update(dict.fromkeys(walk.diagnostics))
+        self.diagnostics += walk.diagnostics
         return [None if index is None else results[index] for index in self.partners.outputs]
-
-    @property
-    def diagnostics(self) -> list[Diagnostic]:
-        return list(self._diagnostics)
 
 
 def _rounded(port: Port) -> Const | None:
@@ -163,7 +159,7 @@ class OnnxModel(Side):
         self._path = path
         self._model = model
         self._inputs: list[Array] = []
-        self._diagnostics: list[Diagnostic] = []
+        self.diagnostics: list[Diagnostic] = []
         if (fault := why_not_regular(path)) is not None:
             raise ReadError(diagnose(UNREADABLE, fault, Place(path)))
 
@@ -178,11 +174,7 @@ class OnnxModel(Side):
         if facts["tensors"] is None:
             message = "only outputs are compared: tensors between layers need the package onnx, which is missing"
             hint = 'install it with `pip install "ovir[onnxruntime]"`'
-            self._diagnostics.append(diagnose(NO_ENGINE, message, severity=Severity.WARNING, hint=hint))
-
-    @property
-    def diagnostics(self) -> list[Diagnostic]:
-        return self._diagnostics
+            self.diagnostics.append(diagnose(NO_ENGINE, message, severity=Severity.WARNING, hint=hint))
 
     def rounded_constants(self) -> dict[Layer, ElementType]:
         """Return the layers with constants that a converter from ONNX has compressed, as most do."""
@@ -253,11 +245,11 @@ class OnnxModel(Side):
         if not any(names) and len(own) == len(self._outputs):
             return list(self._outputs)
         missing = [port.any_name for port, name in zip(own, names, strict=True) if name is None]
-        if missing and not self._diagnostics:
+        if missing and not self.diagnostics:
             listed = quoted(missing[:5])
             count = plural(len(missing), "output")
             message = f"{count} not compared, because the ONNX model has no tensor of this name: {listed}"
-            self._diagnostics.append(diagnose(USAGE, message, Place(self._path), severity=Severity.WARNING))
+            self.diagnostics.append(diagnose(USAGE, message, Place(self._path), severity=Severity.WARNING))
         return names
 
 
@@ -302,8 +294,10 @@ class Recorded(Side):
             if key in names:
                 self._keys.setdefault(names[key], key)
         unknown = [key for key in tensors if key not in names]
-        self._in_bodies = _layers_in_bodies(model, unknown) if unknown else {}
-        unknown = [key for key in unknown if key not in self._in_bodies]
+        in_bodies = _layers_in_bodies(model, unknown) if unknown else {}
+        lone = dict.fromkeys(in_bodies.values())
+        self.not_compared = [NotCompared(layer.id, layer.key, layer.type, "it is in a body") for layer in lone]
+        unknown = [key for key in unknown if key not in in_bodies]
         listed = first_quoted(unknown, _SHOWN)
         meant = did_you_mean(unknown[0], list(names), "'{}'") if unknown else ""
         hint = meant or "`ovir infer` lists the layers"
@@ -317,10 +311,9 @@ class Recorded(Side):
             port.source in self._keys for port in model.outputs
         ):
             raise InputError.usage("nothing was compared: the recording has only inputs", place)
-        self._warnings: list[Diagnostic] = []
         if unknown:
             message = f"{plural(len(unknown), 'key')} of {len(tensors)} name no tensor and no layer: {listed}"
-            self._warnings.append(diagnose(USAGE, message, place, severity=Severity.WARNING, hint=hint))
+            self.diagnostics = [diagnose(USAGE, message, place, severity=Severity.WARNING, hint=hint)]
 
     @property
     def precision(self) -> str | None:
@@ -333,11 +326,6 @@ class Recorded(Side):
             hint = "give the inputs that it was made with: --input, or inputs= in Python"
             raise InputError.usage(message, Place(self.description), hint=hint)
         return {i: self._tensors[self._keys[port]] for i, port in enumerate(self._model.inputs)}
-
-    @property
-    def not_compared(self) -> list[NotCompared]:
-        layers = dict.fromkeys(self._in_bodies.values())
-        return [NotCompared(layer.id, layer.key, layer.type, "it is in a body") for layer in layers]
 
     def mismatch(self, element_type: ElementType, array: Array) -> str | None:
         if not element_type.is_dynamic and array.dtype == element_type.to_dtype():
@@ -371,10 +359,6 @@ class Recorded(Side):
         sources = [port.source for port in self._model.outputs]
         keys = [None if port is None else self._keys.get(port) for port in sources]
         return [None if key is None else self._tensors[key] for key in keys]
-
-    @property
-    def diagnostics(self) -> list[Diagnostic]:
-        return self._warnings
 
 
 def _ports_by_name(model: Model) -> dict[str, Port]:
