@@ -214,6 +214,7 @@ _METRICS = columns(
     "worst input: name in texts; top-1: share in texts; top-5: share in texts"
 )
 """A report has no room for some of them; the details behind its rows have all."""
+_COLUMNS = {"max_rel": "max rel", "mean_abs": "mean", "rmse": "RMSE", "sqnr_db": "SQNR dB", "cosine": "cosine"}
 _LEAST = ("RMSE", "mean", "cosine", "tensor", "top-5", "mean SQNR", "max rel", "type", "SQNR dB", "nonfinite")
 
 
@@ -383,14 +384,7 @@ class Comparison:
     def _table(self, heads: str, rows: Sequence[Sequence[object]]) -> Table:
         """Return a table without columns that have nothing in any row. A narrow terminal leaves out other metrics than
         that of the tolerance."""
-        metric_columns = {
-            "max_rel": "max rel",
-            "mean_abs": "mean",
-            "rmse": "RMSE",
-            "sqnr_db": "SQNR dB",
-            "cosine": "cosine",
-        }
-        least = [name for name in _LEAST if name != metric_columns.get(self.criterion.metric or "")]
+        least = [name for name in _LEAST if name != _COLUMNS.get(self.criterion.metric or "")]
         absent = [] if self.sets > 1 else ["mean SQNR", "worst input"]
         absent += [] if any(row[-1] is not None for row in rows) else ["top-1", "top-5"]
         absent += [] if any(layer.execution for layer in self.layers) else ["computed in"]

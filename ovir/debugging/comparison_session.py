@@ -285,32 +285,26 @@ class Session:
                 continue
             port = self._model.outputs[index]
             assert port.source is not None
-            tolerance = self._tolerance(port, reference, actual, depths.of_port(port.source))
-            comparison = self._compared(port, actual, reference, tolerance, counts_errors=True)
-            agreement = None if comparison.lone or comparison.problem else agreement_of(actual, reference)
-            difference = self._difference(comparison, tolerance, _type_of(port, reference), reference.shape)
+            depth = depths.of_port(port.source)
+            difference = self._difference(port, actual, reference, depth, counts_errors=True)
+            is_odd = difference.worst.lone or difference.worst.problem
+            agreement = None if is_odd else agreement_of(actual, reference)
             difference.agreements = [] if agreement is None else [agreement]
-            difference.variation = self._side.repeats.variation(actual, reference, self._set[1])
             _add(self.findings.outputs, index, difference)
 
     def _difference(
-        self, comparison: TensorComparison, tolerance: Tolerance, element_type: str, shape: tuple[int, ...]
+        self, port: Port, actual: Array, reference: Array, depth: Depth, *, counts_errors: bool = False
     ) -> TensorDifference:
-        """Return the comparison of a tensor for the present set of inputs."""
-        return TensorDifference(comparison, *self._set, tolerance, element_type, shape)
-
-    def _compared(
-        self, port: Port, actual: Array, reference: Array, tolerance: Tolerance, *, counts_errors: bool = False
-    ) -> TensorComparison:
-        """Compare a tensor with its reference."""
-        problem = self._side.mismatch(element_type_of(port, reference), actual)
-        if problem is not None:
-            return TensorComparison(reference.size, within=False, beyond=reference.size, problem=problem)
-        return self._criterion.compare(actual, reference, tolerance, counts_errors=counts_errors)
-
-    def _tolerance(self, port: Port, reference: Array, actual: Array, depth: Depth) -> Tolerance:
-        """Return the tolerance for a tensor."""
-        return self._criterion.between(element_type_of(port, reference), actual, self._side.precision, depth)
+        """Compare a tensor with its reference, for the present set of inputs."""
+        element_type = element_type_of(port, reference)
+        tolerance = self._criterion.between(element_type, actual, self._side.precision, depth)
+        if (problem := self._side.mismatch(element_type, actual)) is not None:
+            comparison = TensorComparison(reference.size, within=False, beyond=reference.size, problem=problem)
+        else:
+            comparison = self._criterion.compare(actual, reference, tolerance, counts_errors=counts_errors)
+        difference = TensorDifference(comparison, *self._set, tolerance, str(element_type), reference.shape)
+        difference.variation = self._side.repeats.variation(actual, reference, self._set[1])
+        return difference
 
     # ----- layers
 
@@ -331,11 +325,14 @@ class Session:
             size = step.outputs[0].size if step.outputs else 0
             worst = TensorComparison(size, within=False, beyond=size, problem=answer.problem)
             shape = step.outputs[0].shape if step.outputs else ()
-            kind = _type_of(layer.outputs[0], None)
-            self.findings.add_tensor(layer, 0, self._difference(worst, Tolerance(), kind, shape))
-        for position, actual in enumerate(answer.arrays):
+            kind = str(layer.outputs[0].element_type)
+            self.findings.add_tensor(layer, 0, TensorDifference(worst, *self._set, Tolerance(), kind, shape))
+        for position, (port, actual) in enumerate(zip(layer.outputs, answer.arrays, strict=False)):
             if actual is not None:
-                comparison = self._compare_one(step, position, actual)
+                difference = self._difference(port, actual, step.outputs[position], self._depths[layer])
+                self.findings.add_tensor(layer, position, difference)
+                comparison = difference.worst
+                self._noise[port] = noise(comparison)
                 worst = comparison if worst is None or severity(comparison) > severity(worst) else worst
         if worst is not None:
             self._contribute(layer, worst)
@@ -346,16 +343,6 @@ class Session:
         """Return the known divergence that explains the difference, or the failure, at a layer."""
         device = "" if self._side.device is None else self._side.device.openvino_device
         return row_of(step.layer, step.inputs, step.outputs, device, failure=problem)
-
-    def _compare_one(self, step: SeenStep, position: int, actual: Array) -> TensorComparison:
-        port, reference = step.layer.outputs[position], step.outputs[position]
-        tolerance = self._tolerance(port, reference, actual, self._depths[step.layer])
-        comparison = self._compared(port, actual, reference, tolerance)
-        difference = self._difference(comparison, tolerance, _type_of(port, reference), reference.shape)
-        difference.variation = self._side.repeats.variation(actual, reference, self._set[1])
-        self.findings.add_tensor(step.layer, position, difference)
-        self._noise[port] = noise(comparison)
-        return comparison
 
     def _contribute(self, layer: Layer, comparison: TensorComparison) -> None:
         """Record how much noise a layer adds to that of its inputs."""
@@ -393,7 +380,3 @@ def finish(
     reason = f": {next(iter(reasons))}" if len(reasons) == 1 else ""
     message = f"nothing was compared: no layer and no output can be{reason}"
     raise InputError.usage(message, Place(findings.description))
-
-
-def _type_of(port: Port, array: Array | None) -> str:
-    return str(port.element_type if array is None else element_type_of(port, array))

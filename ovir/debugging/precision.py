@@ -398,7 +398,9 @@ class Int8(Emulation):
         self.ranges = ranges
 
     def covers(self, layer: Layer) -> bool:
-        return _is_quantized(layer) and super().covers(layer)
+        """Return whether quantizers such as NNCF quantize the inputs of the layer, and it is not to keep."""
+        is_quantized = layer.operator is not None and layer.operator.scale_axes(0, 0) is not None
+        return is_quantized and super().covers(layer)
 
     def constant(self, layer: Layer, position: int, array: Array) -> Array:
         assert layer.operator is not None
@@ -423,8 +425,3 @@ class Int8(Emulation):
 
     def output(self, layer: Layer, array: Array, out: Array | None) -> Array:
         return array if out is None else out
-
-
-def _is_quantized(layer: Layer) -> bool:
-    """Return whether quantizers such as NNCF quantize the inputs of a layer, because devices compute it in int8."""
-    return layer.operator is not None and layer.operator.scale_axes(0, 0) is not None

@@ -219,7 +219,7 @@ class Partners:
     def __init__(self, a: Model, b: Model) -> None:
         """Match the layers of two models as ``ovir.diff`` does."""
         self.a, self.b = a, b
-        self._to_b: dict[Layer, Layer] | None = None
+        self._to_b = {layer: layer for layer in a.walk()}
         if a is not b:
             interner = Interner()
             matching = matching_of(GraphSignatures(a, interner), GraphSignatures(b, interner))
@@ -230,12 +230,12 @@ class Partners:
 
     def of(self, layer: Layer) -> Layer | None:
         """Return the layer of the second model; None if it has no such layer."""
-        return layer if self._to_b is None else self._to_b.get(layer)
+        return self._to_b.get(layer)
 
     def lone_before(self, layer: Layer) -> list[str]:
         """Return descriptions of the layers before a layer or its partner that only one model has."""
         other = self.of(layer)
-        if self._to_b is None or other is None:
+        if self.a is self.b or other is None:
             return []
         matched = self._to_b.keys(), set(self._to_b.values())
         found = []
@@ -258,8 +258,6 @@ class Partners:
 
     def inputs(self, arrays: Sequence[Array]) -> list[Array]:
         """Return the inputs of the second model for inputs of the first, in its element types."""
-        if self._to_b is None:
-            return list(arrays)
         return collect_inputs(self.b, [arrays[index] for index in self._inputs], self.b.input_index)
 
     def part(self, inputs: Sequence[Port], outputs: Sequence[Port]) -> Model | None:
@@ -296,8 +294,6 @@ class Partners:
 
     def _input_of(self, port: Port) -> int:
         """Return the position of the first model's input that also feeds this one."""
-        if self._to_b is None:
-            return self.b.inputs.index(port)
         for index, own in enumerate(self.a.inputs):
             if self._to_b.get(own.layer) is port.layer:
                 return index
@@ -312,8 +308,6 @@ class Partners:
         raise InputError.usage(message, port.layer.place, hint=hint)
 
     def _matched_outputs(self) -> list[int | None]:
-        if self._to_b is None:
-            return list(range(len(self.a.outputs)))
         sources = {port.source: index for index, port in enumerate(self.b.outputs)}
         found = [sources.get(self._partner(port.source)) for port in self.a.outputs]
         free = [index for index in range(len(self.b.outputs)) if index not in found]

@@ -69,11 +69,9 @@ class SecondModel(Side):
             self._advance_to(other)
         except RunError as error:
             self._failure = error
-            is_cause = error.diagnostic.layer_id == other.id
-            text = error.diagnostic.message
-            return LayerAnswer(
-                step, problem=text if is_cause else None, skipped=None if is_cause else _STOPPED, other=other
-            )
+            if error.diagnostic.layer_id == other.id:
+                return LayerAnswer(step, problem=error.diagnostic.message, other=other)
+            return LayerAnswer(step, skipped="the run of the other model has failed before", other=other)
         if other in self._kept:
             return LayerAnswer(step, self._kept.pop(other), other=other)
         return LayerAnswer(step, skipped="the layer of the other model does not run")
@@ -140,9 +138,6 @@ def rounded_by_one(partners: Partners) -> dict[Layer, ElementType]:
     return types
 
 
-_STOPPED = "the run of the other model has failed before"
-
-
 _Named = tuple[SeenStep, Sequence[str | None]]
 """A layer, and the names that its outputs have in the ONNX model."""
 
@@ -166,7 +161,9 @@ class OnnxModel(Side):
     def open(self) -> None:
         self._engine.open()
         self.description = self._engine.description = f"{self._path} in {self._engine.description}"  # of its errors
-        self._loaded: LoadedModel = self._engine.load(self._path, sorted(_tensor_names(self._model)))
+        ports = [port for layer in self._model.layers if layer.type != "Parameter" for port in layer.outputs]
+        names = sorted({name for port in ports for name in port.names})
+        self._loaded: LoadedModel = self._engine.load(self._path, names)
         facts = self._loaded.facts
         self._outputs: list[str] = facts["outputs"]
         self._known = {*self._outputs, *(facts["tensors"] or ())}
@@ -253,13 +250,6 @@ class OnnxModel(Side):
         return names
 
 
-def _tensor_names(model: Model) -> set[str]:
-    """Return the names of all tensors that layers of a model compute."""
-    return {
-        name for layer in model.layers if layer.type != "Parameter" for port in layer.outputs for name in port.names
-    }
-
-
 _SHOWN = 5  # keys in a message
 
 
@@ -274,11 +264,7 @@ class Recorded(Side):
     is_recorded = True
 
     def __init__(
-        self,
-        model: Model,
-        tensors: Mapping[str, Array],
-        description: str,
-        precision: str | None = None,
+        self, model: Model, tensors: Mapping[str, Array], description: str, precision: str | None = None
     ) -> None:
         """Find the tensors of a model; ``precision`` is the element type in which they were computed, if it is known.
 
