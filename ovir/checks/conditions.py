@@ -198,13 +198,19 @@ def facts_of(
         for index, port in enumerate(layer.outputs):
             fact = of_if[index] if of_if is not None and index < len(of_if) else fact_of_layer(layer, inputs, counters)
             by_type = fact_of_type(port.type)
-            known[port] = replace(
-                fact,
-                low=max(fact.low, by_type.low),
-                high=min(fact.high, by_type.high),
-                key=_key(layer, index, inputs) if fact.key is None else fact.key,
-            )
+            is_beyond = port.element_type.bits < 64 and wraps(port.element_type, fact)  # nobody waits for 2^63 steps
+            low, high = (-inf, inf) if is_beyond else (fact.low, fact.high)
+            key = _key(layer, index, inputs) if fact.key is None else fact.key
+            known[port] = replace(fact, low=max(low, by_type.low), high=min(high, by_type.high), key=key)
     return known
+
+
+def wraps(element_type: ElementType, fact: Fact) -> bool:
+    """Return whether integers of a type cannot hold a bound."""
+    if not element_type.is_integral:
+        return False
+    least, most = value_range(element_type)
+    return most < fact.high < inf or -inf < fact.low < least
 
 
 def _key(layer: Layer, index: int, inputs: Sequence[Fact]) -> Hashable:
@@ -239,7 +245,8 @@ def is_followed(layer: Layer) -> bool:
 def fact_of_layer(layer: Layer, inputs: Sequence[Fact], counters: Mapping[int, _Counter]) -> Fact:
     """Return the facts about the outputs of a layer."""
     op = layer.operator
-    fact = _by_kind(layer, inputs, counters)
+    varies = op is None or not op.pure or any(fact.varies for fact in inputs)
+    fact = replace(_by_kind(layer, inputs, counters), varies=varies)
     element_type = layer.outputs[0].element_type if layer.outputs else None
     if op is None or not inputs or op.within == (-inf, inf) or element_type is None:
         return fact
@@ -249,18 +256,16 @@ def fact_of_layer(layer: Layer, inputs: Sequence[Fact], counters: Mapping[int, _
 
 
 def _by_kind(layer: Layer, inputs: Sequence[Fact], counters: Mapping[int, _Counter]) -> Fact:
-    op = layer.operator
-    varies = op is None or not op.pure or any(fact.varies for fact in inputs)
-    nothing = Fact(varies=varies)
+    """Return the facts about the outputs of a layer, apart from whether they vary."""
+    op, kind = layer.operator, layer.type
     if op is None or not inputs:
-        return nothing
-    kind = layer.type
+        return Fact()
     if kind in _COMPARISONS and len(inputs) == 2:
-        return replace(_compared(kind, inputs[0], inputs[1], layer, counters), varies=varies)
+        return _compared(kind, inputs[0], inputs[1], layer, counters)
     if kind in _LOGICAL:
-        return replace(_decided(kind, inputs), varies=varies)
+        return _decided(kind, inputs)
     if kind in _SIGNED:
-        return replace(_summed(layer, inputs[0]), varies=varies)
+        return _summed(layer, inputs[0])
     if kind in _ARITHMETIC and len(inputs) == 2:
         fact = _computed(kind, *inputs)
         element_type = layer.outputs[0].element_type
@@ -269,26 +274,23 @@ def _by_kind(layer: Layer, inputs: Sequence[Fact], counters: Mapping[int, _Count
         if kind in _PRODUCTS and element_type.is_integral:
             low, high = map(float, value_range(element_type))
             if fact.low < low or fact.high > high:  # it may wrap around
-                return nothing
-        return replace(fact, varies=varies)
+                return Fact()
+        return fact
     if kind == "Select" and len(inputs) == 3:
-        return replace(_chosen(*inputs), varies=varies)
+        return _chosen(*inputs)
     if kind == "Convert":
-        types = layer.inputs[0].element_type, layer.outputs[0].element_type
-        return replace(_converted(inputs[0], *types), varies=varies)
+        return _converted(inputs[0], layer.inputs[0].element_type, layer.outputs[0].element_type)
     if kind == "Abs":
         x = inputs[0]
         low = 0.0 if x.low <= 0 <= x.high else min(abs(x.low), abs(x.high))
-        return replace(nothing, low=low, high=max(abs(x.low), abs(x.high)))
+        return Fact(low, max(abs(x.low), abs(x.high)))
     moved = ALL if ALL in (op.moves_elements, op.forwards_values) else (*op.moves_elements, *op.forwards_values)
     taken = list(inputs) if moved == ALL else [inputs[i] for i in moved if i < len(inputs)]
     if len(taken) == 1 and kind in _RESHAPING:
-        return replace(taken[0], varies=varies)
+        return taken[0]
     if taken and kind not in _FILLING:
-        return replace(nothing, low=min(fact.low for fact in taken), high=max(fact.high for fact in taken))
-    if op.monotone == (0,) and len(inputs) == 1:
-        return replace(_at_ends(layer, inputs[0]), varies=varies)
-    return nothing
+        return Fact(min(fact.low for fact in taken), max(fact.high for fact in taken))
+    return _at_ends(layer, inputs[0]) if op.monotone == (0,) and len(inputs) == 1 else Fact()
 
 
 _SIGNED = ("ReduceSum", "ReduceMean", "CumSum", "AvgPool")
@@ -358,9 +360,8 @@ def _computed(kind: str, a: Fact, b: Fact) -> Fact:
             corners = [_or(x * y, 0.0) for x in (a.low, a.high) for y in (b.low, b.high)]
             result = Fact(max(min(corners), 0.0) if is_same else min(corners), max(corners))
         elif kind == "SquaredDifference":
-            ends = [_or(a.low - b.high, -inf), _or(a.high - b.low, inf)]
-            least = 0.0 if ends[0] <= 0 <= ends[1] else min(map(abs, ends))
-            result = Fact(least * least, max(map(abs, ends)) ** 2)
+            difference = replace(_computed("Subtract", a, b), key="difference")
+            result = _computed("Multiply", difference, difference)
         elif kind == "Divide":
             corners = [_or(x / y, 0.0) for x in (a.low, a.high) for y in (b.low, b.high)] if b.low > 0 else [-inf, inf]
             result = Fact(min(corners), max(corners))
@@ -396,7 +397,7 @@ _ARITHMETIC = (
 )
 
 _PRODUCTS = ("Multiply", "Power", "SquaredDifference")
-"""Operations whose results leave their type after few iterations; a sum is taken to stay in it."""
+"""Operations whose results leave their type after few iterations."""
 
 # --------------------------------------------------------------------------- conditions
 
@@ -431,12 +432,18 @@ def _trips(a: Fact, b: Fact, element_type: ElementType, counters: Mapping[int, _
     least, greatest = value_range(element_type)
     for counting, fixed, is_up in ((a, b, True), (b, a, False)):
         counter = None if counting.counter is None else counters.get(counting.counter[0])
-        if counter is None or fixed.varies or (counter.step > 0) != is_up or not counter.step:
+        if counter is None or fixed.varies or not counter.step:
             continue
         assert counting.counter is not None
         step, offset = abs(counter.step), counting.counter[1]
         end, start = (fixed.high, counter.start.low + offset) if is_up else (-fixed.low, -counter.start.high - offset)
         limit = float(greatest if is_up else -least)
+        if (counter.step > 0) != is_up:  # away from the end, until it wraps around
+            farthest = counter.start.high + offset if is_up else -counter.start.low - offset
+            if farthest >= limit:  # an input of the model decides
+                return inf
+            count = (farthest - float(least if is_up else -greatest)) // step + 2.0
+            return count if count <= MOST_ITERATIONS and end + more - 1 + step <= limit else None
         if end >= limit or start <= -limit:  # an input of the model decides
             return inf
         if end + more - 1 + step > limit:

@@ -23,9 +23,9 @@ from typing import TypeVar
 
 import numpy as np
 
-from ovir.checks.conditions import Ending, Fact, ending, fact_of_layer, is_followed
+from ovir.checks.conditions import Ending, Fact, ending, fact_of_layer, is_followed, wraps
 from ovir.core.arrays import Array, join_strings
-from ovir.core.element_types import ElementType, boolean, plain_numbers, string, u8, value_range
+from ovir.core.element_types import boolean, plain_numbers, string, u8
 from ovir.core.encoding import longest_string
 from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
@@ -315,9 +315,9 @@ class OwningEngine(Engine):
             varying = [item.owner for item in owned if item.varies]  # a fixed number decides nothing
             owner = max(varying, default=Owner.FILE if is_followed(layer) else owner)
             owner = owner if op.pure else max(owner, Owner.RUN)
-            if not (wraps := _wraps(tensor.element_type, fact)):
+            if not (is_beyond := wraps(tensor.element_type, fact)):
                 low, high = max(low, fact.low), min(high, fact.high)
-            if wraps or (high >= _UNBOUNDED and any(item.is_large for item in owned)):
+            if is_beyond or (high >= _UNBOUNDED and any(item.is_large for item in owned)):
                 owner = Owner.LARGE
         elif op is not None and max(map(abs, op.within)) < inf:
             low, high = max(low, op.within[0]), min(high, op.within[1])
@@ -347,10 +347,11 @@ class OwningEngine(Engine):
 
     def computed(self, port: Port) -> Array | None:
         """Return the elements of an output that the file alone decides, if they can be computed in a short time."""
-        return self._cached_walk(port, self._arrays, self._sources_of_file, self._array_of)
 
-    def _sources_of_file(self, port: Port) -> list[Port]:
-        return self._sources(port) if self._is_of_file(port) else []
+        def sources(port: Port) -> list[Port]:
+            return self._sources(port) if self._is_of_file(port) else []
+
+        return self._cached_walk(port, self._arrays, sources, self._array_of)
 
     def _is_of_file(self, port: Port) -> bool:
         """Return whether a kernel computes an output from constants."""
@@ -456,14 +457,6 @@ _OWNERS = {
     Owner.LOOP: "a loop of the file, of more iterations than can be followed,",
     Owner.LARGE: "a computation with large numbers of the file, which no interval follows,",
 }
-
-
-def _wraps(element_type: ElementType, fact: Fact) -> bool:
-    """Return whether integers of a type cannot hold a bound."""
-    if not element_type.is_integral:
-        return False
-    least, most = value_range(element_type)
-    return most < fact.high < inf or -inf < fact.low < least
 
 
 def _ends(array: Array, low: float, high: float) -> tuple[float, float]:

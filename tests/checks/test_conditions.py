@@ -234,6 +234,27 @@ def test_a_counter_that_may_wrap_around_limits_nothing(
     assert found == (Ending(1, is_limited=False) if count is None else Ending(count))
 
 
+@pytest.mark.parametrize(
+    ("function", "kind", "start", "step", "limit", "is_known"),
+    [
+        (ops.greater_equal, "i8", 0, 1, 0, True),
+        (ops.greater_equal, "i16", -5, 7, -9, True),
+        (ops.less, "i8", 0, -3, 100, True),
+        (ops.less_equal, "i8", 3, -2, 120, True),
+        (ops.less, "i8", 0, -3, 126, False),  # whether it is above 126 after that depends on where it begins
+        (ops.greater_equal, "i32", 0, 1, 0, False),  # after more iterations than anybody waits for
+    ],
+)
+def test_a_counter_that_leaves_its_type_wraps_around(
+    function: Callable[..., ovir.Layer], kind: str, start: int, step: int, limit: int, is_known: bool
+) -> None:
+    dtype = np.dtype(kind.replace("i", "int"))
+    numbers = (np.arange(100_000) * step + start).astype(dtype)
+    count = int(np.argmin(COMPARED[function](numbers, dtype.type(limit)))) + 1
+    found = counting(lambda i: function(i, ops.constant(limit, kind)), start, step, kind)
+    assert found == (Ending(count) if is_known else Ending(1, is_limited=False))
+
+
 def doubt(i: ovir.Layer) -> ovir.Layer:
     return ops.less(ops.cos(ops.convert(i, "f32")), np.float32(0.5))
 
