@@ -33,10 +33,7 @@ def report_refusals(
     causes = _Causes(model, contradictions, failing)
     groups: dict[tuple[Diagnostic, ...], list[Diagnostic]] = {}
     for refusal in refusals:
-        if refusal.layer in failing:
-            continue
-        blamed = causes.of(refusal)
-        if blamed is not None:
+        if refusal.layer not in failing and (blamed := causes.of(refusal)) is not None:
             groups.setdefault(blamed, []).append(refusal)
     for blamed, (first, *others) in groups.items():
         if any(cause.code == OWN_TYPE.id for cause in blamed):

@@ -151,14 +151,10 @@ def _chosen(able: Sequence[Diagnostic]) -> tuple[list[Diagnostic], set[TextEdit]
     for diagnostic in able:
         assert diagnostic.fix is not None
         new = [edit for edit in diagnostic.fix.edits if edit not in edits]
-        if not any(_touch(edit, other) for edit in new for other in edits):
+        if not any(edit.begin <= other.end and other.begin <= edit.end for edit in new for other in edits):
             chosen.append(diagnostic)
             edits |= dict.fromkeys(new)
     return chosen, set(edits)
-
-
-def _touch(one: TextEdit, other: TextEdit) -> bool:
-    return one.begin <= other.end and other.begin <= one.end
 
 
 def _proof(

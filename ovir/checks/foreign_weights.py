@@ -65,8 +65,8 @@ def report_foreign_weights(context: Context, diagnostics: Diagnostics) -> None:
         return
     if mark is not None:
         return
-    constants = [layer for layer in context.by_type.get("Const", ()) if _has_bytes(layer)]
-    past_end = [layer for layer in constants if _end(layer) > context.weights.data.size]
+    constants = {layer: end for layer in context.by_type.get("Const", ()) if (end := _end(layer)) is not None}
+    past_end = [layer for layer, end in constants.items() if end > context.weights.data.size]
     impossible = {layer: value for layer in constants if (value := _impossible_integer(layer)) is not None}
     suspicious = _suspicious_constants(constants, diagnostics, {*past_end, *impossible})
     misfits = len(past_end) + len(impossible) + len(suspicious)
@@ -78,12 +78,10 @@ def report_foreign_weights(context: Context, diagnostics: Diagnostics) -> None:
     ):
         _hint_at_bytes(impossible, diagnostics)
         return
+    number = next(iter(impossible.values()), 0)
     kinds = [
         (len(past_end), "lie past its end"),
-        (
-            len(impossible),
-            f"hold numbers such as {next(iter(impossible.values()), 0)}, which no axis, shape or index can be",
-        ),
+        (len(impossible), f"hold numbers such as {number}, which no axis, shape or index can be"),
         (len(suspicious), "hold implausible values such as NaN, or make the layers that read them fail"),
     ]
     listed = ", ".join(f"{number} {what}" for number, what in kinds if number)
@@ -137,18 +135,12 @@ def _hint_at_bytes(impossible: Mapping[Layer, int], diagnostics: Diagnostics) ->
             diagnostics.discard(diagnostic)  # the range of i32 does not matter then
 
 
-def _has_bytes(layer: Layer) -> bool:
-    return "value" not in layer.attributes and _size(layer) > 0
-
-
-def _size(layer: Layer) -> int:
-    size = layer.attributes.get("size")  # a layer whose bytes are past the end has no operator
-    return size if isinstance(size, int) else 0
-
-
-def _end(layer: Layer) -> int:
-    offset = layer.attributes.get("offset")
-    return (offset if isinstance(offset, int) else 0) + _size(layer)
+def _end(layer: Layer) -> int | None:
+    """Return the end of a constant's bytes in the weights; None for a constant without any."""
+    size, offset = map(layer.attributes.get, ("size", "offset"))  # one whose bytes are past the end has no operator
+    if "value" in layer.attributes or not isinstance(size, int) or size < 1:
+        return None
+    return size + (offset if isinstance(offset, int) else 0)
 
 
 def _impossible_integer(layer: Layer) -> int | None:
@@ -164,12 +156,9 @@ def _impossible_integer(layer: Layer) -> int | None:
 
 def _may_be_impossible(layer: Layer) -> bool:
     op = layer.operator
-    return (
-        isinstance(op, Const)
-        and op.element_type in (i64, u64)
-        and op.constant_data is not None
-        and op.size <= _MOST_BYTES
-    )
+    if not isinstance(op, Const) or op.constant_data is None:
+        return False
+    return op.element_type in (i64, u64) and op.size <= _MOST_BYTES
 
 
 _MOST_BYTES = 512  # the largest size of a list of axes, sizes or indices
@@ -182,11 +171,8 @@ def _suspicious_constants(
     """Return the other constants with diagnostics, or whose readers have some because of an integer."""
     of_constants = {d.layer for d in diagnostics if d.code in _OF_CONSTANTS}
     of_readers = {d.layer for d in diagnostics if d.code in _OF_READERS and d.severity is not codes.Severity.INFO}
-    return [
-        layer
-        for layer in constants
-        if layer not in known and (layer.title in of_constants or _fails(layer, of_readers))
-    ]
+    others = (layer for layer in constants if layer not in known)
+    return [layer for layer in others if layer.title in of_constants or _fails(layer, of_readers)]
 
 
 def _fails(layer: Layer, failing: Collection[str | None]) -> bool:

@@ -75,10 +75,8 @@ class Recovered:
         readers = self.states
         for name, shape in shapes.items():
             for layer in readers[name]:
-                fixed_type = layer.outputs[0].element_type
-                layer.operator = FixedReadValue(
-                    variable_id=name, variable_type=fixed_type, variable_shape=as_shape(shape)
-                )
+                kind = layer.outputs[0].element_type
+                layer.operator = FixedReadValue(variable_id=name, variable_type=kind, variable_shape=as_shape(shape))
         layers = (layer for layer in self.model.walk() if isinstance(layer.operator, AssignBase))
         return {layer.title for layer in layers if layer.attributes.get("variable_id") in shapes}
 

@@ -165,11 +165,8 @@ class Context(Document[Model]):
         """Return the constants with data in the weights; constants of the same place and type are one."""
         stored: dict[Blob | None, StoredConstant] = {}
         for layer in self.by_type.get("Const", ()):
-            if (
-                isinstance(op := layer.operator, Const)
-                and op.constant_data is not None
-                and "value" not in layer.attributes
-            ):
+            op, is_inline = layer.operator, "value" in layer.attributes
+            if isinstance(op, Const) and op.constant_data is not None and not is_inline:
                 stored.setdefault(op.constant_data, StoredConstant(op)).layers.append(layer)
         return list(stored.values())
 

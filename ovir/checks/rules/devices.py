@@ -152,14 +152,11 @@ def interface_rank_above(limit: int, context: Context) -> Iterator[Found]:
 
 def larger_than(limit: int, context: Context) -> Iterator[Found]:
     for layer in live(context):
-        size = max((_least_bytes(port) for port in layer.outputs), default=0)
+        known = [port for port in layer.outputs if _dims(port)]
+        size = max((port.type.shape.least_size * port.element_type.bits // 8 for port in known), default=0)
         if size > limit:
             message = f"a tensor has {size_text(size)}; Intel's drivers allocate at most {size_text(limit)} at a time"
             yield Found(message, layer, "GPU_ENABLE_LARGE_ALLOCATIONS=YES lifts the limit of newer releases")
-
-
-def _least_bytes(port: Port) -> int:
-    return port.type.shape.least_size * port.element_type.bits // 8 if _dims(port) else 0
 
 
 def fixing_shapes(context: Context) -> tuple[Model, str] | None:
@@ -231,10 +228,11 @@ def real_arithmetic(context: Context) -> Iterator[Found]:
             yield Found(f"{result.element_type} is computed in f16", layer)
 
 
-def not_imported(context: Context) -> Iterator[Found]:
-    for layer in live(context):
-        if layer.type in NOT_IMPORTED:
-            yield Found(f"the compiler has no form of {layer.type}", layer)
+def refused(
+    is_refused: Callable[[Layer], bool], message: str, context: Context, hint: str | None = None
+) -> Iterator[Found]:
+    """Yield the layers that are refused; ``{}`` in the message is their type."""
+    return (Found(message.format(layer.type), layer, hint) for layer in live(context) if is_refused(layer))
 
 
 NOT_IMPORTED = frozenset(
@@ -248,16 +246,15 @@ NOT_IMPORTED = frozenset(
 it."""
 
 
-def extensions(context: Context) -> Iterator[Found]:
-    for layer in live(context):
-        if layer.version == "extension":
-            yield Found(f"{layer.type} is an operation of an extension, which this device does not take", layer)
-
-
-def states(context: Context) -> Iterator[Found]:
-    for layer in live(context):
-        if layer.type == "ReadValue":
-            yield Found("models with states are refused", layer, STATES_AS_INPUTS)
+not_imported = partial(refused, lambda layer: layer.type in NOT_IMPORTED, "the compiler has no form of {}")
+extensions = partial(
+    refused,
+    lambda layer: layer.version == "extension",
+    "{} is an operation of an extension, which this device does not take",
+)
+states = partial(
+    refused, lambda layer: layer.type == "ReadValue", "models with states are refused", hint=STATES_AS_INPUTS
+)
 
 
 def dynamic_states(context: Context) -> Iterator[Found]:

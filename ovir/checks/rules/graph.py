@@ -282,11 +282,8 @@ def double(context: Context) -> Iterator[Found]:
     """Report layers that return f64 but do not read it; later layers only follow."""
     for layer in context.layers:
         for port in layer.outputs:
-            if (
-                port.inferred is not None
-                and port.inferred.element_type is f64
-                and not any(p.element_type is f64 for p in layer.inputs)
-            ):
+            is_double = port.inferred is not None and port.inferred.element_type is f64
+            if is_double and not any(read.element_type is f64 for read in layer.inputs):
                 yield Found("the layer returns f64, which CPU and GPU plugins compute in f32", layer)
 
 

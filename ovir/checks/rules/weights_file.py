@@ -312,9 +312,8 @@ def _zeros(port: Port) -> Layer | None:
             return None
         layer = port.source.layer
         if isinstance(op, Const):
-            return (
-                layer if op.element_type is not nf4 and StoredConstant(op).is_zero else None
-            )  # code 0 of nf4 means -1
+            is_zero = op.element_type is not nf4 and StoredConstant(op).is_zero  # code 0 of nf4 means -1
+            return layer if is_zero else None
         keeps_zeros = op.converts or op.scales or op.quantizes or op.moves_elements == (0,)
         if op.offsets and len(layer.inputs) == 2:
             codes, point = (_converted_constant(port) for port in layer.inputs)

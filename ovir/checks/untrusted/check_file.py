@@ -13,6 +13,7 @@ from ovir.checks.untrusted.xml_scan import scan
 from ovir.core.reading import read_bytes
 from ovir.diagnostics import codes
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
+from ovir.diagnostics.wording import shortened
 
 
 def check_file(path: str, weights: str | None, options: CheckOptions) -> list[Diagnostic]:
@@ -73,12 +74,8 @@ def _limited(listed: list[Diagnostic], path: str) -> list[Diagnostic]:
 
 
 def _shortened(d: Diagnostic) -> Diagnostic:
-    layer = d.layer and _cut(d.layer)
-    return replace(d, message=_cut(d.message), layer=layer, hint=d.hint and _cut(d.hint))
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+    layer, hint = (text and shortened(text, _LONGEST) for text in (d.layer, d.hint))
+    return replace(d, message=shortened(d.message, _LONGEST), layer=layer, hint=hint)
 
 
 _LONGEST = 2000
