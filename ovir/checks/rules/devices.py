@@ -150,12 +150,13 @@ def interface_rank_above(limit: int, context: Context) -> Iterator[Found]:
             yield Found(f"an input or output of the model has {rank} dimensions, the limit is {limit}", port.layer)
 
 
-def larger_than(limit: int, context: Context) -> Iterator[Found]:
+def too_large(context: Context) -> Iterator[Found]:
     for layer in live(context):
         known = [port for port in layer.outputs if _dims(port)]
         size = max((port.type.shape.least_size * port.element_type.bits // 8 for port in known), default=0)
-        if size > limit:
-            message = f"a tensor has {size_text(size)}; Intel's drivers allocate at most {size_text(limit)} at a time"
+        if size > _LARGEST:
+            most = size_text(_LARGEST)
+            message = f"a tensor has {size_text(size)}; Intel's drivers allocate at most {most} at a time"
             yield Found(message, layer, "GPU_ENABLE_LARGE_ALLOCATIONS=YES lifts the limit of newer releases")
 
 
@@ -274,6 +275,13 @@ _PAGES = f"{_SITE}/openvino-workflow/running-inference/inference-devices-and-mod
 _NPU_PAGE, _GPU_PAGE, _CPU_PAGE = (f"{_PAGES}/{device}-device.html" for device in ("npu", "gpu", "cpu"))
 _NPU_IMPORT = "npu_compiler, src/vpux_compiler/src/frontend/IE.cpp"
 _GPU_TYPES = "src/plugins/intel_gpu/src/plugin/common_utils.cpp"
+_GPU_2022 = "https://docs.openvino.ai/2022.3/openvino_docs_OV_UG_supported_plugins_GPU.html, Dynamic Shapes"
+_GPU_ENGINE = "openvino #34856; src/plugins/intel_gpu/src/runtime/engine.cpp, check_allocatable"
+_CPU_PLUGIN = "src/plugins/intel_cpu/src/plugin.cpp, compile_model"
+_LEVEL_ZERO = "level-zero-npu-extensions, ZE_MAX_GRAPH_ARGUMENT_DIMENSIONS_SIZE"
+_EXTENSIBILITY = f"{_SITE}/documentation/compatibility-and-support/supported-devices.html, Extensibility"
+_NPU_TYPES = f"openvino #27626; {_NPU_IMPORT}, importPrecision"
+_VNNI = "openvino #25342; nncf #1498, #1568"
 _LARGEST = 4_294_959_104
 """The CL_DEVICE_MAX_MEM_ALLOC_SIZE that Intel's GPU drivers report."""
 
@@ -281,63 +289,24 @@ LIMITS = (
     Limit("NPU", "a dimension without upper bound", "openvino #24619, #26357, #32466, #34617", unbounded),
     Limit("NPU", "a dimension with bounds", f"{_NPU_PAGE}, Limitations", bounded, DEVICE_DOUBT),
     Limit("NPU", "an unknown rank", f"{_NPU_IMPORT}, importShape", unknown_rank),
-    Limit(
-        "NPU",
-        "more than 5 dimensions of an input or output",
-        "level-zero-npu-extensions, ZE_MAX_GRAPH_ARGUMENT_DIMENSIONS_SIZE",
-        partial(interface_rank_above, 5),
-    ),
-    Limit(
-        "NPU",
-        "u1, u3, u6 or strings",
-        f"openvino #27626; {_NPU_IMPORT}, importPrecision",
-        partial(element_types, (u1, u3, u6, string)),
-    ),
+    Limit("NPU", "more than 5 dimensions of an input or output", _LEVEL_ZERO, partial(interface_rank_above, 5)),
+    Limit("NPU", "u1, u3, u6 or strings", _NPU_TYPES, partial(element_types, (u1, u3, u6, string))),
     Limit("NPU", "an operation of no known form", f"{_NPU_IMPORT}, getParser", not_imported, DEVICE_DOUBT),
-    Limit(
-        "NPU",
-        "an operation of an extension",
-        f"{_SITE}/documentation/compatibility-and-support/supported-devices.html, Extensibility",
-        extensions,
-        DEVICE_DOUBT,
-    ),
+    Limit("NPU", "an operation of an extension", _EXTENSIBILITY, extensions, DEVICE_DOUBT),
     Limit("NPU", "f32 and f64 are computed in f16", f"{_NPU_PAGE}, data types", real_arithmetic, DEVICE_TYPE),
     Limit("GPU", "an unknown rank", f"{_GPU_PAGE}, Dynamic Shapes", unknown_rank),
-    Limit(
-        "GPU",
-        "unknown dimensions other than a bounded batch",
-        "https://docs.openvino.ai/2022.3/openvino_docs_OV_UG_supported_plugins_GPU.html, Dynamic Shapes",
-        not_only_batch,
-        until=(2023, 0),
-    ),
+    Limit("GPU", "unknown dimensions other than a bounded batch", _GPU_2022, not_only_batch, until=(2023, 0)),
     Limit("GPU", "more than 8 dimensions", "openvino #16405, #16810", partial(rank_above, 8)),
     Limit("GPU", "more than 6 dimensions", "openvino #16405, #16810", partial(rank_above, 6), until=(2023, 0)),
     Limit("GPU", "strings", f"{_GPU_TYPES}, is_supported", partial(element_types, (string,))),
     Limit("GPU", "states", "openvino #14538", states, until=(2022, 3)),
     Limit("GPU", "states of unknown sizes", "openvino #21235", dynamic_states, until=(2023, 3)),
-    Limit(
-        "GPU",
-        "a tensor beyond the largest single allocation",
-        "openvino #34856; src/plugins/intel_gpu/src/runtime/engine.cpp, check_allocatable",
-        partial(larger_than, _LARGEST),
-        DEVICE_DOUBT,
-    ),
+    Limit("GPU", "a tensor beyond the largest single allocation", _GPU_ENGINE, too_large, DEVICE_DOUBT),
     Limit("GPU", "64-bit integers are computed in i32", _GPU_TYPES, integer_arithmetic, DEVICE_TYPE),
     Limit("CPU", "an unknown rank", f"{_CPU_PAGE}, Dynamic Shapes; openvino #25051", unknown_rank),
-    Limit(
-        "CPU",
-        "inputs of u1, u3 or u6",
-        "src/plugins/intel_cpu/src/plugin.cpp, compile_model",
-        partial(input_types, (u1, u3, u6)),
-    ),
+    Limit("CPU", "inputs of u1, u3 or u6", _CPU_PLUGIN, partial(input_types, (u1, u3, u6))),
     Limit("CPU", "64-bit integers are computed in i32", "openvino #1312", integer_arithmetic, DEVICE_TYPE),
-    Limit(
-        "CPU",
-        "int8 weights of the full range saturate without VNNI",
-        "openvino #25342; nncf #1498, #1568",
-        saturating_sums,
-        DEVICE_TYPE,
-    ),
+    Limit("CPU", "int8 weights of the full range saturate without VNNI", _VNNI, saturating_sums, DEVICE_TYPE),
 )
 """The limits of devices. A limit is here only if OpenVINO documents it, or its source code or maintainers say it."""
 
