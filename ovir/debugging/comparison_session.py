@@ -110,10 +110,6 @@ class Findings:
         self.not_compared, self.sides, self.properties = later.not_compared, later.sides, later.properties
         self.outputs_first, self.repeat = later.outputs_first, None if self.failed else later.repeat
 
-    def outputs_vary(self) -> bool:
-        """Return whether outputs vary in repeated runs."""
-        return any(tensor.variation is not None for tensor in self.outputs.values())
-
     def outputs_agree(self) -> bool:
         """Return whether outputs were compared and are within the tolerance."""
         return bool(self.outputs) and not self.failed and all(tensor.within for tensor in self.outputs.values())
@@ -135,10 +131,7 @@ class Findings:
                 for index, tensor in sorted(self.outputs.items())
             ],
             layers=[self._layer(layer) for layer in compared],
-            not_compared=[
-                *(NotCompared(x.id, x.key, x.type, self.skipped[x.key]) for x in skipped),
-                *self.not_compared,
-            ],
+            not_compared=[NotCompared(x.id, x.key, x.type, self.skipped[x.key]) for x in skipped] + self.not_compared,
             values=self.sides,
             diagnostics=list(self.diagnostics),
             failed=self.failed,
@@ -171,13 +164,7 @@ class Session:
     """One comparison of a model with another side."""
 
     def __init__(
-        self,
-        model: Model,
-        side: Side,
-        criterion: Criterion,
-        progress: Progress | None,
-        *,
-        keeps_state: bool = False,
+        self, model: Model, side: Side, criterion: Criterion, progress: Progress | None, *, keeps_state: bool = False
     ) -> None:
         self._model = model
         self._side = side
@@ -369,7 +356,7 @@ def finish(
     """
     compared = "cumulative"
     if findings.outputs_first:
-        varies = findings.outputs_vary()
+        varies = any(tensor.variation is not None for tensor in findings.outputs.values())
         wanted: LayerMode = mode or ("cumulative" if varies else "isolated")
         compared = "outputs" if mode is None and findings.outputs_agree() and not varies else wanted
         if compared != "outputs":

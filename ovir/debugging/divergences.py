@@ -121,11 +121,7 @@ class Seen:
 
 
 def row_of(
-    layer: Layer,
-    inputs: Sequence[Array | None],
-    outputs: Sequence[Array],
-    device: str,
-    failure: str | None = None,
+    layer: Layer, inputs: Sequence[Array | None], outputs: Sequence[Array], device: str, failure: str | None = None
 ) -> Divergence | None:
     """Return the row that explains other values of a device at a layer, or its failure: a message, empty without
     one."""

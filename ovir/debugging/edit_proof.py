@@ -217,13 +217,7 @@ def _text(worst: TensorComparison, in_items: bool, is_other_first: bool) -> str:
 
 
 def _sets(
-    model: Model,
-    other: Model | None,
-    count: int,
-    seed: int,
-    given: Mapping[str, Array],
-    *,
-    least_sizes: bool = False,
+    model: Model, other: Model | None, count: int, seed: int, given: Mapping[str, Array], *, least_sizes: bool = False
 ) -> Iterator[InputSet]:
     """Yield sets of random inputs; dynamic sizes grow from one to the next where both models accept that.
 

@@ -82,13 +82,8 @@ class Command:
             if arguments[0] == "ovir":
                 arguments[:1] = _OVIR
         try:
-            return ChildProcess(
-                arguments,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env={**os.environ, "TMPDIR": folder},
-            )
+            pipes = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": subprocess.STDOUT}
+            return ChildProcess(arguments, env={**os.environ, "TMPDIR": folder}, **pipes)
         except (OSError, ValueError) as error:
             reason = why_not_started(arguments[0], error)
             raise InputError.usage(f"the check command cannot be started: {reason}") from None

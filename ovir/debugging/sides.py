@@ -362,13 +362,11 @@ def in_halves(
 ) -> Iterator[LayerAnswer]:
     """Yield the answers for layers; where all together fail, run them in halves, until the layer at fault is found."""
     try:
-        answers = run(items)
+        yield from run(items)
     except (RunError, ModelError) as error:
         if len(items) == 1:
-            answers = [failed(items[0], error)]
-        else:
-            half = len(items) // 2
-            yield from in_halves(items[:half], run, failed)
-            yield from in_halves(items[half:], run, failed)
+            yield failed(items[0], error)
             return
-    yield from answers
+        half = len(items) // 2
+        yield from in_halves(items[:half], run, failed)
+        yield from in_halves(items[half:], run, failed)

@@ -280,7 +280,9 @@ class Recorded(Side):
             if key in names:
                 self._keys.setdefault(names[key], key)
         unknown = [key for key in tensors if key not in names]
-        in_bodies = _layers_in_bodies(model, unknown) if unknown else {}
+        # Layers in bodies run many times or not at all.
+        recorded = record_keys(model) if unknown else {}
+        in_bodies = {key: recorded[key].layer for key in unknown if key in recorded and recorded[key].layer.scope}
         lone = dict.fromkeys(in_bodies.values())
         self.not_compared = [NotCompared(layer.id, layer.key, layer.type, "it is in a body") for layer in lone]
         unknown = [key for key in unknown if key not in in_bodies]
@@ -365,15 +367,6 @@ def _ports_by_name(model: Model) -> dict[str, Port]:
     for name, port in list(names.items()):
         names.setdefault(f"tap:{name}", port)
     return names
-
-
-def _layers_in_bodies(model: Model, keys: Sequence[str]) -> dict[str, Layer]:
-    """Return the layers in bodies that keys name; such layers run many times or not at all.
-
-    The keys are what ``record_keys`` gives to the tensors of bodies.
-    """
-    layers = {key: port.layer for key, port in record_keys(model).items() if port.layer.scope}
-    return {key: layers[key] for key in keys if key in layers}
 
 
 def _equal(a: Array, b: Array) -> bool:

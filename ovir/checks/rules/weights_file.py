@@ -189,14 +189,11 @@ def _idle_constants(context: Context, images: list[tuple[int, int]]) -> Iterator
         more = and_others(len(idle) - 1, "more constant")
         message = f"no result depends on the {size:,} bytes of this constant{more}"
         message += f"; their entropy is {_entropy(data, ranges):.1f} bits per byte"
-        is_left_over = size <= _MOST_LEFT_OVER and all(_is_left_over(constant) for constant, _ in idle)
+        # Exporters leave branches that never run, with small constants in bodies.
+        are_small = size <= _MOST_LEFT_OVER and all(c.op.size <= _LEFT_OVER for c, _ in idle)
+        is_left_over = are_small and all(layer.scope for c, _ in idle for layer in c.layers)
         severity = Severity.WARNING if is_left_over else hidden_severity(data, ranges)
         yield Found(message, constant.layer, severity=severity)
-
-
-def _is_left_over(constant: StoredConstant) -> bool:
-    """Return whether a constant is small and lies in bodies only: exporters leave branches that never run."""
-    return constant.op.size <= _LEFT_OVER and all(layer.scope for layer in constant.layers)
 
 
 def _entropy(data: Bytes, gaps: list[tuple[int, int]]) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import replace
 from itertools import accumulate
 
@@ -28,7 +29,10 @@ def _of_file(path: str, weights: str | None, options: CheckOptions) -> list[Diag
     """Return the diagnostics of a regular file, and of its weights."""
     beside = weights_beside(path) if weights is None else weights
     bad_weights = (path_fault(beside) or sparse_fault(beside)) if options.need_weights else None
-    diagnostics, is_endless = _of_bytes(path)
+    data: bytes | None = None
+    with suppress(OSError, ValueError):  # of which the reader gives the reason
+        data = read_bytes(path)
+    diagnostics, is_endless = ([], False) if data is None else scan(data, path)
     if bad_weights is not None:
         diagnostics += _unread([bad_weights], beside)
     if is_endless:
@@ -51,14 +55,6 @@ def _unread(diagnostics: list[Diagnostic], path: str) -> list[Diagnostic]:
         return diagnostics
     reasons = " and ".join(sorted({d.code for d in diagnostics}))
     return [*diagnostics, diagnose(codes.OVER_BUDGET, f"because of {reasons}, the file is not read", Place(path))]
-
-
-def _of_bytes(path: str) -> tuple[list[Diagnostic], bool]:
-    try:
-        data = read_bytes(path)
-    except (OSError, ValueError):
-        return [], False  # the reader gives the reason
-    return scan(data, path)
 
 
 def _limited(listed: list[Diagnostic], path: str) -> list[Diagnostic]:

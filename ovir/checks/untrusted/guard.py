@@ -42,13 +42,8 @@ class Guard:
     def check(self, path: str, weights: str | None = None) -> Verdict:
         """Return the verdict on a file; a check that is over its budget, or whose process dies, is an error."""
         seconds = self.budget.seconds_for(weights_beside(path) if weights is None else weights)
-        request = {
-            "path": path,
-            "weights": weights,
-            "options": asdict(self.options),
-            "seconds": seconds,
-            "memory": self.budget.memory,
-        }
+        limits = {"seconds": seconds, "memory": self.budget.memory}
+        request = {"path": path, "weights": weights, "options": asdict(self.options), **limits}
         process = self._started()
         try:
             with process.killed_after(seconds) as expired:
@@ -74,13 +69,8 @@ class Guard:
             self.close()
             arguments = [sys.executable, "-P", "-c", _PROGRAM, ROOT, *self.options.extensions]
             with uninterrupted():
-                self._process = ChildProcess(
-                    arguments,
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.DEVNULL,
-                    env={**os.environ, **_ONE_THREAD},
-                )
+                pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+                self._process = ChildProcess(arguments, env={**os.environ, **_ONE_THREAD}, **pipes)
             with self._process.killed_after(_START):
                 _message(self._process.stdout)  # it is ready
         return self._process
