@@ -79,12 +79,9 @@ class Candidate:
     def _make_feeds(self) -> list[Array]:
         """Return the inputs; where their values cannot be computed, or have another type by now, random ones."""
         known = self._given if self._before is None else self._computed(self._before)
-        fits = {
-            i: known[i]
-            for i, port in enumerate(self.model.inputs)
-            if i in known and port.shape.contains(known[i].shape)
-        }
-        if len(fits) == len(self.model.inputs):
+        inputs = self.model.inputs
+        fits = {i: array for i, array in known.items() if i < len(inputs) and inputs[i].shape.contains(array.shape)}
+        if len(fits) == len(inputs):
             return [fits[i] for i in range(len(fits))]
         drawn = list(random_inputs(self.model, self._seed).values())
         return [fits.get(i, array) for i, array in enumerate(drawn)]

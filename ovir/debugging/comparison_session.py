@@ -126,10 +126,7 @@ class Findings:
             mode=mode,
             sets=sets,
             criterion=criterion,
-            outputs=[
-                OutputDifference(index, model.outputs[index].any_name, tensor)
-                for index, tensor in sorted(self.outputs.items())
-            ],
+            outputs=[OutputDifference(i, model.outputs[i].any_name, x) for i, x in sorted(self.outputs.items())],
             layers=[self._layer(layer) for layer in compared],
             not_compared=[NotCompared(x.id, x.key, x.type, self.skipped[x.key]) for x in skipped] + self.not_compared,
             values=self.sides,

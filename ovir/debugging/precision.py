@@ -166,15 +166,12 @@ def precision(
     search = PrecisionSearch(runs, sets, limit, seconds, progress or (lambda *_: None), exact)
     result = search.find()
     keep = tuple(key for index in sorted(result.keep) for key in runs.keys(index))
-    layers = tuple(
-        LayerSensitivity(
-            *(layer.key, layer.id, layer.type, result.errors.get(index), result.own_errors.get(index, 0.0)),
-            keep=index in result.keep,
-        )
-        for index in runs.candidates
-        for layer in [runs.steps[index].layer]
-    )
-    measured = Precision(to, limit, len(sets), result.error_before, result.error, keep, layers)
+    layers = []
+    for index in runs.candidates:
+        layer, own_error = runs.steps[index].layer, result.own_errors.get(index, 0.0)
+        errors = (result.errors.get(index), own_error)
+        layers.append(LayerSensitivity(layer.key, layer.id, layer.type, *errors, keep=index in result.keep))
+    measured = Precision(to, limit, len(sets), result.error_before, result.error, keep, tuple(layers))
     if of_weights is None:
         return measured
     choices = (

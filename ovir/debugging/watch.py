@@ -188,11 +188,8 @@ class Watch(Listener):
             where = f"{shown(event.position)}" + (f" of call {event.call + 1}" if event.call else "")
             inputs = "; ".join(map(str, event.inputs))
             rows.append((event.layer, event.type, what, event.value, where, event.count, inputs))
-        heads = (
-            "layer: name 2; operation: type; what: tag; value: real; position: tensor; count: count; "
-            "inputs: list in texts"
-        )
-        return Table(columns(heads), rows, least=("position",))
+        heads = "layer: name 2; operation: type; what: tag; value: real; position: tensor; count: count; "
+        return Table(columns(f"{heads}inputs: list in texts"), rows, least=("position",))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the events and margins as plain data."""
@@ -381,16 +378,10 @@ def _seen(
     layer: Layer, index: int, array: Array, position: tuple[int, ...], shape: tuple[int, ...] | None
 ) -> WatchedInput:
     source = layer.inputs[index].source if index < len(layer.inputs) else None
-    numbers = stats(array)
-    return WatchedInput(
-        source.layer.key if source is not None else "",
-        type_name(array.dtype),
-        array.shape,
-        numbers.minimum,
-        numbers.maximum,
-        numbers.nonfinite,
-        None if shape is None else _value_at(array, position, shape),
-    )
+    key, numbers = "" if source is None else source.layer.key, stats(array)
+    value = None if shape is None else _value_at(array, position, shape)
+    ends = (numbers.minimum, numbers.maximum, numbers.nonfinite)
+    return WatchedInput(key, type_name(array.dtype), array.shape, *ends, value)
 
 
 def _value_at(array: Array, position: tuple[int, ...], shape: tuple[int, ...]) -> float | int | None:

@@ -78,10 +78,8 @@ def misaligned(context: Context) -> Iterator[Found]:
     copied = sum(constant.op.size for constant, _ in shifted)
     if copied >= _COPIED:
         constant, step = shifted[0]
-        message = (
-            f"offset {constant.op.offset} is not a multiple of {step}, the size of {constant.op.element_type}; "
-            f"ovir copies {size_text(copied)} that it would map otherwise"
-        )
+        message = f"offset {constant.op.offset} is not a multiple of {step}, the size of {constant.op.element_type}"
+        message += f"; ovir copies {size_text(copied)} that it would map otherwise"
         others = sum(len(constant.layers) for constant, _ in shifted) - 1
         more = and_others(others, "more constant")
         yield Found(message + more, constant.layer.data_place)
@@ -107,10 +105,8 @@ def overlap(context: Context) -> Iterator[Found]:
     reach, owner = 0, None
     for begin, end, constant in spans:
         if owner is not None and begin < reach and begin != owner.op.offset:
-            message = (
-                f"bytes [{begin}, {end}) overlap bytes [{owner.op.offset}, {reach}) of {owner.layer.title}, "
-                "but begin elsewhere"
-            )
+            others = f"bytes [{owner.op.offset}, {reach}) of {owner.layer.title}"
+            message = f"bytes [{begin}, {end}) overlap {others}, but begin elsewhere"
             would_fill_gap = (end, end + reach - begin) in unread
             fix = context.fixes.attributes(constant.layers, "offset", str(reach), is_safe=False)
             for layer in constant.layers:
