@@ -7,10 +7,10 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO
 
 from ovir.checks.options import CheckOptions
 from ovir.checks.untrusted.budget import Budget
@@ -30,7 +30,7 @@ class Verdict:
     memory: int = 0
 
 
-class Guard:
+class Guard(AbstractContextManager["Guard"]):
     """Checks files one after the other, each in a process of its own within a budget; nothing of a file is read
     here."""
 
@@ -100,12 +100,7 @@ class Guard:
             self._process.end()
             self._process = None
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -9,9 +9,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -51,7 +51,7 @@ class EngineMissingError(EngineError, InputError):
     """The engine is not installed, or has no such device or property."""
 
 
-class LoadedModel:
+class LoadedModel(AbstractContextManager["LoadedModel"]):
     """A model that an engine has compiled; it is lost with the process of the engine."""
 
     def __init__(
@@ -119,9 +119,6 @@ class LoadedModel:
         if not self.is_lost:
             self._engine.request("unload", self._number)
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, *_: object) -> None:
         self.unload()
 
@@ -134,7 +131,7 @@ def saved(model: Model) -> Iterator[Path]:
         yield folder / "model.xml"
 
 
-class EngineProcess:
+class EngineProcess(AbstractContextManager["EngineProcess"]):
     """Another engine that runs models, such as ``openvino:CPU``, ``openvino:GPU.0``, ``onnxruntime`` or, for a function
     of a Python file, ``python:compiler.py:run``.
 
@@ -207,9 +204,6 @@ class EngineProcess:
         if self._messages is not None:
             self._messages.close()
             self._messages = None
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
