@@ -12,7 +12,7 @@ from support.bodies import choice
 
 import ovir
 from ovir import opset13 as ops
-from ovir.checks.conditions import Ending, Fact, ending, fact_of_layer
+from ovir.checks.conditions import Bound, Ending, bound_of_layer, ending
 
 ENDS = (-inf, -3.0, 0.0, 2.0, 5.0, inf)
 INTERVALS = [(low, high) for low in ENDS for high in ENDS if low <= high and (low < inf and high > -inf)]
@@ -30,7 +30,7 @@ def require_interval(
 
     Nothing may lie outside. If the inputs are bounded, at most ``slack`` of the interval may be too much, if it is given.
     """
-    found = fact_of_layer(layer, [Fact(*interval) for interval in intervals], {})
+    found = bound_of_layer(layer, [Bound(*interval) for interval in intervals], {})
     types = [port.type for port in layer.inputs], [port.type for port in layer.outputs]
     with np.errstate(all="ignore"):
         outputs = layer.operator.applied(*types).run(*arrays).astype(np.float64)
@@ -110,7 +110,7 @@ def test_intervals_of_one_number(name: str) -> None:
 def test_sums_of_unknown_sizes(
     make: Callable[..., ovir.Layer], low: float, high: float, ends: tuple[float, float]
 ) -> None:
-    found = fact_of_layer(make(ops.parameter([-1], "f64")), [Fact(low, high), Fact(0, 0)], {})
+    found = bound_of_layer(make(ops.parameter([-1], "f64")), [Bound(low, high), Bound(0, 0)], {})
     assert (found.low, found.high) == ends
 
 
