@@ -77,10 +77,8 @@ def _ending_by_condition(layer: Layer, body: Model) -> Ending:
         return Ending(1)
     if again.low > 0 or not again.varies:
         why = "always true" if again.low > 0 else "the same in each iteration"
-        message = (
-            f"the loop never ends: its condition is {why}, and no trip count of at most {MOST_ITERATIONS:,} ends it"
-        )
-        return Ending(1, message)
+        trips = f"no trip count of at most {MOST_ITERATIONS:,} ends it"
+        return Ending(1, f"the loop never ends: its condition is {why}, and {trips}")
     if again.if_true is None:
         return Ending(1, is_limited=False)
     return Ending(int(again.if_true) if isfinite(again.if_true) else 1)

@@ -125,9 +125,8 @@ def _key(diagnostic: Diagnostic) -> object:
 def _sum(group: list[Diagnostic]) -> Diagnostic:
     first, *others = group
     examples = [_example(other, first) for other in others[: SHOWN - 1]]
-    return replace(
-        first, message=f"{first.message}; {len(others)} more of this kind, for example {' and '.join(examples)}"
-    )
+    more = f"{len(others)} more of this kind, for example {' and '.join(examples)}"
+    return replace(first, message=f"{first.message}; {more}")
 
 
 def _example(other: Diagnostic, first: Diagnostic) -> str:

@@ -113,14 +113,11 @@ class PrefixSearch:
 
     def _diverges(self, count: int) -> bool:
         if count not in self.probes:
-            self.probes[count] = Probe.of(self.whole.model.layer(self.layers[count - 1]), count, self._verdict(count))
+            last, part = self.whole.model.layer(self.layers[count - 1]), self.part(count)
+            self.probes[count] = Probe.of(last, count, self._judge(part.model, part.feeds))
         verdict = self.probes[count].verdict
         self.seeks_failure |= verdict.fails
         return verdict.fails if self.seeks_failure else not verdict.within
-
-    def _verdict(self, count: int) -> Verdict:
-        part = self.part(count)
-        return self._judge(part.model, part.feeds)
 
 
 class Judge:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -113,7 +113,9 @@ def reduce(
     given = {whole.input_index(key): array for key, array in (inputs or {}).items()}
     function = Command(check, timeout) if isinstance(check, str) else check
     name = check if isinstance(check, str) else getattr(check, "__qualname__", type(check).__name__)
-    with _folder(work) as folder:
+    if work is not None:
+        Path(work).mkdir(parents=True, exist_ok=True)
+    with temporary_folder("ovir-reduce-") if work is None else nullcontext(Path(work).resolve()) as folder:
         found = Reduction(whole, 0, count(whole), count(whole), 0)
         answers = Answers(f"{timeout} {name}", None if work is None else folder)
         reducer = _Reducer(found, function, answers, folder, max_runs, progress)
@@ -131,17 +133,6 @@ def reduce(
 
 _FIRST_RUNS = 3
 """The runs that show whether the check can be used."""
-
-
-@contextmanager
-def _folder(work: str | os.PathLike[str] | None) -> Iterator[Path]:
-    """Create the folder for candidates, which is a temporary one by default."""
-    if work is not None:
-        Path(work).mkdir(parents=True, exist_ok=True)
-        yield Path(work).resolve()
-        return
-    with temporary_folder("ovir-reduce-") as folder:
-        yield folder
 
 
 # --------------------------------------------------------------------------- the check
