@@ -39,8 +39,7 @@ def report_refusals(
         if any(cause.code == OWN_TYPE.id for cause in blamed):
             diagnostics.add(first)  # fold_constant_types joins it with the diagnostics of the constant
             continue
-        for cause in blamed:
-            diagnostics.discard(cause)
+        diagnostics.discard(*blamed)
         diagnostics.add(_joined(first, blamed, others))
 
 
@@ -150,8 +149,8 @@ def blame_constants(model: Model, diagnostics: Diagnostics) -> None:
         if len(related) < _FEWEST or 2 * len(related) < len(readers):
             continue
         first, *others = sorted(related, key=lambda error: error.line or 0)
+        diagnostics.discard(*related)
         for error in related:
-            diagnostics.discard(error)
             del failed[error.layer]
         hint = f"{len(others)} other layers that read {layer.title} fail: its value may be wrong"
         diagnostics.add(replace(first, hint=hint))

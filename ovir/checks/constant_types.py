@@ -40,8 +40,7 @@ def _fold(layer: Layer, diagnostics: Diagnostics) -> None:
     following = [d for d in diagnostics if d.layer in readers and d.code in _OF_READER]
     causes = [d for d in own if d.code not in _OF_VALUES]
     causes.sort(key=lambda d: d.code != codes.OWN_TYPE.id)
-    for diagnostic in (*own, *following):
-        diagnostics.discard(diagnostic)
+    diagnostics.discard(*own, *following)
     message = "; ".join(cause.message for cause in causes)
     kept = next((d for d in following if d.severity is codes.Severity.ERROR), causes[0])
     if kept is not causes[0]:

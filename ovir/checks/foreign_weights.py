@@ -98,8 +98,7 @@ def _leave_out_what_follows(cause: Diagnostic, diagnostics: Diagnostics) -> None
     following = [d for d in diagnostics if d.code in _FOLLOWING - {codes.PAST_END.id, unused_bytes.id}]
     if not following:
         return
-    for diagnostic in (cause, *following):
-        diagnostics.discard(diagnostic)
+    diagnostics.discard(cause, *following)
     message = f"{cause.message}; left out: {plural(len(following), 'diagnostic')} that may follow from this"
     is_refused = any(d.severity is codes.Severity.ERROR for d in following)
     diagnostics.add(replace(cause, message=message, severity=codes.Severity.ERROR if is_refused else cause.severity))
@@ -108,8 +107,7 @@ def _leave_out_what_follows(cause: Diagnostic, diagnostics: Diagnostics) -> None
 def _discard_following(diagnostics: Diagnostics) -> str:
     """Discard the diagnostics that may follow from other weights, and return how many these are in words."""
     following = [d for d in diagnostics if d.code in _FOLLOWING]
-    for diagnostic in following:
-        diagnostics.discard(diagnostic)
+    diagnostics.discard(*following)
     return f"; {plural(len(following), 'diagnostic')} that may follow from this are left out" if following else ""
 
 
@@ -131,8 +129,8 @@ def _hint_at_bytes(impossible: Mapping[Layer, int], diagnostics: Diagnostics) ->
         for diagnostic in related:
             diagnostics.discard(diagnostic)
             diagnostics.add(replace(diagnostic, hint=hint))
-        for diagnostic in [d for d in diagnostics if d.layer == layer.title and d.code == narrowed.id and related]:
-            diagnostics.discard(diagnostic)  # the range of i32 does not matter then
+        if related:  # the range of i32 does not matter then
+            diagnostics.discard(*(d for d in diagnostics if d.layer == layer.title and d.code == narrowed.id))
 
 
 def _end(layer: Layer) -> int | None:

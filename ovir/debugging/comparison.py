@@ -127,12 +127,8 @@ class TensorDifference:
             **json_fields(worst, "position", "reference", "actual", "problem"),
             **json_fields(self.tolerance, "rtol", "atol"),
         }
-        if self.tolerance.rounded_to is not None:
-            fields["rounded_to"] = self.tolerance.rounded_to
-        if self.tolerance.weights_in is not None:
-            fields["weights_in"] = self.tolerance.weights_in
-        if self.variation is not None:
-            fields["variation"] = self.variation.to_dict()
+        optional = json_fields(self, "tolerance.rounded_to", "tolerance.weights_in", "variation")
+        fields |= {name: value for name, value in optional.items() if value is not None}
         if (agreement := self.agreement) is not None:
             fields |= {"top1": agreement.top1, "top5": agreement.top5}
         if self.sets > 1:
@@ -175,15 +171,9 @@ class LayerDifference(ResultLayer):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the layer for JSON."""
-        head = {"id": self.id, "name": self.name, "type": self.type, "version": self.version, "output": self.output}
-        if self.other is not None:
-            head["other"] = self.other
-        if self.has_bodies:
-            head["has_bodies"] = True
-        if self.lone_before:
-            head["lone_before"] = list(self.lone_before)
-        if self.execution is not None:
-            head["executed"] = self.execution.to_dict()
+        head = json_fields(self, "id", "name", "type", "version", "output")
+        optional = json_fields(self, "other", "has_bodies", "lone_before", "executed=execution")
+        head |= {name: value for name, value in optional.items() if value}
         return {**head, **self.tensor.to_dict(), **json_fields(self, "contribution", "known")}
 
 

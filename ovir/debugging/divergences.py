@@ -201,26 +201,16 @@ def saturates(seen: Seen) -> bool:
     return bool(((exact < least) | (exact > greatest)).any())
 
 
-def _beyond_32_bits(seen: Seen) -> bool:
-    wide = [array for array in _tensors(seen) if array.dtype in (np.int64, np.uint64, np.uint32)]
-    return any(bool((array.astype(np.float64) != array.astype(np.int32)).any()) for array in wide)
-
-
-def _rounded_to_f32(seen: Seen) -> bool:
-    wide = [array for array in _tensors(seen) if array.dtype.kind in "iu" and array.dtype.itemsize >= 4]
-    return any(bool((array.astype(np.float32) != array.astype(np.float64)).any()) for array in wide)
+def _are_lost(seen: Seen, narrow: type, wide: str) -> bool:
+    """Return whether a narrower type does not hold some elements of tensors of these types."""
+    arrays = [array for array in _tensors(seen) if array.dtype.name in wide.split()]
+    return any(bool((array.astype(np.float64) != array.astype(narrow)).any()) for array in arrays)
 
 
 def _beyond_f32(seen: Seen) -> bool:
     with np.errstate(over="ignore"):
         wide = [array for array in _tensors(seen) if array.dtype == np.float64]
         return any(bool((np.isfinite(array) & np.isinf(array.astype(np.float32))).any()) for array in wide)
-
-
-def _python_division(seen: Seen) -> bool:
-    if not (seen.get("m_pythondiv") and _has_integers(seen)):
-        return False
-    return any(bool((array.astype(np.float64) < 0).any()) for array in seen.inputs)
 
 
 def _equal_elements(seen: Seen) -> bool:
@@ -310,14 +300,16 @@ CONDITIONS: dict[str, Callable[[Seen], object]] = {
     "f8e4m3": lambda x: x.get("destination_type") == "f8e4m3",
     "fewer than 8 candidates": lambda x: min(x.inputs[0][:1].size // 2, x.get("pre_nms_topn")) < 8,
     "integers": _has_integers,
-    "integers beyond 32 bits": _beyond_32_bits,
-    "integers that f32 does not hold": _rounded_to_f32,
+    "integers beyond 32 bits": lambda x: _are_lost(x, np.int32, "int64 uint64 uint32"),
+    "integers that f32 does not hold": lambda x: _are_lost(x, np.float32, "int32 int64 uint32 uint64"),
     "integers beyond the range": saturates,
     "integers of 32 or 64 bits": lambda x: _has_integers(x) and x.inputs[0].dtype.itemsize >= 4,
     "k of 0": lambda x: not x.inputs[1].all(),
     "mode bicubic_pillow": lambda x: x.get("mode") == "bicubic_pillow",
     "mode linear of infinities": lambda x: x.get("mode") == "linear" and not np.isfinite(x.inputs[0]).all(),
-    "negative integers, m_pythondiv": _python_division,
+    "negative integers, m_pythondiv": lambda x: (
+        x.get("m_pythondiv") and _has_integers(x) and any((array.astype(np.float64) < 0).any() for array in x.inputs)
+    ),
     "nms_eta below 1": lambda x: x.get("nms_eta") < 1,
     "no data": lambda x: not x.inputs[0].size,
     "no results": lambda x: not x.outputs[0].size,

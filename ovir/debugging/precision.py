@@ -263,12 +263,9 @@ class PrecisionSearch:
 
     def _ranked(self, sensitivities: Sensitivities) -> list[int]:
         """Return the steps that may matter, the most sensitive first; those that were not measured come last."""
-
-        def rank(index: int) -> tuple[bool, float, float, int]:
-            error = sensitivities.errors.get(index)
-            return (error is None, -(error or 0.0), -sensitivities.own_errors[index], index)
-
-        return sorted((i for i in self.runs.candidates if sensitivities.own_errors[i] > 0.0), key=rank)
+        errors, own_errors = sensitivities.errors, sensitivities.own_errors
+        indices = [i for i in self.runs.candidates if own_errors[i] > 0.0]
+        return sorted(indices, key=lambda i: (i not in errors, -errors.get(i, 0.0), -own_errors[i], i))
 
     # ----- all together
 
