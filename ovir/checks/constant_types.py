@@ -5,20 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from ovir.checks.rule import Context
+from ovir.checks.rule import Context, ids
 from ovir.checks.rules.constants import index_range, narrowed, non_finite, zero_divisor, zero_scale
+from ovir.checks.rules.graph import double
 from ovir.checks.rules.weights_file import boolean_bytes, too_many_bytes
 from ovir.diagnostics import codes
 from ovir.diagnostics.errors import Diagnostics
 from ovir.graph.layers import Layer
 from ovir.ops.infrastructure import Const
 
-_OF_VALUES = {rule.id for rule in (boolean_bytes, index_range, narrowed, non_finite, zero_divisor, zero_scale)}
-_OF_VALUES |= {codes.DOUBLE.id, codes.F16_OVERFLOW.id}
-_OF_CONSTANT = {codes.OWN_TYPE.id, too_many_bytes.id, *_OF_VALUES}
+_OF_VALUES = ids(boolean_bytes, index_range, narrowed, non_finite, zero_divisor, zero_scale, double, codes.F16_OVERFLOW)
+_OF_CONSTANT = _OF_VALUES | ids(codes.OWN_TYPE, too_many_bytes)
 """Diagnostics of a constant whose bytes are read as another element type."""
-_OF_READER = {codes.AXIS.id, codes.DOUBLE.id, codes.ELEMENT_TYPE.id, codes.INFERENCE.id, codes.INPUT_TYPE.id}
-_OF_READER |= {codes.TYPES_DIFFER.id, index_range.id}
+_OF_READER = ids(
+    codes.AXIS, codes.ELEMENT_TYPE, codes.INFERENCE, codes.INPUT_TYPE, codes.TYPES_DIFFER, double, index_range
+)
 """Diagnostics of a layer that is fed such a constant."""
 
 

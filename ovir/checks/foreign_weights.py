@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ovir.checks.rule import Context, Rule, means_open_end
+from ovir.checks.rule import Context, ids, means_open_end
 from ovir.checks.rules.constants import index_range, narrowed, negative_index, non_finite, zero_divisor, zero_scale
 from ovir.checks.rules.graph import cancelled, no_op
 from ovir.checks.rules.weights_file import boolean_bytes, duplicate_constant, unused_bytes, zero_weights
@@ -21,23 +21,18 @@ from ovir.graph.layers import Layer
 from ovir.ir.reader import SAVED_APART
 from ovir.ops.infrastructure import Const
 
-
-def _ids(*kinds: codes.Code | Rule) -> frozenset[str]:
-    return frozenset(kind.id for kind in kinds)
-
-
-_OF_CONSTANTS = _ids(non_finite, boolean_bytes, codes.STRING_DATA)
+_OF_CONSTANTS = ids(non_finite, boolean_bytes, codes.STRING_DATA)
 """Diagnostics of a constant whose bytes may belong to another one."""
-_OF_READERS = _ids(codes.AXIS, codes.INFERENCE, codes.SIZE_OVERFLOW, index_range)
+_OF_READERS = ids(codes.AXIS, codes.INFERENCE, codes.SIZE_OVERFLOW, index_range)
 """Diagnostics of a layer that may read such a constant as an integer."""
-_OF_SHAPES = _ids(codes.DECLARED_SHAPE, codes.TOO_LARGE)
+_OF_SHAPES = ids(codes.DECLARED_SHAPE, codes.TOO_LARGE)
 """Diagnostics of a layer to which such an integer gives a size."""
 _FOLLOWING = (
     _OF_CONSTANTS
     | _OF_READERS
-    | _ids(codes.DECLARED_SHAPE, codes.INPUT_SHAPE, codes.RANK, codes.TOO_LARGE, codes.BODY, codes.VARIABLE_TYPE)
-    | _ids(codes.PAST_END, unused_bytes)
-    | _ids(codes.F16_OVERFLOW, zero_divisor, narrowed, zero_scale, no_op, negative_index, duplicate_constant, cancelled)
+    | ids(codes.DECLARED_SHAPE, codes.INPUT_SHAPE, codes.RANK, codes.TOO_LARGE, codes.BODY, codes.VARIABLE_TYPE)
+    | ids(codes.PAST_END, unused_bytes)
+    | ids(codes.F16_OVERFLOW, zero_divisor, narrowed, zero_scale, no_op, negative_index, duplicate_constant, cancelled)
 )
 """Diagnostics that depend on the values of constants."""
 

@@ -307,6 +307,11 @@ def rule(code: Code, **kind: bool) -> Callable[[Callable[[Context], Iterator[Fou
     return register
 
 
+def ids(*kinds: Code | Rule) -> frozenset[str]:
+    """Return the ids of codes."""
+    return frozenset(kind.id for kind in kinds)
+
+
 def means_open_end(data: Array) -> Array:
     """Return the mask of the 64-bit integers that mean "to the end": those within 2**33 of 2**63 or of -(2**63).
 
