@@ -90,22 +90,12 @@ def _dims(port: Port) -> tuple[Dimension, ...]:
     return shape.dims if port.inferred is not None and shape.rank is not None else ()
 
 
-def unbounded(context: Context) -> Iterator[Found]:
-    return dynamic(context, is_unbounded, "unknown sizes without an upper bound")
+def is_beyond_batch(port: Port) -> bool:
+    """Return whether there are unknown dimensions other than a batch with an upper bound."""
+    return is_unbounded(port) or any(dim.is_dynamic for dim in _dims(port)[1:])
 
 
-def bounded(context: Context) -> Iterator[Found]:
-    return dynamic(context, is_bounded, "unknown sizes, and only known ones are documented to work")
-
-
-def not_only_batch(context: Context) -> Iterator[Found]:
-    def is_refused(port: Port) -> bool:
-        return is_unbounded(port) or any(dim.is_dynamic for dim in _dims(port)[1:])
-
-    return dynamic(context, is_refused, "unknown sizes other than a batch with an upper bound")
-
-
-def dynamic(context: Context, is_refused: Callable[[Port], bool], what: str) -> Iterator[Found]:
+def dynamic(is_refused: Callable[[Port], bool], what: str, context: Context) -> Iterator[Found]:
     """Yield one case for all inputs with such shapes, and one for each operation and state that has them when the
     shapes of the inputs are known."""
     inputs = [port for port in context.model.inputs if is_refused(port)]
@@ -126,6 +116,9 @@ def dynamic(context: Context, is_refused: Callable[[Port], bool], what: str) -> 
             yield Found(f"outputs of {port.layer.type}: {what}", port.layer, hint)
 
 
+unbounded = partial(dynamic, is_unbounded, "unknown sizes without an upper bound")
+bounded = partial(dynamic, is_bounded, "unknown sizes, and only known ones are documented to work")
+not_only_batch = partial(dynamic, is_beyond_batch, "unknown sizes other than a batch with an upper bound")
 _SHOWN = 4
 STATES_AS_INPUTS = "`ovir edit --states-to-inputs` makes states inputs and outputs; --shape then gives them sizes"
 _GENERAL = "`ovir edit --shape NAME=1,3,224,224` gives an input known sizes"
