@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -131,7 +131,7 @@ def saved(model: Model) -> Iterator[Path]:
         yield folder / "model.xml"
 
 
-class EngineProcess(AbstractContextManager["EngineProcess"]):
+class EngineProcess:
     """Another engine that runs models, such as ``openvino:CPU``, ``openvino:GPU.0``, ``onnxruntime`` or, for a function
     of a Python file, ``python:compiler.py:run``.
 
@@ -196,6 +196,12 @@ class EngineProcess(AbstractContextManager["EngineProcess"]):
         names: list[str] = self.request("query", os.fspath(path), weights or "")
         return names
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def close(self) -> None:
         """Stop the process."""
         if self._process is not None:
@@ -204,9 +210,6 @@ class EngineProcess(AbstractContextManager["EngineProcess"]):
         if self._messages is not None:
             self._messages.close()
             self._messages = None
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     # ----- requests
 
