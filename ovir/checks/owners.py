@@ -194,16 +194,11 @@ class OwningEngine(Engine):
             self.endings[layer] = end
         if isinstance(op, IterationBase) and op.wiring["body"].back_edges:
             outputs = self._iterated(layer, op, inputs, max(end.count, 1), outputs)
+        ends = [(body, item) for name, body in layer.bodies.items() for item in op.wiring[name].outputs]
         for index, port in enumerate(layer.outputs):
-            results = [
-                _result(body, item.result)
-                for name, body in layer.bodies.items()
-                for item in op.wiring[name].outputs
-                if item.external == index
-            ]
-            self._fed[port] = max(
-                (self._decider(result) for result in results if result is not None), default=Owner.FILE
-            )
+            results = [_result(body, item.result) for body, item in ends if item.external == index]
+            deciders = [self._decider(result) for result in results if result is not None]
+            self._fed[port] = max(deciders, default=Owner.FILE)
         return outputs
 
     def _iterated(
@@ -256,11 +251,9 @@ class OwningEngine(Engine):
 
     def _note_growth(self, layer: Layer, carried: Sequence[tuple[Port, BackEdge]], first: Sequence[TensorType]) -> None:
         """Note a loop that makes sizes grow without a bound that were bounded after the first iteration."""
-        if any(
-            not first or (_is_bounded(first[edge.result].shape) and not _is_bounded(port.type.shape))
-            for port, edge in carried
-        ):
-            self._lost.add(layer)
+        for port, edge in carried:
+            if not first or (_is_bounded(first[edge.result].shape) and not _is_bounded(port.type.shape)):
+                self._lost.add(layer)
 
     # ----- owners
 

@@ -294,13 +294,11 @@ class Partners:
 
     def _input_of(self, port: Port) -> int:
         """Return the position of the first model's input that also feeds this one."""
-        for index, own in enumerate(self.a.inputs):
-            if self._to_b.get(own.layer) is port.layer:
-                return index
-        names = {port.layer.name, *port.names}
-        for index, own in enumerate(self.a.inputs):
-            if names & {own.layer.name, *own.names}:
-                return index
+        names, inputs = {port.layer.name, *port.names}, list(enumerate(self.a.inputs))
+        alike = [index for index, own in inputs if self._to_b.get(own.layer) is port.layer]
+        alike += [index for index, own in inputs if names & {own.layer.name, *own.names}]
+        if alike:
+            return alike[0]
         names_of = [quoted(port.any_name for port in model.inputs) or "none" for model in (self.a, self.b)]
         message = f"the models have different inputs: {names_of[0]} / {names_of[1]}"
         is_related = any(layer.type not in ENDS for layer in self._to_b)

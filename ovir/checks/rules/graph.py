@@ -137,14 +137,10 @@ def no_element_type(context: Context) -> Iterator[Found]:
 @rule(UNSPECIFIED)
 def unspecified(context: Context) -> Iterator[Found]:
     """Report missing attributes for which OpenVINO has a default that the specification does not promise."""
-    expected = {}
     for layer in context.layers:
-        op = layer.operator
-        if op is None:
+        if (op := layer.operator) is None:
             continue
-        if type(op) not in expected:
-            expected[type(op)] = [a for a in op.attributes.values() if a.specified]
-        for spec in expected[type(op)]:
+        for spec in op.attributes.values():
             if spec.is_lacking(layer.attributes):
                 if spec in [found for found, _ in misspelled_attributes(type(op), layer.attributes)]:
                     continue  # the reader has reported it as misspelled
