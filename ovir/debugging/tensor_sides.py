@@ -283,8 +283,8 @@ class Recorded(Side):
         # Layers in bodies run many times or not at all.
         recorded = record_keys(model) if unknown else {}
         in_bodies = {key: recorded[key].layer for key in unknown if key in recorded and recorded[key].layer.scope}
-        lone = dict.fromkeys(in_bodies.values())
-        self.not_compared = [NotCompared(layer.id, layer.key, layer.type, "it is in a body") for layer in lone]
+        layers = dict.fromkeys(in_bodies.values())
+        self.not_compared = [NotCompared(layer.id, layer.key, layer.type, "it is in a body") for layer in layers]
         unknown = [key for key in unknown if key not in in_bodies]
         listed = first_quoted(unknown, _SHOWN)
         meant = did_you_mean(unknown[0], list(names), "'{}'") if unknown else ""
