@@ -275,6 +275,7 @@ CONDITIONS: dict[str, Callable[[Seen], object]] = {
     "a FakeQuantize before it": lambda x: x.before[0].type == "FakeQuantize",
     "a GroupNormalization of f16 before it": _half_normalization,
     "a Reduce before it without a dimension of size 1": _transposed_reduction,
+    "a magnitude above 0.99": lambda x: _any(x.inputs, lambda array: np.abs(array) > 0.99),
     "a negative maximum": lambda x: len(x.inputs) > 2 and x.inputs[2] < 0,
     "a scalar results": lambda x: x.outputs[0].ndim == 0,
     "a side of 0 or below": lambda x: (
@@ -299,6 +300,8 @@ CONDITIONS: dict[str, Callable[[Seen], object]] = {
     "f64 beyond f32": _beyond_f32,
     "f8e4m3": lambda x: x.get("destination_type") == "f8e4m3",
     "fewer than 8 candidates": lambda x: min(x.inputs[0][:1].size // 2, x.get("pre_nms_topn")) < 8,
+    "fill_mode lowest": lambda x: x.get("fill_mode") == "lowest" and x.outputs[0].dtype not in (np.float32, np.int32),
+    "flatten left out": lambda x: "flatten" not in x.layer.attributes,
     "integers": _has_integers,
     "integers beyond 32 bits": lambda x: _are_lost(x, np.int32, "int64 uint64 uint32"),
     "integers that f32 does not hold": lambda x: _are_lost(x, np.float32, "int32 int64 uint32 uint64"),

@@ -13,6 +13,7 @@ from support.builder import Net
 
 import ovir
 from ovir import opset13 as ops
+from ovir import opset16, opset17
 from ovir.core.element_types import ElementType
 from ovir.debugging.divergences import (
     CONDITIONS,
@@ -239,6 +240,10 @@ def turned(before: Build) -> Build:
     return lambda x: ops.transpose(before(x), np.int64([]))
 
 
+def largest(fill_mode: str) -> Build:
+    return lambda x: opset16.segment_max(x, np.int64([0, 0, 2]), np.int64(3), fill_mode)
+
+
 COUNTS = np.arange(6).reshape(2, 3, 1)
 LIMITS = "integers beyond the range"
 DIVIDE = "a Divide of 8-bit integers of unknown sizes before it"
@@ -249,6 +254,11 @@ IMAGE = np.ones((1, 3, 4, 4), np.float32)
 @pytest.mark.parametrize(
     ("condition", "holds", "build", "arrays", "known"),
     [
+        row("a magnitude above 0.99", True, opset17.erfinv, of("f32", 0.5, -0.995)),
+        row("a magnitude above 0.99", False, opset17.erfinv, of("f32", 0.5, -0.98)),
+        row("fill_mode lowest", True, largest("lowest"), of("u32", 1, 2, 3)),
+        row("fill_mode lowest", False, largest("lowest"), of("i32", 1, 2, 3)),
+        row("fill_mode lowest", False, largest("zero"), of("u32", 1, 2, 3)),
         row(LIMITS, True, ops.power, of("u4", 7, 15), of("u4", 5, 2)),
         row(LIMITS, False, ops.power, of("u4", 3, 15), of("u4", 2, 1)),
         row(LIMITS, True, ops.power, of("i4", -8, 2), of("i4", 2, 1)),
