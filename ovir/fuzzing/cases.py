@@ -15,13 +15,7 @@ from ovir.core.element_types import ElementType, nf4
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.diagnostics.errors import OperatorError
-from ovir.fuzzing import (  # noqa: F401  (they register recipes)
-    recipes_bodies,
-    recipes_indexing,
-    recipes_movement,
-    recipes_regions,
-    recipes_windows,
-)
+from ovir.fuzzing import recipes_bodies, recipes_indexing, recipes_movement, recipes_windows  # noqa: F401
 from ovir.fuzzing.making import INDICES, VERSIONS, Input, Make
 from ovir.fuzzing.net import End, Net, output
 from ovir.fuzzing.recipes import recipe_of

@@ -41,6 +41,10 @@ class ScaledDotProductAttention(Operator):
         "?sink T[...]; T real"
     )
     gives = "T[Batch..., Rows, Ev]"
+    recipe = (
+        "T narrow, query T N ... L E, key T N ... S E, value T N ... S V, attention_mask T|boolean L S, sink T L 1; "
+        "E=1|4|8"
+    )
     arguments = "query key value attention_mask= scale= causal="
     fillers = (("attention_mask", 0, "query"),)
     domains = by_input(attention_mask=ONE)

@@ -87,6 +87,7 @@ class ExperimentalDetectronROIFeatureExtractor(RegionBase):
 
     takes = "rois T[R, 4]; *feature_maps T[1, C, ?, ?]; T real"
     gives = "features T[R, C, output_size, output_size]; rois T[R, 4]"
+    recipe = "T narrow; output_size=1|3 sampling_ratio=0|1|2 pyramid_scales=4,8,16"
     unmatched = "compute the heads of Detectron"
 
     output_size: int = attribute(default=0, minimum=0, specified=True)

@@ -266,6 +266,10 @@ class DeformablePSROIPooling(RoiPoolingBase):
 
     takes = "data T[N, output_dim*group_size*group_size.., H, W]; rois T[R, 5]; ?offsets T[?, ?, ?, ?]; T real"
     gives = "T[R, output_dim, group_size, group_size]"
+    recipe = (
+        "T narrow, rois = rois, offsets T R 2 P P; H=3|8 W=2|8 P=1|2 part_size=P output_dim=1|2 group_size=1|2 "
+        "spatial_bins_x=2 spatial_bins_y=1 trans_std=0|0.1 spatial_scale=1|0.25"
+    )
     unmatched = "pool moved regions"
     arguments = (
         "feature_maps:data coords:rois output_dim spatial_scale group_size= mode= spatial_bins_x= "

@@ -29,6 +29,7 @@ class RegionYolo(Operator):
     [[0.5 0.5 0. 0. 0.5 1. ]]
     """
 
+    recipe = "narrow N 15+3*K H W; K=1|4 classes=K num=1|3 mask=0|0,1,2 axis=1 end_axis=3 coords=4"
     arguments = "input:data coords classes num do_softmax mask axis end_axis anchors="
     anchors: tuple[float, ...] = attribute(default=())
     axis: int = attribute(default=0, specified=True)
