@@ -11,7 +11,7 @@ CASES = [
     ("Mish-4", "i32[2]", "data i32"),
     ("Clamp-1 min=2 max=1", "2", "min 2.0 max 1.0"),
     ("Swish-4", "2 f16[]", "data f32 beta f16"),
-    ("Swish-4", "2 1", "beta 0 [1]"),
+    ("Swish-4", "2 1", "beta [] [1]"),
     ("Selu-1", "2 2 1", "alpha [2]"),
     ("PReLU-1", "2,3,4 5", "slope [5] data"),
     ("PReLU-1", "2,3 i32=[1,2,3]", "slope i32"),
