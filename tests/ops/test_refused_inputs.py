@@ -166,11 +166,11 @@ CASES = [
     ("MulticlassNms-9 nms_eta=1.5", "1,6,4 1,2,6", "nms_eta [0 1] 1.5"),
     # normalization
     ("MVN-6", "2,3 =[2]", "axes 2 [-2 1]"),
-    ("MVN-6", "2,3 =1", "axes 1 []"),
+    ("MVN-6", "2,3 =1", "axes [K] []"),
     ("MVN-6", "2,3 i64[3]", "axes [3] data"),
     ("MVN-6", "2,3 1", "axes f32"),
     ("MVN-2 reduction_axes=1,-1", "2,3", "reduction_axes [1,-1]"),
-    ("NormalizeL2-1", "2,3 =[[1]]", "axes 0 1 [1,1]"),
+    ("NormalizeL2-1", "2,3 =[[1]]", "axes []|[K] [1,1]"),
     ("SoftMax-1 axis=2", "2,3", "axis 2 [-2 1] data [2,3]"),
     ("SoftMax-8 axis=-3", "?,3", "axis -3 [-2 1] data [?,3]"),
     ("GRN-1", "2", "data 2 3 4 [2]"),
