@@ -32,6 +32,7 @@ class GatherBase(Operator):
     differently.
     """
 
+    takes = "data T[D...]; indices integer[...]; axis integer[]|[1]; T any"
     domains = by_input(indices=Index("data", axis="axis", negative="unspecified"), axis=Axis("data"))
     moves_elements = (0,)
     guards_sizes = True
@@ -41,17 +42,12 @@ class GatherBase(Operator):
     """Whether the specification allows negative indices."""
 
     def infer(self, data: TensorType, indices: TensorType, axis: TensorType) -> TensorType:
-        self.check_types(indices, axis)
-        self.require_one_element("axis", axis.shape)
+        self.solved(data, indices, axis)
         self.require_rank_at_least("data", data.shape, 1)
         where = self._known_axis(data.shape, axis.constant)
         batch_dims = self._known_batch_dims(data.shape.rank, indices.shape.rank)
         self._check_order(where, batch_dims)
         return TensorType(data.element_type, self._shape(data.shape, indices.shape, where, batch_dims))
-
-    def check_types(self, indices: TensorType, axis: TensorType) -> None:
-        self.require_integers("indices", indices)
-        self.require_integers("axis", axis)
 
     def _known_axis(self, data: PartialShape, axis: Array | None) -> int | None:
         """Return the axis counted from the front, or None if it is unknown."""
@@ -150,10 +146,9 @@ def _name(data: Array) -> str:
 
 @operator("Gather", opset=1)
 class Gather1(GatherBase):
-    """Slices of ``data`` along ``axis``, picked by ``indices`` in [0, size-1]."""
+    """Slices of ``data`` along ``axis``, picked by ``indices`` in [0, size-1]. The specification restricts no types."""
 
-    def check_types(self, indices: TensorType, axis: TensorType) -> None:
-        """Accept all element types of axis and indices: the specification restricts none."""
+    takes = "data T[D...]; indices any[...]; axis any[]|[1]; T any"
 
 
 @operator("Gather", opset=7)
