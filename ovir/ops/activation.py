@@ -13,7 +13,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, value_range
 from ovir.core.shapes import PartialShape
-from ovir.core.tensor_types import TensorType
+from ovir.core.tensor_types import Outputs, TensorType
 from ovir.kernels.erf import erf
 from ovir.kernels.precision import as_computed, as_native, rounded, stored
 from ovir.ops.base.attributes import attribute
@@ -71,7 +71,7 @@ class Clamp(ActivationBase):
     monotone = (0,)
     stays_in_type = True
 
-    def infer(self, *inputs: TensorType) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, *inputs: TensorType) -> Outputs:
         self.require(self.min <= self.max, "min {} must not be above max {}", self.min, self.max)
         return super().infer(*inputs)
 
@@ -193,7 +193,7 @@ class Selu(ActivationBase):
     recipe = "T real, alpha T 1, lambda T 1"
     arguments = "data alpha lambda_value:lambda"
 
-    def infer(self, *inputs: TensorType) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, *inputs: TensorType) -> Outputs:
         for name, tensor in zip(("alpha", "lambda"), inputs[1:], strict=True):
             single = tensor.shape.size().contains(1)
             self.require(single, "{} must have one element, got shape {}", name, tensor.shape)
@@ -316,7 +316,7 @@ class PReLU(ActivationBase):
     takes = "data T[D...]; slope numeric[...]; T numeric"
     recipe = "T real, data T N C ..., slope T C | 1 | N C ..."
 
-    def infer(self, *inputs: TensorType) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, *inputs: TensorType) -> Outputs:
         data, slope = inputs
         if slope.element_type != data.element_type:
             self.require_real("slope", slope)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.tensor_types import TensorType
+from ovir.core.tensor_types import Outputs, TensorType
 from ovir.kernels.precision import compute_dtype
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.operator import Operator
@@ -173,7 +173,7 @@ class RGBtoNV12(ColorBase):
     recipe = "T u8|f32; H=0|1|3 W=1|2"
     single_plane: bool = attribute(default=True)
 
-    def infer(self, data: TensorType) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, data: TensorType) -> Outputs:
         gives = "T[N, 3*H, 2*W, 1]" if self.single_plane else "y T[N, 2*H, 2*W, 1]; uv T[N, H, W, 2]"
         return self.solved(data).outputs(gives)
 

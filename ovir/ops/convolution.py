@@ -11,7 +11,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.shapes import UNKNOWN, Dimension, PartialShape, as_dimension
-from ovir.core.tensor_types import TensorType, constant_type
+from ovir.core.tensor_types import Outputs, TensorType, constant_type
 from ovir.diagnostics.codes import NOT_SUPPORTED
 from ovir.kernels.precision import compute_dtype, from_sums, sum_dtype
 from ovir.kernels.windows import Window, box_taps, extent
@@ -93,7 +93,7 @@ class ForwardConvolutionBase(ConvolutionBase):
 
     arguments = "data filters strides pads_begin pads_end dilations auto_pad="
 
-    def infer(self, data: TensorType, filters: TensorType) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, data: TensorType, filters: TensorType) -> Outputs:
         found = self.solved(data, filters)
         spatial = self.spatial_dims(data.shape, filters.shape)
         if spatial is not None:
@@ -212,9 +212,7 @@ class TransposedConvolutionBase(ConvolutionBase):
 
     # ----- inference
 
-    def infer(
-        self, data: TensorType, filters: TensorType, output_shape: TensorType | None = None
-    ) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, data: TensorType, filters: TensorType, output_shape: TensorType | None = None) -> Outputs:
         found = self.solved(data, filters, output_shape)
         count = found["Axes"]
         spatial = self.spatial_dims(data.shape, filters.shape, count)
@@ -352,7 +350,7 @@ class DeformableBase(ConvolutionBase):
 
     # ----- inference
 
-    def infer(self, *inputs: TensorType) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, *inputs: TensorType) -> Outputs:
         found = self.solved(*inputs)
         windows = PartialShape(self.output_dims(PartialShape([found["Y"], found["X"]]), [found["V"], found["U"]]))
         merged = windows.merged_with(PartialShape([found["Rows"], found["Columns"]]))

@@ -9,7 +9,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, i64
 from ovir.core.shapes import Dimension, min_dimension
-from ovir.core.tensor_types import TensorType
+from ovir.core.tensor_types import Outputs, TensorType
 from ovir.kernels.boxes import upright_overlaps
 from ovir.kernels.precision import as_f32
 from ovir.kernels.suppression import candidates, ranks
@@ -72,7 +72,7 @@ class ImageNmsBase(ClassNmsBase):
 
     # ----- inference
 
-    def infer(self, *inputs: TensorType | None) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, *inputs: TensorType | None) -> Outputs:
         found = self.solved(*inputs)
         most = _at_most(_at_most(found["P"], self.nms_top_k) * found["C"], self.keep_top_k) * found["N"]
         found.sizes["Most"] = most
@@ -148,7 +148,7 @@ class MulticlassNms8(ImageNmsBase):
     iou_threshold: float = attribute(default=0.0)
     nms_eta: float = attribute(default=1.0, minimum=0.0)
 
-    def infer(self, *inputs: TensorType | None) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, *inputs: TensorType | None) -> Outputs:
         self.require(self.nms_eta <= 1, "nms_eta must be in [0, 1], got {}", self.nms_eta)
         return super().infer(*inputs)
 

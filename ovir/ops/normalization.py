@@ -12,7 +12,7 @@ from math import inf, prod
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.tensor_types import TensorType
+from ovir.core.tensor_types import Outputs, TensorType
 from ovir.kernels.precision import compute_dtype, rounded
 from ovir.kernels.windows import Window, reduced_windows
 from ovir.ops.base.attributes import attribute
@@ -40,7 +40,7 @@ class OverAxesBase(NormalizationBase):
     domains = by_input(axes=Axis("data"))
     value_inputs = (1,)
 
-    def infer(self, *inputs: TensorType) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, *inputs: TensorType) -> Outputs:
         data, axes = inputs
         if axes.constant is not None:
             self.axes(axes.constant, data.shape.rank)
@@ -194,7 +194,7 @@ class MVN6(OverAxesBase):
     normalize_variance: bool = attribute(default=False, specified=True)
     eps_mode: str = attribute(default="inside_sqrt", choices=("inside_sqrt", "outside_sqrt"), specified=True)
 
-    def infer(self, *inputs: TensorType) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, *inputs: TensorType) -> Outputs:
         result, (data, axes) = super().infer(*inputs), (tensor.shape for tensor in inputs)
         message = "axes of shape {} has more elements than data of shape {} has dimensions"
         self.require(data.rank is None or axes[0].lower <= data.rank, message, axes, data)
@@ -334,7 +334,7 @@ class BatchNormInference5(NormalizationBase):
     arguments = "data gamma beta mean variance epsilon"
     epsilon: float = attribute(default=0.0, minimum=0, specified=True)
 
-    def infer(self, *inputs: TensorType) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, *inputs: TensorType) -> Outputs:
         solution = self.solved(*inputs)
         shape = self.named(inputs)["data"].shape
         self.require(solution["C"].upper != 0, "data of shape {} must have at least one channel", shape)

@@ -11,7 +11,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.shapes import UNKNOWN, PartialShape
-from ovir.core.tensor_types import TensorType, constant_type
+from ovir.core.tensor_types import Outputs, TensorType, constant_type
 from ovir.kernels.precision import native_dtype
 from ovir.kernels.windows import Window, box_taps, extent
 from ovir.ops.base.attributes import attribute
@@ -109,9 +109,7 @@ class Col2Im(Operator):
 
     value_inputs = (1, 2)
 
-    def infer(
-        self, data: TensorType, output_size: TensorType, kernel_size: TensorType
-    ) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, data: TensorType, output_size: TensorType, kernel_size: TensorType) -> Outputs:
         _require_pairs(self, "strides", "dilations", "pads_begin", "pads_end")
         found = self.solved(data, output_size, kernel_size)
         sizes = [UNKNOWN, UNKNOWN] if output_size.value is None else output_size.value.dimensions()

@@ -10,7 +10,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.shapes import UNKNOWN
-from ovir.core.tensor_types import TensorType
+from ovir.core.tensor_types import Outputs, TensorType
 from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels.rounding import round_half_away
 from ovir.ops.base.attributes import attribute
@@ -47,7 +47,7 @@ class PriorBoxBase(Operator):
         """Return the lower and upper edges [points, boxes] on the y axis and on the x axis, relative to the image."""
         raise NotImplementedError
 
-    def infer(self, output_size: TensorType, image_size: TensorType) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, output_size: TensorType, image_size: TensorType) -> Outputs:
         found = self.solved(output_size, image_size)
         count = len(self.variance)
         self.require(count in (0, 1, 4), "variance must have 0, 1 or 4 numbers, got {}: {}", count, list(self.variance))
@@ -132,7 +132,7 @@ class PriorBox1(PriorBoxBase):
     scale_all_sizes: bool = attribute(default=True)
     min_max_aspect_ratios_order = True
 
-    def infer(self, output_size: TensorType, image_size: TensorType) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, output_size: TensorType, image_size: TensorType) -> Outputs:
         for name in ("aspect_ratio", "fixed_ratio", "fixed_size", "density"):
             numbers = getattr(self, name)
             fits = all(0 < n < inf for n in numbers)
@@ -286,7 +286,7 @@ class PriorBoxClustered(PriorBoxBase):
     height: tuple[float, ...] = attribute(default=(1.0,))
     clip: bool = attribute(default=True)
 
-    def infer(self, output_size: TensorType, image_size: TensorType) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, output_size: TensorType, image_size: TensorType) -> Outputs:
         widths, heights = list(self.width), list(self.height)
         message = "width and height must have the same number of items, got {}: {} and {}: {}"
         self.require(len(widths) == len(heights), message, len(widths), widths, len(heights), heights)

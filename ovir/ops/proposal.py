@@ -12,7 +12,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, i64
 from ovir.core.shapes import Dimension
-from ovir.core.tensor_types import TensorType
+from ovir.core.tensor_types import Outputs, TensorType
 from ovir.kernels.boxes import clipped, decoded, moved, upright_overlaps
 from ovir.kernels.precision import as_f32, stored
 from ovir.kernels.rounding import round_half_away
@@ -84,7 +84,7 @@ class ProposalBase(BoxSelectionBase):
 
     # ----- inference
 
-    def infer(self, *inputs: TensorType) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, *inputs: TensorType) -> Outputs:
         framework = self.framework
         self.require(framework in ("", "tensorflow"), "framework must be empty or 'tensorflow', got '{}'", framework)
         return super().infer(*inputs)
@@ -303,7 +303,7 @@ class GenerateProposals(GenerateProposalsBase):
     nms_eta: float = attribute(default=1.0)
     roi_num_type: ElementType = attribute(default=i64)
 
-    def infer(self, *inputs: TensorType) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, *inputs: TensorType) -> Outputs:
         self.require(self.nms_eta == 1, "nms_eta must be 1, got {}", self.nms_eta)
         return super().infer(*inputs)
 

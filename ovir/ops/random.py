@@ -14,7 +14,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
 from ovir.core.shapes import PartialShape
-from ovir.core.tensor_types import TensorType
+from ovir.core.tensor_types import Outputs, TensorType
 from ovir.core.values import Value
 from ovir.kernels.precision import compute_dtype, native_dtype
 from ovir.ops.base.attributes import attribute
@@ -64,7 +64,7 @@ class RandomUniform(RandomBase):
 
     value_inputs = ALL
 
-    def infer(self, shape: TensorType, minval: TensorType, maxval: TensorType) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, shape: TensorType, minval: TensorType, maxval: TensorType) -> Outputs:
         found = self.solved(shape, minval, maxval)
         if minval.constant is not None and maxval.constant is not None:
             self._check_range(minval.constant, maxval.constant)
@@ -194,7 +194,7 @@ class Multinomial(RandomBase):
 
     value_inputs = (1,)
 
-    def infer(self, probs: TensorType, num_samples: TensorType) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, probs: TensorType, num_samples: TensorType) -> Outputs:
         found = self.solved(probs, num_samples)
         found.sizes["Samples"] = self.count_of("num_samples", num_samples)
         return found.outputs()

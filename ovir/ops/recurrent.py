@@ -9,7 +9,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.shapes import Dimension, PartialShape
-from ovir.core.tensor_types import TensorType
+from ovir.core.tensor_types import Outputs, TensorType
 from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels.precision import as_computed
 from ovir.ops.base.attributes import attribute
@@ -58,7 +58,7 @@ class RecurrentBase(Operator):
         """
         raise NotImplementedError
 
-    def infer(self, *inputs: TensorType | None) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, *inputs: TensorType | None) -> Outputs:
         self.activation_functions()
         return super().infer(*inputs)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.shapes import UNKNOWN, Dimension, sized
-from ovir.core.tensor_types import TensorType
+from ovir.core.tensor_types import Outputs, TensorType
 from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels.precision import lowest_finite, native_dtype
 from ovir.ops.base.attributes import attribute
@@ -41,9 +41,7 @@ class SegmentMax(Operator):
 
     value_inputs = (1, 2)
 
-    def infer(
-        self, data: TensorType, segment_ids: TensorType, num_segments: TensorType | None = None
-    ) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, data: TensorType, segment_ids: TensorType, num_segments: TensorType | None = None) -> Outputs:
         found = self.solved(data, segment_ids, num_segments)
         if segment_ids.constant is not None:
             self._check_sorted(segment_ids.constant)
@@ -98,7 +96,7 @@ class EmbeddingBagBase(Operator):
     fillers = (("default_index", -1, "indices"),)
     reduction: str = "sum"
 
-    def infer(self, *inputs: TensorType) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, *inputs: TensorType) -> Outputs:
         is_weighted = self.named(inputs).get("per_sample_weights") is not None
         allowed = self.reduction == "sum" or not is_weighted
         self.require(allowed, "reduction {} does not allow per_sample_weights", self.reduction)
@@ -273,7 +271,7 @@ class EmbeddingSegmentsSum(EmbeddingBagBase):
     )
     value_inputs = (3,)
 
-    def infer(self, *inputs: TensorType) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, *inputs: TensorType) -> Outputs:
         found = self.solved(*inputs)
         found.sizes["Bags"] = self.count_of("num_segments", inputs[3])
         return found.outputs()
@@ -331,10 +329,8 @@ class SparseFillEmptyRows(Operator):
     bounded = False
     value_inputs = (1, 2)
 
-    def infer(
-        self, values: TensorType, dense_shape: TensorType, indices: TensorType, default_value: TensorType
-    ) -> TensorType | tuple[TensorType, ...]:
-        solution = self.solved(values, dense_shape, indices, default_value)
+    def infer(self, *inputs: TensorType) -> Outputs:
+        solution, (_, dense_shape, indices, _) = self.solved(*inputs), inputs
         entries = solution["N"]
         rows = self._rows(dense_shape)
         if dense_shape.constant is not None and indices.constant is not None:

@@ -6,7 +6,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.shapes import UNKNOWN, PartialShape, product
-from ovir.core.tensor_types import TensorType
+from ovir.core.tensor_types import Outputs, TensorType
 from ovir.ops.activation import Sigmoid
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.operator import Operator
@@ -110,7 +110,7 @@ class ReorgYolo(Operator):
     def step(self) -> int:
         return self.stride[0]
 
-    def infer(self, data: TensorType) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, data: TensorType) -> Outputs:
         self.require(self.stride, "stride must be a number, got an empty list")
         result, least = super().infer(data), self.step**2
         channels = data.shape[1].upper

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from ovir.core.element_types import ELEMENT_TYPES, ElementType, dynamic, i32, i64
 from ovir.core.shapes import UNKNOWN, Dimension, PartialShape, sized
-from ovir.core.tensor_types import TensorType
+from ovir.core.tensor_types import Outputs, TensorType
 from ovir.diagnostics.codes import ELEMENT_TYPE, INPUT_COUNT, RANK, TYPES_DIFFER, Code
 from ovir.diagnostics.errors import OperatorError
 
@@ -513,7 +513,7 @@ class Solved:
         """The element type of each letter."""
         return self._plan.types
 
-    def outputs(self, gives: str = "") -> TensorType | tuple[TensorType, ...]:
+    def outputs(self, gives: str = "") -> Outputs:
         """Return the types of what the operation gives, or of what another text in this form declares, whose words
         stand in the declarations of the operation, too."""
         types = [

@@ -16,7 +16,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, dynamic, i32, i64
 from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
-from ovir.core.tensor_types import TensorType
+from ovir.core.tensor_types import Outputs, TensorType
 from ovir.core.values import MAX_ELEMENTS, Value, bound_text, from_bounds, from_moved
 from ovir.diagnostics.codes import AXIS, ELEMENT_TYPE, RANK, TYPES_DIFFER, Code
 from ovir.diagnostics.errors import OperatorError
@@ -144,7 +144,7 @@ class Operator(Traits):
 
     # ----- to be defined by each operation
 
-    def infer(self, *inputs: Any, **others: Any) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, *inputs: Any, **others: Any) -> Outputs:
         """Return the types of the outputs for the types of the inputs; the default follows ``takes`` and ``gives``."""
         return Solved(self, inputs).outputs()
 
