@@ -89,7 +89,8 @@ class Choice:
             found = [type_of_layer(layer) for layer in model.layers if version_of(layer) == version]
             if wanted is not None and wanted not in found:
                 return None
-        if self.types and not _types_of(model) <= {*self.types, *ANYWHERE}:
+        held = {str(layer.outputs[0].element_type) for layer in model.layers if layer.type in ("Parameter", "Const")}
+        if self.types and not held <= {*self.types, *ANYWHERE}:
             return None
         return model, collect_inputs(model, feeds, model.input_index)
 
@@ -128,8 +129,3 @@ def _case_of(number: int) -> tuple[Case, str | None]:
         seed = _seed_of(number)
     values = _VALUES[seed // len(NAMES) % len(_VALUES)]
     return make_case(seed, extreme=values == "extreme", ties=values == "ties", make=make), wanted
-
-
-def _types_of(model: Model) -> set[str]:
-    """Return the element types of inputs and constants."""
-    return {str(layer.outputs[0].element_type) for layer in model.layers if layer.type in ("Parameter", "Const")}

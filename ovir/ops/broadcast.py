@@ -25,11 +25,6 @@ def _longest_axis(op: Operator, inputs: Inputs) -> Domain:
     return Domain(longest, longest)
 
 
-def _axes_of_target(op: Operator, inputs: Inputs) -> Domain:
-    """Return the axes of a tensor whose shape is ``target_shape``."""
-    return Domain(0, size_of(op, inputs, "target_shape", 0) - 1, "counting")
-
-
 @operator("Broadcast", opset=3)
 class Broadcast3(Operator):
     """``data`` with its dimensions of size 1 repeated until it has the shape ``target_shape``.
@@ -44,7 +39,10 @@ class Broadcast3(Operator):
     """
 
     arguments = "data target_shape axes_mapping= broadcast_spec:mode="
-    domains = by_input(target_shape=_longest_axis, axes_mapping=_axes_of_target)
+    domains = by_input(
+        target_shape=_longest_axis,
+        axes_mapping=lambda op, inputs: Domain(0, size_of(op, inputs, "target_shape", 0) - 1, "counting"),
+    )
     mode: str = attribute(default="numpy", choices=("numpy", "explicit", "none", "bidirectional", "pdpd"))
     start_axis = 0
     """The dimension of the result that the first dimension of ``data`` becomes in mode pdpd; -1 aligns the last

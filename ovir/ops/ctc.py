@@ -110,11 +110,6 @@ class CTCGreedyDecoderSeqLen(CtcGreedyDecoderBase):
 # --------------------------------------------------------------------------- CTCLoss
 
 
-def _classes_but_the_last(op: Operator, inputs: Inputs) -> Domain:
-    """Return the classes that are labels if the last class is the blank."""
-    return Domain(0, max(size_of(op, inputs, "logits", -1) - 2, 0))
-
-
 def _last_class(op: Operator, inputs: Inputs) -> Domain:
     last = size_of(op, inputs, "logits", -1) - 1
     return Domain(last, last)
@@ -144,7 +139,7 @@ class CTCLoss(Operator):
     unmatched = "compute the loss of CTC"
     domains = by_input(
         logit_length=Length("logits", axis=1, full=True),
-        labels=_classes_but_the_last,
+        labels=lambda op, inputs: Domain(0, max(size_of(op, inputs, "logits", -1) - 2, 0)),  # without the blank
         label_length=Length("labels", axis=1),
         blank_index=_last_class,
     )

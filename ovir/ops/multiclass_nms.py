@@ -14,14 +14,9 @@ from ovir.kernels.boxes import upright_overlaps
 from ovir.kernels.precision import as_f32
 from ovir.kernels.suppression import candidates, ranks
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.domains import Domain, Inputs, by_input, size_of
-from ovir.ops.base.operator import Operator
+from ovir.ops.base.domains import Domain, by_input, size_of
 from ovir.ops.base.registry import operator
-from ovir.ops.base.suppression import (
-    NARROW,
-    ClassNmsBase,
-    with_exact_shapes,
-)
+from ovir.ops.base.suppression import NARROW, ClassNmsBase, with_exact_shapes
 
 _SHARED_BOXES = f"boxes T[N, P, 4]; scores T[N, C, P]; T {NARROW}; output_type index"
 
@@ -172,11 +167,6 @@ class MulticlassNms8(ImageNmsBase):
         return thresholds
 
 
-def _shares_of_boxes(op: Operator, inputs: Inputs) -> Domain:
-    """Return counts for the images whose sum does not exceed the number of boxes."""
-    return Domain(0, size_of(op, inputs, "boxes", 1) // size_of(op, inputs, "roisnum", 0))
-
-
 @operator("MulticlassNms", opset=9)
 class MulticlassNms9(MulticlassNms8):
     """MulticlassNms-8, or with ``roisnum`` for boxes that belong to one class each.
@@ -198,7 +188,9 @@ class MulticlassNms9(MulticlassNms8):
         "score_threshold= nms_top_k= keep_top_k= background_class= nms_eta= normalized="
     )
     takes = (_SHARED_BOXES, f"boxes T[C, P, 4]; scores T[C, P]; roisnum index[N]; T {NARROW}; output_type index")
-    domains = by_input(roisnum=_shares_of_boxes)
+    domains = by_input(  # the sum is at most the number of boxes
+        roisnum=lambda op, inputs: Domain(0, size_of(op, inputs, "boxes", 1) // size_of(op, inputs, "roisnum", 0))
+    )
 
     def run(self, boxes: Array, scores: Array, roisnum: Array | None = None) -> tuple[Array, ...]:
         if roisnum is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 from ovir import opset8 as ops
 from ovir.core.element_types import f32, f64, i64
@@ -22,11 +22,8 @@ def max_pool_14(op: MaxPool14, data: Port) -> Layer:
 def max_pool_8(op: MaxPool8, data: Port) -> Tensors:
     if set(op.dilations) - {1}:
         refuse(f"MaxPool-1 has no dilations, and these are {list(op.dilations)}")
-    return [older(op, 1, data), _no_places]
-
-
-def _no_places() -> NoReturn:
-    refuse("older operations do not compute the positions of the largest elements, which are read")
+    no_places = "older operations do not compute the positions of the largest elements, which are read"
+    return [older(op, 1, data), lambda: refuse(no_places)]
 
 
 @lowers("AvgPool", 16)
