@@ -178,31 +178,19 @@ class PriorBox1(PriorBoxBase):
         halves = [box.half_height for box in boxes], [box.half_width for box in boxes]
         steps = [box.y_steps for box in boxes], [box.x_steps for box in boxes]
         bounded = np.array([box.bounded for box in boxes], bool)
-        return tuple(
-            self._edges_of_axis(points, np.float32(size), step, np.array(half, np.float32), shifts, bounded)
-            for points, size, half, shifts in zip(grid, image, halves, steps, strict=True)
-        )
-
-    def _edges_of_axis(
-        self,
-        points: int,
-        size: np.float32,
-        step: np.float32,
-        half: Array,
-        shifts: list[tuple[float, float, float]],
-        bounded: Array,
-    ) -> tuple[Array, Array]:
-        places = np.arange(points, dtype=np.float32)
-        if step == 0:
-            centers = (places + np.float32(0.5)) * (size / np.float32(points))
-        else:
-            centers = (np.float32(self.offset) + places) * step
-        at = centers[:, np.newaxis]
-        for shift in np.array(shifts, np.float32).reshape(-1, 3).T:
-            at = at + shift
-        part = 1 / size
-        low, high = (at - half) * part, (at + half) * part
-        return np.where(bounded, np.maximum(low, 0), low), np.where(bounded, np.minimum(high, 1), high)
+        edges = []
+        for points, size, half, shifts in zip(grid, map(np.float32, image), halves, steps, strict=True):
+            places = np.arange(points, dtype=np.float32)
+            if step == 0:
+                centers = (places + np.float32(0.5)) * (size / np.float32(points))
+            else:
+                centers = (np.float32(self.offset) + places) * step
+            at, sides, part = centers[:, np.newaxis], np.array(half, np.float32), 1 / size
+            for shift in np.array(shifts, np.float32).reshape(-1, 3).T:
+                at = at + shift
+            low, high = (at - sides) * part, (at + sides) * part
+            edges.append((np.where(bounded, np.maximum(low, 0), low), np.where(bounded, np.minimum(high, 1), high)))
+        return tuple(edges)
 
     def _dense_boxes(self) -> Iterator[_Box]:
         """Return the boxes of ``fixed_size``."""

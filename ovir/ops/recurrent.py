@@ -18,6 +18,7 @@ from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
 Activation = Callable[[Array], Array]
+States = Sequence[Array]
 
 
 class RecurrentBase(Operator):
@@ -49,9 +50,7 @@ class RecurrentBase(Operator):
         """Return the number of biases per hidden element."""
         return self.gates
 
-    def step(
-        self, functions: Sequence[Activation], x: Array, states: Sequence[Array], r: Array, b: Array
-    ) -> tuple[Array, ...]:
+    def step(self, functions: Sequence[Activation], x: Array, states: States, r: Array, b: Array) -> States:
         """Return the states after one time step; x [batch, gates * hidden] is X W^T + B of this step.
 
         ``functions`` are those that ``activation_functions`` returns.
@@ -119,9 +118,7 @@ class RnnBase(RecurrentBase):
     gates = 1
     functions = 1
 
-    def step(
-        self, functions: Sequence[Activation], x: Array, states: Sequence[Array], r: Array, b: Array
-    ) -> tuple[Array, ...]:
+    def step(self, functions: Sequence[Activation], x: Array, states: States, r: Array, b: Array) -> States:
         (f,) = functions
         return (f(x + states[0] @ r.T),)
 
@@ -142,9 +139,7 @@ class GruBase(RecurrentBase):
     def biases(self) -> int:
         return 4 if self.linear_before_reset else 3
 
-    def step(
-        self, functions: Sequence[Activation], x: Array, states: Sequence[Array], r: Array, b: Array
-    ) -> tuple[Array, ...]:
+    def step(self, functions: Sequence[Activation], x: Array, states: States, r: Array, b: Array) -> States:
         f, g = functions
         (hidden,) = states
         x_z, x_r, x_h = _gates(x, 3)
@@ -170,9 +165,7 @@ class LstmBase(RecurrentBase):
     functions = 3
     states = 2
 
-    def step(
-        self, functions: Sequence[Activation], x: Array, states: Sequence[Array], r: Array, b: Array
-    ) -> tuple[Array, ...]:
+    def step(self, functions: Sequence[Activation], x: Array, states: States, r: Array, b: Array) -> States:
         f, g, h = functions
         hidden, cell = states
         forget, admit, candidate, emit = _gates(x + hidden @ r.T, 4)
@@ -338,7 +331,7 @@ class SequenceBase(RecurrentBase):
         return tuple(np.stack(arrays, axis=1).astype(x.dtype, copy=False) for arrays in zip(*results, strict=True))
 
     def _run_direction(
-        self, inputs: Array, states: Sequence[Array], lengths: Array, r: Array, b: Array, backward: bool
+        self, inputs: Array, states: States, lengths: Array, r: Array, b: Array, backward: bool
     ) -> list[Array]:
         """Return the hidden states [batch, time, hidden] and the last states of one direction."""
         batch, time, _ = inputs.shape

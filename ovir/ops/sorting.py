@@ -238,14 +238,8 @@ class Unique(Operator):
 # --------------------------------------------------------------------------- search
 
 
-class SearchSortedBase(Operator):
-    """Base of searches in sorted sequences; ``output_type`` is the type of the positions."""
-
-    output_type: ElementType = attribute(default=i64)
-
-
 @operator("Bucketize", opset=3)
-class Bucketize(SearchSortedBase):
+class Bucketize(Operator):
     """The number of the bucket, between ascending boundaries, that each element of data lies in.
 
     Bucket i ends at buckets[i]; the boundary belongs to it if ``with_right_bound``, otherwise to the next bucket.
@@ -271,7 +265,7 @@ class Bucketize(SearchSortedBase):
 
 
 @operator("SearchSorted", opset=15)
-class SearchSorted(SearchSortedBase):
+class SearchSorted(Operator):
     """The position in a sorted sequence at which inserting each of values keeps the order.
 
     Among equal elements it is the first position, or with ``right_mode`` the one after the last. sorted_sequence is
@@ -284,6 +278,7 @@ class SearchSorted(SearchSortedBase):
     recipe = "number ... K, number ... V"
     arguments = "sorted_sequence values right_mode="
     domains = by_input(sorted_sequence=SORTED)
+    output_type: ElementType = attribute(default=i64)
     right_mode: bool = attribute(default=False)
 
     def infer(self, sorted_sequence: TensorType, values: TensorType) -> TensorType:
