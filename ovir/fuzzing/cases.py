@@ -229,7 +229,7 @@ def written(made: Make) -> Case:
         for handle in handles:
             net.result(handle)
     elif kind in ("Assign", "ReadValue"):
-        _write_state(net, made, kind, handles)
+        _write_state(net, made, handles)
     else:
         for end in write(net, made, handles):
             net.result(end)
@@ -242,11 +242,8 @@ def write(net: Net, made: Make, ends: Sequence[End]) -> list[End]:
     return [output(first, index) for index in range(made.outputs)]
 
 
-def _write_state(net: Net, made: Make, kind: str, handles: list[End]) -> None:
-    if not handles:
-        return
-    variable = {"variable_id": "v"}
-    opset = made.opset
+def _write_state(net: Net, made: Make, handles: list[End]) -> None:
+    kind, opset, variable = made.kind, made.opset, {"variable_id": "v"}
     attributes = made.attributes if kind == "ReadValue" else variable
     if opset == 6 and kind == "Assign":
         shape = ",".join(map(str, made.inputs[0].shape))
@@ -254,4 +251,4 @@ def _write_state(net: Net, made: Make, kind: str, handles: list[End]) -> None:
     read = net.op("ReadValue", handles[0], opset=opset, **attributes)
     net.result(read)
     written = made.attributes if kind == "Assign" else variable
-    net.op("Assign", net.op("ReLU", read), opset=opset, outputs=0 if made.opset == 6 else 1, **written)
+    net.op("Assign", net.op("ReLU", read), opset=opset, outputs=0 if opset == 6 else 1, **written)

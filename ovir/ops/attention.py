@@ -93,16 +93,8 @@ class ScaledDotProductAttention(Operator):
 
     has_steps = True
 
-    def run_in_steps(
-        self,
-        step: InnerStep,
-        query: Array,
-        key: Array,
-        value: Array,
-        attention_mask: Array | None = None,
-        scale: Array | None = None,
-        sink: Array | None = None,
-    ) -> Array:
+    def run_in_steps(self, step: InnerStep, query: Array, key: Array, value: Array, *others: Array | None) -> Array:
+        attention_mask, scale, sink = (*others, None, None, None)[:3]
         computed = compute_dtype(query.dtype)
         # Products over no features are 0, whatever the factor.
         factor = computed.type(1 / sqrt(max(query.shape[-1], 1)) if scale is None else scale.item())

@@ -161,16 +161,8 @@ class CTCLoss(Operator):
         number = max(inputs[0].element_type.bits // 8, 4)
         return super().temporary_bytes(inputs, outputs) + batch * states * (4.0 * number + 16)
 
-    def run(
-        self,
-        logits: Array,
-        logit_length: Array,
-        labels: Array,
-        label_length: Array,
-        blank_index: Array | None = None,
-    ) -> Array:
-        classes = logits.shape[2]
-        blank = classes - 1 if blank_index is None else int(blank_index.item())
+    def run(self, logits: Array, logit_length: Array, labels: Array, label_length: Array, *blank_index: Array) -> Array:
+        blank = int(blank_index[0].item()) if blank_index else logits.shape[2] - 1
         self._check(logits, logit_length, labels, label_length, blank)
         targets, counts = self._targets(labels, label_length, blank)
         logarithms = self._state_logarithms(logits, logit_length, targets, blank)

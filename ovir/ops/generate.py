@@ -165,11 +165,9 @@ class Eye(Operator):
             found.shapes["Batch"] = self._sizes(known)
         return found.outputs()
 
-    def run(
-        self, num_rows: Array, num_columns: Array, diagonal_index: Array, batch_shape: Array | None = None
-    ) -> Array:
-        rows, columns, diagonal = (int(array.item()) for array in (num_rows, num_columns, diagonal_index))
-        batch = [] if batch_shape is None else batch_shape.tolist()
+    def run(self, *inputs: Array) -> Array:
+        rows, columns, diagonal = (int(array.item()) for array in inputs[:3])
+        batch = inputs[3].tolist() if len(inputs) > 3 else []
         ones = np.eye(rows, columns, diagonal, np.bool_)
         return np.broadcast_to(ones, (*batch, rows, columns)).astype(self.output_type.to_dtype())
 

@@ -102,18 +102,9 @@ class EmbeddingBagBase(Operator):
         self.require(allowed, "reduction {} does not allow per_sample_weights", self.reduction)
         return super().infer(*inputs)
 
-    def bags(
-        self,
-        table: Array,
-        indices: Array,
-        starts: Array,
-        counts: Array,
-        default_index: int | None,
-        weights: Array | None,
-    ) -> Array:
-        """Return one bag after another: ``counts[i]`` indices from ``starts[i]`` on; an empty bag is row
-        ``default_index``."""
-        rows = self.rows(table, indices, weights)
+    def bags(self, table: Array, rows: Array, starts: Array, counts: Array, default_index: int | None) -> Array:
+        """Return one bag after another: ``counts[i]`` rows from ``starts[i]`` on; an empty bag is row ``default_index``
+        of the table."""
         empty = np.zeros((), rows.dtype) if default_index is None else table[default_index]
         result = np.empty((len(counts), *table.shape[1:]), rows.dtype)
         for i, (start, count) in enumerate(zip(starts.tolist(), counts.tolist(), strict=True)):
@@ -171,14 +162,8 @@ class EmbeddingBagOffsetsBase(EmbeddingBagBase):
         default_index=Index("emb_table", absent=-1),
     )
 
-    def run(
-        self,
-        emb_table: Array,
-        indices: Array,
-        offsets: Array,
-        default_index: Array | None = None,
-        per_sample_weights: Array | None = None,
-    ) -> Array:
+    def run(self, emb_table: Array, indices: Array, offsets: Array, *others: Array | None) -> Array:
+        default_index, weights = (*others, None, None)[:2]
         starts = checked_indices(self, offsets, len(indices) + 1, negative=False, name="offsets")
         counts = np.diff(starts, append=len(indices)) if starts.size else starts
         if (counts < 0).any():
@@ -186,7 +171,7 @@ class EmbeddingBagOffsetsBase(EmbeddingBagBase):
             self.fail("offsets must not decrease, got {} and then {}", starts[bag], starts[bag + 1])
         is_left_out = default_index is None or default_index.item() == -1
         default = self.default(None if is_left_out else default_index, len(emb_table))
-        return self.bags(emb_table, indices, starts, counts, default, per_sample_weights)
+        return self.bags(emb_table, self.rows(emb_table, indices, weights), starts, counts, default)
 
 
 @operator("EmbeddingBagOffsetsSum", opset=3)
@@ -276,15 +261,8 @@ class EmbeddingSegmentsSum(EmbeddingBagBase):
         found.sizes["Bags"] = self.count_of("num_segments", inputs[3])
         return found.outputs()
 
-    def run(
-        self,
-        emb_table: Array,
-        indices: Array,
-        segment_ids: Array,
-        num_segments: Array,
-        default_index: Array | None = None,
-        per_sample_weights: Array | None = None,
-    ) -> Array:
+    def run(self, table: Array, indices: Array, segment_ids: Array, num_segments: Array, *more: Array | None) -> Array:
+        default_index, weights = (*more, None, None)[:2]
         segments = int(num_segments.item())
         inside = (segment_ids >= 0) & (segment_ids < segments)
         if not inside.all():
@@ -297,9 +275,8 @@ class EmbeddingSegmentsSum(EmbeddingBagBase):
         order = order[inside[order]]
         counts = np.bincount(segment_ids[order], minlength=segments)
         starts = counts.cumsum() - counts
-        weights = None if per_sample_weights is None else per_sample_weights[order]
-        default = self.default(default_index, len(emb_table))
-        return self.bags(emb_table, indices[order], starts, counts, default, weights)
+        rows = self.rows(table, indices[order], None if weights is None else weights[order])
+        return self.bags(table, rows, starts, counts, self.default(default_index, len(table)))
 
 
 # --------------------------------------------------------------------------- sparse matrices

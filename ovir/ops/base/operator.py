@@ -307,18 +307,12 @@ class Operator(Traits):
         if values is None:
             return None
 
-        def moved(part: Callable[[Value], Array]) -> tuple[Array, ...]:
-            result = self.run(*(part(v) if i in carried else v.constant for i, v in enumerate(values)))
+        def moved(part: str) -> tuple[Array, ...]:
+            result = self.run(*(getattr(v, part) if i in carried else v.constant for i, v in enumerate(values)))
             return result if isinstance(result, tuple) else (result,)
 
-        parts = zip(
-            self.output_types,
-            moved(lambda v: v.lower),
-            moved(lambda v: v.upper),
-            moved(lambda v: v.marks),
-            strict=True,
-        )
-        return tuple(from_moved(*part) for part in parts)
+        parts = map(moved, ("lower", "upper", "marks"))
+        return tuple(from_moved(*part) for part in zip(self.output_types, *parts, strict=True))
 
     def _value_from_corners(self, inputs: tuple[TensorType, ...]) -> Value | None:
         monotone = _positions(self.monotone, inputs)
