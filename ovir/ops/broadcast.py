@@ -60,7 +60,7 @@ class Broadcast3(Operator):
         known = target_shape.bounds_or_unknown()
         if known is None:
             return TensorType(data.element_type, PartialShape(None))
-        target = self._target(known)
+        target = PartialShape(self.sizes_in("target_shape", known))
         if self._is_explicit:
             axes = None if axes_mapping is None else axes_mapping.constant
             if data.shape.rank is None or axes is None:
@@ -93,18 +93,13 @@ class Broadcast3(Operator):
             kept = 1 if self.mode == "bidirectional" else None  # where the size of data is kept
             if all(size >= 0 and (own in (1, size) or size == kept) for own, size in zip(ones, sizes, strict=True)):
                 return ones, tuple(own if size == 1 else size for own, size in zip(ones, sizes, strict=True))
-        target, data = self._target(Value(target_shape)), PartialShape(shape)
+        target, data = PartialShape(self.sizes_in("target_shape", Value(target_shape))), PartialShape(shape)
         if self._is_explicit:
             assert axes_mapping is not None
             aligned = self._explicit(data, target, axes_mapping)
         else:
             aligned = self._aligned(data, target)
         return aligned.to_tuple(), self._broadcast(aligned, target, data).to_tuple()
-
-    def _target(self, value: Value) -> PartialShape:
-        for i, size in enumerate(value.upper):
-            self.check_count(f"target_shape[{i}]", size)
-        return PartialShape(value.dimensions())
 
     @property
     def _is_explicit(self) -> bool:

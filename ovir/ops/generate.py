@@ -162,7 +162,7 @@ class Eye(Operator):
         if len(others) == 1:
             found.shapes["Batch"] = ()
         elif (known := others[1].bounds_or_unknown()) is not None:
-            found.shapes["Batch"] = self._sizes(known)
+            found.shapes["Batch"] = tuple(self.sizes_in("batch_shape", known))
         return found.outputs()
 
     def run(self, *inputs: Array) -> Array:
@@ -170,11 +170,6 @@ class Eye(Operator):
         batch = inputs[3].tolist() if len(inputs) > 3 else []
         ones = np.eye(rows, columns, diagonal, np.bool_)
         return np.broadcast_to(ones, (*batch, rows, columns)).astype(self.output_type.to_dtype())
-
-    def _sizes(self, batch: Value) -> tuple[Dimension, ...]:
-        for size in batch.upper:
-            self.check_count("batch_shape", float(size))
-        return tuple(batch.dimensions())
 
 
 @operator("OneHot", opset=1)

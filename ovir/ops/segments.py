@@ -335,11 +335,7 @@ class SparseFillEmptyRows(Operator):
 
     def _rows(self, dense_shape: TensorType) -> Dimension:
         known = dense_shape.bounds_or_unknown()
-        if known is None:
-            return UNKNOWN
-        for i, size in enumerate(known.upper):
-            self.check_count(f"dense_shape[{i}]", float(size))
-        return known.dimensions()[0]
+        return UNKNOWN if known is None else self.sizes_in("dense_shape", known)[0]
 
     def _check_indices(self, dense_shape: Array, indices: Array) -> None:
         """Raise for an index outside the matrix."""

@@ -288,6 +288,12 @@ class Operator(Traits):
             size = merged
         return size
 
+    def sizes_in(self, name: str, vector: Value) -> list[Dimension]:
+        """Return the sizes in a vector, as far as they are known; raise if one is negative."""
+        for i, size in enumerate(vector.upper):
+            self.check_count(f"{name}[{i}]", float(size))
+        return vector.dimensions()
+
     def count_of(self, name: str, tensor: TensorType) -> Dimension:
         """Return the size in a tensor of one element, as far as it is known; raise if it is negative."""
         if tensor.value is None:
