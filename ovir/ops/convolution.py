@@ -225,7 +225,9 @@ class TransposedConvolutionBase(ConvolutionBase):
 
     def spatial(self, data: PartialShape, kernel: Sequence[Dimension], sizes: TensorType | None) -> list[Dimension]:
         """Return the spatial dimensions of the output for those of data."""
-        padding = self._output_padding(len(kernel))
+        message = "output_padding {} must have {} items, one for each spatial axis"
+        padding = self.output_padding or (0,) * len(kernel)
+        self.require(len(padding) == len(kernel), message, list(padding), len(kernel))
         if sizes is not None:
             self.per_axis(len(kernel))  # for its checks
             if sizes.constant is not None:
@@ -252,12 +254,6 @@ class TransposedConvolutionBase(ConvolutionBase):
             same = stride == 1 and least == most == 1 and more == 0
             result.append(dim if same and dim.lower else Dimension(max(lower, 0), upper))
         return result
-
-    def _output_padding(self, axes: int) -> Sequence[int]:
-        given = self.output_padding
-        message = "output_padding {} must have {} items, one for each spatial axis"
-        self.require(len(given) in (0, axes), message, list(given), axes)
-        return given or (0,) * axes
 
     def _pads_without_sizes(self, axes: int) -> tuple[Sequence[int], Sequence[int]]:
         _, _, begins, ends = self.per_axis(axes)

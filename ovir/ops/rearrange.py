@@ -176,19 +176,22 @@ class BatchSpaceBase(Operator):
     value_inputs = (1, 2, 3)
     exact_inputs = (1, 2, 3)
 
-    def known_items(self, data: TensorType, *items: TensorType) -> list[list[int]] | None:
-        """Return the items of the three inputs if all are known, after checking their shapes and signs."""
+    def infer(self, data: TensorType, *items: TensorType) -> TensorType:
         count, rank, names = self.solved(data, *items)["K"], data.shape.rank, input_names(type(self))[1:]
         self.require_rank_at_least("data", data.shape, 2)
         message = "{}, {} and {} must have an item for each dimension of data of shape {}, got {}"
         self.require(rank is None or count.contains(rank), message, *names, data.shape, count)
         values = [tensor.constant.astype(np.int64).tolist() for tensor in items if tensor.constant is not None]
         if rank is None or len(values) < len(items):
-            return None
+            return TensorType(data.element_type, unknown_sizes(rank))
         for name, given, least in zip(names, values, (1, 0, 0), strict=True):
             self.require(min(given) >= least, "the items of {} {} must be {} or more", name, given, least)
             self.require(given[0] == least, "{} {} must begin with {}, for the batch", name, given, least)
-        return values
+        return TensorType(data.element_type, PartialShape(self.moved(data.shape, *values)))
+
+    def moved(self, shape: PartialShape, blocks: list[int], begins: list[int], ends: list[int]) -> list[Dimension]:
+        """Return the dimensions of the result for those of data."""
+        raise NotImplementedError
 
 
 @operator("BatchToSpace", opset=2)
@@ -204,11 +207,7 @@ class BatchToSpace(BatchSpaceBase):
     takes = "data T[D...]; block_shape I[K]; crops_begin I[K]; crops_end I[K]; T any; I integer"
     domains = by_input(block_shape=ONE, crops_begin=ZERO, crops_end=ZERO)
 
-    def infer(self, data: TensorType, *items: TensorType) -> TensorType:
-        known = self.known_items(data, *items)
-        if known is None:
-            return TensorType(data.element_type, unknown_sizes(data.shape.rank))
-        shape, (blocks, begins, ends) = data.shape, known
+    def moved(self, shape: PartialShape, blocks: list[int], begins: list[int], ends: list[int]) -> list[Dimension]:
         message = "the batch of data of shape {} is not a multiple of {}, the product of block_shape"
         dims = [self.require_known(shape[0].exact_div(prod(blocks)), message, shape, prod(blocks))]
         for axis in range(1, len(blocks)):
@@ -217,7 +216,7 @@ class BatchToSpace(BatchSpaceBase):
             fits = grown.upper is None or crop <= grown.upper
             self.require(fits, message, begins[axis], ends[axis], axis, shape, grown, blocks[axis])
             dims.append(_cropped(grown, crop))
-        return TensorType(data.element_type, PartialShape(dims))
+        return dims
 
     def run(self, data: Array, *items: Array) -> Array:
         self.infer(*map(constant_type, (data, *items)))  # which checks the sizes
@@ -245,18 +244,14 @@ class SpaceToBatch(BatchSpaceBase):
     takes = "data T[D...]; block_shape integer[K]; pads_begin integer[K]; pads_end integer[K]; T any"
     domains = by_input(block_shape=ONE, pads_begin=ZERO, pads_end=ZERO)
 
-    def infer(self, data: TensorType, *items: TensorType) -> TensorType:
-        known = self.known_items(data, *items)
-        if known is None:
-            return TensorType(data.element_type, unknown_sizes(data.shape.rank))
-        shape, (blocks, begins, ends) = data.shape, known
+    def moved(self, shape: PartialShape, blocks: list[int], begins: list[int], ends: list[int]) -> list[Dimension]:
         dims = [shape[0] * prod(blocks)]
         for axis in range(1, len(blocks)):
             begin, end, block = begins[axis], ends[axis], blocks[axis]
             message = "dimension {} of data of shape {}, with pads {} and {}, is not a multiple of its block {}"
             divided = (shape[axis] + (begin + end)).exact_div(block)
             dims.append(self.require_known(divided, message, axis, shape, begin, end, block))
-        return TensorType(data.element_type, PartialShape(dims))
+        return dims
 
     def run(self, data: Array, *items: Array) -> Array:
         self.infer(*map(constant_type, (data, *items)))  # which checks the sizes
