@@ -50,17 +50,11 @@ Spoil = Callable[[Make, type[Operator], np.random.Generator], None]
 
 
 def make_case(
-    seed: int,
-    *,
-    extreme: bool = False,
-    ties: bool = False,
-    small: bool = False,
-    spoil: Spoil | None = None,
-    make: Callable[..., Make] = Make,
+    seed: int, *, reals: str = "", small: bool = False, spoil: Spoil | None = None, make: Callable[..., Make] = Make
 ) -> Case:
-    """Return the model of a seed; if ``extreme``, with real numbers that integers do not hold among its inputs; if
-    ``ties``, with real numbers that are multiples of a half, of which many are equal; if ``small``, with sizes of 0 and
-    1 among those that are drawn.
+    """Return the model of a seed; if ``reals`` is ``extreme``, with real numbers that integers do not hold among its
+    inputs; if it is ``ties``, with real numbers that are multiples of a half, of which many are equal; if ``small``,
+    with sizes of 0 and 1 among those that are drawn.
 
     ``make`` draws inputs and attributes. ``spoil`` changes a share of the models, all others are legal.
     """
@@ -75,9 +69,9 @@ def make_case(
         made = make(kind, rng, opset, is_small=small)
         if draw(made, cls, values) or not legal:
             break
-    if extreme:
+    if reals == "extreme":
         _change_reals(made, partial(_with_extremes, rng=values))
-    if ties:
+    if reals == "ties":
         _change_reals(made, _with_ties)
     if not legal and spoil is not None:
         for _ in range(rng.choice((1, 1, 2))):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ovir import opset7 as ops
-from ovir.core.element_types import ElementType, f16, i64, value_range
+from ovir.core.element_types import f16, i64, value_range
 from ovir.graph.layers import Layer, LayerOrPort, Port
 from ovir.lowering.registry import Tensors, lowers, refuse
 from ovir.lowering.sizes import below, joined, number, part, rank, reshaped, scalar, size, sizes
@@ -75,12 +75,8 @@ def segment_max(op: SegmentMax, data: Port, segment_ids: Port, num_segments: Por
     empty: LayerOrPort = ops.equal(counts, scalar(0, i64))
     if trailing:
         empty = ops.unsqueeze(empty, list(trailing))
-    return ops.select(empty, scalar(_lowest(op, element_type), element_type), largest)
-
-
-def _lowest(op: SegmentMax, element_type: ElementType) -> float:
-    """Return the value of an empty segment."""
-    return 0 if op.fill_mode == "zero" else value_range(element_type)[0]
+    fill = 0 if op.fill_mode == "zero" else value_range(element_type)[0]
+    return ops.select(empty, scalar(fill, element_type), largest)
 
 
 @lowers(
