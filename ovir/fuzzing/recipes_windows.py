@@ -109,10 +109,8 @@ def interpolate(m: Make) -> None:
     mode = m.rng.choice(modes)
     m.add(shape, m.narrow if m.chance(0.8) else "u8")
     by_sizes = m.flag() or m.opset == 1
-    sizes, scales = (
-        np.array([m.rng.randint(1, 9) for _ in axes], np.int64),
-        np.array([m.pick(0.5, 1, 1.7, 3) for _ in axes], np.float32),
-    )
+    sizes = np.array([m.rng.randint(1, 9) for _ in axes], np.int64)
+    scales = np.array([m.pick(0.5, 1, 1.7, 3) for _ in axes], np.float32)
     if m.opset == 1:
         m.given(sizes)
         m.has(axes=axes, mode=m.pick("nearest", "linear", "linear_onnx", "cubic"))

@@ -183,10 +183,7 @@ class MulticlassNms9(MulticlassNms8):
     Source: MulticlassNonMaxSuppression-9
     """
 
-    arguments = (
-        "boxes scores roisnum= sort_result_type= sort_result_across_batch= output_type= iou_threshold= "
-        "score_threshold= nms_top_k= keep_top_k= background_class= nms_eta= normalized="
-    )
+    arguments = MulticlassNms8.arguments.replace("scores", "scores roisnum=", 1)
     takes = (_SHARED_BOXES, f"boxes T[C, P, 4]; scores T[C, P]; roisnum index[N]; T {NARROW}; output_type index")
     domains = by_input(  # the sum is at most the number of boxes
         roisnum=lambda op, inputs: Domain(0, size_of(op, inputs, "boxes", 1) // size_of(op, inputs, "roisnum", 0))

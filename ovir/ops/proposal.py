@@ -143,10 +143,8 @@ class ProposalBase(BoxSelectionBase):
         if self.is_tensorflow:
             start, stop = clipped(start, ends), clipped(stop, ends)
         length = stop - start + add
-        shift, stretch = (
-            deltas[:2] / np.float32(self.box_coordinate_scale),
-            deltas[2:] / np.float32(self.box_size_scale),
-        )
+        shift = deltas[:2] / np.float32(self.box_coordinate_scale)
+        stretch = deltas[2:] / np.float32(self.box_size_scale)
         middle = start + length / 2
         # [axis, image, row, column, anchor]
         edges = decoded(middle[:, np.newaxis], length[:, np.newaxis], shift, stretch)

@@ -17,6 +17,12 @@ from ovir.ops.base.domains import Length, by_input
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
+_CELL = "X T[Batch, Input]; initial_hidden_state T[Batch, Hidden]"
+_SEQUENCE = "X T[Batch, Time, Input]; initial_hidden_state T[Batch, D, Hidden]"
+_LENGTHS = "sequence_lengths integer[Batch]"
+_SIZES = "T real; Hidden = hidden_size"
+_OPTIONS = "activations= activations_alpha= activations_beta= clip="
+
 Activation = Callable[[Array], Array]
 States = Sequence[Array]
 
@@ -205,10 +211,7 @@ class RNNCell(CellBase, RnnBase):
     Source: RNNCell-3
     """
 
-    takes = (
-        "X T[Batch, Input]; initial_hidden_state T[Batch, Hidden]; "
-        "W T[Hidden, Input]; R T[Hidden, Hidden]; B T[Hidden]; T real; Hidden = hidden_size"
-    )
+    takes = f"{_CELL}; W T[Hidden, Input]; R T[Hidden, Hidden]; B T[Hidden]; {_SIZES}"
     gives = "hidden T[Batch, Hidden]"
     arguments = "X initial_hidden_state W R B hidden_size activations activations_alpha activations_beta clip="
 
@@ -225,15 +228,9 @@ class GRUCell(CellBase, GruBase):
     [[0.17446804]]
     """
 
-    takes = (
-        "X T[Batch, Input]; initial_hidden_state T[Batch, Hidden]; "
-        "W T[3*Hidden, Input]; R T[3*Hidden, Hidden]; ?B T[biases*Hidden]; T real; Hidden = hidden_size"
-    )
+    takes = f"{_CELL}; W T[3*Hidden, Input]; R T[3*Hidden, Hidden]; ?B T[biases*Hidden]; {_SIZES}"
     gives = "hidden T[Batch, Hidden]"
-    arguments = (
-        "X initial_hidden_state W R B hidden_size activations= activations_alpha= activations_beta= "
-        "clip= linear_before_reset="
-    )
+    arguments = f"X initial_hidden_state W R B hidden_size {_OPTIONS} linear_before_reset="
 
 
 @operator("LSTMCell", opset=4)
@@ -252,14 +249,11 @@ class LSTMCell4(CellBase, LstmBase):
     """
 
     takes = (
-        "X T[Batch, Input]; initial_hidden_state T[Batch, Hidden]; initial_cell_state T[Batch, Hidden]; "
-        "W T[4*Hidden, Input]; R T[4*Hidden, Hidden]; ?B T[4*Hidden]; T real; Hidden = hidden_size"
+        f"{_CELL}; initial_cell_state T[Batch, Hidden]; "
+        f"W T[4*Hidden, Input]; R T[4*Hidden, Hidden]; ?B T[4*Hidden]; {_SIZES}"
     )
     gives = "hidden T[Batch, Hidden]; cell T[Batch, Hidden]"
-    arguments = (
-        "X initial_hidden_state initial_cell_state W R B hidden_size activations= activations_alpha= "
-        "activations_beta= clip="
-    )
+    arguments = f"X initial_hidden_state initial_cell_state W R B hidden_size {_OPTIONS}"
 
 
 @operator("LSTMCell", opset=1)
@@ -357,15 +351,11 @@ class RNNSequence(SequenceBase, RnnBase):
     """
 
     takes = (
-        "X T[Batch, Time, Input]; initial_hidden_state T[Batch, D, Hidden]; sequence_lengths integer[Batch]; "
-        "W T[D, Hidden, Input]; R T[D, Hidden, Hidden]; B T[D, Hidden]; T real; Hidden = hidden_size; "
-        "D = directions"
+        f"{_SEQUENCE}; {_LENGTHS}; "
+        f"W T[D, Hidden, Input]; R T[D, Hidden, Hidden]; B T[D, Hidden]; {_SIZES}; D = directions"
     )
     gives = "Y T[Batch, D, Time, Hidden]; hidden T[Batch, D, Hidden]"
-    arguments = (
-        "X initial_hidden_state sequence_lengths W R B hidden_size direction activations= "
-        "activations_alpha= activations_beta= clip="
-    )
+    arguments = f"X initial_hidden_state sequence_lengths W R B hidden_size direction {_OPTIONS}"
 
 
 @operator("GRUSequence", opset=5)
@@ -380,15 +370,11 @@ class GRUSequence(SequenceBase, GruBase):
     """
 
     takes = (
-        "X T[Batch, Time, Input]; initial_hidden_state T[Batch, D, Hidden]; sequence_lengths integer[Batch]; "
-        "W T[D, 3*Hidden, Input]; R T[D, 3*Hidden, Hidden]; B T[D, biases*Hidden]; T real; "
-        "Hidden = hidden_size; D = directions"
+        f"{_SEQUENCE}; {_LENGTHS}; "
+        f"W T[D, 3*Hidden, Input]; R T[D, 3*Hidden, Hidden]; B T[D, biases*Hidden]; {_SIZES}; D = directions"
     )
     gives = "Y T[Batch, D, Time, Hidden]; hidden T[Batch, D, Hidden]"
-    arguments = (
-        "X initial_hidden_state sequence_lengths W R B hidden_size direction activations= "
-        "activations_alpha= activations_beta= clip= linear_before_reset="
-    )
+    arguments = f"X initial_hidden_state sequence_lengths W R B hidden_size direction {_OPTIONS} linear_before_reset="
 
 
 @operator("LSTMSequence", opset=5)
@@ -406,12 +392,8 @@ class LSTMSequence(SequenceBase, LstmBase):
     """
 
     takes = (
-        "X T[Batch, Time, Input]; initial_hidden_state T[Batch, D, Hidden]; "
-        "initial_cell_state T[Batch, D, Hidden]; sequence_lengths integer[Batch]; W T[D, 4*Hidden, Input]; "
-        "R T[D, 4*Hidden, Hidden]; B T[D, 4*Hidden]; T real; Hidden = hidden_size; D = directions"
+        f"{_SEQUENCE}; initial_cell_state T[Batch, D, Hidden]; {_LENGTHS}; "
+        f"W T[D, 4*Hidden, Input]; R T[D, 4*Hidden, Hidden]; B T[D, 4*Hidden]; {_SIZES}; D = directions"
     )
     gives = "Y T[Batch, D, Time, Hidden]; hidden T[Batch, D, Hidden]; cell T[Batch, D, Hidden]"
-    arguments = (
-        "X initial_hidden_state initial_cell_state sequence_lengths W R B hidden_size direction "
-        "activations= activations_alpha= activations_beta= clip="
-    )
+    arguments = f"X initial_hidden_state initial_cell_state sequence_lengths W R B hidden_size direction {_OPTIONS}"
