@@ -121,8 +121,8 @@ def attribute(
     that the specification requires although readers accept files without it and use the default; ``ovir check`` warns
     then. ``assumed`` is the text for a default in messages, if its value does not explain itself. ``is_strict`` marks
     an integer that OpenVINO reads as it reads ids, so that nothing may follow its digits, or an element type that it
-    reads as it reads precisions, so that case matters. ``instead`` is the name of an attribute that the specification allows
-    in place of a ``specified`` one. ``misread`` is the text of the value that OpenVINO takes if the attribute is
+    reads as it reads precisions, so that case matters. ``instead`` is the name of an attribute that the specification
+    allows in place of a ``specified`` one. ``misread`` is the text of the value that OpenVINO takes if the attribute is
     missing, where the specification has another default; ``ovir check`` warns.
 
     ``register`` raises InputError for an attribute without annotation, or of another type.
