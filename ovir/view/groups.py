@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import accumulate, pairwise, takewhile
 
 import numpy as np
 
@@ -180,12 +180,8 @@ def _without_common_part(scopes: dict[Layer, Path]) -> dict[Layer, Path]:
 
 
 def _common_part(paths: Iterable[Path]) -> Path:
-    listed = list(paths)
-    if not listed:
-        return ()
-    low, high = min(listed), max(listed)
-    count = next((i for i, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), min(len(low), len(high)))
-    return low[:count]
+    shared = takewhile(lambda names: len({*names}) == 1, zip(*paths, strict=False))
+    return tuple(name for name, *_ in shared)
 
 
 def _add_unscoped(layers: Sequence[Layer], paths: dict[Layer, Path]) -> None:
@@ -256,11 +252,7 @@ def _crossings(layers: Sequence[Layer]) -> list[int]:
             if last > i:
                 changes[i + 1] += 1
                 changes[last + 1] -= 1
-    found, passing = [], 0
-    for change in changes:
-        passing += change
-        found.append(passing)
-    return found
+    return list(accumulate(changes))
 
 
 # --------------------------------------------------------------------------- constants
