@@ -157,26 +157,16 @@ class OnnxRuntimePart(Operator):
     opset = 1
     guards_sizes = True
 
-    def __init__(
-        self,
-        session: OnnxRuntimeSession,
-        inputs: Sequence[str],
-        outputs: Sequence[str],
-        types: Sequence[TensorType],
-        layers: Mapping[str, Layer],
-        in_numpy: NumpyPart,
-        *,
-        takes_nothing: bool,
-    ) -> None:
-        """``layers`` are the layers of the part by the names of their nodes; ``takes_nothing`` says whether the part
-        computes with empty tensors."""
-        self._session = session
-        self._layers = layers
-        self._types = tuple(types)
-        self._inputs = inputs
-        self._outputs = outputs
-        self._in_numpy = in_numpy
-        self._takes_nothing = takes_nothing
+    def __init__(self, part: HybridPart, exported: Exported, session: OnnxRuntimeSession, in_numpy: NumpyPart) -> None:
+        self._session, self._in_numpy = session, in_numpy
+        self._inputs, self._outputs = exported.inputs, exported.outputs
+        self._types = tuple(port.type for port in part.outputs)
+        by_key = {layer.key: layer for layer in part.layers}
+        nodes = ((node.name, node.metadata_props.get("ovir.layer", "")) for node in exported.onnx.graph.all_nodes())
+        self._layers = {name: by_key[key] for name, key in nodes if name is not None and key in by_key}
+        """The layers of the part by the names of their nodes."""
+        self._takes_nothing = not any(True for _ in _ended_by_nothing(part.layers))
+        """Whether the part computes with empty tensors."""
 
     def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
         return self._types
@@ -275,15 +265,7 @@ def _part_layer(model: Model, part: HybridPart, number: int, graph: Graph, threa
         session = OnnxRuntimeSession(exported, threads=threads)
     except RunError as error:
         raise PartRefused(_named_layers(error.diagnostic.message, exported, part), error.diagnostic) from None
-    types = [port.type for port in part.outputs]
-    by_key = {layer.key: layer for layer in part.layers}
-    nodes = ((node.name, node.metadata_props.get("ovir.layer", "")) for node in exported.onnx.graph.all_nodes())
-    layers = {name: by_key[key] for name, key in nodes if name is not None and key in by_key}
-    in_numpy = NumpyPart(model, part, threads)
-    takes_nothing = not any(True for _ in _ended_by_nothing(part.layers))
-    operator = OnnxRuntimePart(
-        session, exported.inputs, exported.outputs, types, layers, in_numpy, takes_nothing=takes_nothing
-    )
+    operator = OnnxRuntimePart(part, exported, session, NumpyPart(model, part, threads))
     name = f"part of {len(part.layers)} layers from '{part.layers[0].name}' on"
     return _layer(number, name, operator, [port.type for port in part.inputs], part.outputs, model.path)
 
