@@ -24,7 +24,7 @@ _FUNCTIONS: dict[type[ops.ReductionBase], np.ufunc] = {
     ops.ReduceLogicalAnd: np.logical_and,
     ops.ReduceLogicalOr: np.logical_or,
 }
-_WITHOUT_NAN = {np.maximum: np.fmax, np.minimum: np.fmin}
+_WITHOUT_NAN: dict[np.ufunc, np.ufunc] = {np.maximum: np.fmax, np.minimum: np.fmin}
 
 
 @fast(ops.ReductionBase, in_f32=True)
