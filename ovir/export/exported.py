@@ -98,21 +98,16 @@ def size_of_weights(exported: Exported) -> int:
     return sum(value.const_value.nbytes for value in values if value.const_value is not None)
 
 
-def _empty_tensor(exported: Exported) -> str | None:
-    """Return the name of a tensor that has a size of 0, None if there is none."""
-    graph = exported.onnx.graph
-    values = (value for values in (graph.inputs, *(node.outputs for node in graph)) for value in values)
-    return next((str(value.name) for value in values if value.shape is not None and 0 in value.shape), None)
-
-
 def _check(written: Path, path: str, exported: Exported) -> None:
     import onnx
 
     try:
         onnx.checker.check_model(written, full_check=True)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
-        if (name := _empty_tensor(exported)) is not None:
-            message = f"cannot be exported to ONNX: tensor '{name}' has no elements, which ONNX does not allow"
+        graph = exported.onnx.graph
+        values = (value for values in (graph.inputs, *(node.outputs for node in graph)) for value in values)
+        if empty := [value.name for value in values if value.shape is not None and 0 in value.shape]:
+            message = f"cannot be exported to ONNX: tensor '{empty[0]}' has no elements, which ONNX does not allow"
             raise ExportError(diagnose(NOT_EXPORTED, message, Place(path))) from None
         message = f"the exported model is not valid ONNX: {error}"
         raise ExportError(diagnose(INTERNAL, message, Place(path), hint=OWN_FAULT)) from None
