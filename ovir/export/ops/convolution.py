@@ -17,16 +17,14 @@ from ovir.kernels.windows import extent
 from ovir.ops import convolution as ops
 from ovir.ops.base.spatial import SAME
 
+_LIMITS = "integers and f64 need filters of static shape"
+
 Product = Callable[[sliding.Pads], Tensor]
 """Returns the transposed convolution without so many elements at the beginning and end of each axis."""
 
 
-@exports(ops.Convolution, to="Conv", limits="integers and f64 need filters of static shape")
-@exports(
-    ops.GroupConvolution,
-    to="Conv",
-    limits="the number of groups must be static; integers and f64 need filters of static shape",
-)
+@exports(ops.Convolution, to="Conv", limits=_LIMITS)
+@exports(ops.GroupConvolution, to="Conv", limits=f"the number of groups must be static; {_LIMITS}")
 def convolution(graph: Graph, op: ops.ForwardConvolutionBase, data: Tensor, filters: Tensor) -> Tensor:
     """Export as Conv; integers and f64, for which there is no kernel, as MatMul for each tap of the filters."""
     if _is_computed_by_taps(data):
@@ -103,8 +101,7 @@ def _by_taps(graph: Graph, op: ops.ForwardConvolutionBase, data: Tensor, filters
 # --------------------------------------------------------------------------- transposed
 
 
-@exports(ops.ConvolutionBackpropData, to="ConvTranspose", limits="integers and f64 need filters of static shape")
-@exports(ops.GroupConvolutionBackpropData, to="ConvTranspose", limits="integers and f64 need filters of static shape")
+@exports(ops.ConvolutionBackpropData, ops.GroupConvolutionBackpropData, to="ConvTranspose", limits=_LIMITS)
 def transposed_convolution(
     graph: Graph, op: ops.TransposedConvolutionBase, data: Tensor, filters: Tensor, output_shape: Tensor | None = None
 ) -> Tensor:
