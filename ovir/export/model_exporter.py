@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache, partial
 
 import numpy as np
@@ -179,18 +179,13 @@ class _LayersExporter:
             node.name = take_name(f"{layer.key}/{node.op_type}", self.node_names)
         new = {value for node in nodes for value in node.outputs}
         for port, tensor in zip(layer.outputs, outputs, strict=True):
-            self._take(port, tensor, new)
+            if tensor.value not in new or tensor.value.name is not None:
+                tensor = graph.Identity(tensor)
+                graph.nodes[-1].name = take_name(f"{layer.key}/Identity", self.node_names)
+            self._name(port, self._known(tensor, port))
         if nodes:
             nodes[-1].name = take_name(layer.key, self.node_names)
             nodes[-1].metadata_props.update(flat_entries(layer.rt_info, "/"))
-
-    def _take(self, port: Port, tensor: Tensor, new: Iterable[ir.Value]) -> None:
-        """Enter the tensor that an exporter returned for an output."""
-        graph = self.graph
-        if tensor.value not in new or tensor.value.name is not None:
-            tensor = graph.Identity(tensor)
-            graph.nodes[-1].name = take_name(f"{port.layer.key}/Identity", self.node_names)
-        self._name(port, self._known(tensor, port))
 
     def _exported(self, layer: Layer) -> Sequence[Tensor]:
         operator = layer.operator

@@ -336,8 +336,7 @@ class Graph:
 
     def size_of(self, tensor: Tensor, axis: int) -> Tensor:
         """Return the size of a dimension; negative axes count from the end."""
-        dim = tensor.shape[axis]
-        return self.constant([dim.length]) if dim.is_static else self.Shape(tensor, start=axis, end=axis + 1 or None)
+        return self.shape_of(tensor, axis, axis + 1 or None)
 
     def scalar_size_of(self, tensor: Tensor, axis: int) -> Tensor:
         """Return the size of a dimension as a tensor without dimensions."""

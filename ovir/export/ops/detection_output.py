@@ -129,11 +129,11 @@ def _selected(
 ) -> nms.Selection:
     """Return the boxes that non-maximum suppression keeps, ordered by image, class and score."""
     least = float(np.float32(op.confidence_threshold))
-    best = op.top_k if op.top_k >= 0 else None
+    best = op.top_k
     boxes = nms.corners(graph, low, high)
     _, classes, priors = sizes
     if op.decrease_label_id:
-        scores, least, best = _best_classes(graph, op, scores, sizes), nms.LOWEST, None
+        scores, least, best = _best_classes(graph, op, scores, sizes), nms.LOWEST, -1
     else:
         scores = nms.without_background(graph, op.background_label_id, scores, classes)
     boxes = graph.Squeeze(boxes, [1]) if op.share_location else boxes
