@@ -75,7 +75,7 @@ def _largest(graph: Graph, op: ROIPooling, pixels: Pixels, regions: _Regions) ->
 def _spaced(
     graph: Graph, pixels: Pixels, low: Tensor, high: Tensor, count: int, most: Tensor, shape: list[int]
 ) -> Tensor:
-    """Return ``count`` evenly spaced positions from ``low`` to ``high``, shares of ``most``; one alone is in between."""
+    """Return ``count`` evenly spaced positions from ``low`` to ``high``, shares of ``most``; one alone lies between."""
     if count == 1:
         return graph.Mul(graph.Mul(graph.Add(low, high), pixels.number(0.5)), most)
     step = graph.Div(graph.Mul(graph.Sub(high, low), most), pixels.number(count - 1))
