@@ -59,7 +59,8 @@ def write(exported: Exported, path: str | os.PathLike[str], *, external_data: bo
     """
     import onnx_ir as ir
 
-    separate = external_data or size_of_weights(exported) > LARGEST_FILE
+    weights = (value.const_value for value in exported.onnx.graph.initializers.values())
+    separate = external_data or sum(0 if tensor is None else tensor.nbytes for tensor in weights) > LARGEST_FILE
     name = os.path.basename(os.fsdecode(path))
     with writing_pair(path, ONNX, has_data=separate) as (text, *data):
         folder = os.path.dirname(os.path.abspath(os.fsdecode(path)))
@@ -90,12 +91,6 @@ class _Written:
         if isinstance(self._last, np.ndarray) and self._last.flags.c_contiguous:
             release_pages(self._last)
         self._last = tensor.raw
-
-
-def size_of_weights(exported: Exported) -> int:
-    """Return the size of all initializers in bytes."""
-    values = exported.onnx.graph.initializers.values()
-    return sum(value.const_value.nbytes for value in values if value.const_value is not None)
 
 
 def _check(written: Path, path: str, exported: Exported) -> None:

@@ -335,8 +335,3 @@ def outputs(
     columns = graph.cast(found.label, f32), found.score
     rows = graph.Concat(*(graph.Unsqueeze(c, [1]) for c in columns), graph.cast(boxes, f32), axis=1)
     return rows, graph.Unsqueeze(places, [1]), group_counts(graph, found.image, images)
-
-
-def just_below(threshold: float) -> float:
-    """Return the float32 that a score exceeds if it is at least a threshold."""
-    return float(np.nextafter(np.float32(threshold), NEVER))

@@ -205,18 +205,16 @@ class Graph:
             tensors.append(self.cast(tensor, wanted))
         return tensors
 
-    def contributed(
-        self, op_type: str, *inputs: Operand, element_type: t.ElementType = t.f32, **attributes: Any
-    ) -> Tensor:
-        """Add a node of an operator that onnxruntime contributes, and return its output.
+    def contributed(self, op_type: str, *inputs: Operand, **attributes: Any) -> Tensor:
+        """Add a node of an operator that onnxruntime contributes, and return its output, f32.
 
-        The inputs are tensors and arrays, in types that the operator takes; ``element_type`` is the type of the output.
+        The inputs are tensors and arrays, in types that the operator takes.
         """
         values = [self.constant(x) if isinstance(x, np.ndarray) else x for x in inputs]
         assert all(value is None or isinstance(value, Tensor) for value in values), op_type
         listed = [value.value if isinstance(value, Tensor) else None for value in values]
         self.nodes.append(ir.node(op_type, listed, attributes, domain=CONTRIB))
-        return self._tensor(self.nodes[-1].outputs[0], element_type)
+        return self._tensor(self.nodes[-1].outputs[0], t.f32)
 
     def input(self, element_type: t.ElementType, shape: PartialShape = UNKNOWN, name: str | None = None) -> Tensor:
         """Return a new input of a graph or a body; the caller lists it as an input."""

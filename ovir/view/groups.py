@@ -43,17 +43,16 @@ class _Run:
         return other.period % self.period == 0 and self.start <= other.start and other.stop <= self.stop
 
 
-def find_blocks(kinds: Sequence[int], crossings: Sequence[int]) -> list[Block]:
+def find_blocks(
+    kinds: Sequence[int] | Array, crossings: Sequence[int] | Array, depth: int = _MOST_NESTED
+) -> list[Block]:
     """Return the blocks of a sequence, from left to right, with the blocks that are in each of them.
 
     ``kinds`` has equal numbers for elements of a kind. ``crossings`` has for each place between two elements, and for
     both ends, the number of tensors that pass it; blocks begin where few do. The time grows with the square of the
     length, at the speed of NumPy.
     """
-    return _blocks(np.asarray(kinds), np.asarray(crossings), _MOST_NESTED)
-
-
-def _blocks(kinds: Array, crossings: Array, depth: int) -> list[Block]:
+    kinds, crossings = np.asarray(kinds), np.asarray(crossings)
     blocks: list[Block] = []
     taken = np.zeros(len(kinds), bool)
     for run in sorted(_runs(kinds), key=lambda run: (run.start - run.stop, run.period)):
@@ -63,7 +62,7 @@ def _blocks(kinds: Array, crossings: Array, depth: int) -> list[Block]:
         first, period = _first_cut(run, crossings), run.period
         inner: list[Block] = []
         if depth > 1:
-            inner = _blocks(kinds[first : first + period], crossings[first : first + period + 1], depth - 1)
+            inner = find_blocks(kinds[first : first + period], crossings[first : first + period + 1], depth - 1)
         for start in range(first, run.stop - period + 1, period):
             blocks.append(Block(start, start + period, [_moved(block, start) for block in inner]))
     return sorted(blocks, key=lambda block: block.start)
@@ -121,7 +120,9 @@ def group_paths(model: Model) -> dict[Layer, Path]:
     paths: dict[Layer, Path] = dict.fromkeys(ends, ())
     scopes = {layer: scope_of(layer.name) for layer in main}
     if _are_useful(scopes.values()):
-        paths |= _without_common_part(scopes)
+        known = {layer: scope for layer, scope in scopes.items() if scope}
+        shared = len(_common_part(known.values()))
+        paths |= {layer: scope[shared:] for layer, scope in known.items()}
         _add_unscoped(main, paths)
         _drop_groups_of_nearly_all(main, paths)
     else:
@@ -170,13 +171,6 @@ def _are_useful(scopes: Iterable[Path]) -> bool:
     listed = list(scopes)
     sizes = Counter(scope[:1] for scope in listed)
     return 2 * sum(bool(scope) and sizes[scope[:1]] >= _FEW for scope in listed) > len(listed)
-
-
-def _without_common_part(scopes: dict[Layer, Path]) -> dict[Layer, Path]:
-    """Return the scopes without the outer groups that all of them share; layers without a scope are left out."""
-    known = {layer: scope for layer, scope in scopes.items() if scope}
-    shared = len(_common_part(known.values()))
-    return {layer: scope[shared:] for layer, scope in known.items()}
 
 
 def _common_part(paths: Iterable[Path]) -> Path:

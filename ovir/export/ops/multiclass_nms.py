@@ -70,7 +70,7 @@ def _corners(graph: Graph, op: MulticlassNms8, boxes: Tensor) -> Tensor:
 def _select(graph: Graph, op: MulticlassNms8, count: Tensor) -> nms.Select:
     """Return the function that selects boxes of each class."""
     most = count if op.keep_top_k < 0 else graph.constant([op.keep_top_k])
-    least = nms.just_below(op.score_threshold)
+    least = float(np.nextafter(np.float32(op.score_threshold), nms.NEVER))  # scores of the threshold exceed it
     if op.nms_eta == 1 or not np.float32(op.iou_threshold) > 0.5:
         return partial(nms.selected, graph, most=most, overlap=op.iou_threshold, least=least)
 
