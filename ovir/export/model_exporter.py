@@ -168,7 +168,7 @@ class _LayersExporter:
             return
         if layer.outputs and all(is_known_size(port) for port in layer.outputs):
             for port in layer.outputs:
-                self._name(port, self._known(graph.constant(port.type.constant, port.element_type), port))
+                self.tensor(port)
             return
         first = len(graph.nodes)
         outputs = self._exported(layer)
@@ -240,7 +240,7 @@ class _LayersExporter:
         if len(outputs) != len(layer.outputs):
             message = f"its exporter returns {len(outputs)} tensors, but the operation has {len(layer.outputs)} outputs"
             raise NotExportable(message)
-        return [self._declared(port, compressed) for port, compressed in zip(layer.outputs, outputs, strict=True)]
+        return [self._declared(port, tensor) for port, tensor in zip(layer.outputs, outputs, strict=True)]
 
     def _declared(self, port: Port, tensor: Tensor) -> Tensor:
         """Return an exporter's tensor for an output, in the element type of the output."""
