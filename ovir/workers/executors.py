@@ -97,12 +97,7 @@ class Workers:
         """Stop our own processes at once; an executor of the caller goes on."""
         pool, self._pool = self._pool, None
         if pool is not None:
-            processes = list((getattr(pool, "_processes", None) or {}).values())
-            pool.shutdown(wait=False, cancel_futures=True)
-            for process in processes:  # they would finish their tasks first
-                process.kill()
-            for process in processes:
-                process.join()
+            end_pool(pool)
 
 
 def is_death(error: BaseException) -> bool:
@@ -138,6 +133,16 @@ def _new_pool(size: int) -> ProcessPoolExecutor:
         del main.__file__
     # A fork would copy locks that other threads hold.
     return ProcessPoolExecutor(size, multiprocessing.get_context("spawn"), start_process)
+
+
+def end_pool(pool: ProcessPoolExecutor) -> None:
+    """Stop the processes of our own pool at once."""
+    processes = list((getattr(pool, "_processes", None) or {}).values())
+    pool.shutdown(wait=False, cancel_futures=True)
+    for process in processes:  # they would finish their tasks first
+        process.kill()
+    for process in processes:
+        process.join()
 
 
 def _size_of(executor: Executor) -> int:
