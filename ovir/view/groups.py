@@ -111,8 +111,8 @@ _MODULE = re.compile(r"(?:__module|self)\.")
 def group_paths(model: Model) -> dict[Layer, Path]:
     """Return the groups of each layer of a model, without those in bodies; inputs and outputs are in none.
 
-    Constants, and what is computed from constants alone, are in the group of the layers that read them. Where there
-    would be more than ``MOST`` layers and groups side by side, they are divided into parts.
+    Constants, and what is computed from constants alone, are in the innermost group around all that read them. Where
+    there would be more than ``MOST`` layers and groups side by side, they are divided into parts.
     """
     constants = all_constant_layers(model)
     ends = {port.layer for port in (*model.inputs, *model.outputs)}
@@ -127,7 +127,9 @@ def group_paths(model: Model) -> dict[Layer, Path]:
         _drop_groups_of_nearly_all(main, paths)
     else:
         paths |= _block_paths(main)
-    _add_constants(model, constants, paths)
+    for layer in reversed(model.layers):
+        if layer in constants and layer not in paths:
+            paths[layer] = _common_part([paths[reader] for reader in layers_after(layer) if reader in paths])
     _split_large(_in_order_of_readers(model, constants), paths)
     return paths
 
@@ -247,16 +249,6 @@ def _crossings(layers: Sequence[Layer]) -> list[int]:
                 changes[i + 1] += 1
                 changes[last + 1] -= 1
     return list(accumulate(changes))
-
-
-# --------------------------------------------------------------------------- constants
-
-
-def _add_constants(model: Model, constants: set[Layer], paths: dict[Layer, Path]) -> None:
-    """Add layers that are computed from constants alone: into the innermost group around all that read them."""
-    for layer in reversed(model.layers):
-        if layer in constants and layer not in paths:
-            paths[layer] = _common_part([paths[reader] for reader in layers_after(layer) if reader in paths])
 
 
 # --------------------------------------------------------------------------- large groups

@@ -115,16 +115,12 @@ def _means(graph: Graph, windows: PoolWindows, data: Tensor, covers_pads: bool) 
     held = i64 if own.is_integral else data.real_type
     sums = windows.combined(windows.around(graph.cast(data, held)), "Add")
     real = f64 if own.is_integral else held
-    counts = _counts(graph, windows, data, covers_pads)
+    if covers_pads:
+        counts = graph.constant(prod(windows.kernel))
+    else:  # at least 1
+        counts = graph.Max(windows.combined(windows.around(_ones(graph, data, i64)), "Add"), 1)
     means = graph.Div(graph.cast(sums, real), graph.cast(counts, real))
     return graph.cast(graph.Round(means), i64) if own.is_integral else means
-
-
-def _counts(graph: Graph, windows: PoolWindows, data: Tensor, covers_pads: bool) -> Tensor:
-    """Return the number of elements that the mean of each window covers, at least 1."""
-    if covers_pads:
-        return graph.constant(prod(windows.kernel))
-    return graph.Max(windows.combined(windows.around(_ones(graph, data, i64)), "Add"), 1)
 
 
 def _ones(graph: Graph, data: Tensor, element_type: ElementType) -> Tensor:
