@@ -156,7 +156,7 @@ class HSwish(UnaryActivationBase):
     """
 
     def compute(self, x: Array, *parameters: Array | None) -> Array:
-        return x * np.clip(x + 3, 0, 6) / 6
+        return x * (np.clip(x + 3, 0, 6) / 6)
 
 
 @operator("HardSigmoid", opset=1)
@@ -275,7 +275,7 @@ class SoftPlus(UnaryActivationBase):
     real_only = True
 
     def compute(self, x: Array, *parameters: Array | None) -> Array:
-        return np.maximum(x, np.log(1 + np.exp(np.clip(x, -inf, 40))))
+        return np.maximum(x, np.log1p(np.exp(np.clip(x, -inf, 40))))  # ln(1 + y) would lose the digits of small y
 
 
 @operator("SoftSign", opset=9, function_name="softsign")

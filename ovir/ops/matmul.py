@@ -114,7 +114,8 @@ def matrix_product(a: Array, b: Array) -> Array:
     """Return the matrix product of arrays of one element type in that type."""
     if not is_integer(a.dtype):
         computed = compute_dtype(a.dtype)
-        return np.asarray(np.matmul(a.astype(computed, copy=False), b.astype(computed, copy=False))).astype(a.dtype)
+        product = np.matmul(a.astype(computed, copy=False), b.astype(computed, copy=False))
+        return np.asarray(product).astype(a.dtype, copy=False)
     wide = np.dtype(np.int64) if a.dtype != np.uint64 else a.dtype
     return in_integers(np.matmul(a.astype(wide), b.astype(wide)), a.dtype)
 
