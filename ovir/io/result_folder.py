@@ -281,7 +281,13 @@ class ResultFolder:
     manifest."""
 
     def __init__(
-        self, path: str, model: str, fingerprint: str, options: dict[str, Any], *, resume: bool = False
+        self,
+        path: str | os.PathLike[str],
+        model: str,
+        fingerprint: str,
+        options: dict[str, Any],
+        *,
+        resume: bool = False,
     ) -> None:
         """Open the folder, or create it.
 
@@ -290,7 +296,7 @@ class ResultFolder:
         InputError for a folder with other results or files, ReadError for a broken manifest, WriteError if the folder
         cannot be written.
         """
-        self.path = path
+        self.path = path = os.fspath(path)
         self._real = os.path.join(os.path.realpath(path), "")
         self._fingerprint = fingerprint
         self._sources: dict[str, tuple[int, int]] = {}

@@ -338,7 +338,8 @@ def _refuse_labels(ran: Ran, file: str | None) -> None:
     rows = [row for _, array, *_ in ran.outputs for row in ran.scores(array) or ()]
     if file is not None and rows and all(score.label is None for row in rows for score in row):
         lengths = ", ".join(f"'{name}' {array.shape}" for name, array, *_ in ran.outputs)
-        raise_usage_error(f"--labels {file}: no output has {plural(len(ran.labels), 'score')}, one a name: {lengths}")
+        scores = plural(len(ran.labels), "score")
+        raise_usage_error(f"--labels {file}: no output has {scores}, one for each name: {lengths}")
 
 
 def _run_guarded(command: Sequence[str], source: ModelOptions, budget: Budget) -> int:
