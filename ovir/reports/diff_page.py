@@ -9,7 +9,7 @@ from ovir.analysis.changes import Change, value_text
 from ovir.analysis.diff import STATUSES, Diff, LayerDiff
 from ovir.core.tables import Table, columns
 from ovir.reports.charts import Chart, bars, label
-from ovir.reports.page import Block, Detail, Fact, Page, Pairs, Text, Tone
+from ovir.reports.page import Block, Detail, Figure, Page, Pairs, Text, Tone
 
 _TONES: dict[str, Tone] = {
     "added": "good", "removed": "bad", "replaced": "warn", "moved": "info", "changed": "info", "renumbered": "plain",
@@ -29,8 +29,8 @@ def diff_page(diff: Diff) -> Page:
     page.layers.add(diff.b, "in the second model")
     for status in STATUSES:
         count = diff.counts[status]
-        page.facts.append(Fact(status, f"{count:,}", tone=_TONES[status] if count else "plain"))
-    page.facts.append(Fact("affected outputs", f"{len(diff.affected):,}", "of another type as a consequence"))
+        page.figures.append(Figure(status, f"{count:,}", tone=_TONES[status] if count else "plain"))
+    page.figures.append(Figure("affected outputs", f"{len(diff.affected):,}", "of another type as a consequence"))
     for note in diff.notes:
         page.add("Notes", Text(note))
     if diff.model:

@@ -18,7 +18,7 @@ from ovir.diagnostics.wording import plural
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
 from ovir.reports.charts import Chart, bars, curve, histogram
-from ovir.reports.page import Block, Detail, Fact, Page, Pairs, Text
+from ovir.reports.page import Block, Detail, Figure, Page, Pairs, Text
 from ovir.reports.ran import Ran, Tensors, tensors_table
 from ovir.reports.tables import add_diagnostics, add_layers
 from ovir.runtime.compiled import CompiledModel
@@ -70,7 +70,7 @@ def run_page(ran: Ran) -> Page:
     page = Page("run", model.path or model.name, verdict, tone)  # type: ignore[arg-type]
     page.layers.add(model)
     page.layers.ran = ran.types
-    page.facts += _facts(ran)
+    page.figures += _figures(ran)
     if watch is not None:
         _add_watch(page, watch)
     page.add("Outputs", _tensors(page, "output", ran.outputs, ran), *_histograms(ran.outputs))
@@ -88,34 +88,34 @@ def run_page(ran: Ran) -> Page:
     return page
 
 
-def _facts(ran: Ran) -> list[Fact]:
-    facts = [Fact("first run", f"{ran.seconds * 1000:,.1f} ms", "with preparations")]
+def _figures(ran: Ran) -> Iterator[Figure]:
+    yield Figure("first run", f"{ran.seconds * 1000:,.1f} ms", "with preparations")
     if ran.profile is not None:
-        facts += _profile_facts(ran.profile, ran.profiled)
+        yield from _profile_figures(ran.profile, ran.profiled)
     if ran.times is not None:
         note = f"of {plural(len(ran.times.seconds), 'run')} after {WARM_UP} to warm up"
-        facts.append(Fact("median run", f"{ran.times.percentile(50) * 1000:,.3f} ms", note))
+        yield Figure("median run", f"{ran.times.percentile(50) * 1000:,.3f} ms", note)
     arrays = ran.results.to_dict().values()
     nonfinite = sum(stats(array).nonfinite for array in arrays)
     elements = plural(sum(array.size for array in arrays), "element")
     kind = f"{nonfinite:,} NaN or infinite" if nonfinite else "all finite"
-    return [*facts, Fact("outputs", f"{len(arrays)}", f"{elements}, {kind}", "bad" if nonfinite else "plain")]
+    yield Figure("outputs", f"{len(arrays)}", f"{elements}, {kind}", "bad" if nonfinite else "plain")
 
 
-def _profile_facts(profile: Profile, runs: RunTimes | None) -> Iterator[Fact]:
-    """Yield the main facts of a profile. No operation is the slowest if that changes from run to run."""
+def _profile_figures(profile: Profile, runs: RunTimes | None) -> Iterator[Figure]:
+    """Yield the main figures of a profile. No operation is the slowest if that changes from run to run."""
     seconds, layers = profile.seconds, profile.layers()
     if runs is not None:
         median, least, most = (1000 * value for value in (runs.percentile(50), min(runs.seconds), max(runs.seconds)))
         note = f"median of {plural(len(runs.seconds), 'run')}, which took {least:,.2f} to {most:,.2f} ms"
-        yield Fact("a run", f"{median:,.2f} ms", note)
+        yield Figure("a run", f"{median:,.2f} ms", note)
     note = f"{plural(len(layers), 'layer')}, medians of {plural(profile.runs, 'run')}"
-    yield Fact("time in layers", f"{seconds * 1000:,.2f} ms", note)
+    yield Figure("time in layers", f"{seconds * 1000:,.2f} ms", note)
     if layers and seconds and len(profile.slowest_types) < 2:
         kind = profile.types()[0]
-        yield Fact("slowest operation", kind.type, f"{kind.seconds / seconds:.0%} of the time")
+        yield Figure("slowest operation", kind.type, f"{kind.seconds / seconds:.0%} of the time")
     elif layers and seconds:
-        yield Fact("slowest operation", "not clear", f"by chance one of {', '.join(profile.slowest_types)}")
+        yield Figure("slowest operation", "not clear", f"by chance one of {', '.join(profile.slowest_types)}")
 
 
 # --------------------------------------------------------------------------- tensors

@@ -114,14 +114,10 @@ def _memory(recovered: Recovered, summary: Summary) -> MemoryUse | None:
 
 
 def _memory_text(memory: MemoryUse) -> str:
-    amounts = {"weights": memory.weights, "inputs": memory.inputs, "between layers": memory.activations}
-    parts = ", ".join(f"{name} {size_text(amount)}" for name, amount in amounts.items())
     if not memory.unknown:
-        return f"{size_text(memory.total)} at most in a run: {parts}"
-    unknown = plural(memory.unknown, "tensor")
-    return (
-        f"{size_text(memory.total)} in a run without {unknown} of unknown size (fix the inputs with --shape): {parts}"
-    )
+        return f"{size_text(memory.total)} at most in a run: {memory}"
+    unknown = f"{plural(memory.unknown, 'tensor')} of unknown size (fix the inputs with --shape)"
+    return f"{size_text(memory.total)} in a run without {unknown}: {memory}"
 
 
 def _origin_as_json(made: Provenance, needs: Need) -> dict[str, Any]:
