@@ -9,26 +9,9 @@ from itertools import count
 from numbers import Real
 from typing import Any, Literal
 
-from ovir.analysis.changes import (
-    Change,
-    DiffOptions,
-    data_changes,
-    is_renumbering,
-    label_changes,
-    model_rt_info_changes,
-    own_changes,
-    restored_changes,
-    restored_label_changes,
-    type_changes,
-)
-from ovir.analysis.matching import (
-    NONE,
-    GraphSignatures,
-    Interner,
-    Matching,
-    matching_of,
-    slicing_of,
-)
+from ovir.analysis import changes
+from ovir.analysis.changes import Change, DiffOptions
+from ovir.analysis.matching import NONE, GraphSignatures, Interner, Matching, matching_of, slicing_of
 from ovir.analysis.tensor_comparison import Tolerance
 from ovir.core.html import html_table
 from ovir.core.json_fields import json_fields
@@ -256,7 +239,7 @@ def _model_changes(matching: Matching, options: DiffOptions) -> Iterator[Change]
         order = [place[partner] for layer in kept if (partner := _partner(matching, layer)) in place]
         if order != sorted(order):
             yield Change(f"order of {what}", old=[p.any_name for p in first], new=[p.any_name for p in second])
-    yield from model_rt_info_changes(a.rt_info, b.rt_info)
+    yield from changes.model_rt_info_changes(a.rt_info, b.rt_info)
 
 
 def _partner(matching: Matching, layer: Layer) -> Layer | None:
@@ -320,35 +303,35 @@ class _Comparison:
     def _pair(self, i: int, j: int, group: int | None) -> Iterator[LayerDiff]:
         first, second = self.a.layers[i], self.b.layers[j]
         if (i, j) in self.connections.restored:
-            changes = list(restored_changes(first, second, self.options))
+            differences = list(changes.restored_changes(first, second, self.options))
             chains = self._decompression(self.a, i), self._decompression(self.b, j)
-            labels = restored_label_changes(*chains, self.options)
+            labels = changes.restored_label_changes(*chains, self.options)
             types: list[Change] = []
         else:
-            changes = list(own_changes(first, second))
-            changes += data_changes(first, second, self.options)
-            changes += self._wiring_changes(i, j)
+            differences = list(changes.own_changes(first, second))
+            differences += changes.data_changes(first, second, self.options)
+            differences += self._wiring_changes(i, j)
             for changed in self.connections.changed_inputs(i, j):
                 old, new = _source_text(self.a, changed.old), _source_text(self.b, changed.new)
-                changes.append(Change("input", str(changed.index), old, new))
-            types = list(type_changes(first, second))
+                differences.append(Change("input", str(changed.index), old, new))
+            types = list(changes.type_changes(first, second))
             versions = self.a.model.version, self.b.model.version
-            labels = label_changes(first, second, versions, self.options)
-        if changes:
-            changes += types
+            labels = changes.label_changes(first, second, versions, self.options)
+        if differences:
+            differences += types
         else:
             affected = (Affected(first, second, int(x.name), x.old, x.new) for x in types)
             self.result.affected += affected
-        changes += labels
+        differences += labels
         if group is not None:
             sources, readers = self._around(self.b, j)
-            yield LayerDiff("moved", first, second, tuple(changes), sources, readers, group)
-        elif changes:
+            yield LayerDiff("moved", first, second, tuple(differences), sources, readers, group)
+        elif differences:
             is_replaced = (i, j) in self.connections.replaced and first.type != second.type
             status: Status = "replaced" if is_replaced else "changed"
-            if all(map(is_renumbering, changes)):
+            if all(map(changes.is_renumbering, differences)):
                 status = "renumbered"
-            yield LayerDiff(status, first, second, tuple(changes))
+            yield LayerDiff(status, first, second, tuple(differences))
         for key in self._common_bodies(i, j):
             yield from self._body(i, j, key).entries()
 
@@ -490,13 +473,13 @@ class Connections:
         old, new = self.a.sources[i], self.b.sources[j]
         if (i, j) in self.replaced:
             old, new = old[: len(new)], new[: len(old)]
-        changes = []
+        changed = []
         for k in range(max(len(old), len(new))):
             first = old[k] if k < len(old) and old[k][0] != NONE else None
             second = new[k] if k < len(new) and new[k][0] != NONE else None
             if not self._is_kept(first, second):
-                changes.append(ChangedInput(k, first, second))
-        return changes
+                changed.append(ChangedInput(k, first, second))
+        return changed
 
     def is_gone(self, i: int) -> bool:
         """Return whether a layer of the first model is no longer in its place."""
