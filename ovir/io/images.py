@@ -14,8 +14,7 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
 from ovir.core.reading import open_regular
 from ovir.core.shapes import PartialShape
-from ovir.diagnostics.codes import BAD_INPUT, UNREADABLE
-from ovir.diagnostics.diagnostic import Place, diagnose
+from ovir.diagnostics.diagnostic import Place
 from ovir.diagnostics.errors import InputError, ReadError
 from ovir.diagnostics.wording import plural
 
@@ -129,8 +128,7 @@ def _opened(path: str | os.PathLike[str]) -> Image:
             return ImageOps.exif_transpose(opened)
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         reason = getattr(error, "strerror", None) or _OBJECT.sub("", str(error).splitlines()[0])
-        place = Place(os.fspath(path))
-        raise ReadError(diagnose(UNREADABLE, f"cannot read the image: {reason}", place)) from None
+        raise ReadError.of_file(path, f"cannot read the image: {reason}") from None
 
 
 _OBJECT = re.compile(r" <.*>$")
@@ -178,4 +176,4 @@ def _by_channel(
 
 
 def _refuse(path: str | os.PathLike[str], message: str, hint: str | None = None) -> NoReturn:
-    raise InputError(diagnose(BAD_INPUT, message, Place(os.fspath(path)), hint=hint))
+    raise InputError.of_file(path, message, hint=hint)

@@ -16,8 +16,7 @@ from typing import Any, NoReturn, Self
 
 from ovir.core.arrays import Array
 from ovir.core.reading import open_regular, parse_json, read_bytes, why_not_regular
-from ovir.diagnostics.codes import UNREADABLE, UNWRITABLE
-from ovir.diagnostics.diagnostic import Place, diagnose
+from ovir.diagnostics.diagnostic import Place
 from ovir.diagnostics.errors import InputError, ReadError, WriteError
 from ovir.diagnostics.wording import reason_of, shortened
 from ovir.io.input_files import ENDINGS, InputFile
@@ -75,7 +74,7 @@ class Manifest:
         """For each row that could not be read, its line and the reason; its input has no row."""
         flags = os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0)
         if not is_new and (fault := why_not_regular(path)) is not None:
-            raise ReadError(diagnose(UNREADABLE, fault, Place(path)))
+            raise ReadError.of_file(path, fault)
         with writing(path, hint=None if is_new else CONTINUES):
             try:
                 self._file = os.open(path, flags | os.O_CREAT | os.O_EXCL if is_new else flags, 0o666)
@@ -109,7 +108,7 @@ class Manifest:
         elif (wrong := _wrong_field(head, _HEAD)) is not None:
             message = f"the manifest is damaged: {wrong}"
         if head is None or message is not None:
-            raise ReadError(diagnose(UNREADABLE, message or "", Place(self.path, 1), hint="give another folder"))
+            raise ReadError.of_file(self.path, message or "", 1, hint="give another folder")
         if torn:
             with writing(self.path, hint=CONTINUES):
                 os.ftruncate(self._file, os.fstat(self._file).st_size - len(torn))
@@ -272,8 +271,7 @@ def writing(path: str, *, hint: str | None = None) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        message = f"cannot {DOING}: {reason_of(error)}"
-        raise WriteError(diagnose(UNWRITABLE, message, Place(path), hint=hint)) from error
+        raise WriteError.of_file(path, f"cannot {DOING}: {reason_of(error)}", hint=hint) from error
 
 
 class ResultFolder:
@@ -407,7 +405,7 @@ class ResultFolder:
         hint = "run the command again, with a new folder"
         if is_same and self.manifest.restore():
             hint = "--resume continues with the results that are left"
-        raise WriteError(diagnose(UNWRITABLE, message, Place(self.manifest.path if is_same else self.path), hint=hint))
+        raise WriteError.of_file(self.manifest.path if is_same else self.path, message, hint=hint)
 
     def keep(self, file: InputFile, arrays: Mapping[str, Array], seconds: float) -> None:
         """Write the result of an input, and then its row; raise WriteError if they cannot be written.

@@ -17,8 +17,6 @@ from ovir.core.arrays import Array, listed_array
 from ovir.core.element_types import ElementType, bf16, f4e2m1, f8e4m3, f8e5m2, f8e8m0, i4, string, u2, u4
 from ovir.core.reading import open_regular, read_text, similar_file
 from ovir.core.shapes import PartialShape
-from ovir.diagnostics.codes import BAD_INPUT, UNREADABLE
-from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, ReadError
 from ovir.diagnostics.wording import quoted, reason_of, size_text
 from ovir.system.files import replaced_file
@@ -43,7 +41,7 @@ def open_npz(path: str | os.PathLike[str]) -> NpzReader:
     loaded = _load(path)
     if isinstance(loaded, NpzReader):
         return loaded
-    raise _unreadable(path, "this is a .npy file with one array, not an .npz", "give it as NAME=file.npy")
+    raise ReadError.of_file(path, "this is a .npy file with one array, not an .npz", hint="give it as NAME=file.npy")
 
 
 class Header(NamedTuple):
@@ -141,7 +139,7 @@ def load_tensor(path: str | os.PathLike[str], key: str | None = None, wanted: st
         with loaded:
             return _chosen(loaded, path, key, wanted)
     if key is not None:
-        raise _unreadable(path, f"'{key}' names an array of an .npz, but this file is not one")
+        raise ReadError.of_file(path, f"'{key}' names an array of an .npz, but this file is not one")
     return loaded
 
 
@@ -153,7 +151,7 @@ def _chosen(arrays: Mapping[str, Array], path: str | os.PathLike[str], key: str 
     listed = quoted(arrays) or "none"
     message = f"there is no array '{key}' in the file" if key is not None else "the file holds more than one array"
     hint = f"name one as {os.fspath(path)}:KEY"
-    raise InputError(diagnose(BAD_INPUT, f"{message}; its arrays are {listed}", Place(os.fspath(path)), hint=hint))
+    raise InputError.of_file(path, f"{message}; its arrays are {listed}", hint=hint)
 
 
 def save_npz(path: str | os.PathLike[str], arrays: Mapping[str, Array], doing: str = "write the file") -> None:
@@ -246,10 +244,10 @@ def _load(path: str | os.PathLike[str]) -> Array | NpzReader:
         head = file.read(6)
         file.seek(0)
         if not head:
-            raise _unreadable(path, "the file is empty")
+            raise ReadError.of_file(path, "the file is empty")
         if head[:2] != b"PK" and head != _MAGIC:
             hint = "write it with numpy.save or numpy.savez"
-            raise _unreadable(path, "this is neither a .npy nor an .npz file", hint)
+            raise ReadError.of_file(path, "this is neither a .npy nor an .npz file", hint=hint)
         if head[:2] != b"PK":
             file.seek(len(_MAGIC))
             _checked_header(file, os.fstat(file.fileno()).st_size)
@@ -268,11 +266,7 @@ def _reading(path: str | os.PathLike[str]) -> Iterator[None]:
     try:
         yield
     except (OSError, *_BROKEN) as error:
-        raise _unreadable(path, f"cannot read the file: {_reason(error)}", similar_file(path)) from None
-
-
-def _unreadable(path: str | os.PathLike[str], message: str, hint: str | None = None) -> ReadError:
-    return ReadError(diagnose(UNREADABLE, message, Place(os.fspath(path)), hint=hint))
+        raise ReadError.of_file(path, f"cannot read the file: {_reason(error)}", hint=similar_file(path)) from None
 
 
 def _reason(error: BaseException) -> str:
@@ -295,11 +289,11 @@ def read_texts(path: str | os.PathLike[str]) -> list[str]:
     try:
         lines = read_text(path, "utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise _unreadable(path, f"cannot read the texts: {_reason(error)}") from None
+        raise ReadError.of_file(path, f"cannot read the texts: {_reason(error)}") from None
     if not lines[-1]:  # after the end of the last line
         lines.pop()
     if not lines:
-        raise _unreadable(path, "the file is empty", "it holds a text in each line")
+        raise ReadError.of_file(path, "the file is empty", hint="it holds a text in each line")
     return lines
 
 

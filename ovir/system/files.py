@@ -11,8 +11,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import BinaryIO, NamedTuple
 
-from ovir.diagnostics.codes import UNWRITABLE
-from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, WriteError
 from ovir.diagnostics.wording import reason_of
 from ovir.system.interrupts import uninterrupted
@@ -109,8 +107,7 @@ def replaced_files(paths: Sequence[Path], doing: str, *, hint: str | None = None
     except BrokenPipeError:  # the reader of a pipe has ended
         raise
     except OSError as error:
-        message = f"cannot {doing}: {reason_of(error)}"
-        raise WriteError(diagnose(UNWRITABLE, message, Place(place), hint=hint)) from error
+        raise WriteError.of_file(place, f"cannot {doing}: {reason_of(error)}", hint=hint) from error
 
 
 def is_special(path: Path) -> bool:
