@@ -6,8 +6,10 @@ import glob
 import io
 import os
 import posixpath
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import NoReturn
 
@@ -16,7 +18,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.reading import read_text, why_not_regular
 from ovir.diagnostics.errors import InputError, ReadError
-from ovir.diagnostics.wording import plural, reason_of, shortened
+from ovir.diagnostics.wording import plural, quoted, reason_of, shortened
 from ovir.graph.given_arrays import require_shape
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.names import distinct_names, input_named
@@ -233,27 +235,24 @@ def read_labels(
     Names are compared with their folders and endings. If that does not match all inputs, they are compared without
     endings, then without folders, then without both. Raise InputError for inputs without a label, ReadError for files.
     """
-    loaders: Mapping[str, Loader]
     if os.path.isdir(path):
-        loaders = {file.name: _file_loader(file.path, output) for file in find_inputs(path)[0]}
-    elif boxes and path.lower().endswith(".json"):
+        files = {file.name: file.path for file in find_inputs(path)[0]}
+        keys = match_names(names, list(files), path)
+        return {name: partial(_label_in, files[key], output) for name, key in keys.items()}
+    if boxes and path.lower().endswith(".json"):
         from ovir.io.coco import read_boxes  # hardly ever needed
 
-        loaders = {name: _constant(array) for name, array in read_boxes(path).items()}
+        arrays = read_boxes(path)
     elif path.lower().endswith(".npz"):
-        loaders = {name: _constant(array) for name, array in load_npz(path).items()}
+        arrays = load_npz(path)
     else:
-        loaders = {name: _constant(array) for name, array in read_table(path, texts=texts, boxes=boxes).items()}
-    keys = match_names(names, list(loaders), path)
-    return {name: loaders[key] for name, key in keys.items()}
+        arrays = read_table(path, texts=texts, boxes=boxes)
+    keys = match_names(names, list(arrays), path)
+    return {name: partial(arrays.__getitem__, key) for name, key in keys.items()}
 
 
-def _constant(array: Array) -> Loader:
-    return lambda: array
-
-
-def _file_loader(path: str, output: str) -> Loader:
-    return lambda: load_classes(path) if path.lower().endswith(IMAGES) else load_tensor(path, wanted=output)
+def _label_in(path: str, output: str) -> Array:
+    return load_classes(path) if path.lower().endswith(IMAGES) else load_tensor(path, wanted=output)
 
 
 # --------------------------------------------------------------------------- names
@@ -262,7 +261,8 @@ def _file_loader(path: str, output: str) -> Loader:
 def match_names(names: Sequence[str], labels: Sequence[str], path: str) -> dict[str, str]:
     """Return the name in the labels of each input. Raise InputError if inputs have none, or share one."""
     missing, fewest = list(names), list(names)
-    for form in (_normal, _without_ending, _without_folder, _without_both):
+    for has_folder, has_ending in product((True, False), repeat=2):
+        form = partial(_form, has_folder=has_folder, has_ending=has_ending)
         known: dict[str, str | None] = {}  # None for a form that several labels have
         for label in labels:
             key = form(label)
@@ -271,29 +271,18 @@ def match_names(names: Sequence[str], labels: Sequence[str], path: str) -> dict[
         if not missing and len({form(name) for name in names}) == len(names):
             return {name: str(known[form(name)]) for name in names}
         fewest = min(missing, fewest, key=len)
-    listed = ", ".join(f"'{name}'" for name in fewest[:3]) + (", ..." if len(fewest) > 3 else "")
+    listed = quoted(fewest[:3]) + (", ..." if len(fewest) > 3 else "")
     message = f"{plural(len(fewest), 'input')} without a label of their own: {listed}"
     hint = f"the labels are of inputs such as '{labels[0]}'" if labels else "there are no labels at all"
     raise InputError.of_file(path, message, hint=hint)
 
 
-def _normal(name: str) -> str:
-    return posixpath.normpath(name.replace("\\", "/"))
-
-
-def _without_ending(name: str) -> str:
-    name = _normal(name)
-    while name.lower().endswith(ENDINGS):  # a result of x.jpg is x.jpg.npz
+def _form(name: str, *, has_folder: bool, has_ending: bool) -> str:
+    """Return a name as it is compared, with its folder and its ending or without them."""
+    name = posixpath.normpath(name.replace("\\", "/"))
+    while not has_ending and name.lower().endswith(ENDINGS):  # a result of x.jpg is x.jpg.npz
         name = posixpath.splitext(name)[0]
-    return name
-
-
-def _without_folder(name: str) -> str:
-    return posixpath.basename(_normal(name))
-
-
-def _without_both(name: str) -> str:
-    return posixpath.basename(_without_ending(name))
+    return name if has_folder else posixpath.basename(name)
 
 
 # --------------------------------------------------------------------------- tables
