@@ -92,7 +92,7 @@ class Affected:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the output as a dictionary for JSON."""
-        return {"a": self.a.key, "b": self.b.key, "output": self.output, "old": self.old, "new": self.new}
+        return json_fields(self, "a=a.key", "b=b.key", "output", "old", "new")
 
 
 @dataclass
@@ -188,9 +188,7 @@ class Diff:
 
 
 def _described(layer: Layer | None) -> dict[str, Any] | None:
-    if layer is None:
-        return None
-    return {"key": layer.key, "id": layer.id, "type": layer.type, "version": layer.version, "line": layer.line}
+    return None if layer is None else json_fields(layer, "key", "id", "type", "version", "line")
 
 
 _SHOWN = 3  # layers
@@ -278,7 +276,8 @@ class _Comparison:
     def entries(self) -> list[LayerDiff]:
         """Return the layers that differ, in the order of the second model, and note which outputs are affected."""
         placed: list[tuple[float, list[LayerDiff]]] = []
-        groups = self._groups()
+        moved = zip(self.connections.moved, self.groups, strict=False)
+        groups = {pair: number for pairs, number in moved for pair in pairs}
         position = -1.0  # a removed layer is listed after the matched layer before it
         for i, j in enumerate(counted("comparing layers", self.matching.to_b)):
             if j == NONE:
@@ -293,10 +292,6 @@ class _Comparison:
                 placed.append((float(j), [self._lone(self.b, j, is_removed=False)]))
         placed.sort(key=lambda item: item[0])
         return [entry for _, entries in placed for entry in entries]
-
-    def _groups(self) -> dict[Pair, int]:
-        """Return for each pair of a moved subgraph the number of the subgraph."""
-        return {pair: number for pairs in self.connections.moved for number in [next(self.groups)] for pair in pairs}
 
     # ----- matched layers
 

@@ -88,6 +88,7 @@ def with_sizes(model: Model) -> tuple[Model, ChosenSizes]:
     return model, fix_shapes(model)
 
 
+@trials("choosing sizes")
 def fix_shapes(model: Model, given: Mapping[int, ShapeLike] | None = None) -> ChosenSizes:
     """Give every input a static shape and return the choices.
 
@@ -97,13 +98,8 @@ def fix_shapes(model: Model, given: Mapping[int, ShapeLike] | None = None) -> Ch
     its tensor, the dimensions that the tensor depends on become the first of these sizes, and of ``LARGER``, in which
     all lie inside, or most. If no sizes are accepted, raise ModelError and leave the model unchanged.
     """
-    with trials("choosing sizes"):
-        return _fix_shapes(model, given or {})
-
-
-def _fix_shapes(model: Model, given: Mapping[int, ShapeLike]) -> ChosenSizes:
     before = {i: port.shape for i, port in enumerate(model.inputs)}
-    fixed = {i: as_shape(shape) for i, shape in given.items()}
+    fixed = {i: as_shape(shape) for i, shape in (given or {}).items()}
     open_inputs = [i for i, shape in before.items() if i not in fixed and not shape.is_static]
     if not open_inputs and all(before[i] == shape for i, shape in fixed.items()):
         return ChosenSizes()
