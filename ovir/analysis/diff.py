@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from ovir.analysis import changes
 from ovir.analysis.changes import Change, DiffOptions
-from ovir.analysis.matching import NONE, GraphSignatures, Interner, Matching, matching_of, slicing_of
+from ovir.analysis.matching import NONE, GraphSignatures, Interner, Matching, slicing_of
 from ovir.analysis.tensor_comparison import Tolerance
 from ovir.core.html import html_table
 from ovir.core.json_fields import json_fields
@@ -269,7 +269,7 @@ class _Comparison:
         self.result = result
         self.options = options
         self.groups = groups
-        self.matching = matching_of(a, b)
+        self.matching = Matching(a, b)
         self.connections = Connections(self.matching)
         self._bodies: dict[tuple[int, int, str], _Comparison] = {}
 

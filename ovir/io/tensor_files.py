@@ -77,48 +77,46 @@ class NpzReader(Mapping[str, Array]):
     It is a context manager, which closes the file. Reading raises ReadError.
     """
 
-    def __init__(self, path: str | os.PathLike[str], arrays: np.lib.npyio.NpzFile, file: BinaryIO) -> None:
+    def __init__(self, path: str | os.PathLike[str], file: BinaryIO) -> None:
         """Find the keys of an archive in an open file."""
         self._path = path
-        self._arrays = arrays
         self._file = file
-        assert arrays.zip is not None  # until it is closed
-        self._archive = arrays.zip
-        self._entries = frozenset(self._archive.namelist())
-        self._keys = {self._name(key): key for key in arrays.files}
+        self._archive = zipfile.ZipFile(file)
+        self._members = {self._name(member): member for member in self._archive.namelist()}
 
-    def _name(self, key: str) -> str:
+    def _name(self, member: str) -> str:
         """Return a key without the type of a raw array; only of such arrays the headers have to be read for that."""
+        key = member.removesuffix(".npy")
         is_raw = key.rpartition("__")[2] in RAW_TYPES
-        return _decoded(key, np.empty(0, self._header(key).dtype))[0] if is_raw else key
+        return _decoded(key, np.empty(0, self._header(member).dtype))[0] if is_raw else key
 
-    def _header(self, key: str) -> Header:
+    def _header(self, member: str) -> Header:
         """Return the header of an array; ValueError for a member that is not one, and for data that cannot be there."""
-        entry = self._archive.getinfo(key if key in self._entries else f"{key}.npy")
-        with self._archive.open(entry) as file:
+        with self._archive.open(member) as file:
             if file.read(len(_MAGIC)) != _MAGIC:
-                raise ValueError(f"its member '{key}' is not an array")
-            return _checked_header(file, entry.file_size)
+                raise ValueError(f"its member '{member.removesuffix('.npy')}' is not an array")
+            return _checked_header(file, self._archive.getinfo(member).file_size)
 
     def shape_of(self, name: str) -> tuple[int, ...]:
         """Return the shape of an array, of which only the header is unpacked."""
         with _reading(self._path):
-            return self._header(self._keys[name]).shape
+            return self._header(self._members[name]).shape
 
     def __getitem__(self, name: str) -> Array:
-        key = self._keys[name]
+        member = self._members[name]
         with _reading(self._path):
-            self._header(key)
-            return _decoded(key, self._arrays[key])[1]
+            self._header(member)
+            with self._archive.open(member) as file:
+                return _decoded(member.removesuffix(".npy"), np.lib.format.read_array(file, allow_pickle=False))[1]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._keys  # without reading the array, as Mapping does
+        return name in self._members  # without reading the array, as Mapping does
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._keys)
+        return iter(self._members)
 
     def __len__(self) -> int:
-        return len(self._keys)
+        return len(self._members)
 
     def __enter__(self) -> Self:
         return self
@@ -128,7 +126,7 @@ class NpzReader(Mapping[str, Array]):
 
     def close(self) -> None:
         """Close the file."""
-        self._arrays.close()
+        self._archive.close()
         self._file.close()
 
 
@@ -239,25 +237,22 @@ def _safe(name: str) -> str:
 
 def _load(path: str | os.PathLike[str]) -> Array | NpzReader:
     """Return the array of an .npy, or an open .npz; nothing is unpickled."""
-    with _reading(path), ExitStack() as opened:  # np.load would leave the file of a broken archive open
+    with _reading(path), ExitStack() as opened:  # which closes the file unless a reader needs it
         file = opened.enter_context(open_regular(path))
-        head = file.read(6)
-        file.seek(0)
+        head = file.read(len(_MAGIC))
+        if head[:2] == b"PK":
+            reader = NpzReader(path, file)
+            opened.pop_all()
+            return reader
         if not head:
             raise ReadError.of_file(path, "the file is empty")
-        if head[:2] != b"PK" and head != _MAGIC:
+        if head != _MAGIC:
             hint = "write it with numpy.save or numpy.savez"
             raise ReadError.of_file(path, "this is neither a .npy nor an .npz file", hint=hint)
-        if head[:2] != b"PK":
-            file.seek(len(_MAGIC))
-            _checked_header(file, os.fstat(file.fileno()).st_size)
-            file.seek(0)
-            array: Array = np.lib.format.read_array(file, allow_pickle=False)
-            return array
-        # np.load would take a torn archive for a pickle.
-        reader = NpzReader(path, np.lib.npyio.NpzFile(file, allow_pickle=False), file)
-        opened.pop_all()
-        return reader
+        _checked_header(file, os.fstat(file.fileno()).st_size)
+        file.seek(0)
+        array: Array = np.lib.format.read_array(file, allow_pickle=False)
+        return array
 
 
 @contextmanager
