@@ -345,8 +345,7 @@ class StateCost:
 
     @property
     def step_bytes(self) -> int | None:
-        """Return the bytes that each position along the axis adds, such as a token in a cache of keys; 0 if the value
-        does not grow."""
+        """Return the bytes that each position along the axis adds, such as a token; 0 if the value does not grow."""
         if self.axis is None:
             return 0
         return tensor_bytes(self.assigned.refined(self.assigned.element_type, self.after.with_dim(self.axis, 1))).upper

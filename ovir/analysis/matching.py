@@ -86,8 +86,7 @@ class GraphSignatures:
         self.rough = [interner[self._rough(i)] for i in range(len(self.layers))]
 
     def _is_constant(self, i: int) -> bool:
-        """Return whether a layer is a constant or decompresses constants; other layers computed from constants are
-        compared one by one."""
+        """Return whether a layer is a constant or decompresses some; all else that is computed from some is not."""
         op, sources = self.layers[i].operator, self.sources[i]
         if isinstance(op, Const):
             return True
@@ -367,8 +366,7 @@ class Matching:
         return [i if partner != NONE else NONE for i, partner in enumerate(self.to_b)]
 
     def _match_contexts(self) -> None:
-        """Match layers that have the same layers before and after them; if there are several, match layers of one
-        name."""
+        """Match layers that have the same layers before and after them; of several, those of one name."""
         colors, classes = self._colors, self._classes()
         for first, second in classes:
             if len(first) == 1:

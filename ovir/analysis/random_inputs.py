@@ -111,8 +111,7 @@ def generate_inputs(model: Model, seed: int = 0, only: Sequence[int] | None = No
 
 
 def _domain_by_name(port: Port) -> Domain | None:
-    """Return the domain of an input that its name shows to be a mask, whose use the walk over the graph cannot
-    follow."""
+    """Return the domain of an input whose name shows that it is a mask, whose use the walk over the graph may miss."""
     names = (*port.names, port.layer.name)
     if not port.element_type.is_real and any("mask" in name.lower() for name in names):
         return Domain(1, 1, why="a mask")
@@ -147,8 +146,7 @@ def _range_of(element_type: ElementType) -> tuple[float, float]:
 
 
 def _usual(element_type: ElementType) -> tuple[float, float]:
-    """Return the usual range of a type: bytes are pixels or quantized numbers and take every value, other integers are
-    counts and ids."""
+    """Return the usual range of a type: bytes are pixels or codes of any value, other integers are counts and ids."""
     return _range_of(element_type) if element_type.bits <= 8 else (0, 9)
 
 

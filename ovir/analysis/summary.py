@@ -90,8 +90,7 @@ class Summary:
 
     @property
     def macs(self) -> int:
-        """Return the multiply-accumulates of a call, the most if they depend on values; layers of ``macs_unknown`` are
-        left out."""
+        """Return the multiply-accumulates of a call without ``macs_unknown``, the most if they depend on values."""
         return self.costs.total.macs.upper or sum(row.macs or 0 for row in self.layers)
 
     @property

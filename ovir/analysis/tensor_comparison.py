@@ -321,8 +321,7 @@ def nonfinite_text(nan: Sequence[int], inf: Sequence[int], sides: tuple[str, str
 
 
 def distances(actual: Array, reference: Array, one: Array, other: Array) -> Array:
-    """Return the absolute differences in f64, exactly also for integers that f64 (``one``, ``other``) cannot hold in
-    all their digits."""
+    """Return the absolute differences in f64, exactly also for integers whose digits f64 cannot all hold."""
     if actual.dtype != reference.dtype or actual.dtype.kind not in "iu" or actual.dtype.itemsize < 8:
         with np.errstate(invalid="ignore"):  # infinity - infinity
             error: Array = np.subtract(one, other)

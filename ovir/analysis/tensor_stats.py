@@ -40,8 +40,7 @@ def stats(array: Array) -> Stats:
 
 
 def as_numbers(array: Array) -> Array:
-    """Return the array in a type that NumPy computes with: small types of ml_dtypes are widened, booleans become 0
-    and 1."""
+    """Return the array in a type that NumPy computes with: small types are widened, booleans become 0 and 1."""
     if array.dtype.kind == "b":
         return array.view(np.uint8)
     if array.dtype.kind == "V" or array.dtype.type.__module__ != "numpy":

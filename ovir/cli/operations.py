@@ -323,8 +323,7 @@ def default_of(attribute: Attribute) -> str | None:
 
 
 def inputs_of(cls: type[Operator]) -> list[OperationInput]:
-    """Return the inputs of an operation, from what it ``takes`` or from the signature of ``infer``, with the element
-    types that it accepts."""
+    """Return the inputs of an operation and the types that it accepts, from ``takes`` or else from ``infer``."""
     if cls.takes:
         known = declarations(cls.takes)
         longest_first = sorted(known, key=lambda declared: -len(declared.inputs))

@@ -275,8 +275,7 @@ def writing(path: str, *, hint: str | None = None) -> Iterator[None]:
 
 
 class ResultFolder:
-    """The results of one model with one set of options, in a folder. It is a context manager, which closes the
-    manifest."""
+    """The results of one model with one set of options, in a folder; a context manager, which closes the manifest."""
 
     def __init__(
         self,
@@ -429,8 +428,7 @@ class ResultFolder:
         self._append(file, "done", seconds=round(seconds, 6), result=result, sha256=digest)
 
     def fail(self, file: InputFile, error: str) -> None:
-        """Record that an input has failed, and remove a result of an earlier run; raise WriteError if that cannot be
-        written."""
+        """Record that an input has failed, and remove an older result; raise WriteError if that cannot be written."""
         path = self._path(result_name(file.name))
         with writing(path, hint=CONTINUES), suppress(FileNotFoundError):
             os.remove(path)
@@ -457,8 +455,7 @@ def result_name(name: str) -> str:
 
 
 def _make_folders(root: str, result: str) -> None:
-    """Make the folders in which a result lies, but not the root: if that was removed, it must not come back without
-    its manifest."""
+    """Make the folders of a result, but not the root: if that was removed, it must not return without its manifest."""
     folder = root
     for name in result.split("/")[:-1]:
         folder = os.path.join(folder, name)

@@ -66,8 +66,7 @@ class LayerIndex:
         return self._keys.get(key)
 
     def cell(self, layer: Layer | str) -> int | str:
-        """Return the cell for a layer, or for its key, in a column of layers: its number, or its key if it was not
-        added."""
+        """Return the cell for a layer, or for its key, in a column of layers: its number, or its key if it has none."""
         key, number = (layer, self.find(layer)) if isinstance(layer, str) else (layer.key, self.number(layer))
         return escaped(key) if number is None else number
 

@@ -111,8 +111,7 @@ def replaced_files(paths: Sequence[Path], doing: str, *, hint: str | None = None
 
 
 def is_special(path: Path) -> bool:
-    """Return whether a path is a pipe, a device or an open descriptor such as ``/dev/stdout``: what is not replaced,
-    but written to."""
+    """Return whether a path is a pipe, a device or an open descriptor, which is not replaced but written to."""
     try:
         mode = os.stat(path).st_mode
     except OSError:

@@ -579,8 +579,7 @@ _OWN_SHAPES = "--batch starts from shapes that fit the model: give them before i
 
 
 def _ir_version(edits: Edits) -> int:
-    """Return the version of the file: the newest one that the release of the last ``--runtime`` or ``--opset``
-    reads."""
+    """Return the version of the file: the newest that the release of the last ``--runtime`` or ``--opset`` reads."""
     targets = [as_release(int(text) if option == OPSET else text) for option, text in edits if option in _REWRITING]
     return 10 if targets and targets[-1] < IR_VERSION_11 else 11
 

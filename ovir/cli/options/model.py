@@ -99,8 +99,7 @@ class ModelOptions(Group):
         return model
 
     def read(self, shapes: Shapes | None = None) -> Model:
-        """Return the model; without weights, its constants have no data. Raise ReadError or ModelError if it is
-        wrong."""
+        """Return the model; without weights, its constants have no data. Raise ReadError or ModelError."""
         if not self.no_weights:
             return self.read_file(self.source, self.weights, shapes)
         self.refuse("and --no-weights exclude each other", "--weights")

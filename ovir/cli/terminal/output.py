@@ -85,8 +85,7 @@ def print_diagnostics(diagnostics: Iterable[Diagnostic]) -> None:
 
 
 def say_json(value: Any) -> None:
-    """Print JSON in ASCII that every parser reads: non-finite numbers become texts, and a list of numbers takes one
-    line."""
+    """Print JSON in ASCII that every parser reads: non-finite numbers become texts, lists of numbers take one line."""
     from json import dumps
 
     with stage("laying out"):
