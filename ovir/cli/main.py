@@ -173,14 +173,8 @@ def _refuse(command: argparse.ArgumentParser, unknown: Sequence[str]) -> NoRetur
 
 
 _ELSEWHERE = {
-    (
-        "ovir run",
-        "--device",
-    ): "`ovir compare MODEL.xml --against openvino:CPU` runs the model on a device",
-    (
-        "ovir",
-        "trace",
-    ): "`ovir run` shows tensors of layers with --tap, --record and --watch, and times with --profile",
+    ("ovir run", "--device"): "`ovir compare MODEL.xml --against openvino:CPU` runs the model on a device",
+    ("ovir", "trace"): "`ovir run` shows tensors of layers with --tap, --record and --watch, and times with --profile",
     ("ovir", "map"): "`ovir run MODEL.xml --inputs FOLDER` runs many inputs",
     ("ovir", "convert"): "`ovir export` writes ONNX; `ovc`, which openvino has, converts models of other frameworks",
     ("ovir", "benchmark"): "`ovir run --repeat N` shows how long runs take",

@@ -633,12 +633,7 @@ class Done(NamedTuple):
 
 
 def _apply(
-    model: Model,
-    edits: Edits,
-    preprocessing: PreprocessingOptions,
-    shapes: Shapes,
-    *,
-    verify: bool,
+    model: Model, edits: Edits, preprocessing: PreprocessingOptions, shapes: Shapes, *, verify: bool
 ) -> list[Done]:
     """Apply the edits as one: the preprocessing after the others, and the rewriting for a release at last, so that it
     sees all that they add."""

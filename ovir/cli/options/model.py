@@ -54,10 +54,7 @@ class ModelOptions(Group):
 
     def add_to(self, command: Command) -> None:
         command.argument(
-            "path",
-            "MODEL.xml",
-            "the .xml, or - for standard input; the weights are in the .bin next to it",
-            FileName,
+            "path", "MODEL.xml", "the .xml, or - for standard input; the weights are in the .bin next to it", FileName
         )
         command.shared("weights", "extension", *self.names)
 
