@@ -19,7 +19,6 @@ from ovir.core.arrays import Array
 from ovir.diagnostics.errors import OperatorError
 from ovir.graph.layers import Layer
 from ovir.model import Model
-from ovir.ops.base.operator import Operator
 from ovir.ops.infrastructure import Const, Parameter
 
 NONE = -1
@@ -83,7 +82,10 @@ class GraphSignatures:
         roles = roles or {}
         self._settings_of: dict[int, int] = {}
         self.exact = [interner[self._exact(i, roles)] for i in range(len(self.layers))]
-        self.rough = [interner[self._rough(i)] for i in range(len(self.layers))]
+        self.rough = [
+            interner[("constant", str(layer.outputs[0].shape)) if weight else layer.type]
+            for layer, weight in zip(self.layers, self.is_weight, strict=True)
+        ]
 
     def _is_constant(self, i: int) -> bool:
         """Return whether a layer is a constant or decompresses some; all else that is computed from some is not."""
@@ -110,10 +112,6 @@ class GraphSignatures:
             if layer.operator is not None:
                 self._settings_of[id(layer.operator)] = found
         return found
-
-    def _rough(self, i: int) -> Hashable:
-        layer = self.layers[i]
-        return ("constant", str(layer.outputs[0].shape)) if self.is_weight[i] else layer.type
 
     def digest(self) -> Hashable:
         """Return a value that is equal for bodies in which the same is computed."""
@@ -184,20 +182,16 @@ def settings_of(layer: Layer) -> dict[str, Any]:
     Unknown attributes of known operations do not count, because readers ignore them; nor do pads where ``auto_pad``
     replaces them, and the place of a constant in the weights. A Parameter in a body has the shape that it is fed.
     """
-    if layer.operator is None:
+    op = layer.operator
+    if op is None:
         return dict(layer.attributes)
-    found = _settings_of_operator(layer.operator)
-    if isinstance(layer.operator, Parameter) and layer.scope:
-        found["shape"] = layer.outputs[0].shape
-    return found
-
-
-def _settings_of_operator(op: Operator) -> dict[str, Any]:
     if isinstance(op, Const):
         return {}
     values = {name: getattr(op, spec.field) for name, spec in op.attributes.items()}
     if values.get("auto_pad") in _COMPUTED_PADS:
         values = {name: value for name, value in values.items() if name not in _PADS}
+    if isinstance(op, Parameter) and layer.scope:
+        values["shape"] = layer.outputs[0].shape
     return values
 
 

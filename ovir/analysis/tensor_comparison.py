@@ -290,6 +290,9 @@ class _Sums:
         )
         if not self.compared:
             return comparison
+        errors = None
+        if self.exponents is not None:  # 0 is the exponent of 0, which is no error
+            errors = {int(e) - _BIAS: int(self.exponents[e]) for e in np.flatnonzero(self.exponents) if e}
         return replace(
             comparison,
             max_abs=self.max_abs,
@@ -298,14 +301,8 @@ class _Sums:
             rmse=math.sqrt(self.error_squared / self.compared),
             cosine=None if self.lone else self._cosine(),  # the other elements would look better than the tensor is
             sqnr_db=_decibels(self.squared[1], self.error_squared),
-            errors=self._errors(),
+            errors=errors,
         )
-
-    def _errors(self) -> dict[int, int] | None:
-        """Return the number of errors by power of two. The exponent 0 is left out: it is the exponent of 0."""
-        if self.exponents is None:
-            return None
-        return {int(place) - _BIAS: int(self.exponents[place]) for place in np.flatnonzero(self.exponents) if place}
 
     def _cosine(self) -> float:
         norm = math.sqrt(self.squared[0]) * math.sqrt(self.squared[1])

@@ -176,8 +176,9 @@ class NpzWriter:
         self._archive = zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True)
 
     def write(self, name: str, array: Array) -> None:
-        """Append an array."""
-        key, array = _encoded(_safe(name), array)
+        """Append an array; control characters and lone surrogates of its name are escaped as %XX."""
+        safe = "".join(c if c.isprintable() or c == " " else f"%{ord(c):02X}" for c in name)
+        key, array = _encoded(safe, array)
         entry = zipfile.ZipInfo(f"{key}.npy", date_time=(1980, 1, 1, 0, 0, 0))
         with self._archive.open(entry, "w", force_zip64=True) as file:
             np.lib.format.write_array(file, array, allow_pickle=False)
@@ -225,11 +226,6 @@ def _decoded(key: str, array: Array) -> tuple[str, Array]:
 def _viewed(array: Array, dtype: np.dtype[Any]) -> Array:
     """Return the bits of an array as another dtype of the same size, in C order."""
     return np.ascontiguousarray(array).view(dtype).reshape(array.shape)  # which has rank 1 or more in between
-
-
-def _safe(name: str) -> str:
-    """Escape control characters and lone surrogates of a name as %XX, for an entry of a zip archive."""
-    return "".join(c if c.isprintable() or c == " " else f"%{ord(c):02X}" for c in name)
 
 
 # --------------------------------------------------------------------------- files

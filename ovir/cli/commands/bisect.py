@@ -132,9 +132,8 @@ def _tail(bisection: Bisection) -> Iterator[str]:
     if bisection.part is not None:
         yield ""
         layers = bisection.part.to_dict()["names"]
-        listed = ", ".join(layers[:_MOST]) + (f" and {len(layers) - _MOST} more" if len(layers) > _MOST else "")
         what = "part of all suspects, which differs" if len(bisection.suspects) > 1 else "smallest part that differs"
-        yield f"{what}: {plural(bisection.part.layers, 'layer')}: {listed}"
+        yield f"{what}: {plural(bisection.part.layers, 'layer')}: {output.listed(layers)}"
         yield f"saved as {', '.join(bisection.part.files)}"
 
 

@@ -184,7 +184,8 @@ def annotation(diagnostic: Diagnostic) -> str:
     """
     kind = {Severity.INFO: "notice"}.get(diagnostic.severity, diagnostic.severity.value)
     properties = {"file": diagnostic.file, "line": diagnostic.line, "col": diagnostic.column, "title": diagnostic.code}
-    pairs = ",".join(f"{key}={_escaped_property(str(value))}" for key, value in properties.items() if value is not None)
+    texts = {key: _escaped(str(value)) for key, value in properties.items() if value is not None}
+    pairs = ",".join(f"{key}={text.replace(':', '%3A').replace(',', '%2C')}" for key, text in texts.items())
     layer = f"{diagnostic.layer}: " if diagnostic.layer else ""
     hint = f"\nhint: {diagnostic.hint}" if diagnostic.hint else ""
     return f"::{kind} {pairs}::{_escaped(f'{layer}{diagnostic.message}{hint}')}"
@@ -194,33 +195,11 @@ def _escaped(text: str) -> str:
     return escaped(text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A"))
 
 
-def _escaped_property(text: str) -> str:
-    return _escaped(text).replace(":", "%3A").replace(",", "%2C")
-
-
 def say_counts(diagnostics: Sequence[Diagnostic]) -> None:
     """Print the count of each code, and the counts of each file, the worst first."""
     if diagnostics:
         say_table(counts_by_code(diagnostics))
         say_table(counts_by_file(diagnostics))
-
-
-def say_times(times: Counter[str]) -> None:
-    total = sum(times.values()) or 1.0
-    for stage, seconds in times.items():
-        print_message(f"{stage:<10} {seconds * 1e3:9.1f} ms  {seconds / total:4.0%}")
-    print_message(f"share of other work than inference: {1 - times['inference'] / total:.0%}")
-
-
-def write_sarif(target: str, diagnostics: Sequence[Diagnostic], untrusted: bool) -> None:
-    """Write the SARIF log to a file, or to stdout for ``-``."""
-    from ovir.io.sarif import to_sarif
-
-    log = to_sarif(diagnostics, ovir.__version__, untrusted=untrusted)
-    if target == "-":
-        say_json(log)
-        return
-    write_json(target, log, "write the SARIF log")
 
 
 def add_to(command: Command) -> None:
@@ -443,9 +422,18 @@ class _Output:
         if self.form == "summary":
             say_counts(self._loud(diagnostics))
         if self.options.sarif is not None:
-            write_sarif(self.options.sarif, diagnostics, self.untrusted)
+            from ovir.io.sarif import to_sarif
+
+            log = to_sarif(diagnostics, ovir.__version__, untrusted=self.untrusted)
+            if self.options.sarif == "-":
+                say_json(log)
+            else:
+                write_json(self.options.sarif, log, "write the SARIF log")
         if with_times:
-            say_times(self.times)
+            total = sum(self.times.values()) or 1.0
+            for stage, seconds in self.times.items():
+                print_message(f"{stage:<10} {seconds * 1e3:9.1f} ms  {seconds / total:4.0%}")
+            print_message(f"share of other work than inference: {1 - self.times['inference'] / total:.0%}")
         if not self.options.quiet:
             of_baseline = f"; {known:,} known from the baseline" if known else ""
             fixable = sum(d.fix is not None and d.fix.is_safe for d in diagnostics)

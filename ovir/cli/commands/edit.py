@@ -365,10 +365,6 @@ def _array(layer: Layer, source: str, text: str) -> Array:
         raise_usage_error(f"{text}: {error}", f"{file}values are written as 1,2,3 or [[1,2],[3,4]]")
 
 
-def _count(model: Model) -> int:
-    return sum(1 for _ in model.walk())
-
-
 class Edit(NamedTuple):
     """An option that edits the model."""
 
@@ -532,7 +528,7 @@ def run(options: Options) -> int:
     say_filled(str(effect))
     if changes := changes_of(before, after, with_weights=False):
         say_filled(changes)
-    layers, all_layers = len(written.layers), _count(written)
+    layers, all_layers = len(written.layers), len(list(written.walk()))
     inside = f" and {all_layers - layers:,} in bodies" if all_layers > layers else ""
     ports = f"{plural(len(written.inputs), 'input')}, {plural(len(written.outputs), 'output')}"
     summary = f"{path}: {plural(layers, 'layer')}{inside}, {ports}"

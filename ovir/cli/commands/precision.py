@@ -22,6 +22,7 @@ from ovir.cli.options.model import ModelOptions
 from ovir.cli.options.values import OutputFile, amount, raise_usage_error
 from ovir.cli.terminal import output
 from ovir.cli.terminal.progress import reported
+from ovir.core.tables import cell_text
 from ovir.diagnostics.wording import plural, readable
 from ovir.model import Model
 
@@ -123,7 +124,7 @@ def _print(found: Precision) -> None:
         output.say()
     sets = plural(found.samples, "set") + " of inputs"
     output.say_filled(
-        f"all in {found.to}: error {output.format_number(found.error_before)}, tolerance {found.tolerance:g}, {sets}"
+        f"all in {found.to}: error {cell_text('real', found.error_before)}, tolerance {found.tolerance:g}, {sets}"
     )
     if not found.within:
         output.say("no choice of layers keeps the outputs within the tolerance")
@@ -131,7 +132,7 @@ def _print(found: Precision) -> None:
         output.say(f"no layer needs {found.kept_in}")
     if not found.keep:
         return
-    output.say(f"{plural(len(found.keep), 'layer')} in {found.kept_in}: error {output.format_number(found.error)}")
+    output.say(f"{plural(len(found.keep), 'layer')} in {found.kept_in}: error {cell_text('real', found.error)}")
     output.say()
     for name in found.keep:
         output.say(name)

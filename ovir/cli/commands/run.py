@@ -33,7 +33,7 @@ from ovir.cli.options.workers import WorkerOptions
 from ovir.cli.terminal import output
 from ovir.core.arrays import Array
 from ovir.core.json_fields import json_fields
-from ovir.core.tables import Table, columns
+from ovir.core.tables import Table, cell_text, columns
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import ReadError, RunError
 from ovir.diagnostics.wording import escaped, plural, readable
@@ -188,7 +188,7 @@ def print_watch(watch: Watch) -> None:
 
 def _watched_constant(constant: WatchedConstant) -> str:
     more = f" and {constant.count - 1:,} more" if constant.count > 1 else ""
-    numbers = f"{output.format_number(constant.value)}{more}"
+    numbers = f"{cell_text('real', constant.value)}{more}"
     readers = f", read by {', '.join(constant.readers[:3])}" if constant.readers else ""
     kind = constant.what.partition(":")[2]
     what = f"is beyond {kind}: {numbers}" if kind else f"contains {_CONTENTS[constant.what]}"

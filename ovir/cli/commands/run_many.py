@@ -17,7 +17,7 @@ from ovir.cli.options.inputs import InputOptions
 from ovir.cli.options.model import ModelOptions
 from ovir.cli.options.values import raise_usage_error
 from ovir.cli.options.workers import WorkerOptions
-from ovir.cli.terminal.output import DONE, WRONG, print_message, say, say_json
+from ovir.cli.terminal.output import DONE, WRONG, listed, print_message, say, say_json
 from ovir.cli.terminal.progress import advance
 from ovir.core.json_fields import json_fields
 from ovir.diagnostics.diagnostic import Diagnostic
@@ -46,8 +46,7 @@ def print_failures(errors: Mapping[str, str], where: str, prefix: str = "failed"
     for name, error in errors.items():
         names.setdefault(error.partition("\n")[0], []).append(escaped(name))
     for error, failed in list(names.items())[:SHOWN]:
-        more = f" and {len(failed) - _NAMED:,} more" if len(failed) > _NAMED else ""
-        say(f"{escaped(prefix)}: {', '.join(failed[:_NAMED])}{more}: {escaped(error)}")
+        say(f"{escaped(prefix)}: {listed(failed, _NAMED)}: {escaped(error)}")
     shown = sum(min(len(failed), _NAMED) for failed in list(names.values())[:SHOWN])
     if shown < len(errors):
         say(f"{len(errors):,} inputs failed; {where} lists all of them")

@@ -11,7 +11,7 @@ Examples:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ovir.analysis.summary import Provenance, Summary, ports_table, provenance, summarize
 from ovir.checks.recovering import Recovered
@@ -61,13 +61,13 @@ def run(options: Options) -> int:
     for note in _notes(recovered, summary, options.state_length):
         output.print_note(note)
     if options.json:
-        more: dict[str, Any] = (
-            {"memory": {**vars(memory), "activations_without_reuse": summary.costs.total.written.upper}}
-            if memory
-            else {}
-        )
-        more["costs"] = [row.to_dict() for row in rows]
-        output.say_json({**summary.to_dict(), **_origin_as_json(made, needs), **more})
+        release = None if needs.release is None else release_text(needs.release)
+        document = summary.to_dict() | {"made_by": vars(made)}
+        document["oldest_release"] = {"release": release, "for": needs.what}
+        if memory is not None:
+            without_reuse = summary.costs.total.written.upper
+            document["memory"] = {**vars(memory), "activations_without_reuse": without_reuse}
+        output.say_json(document | {"costs": [row.to_dict() for row in rows]})
     elif shows_costs:
         if summary.sizes:
             output.say_filled(f"counted {readable(summary.sizes_text)}; --shape gives other sizes")
@@ -120,11 +120,6 @@ def _memory_text(memory: MemoryUse) -> str:
     return f"{size_text(memory.total)} in a run without {unknown}: {memory}"
 
 
-def _origin_as_json(made: Provenance, needs: Need) -> dict[str, Any]:
-    release = None if needs.release is None else release_text(needs.release)
-    return {"made_by": vars(made), "oldest_release": {"release": release, "for": needs.what}}
-
-
 def _print(summary: Summary, made: Provenance, needs: Need) -> None:
     parts = f"IR version {summary.ir_version}", plural(summary.layer_count, "layer"), *summary.opsets
     output.say(f"{escaped(summary.name) or '(no name)'}: {', '.join(parts)}")
@@ -144,7 +139,7 @@ def _print(summary: Summary, made: Provenance, needs: Need) -> None:
     parameters = summary.constants.values()
     constants = plural(sum(p.tensors for p in parameters), "constant")
     once = "" if summary.parameters == sum(p.elements for p in parameters) else "; equal bytes of the file count once"
-    output.say(f"parameters  {output.format_count(summary.parameters)} elements in {constants}{once}")
+    output.say(f"parameters  {summary.parameters:,} elements in {constants}{once}")
     size = summary.file_bytes
     file = f" of a file of {size_text(size)}" if size is not None else ", but there is no file"
     output.say(f"weights     {size_text(summary.weights_bytes)}{file if summary.weights_bytes or size else ''}")
@@ -167,9 +162,9 @@ def _print(summary: Summary, made: Provenance, needs: Need) -> None:
 
 def _macs(summary: Summary) -> str:
     total, unknown = summary.costs.total.macs, len(summary.macs_unknown)
-    text = output.format_count(summary.macs)
+    text = f"{summary.macs:,}"
     if not unknown and not total.is_static:
-        text = f"{output.format_count(total.lower)} to {text}, which depends on values"
+        text = f"{total.lower:,} to {text}, which depends on values"
     if summary.sizes:
         text += f" {readable(summary.sizes_text)}"
     return f"{text}, and unknown for {plural(unknown, 'layer')}" if unknown else text

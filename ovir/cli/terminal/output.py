@@ -17,7 +17,7 @@ from ovir.cli.terminal.tables import FittedTable
 from ovir.core.tables import Table, columns
 from ovir.diagnostics.codes import CODES, NO_ENGINE, UNWRITABLE, USAGE, Severity
 from ovir.diagnostics.diagnostic import Diagnostic
-from ovir.diagnostics.wording import number_text, plural
+from ovir.diagnostics.wording import plural
 from ovir.system.files import target_paths
 from ovir.system.progress import stage
 
@@ -126,23 +126,10 @@ def say_table(table: Table, *, title: str = "", limit: int | None = None, more: 
         say(f"and {plural(len(table.rows) - limit, more)}")
 
 
-def format_number(value: float | int | None) -> str:
-    """Return a value in a table, which may not be known."""
-    return "-" if value is None else number_text(value)
-
-
-def format_count(value: int) -> str:
-    """Return an integer with separators of thousands."""
-    return f"{value:,}"
-
-
-def listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str], most: int = 5) -> str:
     """Return the first names in one line, and the number of the others."""
-    shown = ", ".join(names[:_NAMED])
-    return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED} more"
-
-
-_NAMED = 5
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
 
 
 def listed_layers(counts: Mapping[str, int]) -> str:
