@@ -256,8 +256,6 @@ def _notes(a: Model, b: Model) -> Iterator[str]:
 
 # --------------------------------------------------------------------------- layers
 
-Pair = tuple[int, int]
-
 
 class _Comparison:
     """Compares the layers of two models, or of two bodies."""

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
-from pathlib import Path
+from pathlib import PurePath
 from typing import NoReturn
 
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.reading import read_text, why_not_regular
+from ovir.core.reading import Path, read_text, why_not_regular
 from ovir.diagnostics.errors import InputError, ReadError
 from ovir.diagnostics.wording import plural, quoted, reason_of, shortened
 from ovir.graph.given_arrays import require_shape
@@ -117,11 +117,7 @@ def read_archive(model: LayerGraph, path: str) -> tuple[dict[int, Array], list[s
 
 
 def find_inputs(
-    given: str | os.PathLike[str],
-    how: Preparation | None = None,
-    *,
-    without: str | None = None,
-    are_texts: bool = False,
+    given: Path, how: Preparation | None = None, *, without: str | None = None, are_texts: bool = False
 ) -> tuple[list[InputFile], list[str]]:
     """Return the files of a set of inputs, each once, and the other files that a search has met.
 
@@ -212,7 +208,7 @@ def _name(path: str, root: str) -> str:
     """Return the path relative to the root, or in full if it is outside."""
     relative = os.path.relpath(path, root or os.curdir)
     inside = relative.split(os.sep)[0] != os.pardir
-    return Path(relative if inside else os.path.abspath(path)).as_posix()
+    return PurePath(relative if inside else os.path.abspath(path)).as_posix()
 
 
 _TEXT = "text"

@@ -15,7 +15,7 @@ from time import monotonic
 from typing import Any, NoReturn, Self
 
 from ovir.core.arrays import Array
-from ovir.core.reading import open_regular, parse_json, read_bytes, why_not_regular
+from ovir.core.reading import Path, open_regular, parse_json, read_bytes, why_not_regular
 from ovir.diagnostics.diagnostic import Place
 from ovir.diagnostics.errors import InputError, ReadError, WriteError
 from ovir.diagnostics.wording import reason_of, shortened
@@ -278,13 +278,7 @@ class ResultFolder:
     """The results of one model with one set of options, in a folder; a context manager, which closes the manifest."""
 
     def __init__(
-        self,
-        path: str | os.PathLike[str],
-        model: str,
-        fingerprint: str,
-        options: dict[str, Any],
-        *,
-        resume: bool = False,
+        self, path: Path, model: str, fingerprint: str, options: dict[str, Any], *, resume: bool = False
     ) -> None:
         """Open the folder, or create it.
 

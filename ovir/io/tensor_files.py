@@ -15,7 +15,7 @@ import numpy as np
 
 from ovir.core.arrays import Array, listed_array
 from ovir.core.element_types import ElementType, bf16, f4e2m1, f8e4m3, f8e5m2, f8e8m0, i4, string, u2, u4
-from ovir.core.reading import open_regular, read_text, similar_file
+from ovir.core.reading import Path, open_regular, read_text, similar_file
 from ovir.core.shapes import PartialShape
 from ovir.diagnostics.errors import InputError, ReadError
 from ovir.diagnostics.wording import quoted, reason_of, size_text
@@ -30,13 +30,13 @@ _BROKEN = (ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error, Overf
 """The exceptions that NumPy and zipfile raise on broken files."""
 
 
-def load_npz(path: str | os.PathLike[str]) -> dict[str, Array]:
+def load_npz(path: Path) -> dict[str, Array]:
     """Return the arrays of an .npz by key, raw ones in their type; raise ReadError for any other file."""
     with open_npz(path) as reader:
         return dict(reader)
 
 
-def open_npz(path: str | os.PathLike[str]) -> NpzReader:
+def open_npz(path: Path) -> NpzReader:
     """Return the arrays of an .npz by key, which are not read yet; raise ReadError for any other file."""
     loaded = _load(path)
     if isinstance(loaded, NpzReader):
@@ -77,7 +77,7 @@ class NpzReader(Mapping[str, Array]):
     It is a context manager, which closes the file. Reading raises ReadError.
     """
 
-    def __init__(self, path: str | os.PathLike[str], file: BinaryIO) -> None:
+    def __init__(self, path: Path, file: BinaryIO) -> None:
         """Find the keys of an archive in an open file."""
         self._path = path
         self._file = file
@@ -130,7 +130,7 @@ class NpzReader(Mapping[str, Array]):
         self._file.close()
 
 
-def load_tensor(path: str | os.PathLike[str], key: str | None = None, wanted: str = "") -> Array:
+def load_tensor(path: Path, key: str | None = None, wanted: str = "") -> Array:
     """Return the array of an .npy, or the array of an .npz under ``key``, under ``wanted``, or its only one."""
     loaded = _load(path)
     if isinstance(loaded, NpzReader):
@@ -141,7 +141,7 @@ def load_tensor(path: str | os.PathLike[str], key: str | None = None, wanted: st
     return loaded
 
 
-def _chosen(arrays: Mapping[str, Array], path: str | os.PathLike[str], key: str | None, wanted: str) -> Array:
+def _chosen(arrays: Mapping[str, Array], path: Path, key: str | None, wanted: str) -> Array:
     """Return the array under ``key``, under ``wanted``, or the only one."""
     name = key if key is not None else wanted if wanted in arrays else next(iter(arrays)) if len(arrays) == 1 else None
     if name is not None and name in arrays:
@@ -152,7 +152,7 @@ def _chosen(arrays: Mapping[str, Array], path: str | os.PathLike[str], key: str 
     raise InputError.of_file(path, f"{message}; its arrays are {listed}", hint=hint)
 
 
-def save_npz(path: str | os.PathLike[str], arrays: Mapping[str, Array], doing: str = "write the file") -> None:
+def save_npz(path: Path, arrays: Mapping[str, Array], doing: str = "write the file") -> None:
     """Write an .npz under exactly this path, deterministically; raise WriteError, "cannot {doing}", if that fails."""
     with replaced_file(path, doing) as file:
         write_npz(file, arrays)
@@ -231,7 +231,7 @@ def _viewed(array: Array, dtype: np.dtype[Any]) -> Array:
 # --------------------------------------------------------------------------- files
 
 
-def _load(path: str | os.PathLike[str]) -> Array | NpzReader:
+def _load(path: Path) -> Array | NpzReader:
     """Return the array of an .npy, or an open .npz; nothing is unpickled."""
     with _reading(path), ExitStack() as opened:  # which closes the file unless a reader needs it
         file = opened.enter_context(open_regular(path))
@@ -252,7 +252,7 @@ def _load(path: str | os.PathLike[str]) -> Array | NpzReader:
 
 
 @contextmanager
-def _reading(path: str | os.PathLike[str]) -> Iterator[None]:
+def _reading(path: Path) -> Iterator[None]:
     """Raise ReadError for the errors of a broken file."""
     try:
         yield
@@ -275,7 +275,7 @@ _NO_OBJECTS = "arrays of Python objects are not read, because they are pickled"
 # --------------------------------------------------------------------------- texts
 
 
-def read_texts(path: str | os.PathLike[str]) -> list[str]:
+def read_texts(path: Path) -> list[str]:
     """Return the lines of a text file, without their ends; raise ReadError if it has none, or is not UTF-8."""
     try:
         lines = read_text(path, "utf-8-sig").split("\n")

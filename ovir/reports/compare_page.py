@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ovir.core.tables import Table, columns
-from ovir.debugging.comparison import Comparison, LayerDifference, OutputDifference, TensorDifference
+from ovir.debugging.comparison import Comparison, LayerDifference, TensorDifference
 from ovir.diagnostics.wording import plural, shown
 from ovir.graph.layer_graph import LayerGraph
 from ovir.reports.charts import Chart, bars, element_errors, error_curve, layer_errors
@@ -27,7 +27,7 @@ def compare_page(comparison: Comparison, model: LayerGraph, conclusion: Sequence
     page.layers.add(model)
     page.figures += _figures(comparison, page)
     if comparison.outputs:
-        histograms = [chart for output in comparison.outputs[:MOST_HISTOGRAMS] for chart in _elements(output)]
+        histograms = map(element_errors, comparison.outputs[:MOST_HISTOGRAMS])
         page.add("Outputs", _outputs(comparison, page, model), *histograms)
     if comparison.varying:
         note = "Repeated runs with other bits than the first, and how far apart all runs are."
@@ -55,8 +55,8 @@ def _figures(comparison: Comparison, page: Page) -> Iterator[Figure]:
         yield Figure("layers beyond", f"{beyond:,}", note, "bad" if beyond else "good")
     if comparison.repeat is not None:
         text = "the same bits" if comparison.varies is None else "other bits"
-        tone = "good" if comparison.varies is None else "bad"
-        yield Figure("repeated", text, f"in 3 x {comparison.repeat} runs", tone)
+        runs = f"in 3 x {comparison.repeat} runs"
+        yield Figure("repeated", text, runs, "good" if comparison.varies is None else "bad")
     for title, layer in (("first layer beyond", comparison.first), ("largest contributor", comparison.largest)):
         if layer is not None:
             yield Figure(title, layer.name, layer.type, "bad", page.layers.find(layer.name))
@@ -82,7 +82,7 @@ def _outputs(comparison: Comparison, page: Page, model: LayerGraph) -> Table:
     details = [
         Detail(
             item.name,
-            [*_numbers(comparison, item.tensor), *_elements(item)],
+            [*_numbers(comparison, item.tensor), *filter(None, [element_errors(item)])],
             page.layers.number(model.outputs[item.index].layer),
             comparison.mark(item),
         )
@@ -148,8 +148,3 @@ def _contributions(comparison: Comparison, page: Page) -> Chart | None:
         room=8,
         note="The root mean square of the error, relative to the signal, without what the inputs bring along.",
     )
-
-
-def _elements(output: OutputDifference) -> list[Chart]:
-    chart = element_errors(output)
-    return [] if chart is None else [chart]

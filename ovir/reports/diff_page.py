@@ -40,7 +40,9 @@ def diff_page(diff: Diff) -> Page:
         note = "Click a layer to see what differs, its lines in both files, and its neighbors."
         page.add("Layers", _chart(diff), _layers(diff, page), note=note)
     if diff.affected:
-        page.add("Affected outputs", _affected(diff), note="These layers are equal, but their inputs differ.")
+        heads = columns("layer: layer 2; operation: type; output: count; before: tensor; after: tensor")
+        affected = Table(heads, [(x.b, x.b.type, x.output, x.old, x.new) for x in diff.affected])
+        page.add("Affected outputs", affected, note="These layers are equal, but their inputs differ.")
     return page
 
 
@@ -76,11 +78,6 @@ def _blocks(page: Page, entry: LayerDiff) -> list[Block]:
 
 def _shown(change: Change, value: object) -> str:
     return "see below" if change.data is not None and change.old is change.new is None else value_text(value)
-
-
-def _affected(diff: Diff) -> Table:
-    rows = [(x.b, x.b.type, x.output, x.old, x.new) for x in diff.affected]
-    return Table(columns("layer: layer 2; operation: type; output: count; before: tensor; after: tensor"), rows)
 
 
 def _chart(diff: Diff) -> Chart | None:

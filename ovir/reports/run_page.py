@@ -142,10 +142,9 @@ def _detail(page: Page, name: str, array: Array, layer: Layer | None, ran: Ran |
     return Detail(name, blocks, page.layers.number(layer))
 
 
-def _histograms(tensors: Tensors) -> list[Chart]:
+def _histograms(tensors: Tensors) -> list[Chart | None]:
     large = [(name, array) for name, array, _, _ in tensors if array.size >= LEAST_ELEMENTS]
-    charts = (histogram(name, array) for name, array in large[:MOST_HISTOGRAMS])
-    return [chart for chart in charts if chart is not None]
+    return [histogram(name, array) for name, array in large[:MOST_HISTOGRAMS]]
 
 
 # --------------------------------------------------------------------------- times
@@ -187,12 +186,11 @@ def _add_profile(page: Page, profile: Profile, model: LayerGraph) -> None:
     page.add("Layers", layers, note=note)
 
 
-def _repeated(times: RunTimes) -> list[Chart | Table]:
+def _repeated(times: RunTimes) -> tuple[Chart | None, Table]:
     seconds = np.array(times.seconds) * 1000
     chart = histogram(f"Time of {plural(len(seconds), 'run')}", seconds, axis="ms", of="runs")
     milliseconds = {name: value * 1000 for name, value in times.to_dict().items()}
-    table = Table([Column(name, "ms") for name in milliseconds], [list(milliseconds.values())])
-    return [*([] if chart is None else [chart]), table]
+    return chart, Table([Column(name, "ms") for name in milliseconds], [list(milliseconds.values())])
 
 
 # --------------------------------------------------------------------------- watched values

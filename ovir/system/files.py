@@ -295,7 +295,7 @@ class _Paths(NamedTuple):
     data: str
 
 
-def target_paths(path: str | os.PathLike[str], kind: Kind = MODEL) -> _Paths:
+def target_paths(path: Path, kind: Kind = MODEL) -> _Paths:
     """Return the paths of both files; InputError for a path without the ending of the kind."""
     if not isinstance(path, (str, os.PathLike)):
         message = f"the path of the saved {kind.title} must be a string or a path, got {type(path).__name__}"
@@ -312,9 +312,7 @@ def target_paths(path: str | os.PathLike[str], kind: Kind = MODEL) -> _Paths:
 
 
 @contextmanager
-def writing_pair(
-    path: str | os.PathLike[str], kind: Kind = MODEL, *, has_data: bool = True
-) -> Iterator[list[BinaryIO]]:
+def writing_pair(path: Path, kind: Kind = MODEL, *, has_data: bool = True) -> Iterator[list[BinaryIO]]:
     """Open the file of the text and, if there is data, its file; both replace the target together.
 
     See ``replaced_files``.
