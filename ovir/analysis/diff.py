@@ -280,14 +280,16 @@ class _Comparison:
         for i, j in enumerate(counted("comparing layers", self.matching.to_b)):
             if j == NONE:
                 if i not in self.connections.absorbed_a:
-                    placed.append((position + 0.5, [self._lone(self.a, i, is_removed=True)]))
+                    removed = LayerDiff("removed", self.a.layers[i], None, (), *self._around(self.a, i))
+                    placed.append((position + 0.5, [removed]))
                 continue
             position = float(j)
             if not (i in self.connections.absorbed_a and j in self.connections.absorbed_b):
                 placed.append((position, list(self._pair(i, j, groups.get((i, j))))))
         for j, i in enumerate(self.matching.to_a):
             if i == NONE and j not in self.connections.absorbed_b:
-                placed.append((float(j), [self._lone(self.b, j, is_removed=False)]))
+                added = LayerDiff("added", None, self.b.layers[j], (), *self._around(self.b, j))
+                placed.append((float(j), [added]))
         placed.sort(key=lambda item: item[0])
         return [entry for _, entries in placed for entry in entries]
 
@@ -339,13 +341,6 @@ class _Comparison:
         return [side.layers[k] for k in dict.fromkeys(chain)]
 
     # ----- layers of one model
-
-    def _lone(self, side: GraphSignatures, i: int, *, is_removed: bool) -> LayerDiff:
-        layer = side.layers[i]
-        around = self._around(side, i)
-        if is_removed:
-            return LayerDiff("removed", layer, None, (), *around)
-        return LayerDiff("added", None, layer, (), *around)
 
     def _around(self, side: GraphSignatures, i: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the keys of the layers that a layer reads, without constants, and of those that read it."""

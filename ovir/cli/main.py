@@ -247,7 +247,10 @@ _WITHOUT_MODEL = ("explain",)
 
 def _failed(error: Exception, command: Command | None = None) -> int:
     """Print the error, and return the exit status."""
-    _print_trace(error)
+    if os.environ.get("OVIR_DEBUG") == "1":
+        import traceback  # only needed here
+
+        traceback.print_exception(error)
     status = None if command is None else command.error_status
     if isinstance(error, OvirError):
         if command is not None and isinstance(error, InputError) and error.option is not None:
@@ -270,11 +273,3 @@ def _failed(error: Exception, command: Command | None = None) -> int:
 
 
 _MEMORY_HINT = "`ovir show --memory` shows what a run takes; smaller inputs (--shape) or --keep-compressed take less"
-
-
-def _print_trace(error: Exception) -> None:
-    """Print the traceback of an exception if the environment requests it."""
-    if os.environ.get("OVIR_DEBUG") == "1":
-        import traceback  # only needed here
-
-        traceback.print_exception(error)

@@ -155,7 +155,7 @@ def described(entry: OperationEntry) -> dict[str, Any]:
         "attributes": [
             {
                 "name": a.name,
-                "type": type_of(a),
+                "type": "string" if a.choices else _TYPES[a.type],
                 "choices": list(a.choices),
                 "minimum": a.minimum,
                 "required": a.required or a.specified,
@@ -282,13 +282,6 @@ def example_of(name: str) -> Example | None:
 
 
 # --------------------------------------------------------------------------- attributes
-
-
-def type_of(attribute: Attribute) -> str:
-    """Return the type of an attribute in words."""
-    if attribute.choices:
-        return "string"
-    return _TYPES[attribute.type]
 
 
 _TYPES = {

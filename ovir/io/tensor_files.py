@@ -133,20 +133,16 @@ class NpzReader(Mapping[str, Array]):
 def load_tensor(path: Path, key: str | None = None, wanted: str = "") -> Array:
     """Return the array of an .npy, or the array of an .npz under ``key``, under ``wanted``, or its only one."""
     loaded = _load(path)
-    if isinstance(loaded, NpzReader):
-        with loaded:
-            return _chosen(loaded, path, key, wanted)
-    if key is not None:
-        raise ReadError.of_file(path, f"'{key}' names an array of an .npz, but this file is not one")
-    return loaded
-
-
-def _chosen(arrays: Mapping[str, Array], path: Path, key: str | None, wanted: str) -> Array:
-    """Return the array under ``key``, under ``wanted``, or the only one."""
-    name = key if key is not None else wanted if wanted in arrays else next(iter(arrays)) if len(arrays) == 1 else None
-    if name is not None and name in arrays:
-        return arrays[name]
-    listed = quoted(arrays) or "none"
+    if not isinstance(loaded, NpzReader):
+        if key is not None:
+            raise ReadError.of_file(path, f"'{key}' names an array of an .npz, but this file is not one")
+        return loaded
+    with loaded as arrays:
+        only = next(iter(arrays)) if len(arrays) == 1 else None
+        name = key if key is not None else wanted if wanted in arrays else only
+        if name is not None and name in arrays:
+            return arrays[name]
+        listed = quoted(arrays) or "none"
     message = f"there is no array '{key}' in the file" if key is not None else "the file holds more than one array"
     hint = f"name one as {os.fspath(path)}:KEY"
     raise InputError.of_file(path, f"{message}; its arrays are {listed}", hint=hint)

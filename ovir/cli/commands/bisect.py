@@ -114,7 +114,7 @@ def _print_suspects(bisection: Bisection) -> None:
     if len(bisection.suspects) < 2:
         return
     output.say()
-    shown = bisection.suspects[-_MOST_SUSPECTS:]
+    shown = bisection.suspects[-output.LIMIT :]
     rows = [(x.name, x.type, x.id, _state(bisection, x)) for x in shown]
     output.say_table(Table(columns("suspect: layer; type: type; id: counts; its tensors: sentence"), rows))
     if len(shown) < len(bisection.suspects):
@@ -139,5 +139,3 @@ def _tail(bisection: Bisection) -> Iterator[str]:
 
 _MOST = 5
 """The largest number of names in a line."""
-_MOST_SUSPECTS = 20
-"""The largest number of suspects that are listed."""

@@ -251,10 +251,6 @@ _PLURALS = {
 _SHOWN = 3  # layers
 
 
-LIMIT = 20
-"""The number of layers that are shown unless the options say otherwise."""
-
-
 def add_to(command: Command) -> None:
     command.error_status = output.UNUSABLE  # status 1 would say that the models differ
     command.add(ModelOptions("shape", "adapt", "legacy-io"))
@@ -275,7 +271,7 @@ def add_to(command: Command) -> None:
         FileName,
     )
     shown = command.under("outputs", exclusive=True)
-    shown("--limit N", f"show N outputs and N layers (default {LIMIT})", positive, default=LIMIT)
+    shown("--limit N", f"show N outputs and N layers (default {output.LIMIT})", positive, default=output.LIMIT)
     shown("--all", "show all outputs and layers")
     command.add(NodeDataOptions("the largest absolute error of each layer"))
     command.shared("json", "html")

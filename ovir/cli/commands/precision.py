@@ -29,9 +29,6 @@ from ovir.model import Model
 if TYPE_CHECKING:
     from ovir.debugging.precision import Precision
 
-_SHOWN = 20
-"""The table shows this many layers besides those to keep; JSON contains all of them."""
-
 
 def add_to(command: Command) -> None:
     command.error_status = output.UNUSABLE  # status 1 would say that the model cannot be computed in this type
@@ -117,7 +114,7 @@ def _save(model: Model, found: Precision, path: str, lost: dict[str, str]) -> No
 def _print(found: Precision) -> None:
     does = "has weights" if found.choices else "computes"
     title = f"error of the outputs if the layer alone {does} in {found.to}:"
-    output.say_table(found.table(), title=title, limit=len(found.keep) + _SHOWN, more="less sensitive layer")
+    output.say_table(found.table(), title=title, limit=len(found.keep) + output.LIMIT, more="less sensitive layer")
     output.say()
     if found.choices:
         output.say_table(found.choices_table(), title=f"if the most sensitive layers have weights in {found.kept_in}:")

@@ -57,8 +57,6 @@ IN_FULL = 1024
 """JSON contains the values of tensors of up to this many elements."""
 ROWS = 10
 """Scores of so many rows are shown; JSON has all."""
-SLOWEST = 20
-"""The table of the profile shows this many layers; JSON contains all of them."""
 
 
 def print_tables(ran: Ran) -> None:
@@ -92,7 +90,7 @@ def _print_profile(profile: Profile, profiled: RunTimes | None) -> None:
     output.say()
     output.say_table(profile.types_table())
     output.say()
-    output.say_table(profile.layers_table(), limit=SLOWEST, more="faster layer")
+    output.say_table(profile.layers_table(), limit=output.LIMIT, more="faster layer")
 
 
 def print_json(ran: Ran, seed: int | None) -> None:
@@ -156,8 +154,6 @@ def _tensor(array: Array, port: Port) -> dict[str, Any]:
     return entry
 
 
-_EVENTS = 20
-"""The table shows this many layers; JSON contains all of them."""
 _MARGINS = 10
 _CONTENTS = {"nan": "NaN", "inf": "infinity"}
 
@@ -170,14 +166,14 @@ def print_watch(watch: Watch) -> None:
         contents = _CONTENTS.get(what, f"values of {what}")
         consequence = "; layers that depend on it are not reported" if what == "nan" else ""
         output.say_filled(readable(f"input '{name}' contains {contents}{consequence}"))
-    for constant in watch.constants[:_EVENTS]:
+    for constant in watch.constants[: output.LIMIT]:
         output.say_filled(readable(_watched_constant(constant)))
-    if (more := len(watch.constants) - _EVENTS) > 0:
+    if (more := len(watch.constants) - output.LIMIT) > 0:
         output.say(f"and {plural(more, 'constant')} more; --json has all")
     if watch.events:
         table = watch.table()
-        output.say_table(replace(table, rows=table.rows[:_EVENTS]), title=f"watched for {watched}:")
-        if (more := len(watch.events) - _EVENTS) > 0:
+        output.say_table(replace(table, rows=table.rows[: output.LIMIT]), title=f"watched for {watched}:")
+        if (more := len(watch.events) - output.LIMIT) > 0:
             output.say(f"and {plural(more, 'layer')} more; --json has all")
     else:
         known = [kind for kind, items in (("inputs", watch.inputs), ("constants", watch.constants)) if items]
@@ -383,9 +379,9 @@ def _print_clamped(model: Model) -> None:
     from ovir.debugging.watch import large_constants
 
     constants = list(large_constants(model, parse_conditions("overflow:f16")))
-    for constant in constants[:_EVENTS]:
+    for constant in constants[: output.LIMIT]:
         output.print_message(readable(f"{_watched_constant(constant)}; it is clamped"))
-    if (more := len(constants) - _EVENTS) > 0:
+    if (more := len(constants) - output.LIMIT) > 0:
         output.print_message(f"and {plural(more, 'constant')} more")
 
 

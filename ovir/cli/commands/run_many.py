@@ -17,7 +17,7 @@ from ovir.cli.options.inputs import InputOptions
 from ovir.cli.options.model import ModelOptions
 from ovir.cli.options.values import raise_usage_error
 from ovir.cli.options.workers import WorkerOptions
-from ovir.cli.terminal.output import DONE, WRONG, listed, print_message, say, say_json
+from ovir.cli.terminal.output import DONE, LIMIT, WRONG, listed, print_message, say, say_json
 from ovir.cli.terminal.progress import advance
 from ovir.core.json_fields import json_fields
 from ovir.diagnostics.diagnostic import Diagnostic
@@ -31,8 +31,6 @@ from ovir.runtime.compiled import CompiledModel
 from ovir.system.interrupts import result_of, uninterrupted
 from ovir.system.progress import stage
 
-SHOWN = 20
-"""The number of different faults, and of kinds of warnings, that are printed."""
 _NAMED = 3
 """The number of inputs of one fault that are named."""
 
@@ -45,9 +43,9 @@ def print_failures(errors: Mapping[str, str], where: str, prefix: str = "failed"
     names: dict[str, list[str]] = {}
     for name, error in errors.items():
         names.setdefault(error.partition("\n")[0], []).append(escaped(name))
-    for error, failed in list(names.items())[:SHOWN]:
+    for error, failed in list(names.items())[:LIMIT]:
         say(f"{escaped(prefix)}: {listed(failed, _NAMED)}: {escaped(error)}")
-    shown = sum(min(len(failed), _NAMED) for failed in list(names.values())[:SHOWN])
+    shown = sum(min(len(failed), _NAMED) for failed in list(names.values())[:LIMIT])
     if shown < len(errors):
         say(f"{len(errors):,} inputs failed; {where} lists all of them")
 
@@ -161,7 +159,7 @@ def _run_pending(
             advance(progress)
         for future in written:
             result_of(future)
-    for found, count in warnings.most_common(SHOWN):
+    for found, count in warnings.most_common(LIMIT):
         print_message(f"{found} ({plural(count, 'input')})")
 
 

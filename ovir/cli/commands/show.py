@@ -19,7 +19,7 @@ from ovir.cli.options.command import Command, Options
 from ovir.cli.options.model import ModelOptions
 from ovir.cli.options.values import output_with, pattern, positive
 from ovir.cli.terminal import output
-from ovir.cli.terminal.costs import LIMIT, MEASURES, cost_rows, say_costs, write_csv
+from ovir.cli.terminal.costs import MEASURES, cost_rows, say_costs, write_csv
 from ovir.diagnostics.errors import RunError
 from ovir.diagnostics.wording import escaped, plural, readable, size_text
 from ovir.lowering.releases import Need, oldest_release, release_text
@@ -39,7 +39,7 @@ def add_to(command: Command) -> None:
         "--sort KEY", "sort costs by macs (default), params, bytes, activations or name", choices=(*MEASURES, "name")
     )
     command.option("--filter REGEX", "show costs of the layers whose names match", pattern)
-    command.option("--limit N", f"show so many rows of costs (default {LIMIT})", positive)
+    command.option("--limit N", f"show so many rows of costs (default {output.LIMIT})", positive)
     command.option("--csv FILE.csv", "write all rows of costs to a file", output_with(".csv"))
     command.option(
         "--state-length N", "count a call in which growing states, such as caches, have this length", positive
@@ -71,7 +71,7 @@ def run(options: Options) -> int:
     elif shows_costs:
         if summary.sizes:
             output.say_filled(f"counted {readable(summary.sizes_text)}; --shape gives other sizes")
-        say_costs(rows, options.filter is not None, summary, options.limit or LIMIT)
+        say_costs(rows, options.filter is not None, summary, options.limit or output.LIMIT)
     else:
         _print(summary, made, needs)
     if memory is not None and not options.json:

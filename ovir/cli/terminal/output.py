@@ -27,6 +27,8 @@ if TYPE_CHECKING:  # not every command has a model
 DONE, WRONG, UNUSABLE = 0, 1, 2
 """Nothing is wrong; the model or its data is at fault; wrong usage, or a file cannot be read at all."""
 INTERRUPTED, BROKEN_PIPE = 130, 141
+LIMIT = 20
+"""The number of rows that are shown unless the options say otherwise; JSON has all."""
 
 
 def status_of(diagnostics: Iterable[Diagnostic], failing: Collection[Severity] = (Severity.ERROR,)) -> int:
