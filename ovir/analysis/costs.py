@@ -386,7 +386,7 @@ def sized_call(model: Model, state_length: int | None = None) -> Call:
     """
     variables = state_ports(model.walk())
     if state_length is None and _is_static(model):
-        return inferred_call(model)
+        return call_of(model)
     sized = model.clone()
     fix_shapes(sized)
     open_axes = [
@@ -433,7 +433,7 @@ def _lengthen_masks(
             infer_for_call(model, shapes, held)
 
 
-def inferred_call(model: Model) -> Call:
+def call_of(model: Model) -> Call:
     """Return a call of a model as it is inferred; numbers that depend on unknown sizes are not known then."""
     return Call(model, {}, _states(model))
 

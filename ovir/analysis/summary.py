@@ -10,16 +10,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from ovir.analysis.costs import (
-    LayerCost,
-    ModelCosts,
-    StateCost,
-    by_type,
-    costs_of,
-    inferred_call,
-    sized_call,
-    stored_bytes,
-)
+from ovir.analysis.costs import LayerCost, ModelCosts, StateCost, by_type, call_of, costs_of, sized_call, stored_bytes
 from ovir.core.json_fields import json_fields
 from ovir.core.shapes import ShapeLike
 from ovir.core.tables import Table, columns
@@ -193,7 +184,7 @@ def summarize(
         model = model.clone()
         model.reshape(shapes)
     require_counts(state_length=state_length)
-    layers, call, unsized = list(model.walk()), inferred_call(model), None
+    layers, call, unsized = list(model.walk()), call_of(model), None
     if not model.needs_inference:  # after an error of inference, no sizes fit
         try:
             call = sized_call(model, state_length)

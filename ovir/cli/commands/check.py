@@ -34,6 +34,7 @@ from typing import Any
 import ovir
 from ovir.checks.checker import check_here, counts_by_code, counts_by_file, parse_device
 from ovir.checks.options import CheckOptions
+from ovir.checks.recovering import read_recovering
 from ovir.checks.rules import CODES
 from ovir.checks.untrusted.budget import Budget
 from ovir.checks.untrusted.paths import is_no_model, nothing_checked
@@ -53,6 +54,7 @@ from ovir.diagnostics.codes import FOREIGN_WEIGHTS, NEVER_IGNORED, NO_WEIGHTS, N
 from ovir.diagnostics.diagnostic import Diagnostic, Place, counts_text, diagnose
 from ovir.diagnostics.errors import InputError, ModelError, ReadError, WriteError
 from ovir.diagnostics.wording import escaped, plural, reason_of
+from ovir.lowering.releases import parse_release
 from ovir.system.files import write_json
 from ovir.system.progress import counted
 
@@ -456,7 +458,6 @@ def _write_baseline(path: str, diagnostics: Sequence[Diagnostic]) -> int:
 
 def _write_node_data(path: str, target: NodeDataOptions, diagnostics: Sequence[Diagnostic]) -> None:
     """Write the severities of layers, whose topology is read once more: a check, which a process may do, keeps none."""
-    from ovir.checks.recovering import read_recovering
     from ovir.view.overlays import of_diagnostics
 
     try:
@@ -564,8 +565,6 @@ def _shapes(texts: Sequence[str]) -> Shapes | None:
 
 def _release(text: str) -> tuple[int, int]:
     """Convert the text of ``--runtime``."""
-    from ovir.lowering.releases import parse_release
-
     try:
         return parse_release(text)
     except InputError as error:

@@ -24,7 +24,7 @@ from ovir.cli.terminal import output
 from ovir.cli.terminal.progress import reported
 from ovir.core.tables import cell_text
 from ovir.diagnostics.wording import plural, readable
-from ovir.model import Model
+from ovir.model import Model, save_model
 
 if TYPE_CHECKING:
     from ovir.debugging.precision import Precision
@@ -92,7 +92,6 @@ def run(options: Options) -> int:
 
 def _save(model: Model, found: Precision, path: str, lost: dict[str, str]) -> None:
     from ovir.debugging.f32_layers import with_f32_layers
-    from ovir.model import save_model
 
     if found.choices:
         if not found.within:

@@ -22,7 +22,7 @@ from ovir.diagnostics.codes import BAD_INPUT, ENGINE, INTERNAL, NO_ENGINE, NOT_S
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, RunError
 from ovir.diagnostics.wording import escaped, plural, readable
-from ovir.graph.names import input_named
+from ovir.graph.names import distinct_names, input_named
 from ovir.io.images import ENDINGS, LAYOUTS, RESIZES, Preparation, load_image
 from ovir.model import Model
 
@@ -159,7 +159,6 @@ class InputOptions(FileOptions):
 
             print_diagnostics(about_narrow(inputs.chosen.narrow))
         if self.save_inputs is not None:
-            from ovir.graph.names import distinct_names
             from ovir.io.tensor_files import save_npz
 
             arrays = {name: inputs.feeds[index] for index, name in enumerate(distinct_names(model.inputs))}
