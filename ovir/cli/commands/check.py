@@ -122,8 +122,7 @@ def _check_untrusted(
     """Yield the diagnostics of each file in order, and the time that its check took."""
     from ovir.checks.untrusted.gate import check_each  # trusted files do not need it
 
-    processes = workers or os.cpu_count() or 1
-    for verdict in check_each(names, weights, options, budget, processes):
+    for verdict in check_each(names, weights, options, budget, workers or os.cpu_count() or 1):
         yield verdict.diagnostics, {"inference": 0.0, "process": verdict.seconds}
 
 
