@@ -195,16 +195,13 @@ class _Replacement:
         if not os.path.isdir(folder):
             state = "is not a folder" if os.path.exists(folder) else "does not exist"
             raise OSError(f"the folder {folder} {state}")
-        self._mode = _mode_of(self.target)
-
-    @property
-    def has_older(self) -> bool:
-        return self._mode is not None
+        self.mode = _mode_of(self.target)
+        """The permissions of the older file; None if there is none."""
 
     def keep_mode(self) -> None:
         """Give the new file the permissions of the older one."""
-        if self._mode is not None and self._mode != stat.S_IMODE(os.stat(self.new).st_mode):
-            os.chmod(self.new, self._mode)
+        if self.mode is not None and self.mode != stat.S_IMODE(os.stat(self.new).st_mode):
+            os.chmod(self.new, self.mode)
 
 
 def _beside(path: str, token: str, end: str) -> str:
@@ -242,7 +239,7 @@ def _publish(files: Sequence[_Replacement]) -> None:
     """
     try:
         for file in files if len(files) > 1 else ():
-            if file.has_older:
+            if file.mode is not None:
                 os.rename(file.target, file.old)
         for file in reversed(files):
             os.replace(file.new, file.target)
@@ -258,7 +255,7 @@ def _restore(files: Sequence[_Replacement]) -> None:
     for file in reversed(files):
         if os.path.exists(file.old):
             os.replace(file.old, file.target)
-        elif not file.has_older and not os.path.exists(file.new):
+        elif file.mode is None and not os.path.exists(file.new):
             os.remove(file.target)
 
 
