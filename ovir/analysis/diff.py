@@ -566,9 +566,7 @@ class Connections:
             pairs = [(i, self.matching.to_b[i]) for i in sorted(part)]
             if all(self.a.is_constant[i] for i in part):
                 continue
-            enters = any(
-                item.old is None or item.old[0] not in part for pair in pairs for item in self.changed_inputs(*pair)
-            )
+            enters = any(x.old is None or x.old[0] not in part for pair in pairs for x in self.changed_inputs(*pair))
             leaves = any(self._still_changed(i, other) for i in part for other in leaving[i] if other[0] not in part)
             if enters and leaves:
                 self._moved_a.update(i for i, _ in pairs)

@@ -381,9 +381,8 @@ class Criterion:
         except ValueError:
             limit = math.nan
         if name not in LIMITS or math.isnan(limit):
-            raise InputError.usage(
-                f"must be NAME=LIMIT with one of {', '.join(LIMITS)}, got {metric!r}", option="metric"
-            )
+            message = f"must be NAME=LIMIT with one of {', '.join(LIMITS)}, got {metric!r}"
+            raise InputError.usage(message, option="metric")
         if (name == "cosine" and not -1 <= limit <= 1) or (LIMITS[name] == "most" and limit < 0):
             raise InputError.usage(
                 f"metric {name} is never {'above 1 or below -1' if name == 'cosine' else 'negative'}, got {metric!r}"

@@ -201,9 +201,7 @@ def _add_watch(page: Page, watch: Watch) -> None:
     watched = ", ".join(map(str, watch.conditions))
     details = []
     for event in watch.events:
-        pairs = [
-            (item.source, f"{item.minimum} to {item.maximum}, {item.nonfinite:,} not finite") for item in event.inputs
-        ]
+        pairs = [(x.source, f"{x.minimum} to {x.maximum}, {x.nonfinite:,} not finite") for x in event.inputs]
         inside = "" if event.inside is None else f" in its {event.inside}"
         text = f"{event.count:,} of {plural(event.size, 'value')} of output {event.output}{inside} are {event.what}."
         number = page.layers.find(event.layer)

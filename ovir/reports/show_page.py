@@ -98,6 +98,4 @@ def _counted_chart(title: str, counts: dict[str, int], axis: str, room: int = 0)
 def _parameters_chart(summary: Summary) -> Chart | None:
     sizes = {name: total.bytes for name, total in summary.constants.items() if total.bytes}
     texts = [size_text(amount) for amount in sizes.values()]
-    return (
-        bars("Bytes by element type", list(sizes), list(sizes.values()), axis="bytes", texts=texts) if sizes else None
-    )
+    return bars("Bytes by element type", [*sizes], [*sizes.values()], axis="bytes", texts=texts) if sizes else None

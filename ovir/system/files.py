@@ -285,15 +285,8 @@ MODEL = Kind("model", ".xml", ".bin", "weights")
 CODE = Kind("Python file", ".py", ".npz", "large constants")
 
 
-class _Paths(NamedTuple):
-    """Two paths that belong to one model."""
-
-    text: str
-    data: str
-
-
-def target_paths(path: Path, kind: Kind = MODEL) -> _Paths:
-    """Return the paths of both files; InputError for a path without the ending of the kind."""
+def target_paths(path: Path, kind: Kind = MODEL) -> tuple[str, str]:
+    """Return the paths of the text and of the data; InputError for a path without the ending of the kind."""
     if not isinstance(path, (str, os.PathLike)):
         message = f"the path of the saved {kind.title} must be a string or a path, got {type(path).__name__}"
         raise InputError.usage(message)
@@ -305,7 +298,7 @@ def target_paths(path: Path, kind: Kind = MODEL) -> _Paths:
         message = f"the path of a saved {kind.title} must end in {kind.text}, got {name!r}"
         hint = f"the {kind.content} go to the {kind.data} next to it" if kind.data else None
         raise InputError.usage(message, hint=hint)
-    return _Paths(name, f"{stem}{kind.data}")
+    return name, f"{stem}{kind.data}"
 
 
 @contextmanager

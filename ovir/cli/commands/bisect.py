@@ -78,11 +78,8 @@ def _head(bisection: Bisection) -> Iterator[str]:
     yield f"{bisection.model} against {bisection.against}{precision}: {runs}"
     first = bisection.first
     if first is None:
-        yield (
-            "all tensors that were compared are within tolerance; the others are unknown"
-            if missing
-            else "within tolerance"
-        )
+        some = "all tensors that were compared are within tolerance; the others are unknown"
+        yield some if missing else "within tolerance"
         return
     if bisection.sets > 1:
         yield f"set {bisection.searched_set + 1} of the inputs, counted from 1, is the first for which tensors differ"

@@ -102,10 +102,8 @@ def batch(model: Model, text: str, verify: bool) -> Report:
     parts = dict(split_known("--batch", part, names.__contains__) for part in text.split(",")) if "=" in text else text
     before = [str(type_in_file(port).shape) for port in model.inputs]
     lines = about_followers(model.set_batch(parts, verify=verify), "the batch")
-    pairs = [
-        (old, str(type_in_file(port).shape), port.any_name) for old, port in zip(before, model.inputs, strict=True)
-    ]
-    moved = [f"input '{name}': {old} -> {new}" for old, new, name in pairs if old != new]
+    shapes = zip(model.inputs, before, [str(type_in_file(port).shape) for port in model.inputs], strict=True)
+    moved = [f"input '{port.any_name}': {old} -> {new}" for port, old, new in shapes if old != new]
     return lambda: "\n".join((*moved, *lines))
 
 

@@ -196,11 +196,8 @@ class ManyRuns:
         count = len(self.files)
         kept = f" ({count - self.ran:,} of an earlier run)" if count > self.ran else ""
         rate = f"; {self.seconds:.1f} s, {self.ran / self.seconds:.4g} inputs/s" if self.ran else ""
-        lost = (
-            f", {len(self.missing):,} removed since they were written (--resume runs them again)"
-            if self.missing
-            else ""
-        )
+        removed = f", {len(self.missing):,} removed since they were written (--resume runs them again)"
+        lost = removed if self.missing else ""
         done = f"{self.done:,} done{kept}, {len(self.failed):,} failed{lost}"
         say(f"{escaped(self.output)}: {plural(count, 'input')}, {done}{rate}")
         where = os.path.join(escaped(self.output), NAME)

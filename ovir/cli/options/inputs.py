@@ -54,9 +54,7 @@ class RunInputs:
         if constants is not None:
             error.add_note(readable(f"  hint: the values are not from the random inputs, but from {constants}"))
         if self.chosen is not None and self.chosen.shapes:
-            shapes = " ".join(
-                f"--shape {item.port.any_name}={','.join(map(str, item.array.shape))}" for item in self.made
-            )
+            shapes = " ".join(f"--shape {x.port.any_name}={','.join(map(str, x.array.shape))}" for x in self.made)
             error.add_note(f"  hint: sizes were chosen for this run; give others as in: {escaped(shapes)}")
         elif constants is None and is_of_values:
             error.add_note(
@@ -356,9 +354,7 @@ def _literal(model: Model, index: int, source: str, text: str) -> Array:
         raise_usage_error(message, hint)
 
 
-_TEXTS = (
-    """texts in brackets are separated by commas; one that begins with a bracket is put in quotes, as in ["[A] b"]"""
-)
+_TEXTS = 'texts in brackets are separated by commas; one that begins with a bracket is put in quotes, as in ["[A] b"]'
 
 
 def _split_key(source: str) -> tuple[str, str | None]:
