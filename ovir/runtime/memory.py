@@ -34,6 +34,10 @@ class MemoryUse:
     def total(self) -> int:
         return self.weights + self.inputs + self.activations
 
+    def __str__(self) -> str:
+        parts = {"weights": self.weights, "inputs": self.inputs, "between layers": self.activations}
+        return ", ".join(f"{name} {size_text(amount)}" for name, amount in parts.items())
+
 
 def memory_use(plan: Plan, *, certain: bool = False) -> MemoryUse:
     """Return the memory of a run. Sizes are known where shapes are static, or have an upper bound; with ``certain``
