@@ -200,7 +200,8 @@ class MVN6(OverAxesBase):
     eps_mode: str = attribute(default="inside_sqrt", choices=("inside_sqrt", "outside_sqrt"), specified=True)
 
     def infer(self, *inputs: TensorType) -> Outputs:
-        result, (data, axes) = super().infer(*inputs), (tensor.shape for tensor in inputs)
+        result = super().infer(*inputs)
+        data, axes = (tensor.shape for tensor in inputs)
         message = "axes of shape {} has more elements than data of shape {} has dimensions"
         self.require(data.rank is None or axes[0].lower <= data.rank, message, axes, data)
         return result
