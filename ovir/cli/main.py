@@ -161,7 +161,12 @@ def _refuse(command: argparse.ArgumentParser, unknown: Sequence[str]) -> NoRetur
     hints = [_ELSEWHERE.get((command.prog, text)) for text in given] + [f"did you mean {text}?" for text in meant]
     hints += [did_you_mean(text[2:], [option[2:] for option in options], "--{}", 0.7) for text in given]
     if not given:
-        hints.append("files stand together: give options before the first or behind the last")
+        files = command._get_positional_actions()
+        only = (
+            f"`{command.prog}` takes {' and '.join(str(file.metavar) for file in files)} only; quote a pattern of files"
+        )
+        together = "files stand together: give options before the first or behind the last"
+        hints.append(only if all(file.nargs is None for file in files) else together)
     message = f"unrecognized arguments: {' '.join(unknown)}"
     if hint := next(filter(None, hints), None):
         raise InputError.usage(message, hint=hint)

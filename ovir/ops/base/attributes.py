@@ -207,13 +207,19 @@ def _parse_numbers(text: str, parse: Callable[[str], Any]) -> tuple[Any, ...]:
         raise
 
 
+def _parse_shape(text: str) -> PartialShape:
+    if text.strip().startswith(("{", "(")):
+        raise ValueError(f"'{shortened(text)}' is not a shape: OpenVINO reads 1,?,2..5 or [1,?,2..5]")
+    return PartialShape.parse(text)
+
+
 _PARSERS: Mapping[Any, Callable[[str], Any]] = {
     int: parse_value,
     float: parse_float,
     bool: parse_bool,
     str: str,
     ElementType: ElementType.parse_attribute,
-    PartialShape: PartialShape.parse,
+    PartialShape: _parse_shape,
     Dimension: Dimension.parse,
     tuple[int, ...]: lambda text: _parse_numbers(text, parse_value),
     tuple[float, ...]: lambda text: _parse_numbers(text, parse_float),
