@@ -162,9 +162,8 @@ def _refuse(command: argparse.ArgumentParser, unknown: Sequence[str]) -> NoRetur
     hints += [did_you_mean(text[2:], [option[2:] for option in options], "--{}", 0.7) for text in given]
     if not given:
         files = command._get_positional_actions()
-        only = (
-            f"`{command.prog}` takes {' and '.join(str(file.metavar) for file in files)} only; quote a pattern of files"
-        )
+        names = " and ".join(str(file.metavar) for file in files)
+        only = f"`{command.prog}` takes {names} only; quote a pattern of files"
         together = "files stand together: give options before the first or behind the last"
         hints.append(only if all(file.nargs is None for file in files) else together)
     message = f"unrecognized arguments: {' '.join(unknown)}"
