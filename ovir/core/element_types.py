@@ -99,6 +99,14 @@ class ElementType:
         return found
 
     @classmethod
+    def parse_stored(cls, text: str) -> ElementType:
+        """Parse the ``element_type`` text of a Const: the name, or its form in upper case if that is a precision."""
+        found = cls.parse_attribute(text)
+        if text not in _PRECISIONS:
+            raise ValueError(f"'{shortened(text)}' is not an element type of constants: OpenVINO reads '{found}'")
+        return found
+
+    @classmethod
     def parse_precision(cls, text: str) -> ElementType:
         """Parse a ``precision`` text of a file: the name, or its form in upper case, such as ``FP32`` for f32."""
         found = cls.parse(text)
@@ -257,8 +265,7 @@ def not_a_value(value: Any, element_type: ElementType) -> str:
 
 
 def _lost_numbers(array: NDArray[Any], converted: NDArray[Any]) -> Any:
-    """Return the mask of the numbers that a conversion to a floating-point type has made infinite or NaN, or has
-    clipped because the type has neither."""
+    """Return the mask of numbers that a conversion has made infinite or NaN, or clipped in a type without these."""
     if converted.dtype == f4e2m1.dtype:
         return ~(np.abs(array.astype(np.float64)) <= _LARGEST_ROUNDED_TO_F4)
     finite = np.isfinite(converted)

@@ -83,7 +83,7 @@ def bisect_as(
 ) -> Bisection:
     """Return the result of ``ovir.bisect``."""
     criterion = options.criterion
-    target = None if output is None else Path(target_paths(output).text)
+    target = None if output is None else Path(target_paths(output)[0])
     first = as_model(model)
     with options.open_side(first) as side:
         runs, sets = 0, options.sets(first, side)
@@ -91,7 +91,7 @@ def bisect_as(
             whole = Candidate(first, given=dict(enumerate(load())))
             name = first.path or first.name or "the model"
             result = Bisection(name, side.description, len(candidates.layers_of(whole)), 0, criterion)
-            if side.device is not None:
+            if side.device is not None and side.runs_parts:
                 reproducer = search_prefixes(result, whole, side.device, progress, is_saved=target is not None)
             else:
                 reproducer = TensorSearch(whole, side, criterion).run(result, progress)

@@ -133,8 +133,7 @@ class _Reader(ElementReader, Generic[G]):
             self.diagnostics.report(codes.NO_WEIGHTS, message, place, hint)
 
     def _short_weights(self, model: LayerGraph) -> None:
-        """Report constants past the end of the weights; many of them are reported as one diagnostic, because they have
-        one cause."""
+        """Report constants past the end of the weights; many are one diagnostic, because they have one cause."""
         if any(fault.code == codes.FOREIGN_WEIGHTS.id for fault in self.diagnostics):
             return
         faults = self.layers.past_end
@@ -173,7 +172,9 @@ class _Reader(ElementReader, Generic[G]):
         layers: list[Layer] = []
         groups = element.findall("layers")
         if not groups:
-            self.diagnostics.report(codes.MISSING_ELEMENT, f"<{tag_of(element)}> has no <layers>", self.at(element))
+            of_layer = f" of layer '{scope[:-1].rpartition('/')[0]}'" if scope else ""
+            message = f"<{tag_of(element)}>{of_layer} has no <layers>"
+            self.diagnostics.report(codes.MISSING_ELEMENT, message, self.at(element))
             gaps.layers.add(None)
         for group in groups[:1]:
             for item in counted("reading layers", group):

@@ -77,35 +77,27 @@ class Neighbors:
     def reshape(self, *shape: int) -> Neighbors:
         return Neighbors(self.index.reshape(shape), self.weight.reshape(shape))
 
-    @classmethod
-    def crossed(cls, rows: Neighbors, columns: Neighbors, width: int, start: Array | int) -> Neighbors:
-        """Combine the two pixels around each place on both axes, whose shapes are broadcast, but for the first axis.
-
-        The pairs are taken by their numbers, because NumPy is slow along axes of two elements: pooling of few channels
-        takes half of the time.
-        """
-        y = np.arange(prod(rows.index.shape[1:])).reshape(*rows.index.shape[1:], 1)
-        x = np.arange(prod(columns.index.shape[1:])).reshape(*columns.index.shape[1:-1], 1, 2)
-        inner = np.broadcast(y, x).shape[:-2]
-        of_rows, of_columns = (y + 0 * x).ravel(), (x + 0 * y).ravel()
-        count = len(rows.index)
-        index = (rows.index * width).reshape(count, -1).take(of_rows, axis=1)
-        index += columns.index.reshape(count, -1).take(of_columns, axis=1)
-        weight = rows.weight.reshape(count, -1).take(of_rows, axis=1)
-        weight *= columns.weight.reshape(count, -1).take(of_columns, axis=1)
-        index = index.reshape(count, *inner, 4)
-        index += start
-        return cls(index, weight.reshape(count, *inner, 4))
-
 
 def neighbors(y: Array, x: Array, height: int, width: int, start: Array | int, beyond: float) -> Neighbors:
-    """Return the pixels around the positions (y, x), which are broadcast; ``start`` is the number of the plane's first
-    pixel.
+    """Return the pixels around the positions (y, x), which are broadcast, but for the first axis; ``start`` is the
+    number of the plane's first pixel.
 
     Positions up to ``beyond`` outside of the centers of the border pixels count as on the border; others have weight 0.
     """
     rows, columns = _on_axis(y, height - 1, beyond), _on_axis(x, width - 1, beyond)
-    return Neighbors.crossed(rows, columns, width, np.asarray(start)[..., np.newaxis])
+    # The pairs of the two pixels on both axes are taken by their numbers, because NumPy is slow along axes of two
+    # elements: pooling of few channels takes half of the time.
+    row = np.arange(prod(rows.index.shape[1:])).reshape(*rows.index.shape[1:], 1)
+    column = np.arange(prod(columns.index.shape[1:])).reshape(*columns.index.shape[1:-1], 1, 2)
+    shape = len(y), *np.broadcast(row, column).shape[:-2], 4
+    of_rows, of_columns = (row + 0 * column).ravel(), (column + 0 * row).ravel()
+    index = (rows.index * width).reshape(len(y), -1).take(of_rows, axis=1)
+    index += columns.index.reshape(len(y), -1).take(of_columns, axis=1)
+    weight = rows.weight.reshape(len(y), -1).take(of_rows, axis=1)
+    weight *= columns.weight.reshape(len(y), -1).take(of_columns, axis=1)
+    index = index.reshape(shape)
+    index += np.asarray(start)[..., np.newaxis]
+    return Neighbors(index, weight.reshape(shape))
 
 
 def _on_axis(place: Array, last: int, beyond: float) -> Neighbors:

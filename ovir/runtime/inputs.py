@@ -28,8 +28,7 @@ class InputCollector:
     """Collects the arrays of a model's inputs, quickly for keys, types and shapes that it has seen before."""
 
     def __init__(self, model: LayerGraph, index_of: Callable[[Any], int]) -> None:
-        """Prepare for a model; ``index_of`` returns the position that the key of a mapping means, or raises
-        InputError."""
+        """Prepare for a model; ``index_of`` returns the position of a mapping's key, or raises InputError."""
         self._model = model
         self._index_of = index_of
         types = [port.element_type for port in model.inputs]
@@ -182,7 +181,8 @@ def _as_type(what: str, array: Array, element_type: t.ElementType, layer: Layer)
                 return converted
             _refuse_lost(what, array, lost, element_type, layer)
     hint = f"convert it first, as with array.astype('{dtype.name}')" if element_type.kind != "string" else None
-    _fail(f"{what} takes {element_type}, got an array of {type_name(array.dtype)}", layer, hint)
+    held = "Python objects" if array.dtype == object else type_name(array.dtype)
+    _fail(f"{what} takes {element_type}, got an array of {held}", layer, hint)
 
 
 def _refuse_lost(what: str, array: Array, lost: Array, element_type: t.ElementType, layer: Layer) -> NoReturn:
