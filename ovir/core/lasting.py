@@ -11,28 +11,18 @@ import numpy as np
 
 from ovir.core.arrays import Array
 
-_LEAST, _MOST = 1 << 20, 1 << 23
-"""The bytes of an array that lies in a chunk with others: fewer cost little, and more are granted alone."""
-_CHUNK = 1 << 25
-"""The bytes of a chunk. NumPy asks the system for huge pages for arrays of 4 MB and more, of which only the pages that
-are wholly within an array are huge. Others are granted and cleared in 4 kB at a time: five times as slow."""
-
+_CHUNK, _LEAST, _MOST = 1 << 25, 1 << 20, 1 << 23
+"""The bytes of a chunk, and of an array that lies in it with others. NumPy asks the system for huge pages for 4 MB and
+more, and only those wholly within an array are huge. To get memory in pages of 4 kB takes five times as long."""
 _lock = threading.Lock()
-_used = 0
-"""The bytes of the latest chunk that arrays have taken."""
+_latest, _used = ref(np.empty(0, np.uint8)), 0
+"""The latest chunk, as long as an array of it lives, and its bytes that arrays have taken."""
 
 
-def _no_chunk() -> Array | None:
-    return None
-
-
-_latest: ref[Array] | Any = _no_chunk
-
-
-def empty_for_long(shape: tuple[int, ...], dtype: np.dtype[Any] | type[np.generic]) -> Array:
+def empty_for_long(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """Return a new array whose memory is granted in large pages; neighbors in a chunk live until the last of them."""
     global _latest, _used
-    size = prod(shape) * np.dtype(dtype).itemsize
+    size = prod(shape) * dtype.itemsize
     if not _LEAST <= size <= _MOST:
         return np.empty(shape, dtype)
     with _lock:

@@ -256,8 +256,8 @@ class _Groups:
         The first time, its codes are in the workspace as f32."""
         place = block.start, block.stop
         if place not in self._totals:
-            codes = _workspace((block.stop - block.start, self._groups, self._size))
-            total = np.matmul(np.ones((self._groups, 1, self._size), np.float32), codes.transpose(1, 2, 0))
+            codes = _workspace(self._numbers[block].shape).transpose(1, 2, 0)
+            total = np.matmul(np.ones((self._groups, 1, self._size), np.float32), codes)
             if self._zero_point is not None:
                 total -= self._zero_point[:, np.newaxis, block] * np.float32(self._size)
             self._totals[place] = total

@@ -9,7 +9,7 @@ from ovir.core.lasting import empty_for_long
 
 
 def test_neighbors_lie_in_one_chunk_without_sharing_elements() -> None:
-    arrays = [empty_for_long((3, 100_001), np.float32) for _ in range(40)]
+    arrays = [empty_for_long((3, 100_001), np.dtype(np.float32)) for _ in range(40)]
     for number, array in enumerate(arrays):
         array[...] = number
     assert [array.min() for array in arrays] == [array.max() for array in arrays] == list(range(40))
@@ -19,7 +19,7 @@ def test_neighbors_lie_in_one_chunk_without_sharing_elements() -> None:
 
 
 def test_a_chunk_lives_as_long_as_its_arrays() -> None:
-    first, second = (empty_for_long((1 << 20,), np.float16) for _ in range(2))
+    first, second = (empty_for_long((1 << 20,), np.dtype(np.float16)) for _ in range(2))
     assert first.base is second.base
     chunk = weakref.ref(first.base)
     del first
@@ -27,7 +27,7 @@ def test_a_chunk_lives_as_long_as_its_arrays() -> None:
     second[...] = 1
     del second
     assert chunk() is None
-    assert empty_for_long((1 << 20,), np.float16).size == 1 << 20
+    assert empty_for_long((1 << 20,), np.dtype(np.float16)).size == 1 << 20
 
 
 @pytest.mark.parametrize("size", [0, 1000, 3 << 20])

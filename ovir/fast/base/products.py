@@ -50,8 +50,7 @@ def readable(binder: Binder, x: Array, form: str | None = None) -> Array:
 
 
 def prepared_matrices(binder: Binder, form: str, make: Callable[[], Array], nbytes: int, rows: int) -> Array:
-    """Return constant matrices for products with so many rows, in an order that BLAS reads: by rows, unless they are
-    large. ``form`` is their name."""
+    """Return constant matrices for so many rows in an order that BLAS reads: by rows, or large ones as they lie."""
     is_large = nbytes > (_LARGEST_COPY if rows < _MANY_ROWS else _LARGEST_COPY_FOR_MANY_ROWS)
     return binder.prepared(f"{form} as it lies" if is_large else form, lambda: by_rows(make(), is_large))
 
@@ -221,7 +220,7 @@ def _flat(matrix: Array, width: int) -> Array:
     """Return the elements of the pieces of a matrix, one piece after the other, and then the elements of the rest."""
     length, columns = matrix.shape
     cut = columns // width * width
-    flat = empty_for_long((matrix.size,), np.float32)
+    flat = empty_for_long((matrix.size,), matrix.dtype)
     pieces = flat[: length * cut].reshape(-1, length, width)
     copy_in_blocks(pieces, matrix[:, :cut].reshape(length, -1, width).swapaxes(0, 1))
     np.copyto(flat[length * cut :].reshape(length, -1), matrix[:, cut:])
