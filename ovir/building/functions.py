@@ -203,15 +203,11 @@ def _parameter(cls: type[Operator], path: str) -> Callable[..., Layer]:
         attributes = {"element_type": op.element_type, "shape": op.shape}
         layer = create(call, op, (), attributes, Options(name, tensor_names, rt_info))
         if layout is not None:
-            layer.outputs[0].rt_info = rt_info_of(call, {"layout": {"layout": _layout_text(layout)}})
+            text = layout if layout.startswith("[") else f"[{','.join(re.findall(r'[.]{3}|.', layout))}]"
+            layer.outputs[0].rt_info = rt_info_of(call, {"layout": {"layout": text}})
         return layer
 
     return parameter
-
-
-def _layout_text(layout: str) -> str:
-    """Return a layout such as ``NCHW`` as files have it: ``[N,C,H,W]``."""
-    return layout if layout.startswith("[") else f"[{','.join(re.findall(r'[.]{3}|.', layout))}]"
 
 
 def _constant(cls: type[Operator], path: str) -> Callable[..., Layer]:

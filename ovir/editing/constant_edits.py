@@ -217,12 +217,10 @@ def _decompressing(graph: LayerGraph) -> Collection[Layer]:
         if not is_function(layer) or not fixed.issuperset(sources):
             continue
         fixed.add(layer)
-        converts = layer.operator is not None and layer.operator.converts
-        if not found.isdisjoint(sources) or (converts and _widens(layer)):
+        widens = False
+        if layer.operator is not None and layer.operator.converts:
+            before, after = layer.inputs[0].element_type, layer.outputs[0].element_type
+            widens = after.is_real and before.bits < after.bits and before != boolean
+        if widens or not found.isdisjoint(sources):
             found.add(layer)
     return found
-
-
-def _widens(layer: Layer) -> bool:
-    before, after = layer.inputs[0].element_type, layer.outputs[0].element_type
-    return after.is_real and before.bits < after.bits and before != boolean

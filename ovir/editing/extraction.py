@@ -76,8 +76,10 @@ class _Needed:
         """Add the Assigns of variables that the part reads, with the layers before, if the part can compute them."""
         waiting = list(assigns)
         while True:
-            variables = state_readers(self.layers)
-            ready = [layer for layer in waiting if _assigns(layer, variables)]
+            read = state_readers(self.layers)
+            ready = [
+                layer for layer in waiting if isinstance(op := layer.operator, AssignBase) and op.variable_id in read
+            ]
             if not ready:
                 return
             waiting = [layer for layer in waiting if layer not in ready]
@@ -94,10 +96,6 @@ class _Needed:
                 read_by(port)
         parameters = (layer for layer in before if layer.type == "Parameter")
         return set(before), None if self._is_open else next(parameters, None)
-
-
-def _assigns(layer: Layer, variables: Collection[str]) -> bool:
-    return isinstance(layer.operator, AssignBase) and layer.operator.variable_id in variables
 
 
 class _Part(Generic[G]):

@@ -352,7 +352,8 @@ class Fitting(ComparingEngine):
         op, free = layer.operator, [port for port in layer.inputs if port.source is not None]
         names = () if op is None else input_names(type(op))
         rules = {i: op.domains.get(name) for i, name in enumerate(names)} if op is not None else {}
-        return [port for port in free if not (self._varying(port) or _is_axis_or_step(rules.get(port.index)))]
+        rules = {i: rule for i, rule in rules.items() if isinstance(rule, Axis) or rule is ONE}
+        return [port for port in free if port.index not in rules and not self._varying(port)]
 
     def _reads_value(self, port: Port) -> bool:
         op = port.layer.operator
@@ -854,10 +855,6 @@ def _together(made: Sequence[tuple[Port, Callable[[], Layer]]], numbers: Iterabl
     for chosen in islice(chain.from_iterable(combinations(made, number) for number in numbers), MOST_TRIED):
         if len({port for port, _ in chosen}) == len(chosen):
             yield [(port.index, make()) for port, make in chosen]
-
-
-def _is_axis_or_step(rule: object) -> bool:
-    return isinstance(rule, Axis) or rule is ONE
 
 
 def _given(layer: Layer) -> Layer:

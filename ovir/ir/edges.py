@@ -26,10 +26,6 @@ class StrayEdge:
     dangling: Edge | None = None
     """The edge itself if it is dangling and has not been reported yet."""
 
-    def may_lead_to(self, port: Port) -> bool:
-        """Return whether both ends declare the same type."""
-        return self.source is None or _declare_the_same(self.source, port)
-
 
 def _declare_the_same(one: Port, other: Port) -> bool:
     return one.declared_element_type == other.declared_element_type and one.declared_shape == other.declared_shape
@@ -260,7 +256,7 @@ class EdgeReader(ElementReader):
         ]
         for stray in gaps.stray[:_MAX_STRAY]:
             start = stray.origin[0]
-            missing = [port for port in unfed if stray.may_lead_to(port)]
+            missing = [port for port in unfed if stray.source is None or _declare_the_same(stray.source, port)]
             if not missing:
                 continue
             nearest = min(missing, key=lambda port: abs(port.layer.id - start))
