@@ -311,7 +311,10 @@ def create_layer(
             if not opsets.is_extension(type, version):
                 why = opsets.why_unresolved(type, version)[0]
             call.fail(f"{why}: its 'outputs' must be given")
-        types = [_tensor_type(call, *item) for item in outputs]
+        try:
+            types = [TensorType(as_element_type(element_type), as_shape(shape)) for element_type, shape in outputs]
+        except ValueError as error:
+            call.fail(f"argument 'outputs': {error}")
         ports = _ports(call, listed)
         return create(call, None, ports, given, options, operation=(type, version), outputs=types)
     names = [*input_names(cls), *(f"input {index}" for index in range(len(listed)))][: len(listed)]
@@ -324,18 +327,11 @@ def create_layer(
     return create(call, op, sources.values(), values, options, operation=(op.type, version))
 
 
-def _tensor_type(call: Call, element_type: Type, shape: Shape) -> TensorType:
-    try:
-        return TensorType(as_element_type(element_type), as_shape(shape))
-    except ValueError as error:
-        call.fail(f"argument 'outputs': {error}")
-
-
 def _ports(call: Call, inputs: Sequence[Tensor]) -> list[Port]:
-    names = [f"inputs[{index}]" for index in range(len(inputs))]
+    named = ((f"inputs[{index}]", value) for index, value in enumerate(inputs))
     return [
         port_of(call, name, value) if isinstance(value, (Layer, Port)) else constant_port(call, name, value, None)
-        for name, value in zip(names, inputs, strict=True)
+        for name, value in named
     ]
 
 

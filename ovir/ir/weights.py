@@ -271,16 +271,15 @@ def release_pages(data: Bytes) -> None:
     mapping that can be written to is left as it is, because it may hold data that is in no file.
     """
     mapped = mapping_of(data)
-    if mapped is not None and _is_read_only(mapped) and data.size and hasattr(mapped, "madvise"):
+    if mapped is None or not data.size or not hasattr(mapped, "madvise"):
+        return
+    with memoryview(mapped) as view:
+        is_read_only = view.readonly
+    if is_read_only:
         whole = np.frombuffer(mapped, np.uint8)
         start = data.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
         first = start // mmap.PAGESIZE * mmap.PAGESIZE
         mapped.madvise(mmap.MADV_DONTNEED, first, start + data.nbytes - first)
-
-
-def _is_read_only(mapped: mmap.mmap) -> bool:
-    with memoryview(mapped) as view:
-        return view.readonly
 
 
 def are_equal(one: Bytes, other: Bytes) -> bool:
