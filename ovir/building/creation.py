@@ -213,7 +213,7 @@ def constant_port(
 
 def constant_layer(call: Call, op: Const, options: Options = Options()) -> Layer:  # it is immutable
     """Return the layer of a constant."""
-    return create(call, op, (), constant_attributes(op), options)
+    return create(call, op, (), type_attributes(op), options)
 
 
 def ports_of(
@@ -351,7 +351,7 @@ def _value(call: Call, cls: type[Operator], name: str, value: Any) -> Any:
 def new_parameter(number: int, name: str, tensor: TensorType) -> Layer:
     """Return a Parameter of an inferred type."""
     operator = Parameter(element_type=tensor.element_type, shape=tensor.shape)
-    return _unconnected(number, name, operator, {"element_type": tensor.element_type, "shape": tensor.shape})
+    return _unconnected(number, name, operator, type_attributes(operator))
 
 
 def new_result(number: int, name: str) -> Layer:
@@ -361,11 +361,11 @@ def new_result(number: int, name: str) -> Layer:
 
 def new_constant(number: int, name: str, operator: Const) -> Layer:
     """Return the layer of a constant."""
-    return _unconnected(number, name, operator, constant_attributes(operator))
+    return _unconnected(number, name, operator, type_attributes(operator))
 
 
-def constant_attributes(operator: Const) -> dict[str, Any]:
-    """Return the attributes of a Const whose data is not in a file."""
+def type_attributes(operator: Const | Parameter) -> dict[str, Any]:
+    """Return the attributes of a Parameter, or of a Const whose data is not in a file."""
     return {"element_type": operator.element_type, "shape": operator.shape}
 
 

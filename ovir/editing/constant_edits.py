@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ovir.building.creation import constant_attributes, new_constant
+from ovir.building.creation import new_constant, type_attributes
 from ovir.building.values import as_array, is_plain
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, boolean, string
@@ -108,7 +108,7 @@ def set_data(layer: Layer, operator: Const) -> None:
     """Give a Const another operator, and remove the declarations of the file for the old one."""
     owner_of(layer).needs_inference = True
     layer.operator = operator
-    layer.attributes = ReadOnlyDict(constant_attributes(operator))
+    layer.attributes = ReadOnlyDict(type_attributes(operator))
     for port in (*layer.outputs, *(reader for output in layer.outputs for reader in output.readers)):
         port.declared_shape = port.declared_element_type = None
 

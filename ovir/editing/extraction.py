@@ -17,6 +17,7 @@ from ovir.graph.layers import Layer, Port, join, path_text, separate
 from ovir.graph.names import default_name, free_name, name_tensors, result_name, take_name
 from ovir.graph.order import find_path, followers, trace_back
 from ovir.inference.engines import state_readers
+from ovir.inference.models import set_parameters
 from ovir.ops.infrastructure import Parameter
 from ovir.ops.state import AssignBase
 
@@ -150,7 +151,8 @@ class _Part(Generic[G]):
         """Return the Parameters of the part, and enter the tensors that they stand for in ``tensors``."""
         for layer in self._own_inputs:
             if self._graph.scope:  # what a body is fed need not be what its Parameter declares
-                _set_type(copies[layer], layer.outputs[0])
+                port = layer.outputs[0]
+                set_parameters({copies[layer]: Parameter(element_type=port.element_type, shape=port.shape)})
         if self._cut is None:
             return [copies[layer] for layer in self._own_inputs]
         found = []
@@ -204,9 +206,3 @@ class _Part(Generic[G]):
 
 
 _UNKNOWN = "the values of its inputs are unknown; cut at tensors that are not shapes"
-
-
-def _set_type(layer: Layer, port: Port) -> None:
-    """Let a Parameter have the inferred type of a port."""
-    layer.operator = Parameter(element_type=port.element_type, shape=port.shape)
-    layer.attributes = {**layer.attributes, "element_type": port.element_type, "shape": port.shape}

@@ -22,9 +22,10 @@ from ovir.editing.keys import refuse
 from ovir.editing.layer_edits import insert_after
 from ovir.editing.transaction import editing, with_types
 from ovir.graph.layer_graph import LayerGraph
-from ovir.graph.layers import Layer, LayerOrPort, Port, ReadOnlyDict
+from ovir.graph.layers import Layer, LayerOrPort, Port
 from ovir.graph.names import free_name
 from ovir.graph.rt_info import RtElement
+from ovir.inference.models import set_parameters
 from ovir.ops.convert import is_exact
 from ovir.ops.infrastructure import Parameter
 
@@ -95,10 +96,7 @@ class _Steps:
         shape = self._target.shape
         if dims:
             shape = PartialShape([dims[self._own_layout.index(letter)] for letter in self._layout])
-        layer = self._port.layer
-        layer.operator = Parameter(element_type=self._element_type, shape=shape)
-        declared = {**layer.attributes, "element_type": self._element_type, "shape": shape}
-        layer.attributes = ReadOnlyDict(declared)
+        set_parameters({self._port.layer: Parameter(element_type=self._element_type, shape=shape)})
         if self._wanted.layout:
             attributes = ("name", "layout"), ("version", "0"), ("layout", f"[{','.join(self._layout)}]")
             self._port.rt_info = self._port.rt_info.with_marks(RtElement(1, "attribute", attributes))
