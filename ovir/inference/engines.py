@@ -153,9 +153,9 @@ class ComparingEngine(Engine):
             set_outputs(layer, outputs)
         else:
             self._report_contradictions(layer, outputs)
-        for port in layer.outputs[len(outputs) :] if outputs is not None else ():
-            if port.readers:  # others may be declared
-                count = plural(len(outputs), "output")
+        if outputs is not None and len(layer.outputs) > len(outputs):
+            count = plural(len(outputs), "output")
+            for port in (port for port in layer.outputs[len(outputs) :] if port.readers):  # others may be declared
                 message = f"output port {port.id} is read, but {layer.type} has only {count} here"
                 self.diagnostics.report(codes.EDGE_PORT, message, port.place, port=port.id)
 
