@@ -151,8 +151,8 @@ def contiguous_copy(data: Array) -> Array:
     Where neighbors in ``data`` end up far apart, NumPy would read a cache line for each element. Copying in blocks
     that follow the memory order of ``data`` keeps the lines in the cache until all their elements are written.
     """
-    if not data.ndim or data.size < _COPIED or _has_rows(data):
-        return data.copy()
+    if not data.ndim or data.size < _COPIED or data.strides[-1] == data.itemsize:
+        return data.copy()  # passes over elements that lie side by side along the last axis are fast
     out = np.empty(data.shape, data.dtype)
     order = sorted(range(data.ndim), key=lambda axis: -abs(data.strides[axis]))
     x, y = data.transpose(order), out.transpose(order)
@@ -174,8 +174,3 @@ def _places(shape: tuple[int, ...], size: int) -> list[tuple[Any, ...]]:
     step = max(-(-size // prod(shape[axis + 1 :])), 1)
     cuts = [slice(i, i + step) for i in range(0, shape[axis], step)]
     return [(*lead, cut) for lead in np.ndindex(shape[:axis]) for cut in cuts]
-
-
-def _has_rows(array: Array) -> bool:
-    """Return whether elements lie side by side along the last axis, so that passes over them are fast."""
-    return bool(array.strides[-1] == array.itemsize)
