@@ -12,7 +12,7 @@ from ovir.core.shapes import Dimension, min_dimension
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.boxes import upright_overlaps
 from ovir.kernels.precision import as_f32
-from ovir.kernels.suppression import candidates, ranks
+from ovir.kernels.suppression import candidates, first_of_rows
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import Domain, Inputs, by_input, size_of
 from ovir.ops.base.operator import Operator
@@ -87,9 +87,9 @@ class ImageNmsBase(ClassNmsBase):
         eligible = self.passes_threshold(flat)
         if 0 <= self.background_class < classes:
             eligible[self.background_class :: classes] = False
-        rows, columns = candidates(eligible)
+        rows, columns, chosen = candidates(eligible, flat)
         places = rows // max(classes, 1) * count + columns
-        return self.best_of_images((images, classes), rows, flat[rows, columns], boxes.reshape(-1, 4), places, places)
+        return self.best_of_images((images, classes), rows, chosen, boxes.reshape(-1, 4), places, places)
 
     def best_of_images(
         self, sizes: tuple[int, int], rows: Array, scores: Array, boxes: Array, sources: Array, places: Array
@@ -105,14 +105,10 @@ class ImageNmsBase(ClassNmsBase):
         kept, final = self.suppress(rows[order], np.ascontiguousarray(chosen.T), scores[order])
         order = order[kept]
         label, places = rows[order], places[order]
-        if images == 1:
-            image = np.zeros(label.size, np.intp)
-            best = np.lexsort((places, label, -final))[: None if self.keep_top_k < 0 else self.keep_top_k]
-        else:
-            image, label = np.divmod(label, max(classes, 1))
-            best = np.lexsort((places, label, -final, image))
-            if self.keep_top_k >= 0:
-                best = best[ranks(image[best]) < self.keep_top_k]
+        image, label = np.divmod(label, max(classes, 1))
+        best = np.lexsort((places, label, -final, image))
+        if self.keep_top_k >= 0:
+            best = first_of_rows(best, np.bincount(image), self.keep_top_k)
         if self.sort_result_type == "classid":
             across = () if self.sort_result_across_batch else (image[best],)
             best = best[np.lexsort((label[best], *across))]
@@ -213,10 +209,10 @@ class MulticlassNms9(MulticlassNms8):
         eligible = self.passes_threshold(scores)
         if 0 <= self.background_class < classes:
             eligible[self.background_class] = False
-        label, column = candidates(eligible)
+        label, column, chosen = candidates(eligible, scores)
         rows, sources, places = image[column] * classes + label, label * count + column, column * classes + label
         sizes = roisnum.size, classes
-        return self.best_of_images(sizes, rows, scores[label, column], boxes.reshape(-1, 4), sources, places)
+        return self.best_of_images(sizes, rows, chosen, boxes.reshape(-1, 4), sources, places)
 
 
 # Avoids dividing by 0 for a box that coincides with another.
