@@ -13,7 +13,6 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.kernels.precision import as_computed
-from ovir.kernels.rounding import as_index
 
 # Elements of the pixels fetched at a time: they should stay in a cache until they have been summed.
 _FETCHED = 1 << 18
@@ -49,10 +48,10 @@ def largest_sums(rows: Array, index: Array, weight: Array, out: Array) -> None:
 
 
 def largest_rows(rows: Array, index: Array, out: Array) -> None:
-    """Compute out[p] = max over k of rows[index[p, k]]."""
+    """Compute out[p] = max over k of rows[index[k, p]]."""
     out[...] = -np.inf
-    for bins, taps in _blocks(index.shape[0], index.shape[1], rows.shape[1]):
-        out[bins] = np.maximum(out[bins], rows.take(index[bins, taps], 0, mode="clip").max(axis=1))
+    for bins, taps in _blocks(index.shape[1], index.shape[0], rows.shape[1]):
+        out[bins] = np.maximum(out[bins], rows.take(index[taps, bins], 0, mode="clip").max(axis=0))
 
 
 def _blocks(bins: int, taps: int, elements: int) -> Iterator[tuple[slice, slice]]:
@@ -238,22 +237,18 @@ class Span:
     @classmethod
     def within(cls, size: int, start: Array, stop: Array) -> Span:
         """Return the span of whole numbers of any type and size, limited to the data."""
-        return cls(*(np.clip(as_index(end), 0, size) for end in (start, stop)))
+        return cls(*(np.minimum(np.fmax(end, 0), size).astype(np.int64) for end in (start, stop)))
 
 
 def _pixels_of_boxes(first: Array, heights: Array, widths: Array, width: int) -> tuple[Array, Array]:
-    """Return the pixels of boxes in planes of a width, [boxes, pixels], and which of them count.
+    """Return the pixels of boxes in planes of a width, [pixels, boxes], and which of them count.
 
     In smaller boxes than the largest one, the last row and column come again and do not count.
     """
-    rows, columns = np.arange(heights.max())[:, np.newaxis], np.arange(widths.max())
-    shape = len(first), rows.size * columns.size
-    if heights.min() == rows.size and widths.min() == columns.size:
-        return first[:, np.newaxis] + (rows * width + columns).ravel(), np.ones(shape, bool)
-    heights, widths = (sizes.reshape(-1, 1, 1) for sizes in (heights, widths))
-    places = np.minimum(rows, heights - 1) * width + np.minimum(columns, widths - 1)
+    rows, columns = np.arange(heights.max())[:, np.newaxis, np.newaxis], np.arange(widths.max())[:, np.newaxis]
+    places = np.minimum(rows, heights - 1) * width + np.minimum(columns, widths - 1) + first
     counted = (rows < heights) & (columns < widths)
-    return first[:, np.newaxis] + places.reshape(shape), counted.reshape(shape)
+    return places.reshape(-1, len(first)), counted.reshape(-1, len(first))
 
 
 # --------------------------------------------------------------------------- pooling of places and boxes
@@ -299,8 +294,8 @@ def pool_boxes(planes: Array, rows: Span, columns: Span, width: int, pixels: Arr
         pooled = np.empty((len(members), pixels.shape[1]), pixels.dtype)
         if mean:
             weight = counted.astype(pixels.dtype)
-            add_rows(pixels, index, weight, pooled)
-            pooled /= weight.sum(axis=1, keepdims=True)
+            add_rows(pixels, index.T, weight.T, pooled)
+            pooled /= weight.sum(axis=0)[:, np.newaxis]
         else:
             largest_rows(pixels, index, pooled)
         bins[members] = pooled
