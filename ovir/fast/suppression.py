@@ -251,7 +251,7 @@ def _softened(grid: Array, scores: Array, factors: Overlaps, least: float, steps
     numbers = grid.reshape(-1)
     for step in range(steps):
         if has_nan:
-            np.putmask(scores, np.isnan(scores), -np.inf)
+            np.fmax(scores, -np.inf, out=scores)
         best = scores.argmax(axis=1)
         best += starts
         taken[:, step] = best

@@ -105,10 +105,14 @@ class ImageNmsBase(ClassNmsBase):
         kept, final = self.suppress(rows[order], np.ascontiguousarray(chosen.T), scores[order])
         order = order[kept]
         label, places = rows[order], places[order]
-        image, label = np.divmod(label, max(classes, 1))
-        best = np.lexsort((places, label, -final, image))
-        if self.keep_top_k >= 0:
-            best = first_of_rows(best, np.bincount(image), self.keep_top_k)
+        if images == 1:
+            image = np.zeros(label.size, np.intp)
+            best = np.lexsort((places, label, -final))[: None if self.keep_top_k < 0 else self.keep_top_k]
+        else:
+            image, label = np.divmod(label, max(classes, 1))
+            best = np.lexsort((places, label, -final, image))
+            if self.keep_top_k >= 0:
+                best = first_of_rows(best, np.bincount(image), self.keep_top_k)
         if self.sort_result_type == "classid":
             across = () if self.sort_result_across_batch else (image[best],)
             best = best[np.lexsort((label[best], *across))]
