@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -42,9 +43,9 @@ def add_rows(rows: Array, index: Array, weight: Array, out: Array) -> None:
 def largest_sums(rows: Array, index: Array, weight: Array, out: Array) -> None:
     """Compute out[p] = max(out[p], max over k of the sum over c of weight[p, k, c] * rows[index[p, k, c]])."""
     for bins, taps in _blocks(index.shape[0], index.shape[1], rows.shape[1] * index.shape[2]):
-        fetched = rows.take(index[bins, taps], 0, mode="clip")
-        samples = np.matmul(weight[bins, taps, np.newaxis], fetched)[:, :, 0]
-        out[bins] = np.maximum(out[bins], samples.max(axis=1))
+        of_taps, shares = index[bins, taps].swapaxes(0, 1), weight[bins, taps].swapaxes(0, 1)
+        samples = np.matmul(shares[..., np.newaxis, :], rows.take(of_taps, 0, mode="clip"))[:, :, 0]
+        out[bins] = np.maximum(out[bins], samples.max(axis=0))
 
 
 def largest_rows(rows: Array, index: Array, out: Array) -> None:
@@ -76,49 +77,49 @@ class Neighbors:
     def reshape(self, *shape: int) -> Neighbors:
         return Neighbors(self.index.reshape(shape), self.weight.reshape(shape))
 
-    @classmethod
-    def crossed(cls, rows: Neighbors, columns: Neighbors, width: int, start: Array | int) -> Neighbors:
-        """Combine the two pixels around each place on both axes, whose shapes are broadcast, but for the first axis.
-
-        The pairs are taken by their numbers, because NumPy is slow along axes of two elements: pooling of few channels
-        takes half of the time.
-        """
-        y = np.arange(prod(rows.index.shape[1:])).reshape(*rows.index.shape[1:], 1)
-        x = np.arange(prod(columns.index.shape[1:])).reshape(*columns.index.shape[1:-1], 1, 2)
-        inner = np.broadcast(y, x).shape[:-2]
-        of_rows, of_columns = (y + 0 * x).ravel(), (x + 0 * y).ravel()
-        count = len(rows.index)
-        index = (rows.index * width).reshape(count, -1).take(of_rows, axis=1)
-        index += columns.index.reshape(count, -1).take(of_columns, axis=1)
-        weight = rows.weight.reshape(count, -1).take(of_rows, axis=1)
-        weight *= columns.weight.reshape(count, -1).take(of_columns, axis=1)
-        index = index.reshape(count, *inner, 4)
-        index += start
-        return cls(index, weight.reshape(count, *inner, 4))
-
 
 def neighbors(y: Array, x: Array, height: int, width: int, start: Array | int, beyond: float) -> Neighbors:
-    """Return the pixels around the positions (y, x), which are broadcast; ``start`` is the number of the plane's first
-    pixel.
+    """Return the pixels around the positions (y, x), whose shapes are broadcast, but for the first axis; ``start`` is
+    the number of the plane's first pixel.
 
     Positions up to ``beyond`` outside of the centers of the border pixels count as on the border; others have weight 0.
     """
-    rows, columns = _on_axis(y, height - 1, beyond), _on_axis(x, width - 1, beyond)
-    return Neighbors.crossed(rows, columns, width, np.asarray(start)[..., np.newaxis])
+    of_rows, of_columns, shape = _pairs(y.shape[1:], x.shape[1:])
+    count, places = len(y), np.concatenate([y.reshape(len(y), -1), x.reshape(len(x), -1)], axis=1)
+    last = np.full(places.shape[1], width - 1, places.dtype)
+    last[: prod(y.shape[1:])] = height - 1
+    inside = (places >= -beyond) & (places <= last + beyond)
+    places = np.fmin(np.fmax(places, 0), last)  # NaN counts as 0
+    low = np.floor(places)
+    # The pixels before each place come first, and then those after it.
+    indices, weights = np.empty((count, 2, len(last)), np.intp), np.empty((count, 2, len(last)), places.dtype)
+    indices[:, 0], indices[:, 1] = low, np.ceil(places)
+    part = np.subtract(places, low, out=weights[:, 1])
+    np.subtract(1, part, out=weights[:, 0])
+    weights *= inside[:, np.newaxis]
+    indices, weights = indices.reshape(count, -1), weights.reshape(count, -1)
+    index = indices.take(of_rows, axis=1)
+    index *= width
+    index += indices.take(of_columns, axis=1)
+    index = index.reshape(count, *shape)
+    index += np.asarray(start)[..., np.newaxis]
+    weight = weights.take(of_rows, axis=1)
+    weight *= weights.take(of_columns, axis=1)
+    return Neighbors(index, weight.reshape(count, *shape))
 
 
-def _on_axis(place: Array, last: int, beyond: float) -> Neighbors:
-    """Return the pixels before and after each place on an axis and their weights; ``last`` is the number of the last
-    pixel."""
-    inside = (place >= -beyond) & (place <= last + beyond)
-    place = np.fmin(np.fmax(place, 0), last)  # NaN counts as 0
-    index, weight = np.empty((*place.shape, 2), np.intp), np.empty((*place.shape, 2), place.dtype)
-    low = np.floor(place)
-    index[..., 0], index[..., 1] = low, np.ceil(place)
-    part = np.subtract(place, low, out=weight[..., 1])
-    np.subtract(1, part, out=weight[..., 0])
-    weight *= inside[..., np.newaxis]
-    return Neighbors(index, weight)
+@lru_cache(maxsize=64)
+def _pairs(rows: tuple[int, ...], columns: tuple[int, ...]) -> tuple[Array, Array, tuple[int, ...]]:
+    """Return for the four pixels around each position the numbers of their rows and columns, and their shape.
+
+    Numbers stand for elements of places on both axes, whose shapes are ``rows`` and ``columns``, twice. They are taken
+    one by one, because NumPy is slow along axes of two elements: pooling of few channels takes half of the time.
+    """
+    total, twice = prod(rows) + prod(columns), np.arange(2)
+    y = np.arange(prod(rows)).reshape(*rows, 1, 1) + twice[:, np.newaxis] * total
+    x = np.arange(prod(rows), total).reshape(*columns, 1, 1) + twice * total
+    y, x = np.broadcast_arrays(y, x)
+    return y.ravel(), x.ravel(), (*y.shape[:-2], 4)
 
 
 # --------------------------------------------------------------------------- regions in parts
@@ -201,27 +202,31 @@ class SampledRegions:
         If a region has fewer samples than others, further ones, which are the last one again, have weight 0.
         """
         start, size, counts = (values[members] for values in (self.start, self.size, self.samples))
-        y = _places(start[:, 0], size[:, 0], counts[:, 0], self.bins[0])[:, :, np.newaxis, :, np.newaxis]
-        x = _places(start[:, 1], size[:, 1], counts[:, 1], self.bins[1])[:, np.newaxis, :, np.newaxis]
+        (height_bins, width_bins), (down, along) = self.bins, counts.max(axis=0)
+        places = _places(start, size, counts, self.bins)
+        y = places[0, :, :height_bins, np.newaxis, :down, np.newaxis]
+        x = places[1, :, np.newaxis, :width_bins, np.newaxis, :along]
         if self.turn is not None:
             y, x = self.turn(members, y, x)
         first = self.images[members].reshape(-1, 1, 1, 1, 1) * (height * width)
         found = neighbors(y, x, height, width, first, beyond=1)
         if (counts == counts[:1]).all():
             return found
-        rows, columns = (np.arange(counts[:, axis].max()) < counts[:, axis, np.newaxis] for axis in (0, 1))
+        rows, columns = (np.arange(most) < counts[:, axis, np.newaxis] for axis, most in enumerate((down, along)))
         exists = rows[:, np.newaxis, np.newaxis, :, np.newaxis] & columns[:, np.newaxis, np.newaxis, np.newaxis]
         return Neighbors(found.index, found.weight * exists[..., np.newaxis])
 
 
-def _places(start: Array, size: Array, counts: Array, bins: int) -> Array:
-    """Return the positions of the samples of regions along an axis, [regions, bins, samples]."""
-    dtype, step = size.dtype, (size / bins)[:, np.newaxis, np.newaxis]
-    counts = counts.astype(dtype)[:, np.newaxis, np.newaxis]
-    within = np.minimum(np.arange(counts.max(), dtype=dtype) + 0.5, counts - 0.5)
-    numbers = np.arange(bins, dtype=dtype)[:, np.newaxis]
-    places: Array = start[:, np.newaxis, np.newaxis] + numbers * step + step / counts * within
-    return places
+def _places(start: Array, size: Array, counts: Array, bins: tuple[int, int]) -> Array:
+    """Return the positions of the samples of regions along both axes, [axis, regions, bins, samples], with as many bins
+    and samples as the axis with more of them has."""
+    dtype = size.dtype
+    step = (size / np.array(bins, dtype)).T[..., np.newaxis, np.newaxis]
+    within = np.arange(counts.max(), dtype=dtype) + 0.5
+    counts = counts.T.astype(dtype)[..., np.newaxis, np.newaxis]
+    numbers = np.arange(max(bins), dtype=dtype)[:, np.newaxis]
+    bin_starts: Array = start.T[..., np.newaxis, np.newaxis] + numbers * step
+    return bin_starts + step / counts * np.minimum(within, counts - 0.5)
 
 
 # --------------------------------------------------------------------------- boxes of whole pixels
