@@ -11,7 +11,7 @@ import sys
 
 TABLES = (
     *("gather", "models", "real_sizes", "first_call", "operations", "forms", "startup", "checking", "whole_tools"),
-    *("many_inputs", "tokenizers"),
+    *("busy_core", "many_inputs", "tokenizers"),
 )
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_info
 
 from benchmarks.agreement import require_agreement
 from benchmarks.figures import ROOT, write_table
@@ -141,6 +142,8 @@ def report(
         "--write", action="store_true", help=f"write the table to docs/{page}, if a run half an hour before agrees"
     )
     given = parser.parse_args()
+    if given.write and (forced := os.environ.get("OPENBLAS_CORETYPE")):
+        raise SystemExit(f"OPENBLAS_CORETYPE={forced} is set, and may be slower than what OpenBLAS chooses: unset it")
     busy, own = _processor_seconds(), sum(os.times()[:4])
     start = time.perf_counter()
     written = [_line(head), _line(["---"] * len(head))]
@@ -201,6 +204,8 @@ def _state() -> str:
     machine = f"{cpu[1] if cpu else 'unknown processor'}, {os.cpu_count()} cores, Python {sys.version.split()[0]}"
     packages = {"NumPy": "numpy", "OpenVINO": "openvino", "onnxruntime": "onnxruntime"}
     versions = ", ".join(f"{name} {version(package).partition('-')[0]}" for name, package in packages.items())
+    blas = [library.get("architecture", "unknown") for library in threadpool_info() if library["user_api"] == "blas"]
+    versions += f", kernels of OpenBLAS for {' and '.join(blas)}"
     what = f"commit {commit or 'unknown'}{' with changes' if changed else ''}"
     return f"Measured at {what} on {datetime.now():%Y-%m-%d, %H:%M}: {machine}, {versions}."
 

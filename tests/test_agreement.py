@@ -15,6 +15,7 @@ def clock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SimpleNamespace:
     found = SimpleNamespace(minutes=1000.0)
     monkeypatch.setattr(agreement, "FOLDER", tmp_path / "runs")
     monkeypatch.setattr(common, "version", lambda package: "1.0")  # openvino need not be installed
+    monkeypatch.delenv("OPENBLAS_CORETYPE", raising=False)
     monkeypatch.setattr(agreement, "time", SimpleNamespace(time=lambda: 60 * found.minutes))
     return found
 
@@ -84,3 +85,20 @@ def test_a_table_without_figures_needs_one_run(clock: SimpleNamespace, monkeypat
     monkeypatch.setattr(sys, "argv", ["benchmark", "--write"])
     common.report("", "t", ["name", "runs"], lambda given: iter([("row", "yes")]), rounds=1)
     assert written == ["t"]
+
+
+def test_kernels_for_another_processor_write_nothing(
+    clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "Prescott")
+
+    def run() -> None:
+        common.report("", "t", ["name", "ms"], lambda given: iter([("row", 2.0)]), rounds=1)
+
+    monkeypatch.setattr(sys, "argv", ["benchmark", "--write"])
+    with pytest.raises(SystemExit, match="OPENBLAS_CORETYPE=Prescott is set"):
+        run()
+    assert not agreement.FOLDER.exists()
+    monkeypatch.setattr(sys, "argv", ["benchmark"])
+    run()
+    assert "kernels of OpenBLAS for " in capsys.readouterr().out

@@ -32,9 +32,8 @@ class Baseline:
         try:
             content = parse_json(read_text(path))
         except OSError as error:
-            hint = (
-                f"`ovir check ... --write-baseline {path}` writes it" if isinstance(error, FileNotFoundError) else None
-            )
+            is_missing = isinstance(error, FileNotFoundError)
+            hint = f"`ovir check ... --write-baseline {path}` writes it" if is_missing else None
             raise _refused(path, f"cannot read the baseline: {reason_of(error)}", hint=hint) from None
         except json.JSONDecodeError as error:
             raise _refused(path, f"the baseline is not JSON: {error.msg}", error.lineno) from None

@@ -71,24 +71,22 @@ def _ending_by_condition(layer: Layer, body: Model) -> Ending:
     """Return the ending of a Loop by its condition."""
     assert isinstance(layer.operator, Loop)
     wiring = layer.operator.wiring["body"]
-    facts = _facts_of_all_iterations(layer, body, wiring)
-    again = facts[layer.operator.condition().result]
+    bounds = _bounds_of_all_iterations(layer, body, wiring)
+    again = bounds[layer.operator.condition().result]
     if again.high <= 0:
         return Ending(1)
     if again.low > 0 or not again.varies:
         why = "always true" if again.low > 0 else "the same in each iteration"
-        message = (
-            f"the loop never ends: its condition is {why}, and no trip count of at most {MOST_ITERATIONS:,} ends it"
-        )
-        return Ending(1, message)
+        trips = f"no trip count of at most {MOST_ITERATIONS:,} ends it"
+        return Ending(1, f"the loop never ends: its condition is {why}, and {trips}")
     if again.if_true is None:
         return Ending(1, is_limited=False)
     return Ending(int(again.if_true) if isfinite(again.if_true) else 1)
 
 
 @dataclass(frozen=True)
-class Fact:
-    """The facts about the elements of a tensor in every iteration."""
+class Bound:
+    """The bounds of the elements of a tensor in every iteration, and how they change."""
 
     low: float = -inf
     high: float = inf
@@ -108,52 +106,52 @@ class _Counter:
     """A parameter that changes by the same step in each iteration."""
 
     step: float
-    start: Fact
+    start: Bound
 
 
-def _facts_of_all_iterations(layer: Layer, body: Model, wiring: BodyMap) -> list[Fact]:
-    """Return the facts about the results of a body in every iteration."""
+def _bounds_of_all_iterations(layer: Layer, body: Model, wiring: BodyMap) -> list[Bound]:
+    """Return the bounds of the results of a body in every iteration."""
     parameters = [port.layer.outputs[0] for port in body.inputs]
     edges = {edge.parameter: edge.result for edge in wiring.back_edges}
     feeds = {item.parameter: item for item in wiring.inputs}
-    first: list[Fact] = []
+    first: list[Bound] = []
     counters: dict[int, _Counter] = {}
     for index, parameter in enumerate(parameters):
-        item, fact, source = feeds.get(index), fact_of_type(parameter.type), None
+        item, bound, source = feeds.get(index), bound_of_type(parameter.type), None
         if item is not None and item.purpose == "current_iteration":
-            fact = replace(fact, low=0.0)
-            counters[index] = _Counter(1.0, Fact(0.0, 0.0))
+            bound = replace(bound, low=0.0)
+            counters[index] = _Counter(1.0, Bound(0.0, 0.0))
         elif item is not None and 0 <= item.external < len(layer.inputs):
-            fact, source = fact_of_type(layer.inputs[item.external].type), layer.inputs[item.external].source
+            bound, source = bound_of_type(layer.inputs[item.external].type), layer.inputs[item.external].source
         is_fixed = index not in counters and index not in edges and (item is None or item.axis is None)
         key: Hashable = ("outside", source) if is_fixed and source is not None else ("parameter", index)
-        first.append(replace(fact, varies=not is_fixed, key=key, counter=(index, 0.0)))
+        first.append(replace(bound, varies=not is_fixed, key=key, counter=(index, 0.0)))
     given = list(first)
     for round_ in range(_ROUNDS):
-        facts = _followed(body, given, counters)
+        bounds = _followed(body, given, counters)
         before = list(given)
         for index, result in edges.items():
-            new, old = facts[result], given[index]
+            new, old = bounds[result], given[index]
             if new.key == old.key:
                 given[index] = replace(old, varies=False)
                 continue
             if new.counter is not None and new.counter[0] == index and parameters[index].element_type.is_integral:
                 counters[index] = _Counter(new.counter[1], first[index])
-            everything = fact_of_type(parameters[index].type) if round_ else new
+            everything = bound_of_type(parameters[index].type) if round_ else new
             low = old.low if new.low >= old.low else everything.low
             high = old.high if new.high <= old.high else everything.high
             given[index] = replace(old, low=low, high=high)
         if given == before and round_ > 1:
             break
-    return facts
+    return bounds
 
 
 _ROUNDS = 6
 """From the second one on, values that grow have no bound, so little changes after it."""
 
 
-def fact_of_type(tensor: TensorType) -> Fact:
-    """Return the facts that inference knows of a tensor, or else those of its type."""
+def bound_of_type(tensor: TensorType) -> Bound:
+    """Return the bounds that inference knows of a tensor, or else those of its type."""
     low, high = -inf, inf
     if tensor.element_type == boolean:
         low, high = 0.0, 1.0
@@ -162,7 +160,7 @@ def fact_of_type(tensor: TensorType) -> Fact:
     value = tensor.value
     if value is not None and value.size and (value.constant is None or value.constant.dtype.kind in "biuf"):
         low, high = max(low, float(np.min(value.lower))), min(high, float(np.max(value.upper)))
-    return Fact(_or(low, -inf), _or(high, inf))
+    return Bound(_or(low, -inf), _or(high, inf))
 
 
 def _or(bound: float, other: float) -> float:
@@ -170,44 +168,52 @@ def _or(bound: float, other: float) -> float:
     return other if bound != bound else bound
 
 
-def _followed(model: Model, parameters: Sequence[Fact], counters: Mapping[int, _Counter]) -> list[Fact]:
-    """Return the facts about the results of a model for such parameters.
+def _followed(model: Model, parameters: Sequence[Bound], counters: Mapping[int, _Counter]) -> list[Bound]:
+    """Return the bounds of the results of a model for such parameters.
 
     The model may be at fault: nothing is known of a tensor that no layer in it computes.
     """
-    known = facts_of(model, parameters, counters)
+    known = bounds_of(model, parameters, counters)
     results = []
     for port in model.outputs:
         source = port.layer.inputs[0].source
-        results.append(Fact() if source is None else known.get(source, Fact()))
+        results.append(Bound() if source is None else known.get(source, Bound()))
     return results
 
 
-def facts_of(
-    model: Model, parameters: Sequence[Fact], counters: Mapping[int, _Counter] = MappingProxyType({})
-) -> dict[Port, Fact]:
-    """Return the facts about the outputs of all layers of a model for such parameters."""
-    known: dict[Port, Fact] = {}
-    for port, fact in zip(model.inputs, parameters, strict=True):
-        known[port.layer.outputs[0]] = fact
+def bounds_of(
+    model: Model, parameters: Sequence[Bound], counters: Mapping[int, _Counter] = MappingProxyType({})
+) -> dict[Port, Bound]:
+    """Return the bounds of the outputs of all layers of a model for such parameters."""
+    known: dict[Port, Bound] = {}
+    for port, bound in zip(model.inputs, parameters, strict=True):
+        known[port.layer.outputs[0]] = bound
     for layer in model.layers:
         if layer.type in ("Parameter", "Result"):
             continue
-        inputs = [Fact() if port.source is None else known.get(port.source, Fact()) for port in layer.inputs]
+        inputs = [Bound() if port.source is None else known.get(port.source, Bound()) for port in layer.inputs]
         of_if = _of_if(layer, inputs, counters) if layer.type == "If" else None
         for index, port in enumerate(layer.outputs):
-            fact = of_if[index] if of_if is not None and index < len(of_if) else fact_of_layer(layer, inputs, counters)
-            by_type = fact_of_type(port.type)
-            known[port] = replace(
-                fact,
-                low=max(fact.low, by_type.low),
-                high=min(fact.high, by_type.high),
-                key=_key(layer, index, inputs) if fact.key is None else fact.key,
+            bound = (
+                of_if[index] if of_if is not None and index < len(of_if) else bound_of_layer(layer, inputs, counters)
             )
+            by_type = bound_of_type(port.type)
+            is_beyond = port.element_type.bits < 64 and wraps(port.element_type, bound)  # nobody waits for 2^63 steps
+            low, high = (-inf, inf) if is_beyond else (bound.low, bound.high)
+            key = _key(layer, index, inputs) if bound.key is None else bound.key
+            known[port] = replace(bound, low=max(low, by_type.low), high=min(high, by_type.high), key=key)
     return known
 
 
-def _key(layer: Layer, index: int, inputs: Sequence[Fact]) -> Hashable:
+def wraps(element_type: ElementType, bound: Bound) -> bool:
+    """Return whether integers of a type cannot hold some bounds."""
+    if not element_type.is_integral:
+        return False
+    least, most = value_range(element_type)
+    return most < bound.high < inf or -inf < bound.low < least
+
+
+def _key(layer: Layer, index: int, inputs: Sequence[Bound]) -> Hashable:
     """Return a key; outputs of layers with equal keys are equal."""
     op, port = layer.operator, layer.outputs[index]
     if op is None or not op.pure or op.wiring:
@@ -216,7 +222,7 @@ def _key(layer: Layer, index: int, inputs: Sequence[Fact]) -> Hashable:
         data = port.type.constant if port.shape.least_size <= _FEW else None
         return (layer, index) if data is None else (str(port.type), data.tobytes())
     fields = tuple((field, str(getattr(op, field))) for field in sorted(op.fields))
-    return type(op), fields, index, tuple([hash(fact.key) for fact in inputs])
+    return type(op), fields, index, tuple([hash(bound.key) for bound in inputs])
 
 
 _FEW = 64
@@ -226,7 +232,7 @@ _FEW = 64
 
 
 def is_followed(layer: Layer) -> bool:
-    """Return whether facts about the inputs of a layer give any about its outputs."""
+    """Return whether bounds of the inputs of a layer give any of its outputs."""
     op = layer.operator
     return op is not None and (
         layer.type in (*_COMPARISONS, *_LOGICAL, *_SIGNED, *_ARITHMETIC, "Select", "Convert", "Abs")
@@ -236,90 +242,86 @@ def is_followed(layer: Layer) -> bool:
     )
 
 
-def fact_of_layer(layer: Layer, inputs: Sequence[Fact], counters: Mapping[int, _Counter]) -> Fact:
-    """Return the facts about the outputs of a layer."""
+def bound_of_layer(layer: Layer, inputs: Sequence[Bound], counters: Mapping[int, _Counter]) -> Bound:
+    """Return the bounds of the outputs of a layer."""
     op = layer.operator
-    fact = _by_kind(layer, inputs, counters)
+    varies = op is None or not op.pure or any(bound.varies for bound in inputs)
+    bound = replace(_by_kind(layer, inputs, counters), varies=varies)
     element_type = layer.outputs[0].element_type if layer.outputs else None
     if op is None or not inputs or op.within == (-inf, inf) or element_type is None:
-        return fact
+        return bound
     if element_type.is_real or element_type not in op.with_elements_read([port.element_type for port in layer.inputs]):
-        return replace(fact, low=max(fact.low, float(op.within[0])), high=min(fact.high, float(op.within[1])))
-    return fact
+        return replace(bound, low=max(bound.low, float(op.within[0])), high=min(bound.high, float(op.within[1])))
+    return bound
 
 
-def _by_kind(layer: Layer, inputs: Sequence[Fact], counters: Mapping[int, _Counter]) -> Fact:
-    op = layer.operator
-    varies = op is None or not op.pure or any(fact.varies for fact in inputs)
-    nothing = Fact(varies=varies)
+def _by_kind(layer: Layer, inputs: Sequence[Bound], counters: Mapping[int, _Counter]) -> Bound:
+    """Return the bounds of the outputs of a layer, apart from whether they vary."""
+    op, kind = layer.operator, layer.type
     if op is None or not inputs:
-        return nothing
-    kind = layer.type
+        return Bound()
     if kind in _COMPARISONS and len(inputs) == 2:
-        return replace(_compared(kind, inputs[0], inputs[1], layer, counters), varies=varies)
+        return _compared(kind, inputs[0], inputs[1], layer, counters)
     if kind in _LOGICAL:
-        return replace(_decided(kind, inputs), varies=varies)
+        return _decided(kind, inputs)
     if kind in _SIGNED:
-        return replace(_summed(layer, inputs[0]), varies=varies)
+        return _summed(layer, inputs[0])
     if kind in _ARITHMETIC and len(inputs) == 2:
-        fact = _computed(kind, *inputs)
+        bound = _computed(kind, *inputs)
         element_type = layer.outputs[0].element_type
         if not element_type.is_real:  # quotients and the like are rounded, up or down
-            fact = replace(fact, low=float(np.floor(fact.low)), high=float(np.ceil(fact.high)))
+            bound = replace(bound, low=float(np.floor(bound.low)), high=float(np.ceil(bound.high)))
         if kind in _PRODUCTS and element_type.is_integral:
             low, high = map(float, value_range(element_type))
-            if fact.low < low or fact.high > high:  # it may wrap around
-                return nothing
-        return replace(fact, varies=varies)
+            if bound.low < low or bound.high > high:  # it may wrap around
+                return Bound()
+        return bound
     if kind == "Select" and len(inputs) == 3:
-        return replace(_chosen(*inputs), varies=varies)
+        return _chosen(*inputs)
     if kind == "Convert":
-        types = layer.inputs[0].element_type, layer.outputs[0].element_type
-        return replace(_converted(inputs[0], *types), varies=varies)
+        return _converted(inputs[0], layer.inputs[0].element_type, layer.outputs[0].element_type)
     if kind == "Abs":
         x = inputs[0]
         low = 0.0 if x.low <= 0 <= x.high else min(abs(x.low), abs(x.high))
-        return replace(nothing, low=low, high=max(abs(x.low), abs(x.high)))
+        return Bound(low, max(abs(x.low), abs(x.high)))
     moved = ALL if ALL in (op.moves_elements, op.forwards_values) else (*op.moves_elements, *op.forwards_values)
     taken = list(inputs) if moved == ALL else [inputs[i] for i in moved if i < len(inputs)]
     if len(taken) == 1 and kind in _RESHAPING:
-        return replace(taken[0], varies=varies)
+        return taken[0]
     if taken and kind not in _FILLING:
-        return replace(nothing, low=min(fact.low for fact in taken), high=max(fact.high for fact in taken))
-    if op.monotone == (0,) and len(inputs) == 1:
-        return replace(_at_ends(layer, inputs[0]), varies=varies)
-    return nothing
+        return Bound(min(bound.low for bound in taken), max(bound.high for bound in taken))
+    return _at_ends(layer, inputs[0]) if op.monotone == (0,) and len(inputs) == 1 else Bound()
 
 
 _SIGNED = ("ReduceSum", "ReduceMean", "CumSum", "AvgPool")
 """Operations that add up their inputs."""
 _RESHAPING = ("Reshape", "Squeeze", "Unsqueeze", "Identity", "Broadcast", "Tile")
-"""Operations that keep facts about the only element of a tensor."""
+"""Operations that keep what is known of the only element of a tensor."""
 _FILLING = ("Pad", "OneHot", "EmbeddingBagOffsetsSum", "Interpolate", "ReverseSequence", "GatherTree")
 """Operations that may add other elements than those that they move."""
 
 
-def _summed(layer: Layer, x: Fact) -> Fact:
+def _summed(layer: Layer, x: Bound) -> Bound:
     """Return the results of a sum, a mean or running sums of numbers in an interval."""
     if layer.type == "ReduceMean":
-        return Fact(x.low, x.high)
+        return Bound(x.low, x.high)
     if layer.type == "AvgPool":  # the padding may count
-        return Fact(min(x.low, 0.0), max(x.high, 0.0))
+        return Bound(min(x.low, 0.0), max(x.high, 0.0))
     most, each = (port.type.shape.size().upper for port in (layer.inputs[0], layer.outputs[0]))
     if most is None or not each:
-        return Fact(0.0 if x.low >= 0 else -inf, 0.0 if x.high <= 0 else inf)
+        return Bound(0.0 if x.low >= 0 else -inf, 0.0 if x.high <= 0 else inf)
     if layer.type == "ReduceSum":
-        return Fact(_or(x.low * (most // each), -inf), _or(x.high * (most // each), inf))
-    return Fact(_or(min(x.low * most, x.low), -inf), _or(max(x.high * most, x.high), inf))
+        return Bound(_or(x.low * (most // each), -inf), _or(x.high * (most // each), inf))
+    return Bound(_or(min(x.low * most, x.low), -inf), _or(max(x.high * most, x.high), inf))
 
 
-def _at_ends(layer: Layer, x: Fact) -> Fact:
+def _at_ends(layer: Layer, x: Bound) -> Bound:
     """Return the results of an operation of one input for the ends of an interval, between which it is monotone."""
     op, source, returned = layer.operator, layer.inputs[0].element_type, layer.outputs[0].element_type
     assert op is not None
     least, greatest = (-inf, inf) if source.is_real else value_range(source)
     if not source.is_real and not op.stays_in_type:
-        return Fact()
+        return Bound()
     scalar = PartialShape([])
     applied = op.applied([TensorType(source, scalar)], [TensorType(returned, scalar)])
     with np.errstate(all="ignore"):
@@ -328,60 +330,59 @@ def _at_ends(layer: Layer, x: Fact) -> Fact:
             for end in (least if x.low <= least else x.low, greatest if x.high >= greatest else x.high)
         ]
     low, high = sorted(ends)
-    return Fact(low if low > least else -inf, high if high < greatest else inf)  # NaN is no bound either
+    return Bound(low if low > least else -inf, high if high < greatest else inf)  # NaN is no bound either
 
 
-def _converted(x: Fact, old: ElementType, new: ElementType) -> Fact:
+def _converted(x: Bound, old: ElementType, new: ElementType) -> Bound:
     if new == boolean:
         if old == boolean:
             return x
         always = x.low > 0 or x.high < 0
-        return Fact(float(always), float(not x.low == x.high == 0))
+        return Bound(float(always), float(not x.low == x.high == 0))
     if not new.is_integral:
-        return Fact(x.low, x.high)
+        return Bound(x.low, x.high)
     least, greatest = value_range(new)
     if not (least <= x.low and x.high <= greatest):
-        return Fact()  # it may wrap around
+        return Bound()  # it may wrap around
     return replace(x, low=float(np.trunc(x.low)), high=float(np.trunc(x.high)), key=x.key if old.is_integral else None)
 
 
-def _computed(kind: str, a: Fact, b: Fact) -> Fact:
+def _computed(kind: str, a: Bound, b: Bound) -> Bound:
     """Return the result of arithmetic; integers that would leave their type are cut by the caller."""
     is_same = a.key is not None and a.key == b.key
     with np.errstate(all="ignore"):
         if kind == "Add":
-            result = Fact(_or(a.low + b.low, -inf), _or(a.high + b.high, inf), counter=_moved(a, b, 1))
+            result = Bound(_or(a.low + b.low, -inf), _or(a.high + b.high, inf), counter=_moved(a, b, 1))
         elif kind == "Subtract":
-            result = Fact(_or(a.low - b.high, -inf), _or(a.high - b.low, inf), counter=_moved(a, b, -1))
-            result = Fact(0.0, 0.0) if is_same else result
+            result = Bound(_or(a.low - b.high, -inf), _or(a.high - b.low, inf), counter=_moved(a, b, -1))
+            result = Bound(0.0, 0.0) if is_same else result
         elif kind == "Multiply":
             corners = [_or(x * y, 0.0) for x in (a.low, a.high) for y in (b.low, b.high)]
-            result = Fact(max(min(corners), 0.0) if is_same else min(corners), max(corners))
+            result = Bound(max(min(corners), 0.0) if is_same else min(corners), max(corners))
         elif kind == "SquaredDifference":
-            ends = [_or(a.low - b.high, -inf), _or(a.high - b.low, inf)]
-            least = 0.0 if ends[0] <= 0 <= ends[1] else min(map(abs, ends))
-            result = Fact(least * least, max(map(abs, ends)) ** 2)
+            difference = replace(_computed("Subtract", a, b), key="difference")
+            result = _computed("Multiply", difference, difference)
         elif kind == "Divide":
             corners = [_or(x / y, 0.0) for x in (a.low, a.high) for y in (b.low, b.high)] if b.low > 0 else [-inf, inf]
-            result = Fact(min(corners), max(corners))
+            result = Bound(min(corners), max(corners))
         elif kind == "Maximum":
-            result = Fact(max(a.low, b.low), max(a.high, b.high))
+            result = Bound(max(a.low, b.low), max(a.high, b.high))
         elif kind == "Minimum":
-            result = Fact(min(a.low, b.low), min(a.high, b.high))
+            result = Bound(min(a.low, b.low), min(a.high, b.high))
         elif kind == "FloorMod":
-            result = Fact(0.0, b.high) if b.low > 0 else Fact()
+            result = Bound(0.0, b.high) if b.low > 0 else Bound()
         elif kind == "Mod":
-            result = Fact(0.0 if a.low >= 0 else -b.high, b.high) if b.low > 0 else Fact()
+            result = Bound(0.0 if a.low >= 0 else -b.high, b.high) if b.low > 0 else Bound()
         else:  # Power
             is_even = b.low == b.high and isfinite(b.low) and b.low % 2 == 0
-            result = Fact(0.0) if is_even else Fact()
+            result = Bound(0.0) if is_even else Bound()
             if a.low >= 0:
                 corners = [float(np.power(x, y)) for x in (a.low, a.high) for y in (b.low, b.high)]
-                result = Fact(min(corners), max(corners))
+                result = Bound(min(corners), max(corners))
     return result
 
 
-def _moved(a: Fact, b: Fact, sign: int) -> tuple[int, float] | None:
+def _moved(a: Bound, b: Bound, sign: int) -> tuple[int, float] | None:
     """Return the counter of a counter and a constant."""
     if a.counter is not None and b.low == b.high:
         return a.counter[0], a.counter[1] + sign * b.low
@@ -396,15 +397,15 @@ _ARITHMETIC = (
 )
 
 _PRODUCTS = ("Multiply", "Power", "SquaredDifference")
-"""Operations whose results leave their type after few iterations; a sum is taken to stay in it."""
+"""Operations whose results leave their type after few iterations."""
 
 # --------------------------------------------------------------------------- conditions
 
-_TRUE = Fact(1.0, 1.0, "true", varies=False)
-_FALSE = Fact(0.0, 0.0, ("not", "true"), varies=False)
+_TRUE = Bound(1.0, 1.0, "true", varies=False)
+_FALSE = Bound(0.0, 0.0, ("not", "true"), varies=False)
 
 
-def _compared(kind: str, a: Fact, b: Fact, layer: Layer, counters: Mapping[int, _Counter]) -> Fact:
+def _compared(kind: str, a: Bound, b: Bound, layer: Layer, counters: Mapping[int, _Counter]) -> Bound:
     """Return the result of a comparison, which is brought to the form a < b or a = b, perhaps negated."""
     is_negated = kind in ("GreaterEqual", "LessEqual", "NotEqual")
     if kind in ("Greater", "LessEqual"):
@@ -414,29 +415,35 @@ def _compared(kind: str, a: Fact, b: Fact, layer: Layer, counters: Mapping[int, 
         key: Hashable = ("equal", frozenset([hash(a.key), hash(b.key)]))
         sure = is_same or (a.low == a.high == b.low == b.high)
         never = a.high < b.low or b.high < a.low
-        result = Fact(float(sure and not never), float(not never), key)
+        result = Bound(float(sure and not never), float(not never), key)
     else:
         key = ("less", hash(a.key), hash(b.key))
         sure, never = a.high < b.low, is_same or a.low >= b.high
-        result = Fact(float(sure and not never), float(not never), key)
+        result = Bound(float(sure and not never), float(not never), key)
         read = layer.inputs[0].element_type
         result = replace(result, if_true=_trips(a, b, read, counters, 0), if_false=_trips(b, a, read, counters, 1))
     return _negated(result) if is_negated else result
 
 
-def _trips(a: Fact, b: Fact, element_type: ElementType, counters: Mapping[int, _Counter], more: int) -> float | None:
+def _trips(a: Bound, b: Bound, element_type: ElementType, counters: Mapping[int, _Counter], more: int) -> float | None:
     """Return the most iterations while a < b, with ``more`` = 1 while a <= b."""
     if not element_type.is_integral:
         return None  # a counter that is rounded may stand still
     least, greatest = value_range(element_type)
     for counting, fixed, is_up in ((a, b, True), (b, a, False)):
         counter = None if counting.counter is None else counters.get(counting.counter[0])
-        if counter is None or fixed.varies or (counter.step > 0) != is_up or not counter.step:
+        if counter is None or fixed.varies or not counter.step:
             continue
         assert counting.counter is not None
         step, offset = abs(counter.step), counting.counter[1]
         end, start = (fixed.high, counter.start.low + offset) if is_up else (-fixed.low, -counter.start.high - offset)
         limit = float(greatest if is_up else -least)
+        if (counter.step > 0) != is_up:  # away from the end, until it wraps around
+            farthest = counter.start.high + offset if is_up else -counter.start.low - offset
+            if farthest >= limit:  # an input of the model decides
+                return inf
+            count = (farthest - float(least if is_up else -greatest)) // step + 2.0
+            return count if count <= MOST_ITERATIONS and end + more - 1 + step <= limit else None
         if end >= limit or start <= -limit:  # an input of the model decides
             return inf
         if end + more - 1 + step > limit:
@@ -445,12 +452,12 @@ def _trips(a: Fact, b: Fact, element_type: ElementType, counters: Mapping[int, _
     return None
 
 
-def _negated(x: Fact) -> Fact:
+def _negated(x: Bound) -> Bound:
     key = x.key[1] if isinstance(x.key, tuple) and len(x.key) == 2 and x.key[0] == "not" else ("not", x.key)
     return replace(x, low=1 - x.high, high=1 - x.low, key=key, if_true=x.if_false, if_false=x.if_true)
 
 
-def _decided(kind: str, inputs: Sequence[Fact]) -> Fact:
+def _decided(kind: str, inputs: Sequence[Bound]) -> Bound:
     """Return the result of a logical operation."""
     a = inputs[0]
     if kind == "LogicalNot":
@@ -465,7 +472,7 @@ def _decided(kind: str, inputs: Sequence[Fact]) -> Fact:
     return _chosen(a, _negated(b), b)  # exclusive
 
 
-def _chosen(condition: Fact, then: Fact, other: Fact) -> Fact:
+def _chosen(condition: Bound, then: Bound, other: Bound) -> Bound:
     """Return ``then`` where a condition is true, and ``other`` where it is not."""
     if condition.low > 0 or then.key == other.key is not None:
         return then
@@ -478,10 +485,10 @@ def _chosen(condition: Fact, then: Fact, other: Fact) -> Fact:
     if_true = _either(_both(condition.if_true, then.if_true), _both(condition.if_false, other.if_true))
     if_false = _either(_both(condition.if_true, then.if_false), _both(condition.if_false, other.if_false))
     low, high = min(then.low, other.low), max(then.high, other.high)
-    return Fact(low, high, if_true=if_true, if_false=if_false)
+    return Bound(low, high, if_true=if_true, if_false=if_false)
 
 
-def _with_limits(x: Fact) -> Fact:
+def _with_limits(x: Bound) -> Bound:
     """Return a condition with limits of 0 for values that it never has."""
     return replace(x, if_true=0.0 if x.high <= 0 else x.if_true, if_false=0.0 if x.low > 0 else x.if_false)
 
@@ -496,19 +503,19 @@ def _either(a: float | None, b: float | None) -> float | None:
     return None if a is None or b is None else max(a, b)
 
 
-def _of_if(layer: Layer, inputs: Sequence[Fact], counters: Mapping[int, _Counter]) -> list[Fact]:
-    """Return the facts about the outputs of an If; empty if it is at fault."""
+def _of_if(layer: Layer, inputs: Sequence[Bound], counters: Mapping[int, _Counter]) -> list[Bound]:
+    """Return the bounds of the outputs of an If; empty if it is at fault."""
     branches = []
     for name in ("then", "else"):
         if layer.operator is None or name not in layer.bodies or name not in layer.operator.wiring:
             return []
         body, wiring = layer.bodies[name], layer.operator.wiring[name]
         feeds = {item.parameter: item.external for item in wiring.inputs if item.external >= 0}
-        parameters = [inputs[feeds[i]] if i in feeds else Fact() for i in range(len(body.inputs))]
+        parameters = [inputs[feeds[i]] if i in feeds else Bound() for i in range(len(body.inputs))]
         results = _followed(body, parameters, counters)
         outputs = {item.external: results[item.result] for item in wiring.outputs}
-        branches.append([outputs.get(i, Fact()) for i in range(len(layer.outputs))])
-    varies = any(fact.varies for fact in inputs)
+        branches.append([outputs.get(i, Bound()) for i in range(len(layer.outputs))])
+    varies = any(bound.varies for bound in inputs)
     return [replace(_chosen(inputs[0], *pair), varies=varies) for pair in zip(*branches, strict=True)]
 
 

@@ -33,17 +33,13 @@ def report_refusals(
     causes = _Causes(model, contradictions, failing)
     groups: dict[tuple[Diagnostic, ...], list[Diagnostic]] = {}
     for refusal in refusals:
-        if refusal.layer in failing:
-            continue
-        blamed = causes.of(refusal)
-        if blamed is not None:
+        if refusal.layer not in failing and (blamed := causes.of(refusal)) is not None:
             groups.setdefault(blamed, []).append(refusal)
     for blamed, (first, *others) in groups.items():
         if any(cause.code == OWN_TYPE.id for cause in blamed):
             diagnostics.add(first)  # fold_constant_types joins it with the diagnostics of the constant
             continue
-        for cause in blamed:
-            diagnostics.discard(cause)
+        diagnostics.discard(*blamed)
         diagnostics.add(_joined(first, blamed, others))
 
 
@@ -128,9 +124,8 @@ def _key(diagnostic: Diagnostic) -> object:
 def _sum(group: list[Diagnostic]) -> Diagnostic:
     first, *others = group
     examples = [_example(other, first) for other in others[: SHOWN - 1]]
-    return replace(
-        first, message=f"{first.message}; {len(others)} more of this kind, for example {' and '.join(examples)}"
-    )
+    more = f"{len(others)} more of this kind, for example {' and '.join(examples)}"
+    return replace(first, message=f"{first.message}; {more}")
 
 
 def _example(other: Diagnostic, first: Diagnostic) -> str:
@@ -154,8 +149,8 @@ def blame_constants(model: Model, diagnostics: Diagnostics) -> None:
         if len(related) < _FEWEST or 2 * len(related) < len(readers):
             continue
         first, *others = sorted(related, key=lambda error: error.line or 0)
+        diagnostics.discard(*related)
         for error in related:
-            diagnostics.discard(error)
             del failed[error.layer]
         hint = f"{len(others)} other layers that read {layer.title} fail: its value may be wrong"
         diagnostics.add(replace(first, hint=hint))

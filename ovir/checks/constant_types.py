@@ -5,32 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from ovir.checks.rule import Context
+from ovir.checks.rule import Context, ids
 from ovir.checks.rules.constants import index_range, narrowed, non_finite, zero_divisor, zero_scale
+from ovir.checks.rules.graph import double
 from ovir.checks.rules.weights_file import boolean_bytes, too_many_bytes
-from ovir.diagnostics.codes import (
-    AXIS,
-    DOUBLE,
-    ELEMENT_TYPE,
-    F16_OVERFLOW,
-    INFERENCE,
-    INPUT_TYPE,
-    OWN_TYPE,
-    TYPES_DIFFER,
-    Severity,
-)
-from ovir.diagnostics.diagnostic import Diagnostic
+from ovir.diagnostics import codes
 from ovir.diagnostics.errors import Diagnostics
 from ovir.graph.layers import Layer
 from ovir.ops.infrastructure import Const
 
-_OF_VALUES = {
-    code.id
-    for code in (boolean_bytes, DOUBLE, F16_OVERFLOW, index_range, narrowed, non_finite, zero_divisor, zero_scale)
-}
-_OF_CONSTANT = {OWN_TYPE.id, too_many_bytes.id, *_OF_VALUES}
+_OF_VALUES = ids(boolean_bytes, index_range, narrowed, non_finite, zero_divisor, zero_scale, double, codes.F16_OVERFLOW)
+_OF_CONSTANT = _OF_VALUES | ids(codes.OWN_TYPE, too_many_bytes)
 """Diagnostics of a constant whose bytes are read as another element type."""
-_OF_READER = {code.id for code in (AXIS, DOUBLE, ELEMENT_TYPE, index_range, INFERENCE, INPUT_TYPE, TYPES_DIFFER)}
+_OF_READER = ids(
+    codes.AXIS, codes.ELEMENT_TYPE, codes.INFERENCE, codes.INPUT_TYPE, codes.TYPES_DIFFER, double, index_range
+)
 """Diagnostics of a layer that is fed such a constant."""
 
 
@@ -40,7 +29,7 @@ def fold_constant_types(context: Context, diagnostics: Diagnostics) -> None:
     The error of the first layer that cannot read it remains, otherwise the diagnostic of the constant itself. The kept
     one says what its messages say of the type and the size, and names the element type that fits.
     """
-    wrong = {d.layer for d in diagnostics if d.code == OWN_TYPE.id}
+    wrong = {d.layer for d in diagnostics if d.code == codes.OWN_TYPE.id}
     for layer in context.by_type.get("Const", ()):
         if layer.title in wrong:
             _fold(layer, diagnostics)
@@ -50,12 +39,14 @@ def _fold(layer: Layer, diagnostics: Diagnostics) -> None:
     own = [d for d in diagnostics if d.layer == layer.title and d.code in _OF_CONSTANT]
     readers = _readers(layer)
     following = [d for d in diagnostics if d.layer in readers and d.code in _OF_READER]
-    errors = [d for d in following if d.severity is Severity.ERROR]
     causes = [d for d in own if d.code not in _OF_VALUES]
-    causes.sort(key=lambda d: d.code != OWN_TYPE.id)
-    for diagnostic in (*own, *following):
-        diagnostics.discard(diagnostic)
-    diagnostics.add(_with_constant(errors[0], causes, layer) if errors else _of_constant(causes, layer))
+    causes.sort(key=lambda d: d.code != codes.OWN_TYPE.id)
+    diagnostics.discard(*own, *following)
+    message = "; ".join(cause.message for cause in causes)
+    kept = next((d for d in following if d.severity is codes.Severity.ERROR), causes[0])
+    if kept is not causes[0]:
+        message = f"{kept.message}; {layer.title} on line {causes[0].line}: {message}"
+    diagnostics.add(replace(kept, message=message, hint=_hint(layer) or kept.hint))
 
 
 def _readers(layer: Layer) -> set[str]:
@@ -68,18 +59,6 @@ def _readers(layer: Layer) -> set[str]:
                 pending += [port.layer for port in output.readers if port.layer.title not in titles]
                 titles |= {port.layer.title for port in output.readers}
     return titles
-
-
-def _with_constant(error: Diagnostic, causes: list[Diagnostic], layer: Layer) -> Diagnostic:
-    """Return the error of a layer with the faults of the constant that it reads."""
-    what = "; ".join(cause.message for cause in causes)
-    message = f"{error.message}; {layer.title} on line {causes[0].line}: {what}"
-    return replace(error, message=message, hint=_hint(layer) or error.hint)
-
-
-def _of_constant(causes: list[Diagnostic], layer: Layer) -> Diagnostic:
-    message = "; ".join(cause.message for cause in causes)
-    return replace(causes[0], message=message, hint=_hint(layer) or causes[0].hint)
 
 
 def _hint(layer: Layer) -> str | None:

@@ -34,7 +34,7 @@ def needed_layers(model: Model) -> set[Layer]:
     pending = [source for layer in ends for source in _read(layer)]
     seen: set[Port] = set()
     while pending:
-        if (port := pending.pop()) in seen:
+        if (port := pending.pop()) is None or port in seen:
             continue
         seen.add(port)
         needed.add(port.layer)
@@ -52,43 +52,37 @@ def _wired(layer: Layer) -> Iterator[Wired]:
     return ((layer, wiring[key], body) for key, body in layer.bodies.items() if key in wiring)
 
 
-def _read(layer: Layer) -> Iterator[Port]:
+def _read(layer: Layer) -> Iterator[Port | None]:
     """Yield the tensors whose elements a layer reads."""
     unread = layer.operator.shape_inputs if layer.operator is not None else ()
-    return (port.source for port in layer.inputs if port.source is not None and port.index not in unread)
+    return (port.source for port in layer.inputs if port.index not in unread)
 
 
-def _feeding(wired: Wired, index: int) -> Iterator[Port]:
+def _feeding(wired: Wired, index: int) -> Iterator[Port | None]:
     """Yield the tensors that a parameter of a body gets, from outside or from the iteration before."""
     layer, wiring, body = wired
     for item in wiring.inputs:
         if item.parameter == index and 0 <= item.external < len(layer.inputs):
-            yield from _sources(layer.inputs[item.external])
+            yield layer.inputs[item.external].source
     for edge in wiring.back_edges:
         if edge.parameter == index:
-            yield from _sources(body.outputs[edge.result])
+            yield body.outputs[edge.result].source
 
 
-def _computing(port: Port) -> Iterator[Port]:
+def _computing(port: Port) -> Iterator[Port | None]:
     """Yield the tensors that an output of a layer with bodies is computed from, apart from those that feed bodies."""
     layer = port.layer
     wired = list(_wired(layer))
     if len(wired) < len(layer.bodies):  # a faulty wiring, of which nothing is known
         yield from _read(layer)
         for body in layer.bodies.values():
-            yield from (source for result in body.outputs for source in _sources(result))
+            yield from (result.source for result in body.outputs)
         return
-    for read in layer.inputs[: CONDITIONS.get(layer.type, 0)]:
-        yield from _sources(read)
+    yield from (read.source for read in layer.inputs[: CONDITIONS.get(layer.type, 0)])
     truth = known_truth(layer.inputs[0].type) if layer.type == "If" and layer.inputs else None
     for (_, wiring, body), key in zip(wired, layer.bodies, strict=True):
         if truth is not None and key != ("then" if truth else "else"):
             continue
         for item in wiring.outputs:
             if item.external in (port.index, -1):
-                yield from _sources(body.outputs[item.result])
-
-
-def _sources(port: Port) -> Iterator[Port]:
-    if port.source is not None:
-        yield port.source
+                yield body.outputs[item.result].source

@@ -151,14 +151,10 @@ def _chosen(able: Sequence[Diagnostic]) -> tuple[list[Diagnostic], set[TextEdit]
     for diagnostic in able:
         assert diagnostic.fix is not None
         new = [edit for edit in diagnostic.fix.edits if edit not in edits]
-        if not any(_touch(edit, other) for edit in new for other in edits):
+        if not any(edit.begin <= other.end and other.begin <= edit.end for edit in new for other in edits):
             chosen.append(diagnostic)
             edits |= dict.fromkeys(new)
     return chosen, set(edits)
-
-
-def _touch(one: TextEdit, other: TextEdit) -> bool:
-    return one.begin <= other.end and other.begin <= one.end
 
 
 def _proof(
@@ -169,25 +165,18 @@ def _proof(
         return "not proven: unsafe fixes may change results"
     if not options.need_weights:
         return "not proven: the weights are not read"
+    rest = ""
     try:
         old = read_model(NewContent(path, before), weights)
-    except OvirError as error:
-        reason = f"the model could not be read before: {error.diagnostic.message}"
-        return _proof_of_the_rest(path, before, after, weights, options, fixed, reason)
-    return verdict(old, read_model(NewContent(path, after), weights))
-
-
-def _proof_of_the_rest(
-    path: str, before: bytes, after: bytes, weights: Any, options: CheckOptions, fixed: Sequence[Diagnostic], why: str
-) -> str:
-    """Return the verdict on the fixes other than those of errors, without which the model could not be read."""
-    kinds = {_kind(d) for d in fixed if d.severity is Severity.ERROR and not CODES[d.code].tolerated}
-    readable, needed, _ = _fixed(path, before, weights, options, lambda d: d.fix is not None and _kind(d) in kinds)
-    try:
-        old = read_model(NewContent(path, readable), weights)
-    except OvirError:
-        return f"not proven: {why}"
-    if readable == after:
-        return f"not proven: {why}"
-    codes = ", ".join(sorted({d.code for d in needed}))
-    return f"{verdict(old, read_model(NewContent(path, after), weights))}; the fixes of {codes} are not proven: {why}"
+    except OvirError as error:  # without the fixes of errors, which therefore are not proven
+        kinds = {_kind(d) for d in fixed if d.severity is Severity.ERROR and not CODES[d.code].tolerated}
+        readable, needed, _ = _fixed(path, before, weights, options, lambda d: d.fix is not None and _kind(d) in kinds)
+        why = f"not proven: the model could not be read before: {error.diagnostic.message}"
+        if readable == after:
+            return why
+        try:
+            old = read_model(NewContent(path, readable), weights)
+        except OvirError:
+            return why
+        rest = f"; the fixes of {', '.join(sorted({d.code for d in needed}))} are {why}"
+    return f"{verdict(old, read_model(NewContent(path, after), weights))}{rest}"

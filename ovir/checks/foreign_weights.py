@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ovir.checks.rule import Context, Rule, means_open_end
+from ovir.checks.rule import Context, ids, means_open_end
 from ovir.checks.rules.constants import index_range, narrowed, negative_index, non_finite, zero_divisor, zero_scale
 from ovir.checks.rules.graph import cancelled, no_op
 from ovir.checks.rules.weights_file import boolean_bytes, duplicate_constant, unused_bytes, zero_weights
@@ -21,23 +21,18 @@ from ovir.graph.layers import Layer
 from ovir.ir.reader import SAVED_APART
 from ovir.ops.infrastructure import Const
 
-
-def _ids(*kinds: codes.Code | Rule) -> frozenset[str]:
-    return frozenset(kind.id for kind in kinds)
-
-
-_OF_CONSTANTS = _ids(non_finite, boolean_bytes, codes.STRING_DATA)
+_OF_CONSTANTS = ids(non_finite, boolean_bytes, codes.STRING_DATA)
 """Diagnostics of a constant whose bytes may belong to another one."""
-_OF_READERS = _ids(codes.AXIS, codes.INFERENCE, codes.SIZE_OVERFLOW, index_range)
+_OF_READERS = ids(codes.AXIS, codes.INFERENCE, codes.SIZE_OVERFLOW, index_range)
 """Diagnostics of a layer that may read such a constant as an integer."""
-_OF_SHAPES = _ids(codes.DECLARED_SHAPE, codes.TOO_LARGE)
+_OF_SHAPES = ids(codes.DECLARED_SHAPE, codes.TOO_LARGE)
 """Diagnostics of a layer to which such an integer gives a size."""
 _FOLLOWING = (
     _OF_CONSTANTS
     | _OF_READERS
-    | _ids(codes.DECLARED_SHAPE, codes.INPUT_SHAPE, codes.RANK, codes.TOO_LARGE, codes.BODY, codes.VARIABLE_TYPE)
-    | _ids(codes.PAST_END, unused_bytes)
-    | _ids(codes.F16_OVERFLOW, zero_divisor, narrowed, zero_scale, no_op, negative_index, duplicate_constant, cancelled)
+    | ids(codes.DECLARED_SHAPE, codes.INPUT_SHAPE, codes.RANK, codes.TOO_LARGE, codes.BODY, codes.VARIABLE_TYPE)
+    | ids(codes.PAST_END, unused_bytes)
+    | ids(codes.F16_OVERFLOW, zero_divisor, narrowed, zero_scale, no_op, negative_index, duplicate_constant, cancelled)
 )
 """Diagnostics that depend on the values of constants."""
 
@@ -65,8 +60,8 @@ def report_foreign_weights(context: Context, diagnostics: Diagnostics) -> None:
         return
     if mark is not None:
         return
-    constants = [layer for layer in context.by_type.get("Const", ()) if _has_bytes(layer)]
-    past_end = [layer for layer in constants if _end(layer) > context.weights.data.size]
+    constants = {layer: end for layer in context.by_type.get("Const", ()) if (end := _end(layer)) is not None}
+    past_end = [layer for layer, end in constants.items() if end > context.weights.data.size]
     impossible = {layer: value for layer in constants if (value := _impossible_integer(layer)) is not None}
     suspicious = _suspicious_constants(constants, diagnostics, {*past_end, *impossible})
     misfits = len(past_end) + len(impossible) + len(suspicious)
@@ -78,12 +73,10 @@ def report_foreign_weights(context: Context, diagnostics: Diagnostics) -> None:
     ):
         _hint_at_bytes(impossible, diagnostics)
         return
+    number = next(iter(impossible.values()), 0)
     kinds = [
         (len(past_end), "lie past its end"),
-        (
-            len(impossible),
-            f"hold numbers such as {next(iter(impossible.values()), 0)}, which no axis, shape or index can be",
-        ),
+        (len(impossible), f"hold numbers such as {number}, which no axis, shape or index can be"),
         (len(suspicious), "hold implausible values such as NaN, or make the layers that read them fail"),
     ]
     listed = ", ".join(f"{number} {what}" for number, what in kinds if number)
@@ -100,8 +93,7 @@ def _leave_out_what_follows(cause: Diagnostic, diagnostics: Diagnostics) -> None
     following = [d for d in diagnostics if d.code in _FOLLOWING - {codes.PAST_END.id, unused_bytes.id}]
     if not following:
         return
-    for diagnostic in (cause, *following):
-        diagnostics.discard(diagnostic)
+    diagnostics.discard(cause, *following)
     message = f"{cause.message}; left out: {plural(len(following), 'diagnostic')} that may follow from this"
     is_refused = any(d.severity is codes.Severity.ERROR for d in following)
     diagnostics.add(replace(cause, message=message, severity=codes.Severity.ERROR if is_refused else cause.severity))
@@ -110,8 +102,7 @@ def _leave_out_what_follows(cause: Diagnostic, diagnostics: Diagnostics) -> None
 def _discard_following(diagnostics: Diagnostics) -> str:
     """Discard the diagnostics that may follow from other weights, and return how many these are in words."""
     following = [d for d in diagnostics if d.code in _FOLLOWING]
-    for diagnostic in following:
-        diagnostics.discard(diagnostic)
+    diagnostics.discard(*following)
     return f"; {plural(len(following), 'diagnostic')} that may follow from this are left out" if following else ""
 
 
@@ -133,22 +124,16 @@ def _hint_at_bytes(impossible: Mapping[Layer, int], diagnostics: Diagnostics) ->
         for diagnostic in related:
             diagnostics.discard(diagnostic)
             diagnostics.add(replace(diagnostic, hint=hint))
-        for diagnostic in [d for d in diagnostics if d.layer == layer.title and d.code == narrowed.id and related]:
-            diagnostics.discard(diagnostic)  # the range of i32 does not matter then
+        if related:  # the range of i32 does not matter then
+            diagnostics.discard(*(d for d in diagnostics if d.layer == layer.title and d.code == narrowed.id))
 
 
-def _has_bytes(layer: Layer) -> bool:
-    return "value" not in layer.attributes and _size(layer) > 0
-
-
-def _size(layer: Layer) -> int:
-    size = layer.attributes.get("size")  # a layer whose bytes are past the end has no operator
-    return size if isinstance(size, int) else 0
-
-
-def _end(layer: Layer) -> int:
-    offset = layer.attributes.get("offset")
-    return (offset if isinstance(offset, int) else 0) + _size(layer)
+def _end(layer: Layer) -> int | None:
+    """Return the end of a constant's bytes in the weights; None for a constant without any."""
+    size, offset = map(layer.attributes.get, ("size", "offset"))  # one whose bytes are past the end has no operator
+    if "value" in layer.attributes or not isinstance(size, int) or size < 1:
+        return None
+    return size + (offset if isinstance(offset, int) else 0)
 
 
 def _impossible_integer(layer: Layer) -> int | None:
@@ -164,12 +149,9 @@ def _impossible_integer(layer: Layer) -> int | None:
 
 def _may_be_impossible(layer: Layer) -> bool:
     op = layer.operator
-    return (
-        isinstance(op, Const)
-        and op.element_type in (i64, u64)
-        and op.constant_data is not None
-        and op.size <= _MOST_BYTES
-    )
+    if not isinstance(op, Const) or op.constant_data is None:
+        return False
+    return op.element_type in (i64, u64) and op.size <= _MOST_BYTES
 
 
 _MOST_BYTES = 512  # the largest size of a list of axes, sizes or indices
@@ -182,11 +164,8 @@ def _suspicious_constants(
     """Return the other constants with diagnostics, or whose readers have some because of an integer."""
     of_constants = {d.layer for d in diagnostics if d.code in _OF_CONSTANTS}
     of_readers = {d.layer for d in diagnostics if d.code in _OF_READERS and d.severity is not codes.Severity.INFO}
-    return [
-        layer
-        for layer in constants
-        if layer not in known and (layer.title in of_constants or _fails(layer, of_readers))
-    ]
+    others = (layer for layer in constants if layer not in known)
+    return [layer for layer in others if layer.title in of_constants or _fails(layer, of_readers)]
 
 
 def _fails(layer: Layer, failing: Collection[str | None]) -> bool:

@@ -23,9 +23,9 @@ from typing import TypeVar
 
 import numpy as np
 
-from ovir.checks.conditions import Ending, Fact, ending, fact_of_layer, is_followed
+from ovir.checks.conditions import Bound, Ending, bound_of_layer, ending, is_followed, wraps
 from ovir.core.arrays import Array, join_strings
-from ovir.core.element_types import ElementType, boolean, plain_numbers, string, u8, value_range
+from ovir.core.element_types import boolean, plain_numbers, string, u8
 from ovir.core.encoding import longest_string
 from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
@@ -62,26 +62,26 @@ class Owner(IntEnum):
 
 @dataclass(frozen=True)
 class Owned:
-    """The facts about the elements of a tensor, and who decides them."""
+    """The bounds of the elements of a tensor, and who decides them."""
 
-    fact: Fact
+    bound: Bound
     owner: Owner
 
     @property
     def is_open(self) -> bool:
         """Return whether nothing bounds the elements from above."""
-        return self.fact.high >= _UNBOUNDED
+        return self.bound.high >= _UNBOUNDED
 
     @property
     def is_large(self) -> bool:
         """Return whether the elements may be large, by numbers of the file that do not stand for an open end."""
-        ends = (self.fact.low, self.fact.high)
+        ends = (self.bound.low, self.bound.high)
         return any(_LARGE <= end < inf and not means_open(int(end)) for end in ends)
 
     @property
     def varies(self) -> bool:
         """Return whether the elements may have several values."""
-        return self.fact.low < self.fact.high
+        return self.bound.low < self.bound.high
 
 
 _UNBOUNDED = 2.0**62
@@ -174,7 +174,7 @@ class OwningEngine(Engine):
         if (array := self.computed(source)) is not None:
             return TensorType(tensor.element_type, PartialShape(array.shape), Value(array))
         owned = self._deciding.setdefault(layer, {})[index] = self.owned(source)
-        return _within(tensor, owned.fact)
+        return _within(tensor, owned.bound)
 
     # ----- bodies
 
@@ -194,16 +194,11 @@ class OwningEngine(Engine):
             self.endings[layer] = end
         if isinstance(op, IterationBase) and op.wiring["body"].back_edges:
             outputs = self._iterated(layer, op, inputs, max(end.count, 1), outputs)
+        ends = [(body, item) for name, body in layer.bodies.items() for item in op.wiring[name].outputs]
         for index, port in enumerate(layer.outputs):
-            results = [
-                _result(body, item.result)
-                for name, body in layer.bodies.items()
-                for item in op.wiring[name].outputs
-                if item.external == index
-            ]
-            self._fed[port] = max(
-                (self._decider(result) for result in results if result is not None), default=Owner.FILE
-            )
+            results = [_result(body, item.result) for body, item in ends if item.external == index]
+            deciders = [self._decider(result) for result in results if result is not None]
+            self._fed[port] = max(deciders, default=Owner.FILE)
         return outputs
 
     def _iterated(
@@ -216,7 +211,7 @@ class OwningEngine(Engine):
         given = op.first_types(infer_body, inputs)
         for item in wiring.inputs:
             if item.purpose == "current_iteration":
-                given[item.parameter] = _within(given[item.parameter], Fact(0.0, count - 1.0))
+                given[item.parameter] = _within(given[item.parameter], Bound(0.0, count - 1.0))
         carried = [(_parameter(body, edge.parameter), edge) for edge in wiring.back_edges]
         covering = list(given)
         first: list[TensorType] = []
@@ -231,7 +226,7 @@ class OwningEngine(Engine):
             sources = [_result(body, index) for index in range(len(results))]
             for index, source in enumerate(sources):
                 if source is not None:
-                    results[index] = _within(results[index], self.owned(source).fact)
+                    results[index] = _within(results[index], self.owned(source).bound)
             first = first or results
             seen = [a if b is None else _hull(a, b) for a, b in zip_longest(results, seen)]
             following = list(given)
@@ -256,11 +251,9 @@ class OwningEngine(Engine):
 
     def _note_growth(self, layer: Layer, carried: Sequence[tuple[Port, BackEdge]], first: Sequence[TensorType]) -> None:
         """Note a loop that makes sizes grow without a bound that were bounded after the first iteration."""
-        if any(
-            not first or (_is_bounded(first[edge.result].shape) and not _is_bounded(port.type.shape))
-            for port, edge in carried
-        ):
-            self._lost.add(layer)
+        for port, edge in carried:
+            if not first or (_is_bounded(first[edge.result].shape) and not _is_bounded(port.type.shape)):
+                self._lost.add(layer)
 
     # ----- owners
 
@@ -284,15 +277,15 @@ class OwningEngine(Engine):
         return max(owners, default=Owner.FILE) if op.pure or isinstance(op, ReadValueBase) else Owner.RUN
 
     def owned(self, port: Port) -> Owned:
-        """Return the facts about the elements of an output, and who decides them."""
-        return self._cached_walk(port, self._owned, self._facts_needed, self._owned_of)
+        """Return the bounds of the elements of an output, and who decides them."""
+        return self._cached_walk(port, self._owned, self._bounds_needed, self._owned_of)
 
     def _decider(self, port: Port) -> Owner:
         """Return who decides the elements of an output; if nothing bounds them, who is to blame."""
         owned = self.owned(port)
         return max(self.owner(port), owned.owner) if owned.is_open else self.owner(port)
 
-    def _facts_needed(self, port: Port) -> list[Port]:
+    def _bounds_needed(self, port: Port) -> list[Port]:
         op = port.layer.operator
         return [] if op is None or max(map(abs, op.within)) < inf else self._sources(port)
 
@@ -309,19 +302,19 @@ class OwningEngine(Engine):
         elif owner is Owner.FILE and is_short and (array := self.computed(port)) is not None:
             low, high = _ends(array, low, high)
         elif op is not None and (owned := [self._owned[source] for source in sources]):
-            fact = fact_of_layer(layer, [item.fact for item in owned], {})
-            if op.converts and fact == Fact() and owned[0].is_open:
-                fact = owned[0].fact  # numbers that wrap around are not what a caller chooses
+            bound = bound_of_layer(layer, [item.bound for item in owned], {})
+            if op.converts and bound == Bound() and owned[0].is_open:
+                bound = owned[0].bound  # numbers that wrap around are not what a caller chooses
             varying = [item.owner for item in owned if item.varies]  # a fixed number decides nothing
             owner = max(varying, default=Owner.FILE if is_followed(layer) else owner)
             owner = owner if op.pure else max(owner, Owner.RUN)
-            if not (wraps := _wraps(tensor.element_type, fact)):
-                low, high = max(low, fact.low), min(high, fact.high)
-            if wraps or (high >= _UNBOUNDED and any(item.is_large for item in owned)):
+            if not (is_beyond := wraps(tensor.element_type, bound)):
+                low, high = max(low, bound.low), min(high, bound.high)
+            if is_beyond or (high >= _UNBOUNDED and any(item.is_large for item in owned)):
                 owner = Owner.LARGE
         elif op is not None and max(map(abs, op.within)) < inf:
             low, high = max(low, op.within[0]), min(high, op.within[1])
-        return Owned(Fact(low, high), owner)
+        return Owned(Bound(low, high), owner)
 
     def _cached_walk(
         self,
@@ -347,10 +340,11 @@ class OwningEngine(Engine):
 
     def computed(self, port: Port) -> Array | None:
         """Return the elements of an output that the file alone decides, if they can be computed in a short time."""
-        return self._cached_walk(port, self._arrays, self._sources_of_file, self._array_of)
 
-    def _sources_of_file(self, port: Port) -> list[Port]:
-        return self._sources(port) if self._is_of_file(port) else []
+        def sources(port: Port) -> list[Port]:
+            return self._sources(port) if self._is_of_file(port) else []
+
+        return self._cached_walk(port, self._arrays, sources, self._array_of)
 
     def _is_of_file(self, port: Port) -> bool:
         """Return whether a kernel computes an output from constants."""
@@ -458,14 +452,6 @@ _OWNERS = {
 }
 
 
-def _wraps(element_type: ElementType, fact: Fact) -> bool:
-    """Return whether integers of a type cannot hold a bound."""
-    if not element_type.is_integral:
-        return False
-    least, most = value_range(element_type)
-    return most < fact.high < inf or -inf < fact.low < least
-
-
 def _ends(array: Array, low: float, high: float) -> tuple[float, float]:
     """Return the least and the greatest of real numbers; the given bounds in place of NaN, and for anything else."""
     if not array.size or array.dtype.kind in "OSTU":
@@ -538,7 +524,7 @@ def _result(body: LayerGraph, index: int) -> Port | None:
     return body.outputs[index].layer.inputs[0].source
 
 
-def _within(tensor: TensorType, fact: Fact) -> TensorType:
+def _within(tensor: TensorType, bound: Bound) -> TensorType:
     """Return a small tensor with the elements in an interval; any other one as it is."""
     if not is_small(tensor.shape) or not tensor.shape.is_static or tensor.element_type == string:
         return tensor
@@ -546,10 +532,10 @@ def _within(tensor: TensorType, fact: Fact) -> TensorType:
     value = tensor.value
     if value is not None and value.constant is not None:
         return tensor
-    if (fact.low <= least and fact.high >= most) or fact.low > fact.high:
+    if (bound.low <= least and bound.high >= most) or bound.low > bound.high:
         return tensor
     dtype, shape = bounds_dtype(tensor.element_type), tensor.shape.to_tuple()
-    lower, upper = np.full(shape, fact.low, dtype), np.full(shape, fact.high, dtype)
+    lower, upper = np.full(shape, bound.low, dtype), np.full(shape, bound.high, dtype)
     if value is None:
         return tensor.with_value(from_moved(tensor.element_type, lower, upper))
     lower, upper = np.maximum(lower, value.lower), np.minimum(upper, value.upper)

@@ -75,10 +75,8 @@ class Recovered:
         readers = self.states
         for name, shape in shapes.items():
             for layer in readers[name]:
-                fixed_type = layer.outputs[0].element_type
-                layer.operator = FixedReadValue(
-                    variable_id=name, variable_type=fixed_type, variable_shape=as_shape(shape)
-                )
+                kind = layer.outputs[0].element_type
+                layer.operator = FixedReadValue(variable_id=name, variable_type=kind, variable_shape=as_shape(shape))
         layers = (layer for layer in self.model.walk() if isinstance(layer.operator, AssignBase))
         return {layer.title for layer in layers if layer.attributes.get("variable_id") in shapes}
 
@@ -97,7 +95,12 @@ def read_recovering(
         if document is None or any(CODES[d.code].unusable and d.code != NO_WEIGHTS.id for d in diagnostics):
             diagnostics.raise_errors(ReadError)
         assert document is not None
-        lacks_weights = _note_missing_weights(diagnostics) or not need_weights
+        missing = [d for d in diagnostics if d.code == NO_WEIGHTS.id]
+        for d in missing:
+            diagnostics.discard(d)
+            message = f"{d.message}; without them, types that depend on their values are those that the file declares"
+            diagnostics.add(replace(d, severity=Severity.INFO, message=message))
+        lacks_weights = bool(missing) or not need_weights
         result = Recovered(document.model, [], read_errors=diagnostics.fatal, lacks_weights=lacks_weights)
         _infer(result, document, diagnostics, lacks_weights)
         if document.model.version == 10:
@@ -131,13 +134,3 @@ def _infer(result: Recovered, document: Document[Model], diagnostics: Diagnostic
         if isinstance(layer.operator, Parameter) and not result.declared.isdisjoint(layer.outputs):
             set_outputs(layer, [layer.operator.infer()])
             result.declared.difference_update(layer.outputs)
-
-
-def _note_missing_weights(diagnostics: Diagnostics) -> bool:
-    """Report missing weights as info instead of an error; return whether they are missing."""
-    missing = [d for d in diagnostics if d.code == NO_WEIGHTS.id]
-    for d in missing:
-        diagnostics.discard(d)
-        message = f"{d.message}; without them, types that depend on their values are those that the file declares"
-        diagnostics.add(replace(d, severity=Severity.INFO, message=message))
-    return bool(missing)

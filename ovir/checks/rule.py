@@ -165,11 +165,8 @@ class Context(Document[Model]):
         """Return the constants with data in the weights; constants of the same place and type are one."""
         stored: dict[Blob | None, StoredConstant] = {}
         for layer in self.by_type.get("Const", ()):
-            if (
-                isinstance(op := layer.operator, Const)
-                and op.constant_data is not None
-                and "value" not in layer.attributes
-            ):
+            op, is_inline = layer.operator, "value" in layer.attributes
+            if isinstance(op, Const) and op.constant_data is not None and not is_inline:
                 stored.setdefault(op.constant_data, StoredConstant(op)).layers.append(layer)
         return list(stored.values())
 
@@ -308,6 +305,11 @@ def rule(code: Code, **kind: bool) -> Callable[[Callable[[Context], Iterator[Fou
         return RULES.setdefault(code.id, Rule(known, find, **kind))
 
     return register
+
+
+def ids(*kinds: Code | Rule) -> frozenset[str]:
+    """Return the ids of codes."""
+    return frozenset(kind.id for kind in kinds)
 
 
 def means_open_end(data: Array) -> Array:

@@ -99,6 +99,14 @@ class ElementType:
         return found
 
     @classmethod
+    def parse_stored(cls, text: str) -> ElementType:
+        """Parse the ``element_type`` text of a Const: the name, or its form in upper case if that is a precision."""
+        found = cls.parse_attribute(text)
+        if text not in _PRECISIONS:
+            raise ValueError(f"'{shortened(text)}' is not an element type of constants: OpenVINO reads '{found}'")
+        return found
+
+    @classmethod
     def parse_precision(cls, text: str) -> ElementType:
         """Parse a ``precision`` text of a file: the name, or its form in upper case, such as ``FP32`` for f32."""
         found = cls.parse(text)

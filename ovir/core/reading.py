@@ -41,10 +41,14 @@ def read_beginning(path: Path, length: int) -> bytes:
 
 
 def similar_file(path: Path) -> str | None:
-    """Return a hint that names the file beside a missing one whose name is most similar; None if there is none."""
+    """Return a hint for a missing file: what its link points to, or the file beside it with the most similar name."""
     folder, name = os.path.split(os.fspath(path))
     try:
-        beside = [] if os.path.exists(path) else os.listdir(folder or os.curdir)
+        if os.path.exists(path):
+            return None
+        if os.path.islink(path):
+            return f"it is a symbolic link to {os.readlink(path)}"
+        beside = os.listdir(folder or os.curdir)
     except (OSError, ValueError):
         return None
     meant = closest(name, beside)

@@ -151,6 +151,10 @@ class TensorType:
         return f"{self.element_type}{self.shape}"
 
 
+Outputs = TensorType | tuple[TensorType, ...]
+"""The type of an output, or those of several."""
+
+
 def type_name(dtype: np.dtype[Any]) -> str:
     """Return a NumPy type's name for messages: the one of its element type, or NumPy's own if there is none."""
     try:

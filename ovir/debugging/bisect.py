@@ -91,7 +91,7 @@ def bisect_as(
             whole = Candidate(first, given=dict(enumerate(load())))
             name = first.path or first.name or "the model"
             result = Bisection(name, side.description, len(candidates.layers_of(whole)), 0, criterion)
-            if side.device is not None:
+            if side.device is not None and side.runs_parts:
                 reproducer = search_prefixes(result, whole, side.device, progress, is_saved=target is not None)
             else:
                 reproducer = TensorSearch(whole, side, criterion).run(result, progress)

@@ -79,12 +79,9 @@ class Candidate:
     def _make_feeds(self) -> list[Array]:
         """Return the inputs; where their values cannot be computed, or have another type by now, random ones."""
         known = self._given if self._before is None else self._computed(self._before)
-        fits = {
-            i: known[i]
-            for i, port in enumerate(self.model.inputs)
-            if i in known and port.shape.contains(known[i].shape)
-        }
-        if len(fits) == len(self.model.inputs):
+        inputs = self.model.inputs
+        fits = {i: array for i, array in known.items() if i < len(inputs) and inputs[i].shape.contains(array.shape)}
+        if len(fits) == len(inputs):
             return [fits[i] for i in range(len(fits))]
         drawn = list(random_inputs(self.model, self._seed).values())
         return [fits.get(i, array) for i, array in enumerate(drawn)]
@@ -117,16 +114,11 @@ class Fill(StrEnum):
     """All inputs of the model remain, although nothing may read them, because the check may feed them."""
 
 
-def layers_of(candidate: Candidate) -> list[int]:
-    """Return the ids of the layers that compute something from inputs or states, in topological order."""
-    fixed = candidate.constant_layers
-    return [layer.id for layer in candidate.model.layers if layer.type not in _ENDS and layer.id not in fixed]
-
-
-def constant_layers_of(candidate: Candidate) -> list[int]:
-    """Return the ids of the layers, without Consts, that are computed from constants alone."""
-    fixed = candidate.constant_layers
-    return [layer.id for layer in candidate.model.layers if layer.type not in _ENDS and layer.id in fixed]
+def layers_of(candidate: Candidate, *, are_constant: bool = False) -> list[int]:
+    """Return the ids of the layers that compute something from inputs or states, in topological order; or of those,
+    without Consts, that are computed from constants alone."""
+    ids = (layer.id for layer in candidate.model.layers if layer.type not in _ENDS)
+    return [number for number in ids if (number in candidate.constant_layers) is are_constant]
 
 
 def count(model: Model) -> int:
@@ -143,7 +135,8 @@ def without(candidate: Candidate, removed: Collection[int], fill: Fill = Fill.PA
     layers = [layer for layer in left if layer.id not in candidate.constant_layers] or left
     if not layers:
         return None
-    inputs = _own_inputs(candidate.model, layers, everything=fill is Fill.CONSTANTS)
+    read = {port.source for layer in layers for port in layer.inputs}
+    inputs = [port for port in candidate.model.inputs if fill is Fill.CONSTANTS or port in read]
     first_cut = len(inputs)
     fixed = candidate.constant_layers
     _, border = trace_back(layers, lambda port: port.layer.id in fixed and port.layer.id not in removed)
@@ -155,13 +148,6 @@ def without(candidate: Candidate, removed: Collection[int], fill: Fill = Fill.PA
     if constants and not _fix(candidate, part, {i: inputs[i] for i in constants}):
         return None
     return Candidate(part, candidate, [port for i, port in enumerate(inputs) if i not in constants])
-
-
-def _own_inputs(model: Model, layers: Sequence[Layer], *, everything: bool) -> list[Port]:
-    if everything:
-        return list(model.inputs)
-    read = {port.source for layer in layers for port in layer.inputs}
-    return [port for port in model.inputs if port in read]
 
 
 def _open_ends(layers: Sequence[Layer]) -> list[Port]:

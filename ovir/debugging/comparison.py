@@ -127,12 +127,8 @@ class TensorDifference:
             **json_fields(worst, "position", "reference", "actual", "problem"),
             **json_fields(self.tolerance, "rtol", "atol"),
         }
-        if self.tolerance.rounded_to is not None:
-            fields["rounded_to"] = self.tolerance.rounded_to
-        if self.tolerance.weights_in is not None:
-            fields["weights_in"] = self.tolerance.weights_in
-        if self.variation is not None:
-            fields["variation"] = self.variation.to_dict()
+        optional = json_fields(self, "tolerance.rounded_to", "tolerance.weights_in", "variation")
+        fields |= {name: value for name, value in optional.items() if value is not None}
         if (agreement := self.agreement) is not None:
             fields |= {"top1": agreement.top1, "top5": agreement.top5}
         if self.sets > 1:
@@ -175,15 +171,9 @@ class LayerDifference(ResultLayer):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the layer for JSON."""
-        head = {"id": self.id, "name": self.name, "type": self.type, "version": self.version, "output": self.output}
-        if self.other is not None:
-            head["other"] = self.other
-        if self.has_bodies:
-            head["has_bodies"] = True
-        if self.lone_before:
-            head["lone_before"] = list(self.lone_before)
-        if self.execution is not None:
-            head["executed"] = self.execution.to_dict()
+        head = json_fields(self, "id", "name", "type", "version", "output")
+        optional = json_fields(self, "other", "has_bodies", "lone_before", "executed=execution")
+        head |= {name: value for name, value in optional.items() if value}
         return {**head, **self.tensor.to_dict(), **json_fields(self, "contribution", "known")}
 
 
@@ -214,6 +204,7 @@ _METRICS = columns(
     "worst input: name in texts; top-1: share in texts; top-5: share in texts"
 )
 """A report has no room for some of them; the details behind its rows have all."""
+_COLUMNS = {"max_rel": "max rel", "mean_abs": "mean", "rmse": "RMSE", "sqnr_db": "SQNR dB", "cosine": "cosine"}
 _LEAST = ("RMSE", "mean", "cosine", "tensor", "top-5", "mean SQNR", "max rel", "type", "SQNR dB", "nonfinite")
 
 
@@ -383,14 +374,7 @@ class Comparison:
     def _table(self, heads: str, rows: Sequence[Sequence[object]]) -> Table:
         """Return a table without columns that have nothing in any row. A narrow terminal leaves out other metrics than
         that of the tolerance."""
-        metric_columns = {
-            "max_rel": "max rel",
-            "mean_abs": "mean",
-            "rmse": "RMSE",
-            "sqnr_db": "SQNR dB",
-            "cosine": "cosine",
-        }
-        least = [name for name in _LEAST if name != metric_columns.get(self.criterion.metric or "")]
+        least = [name for name in _LEAST if name != _COLUMNS.get(self.criterion.metric or "")]
         absent = [] if self.sets > 1 else ["mean SQNR", "worst input"]
         absent += [] if any(row[-1] is not None for row in rows) else ["top-1", "top-5"]
         absent += [] if any(layer.execution for layer in self.layers) else ["computed in"]

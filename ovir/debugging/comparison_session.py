@@ -75,7 +75,7 @@ class Findings:
         """Record the description of the other side after its runs."""
         self.diagnostics.update(dict.fromkeys(side.diagnostics))
         self.description, self.precision, self.executions = side.description, side.precision, side.executions
-        self.not_compared, self.sides, self.properties = side.not_compared, side.labels, side.settings
+        self.not_compared, self.sides, self.properties = list(side.not_compared), side.labels, side.settings
         self.outputs_first, self.repeat = side.outputs_first, None if self.failed else side.repeats.count
 
     def add_tensor(self, layer: Layer, position: int, difference: TensorDifference) -> None:
@@ -110,10 +110,6 @@ class Findings:
         self.not_compared, self.sides, self.properties = later.not_compared, later.sides, later.properties
         self.outputs_first, self.repeat = later.outputs_first, None if self.failed else later.repeat
 
-    def outputs_vary(self) -> bool:
-        """Return whether outputs vary in repeated runs."""
-        return any(tensor.variation is not None for tensor in self.outputs.values())
-
     def outputs_agree(self) -> bool:
         """Return whether outputs were compared and are within the tolerance."""
         return bool(self.outputs) and not self.failed and all(tensor.within for tensor in self.outputs.values())
@@ -130,15 +126,9 @@ class Findings:
             mode=mode,
             sets=sets,
             criterion=criterion,
-            outputs=[
-                OutputDifference(index, model.outputs[index].any_name, tensor)
-                for index, tensor in sorted(self.outputs.items())
-            ],
+            outputs=[OutputDifference(i, model.outputs[i].any_name, x) for i, x in sorted(self.outputs.items())],
             layers=[self._layer(layer) for layer in compared],
-            not_compared=[
-                *(NotCompared(x.id, x.key, x.type, self.skipped[x.key]) for x in skipped),
-                *self.not_compared,
-            ],
+            not_compared=[NotCompared(x.id, x.key, x.type, self.skipped[x.key]) for x in skipped] + self.not_compared,
             values=self.sides,
             diagnostics=list(self.diagnostics),
             failed=self.failed,
@@ -171,13 +161,7 @@ class Session:
     """One comparison of a model with another side."""
 
     def __init__(
-        self,
-        model: Model,
-        side: Side,
-        criterion: Criterion,
-        progress: Progress | None,
-        *,
-        keeps_state: bool = False,
+        self, model: Model, side: Side, criterion: Criterion, progress: Progress | None, *, keeps_state: bool = False
     ) -> None:
         self._model = model
         self._side = side
@@ -285,32 +269,26 @@ class Session:
                 continue
             port = self._model.outputs[index]
             assert port.source is not None
-            tolerance = self._tolerance(port, reference, actual, depths.of_port(port.source))
-            comparison = self._compared(port, actual, reference, tolerance, counts_errors=True)
-            agreement = None if comparison.lone or comparison.problem else agreement_of(actual, reference)
-            difference = self._difference(comparison, tolerance, _type_of(port, reference), reference.shape)
+            depth = depths.of_port(port.source)
+            difference = self._difference(port, actual, reference, depth, counts_errors=True)
+            is_odd = difference.worst.lone or difference.worst.problem
+            agreement = None if is_odd else agreement_of(actual, reference)
             difference.agreements = [] if agreement is None else [agreement]
-            difference.variation = self._side.repeats.variation(actual, reference, self._set[1])
             _add(self.findings.outputs, index, difference)
 
     def _difference(
-        self, comparison: TensorComparison, tolerance: Tolerance, element_type: str, shape: tuple[int, ...]
+        self, port: Port, actual: Array, reference: Array, depth: Depth, *, counts_errors: bool = False
     ) -> TensorDifference:
-        """Return the comparison of a tensor for the present set of inputs."""
-        return TensorDifference(comparison, *self._set, tolerance, element_type, shape)
-
-    def _compared(
-        self, port: Port, actual: Array, reference: Array, tolerance: Tolerance, *, counts_errors: bool = False
-    ) -> TensorComparison:
-        """Compare a tensor with its reference."""
-        problem = self._side.mismatch(element_type_of(port, reference), actual)
-        if problem is not None:
-            return TensorComparison(reference.size, within=False, beyond=reference.size, problem=problem)
-        return self._criterion.compare(actual, reference, tolerance, counts_errors=counts_errors)
-
-    def _tolerance(self, port: Port, reference: Array, actual: Array, depth: Depth) -> Tolerance:
-        """Return the tolerance for a tensor."""
-        return self._criterion.between(element_type_of(port, reference), actual, self._side.precision, depth)
+        """Compare a tensor with its reference, for the present set of inputs."""
+        element_type = element_type_of(port, reference)
+        tolerance = self._criterion.between(element_type, actual, self._side.precision, depth)
+        if (problem := self._side.mismatch(element_type, actual)) is not None:
+            comparison = TensorComparison(reference.size, within=False, beyond=reference.size, problem=problem)
+        else:
+            comparison = self._criterion.compare(actual, reference, tolerance, counts_errors=counts_errors)
+        difference = TensorDifference(comparison, *self._set, tolerance, str(element_type), reference.shape)
+        difference.variation = self._side.repeats.variation(actual, reference, self._set[1])
+        return difference
 
     # ----- layers
 
@@ -331,11 +309,14 @@ class Session:
             size = step.outputs[0].size if step.outputs else 0
             worst = TensorComparison(size, within=False, beyond=size, problem=answer.problem)
             shape = step.outputs[0].shape if step.outputs else ()
-            kind = _type_of(layer.outputs[0], None)
-            self.findings.add_tensor(layer, 0, self._difference(worst, Tolerance(), kind, shape))
-        for position, actual in enumerate(answer.arrays):
+            kind = str(layer.outputs[0].element_type)
+            self.findings.add_tensor(layer, 0, TensorDifference(worst, *self._set, Tolerance(), kind, shape))
+        for position, (port, actual) in enumerate(zip(layer.outputs, answer.arrays, strict=False)):
             if actual is not None:
-                comparison = self._compare_one(step, position, actual)
+                difference = self._difference(port, actual, step.outputs[position], self._depths[layer])
+                self.findings.add_tensor(layer, position, difference)
+                comparison = difference.worst
+                self._noise[port] = noise(comparison)
                 worst = comparison if worst is None or severity(comparison) > severity(worst) else worst
         if worst is not None:
             self._contribute(layer, worst)
@@ -344,18 +325,8 @@ class Session:
 
     def _row(self, step: SeenStep, problem: str | None) -> Divergence | None:
         """Return the known divergence that explains the difference, or the failure, at a layer."""
-        device, fails = self._side.openvino_device, problem is not None
-        return row_of(step.layer, step.inputs, step.outputs, device, message=problem, fails=fails)
-
-    def _compare_one(self, step: SeenStep, position: int, actual: Array) -> TensorComparison:
-        port, reference = step.layer.outputs[position], step.outputs[position]
-        tolerance = self._tolerance(port, reference, actual, self._depths[step.layer])
-        comparison = self._compared(port, actual, reference, tolerance)
-        difference = self._difference(comparison, tolerance, _type_of(port, reference), reference.shape)
-        difference.variation = self._side.repeats.variation(actual, reference, self._set[1])
-        self.findings.add_tensor(step.layer, position, difference)
-        self._noise[port] = noise(comparison)
-        return comparison
+        device = "" if self._side.device is None else self._side.device.openvino_device
+        return row_of(step.layer, step.inputs, step.outputs, device, failure=problem)
 
     def _contribute(self, layer: Layer, comparison: TensorComparison) -> None:
         """Record how much noise a layer adds to that of its inputs."""
@@ -382,7 +353,7 @@ def finish(
     """
     compared = "cumulative"
     if findings.outputs_first:
-        varies = findings.outputs_vary()
+        varies = any(tensor.variation is not None for tensor in findings.outputs.values())
         wanted: LayerMode = mode or ("cumulative" if varies else "isolated")
         compared = "outputs" if mode is None and findings.outputs_agree() and not varies else wanted
         if compared != "outputs":
@@ -393,7 +364,3 @@ def finish(
     reason = f": {next(iter(reasons))}" if len(reasons) == 1 else ""
     message = f"nothing was compared: no layer and no output can be{reason}"
     raise InputError.usage(message, Place(findings.description))
-
-
-def _type_of(port: Port, array: Array | None) -> str:
-    return str(port.element_type if array is None else element_type_of(port, array))

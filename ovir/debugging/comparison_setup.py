@@ -230,9 +230,7 @@ def _kind(against: object) -> tuple[str, str]:
     expected = "expected openvino:DEVICE, onnx:FILE, an .npz, an .xml or a Model"
     name = str(against)
     kind, _, rest = name.partition(":")
-    hint = (
-        f"the device is openvino:{name.upper()}"
-        if name.upper().partition(".")[0] in DEVICES
-        else did_you_mean(kind, ("openvino", "onnx"), f"{{}}:{rest or '...'}")
-    )
+    hint = did_you_mean(kind, ("openvino", "onnx"), f"{{}}:{rest or '...'}")
+    if name.upper().partition(".")[0] in DEVICES:
+        hint = f"the device is openvino:{name.upper()}"
     raise InputError.usage(f"cannot compare with {against!r}: {expected}", hint=hint)

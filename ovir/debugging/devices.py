@@ -14,7 +14,7 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.debugging.device_properties import PROPERTIES, DeviceSetting, settings_that_round
+from ovir.debugging.device_properties import PROPERTIES, settings_that_round
 from ovir.debugging.engines.process import EngineDiedError, EngineError, EngineProcess, LoadedModel
 from ovir.debugging.layerwise_run import element_type_of
 from ovir.debugging.repeats import ONCE, Loaded, Repeats
@@ -101,14 +101,10 @@ class LoneParts:
             self._feed(part, position, copies[-1].inputs[position], is_constant=position in fixed and fixed != fed)
         self._layers.append(copies[-1])
         if isinstance(op := copies[-1].operator, ReadValueBase):
-            self._assign(copies[-1].outputs[0], op)
+            name = f"{copies[-1].name}/assign"
+            self._layers.append(new_operation(0, name, "Assign", 1, op.opset, variable_id=op.variable_id))
+            join(copies[-1].outputs[0], self._layers[-1].inputs[0])
         return copies[-1]
-
-    def _assign(self, port: Port, read: ReadValueBase) -> None:
-        """Assign a variable to itself."""
-        name = f"{port.layer.name}/assign"
-        self._layers.append(new_operation(0, name, "Assign", 1, read.opset, variable_id=read.variable_id))
-        join(port, self._layers[-1].inputs[0])
 
     def _feed(self, part: LonePart, position: int, port: Port, *, is_constant: bool) -> None:
         """Connect an input with a constant or with a Parameter."""
@@ -232,9 +228,6 @@ class OvirDevice(Device):
 
     def release(self) -> None:
         self._whole = None
-
-    def close(self) -> None:
-        self.release()
 
 
 # --------------------------------------------------------------------------- layers on a device
@@ -405,42 +398,27 @@ class DeviceSide(Side):
         self.partners: Partners = partners
         self.labels = device.labels
         self.repeats = device.repeats = repeats
-        self._device = device
+        self.device: Device = device
+        self.runs_parts = partners.a is partners.b
         self._layers: Isolated | Cumulative | None = None
 
     @property
-    def device(self) -> Device | None:
-        return self._device if self.partners.a is self.partners.b else None
-
-    @property
-    def precision(self) -> str | None:
-        return self._device.precision
-
-    @property
-    def openvino_device(self) -> str:
-        return self._device.openvino_device
-
-    @property
-    def settings(self) -> Sequence[DeviceSetting]:
-        return self._device.settings or ()
-
-    @property
     def executions(self) -> Mapping[str, Execution]:
-        if self._device.executed is None:
+        if self.device.executed is None:
             return {}
-        found = self._device.executed.of(self.partners.b)
+        found = self.device.executed.of(self.partners.b)
         pairs = ((layer.key, self.partners.of(layer)) for layer in self.partners.a.walk())
         return {key: found[other] for key, other in pairs if other in found}
 
     def rounded_constants(self) -> dict[Layer, ElementType]:
-        return {} if self.partners.a is self.partners.b else rounded_by_one(self.partners)
+        return {} if self.runs_parts else rounded_by_one(self.partners)
 
     def compare_layers(self, mode: LayerMode, *, runs_whole: bool) -> None:
-        self._device.release()
+        self.device.release()
         if mode == "isolated":
-            self._layers = Isolated(self._device, self.partners, runs_whole=runs_whole)
+            self._layers = Isolated(self.device, self.partners, runs_whole=runs_whole)
         else:
-            self._layers = Cumulative(self._device, self.partners)
+            self._layers = Cumulative(self.device, self.partners)
         self.accumulates = self._layers.accumulates
 
     def layer_outputs(self, inputs: Sequence[Array], steps: Iterable[SeenStep]) -> Iterator[LayerAnswer]:
@@ -448,13 +426,13 @@ class DeviceSide(Side):
         return self._layers.layer_outputs(inputs, steps)
 
     def outputs(self, inputs: Sequence[Array]) -> list[Array | None]:
-        results = self._device.run_whole(self.partners.inputs(inputs))
+        results = self.device.run_whole(self.partners.inputs(inputs))
         return [None if index is None else results[index] for index in self.partners.outputs]
 
     def open(self) -> None:
-        self._device.open()
-        a, b = self.partners.a, self.partners.b
-        self.description = self._device.description if a is b else f"{b.path} on {self._device.description}"
+        self.device.open()
+        name = self.device.description
+        self.description = name if self.runs_parts else f"{self.partners.b.path} on {name}"
 
     def close(self) -> None:
-        self._device.close()
+        self.device.close()

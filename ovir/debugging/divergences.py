@@ -55,9 +55,10 @@ class Divergence:
         """Return the case for JSON."""
         return {"case": self.case, "openvino": self.openvino, "ovir": self.ovir, "section": self.section}
 
-    def holds(self, seen: Seen, effect: str, device: str, message: str | None) -> bool:
-        """Return whether it explains an effect that a device such as ``OpenVINO 2026.4.1 on CPU`` shows at a layer."""
+    def holds(self, seen: Seen, device: str, failure: str | None) -> bool:
+        """Return whether it explains what a device such as ``OpenVINO 2026.4.1 on CPU`` shows at a layer."""
         version = seen.layer.operator.opset if seen.layer.operator is not None else ""
+        effect = "values" if failure is None else "fails"
         if effect not in self.effect.split() or not any(kind in device for kind in _DEVICES[self.devices]):
             return False
         if not self._is_in_release(device):
@@ -65,7 +66,7 @@ class Divergence:
         if not any(re.fullmatch(self.operations, name) for name in (seen.layer.type, f"{seen.layer.type}-{version}")):
             return False
         if self.condition.startswith("says "):
-            return message is not None and re.search(self.condition.removeprefix("says "), message) is not None
+            return re.search(self.condition.removeprefix("says "), failure or "") is not None
         return bool(CONDITIONS[self.condition](seen))
 
     def _is_in_release(self, device: str) -> bool:
@@ -120,27 +121,22 @@ class Seen:
 
 
 def row_of(
-    layer: Layer,
-    inputs: Sequence[Array | None],
-    outputs: Sequence[Array],
-    device: str,
-    *,
-    message: str | None = None,
-    fails: bool = False,
+    layer: Layer, inputs: Sequence[Array | None], outputs: Sequence[Array], device: str, failure: str | None = None
 ) -> Divergence | None:
-    """Return the row that explains other values of a device at a layer, or that it ``fails`` with a message."""
+    """Return the row that explains other values of a device at a layer, or its failure: a message, empty without
+    one."""
     arrays = [array for array in inputs if array is not None]
     if len(arrays) < len(layer.inputs) or not device:  # compressed weights, of which no row speaks
         return None
-    seen, effect = Seen(layer, arrays, outputs), "fails" if fails else "values"
-    return next((row for row in divergences() if row.holds(seen, effect, device, message)), None)
+    seen = Seen(layer, arrays, outputs)
+    return next((row for row in divergences() if row.holds(seen, device, failure)), None)
 
 
 def reason_of_failure(
     model: Model, message: str | None, arrays: Mapping[Port, Array], device: str
 ) -> Divergence | None:
     """Return why a device refuses a model with a message, or crashes (None)."""
-    return _first_row(model.layers, arrays, device, message=message, fails=True)
+    return _first_row(model.layers, arrays, device, message or "")
 
 
 def reason_of_value(model: Model, output: int, arrays: Mapping[Port, Array], device: str) -> Divergence | None:
@@ -149,11 +145,13 @@ def reason_of_value(model: Model, output: int, arrays: Mapping[Port, Array], dev
     return _first_row([layer for layer in model.layers if layer in above], arrays, device)
 
 
-def _first_row(layers: Iterable[Layer], arrays: Mapping[Port, Array], device: str, **how: Any) -> Divergence | None:
+def _first_row(
+    layers: Iterable[Layer], arrays: Mapping[Port, Array], device: str, failure: str | None = None
+) -> Divergence | None:
     for layer in layers:
         inputs = [arrays.get(port.source) for port in layer.inputs if port.source is not None]
         outputs = [arrays[port] for port in layer.outputs if port in arrays]
-        if outputs and (row := row_of(layer, inputs, outputs, device, **how)) is not None:
+        if outputs and (row := row_of(layer, inputs, outputs, device, failure)) is not None:
             return row
     return None
 
@@ -203,26 +201,16 @@ def saturates(seen: Seen) -> bool:
     return bool(((exact < least) | (exact > greatest)).any())
 
 
-def _beyond_32_bits(seen: Seen) -> bool:
-    wide = [array for array in _tensors(seen) if array.dtype in (np.int64, np.uint64, np.uint32)]
-    return any(bool((array.astype(np.float64) != array.astype(np.int32)).any()) for array in wide)
-
-
-def _rounded_to_f32(seen: Seen) -> bool:
-    wide = [array for array in _tensors(seen) if array.dtype.kind in "iu" and array.dtype.itemsize >= 4]
-    return any(bool((array.astype(np.float32) != array.astype(np.float64)).any()) for array in wide)
+def _are_lost(seen: Seen, narrow: type, wide: str) -> bool:
+    """Return whether a narrower type does not hold some elements of tensors of these types."""
+    arrays = [array for array in _tensors(seen) if array.dtype.name in wide.split()]
+    return any(bool((array.astype(np.float64) != array.astype(narrow)).any()) for array in arrays)
 
 
 def _beyond_f32(seen: Seen) -> bool:
     with np.errstate(over="ignore"):
         wide = [array for array in _tensors(seen) if array.dtype == np.float64]
         return any(bool((np.isfinite(array) & np.isinf(array.astype(np.float32))).any()) for array in wide)
-
-
-def _python_division(seen: Seen) -> bool:
-    if not (seen.get("m_pythondiv") and _has_integers(seen)):
-        return False
-    return any(bool((array.astype(np.float64) < 0).any()) for array in seen.inputs)
 
 
 def _equal_elements(seen: Seen) -> bool:
@@ -287,6 +275,7 @@ CONDITIONS: dict[str, Callable[[Seen], object]] = {
     "a FakeQuantize before it": lambda x: x.before[0].type == "FakeQuantize",
     "a GroupNormalization of f16 before it": _half_normalization,
     "a Reduce before it without a dimension of size 1": _transposed_reduction,
+    "a magnitude above 0.99": lambda x: _any(x.inputs, lambda array: np.abs(array) > 0.99),
     "a negative maximum": lambda x: len(x.inputs) > 2 and x.inputs[2] < 0,
     "a scalar results": lambda x: x.outputs[0].ndim == 0,
     "a side of 0 or below": lambda x: (
@@ -311,15 +300,19 @@ CONDITIONS: dict[str, Callable[[Seen], object]] = {
     "f64 beyond f32": _beyond_f32,
     "f8e4m3": lambda x: x.get("destination_type") == "f8e4m3",
     "fewer than 8 candidates": lambda x: min(x.inputs[0][:1].size // 2, x.get("pre_nms_topn")) < 8,
+    "fill_mode lowest": lambda x: x.get("fill_mode") == "lowest" and x.outputs[0].dtype not in (np.float32, np.int32),
+    "flatten left out": lambda x: "flatten" not in x.layer.attributes,
     "integers": _has_integers,
-    "integers beyond 32 bits": _beyond_32_bits,
-    "integers that f32 does not hold": _rounded_to_f32,
+    "integers beyond 32 bits": lambda x: _are_lost(x, np.int32, "int64 uint64 uint32"),
+    "integers that f32 does not hold": lambda x: _are_lost(x, np.float32, "int32 int64 uint32 uint64"),
     "integers beyond the range": saturates,
     "integers of 32 or 64 bits": lambda x: _has_integers(x) and x.inputs[0].dtype.itemsize >= 4,
     "k of 0": lambda x: not x.inputs[1].all(),
     "mode bicubic_pillow": lambda x: x.get("mode") == "bicubic_pillow",
     "mode linear of infinities": lambda x: x.get("mode") == "linear" and not np.isfinite(x.inputs[0]).all(),
-    "negative integers, m_pythondiv": _python_division,
+    "negative integers, m_pythondiv": lambda x: (
+        x.get("m_pythondiv") and _has_integers(x) and any((array.astype(np.float64) < 0).any() for array in x.inputs)
+    ),
     "nms_eta below 1": lambda x: x.get("nms_eta") < 1,
     "no data": lambda x: not x.inputs[0].size,
     "no results": lambda x: not x.outputs[0].size,

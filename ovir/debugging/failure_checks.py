@@ -82,13 +82,8 @@ class Command:
             if arguments[0] == "ovir":
                 arguments[:1] = _OVIR
         try:
-            return ChildProcess(
-                arguments,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env={**os.environ, "TMPDIR": folder},
-            )
+            pipes = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": subprocess.STDOUT}
+            return ChildProcess(arguments, env={**os.environ, "TMPDIR": folder}, **pipes)
         except (OSError, ValueError) as error:
             reason = why_not_started(arguments[0], error)
             raise InputError.usage(f"the check command cannot be started: {reason}") from None
@@ -141,13 +136,11 @@ class Answers:
                     found.update(hashlib.file_digest(stream, "sha256").digest())
         return found.hexdigest()
 
-    def get(self, key: str) -> int | None:
-        """Return the status of a candidate, None if it is not known yet."""
-        return self._known.get(key)
-
-    def set(self, key: str, status: int) -> None:
-        """Record the status of a candidate."""
-        self._known[key] = status
-        if self._path is not None:
-            with self._path.open("a", encoding="ascii") as file:
-                file.write(f"{key} {status}\n")
+    def of(self, key: str, run: Callable[[], int]) -> int:
+        """Return the status of a candidate, which is run unless the answer is known."""
+        if key not in self._known:
+            self._known[key] = run()
+            if self._path is not None:
+                with self._path.open("a", encoding="ascii") as file:
+                    file.write(f"{key} {self._known[key]}\n")
+        return self._known[key]

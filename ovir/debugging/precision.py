@@ -166,15 +166,12 @@ def precision(
     search = PrecisionSearch(runs, sets, limit, seconds, progress or (lambda *_: None), exact)
     result = search.find()
     keep = tuple(key for index in sorted(result.keep) for key in runs.keys(index))
-    layers = tuple(
-        LayerSensitivity(
-            *(layer.key, layer.id, layer.type, result.errors.get(index), result.own_errors.get(index, 0.0)),
-            keep=index in result.keep,
-        )
-        for index in runs.candidates
-        for layer in [runs.steps[index].layer]
-    )
-    measured = Precision(to, limit, len(sets), result.error_before, result.error, keep, layers)
+    layers = []
+    for index in runs.candidates:
+        layer, own_error = runs.steps[index].layer, result.own_errors.get(index, 0.0)
+        errors = (result.errors.get(index), own_error)
+        layers.append(LayerSensitivity(layer.key, layer.id, layer.type, *errors, keep=index in result.keep))
+    measured = Precision(to, limit, len(sets), result.error_before, result.error, keep, tuple(layers))
     if of_weights is None:
         return measured
     choices = (
@@ -266,12 +263,9 @@ class PrecisionSearch:
 
     def _ranked(self, sensitivities: Sensitivities) -> list[int]:
         """Return the steps that may matter, the most sensitive first; those that were not measured come last."""
-
-        def rank(index: int) -> tuple[bool, float, float, int]:
-            error = sensitivities.errors.get(index)
-            return (error is None, -(error or 0.0), -sensitivities.own_errors[index], index)
-
-        return sorted((i for i in self.runs.candidates if sensitivities.own_errors[i] > 0.0), key=rank)
+        errors, own_errors = sensitivities.errors, sensitivities.own_errors
+        indices = [i for i in self.runs.candidates if own_errors[i] > 0.0]
+        return sorted(indices, key=lambda i: (i not in errors, -errors.get(i, 0.0), -own_errors[i], i))
 
     # ----- all together
 
@@ -398,7 +392,9 @@ class Int8(Emulation):
         self.ranges = ranges
 
     def covers(self, layer: Layer) -> bool:
-        return _is_quantized(layer) and super().covers(layer)
+        """Return whether quantizers such as NNCF quantize the inputs of the layer, and it is not to keep."""
+        is_quantized = layer.operator is not None and layer.operator.scale_axes(0, 0) is not None
+        return is_quantized and super().covers(layer)
 
     def constant(self, layer: Layer, position: int, array: Array) -> Array:
         assert layer.operator is not None
@@ -423,8 +419,3 @@ class Int8(Emulation):
 
     def output(self, layer: Layer, array: Array, out: Array | None) -> Array:
         return array if out is None else out
-
-
-def _is_quantized(layer: Layer) -> bool:
-    """Return whether quantizers such as NNCF quantize the inputs of a layer, because devices compute it in int8."""
-    return layer.operator is not None and layer.operator.scale_axes(0, 0) is not None

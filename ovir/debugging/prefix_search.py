@@ -44,8 +44,8 @@ def search_prefixes(
         steps = Walk(WalkPlan(whole.model, with_constants=False), whole.feeds)
         step = next((step for step in steps if step.layer is layer), None)  # a dead layer is not run
         if step is not None and dependents([layer]) >= {end.layer for end in whole.model.outputs}:
-            arrays, problem = (step.inputs, step.outputs, device.openvino_device), search.probes[length].verdict.problem
-            result.known = row_of(layer, *arrays, message=problem, fails=search.seeks_failure)
+            problem = search.probes[length].verdict.problem
+            result.known = row_of(layer, step.inputs, step.outputs, device.openvino_device, problem)
         if is_saved:
             if progress is not None:
                 progress(len(search.layers) - length, len(search.layers), "looking for the smallest part")
@@ -113,14 +113,11 @@ class PrefixSearch:
 
     def _diverges(self, count: int) -> bool:
         if count not in self.probes:
-            self.probes[count] = Probe.of(self.whole.model.layer(self.layers[count - 1]), count, self._verdict(count))
+            last, part = self.whole.model.layer(self.layers[count - 1]), self.part(count)
+            self.probes[count] = Probe.of(last, count, self._judge(part.model, part.feeds))
         verdict = self.probes[count].verdict
         self.seeks_failure |= verdict.fails
         return verdict.fails if self.seeks_failure else not verdict.within
-
-    def _verdict(self, count: int) -> Verdict:
-        part = self.part(count)
-        return self._judge(part.model, part.feeds)
 
 
 class Judge:

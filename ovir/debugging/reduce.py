@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -113,7 +113,9 @@ def reduce(
     given = {whole.input_index(key): array for key, array in (inputs or {}).items()}
     function = Command(check, timeout) if isinstance(check, str) else check
     name = check if isinstance(check, str) else getattr(check, "__qualname__", type(check).__name__)
-    with _folder(work) as folder:
+    if work is not None:
+        Path(work).mkdir(parents=True, exist_ok=True)
+    with temporary_folder("ovir-reduce-") if work is None else nullcontext(Path(work).resolve()) as folder:
         found = Reduction(whole, 0, count(whole), count(whole), 0)
         answers = Answers(f"{timeout} {name}", None if work is None else folder)
         reducer = _Reducer(found, function, answers, folder, max_runs, progress)
@@ -131,17 +133,6 @@ def reduce(
 
 _FIRST_RUNS = 3
 """The runs that show whether the check can be used."""
-
-
-@contextmanager
-def _folder(work: str | os.PathLike[str] | None) -> Iterator[Path]:
-    """Create the folder for candidates, which is a temporary one by default."""
-    if work is not None:
-        Path(work).mkdir(parents=True, exist_ok=True)
-        yield Path(work).resolve()
-        return
-    with temporary_folder("ovir-reduce-") as folder:
-        yield folder
 
 
 # --------------------------------------------------------------------------- the check
@@ -213,7 +204,7 @@ class _Reducer:
         found = self._found
         save_model(candidate.model, self._candidate)
         key = self._answers.key(self._candidate)
-        is_as_good = key != self._best_key and self._status(key) == found.status
+        is_as_good = key != self._best_key and self._answers.of(key, self._run) == found.status
         if is_as_good:
             self._best_key = key
             for suffix in (".xml", ".bin"):
@@ -225,14 +216,6 @@ class _Reducer:
         if self._progress is not None:
             self._progress(found, step)
         return is_as_good
-
-    def _status(self, key: str) -> int:
-        """Return the status of the saved candidate, which is run unless the answer is known."""
-        known = self._answers.get(key)
-        if known is None:
-            known = self._run()
-            self._answers.set(key, known)
-        return known
 
     def _run(self) -> int:
         if self._most is not None and self._found.runs >= self._most:
@@ -267,7 +250,7 @@ class ReductionSearch:
         """Take all steps until none of them finds a smaller model."""
         while self._progress(self._reduce_structure) or self._progress(self._shrink):
             pass
-        self._begin("strip rt_info")
+        self._step = "strip rt_info"
         if candidates.has_rt_info(self.best):
             self._try(candidates.stripped)
 
@@ -278,16 +261,12 @@ class ReductionSearch:
 
     def _remove_context(self) -> None:
         self._remove_layers(Fill.PARAMETERS)
-        self._begin("drop outputs")
-        self._minimize([port.layer.id for port in self.best.model.outputs], candidates.with_outputs)
+        self._drop_outputs()
 
     def _progress(self, steps: Callable[[], None]) -> bool:
         before = self.accepted
         steps()
         return self.accepted > before
-
-    def _begin(self, step: str) -> None:
-        self._step = step
 
     def _try(self, make: Make) -> bool:
         """Check the candidate that a function makes of the smallest model, and keep it if it is as good."""
@@ -304,38 +283,38 @@ class ReductionSearch:
     # ----- structure
 
     def _reduce_structure(self) -> None:
-        self._begin("cut the end")
-        self._cut(from_end=True, fill=Fill.PARAMETERS)
+        self._cut("cut the end", candidates.layers_of(self.best), Fill.PARAMETERS)
         self._remove_layers(Fill.PARAMETERS)
         for shortest in (True, False):
-            self._begin("bypass layers")
-            self._minimize(candidates.paths(self.best), partial(candidates.past, shortest=shortest))
+            make = partial(candidates.past, shortest=shortest)
+            self._minimize("bypass layers", candidates.paths(self.best), make)
         for fill in (Fill.MIXED, Fill.CONSTANTS):
             self._remove_layers(fill)
-        self._begin("enter a body")
-        self._enter_bodies()
-        self._begin("drop outputs")
-        self._minimize([port.layer.id for port in self.best.model.outputs], candidates.with_outputs)
-        self._begin("drop inputs")
+        self._step = "enter a body"
+        for body in candidates.bodies(self.best):
+            if self._try(partial(_given, body)):
+                break
+        self._drop_outputs()
         unread = [port.layer.id for port in self.best.model.inputs if not port.readers]
-        self._minimize(unread, candidates.without_inputs)
-        self._begin("fold constants")
-        self._minimize(candidates.constant_layers_of(self.best), candidates.without)
+        self._minimize("drop inputs", unread, candidates.without_inputs)
+        constant = candidates.layers_of(self.best, are_constant=True)
+        self._minimize("fold constants", constant, candidates.without)
+
+    def _drop_outputs(self) -> None:
+        outputs = [port.layer.id for port in self.best.model.outputs]
+        self._minimize("drop outputs", outputs, candidates.with_outputs)
 
     def _remove_layers(self, fill: Fill) -> None:
-        self._begin(f"cut the beginning ({fill})")
-        self._cut(from_end=False, fill=fill)
-        self._begin(f"remove layers ({fill})")
+        self._cut(f"cut the beginning ({fill})", candidates.layers_of(self.best)[::-1], fill)
+        self._step = f"remove layers ({fill})"
         make = partial(candidates.without, fill=fill)
         if between := candidates.layers_of(self.best)[1:-1]:  # both ends are known to be needed, if the cuts worked
             self._try(partial(make, removed=between))
-        self._minimize(candidates.layers_of(self.best), make)
+        self._minimize(self._step, candidates.layers_of(self.best), make)
 
-    def _cut(self, *, from_end: bool, fill: Fill) -> None:
-        """Find the most layers that can be removed at one end of the topological order."""
-        layers = candidates.layers_of(self.best)
-        if not from_end:
-            layers.reverse()
+    def _cut(self, step: str, layers: Sequence[int], fill: Fill) -> None:
+        """Find the most of the last ones of these layers that can be removed."""
+        self._step = step
 
         def suffices(length: int) -> bool:
             return self._try(partial(candidates.without, removed=layers[length:], fill=fill))
@@ -343,26 +322,27 @@ class ReductionSearch:
         # what a longer search would gain is less than what other steps gain with the same runs
         least(0, len(layers), suffices, least_gain=max(len(layers) // 16, 1))
 
-    def _minimize(self, items: Sequence[Item], make: Callable[[Candidate, Collection[Item]], Candidate | None]) -> None:
+    def _minimize(
+        self, step: str, items: Sequence[Item], make: Callable[[Candidate, Collection[Item]], Candidate | None]
+    ) -> None:
         """Remove chunks of items, of half of them at first, and of one item in the end."""
-        if items and self._try(_of(make, items)):
-            return
-        needed(items, lambda chunk, _: self._try(_of(make, chunk)), most_failures=_MOST_FAILURES)
 
-    def _enter_bodies(self) -> None:
-        for body in candidates.bodies(self.best):
-            if self._try(partial(_given, body)):
-                return
+        def can_remove(chunk: Sequence[Item], _: Sequence[Item]) -> bool:
+            return self._try(lambda best: make(best, chunk))
+
+        self._step = step
+        if items and not can_remove(items, ()):
+            needed(items, can_remove, most_failures=_MOST_FAILURES)
 
     # ----- sizes and values
 
     def _shrink(self) -> None:
-        self._begin("shrink dimensions")
+        self._step = "shrink dimensions"
         self._try(candidates.static)
         for size in candidates.sizes(self.best):
             self._shrink_size(size)
-        self._begin("simplify constants")
-        self._minimize(candidates.varied_constants(self.best), candidates.with_equal_elements)
+        varied = candidates.varied_constants(self.best)
+        self._minimize("simplify constants", varied, candidates.with_equal_elements)
 
     def _shrink_size(self, size: int) -> None:
         """Find the least size that all dimensions of one size can have instead."""
@@ -377,10 +357,6 @@ class ReductionSearch:
 
         if not suffices(1):
             least(1, size, suffices)
-
-
-def _of(make: Callable[[Candidate, Collection[Item]], Candidate | None], items: Collection[Item]) -> Make:
-    return lambda best: make(best, items)
 
 
 def _given(candidate: Candidate, _: Candidate) -> Candidate:

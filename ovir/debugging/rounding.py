@@ -16,7 +16,7 @@ from ovir.diagnostics.errors import OvirError
 from ovir.export.exported import Exported
 from ovir.export.model_exporter import export_model
 from ovir.export.session import OnnxRuntimeSession
-from ovir.graph.layers import Layer
+from ovir.graph.layers import Layer, sources_of
 from ovir.model import Model
 from ovir.ops.base.operator import Operator
 from ovir.ops.color import ColorBase
@@ -88,7 +88,7 @@ def _is_explained(
     given = dict(zip(model.inputs, inputs, strict=True))
     given |= {layer.outputs[0]: array for layer, array in zip(layers, rounded, strict=True)}
     ends = [port.source for port in model.outputs if port.source is not None]
-    read = [port.source for layer in layers for port in layer.inputs if port.source is not None]
+    read = [port for layer in layers for port in sources_of(layer)]
     computed = [port for port in dict.fromkeys([*read, *ends]) if port not in given]
     values, depths = dict(given), dict.fromkeys(given, Depth())
     if computed:
@@ -96,19 +96,16 @@ def _is_explained(
         results, found_depths = run_measured(part, list(given.values()))
         values |= zip(computed, results, strict=True)
         depths |= zip(computed, (found_depths.of_port(port.source) for port in part.outputs), strict=True)
-    agree = all(
+    if not all(
         criterion.compare(array, values[end], criterion.tolerance(end.element_type, depths[end])).within
         for end, array in zip(ends, found, strict=True)
-    )
-    return agree and all(
-        _rounds_near_ties(
-            layer,
-            [values[port.source] for port in layer.inputs if port.source is not None],
-            array,
-            criterion.tolerance(f32, depths[layer.inputs[0].source]),  # type: ignore[index]
-        )
-        for layer, array in zip(layers, rounded, strict=True)
-    )
+    ):
+        return False
+    for layer, array in zip(layers, rounded, strict=True):
+        tolerance = criterion.tolerance(f32, depths[sources_of(layer)[0]])
+        if not _rounds_near_ties(layer, [values[port] for port in sources_of(layer)], array, tolerance):
+            return False
+    return True
 
 
 def _rounds_near_ties(layer: Layer, inputs: Sequence[Array], rounded: Array, tolerance: Tolerance) -> bool:

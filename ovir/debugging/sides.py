@@ -121,6 +121,7 @@ class Device(Protocol):
 
     def close(self) -> None:
         """Release the resources of the device."""
+        self.release()
 
 
 class Side(Protocol):
@@ -148,11 +149,14 @@ class Side(Protocol):
 
     clipped: Mapping[str, Clipping] = {}
     """What FakeQuantize layers of a second model have clipped in its runs, by their keys."""
-
-    @property
-    def openvino_device(self) -> str:
-        """Return the device of OpenVINO that it is, such as ``OpenVINO 2026.4.1 on CPU``; empty for others."""
-        return ""
+    device: Device | None = None
+    """The device that computes its tensors, if there is one."""
+    runs_parts: bool = False
+    """Whether this device can run parts of the first model; if not, only tensors of whole runs are there."""
+    not_compared: Sequence[NotCompared] = ()
+    """The layers with tensors on this side that are never compared."""
+    diagnostics: Sequence[Diagnostic] = ()
+    """Warnings and notes about this side."""
 
     def outputs(self, inputs: Sequence[Array]) -> list[Array | None]:
         """Return the outputs to compare with, for each output of the first model; None for those that are missing."""
@@ -183,34 +187,19 @@ class Side(Protocol):
         return {}
 
     @property
-    def device(self) -> Device | None:
-        """Return the device that can run parts of the first model; None if only tensors of whole runs are there."""
-        return None
-
-    @property
     def precision(self) -> str | None:
         """Return the element type in which the other side computes; None if it is not known."""
-        return None
+        return None if self.device is None else self.device.precision
 
     @property
     def settings(self) -> Sequence[DeviceSetting]:
         """Return the properties by which a device changes numbers of the model it runs."""
-        return ()
+        return () if self.device is None else self.device.settings or ()
 
     @property
     def executions(self) -> Mapping[str, Execution]:
         """Return the executions of the first model's layers on the other side, by key, as far as they are known."""
         return {}
-
-    @property
-    def not_compared(self) -> list[NotCompared]:
-        """Return the layers with tensors on this side that are never compared."""
-        return []
-
-    @property
-    def diagnostics(self) -> list[Diagnostic]:
-        """Return warnings and notes about this side."""
-        return []
 
     def open(self) -> None:
         """Make sure that the side is there; raise EngineMissingError if it is not."""
@@ -230,7 +219,7 @@ class Partners:
     def __init__(self, a: Model, b: Model) -> None:
         """Match the layers of two models as ``ovir.diff`` does."""
         self.a, self.b = a, b
-        self._to_b: dict[Layer, Layer] | None = None
+        self._to_b = {layer: layer for layer in a.walk()}
         if a is not b:
             interner = Interner()
             matching = matching_of(GraphSignatures(a, interner), GraphSignatures(b, interner))
@@ -241,12 +230,12 @@ class Partners:
 
     def of(self, layer: Layer) -> Layer | None:
         """Return the layer of the second model; None if it has no such layer."""
-        return layer if self._to_b is None else self._to_b.get(layer)
+        return self._to_b.get(layer)
 
     def lone_before(self, layer: Layer) -> list[str]:
         """Return descriptions of the layers before a layer or its partner that only one model has."""
         other = self.of(layer)
-        if self._to_b is None or other is None:
+        if self.a is self.b or other is None:
             return []
         matched = self._to_b.keys(), set(self._to_b.values())
         found = []
@@ -269,8 +258,6 @@ class Partners:
 
     def inputs(self, arrays: Sequence[Array]) -> list[Array]:
         """Return the inputs of the second model for inputs of the first, in its element types."""
-        if self._to_b is None:
-            return list(arrays)
         return collect_inputs(self.b, [arrays[index] for index in self._inputs], self.b.input_index)
 
     def part(self, inputs: Sequence[Port], outputs: Sequence[Port]) -> Model | None:
@@ -307,15 +294,11 @@ class Partners:
 
     def _input_of(self, port: Port) -> int:
         """Return the position of the first model's input that also feeds this one."""
-        if self._to_b is None:
-            return self.b.inputs.index(port)
-        for index, own in enumerate(self.a.inputs):
-            if self._to_b.get(own.layer) is port.layer:
-                return index
-        names = {port.layer.name, *port.names}
-        for index, own in enumerate(self.a.inputs):
-            if names & {own.layer.name, *own.names}:
-                return index
+        names, inputs = {port.layer.name, *port.names}, list(enumerate(self.a.inputs))
+        alike = [index for index, own in inputs if self._to_b.get(own.layer) is port.layer]
+        alike += [index for index, own in inputs if names & {own.layer.name, *own.names}]
+        if alike:
+            return alike[0]
         names_of = [quoted(port.any_name for port in model.inputs) or "none" for model in (self.a, self.b)]
         message = f"the models have different inputs: {names_of[0]} / {names_of[1]}"
         is_related = any(layer.type not in ENDS for layer in self._to_b)
@@ -323,8 +306,6 @@ class Partners:
         raise InputError.usage(message, port.layer.place, hint=hint)
 
     def _matched_outputs(self) -> list[int | None]:
-        if self._to_b is None:
-            return list(range(len(self.a.outputs)))
         sources = {port.source: index for index, port in enumerate(self.b.outputs)}
         found = [sources.get(self._partner(port.source)) for port in self.a.outputs]
         free = [index for index in range(len(self.b.outputs)) if index not in found]
@@ -379,13 +360,11 @@ def in_halves(
 ) -> Iterator[LayerAnswer]:
     """Yield the answers for layers; where all together fail, run them in halves, until the layer at fault is found."""
     try:
-        answers = run(items)
+        yield from run(items)
     except (RunError, ModelError) as error:
         if len(items) == 1:
-            answers = [failed(items[0], error)]
-        else:
-            half = len(items) // 2
-            yield from in_halves(items[:half], run, failed)
-            yield from in_halves(items[half:], run, failed)
+            yield failed(items[0], error)
             return
-    yield from answers
+        half = len(items) // 2
+        yield from in_halves(items[:half], run, failed)
+        yield from in_halves(items[half:], run, failed)

@@ -79,12 +79,9 @@ class StatefulCalls:
         self._readers = {variable: layer.key for variable, layer in state_readers(model.layers).items()}
         self._first: dict[str, tuple[int, ...]] = {}
         """The shapes that the variables have in the first call."""
-        open_axes: list[Choice] = [
-            (i, a) for i, port in enumerate(model.inputs) for a, dim in enumerate(_dims(port)) if not dim.is_static
-        ]
-        counted: list[Choice] = [
-            (i, None) for i, port in enumerate(model.inputs) if _dims(port) and port.element_type in (i32, i64)
-        ]
+        ports = list(enumerate(model.inputs))
+        open_axes: list[Choice] = [(i, a) for i, port in ports for a, dim in enumerate(_dims(port)) if dim.is_dynamic]
+        counted: list[Choice] = [(i, None) for i, port in ports if _dims(port) and port.element_type in (i32, i64)]
         self._choices = sorted((*open_axes, *counted), key=lambda choice: choice[1] == 0)  # axes of batches last
         self._last: tuple[Choice, ...] = ()
         self.values: dict[str, Array] = {}

@@ -48,7 +48,7 @@ class SecondModel(Side):
         self._walk: Walk | None = None
         self._kept: dict[Layer, list[Array]] = {}
         self._failure: RunError | None = None
-        self._diagnostics: dict[Diagnostic, None] = {}
+        self.diagnostics: list[Diagnostic] = []
 
     def layer_outputs(self, inputs: Sequence[Array], steps: Iterable[SeenStep]) -> Iterator[LayerAnswer]:
         self._walk = Walk(self._plan, self.partners.inputs(inputs))
@@ -69,11 +69,9 @@ class SecondModel(Side):
             self._advance_to(other)
         except RunError as error:
             self._failure = error
-            is_cause = error.diagnostic.layer_id == other.id
-            text = error.diagnostic.message
-            return LayerAnswer(
-                step, problem=text if is_cause else None, skipped=None if is_cause else _STOPPED, other=other
-            )
+            if error.diagnostic.layer_id == other.id:
+                return LayerAnswer(step, problem=error.diagnostic.message, other=other)
+            return LayerAnswer(step, skipped="the run of the other model has failed before", other=other)
         if other in self._kept:
             return LayerAnswer(step, self._kept.pop(other), other=other)
         return LayerAnswer(step, skipped="the layer of the other model does not run")
@@ -98,12 +96,8 @@ class SecondModel(Side):
         walk = self._walk or Walk(self._plan, self.partners.inputs(inputs))
         self._walk = None
         results = walk.finish()
-        self._diagnostics.update(dict.fromkeys(walk.diagnostics))
+        self.diagnostics += walk.diagnostics
         return [None if index is None else results[index] for index in self.partners.outputs]
-
-    @property
-    def diagnostics(self) -> list[Diagnostic]:
-        return list(self._diagnostics)
 
 
 def _rounded(port: Port) -> Const | None:
@@ -144,9 +138,6 @@ def rounded_by_one(partners: Partners) -> dict[Layer, ElementType]:
     return types
 
 
-_STOPPED = "the run of the other model has failed before"
-
-
 _Named = tuple[SeenStep, Sequence[str | None]]
 """A layer, and the names that its outputs have in the ONNX model."""
 
@@ -163,14 +154,16 @@ class OnnxModel(Side):
         self._path = path
         self._model = model
         self._inputs: list[Array] = []
-        self._diagnostics: list[Diagnostic] = []
+        self.diagnostics: list[Diagnostic] = []
         if (fault := why_not_regular(path)) is not None:
             raise ReadError(diagnose(UNREADABLE, fault, Place(path)))
 
     def open(self) -> None:
         self._engine.open()
         self.description = self._engine.description = f"{self._path} in {self._engine.description}"  # of its errors
-        self._loaded: LoadedModel = self._engine.load(self._path, sorted(_tensor_names(self._model)))
+        ports = [port for layer in self._model.layers if layer.type != "Parameter" for port in layer.outputs]
+        names = sorted({name for port in ports for name in port.names})
+        self._loaded: LoadedModel = self._engine.load(self._path, names)
         facts = self._loaded.facts
         self._outputs: list[str] = facts["outputs"]
         self._known = {*self._outputs, *(facts["tensors"] or ())}
@@ -178,11 +171,7 @@ class OnnxModel(Side):
         if facts["tensors"] is None:
             message = "only outputs are compared: tensors between layers need the package onnx, which is missing"
             hint = 'install it with `pip install "ovir[onnxruntime]"`'
-            self._diagnostics.append(diagnose(NO_ENGINE, message, severity=Severity.WARNING, hint=hint))
-
-    @property
-    def diagnostics(self) -> list[Diagnostic]:
-        return self._diagnostics
+            self.diagnostics.append(diagnose(NO_ENGINE, message, severity=Severity.WARNING, hint=hint))
 
     def rounded_constants(self) -> dict[Layer, ElementType]:
         """Return the layers with constants that a converter from ONNX has compressed, as most do."""
@@ -253,19 +242,12 @@ class OnnxModel(Side):
         if not any(names) and len(own) == len(self._outputs):
             return list(self._outputs)
         missing = [port.any_name for port, name in zip(own, names, strict=True) if name is None]
-        if missing and not self._diagnostics:
+        if missing and not self.diagnostics:
             listed = quoted(missing[:5])
             count = plural(len(missing), "output")
             message = f"{count} not compared, because the ONNX model has no tensor of this name: {listed}"
-            self._diagnostics.append(diagnose(USAGE, message, Place(self._path), severity=Severity.WARNING))
+            self.diagnostics.append(diagnose(USAGE, message, Place(self._path), severity=Severity.WARNING))
         return names
-
-
-def _tensor_names(model: Model) -> set[str]:
-    """Return the names of all tensors that layers of a model compute."""
-    return {
-        name for layer in model.layers if layer.type != "Parameter" for port in layer.outputs for name in port.names
-    }
 
 
 _SHOWN = 5  # keys in a message
@@ -282,11 +264,7 @@ class Recorded(Side):
     is_recorded = True
 
     def __init__(
-        self,
-        model: Model,
-        tensors: Mapping[str, Array],
-        description: str,
-        precision: str | None = None,
+        self, model: Model, tensors: Mapping[str, Array], description: str, precision: str | None = None
     ) -> None:
         """Find the tensors of a model; ``precision`` is the element type in which they were computed, if it is known.
 
@@ -302,25 +280,29 @@ class Recorded(Side):
             if key in names:
                 self._keys.setdefault(names[key], key)
         unknown = [key for key in tensors if key not in names]
-        self._in_bodies = _layers_in_bodies(model, unknown) if unknown else {}
-        unknown = [key for key in unknown if key not in self._in_bodies]
+        # Layers in bodies run many times or not at all.
+        recorded = record_keys(model) if unknown else {}
+        in_bodies = {key: recorded[key].layer for key in unknown if key in recorded and recorded[key].layer.scope}
+        layers = dict.fromkeys(in_bodies.values())
+        self.not_compared = [NotCompared(layer.id, layer.key, layer.type, "it is in a body") for layer in layers]
+        unknown = [key for key in unknown if key not in in_bodies]
         listed = first_quoted(unknown, _SHOWN)
         meant = did_you_mean(unknown[0], list(names), "'{}'") if unknown else ""
         hint = meant or "`ovir infer` lists the layers"
         place = Place(description)
         if not tensors:
             raise InputError.usage("nothing was compared: the recording is empty", place)
-        if not self._keys:
-            message = f"nothing was compared: no key names a tensor or layer of the model; the keys are {listed}"
-            raise InputError.usage(message, place, hint=hint)
         if all(port.layer.type == "Parameter" for port in self._keys) and not any(
             port.source in self._keys for port in model.outputs
         ):
-            raise InputError.usage("nothing was compared: the recording has only inputs", place)
-        self._warnings: list[Diagnostic] = []
+            if not unknown:
+                raise InputError.usage("nothing was compared: the recording has only inputs", place)
+            which, of = ("no key", "the keys are") if not self._keys else ("no key but inputs", "the others are")
+            message = f"nothing was compared: {which} names a tensor or layer of the model; {of} {listed}"
+            raise InputError.usage(message, place, hint=hint)
         if unknown:
             message = f"{plural(len(unknown), 'key')} of {len(tensors)} name no tensor and no layer: {listed}"
-            self._warnings.append(diagnose(USAGE, message, place, severity=Severity.WARNING, hint=hint))
+            self.diagnostics = [diagnose(USAGE, message, place, severity=Severity.WARNING, hint=hint)]
 
     @property
     def precision(self) -> str | None:
@@ -333,11 +315,6 @@ class Recorded(Side):
             hint = "give the inputs that it was made with: --input, or inputs= in Python"
             raise InputError.usage(message, Place(self.description), hint=hint)
         return {i: self._tensors[self._keys[port]] for i, port in enumerate(self._model.inputs)}
-
-    @property
-    def not_compared(self) -> list[NotCompared]:
-        layers = dict.fromkeys(self._in_bodies.values())
-        return [NotCompared(layer.id, layer.key, layer.type, "it is in a body") for layer in layers]
 
     def mismatch(self, element_type: ElementType, array: Array) -> str | None:
         if not element_type.is_dynamic and array.dtype == element_type.to_dtype():
@@ -372,10 +349,6 @@ class Recorded(Side):
         keys = [None if port is None else self._keys.get(port) for port in sources]
         return [None if key is None else self._tensors[key] for key in keys]
 
-    @property
-    def diagnostics(self) -> list[Diagnostic]:
-        return self._warnings
-
 
 def _ports_by_name(model: Model) -> dict[str, Port]:
     """Return the tensors by all their names; tensor names come before names of layers."""
@@ -395,15 +368,6 @@ def _ports_by_name(model: Model) -> dict[str, Port]:
     for name, port in list(names.items()):
         names.setdefault(f"tap:{name}", port)
     return names
-
-
-def _layers_in_bodies(model: Model, keys: Sequence[str]) -> dict[str, Layer]:
-    """Return the layers in bodies that keys name; such layers run many times or not at all.
-
-    The keys are what ``record_keys`` gives to the tensors of bodies.
-    """
-    layers = {key: port.layer for key, port in record_keys(model).items() if port.layer.scope}
-    return {key: layers[key] for key in keys if key in layers}
 
 
 def _equal(a: Array, b: Array) -> bool:

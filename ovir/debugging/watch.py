@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import prod
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -140,8 +140,7 @@ class Watch(Listener):
     def __init__(self, conditions: str = "nan,inf") -> None:
         """Create a watch; raise InputError for a string that names no condition."""
         if not isinstance(conditions, str):
-            message = f"expected a text such as 'nan,inf,overflow:f16', got {conditions!r}"
-            raise InputError.usage(message)
+            raise InputError.usage(f"expected a text such as 'nan,inf,overflow:f16', got {conditions!r}")
         self.conditions = parse_conditions(conditions)
         """The conditions, parsed."""
         self.events: list[WatchEvent] = []
@@ -171,16 +170,11 @@ class Watch(Listener):
         """Return the margin to overflow of each layer with real results, in the order in which the layers have run."""
         types = {str(c.element_type): c.element_type for c in self.conditions if c.kind == "overflow"}
         limits = {name: largest_of(t) for name, t in types.items() if t is not None}
-        return [
-            LayerMargin(
-                layer.key,
-                layer.id,
-                layer.type,
-                largest,
-                {name: limit / largest if largest else float("inf") for name, limit in limits.items()},
-            )
-            for layer, largest in self._largest.items()
-        ]
+        margins = []
+        for layer, largest in self._largest.items():
+            by_type = {name: limit / largest if largest else float("inf") for name, limit in limits.items()}
+            margins.append(LayerMargin(layer.key, layer.id, layer.type, largest, by_type))
+        return margins
 
     def _repr_html_(self) -> str:
         title = f"{plural(len(self.events), 'layer')} made watched values: {', '.join(map(str, self.conditions))}"
@@ -194,11 +188,8 @@ class Watch(Listener):
             where = f"{shown(event.position)}" + (f" of call {event.call + 1}" if event.call else "")
             inputs = "; ".join(map(str, event.inputs))
             rows.append((event.layer, event.type, what, event.value, where, event.count, inputs))
-        heads = (
-            "layer: name 2; operation: type; what: tag; value: real; position: tensor; count: count; "
-            "inputs: list in texts"
-        )
-        return Table(columns(heads), rows, least=("position",))
+        heads = "layer: name 2; operation: type; what: tag; value: real; position: tensor; count: count; "
+        return Table(columns(f"{heads}inputs: list in texts"), rows, least=("position",))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the events and margins as plain data."""
@@ -257,7 +248,7 @@ class Watch(Listener):
                     if not condition.may_hold(extent) or not self._may_report(layer, condition, inputs):
                         continue
                     if (occurrence := condition.find(output)) is not None:
-                        self._report(layer, condition, inputs, occurrence, output.shape, ValueOrigin(index, call))
+                        self._report(layer, condition, inputs, occurrence, output.shape, call, output=index)
 
     # ----- what is folded, which no run shows
 
@@ -306,7 +297,7 @@ class Watch(Listener):
             self._largest[layer] = max(self._largest.get(layer, 0.0), scan.largest)
         for name, condition, occurrence, shape in scan.found():
             if (layer, condition) not in self._reported:
-                self._report(layer, condition, inputs, occurrence, shape, ValueOrigin(0, call, name))
+                self._report(layer, condition, inputs, occurrence, shape, call, inside=name)
 
     def _may_report(self, layer: Layer, condition: Condition, inputs: Sequence[Array | None]) -> bool:
         """Return whether the layer was not reported yet, depends on no NaN in the inputs of the model, and no input has
@@ -322,21 +313,16 @@ class Watch(Listener):
         inputs: Sequence[Array | None],
         occurrence: Occurrence,
         shape: tuple[int, ...],
-        origin: ValueOrigin,
+        call: int,
+        *,
+        output: int = 0,
+        inside: str | None = None,
     ) -> None:
         self._reported.add((layer, condition))
-        of_output = None if origin.inside else shape
-        seen = tuple(
-            _seen(layer, i, array, occurrence.position, of_output)
-            for i, array in enumerate(inputs)
-            if array is not None
-        )
-        self.events.append(
-            WatchEvent(
-                *(layer.key, layer.id, layer.type, str(condition), occurrence.value, occurrence.position),
-                *(origin.output, origin.inside, occurrence.count, prod(shape), origin.call, seen),
-            )
-        )
+        arrays = [(i, array) for i, array in enumerate(inputs) if array is not None]
+        seen = tuple(_seen(layer, i, array, occurrence.position, None if inside else shape) for i, array in arrays)
+        head = (layer.key, layer.id, layer.type, str(condition), occurrence.value, occurrence.position)
+        self.events.append(WatchEvent(*head, output, inside, occurrence.count, prod(shape), call, seen))
 
 
 def large_constants(model: Model, conditions: Iterable[Condition]) -> Iterator[WatchedConstant]:
@@ -356,14 +342,6 @@ def _watched_constants(layer: Layer, *conditions: Condition) -> Iterator[Watched
         if condition.may_hold(extent) and (occurrence := condition.find(array)) is not None:
             readers = tuple(dict.fromkeys(reader.layer.key for reader in layer.outputs[0].readers))
             yield WatchedConstant(layer.key, layer.id, str(condition), occurrence.value, occurrence.count, readers)
-
-
-class ValueOrigin(NamedTuple):
-    """The place of a value in a run."""
-
-    output: int
-    call: int
-    inside: str | None = None
 
 
 class StepScan:
@@ -400,16 +378,10 @@ def _seen(
     layer: Layer, index: int, array: Array, position: tuple[int, ...], shape: tuple[int, ...] | None
 ) -> WatchedInput:
     source = layer.inputs[index].source if index < len(layer.inputs) else None
-    numbers = stats(array)
-    return WatchedInput(
-        source.layer.key if source is not None else "",
-        type_name(array.dtype),
-        array.shape,
-        numbers.minimum,
-        numbers.maximum,
-        numbers.nonfinite,
-        None if shape is None else _value_at(array, position, shape),
-    )
+    key, numbers = "" if source is None else source.layer.key, stats(array)
+    value = None if shape is None else _value_at(array, position, shape)
+    ends = (numbers.minimum, numbers.maximum, numbers.nonfinite)
+    return WatchedInput(key, type_name(array.dtype), array.shape, *ends, value)
 
 
 def _value_at(array: Array, position: tuple[int, ...], shape: tuple[int, ...]) -> float | int | None:

@@ -8,14 +8,8 @@ from functools import cache, cached_property
 from ovir.analysis.costs import stored_bytes
 from ovir.core.arrays import Array
 from ovir.diagnostics.errors import InputError
-from ovir.editing.weight_compression import (
-    BACKUP,
-    WeightType,
-    compress,
-    compress_weights,
-    compressible,
-    takes_4_bits,
-)
+from ovir.editing import weight_compression
+from ovir.editing.weight_compression import WeightType, compress
 from ovir.graph.layers import Layer
 from ovir.inference.layer_weights import Weights
 from ovir.model import Model
@@ -33,12 +27,14 @@ class WeightCompression:
         """Find the weights; raise InputError for a model that has none to compress."""
         self._model = model
         self._kind = kind
-        self._backup = BACKUP if kind.bits == 4 else None
-        self._weights = {(found.layer.key, found.input.index): found for found in compressible(model)}
+        self._backup = weight_compression.BACKUP if kind.bits == 4 else None
+        weights = weight_compression.compressible(model)
+        self._weights = {(found.layer.key, found.input.index): found for found in weights}
         self._bytes_of = cache(self._count_bytes)
-        self._chosen = {
-            place: found for place, found in self._weights.items() if self._backup is None or takes_4_bits(found)
-        }
+        self._chosen = self._weights
+        if self._backup is not None:
+            takes_4_bits = weight_compression.takes_4_bits
+            self._chosen = {place: found for place, found in self._weights.items() if takes_4_bits(found)}
         if not self._chosen:
             what = "product or convolution" if self._backup is None else "MatMul"
             raise InputError.usage(f"no {what} of the model has constant weights that can be compressed")
@@ -59,7 +55,7 @@ class WeightCompression:
     def model(self, keep: Collection[str]) -> Model:
         """Return a copy of the model with compressed weights."""
         changed = self._model.clone()
-        compress_weights(changed, self._kinds(keep))
+        weight_compression.compress_weights(changed, self._kinds(keep))
         return changed
 
     def bytes(self, keep: Collection[str]) -> int:

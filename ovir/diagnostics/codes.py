@@ -843,13 +843,6 @@ Fix: rewrite the model with `ovir edit model.xml --runtime 2022.3 -o old.xml`, c
 update OpenVINO where the model is to run.
 """)
 
-DOUBLE = Code.info(704, "CPU and GPU plugins compute an f64 tensor in f32", summed=True).says("""
-Info. Devices lose the digits beyond f32, which shows when you compare with the original model. The diagnostic names the
-first layer that makes f64 from another type.
-    <data shape="2,3" element_type="f64" />
-Fix: use f32 if that is enough; it is also faster.
-""")
-
 DEVICE_REFUSAL = Code.error(708, "the given device refuses something in the file").says("""
 Error. Reported with `--device` only, in the release of `--runtime` or in the newest one. [Does it run on my
 device?](devices.md) lists the rules, each with its source in OpenVINO. No such error does not mean that the device runs

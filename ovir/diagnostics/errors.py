@@ -150,9 +150,10 @@ class Diagnostics:
         """Return the errors that are not tolerated, among those added after the first ``count`` diagnostics."""
         return [found for found in self._added[count:] if _is_fatal(found)]
 
-    def discard(self, diagnostic: Diagnostic) -> None:
-        """Remove a diagnostic that another one includes."""
-        self._found.pop(diagnostic, None)
+    def discard(self, *diagnostics: Diagnostic) -> None:
+        """Remove diagnostics that another one includes."""
+        for diagnostic in diagnostics:
+            self._found.pop(diagnostic, None)
 
     def extend(self, diagnostics: Iterable[Diagnostic]) -> None:
         for item in diagnostics:

@@ -15,13 +15,7 @@ from ovir.core.element_types import ElementType, nf4
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.diagnostics.errors import OperatorError
-from ovir.fuzzing import (  # noqa: F401  (they register recipes)
-    recipes_bodies,
-    recipes_indexing,
-    recipes_movement,
-    recipes_regions,
-    recipes_windows,
-)
+from ovir.fuzzing import recipes_bodies, recipes_indexing, recipes_movement, recipes_windows  # noqa: F401
 from ovir.fuzzing.making import INDICES, VERSIONS, Input, Make
 from ovir.fuzzing.net import End, Net, output
 from ovir.fuzzing.recipes import recipe_of
@@ -56,17 +50,11 @@ Spoil = Callable[[Make, type[Operator], np.random.Generator], None]
 
 
 def make_case(
-    seed: int,
-    *,
-    extreme: bool = False,
-    ties: bool = False,
-    small: bool = False,
-    spoil: Spoil | None = None,
-    make: Callable[..., Make] = Make,
+    seed: int, *, reals: str = "", small: bool = False, spoil: Spoil | None = None, make: Callable[..., Make] = Make
 ) -> Case:
-    """Return the model of a seed; if ``extreme``, with real numbers that integers do not hold among its inputs; if
-    ``ties``, with real numbers that are multiples of a half, of which many are equal; if ``small``, with sizes of 0 and
-    1 among those that are drawn.
+    """Return the model of a seed; if ``reals`` is ``extreme``, with real numbers that integers do not hold among its
+    inputs; if it is ``ties``, with real numbers that are multiples of a half, of which many are equal; if ``small``,
+    with sizes of 0 and 1 among those that are drawn.
 
     ``make`` draws inputs and attributes. ``spoil`` changes a share of the models, all others are legal.
     """
@@ -81,9 +69,9 @@ def make_case(
         made = make(kind, rng, opset, is_small=small)
         if draw(made, cls, values) or not legal:
             break
-    if extreme:
+    if reals == "extreme":
         _change_reals(made, partial(_with_extremes, rng=values))
-    if ties:
+    if reals == "ties":
         _change_reals(made, _with_ties)
     if not legal and spoil is not None:
         for _ in range(rng.choice((1, 1, 2))):
@@ -235,7 +223,7 @@ def written(made: Make) -> Case:
         for handle in handles:
             net.result(handle)
     elif kind in ("Assign", "ReadValue"):
-        _write_state(net, made, kind, handles)
+        _write_state(net, made, handles)
     else:
         for end in write(net, made, handles):
             net.result(end)
@@ -248,11 +236,8 @@ def write(net: Net, made: Make, ends: Sequence[End]) -> list[End]:
     return [output(first, index) for index in range(made.outputs)]
 
 
-def _write_state(net: Net, made: Make, kind: str, handles: list[End]) -> None:
-    if not handles:
-        return
-    variable = {"variable_id": "v"}
-    opset = made.opset
+def _write_state(net: Net, made: Make, handles: list[End]) -> None:
+    kind, opset, variable = made.kind, made.opset, {"variable_id": "v"}
     attributes = made.attributes if kind == "ReadValue" else variable
     if opset == 6 and kind == "Assign":
         shape = ",".join(map(str, made.inputs[0].shape))
@@ -260,4 +245,4 @@ def _write_state(net: Net, made: Make, kind: str, handles: list[End]) -> None:
     read = net.op("ReadValue", handles[0], opset=opset, **attributes)
     net.result(read)
     written = made.attributes if kind == "Assign" else variable
-    net.op("Assign", net.op("ReLU", read), opset=opset, outputs=0 if made.opset == 6 else 1, **written)
+    net.op("Assign", net.op("ReLU", read), opset=opset, outputs=0 if opset == 6 else 1, **written)

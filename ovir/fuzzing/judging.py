@@ -11,13 +11,7 @@ import numpy as np
 from ovir.analysis.tensor_comparison import Criterion, TensorComparison, Tolerance, root_mean_square
 from ovir.core.arrays import Array
 from ovir.debugging.divergences import reason_of_failure, reason_of_value
-from ovir.debugging.engines.process import (
-    EngineDiedError,
-    EngineError,
-    EngineHungError,
-    EngineMissingError,
-    UnsupportedError,
-)
+from ovir.debugging.engines import process
 from ovir.debugging.layerwise_run import element_type_of
 from ovir.diagnostics.errors import OvirError
 from ovir.fuzzing.left_open import REASON, decided, depends_on_open
@@ -85,9 +79,9 @@ class Judge:
         start = perf_counter()
         try:
             runs = self._runs(reference, anew=anew)
-        except (EngineMissingError, UnsupportedError):
+        except (process.EngineMissingError, process.UnsupportedError):
             raise
-        except EngineError as error:
+        except process.EngineError as error:
             return self._failed(reference, error)
         finally:
             self.seconds["target"] += perf_counter() - start
@@ -106,9 +100,9 @@ class Judge:
             else:
                 reference = Reference.of(model, inputs)
                 found = [self._compared(reference, [run]) for run in self._runs(reference, anew=True)]
-        except EngineMissingError:
+        except process.EngineMissingError:
             raise
-        except EngineError:  # it fails in another way
+        except process.EngineError:  # it fails in another way
             return 0, 1
         return sum(one is not None and (one.kind == fault.kind or fault.in_later_run) for one in found), len(found)
 
@@ -118,12 +112,12 @@ class Judge:
             return self.target.run(reference.model, reference.inputs, 1)
         return self.target.run(reference.model, reference.inputs, _TIMES if anew else 2, anew=anew)
 
-    def _failed(self, reference: Reference, error: EngineError) -> Fault:
+    def _failed(self, reference: Reference, error: process.EngineError) -> Fault:
         diagnostic = error.diagnostic
         message = diagnostic.message + (f" ({diagnostic.hint})" if diagnostic.hint else "")
         kind, known = "refusal", None
-        if isinstance(error, EngineDiedError):
-            kind = "hang" if isinstance(error, EngineHungError) else "crash"
+        if isinstance(error, process.EngineDiedError):
+            kind = "hang" if isinstance(error, process.EngineHungError) else "crash"
         if self.device:
             text = message if kind == "refusal" else None
             row = reason_of_failure(reference.model, text, reference.arrays, self.device)

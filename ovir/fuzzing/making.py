@@ -104,15 +104,13 @@ class Make:
                 count = self.sizes.setdefault("...", self.rng.choice((0, 0, 1, 2)))
                 found += [self._letter(f"...{i}") for i in range(count)]
             else:
-                products = (map(self._factor, product.split("*")) for product in word.split("+"))
+                products = (map(self._letter, product.split("*")) for product in word.split("+"))
                 found.append(sum(map(prod, products)))
         return tuple(found)
 
-    def _factor(self, text: str) -> int:
-        return int(text) if text.isdigit() else self._letter(text)
-
     def _letter(self, name: str) -> int:
-        return self.sizes.setdefault(name, self.size())
+        """Return the size of a letter, or a number."""
+        return int(name) if name.isdigit() else self.sizes.setdefault(name, self.size())
 
     def existing(self, least: int, most: int) -> tuple[int, ...] | None:
         """Return a shape of such a rank that something has that the operation may read; None if nothing has."""
@@ -152,10 +150,6 @@ class Make:
     @property
     def bits(self) -> str:
         return self.type("bits", *INTEGERS, *(() if self.kind.endswith("Shift") else ("boolean", "boolean")))
-
-    @property
-    def product(self) -> str:
-        return self.type("product", *REALS, *INTEGERS)
 
     @property
     def anything(self) -> str:
@@ -201,8 +195,9 @@ class Make:
                 self.add(sizes, element_type)
 
     def take_declared(self, given: str = "") -> None:
-        """Append the inputs that an operation takes; a text such as ``T narrow, im_info = image`` has types for letters
-        and inputs, where not all types of the declaration are to be drawn, and values of inputs."""
+        """Append the inputs that an operation takes; a text such as ``T narrow, im_info = image, slope T C | 1`` has
+        types for letters and inputs, where not all types of the declaration are to be drawn, and values and shapes of
+        inputs."""
         cls = find(self.kind, self.opset)
         assert cls is not None
         known = {name: a.parse(text) for name, a in cls.attributes.items() if (text := self.attributes.get(name))}
@@ -210,7 +205,9 @@ class Make:
         declared = self.pick(*declarations_of(op))
         parts = [part.partition(" = ") for part in given.split(", ")]
         values = {head: values for head, _, values in parts if values}
-        kinds = declared.types | dict(head.split(" ") for head, _, values in parts if head and not values)
+        heads = [head.split(" ", 2) for head, _, values in parts if head and not values]
+        shapes = {name: shape for name, _, *more in heads for shape in more}
+        kinds = declared.types | {name: kind for name, kind, *_ in heads}
         kinds = {name: self.pick(*text.split("|")) for name, text in kinds.items()}
         for name, size in declared.sizes.items():
             if size.number is not None:
@@ -218,9 +215,11 @@ class Make:
         for tensor in declared.inputs:
             if tensor.is_optional and not self.flag():
                 return
-            kind = kinds.get(tensor.name) or kinds.get(tensor.element_type, tensor.element_type)
+            kind = kinds.get(tensor.name, tensor.element_type)
+            kind = kinds.get(kind, kind)
             for _ in range(self.pick(1, 2, 3) if tensor.is_repeated else 1):
-                shape = " ".join(self._axis(axis) for axis in self.pick(*tensor.layouts).texts)
+                declared_shape = " ".join(self._axis(axis) for axis in self.pick(*tensor.layouts).texts)
+                shape = shapes.get(tensor.name, declared_shape)
                 value = f" = {values[tensor.name]}" if tensor.name in values else ""
                 self.take(f"{_KINDS.get(kind, kind)} {shape}{value}")
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 NAMES = [f"{kind}-{opset}" for kind, opset in VERSIONS]
 _GRAPHS = 8
 """One of so many models is a graph of several layers."""
-_VALUES = ("usual", "ties", "extreme")
-"""The values of inputs in one round through all operation versions, in the next one, and so on."""
+_REALS = ("", "ties", "extreme")
+"""The real numbers of inputs in one round through all operation versions, in the next one, and so on."""
 MAP = 10**9
 """The first of the numbers whose models have one operation version and element type each: all in turn, then again."""
 _PLACES = [(name, element_type) for element_type in TYPES for name in NAMES]
@@ -89,7 +89,8 @@ class Choice:
             found = [type_of_layer(layer) for layer in model.layers if version_of(layer) == version]
             if wanted is not None and wanted not in found:
                 return None
-        if self.types and not _types_of(model) <= {*self.types, *ANYWHERE}:
+        held = {str(layer.outputs[0].element_type) for layer in model.layers if layer.type in ("Parameter", "Const")}
+        if self.types and not held <= {*self.types, *ANYWHERE}:
             return None
         return model, collect_inputs(model, feeds, model.input_index)
 
@@ -126,10 +127,4 @@ def _case_of(number: int) -> tuple[Case, str | None]:
         seed, make = round_ * len(NAMES) + NAMES.index(name), partial(Typed, wanted=wanted)
     else:
         seed = _seed_of(number)
-    values = _VALUES[seed // len(NAMES) % len(_VALUES)]
-    return make_case(seed, extreme=values == "extreme", ties=values == "ties", make=make), wanted
-
-
-def _types_of(model: Model) -> set[str]:
-    """Return the element types of inputs and constants."""
-    return {str(layer.outputs[0].element_type) for layer in model.layers if layer.type in ("Parameter", "Const")}
+    return make_case(seed, reals=_REALS[seed // len(NAMES) % len(_REALS)], make=make), wanted

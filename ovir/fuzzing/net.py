@@ -61,11 +61,8 @@ class Net:
         if data:
             lines.append(f"<data {data}/>")
         if inputs:
-            lines.append(
-                "<input>"
-                + "".join(f'<port id="{i}" precision="UNSPECIFIED"/>' for i in range(len(inputs)))
-                + "</input>"
-            )
+            ports = (f'<port id="{i}" precision="UNSPECIFIED"/>' for i in range(len(inputs)))
+            lines.append(f"<input>{''.join(ports)}</input>")
         if kind != "Result" and outputs:
             tensor_names = [*names, *[""] * outputs][:outputs]
             tensor_names[0] = tensor_names[0] or name

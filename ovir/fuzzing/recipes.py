@@ -60,7 +60,7 @@ def _in_words(m: Make) -> None:
 # --------------------------------------------------------------------------- element by element
 
 
-@recipe("UnaryBase", "UnaryActivationBase")
+@recipe("UnaryBase", "ActivationBase")
 def unary(m: Make) -> None:
     m.add("... A B" if m.chance(0.8) else (), m.mostly_real)
 

@@ -125,7 +125,7 @@ def pack(m: Make) -> None:
 def matmul(m: Make) -> None:
     a, b = m.flag(), m.flag()
     first, second = "K M" if a else "M K", "N K" if b else "K N"
-    m.take(f"product ... {first}, product {second} | ... {second}")
+    m.take(f"number ... {first}, number {second} | ... {second}")
     m.has(transpose_a=a, transpose_b=b)
 
 
@@ -156,12 +156,6 @@ def einsum(m: Make) -> None:
     for subscript in equation.split("->")[0].split(","):
         m.add(" ".join(subscript.replace("...", "")), m.type("product", *REALS, "i32", "i64"))
     m.has(equation=equation)
-
-
-@recipe("ScaledDotProductAttention")
-def attention(m: Make) -> None:
-    m.settle("E=1|4|8")
-    m.take("narrow N ... L E, narrow N ... S E, narrow N ... S V, ?narrow|boolean L S, ?narrow")
 
 
 @recipe("DFT", "IDFT", "RDFT", "IRDFT")

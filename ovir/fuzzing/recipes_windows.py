@@ -1,4 +1,4 @@
-"""Recipes of pools, convolutions, patches and resampling."""
+"""Recipes of pools, convolutions, patches, resampling and detections."""
 
 from __future__ import annotations
 
@@ -109,10 +109,8 @@ def interpolate(m: Make) -> None:
     mode = m.rng.choice(modes)
     m.add(shape, m.narrow if m.chance(0.8) else "u8")
     by_sizes = m.flag() or m.opset == 1
-    sizes, scales = (
-        np.array([m.rng.randint(1, 9) for _ in axes], np.int64),
-        np.array([m.pick(0.5, 1, 1.7, 3) for _ in axes], np.float32),
-    )
+    sizes = np.array([m.rng.randint(1, 9) for _ in axes], np.int64)
+    scales = np.array([m.pick(0.5, 1, 1.7, 3) for _ in axes], np.float32)
     if m.opset == 1:
         m.given(sizes)
         m.has(axes=axes, mode=m.pick("nearest", "linear", "linear_onnx", "cubic"))
@@ -126,3 +124,13 @@ def interpolate(m: Make) -> None:
     m.maybe(cube_coeff=-0.5)
     if m.chance(0.3) and not mode.endswith("pillow"):
         m.has(pads_begin=[0, 0, *m.ints(len(axes), 0, 1)], pads_end=[0, 0, *m.ints(len(axes), 0, 1)])
+
+
+@recipe("DetectionOutput")
+def detection_output(m: Make) -> None:
+    classes, shared = m.pick(2, 3), m.flag()
+    m.settle(f"N=1|2 P=1|4 K={classes} L={1 if shared else classes}")
+    m.has(share_location=shared, variance_encoded_in_target=m.flag(), num_classes=classes, normalized=m.flag())
+    m.settle("keep_top_k=1|5 nms_threshold=0.5 top_k=|-1|2|10 background_label_id=|0")
+    m.settle("confidence_threshold=|0.1 code_type=caffe.PriorBoxParameter.CORNER|caffe.PriorBoxParameter.CENTER_SIZE")
+    m.take_declared("T half, proposals half")

@@ -173,7 +173,9 @@ class _Reader(ElementReader, Generic[G]):
         layers: list[Layer] = []
         groups = element.findall("layers")
         if not groups:
-            self.diagnostics.report(codes.MISSING_ELEMENT, f"<{tag_of(element)}> has no <layers>", self.at(element))
+            of_layer = f" of layer '{scope[:-1].rpartition('/')[0]}'" if scope else ""
+            message = f"<{tag_of(element)}>{of_layer} has no <layers>"
+            self.diagnostics.report(codes.MISSING_ELEMENT, message, self.at(element))
             gaps.layers.add(None)
         for group in groups[:1]:
             for item in counted("reading layers", group):

@@ -6,6 +6,7 @@ beyond a type become integers here only.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import ml_dtypes
@@ -37,6 +38,7 @@ def compute_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.float64 if is_integer else np.float32)
 
 
+@cache
 def is_integer(dtype: np.dtype[Any]) -> bool:
     """Return whether a type of NumPy or ml_dtypes is an integer type."""
     return dtype.kind in "iu" or "int" in dtype.name

@@ -156,17 +156,16 @@ def _linear_onnx(position: Floats, size: int) -> Taps:
 def _cubic(position: Floats, size: int, a: np.float32) -> Taps:
     """Return the taps of Keys' cubic kernel with parameter a over four pixels; border pixels are repeated."""
     base = np.floor(position)
-    s = abs(position - base)
-
-    def near(x: Floats) -> Floats:
-        return ((a + 2) * x - (a + 3)) * x * x + 1
-
-    def far(x: Floats) -> Floats:
-        return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
-
-    weight = np.stack([far(s + 1), near(s), near(1 - s), far(2 - s)])
+    weight = keys_weights(abs(position - base), a)
     index = base.astype(np.int64) + np.arange(-1, 3)[:, np.newaxis]
     return Taps(np.clip(index, 0, size - 1), weight, weight)
+
+
+def keys_weights(x: Floats, a: float | np.float32) -> Floats:
+    """Return Keys' cubic kernel with parameter a at the four pixels around a position, which is x behind the second."""
+    near = [((a + 2) * d - (a + 3)) * d * d + 1 for d in (x, 1 - x)]
+    far = [((a * d - 5 * a) * d + 8 * a) * d - 4 * a for d in (x + 1, 2 - x)]
+    return np.stack([far[0], *near, far[1]])
 
 
 def _pillow(method: Method, size: int, length: int) -> Taps:

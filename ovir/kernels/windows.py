@@ -27,6 +27,18 @@ class Window:
     pad_begin: int
     pad_end: int
 
+    def count(self, size: int, rounding: str = "floor") -> int:
+        """Return the number of windows on an axis of ``size``; it is below 1 if no window fits.
+
+        ``ceil`` adds a last window that extends beyond the padded data; ``ceil_torch`` does so only if that window
+        starts before the end padding.
+        """
+        room = size + self.pad_begin + self.pad_end - extent(self.kernel, self.dilation)
+        if rounding == "floor":
+            return room // self.stride + 1
+        last = -(-room // self.stride)
+        return last if rounding == "ceil_torch" and last * self.stride >= size + self.pad_begin else last + 1
+
     def positions(self, windows: int) -> Array:
         """Return the positions in the data that the taps of each window read, [windows, kernel]; some may lie
         outside."""

@@ -18,7 +18,6 @@ import numpy as np
 from ovir import opset8 as ops
 from ovir.core.arrays import Array
 from ovir.core.element_types import boolean, i4, i8, i32, i64, u4, u8
-from ovir.core.shapes import Dimension
 from ovir.graph.layers import Layer, LayerOrPort, Port, layers_after, sources_of
 from ovir.lowering.decompose import decomposed, is_newer, new_layers, refusing_misfits
 from ovir.lowering.einsum import needs_products, products
@@ -442,7 +441,8 @@ def _resized_at_the_end(layer: Layer) -> Changes:
     if listed is None:
         return {}
     axes = [int(axis) % rank for axis in listed]
-    resized = [axis for axis in range(rank) if axis in axes and _may_differ(data.shape[axis], after[axis])]
+    pairs = zip(data.shape, after, strict=True)
+    resized = [i for i, (old, new) in enumerate(pairs) if i in axes and not (old.is_static and old == new)]
     others = [axis for axis in range(rank) if axis not in resized]
     if not resized or resized[0] >= 2 or len(resized) > 3:
         return {}
@@ -457,10 +457,6 @@ def _resized_at_the_end(layer: Layer) -> Changes:
     larger = older(op, op.opset, image, *sizes, moved, pads_begin=begins, pads_end=ends)
     squeezed = ops.squeeze(larger, ahead) if ahead else larger
     return {layer.outputs[0]: ops.transpose(squeezed, np.argsort(order))}
-
-
-def _may_differ(before: Dimension, after: Dimension) -> bool:
-    return not (before.is_static and after.is_static and before.length == after.length)
 
 
 @fails_at(

@@ -1,4 +1,4 @@
-"""Sizes, constants and slices that many decompositions need, and the same operation in an older version."""
+"""Sizes, constants, slices and the like that many decompositions need, and the same operation in an older version."""
 
 from __future__ import annotations
 
@@ -55,6 +55,15 @@ def number(item: LayerOrPort) -> float | None:
 def scalar(value: float, element_type: ElementType) -> Layer:
     """Return a constant number of an element type."""
     return ops.constant(value, element_type)
+
+
+def polynomial(x: Layer, *coefficients: float) -> Layer:
+    """Return a polynomial of numbers; the coefficient of the highest power comes first."""
+    total = scalar(coefficients[0], x.element_type)
+    for coefficient in coefficients[1:]:
+        total = ops.multiply(total, x)
+        total = ops.add(total, scalar(coefficient, x.element_type)) if coefficient else total
+    return total
 
 
 # ----- shapes

@@ -13,7 +13,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, value_range
 from ovir.core.shapes import PartialShape
-from ovir.core.tensor_types import TensorType
+from ovir.core.tensor_types import Outputs, TensorType
 from ovir.kernels.erf import erf
 from ovir.kernels.precision import as_computed, as_native, rounded, stored
 from ovir.ops.base.attributes import attribute
@@ -23,20 +23,12 @@ from ovir.ops.base.traits import ALL
 
 
 class ActivationBase(Operator):
-    """Base of the activation functions."""
+    """Base of the activation functions, of one input unless they take more."""
 
+    takes = "data T[D...]; T numeric"
+    gives = "T[D...]"
     inplace = (0,)
     same_types = ALL
-    real_only = False
-    """Whether integers are refused."""
-
-    def output_type(self, data: TensorType, element_type: ElementType) -> TensorType:
-        """Return the output's type, given the element type that all inputs share."""
-        if self.real_only:
-            self.require_real("data", element_type)
-        else:
-            self.require_numeric("data", element_type)
-        return TensorType(element_type, data.shape)
 
     def run(self, data: Array, *parameters: Array | None) -> Array:
         return rounded(self.compute(as_computed(data), *parameters), data.dtype)
@@ -46,15 +38,8 @@ class ActivationBase(Operator):
         raise NotImplementedError
 
 
-class UnaryActivationBase(ActivationBase):
-    """Base of activation functions of one input."""
-
-    def infer(self, data: TensorType) -> TensorType:
-        return self.output_type(data, data.element_type)
-
-
 @operator("ReLU", opset=1, function_name="relu")
-class ReLU(UnaryActivationBase):
+class ReLU(ActivationBase):
     """max(0, x); NaN stays NaN.
 
     >>> ops.relu([-2.0, 0.0, 3.0])
@@ -70,7 +55,7 @@ class ReLU(UnaryActivationBase):
 
 
 @operator("Clamp", opset=1)
-class Clamp(UnaryActivationBase):
+class Clamp(ActivationBase):
     """min(max(x, min), max); NaN stays NaN.
 
     For integers ``min`` is rounded up, ``max`` is rounded down, and both are clipped to the type's range.
@@ -79,16 +64,16 @@ class Clamp(UnaryActivationBase):
     [0. 0.5 6. ]
     """
 
-    recipe = "mostly_real ... A; min=-1|0|-2.5|-1e9 max=0|1|0.5|1e12"
+    recipe = "T mostly_real, data T ... A; min=-1|0|-2.5|-1e9 max=0|1|0.5|1e12"
     arguments = "data min_value:min max_value:max"
     min: float = attribute()
     max: float = attribute()
     monotone = (0,)
     stays_in_type = True
 
-    def infer(self, data: TensorType) -> TensorType:
+    def infer(self, *inputs: TensorType) -> Outputs:
         self.require(self.min <= self.max, "min {} must not be above max {}", self.min, self.max)
-        return super().infer(data)
+        return super().infer(*inputs)
 
     def run(self, data: Array, *parameters: Array | None) -> Array:
         low, high = self.ends(self.output_types[0])  # the data may be bounds, which are real
@@ -104,7 +89,7 @@ class Clamp(UnaryActivationBase):
 
 
 @operator("Sigmoid", opset=1)
-class Sigmoid(UnaryActivationBase):
+class Sigmoid(ActivationBase):
     """1 / (1 + e^-x).
 
     >>> ops.sigmoid([-1.0, 0.0, 1.0])
@@ -118,7 +103,7 @@ class Sigmoid(UnaryActivationBase):
 
 
 @operator("Tanh", opset=1)
-class Tanh(UnaryActivationBase):
+class Tanh(ActivationBase):
     """The hyperbolic tangent of each element.
 
     >>> ops.tanh([-1.0, 0.0, 1.0])
@@ -134,7 +119,7 @@ class Tanh(UnaryActivationBase):
 
 
 @operator("HSigmoid", opset=5, function_name="hsigmoid")
-class HSigmoid(UnaryActivationBase):
+class HSigmoid(ActivationBase):
     """min(max(x + 3, 0), 6) / 6.
 
     >>> ops.hsigmoid([-3.0, 0.0, 3.0])
@@ -148,7 +133,7 @@ class HSigmoid(UnaryActivationBase):
 
 
 @operator("HSwish", opset=4, function_name="hswish")
-class HSwish(UnaryActivationBase):
+class HSwish(ActivationBase):
     """x * min(max(x + 3, 0), 6) / 6.
 
     >>> ops.hswish([-3.0, 0.0, 3.0])
@@ -156,7 +141,7 @@ class HSwish(UnaryActivationBase):
     """
 
     def compute(self, x: Array, *parameters: Array | None) -> Array:
-        return x * np.clip(x + 3, 0, 6) / 6
+        return x * (np.clip(x + 3, 0, 6) / 6)
 
 
 @operator("HardSigmoid", opset=1)
@@ -168,7 +153,6 @@ class HardSigmoid(ActivationBase):
     """
 
     takes = "data T[D...]; alpha T[]; beta T[]; T numeric"
-    gives = "T[D...]"
     recipe = "T real"
     within = (0, 1)
 
@@ -182,14 +166,14 @@ class HardSigmoid(ActivationBase):
 
 
 @operator("Elu", opset=1)
-class Elu(UnaryActivationBase):
+class Elu(ActivationBase):
     """x for x > 0, else alpha * (e^x - 1).
 
     >>> ops.elu([-1.0, 0.0, 2.0], 1.0)
     [-0.6321206 0. 2. ]
     """
 
-    recipe = "mostly_real ... A; alpha=0.1|1|2.5"
+    recipe = "T mostly_real, data T ... A; alpha=0.1|1|2.5"
     arguments = "data alpha"
     alpha: float = attribute(default=0.0, specified=True)
 
@@ -205,18 +189,15 @@ class Selu(ActivationBase):
     [-1.1113542 1.0507 ]
     """
 
-    recipe = "real ... A, real, real"
-    arguments = "data alpha lambda_value:lambda_"
-    real_only = True
+    takes = "data T[D...]; alpha T[...]; lambda T[...]; T real"
+    recipe = "T real, alpha T 1, lambda T 1"
+    arguments = "data alpha lambda_value:lambda"
 
-    def infer(self, data: TensorType, alpha: TensorType, lambda_: TensorType) -> TensorType:
-        element_type = self.merge_types(
-            data.element_type, alpha.element_type, lambda_.element_type, names=("data", "alpha", "lambda")
-        )
-        for name, tensor in (("alpha", alpha), ("lambda", lambda_)):
+    def infer(self, *inputs: TensorType) -> Outputs:
+        for name, tensor in zip(("alpha", "lambda"), inputs[1:], strict=True):
             single = tensor.shape.size().contains(1)
             self.require(single, "{} must have one element, got shape {}", name, tensor.shape)
-        return self.output_type(data, element_type)
+        return super().infer(*inputs)
 
     def compute(self, x: Array, *parameters: Array | None) -> Array:
         alpha, scale = _numbers(parameters)
@@ -231,14 +212,8 @@ class Swish(ActivationBase):
     [-0.2689414 0. 0.7310586]
     """
 
-    recipe = "real ... A, ?real"
-    real_only = True
-
-    def infer(self, data: TensorType, beta: TensorType | None = None) -> TensorType:
-        if beta is not None:
-            self.shared_type(data=data, beta=beta)
-            self.require_rank("beta", beta.shape, 0)
-        return self.output_type(data, data.element_type)
+    takes = "data T[D...]; ?beta T[]; T real"
+    recipe = "T real, data T ... A"
 
     def compute(self, x: Array, *parameters: Array | None) -> Array:
         (beta,) = _numbers(parameters) or (1.0,)
@@ -246,14 +221,14 @@ class Swish(ActivationBase):
 
 
 @operator("Mish", opset=4)
-class Mish(UnaryActivationBase):
+class Mish(ActivationBase):
     """x * tanh(ln(1 + e^x)).
 
     >>> ops.mish([-1.0, 0.0, 1.0])
     [-0.30340144 0. 0.8650984 ]
     """
 
-    real_only = True
+    takes = "data T[D...]; T real"
 
     def compute(self, x: Array, *parameters: Array | None) -> Array:
         # With n = e^x (e^x + 2), the tanh equals n / (n + 2), which is 1 in every type from x = 40 on.
@@ -263,7 +238,7 @@ class Mish(UnaryActivationBase):
 
 
 @operator("SoftPlus", opset=4, function_name="softplus")
-class SoftPlus(UnaryActivationBase):
+class SoftPlus(ActivationBase):
     """ln(1 + e^x); equal to x for large x.
 
     >>> ops.softplus([-1.0, 0.0, 1.0])
@@ -272,14 +247,14 @@ class SoftPlus(UnaryActivationBase):
 
     within = (0, inf)
 
-    real_only = True
+    takes = "data T[D...]; T real"
 
     def compute(self, x: Array, *parameters: Array | None) -> Array:
-        return np.maximum(x, np.log(1 + np.exp(np.clip(x, -inf, 40))))
+        return np.maximum(x, np.log1p(np.exp(np.clip(x, -inf, 40))))  # ln(1 + y) would lose the digits of small y
 
 
 @operator("SoftSign", opset=9, function_name="softsign")
-class SoftSign(UnaryActivationBase):
+class SoftSign(ActivationBase):
     """x / (1 + |x|).
 
     >>> ops.softsign([-1.0, 0.0, 1.0])
@@ -289,18 +264,18 @@ class SoftSign(UnaryActivationBase):
     within = (-1, 1)
 
     arguments = "node:data"
-    real_only = True
+    takes = "data T[D...]; T real"
 
     def compute(self, x: Array, *parameters: Array | None) -> Array:
         return x / (1 + np.abs(x))
 
 
 @operator("Gelu", opset=2)
-class Gelu2(UnaryActivationBase):
+class Gelu2(ActivationBase):
     """x / 2 * (1 + erf(x / sqrt(2)))."""
 
     arguments = "node:data"
-    real_only = True
+    takes = "data T[D...]; T real"
     approximation_mode: str = "erf"
 
     def compute(self, x: Array, *parameters: Array | None) -> Array:
@@ -338,9 +313,11 @@ class PReLU(ActivationBase):
     [-0.2 3. ]
     """
 
-    recipe = "real N C ..., real C | 1 | N C ..."
+    takes = "data T[D...]; slope numeric[...]; T numeric"
+    recipe = "T real, data T N C ..., slope T C | 1 | N C ..."
 
-    def infer(self, data: TensorType, slope: TensorType) -> TensorType:
+    def infer(self, *inputs: TensorType) -> Outputs:
+        data, slope = inputs
         if slope.element_type != data.element_type:
             self.require_real("slope", slope)
         self.require(
@@ -350,7 +327,7 @@ class PReLU(ActivationBase):
             slope.shape,
             data.shape,
         )
-        return self.output_type(data, data.element_type)
+        return super().infer(*inputs)
 
     def compute(self, x: Array, *parameters: Array | None) -> Array:
         slope = aligned(parameters[0], x.ndim, x.shape).astype(x.dtype)

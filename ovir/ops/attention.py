@@ -11,7 +11,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, boolean
 from ovir.core.shapes import Dimension, PartialShape
-from ovir.core.tensor_types import TensorType
+from ovir.core.tensor_types import Outputs, TensorType
 from ovir.kernels.precision import compute_dtype
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import ONE, by_input
@@ -41,6 +41,10 @@ class ScaledDotProductAttention(Operator):
         "?sink T[...]; T real"
     )
     gives = "T[Batch..., Rows, Ev]"
+    recipe = (
+        "T narrow, query T N ... L E, key T N ... S E, value T N ... S V, attention_mask T|boolean L S, sink T L 1; "
+        "E=1|4|8"
+    )
     arguments = "query key value attention_mask= scale= causal="
     fillers = (("attention_mask", 0, "query"),)
     domains = by_input(attention_mask=ONE)
@@ -52,16 +56,9 @@ class ScaledDotProductAttention(Operator):
         query, key, value = (tensor.shape for tensor in inputs[:3])
         return query.slice(None, -1).size() * key[-2] * (query[-1] + value[-1])
 
-    def infer(
-        self,
-        query: TensorType,
-        key: TensorType,
-        value: TensorType,
-        attention_mask: TensorType | None = None,
-        scale: TensorType | None = None,
-        sink: TensorType | None = None,
-    ) -> TensorType | tuple[TensorType, ...]:
-        found = self.solved(query, key, value, attention_mask, scale, sink)
+    def infer(self, query: TensorType, key: TensorType, value: TensorType, *others: TensorType | None) -> Outputs:
+        found = self.solved(query, key, value, *others)
+        attention_mask, _, sink = (*others, None, None, None)[:3]
         if attention_mask is not None and attention_mask.element_type != boolean:
             self.shared_type(query=query, attention_mask=attention_mask)
         keys, rows, batch = found["S"], found["L"], query.shape.slice(stop=-2)
@@ -96,16 +93,8 @@ class ScaledDotProductAttention(Operator):
 
     has_steps = True
 
-    def run_in_steps(
-        self,
-        step: InnerStep,
-        query: Array,
-        key: Array,
-        value: Array,
-        attention_mask: Array | None = None,
-        scale: Array | None = None,
-        sink: Array | None = None,
-    ) -> Array:
+    def run_in_steps(self, step: InnerStep, query: Array, key: Array, value: Array, *others: Array | None) -> Array:
+        attention_mask, scale, sink = (*others, None, None, None)[:3]
         computed = compute_dtype(query.dtype)
         # Products over no features are 0, whatever the factor.
         factor = computed.type(1 / sqrt(max(query.shape[-1], 1)) if scale is None else scale.item())

@@ -25,11 +25,6 @@ def _longest_axis(op: Operator, inputs: Inputs) -> Domain:
     return Domain(longest, longest)
 
 
-def _axes_of_target(op: Operator, inputs: Inputs) -> Domain:
-    """Return the axes of a tensor whose shape is ``target_shape``."""
-    return Domain(0, size_of(op, inputs, "target_shape", 0) - 1, "counting")
-
-
 @operator("Broadcast", opset=3)
 class Broadcast3(Operator):
     """``data`` with its dimensions of size 1 repeated until it has the shape ``target_shape``.
@@ -44,7 +39,10 @@ class Broadcast3(Operator):
     """
 
     arguments = "data target_shape axes_mapping= broadcast_spec:mode="
-    domains = by_input(target_shape=_longest_axis, axes_mapping=_axes_of_target)
+    domains = by_input(
+        target_shape=_longest_axis,
+        axes_mapping=lambda op, inputs: Domain(0, size_of(op, inputs, "target_shape", 0) - 1, "counting"),
+    )
     mode: str = attribute(default="numpy", choices=("numpy", "explicit", "none", "bidirectional", "pdpd"))
     start_axis = 0
     """The dimension of the result that the first dimension of ``data`` becomes in mode pdpd; -1 aligns the last
@@ -62,7 +60,7 @@ class Broadcast3(Operator):
         known = target_shape.bounds_or_unknown()
         if known is None:
             return TensorType(data.element_type, PartialShape(None))
-        target = self._target(known)
+        target = PartialShape(self.sizes_in("target_shape", known))
         if self._is_explicit:
             axes = None if axes_mapping is None else axes_mapping.constant
             if data.shape.rank is None or axes is None:
@@ -95,18 +93,13 @@ class Broadcast3(Operator):
             kept = 1 if self.mode == "bidirectional" else None  # where the size of data is kept
             if all(size >= 0 and (own in (1, size) or size == kept) for own, size in zip(ones, sizes, strict=True)):
                 return ones, tuple(own if size == 1 else size for own, size in zip(ones, sizes, strict=True))
-        target, data = self._target(Value(target_shape)), PartialShape(shape)
+        target, data = PartialShape(self.sizes_in("target_shape", Value(target_shape))), PartialShape(shape)
         if self._is_explicit:
             assert axes_mapping is not None
             aligned = self._explicit(data, target, axes_mapping)
         else:
             aligned = self._aligned(data, target)
         return aligned.to_tuple(), self._broadcast(aligned, target, data).to_tuple()
-
-    def _target(self, value: Value) -> PartialShape:
-        for i, size in enumerate(value.upper):
-            self.check_count(f"target_shape[{i}]", size)
-        return PartialShape(value.dimensions())
 
     @property
     def _is_explicit(self) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.tensor_types import TensorType
+from ovir.core.tensor_types import Outputs, TensorType
 from ovir.kernels.precision import compute_dtype
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.operator import Operator
@@ -82,8 +82,15 @@ def _plus_shared(luma: Array, chroma: Array) -> Array:
     return (rows + chroma.repeat(2, axis=2)[:, :, np.newaxis]).reshape(luma.shape)
 
 
-class Nv12ToRgbBase(YuvToRgbBase):
-    """Base of conversions from interleaved U and V, below Y in the same tensor or in a plane of two channels."""
+@operator("NV12toRGB", opset=8)
+class NV12toRGB(YuvToRgbBase):
+    """An NV12 image, in one tensor or two, as RGB. See YuvToRgbBase.
+
+    U and V are interleaved, below Y in the same tensor or in a plane of two channels.
+
+    >>> ops.nv12_to_rgb(np.full((1, 3, 2, 1), 128, np.uint8))
+    [[[[130 130 130] [130 130 130]] [[130 130 130] [130 130 130]]]]
+    """
 
     takes = (_ALL_PLANES, "data T[N, 2*H, 2*W, 1]; uv T[N, H, W, 2]; T u8|real")
     arguments = "arg:data arg_uv:uv="
@@ -105,18 +112,9 @@ def _split(data: Array, count: int) -> list[Array]:
     return [y.reshape(batch, height, width), *chroma]
 
 
-@operator("NV12toRGB", opset=8)
-class NV12toRGB(Nv12ToRgbBase):
-    """An NV12 image, in one tensor or two, as RGB. See Nv12ToRgbBase and YuvToRgbBase.
-
-    >>> ops.nv12_to_rgb(np.full((1, 3, 2, 1), 128, np.uint8))
-    [[[[130 130 130] [130 130 130]] [[130 130 130] [130 130 130]]]]
-    """
-
-
 @operator("NV12toBGR", opset=8)
-class NV12toBGR(Nv12ToRgbBase):
-    """An NV12 image, in one tensor or two, as BGR. See Nv12ToRgbBase and YuvToRgbBase.
+class NV12toBGR(NV12toRGB):
+    """An NV12 image, in one tensor or two, as BGR. See NV12toRGB.
 
     >>> ops.nv12_to_bgr(np.full((1, 3, 2, 1), 128, np.uint8))
     [[[[130 130 130] [130 130 130]] [[130 130 130] [130 130 130]]]]
@@ -125,8 +123,15 @@ class NV12toBGR(Nv12ToRgbBase):
     first = "blue"
 
 
-class I420ToRgbBase(YuvToRgbBase):
-    """Base of conversions from planar U and V, below Y in the same tensor or in separate tensors."""
+@operator("I420toRGB", opset=8)
+class I420toRGB(YuvToRgbBase):
+    """An I420 image, in one tensor or three, as RGB. See YuvToRgbBase.
+
+    U and V are planes of their own, below Y in the same tensor or in separate tensors.
+
+    >>> ops.i420_to_rgb(np.full((1, 3, 2, 1), 128, np.uint8))
+    [[[[130 130 130] [130 130 130]] [[130 130 130] [130 130 130]]]]
+    """
 
     takes = (_ALL_PLANES, "data T[N, 2*H, 2*W, 1]; u T[N, H, W, 1]; v T[N, H, W, 1]; T u8|real")
     arguments = "arg:data arg_u:u= arg_v:v="
@@ -138,18 +143,9 @@ class I420ToRgbBase(YuvToRgbBase):
         return y.reshape(batch, height, width), u.reshape(half), v.reshape(half)
 
 
-@operator("I420toRGB", opset=8)
-class I420toRGB(I420ToRgbBase):
-    """An I420 image, in one tensor or three, as RGB. See I420ToRgbBase and YuvToRgbBase.
-
-    >>> ops.i420_to_rgb(np.full((1, 3, 2, 1), 128, np.uint8))
-    [[[[130 130 130] [130 130 130]] [[130 130 130] [130 130 130]]]]
-    """
-
-
 @operator("I420toBGR", opset=8)
-class I420toBGR(I420ToRgbBase):
-    """An I420 image, in one tensor or three, as BGR. See I420ToRgbBase and YuvToRgbBase.
+class I420toBGR(I420toRGB):
+    """An I420 image, in one tensor or three, as BGR. See I420toRGB.
 
     >>> ops.i420_to_bgr(np.full((1, 3, 2, 1), 128, np.uint8))
     [[[[130 130 130] [130 130 130]] [[130 130 130] [130 130 130]]]]
@@ -161,19 +157,23 @@ class I420toBGR(I420ToRgbBase):
 # --------------------------------------------------------------------------- RGB to NV12
 
 
-class RgbToNv12Base(ColorBase):
-    """Base of conversions from an image of three colors, [batch, height, width, 3], to luma and chroma.
+@operator("RGBtoNV12", opset=17)
+class RGBtoNV12(ColorBase):
+    """An RGB image [batch, height, width, 3] as NV12, in one tensor or two.
 
     Y = 16 + 0.257 R + 0.504 G + 0.098 B, U = 128 - 0.148 R - 0.291 G + 0.439 B and V = 128 + 0.439 R - 0.368 G - 0.071
     B, each clipped to [0, 255]. U and V are then averaged over four pixels and interleaved. With ``single_plane``
     the output is all planes in one tensor, [N, 3*H, 2*W, 1], else Y [N, 2*H, 2*W, 1] and UV [N, H, W, 2].
+
+    >>> ops.rgb_to_nv12(np.full((1, 2, 2, 3), [255, 0, 0], np.uint8))
+    [[[[ 82] [ 82]] [[ 82] [ 82]] [[ 90] [240]]]]
     """
 
     takes = "data T[N, 2*H, 2*W, 3]; T u8|f16|bf16|f32|f64"
     recipe = "T u8|f32; H=0|1|3 W=1|2"
     single_plane: bool = attribute(default=True)
 
-    def infer(self, data: TensorType) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, data: TensorType) -> Outputs:
         gives = "T[N, 3*H, 2*W, 1]" if self.single_plane else "y T[N, 2*H, 2*W, 1]; uv T[N, H, W, 2]"
         return self.solved(data).outputs(gives)
 
@@ -203,18 +203,9 @@ def _mean_of_four(values: Array, dtype: np.dtype[Any]) -> Array:
     return _stored(total / 4, dtype)
 
 
-@operator("RGBtoNV12", opset=17)
-class RGBtoNV12(RgbToNv12Base):
-    """An RGB image as NV12, in one tensor or two. See RgbToNv12Base.
-
-    >>> ops.rgb_to_nv12(np.full((1, 2, 2, 3), [255, 0, 0], np.uint8))
-    [[[[ 82] [ 82]] [[ 82] [ 82]] [[ 90] [240]]]]
-    """
-
-
 @operator("BGRtoNV12", opset=17)
-class BGRtoNV12(RgbToNv12Base):
-    """A BGR image as NV12, in one tensor or two. See RgbToNv12Base.
+class BGRtoNV12(RGBtoNV12):
+    """A BGR image as NV12, in one tensor or two. See RGBtoNV12.
 
     >>> ops.bgr_to_nv12(np.full((1, 2, 2, 3), [255, 0, 0], np.uint8))
     [[[[ 41] [ 41]] [[ 41] [ 41]] [[240] [110]]]]

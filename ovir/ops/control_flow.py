@@ -429,11 +429,7 @@ class Loop(IterationBase):
     domains = by_input(trip_count=SMALL, condition=Between(1, 1))
 
     def infer(
-        self,
-        trip_count: TensorType,
-        condition: TensorType,
-        *inputs: TensorType,
-        bodies: Mapping[str, InferBody],
+        self, trip_count: TensorType, condition: TensorType, *inputs: TensorType, bodies: Mapping[str, InferBody]
     ) -> tuple[TensorType, ...]:
         self.require_integers("trip_count", trip_count)
         self.require_one_known("trip_count", trip_count)

@@ -11,7 +11,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.shapes import UNKNOWN, Dimension, PartialShape, as_dimension
-from ovir.core.tensor_types import TensorType, constant_type
+from ovir.core.tensor_types import Outputs, TensorType, constant_type
 from ovir.diagnostics.codes import NOT_SUPPORTED
 from ovir.kernels.precision import compute_dtype, from_sums, sum_dtype
 from ovir.kernels.windows import Window, box_taps, extent
@@ -93,7 +93,7 @@ class ForwardConvolutionBase(ConvolutionBase):
 
     arguments = "data filters strides pads_begin pads_end dilations auto_pad="
 
-    def infer(self, data: TensorType, filters: TensorType) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, data: TensorType, filters: TensorType) -> Outputs:
         found = self.solved(data, filters)
         spatial = self.spatial_dims(data.shape, filters.shape)
         if spatial is not None:
@@ -212,9 +212,7 @@ class TransposedConvolutionBase(ConvolutionBase):
 
     # ----- inference
 
-    def infer(
-        self, data: TensorType, filters: TensorType, output_shape: TensorType | None = None
-    ) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, data: TensorType, filters: TensorType, output_shape: TensorType | None = None) -> Outputs:
         found = self.solved(data, filters, output_shape)
         count = found["Axes"]
         spatial = self.spatial_dims(data.shape, filters.shape, count)
@@ -227,7 +225,9 @@ class TransposedConvolutionBase(ConvolutionBase):
 
     def spatial(self, data: PartialShape, kernel: Sequence[Dimension], sizes: TensorType | None) -> list[Dimension]:
         """Return the spatial dimensions of the output for those of data."""
-        padding = self._output_padding(len(kernel))
+        message = "output_padding {} must have {} items, one for each spatial axis"
+        padding = self.output_padding or (0,) * len(kernel)
+        self.require(len(padding) == len(kernel), message, list(padding), len(kernel))
         if sizes is not None:
             self.per_axis(len(kernel))  # for its checks
             if sizes.constant is not None:
@@ -254,12 +254,6 @@ class TransposedConvolutionBase(ConvolutionBase):
             same = stride == 1 and least == most == 1 and more == 0
             result.append(dim if same and dim.lower else Dimension(max(lower, 0), upper))
         return result
-
-    def _output_padding(self, axes: int) -> Sequence[int]:
-        given = self.output_padding
-        message = "output_padding {} must have {} items, one for each spatial axis"
-        self.require(len(given) in (0, axes), message, list(given), axes)
-        return given or (0,) * axes
 
     def _pads_without_sizes(self, axes: int) -> tuple[Sequence[int], Sequence[int]]:
         _, _, begins, ends = self.per_axis(axes)
@@ -352,7 +346,7 @@ class DeformableBase(ConvolutionBase):
 
     # ----- inference
 
-    def infer(self, *inputs: TensorType) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, *inputs: TensorType) -> Outputs:
         found = self.solved(*inputs)
         windows = PartialShape(self.output_dims(PartialShape([found["Y"], found["X"]]), [found["V"], found["U"]]))
         merged = windows.merged_with(PartialShape([found["Rows"], found["Columns"]]))

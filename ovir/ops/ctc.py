@@ -110,11 +110,6 @@ class CTCGreedyDecoderSeqLen(CtcGreedyDecoderBase):
 # --------------------------------------------------------------------------- CTCLoss
 
 
-def _classes_but_the_last(op: Operator, inputs: Inputs) -> Domain:
-    """Return the classes that are labels if the last class is the blank."""
-    return Domain(0, max(size_of(op, inputs, "logits", -1) - 2, 0))
-
-
 def _last_class(op: Operator, inputs: Inputs) -> Domain:
     last = size_of(op, inputs, "logits", -1) - 1
     return Domain(last, last)
@@ -144,7 +139,7 @@ class CTCLoss(Operator):
     unmatched = "compute the loss of CTC"
     domains = by_input(
         logit_length=Length("logits", axis=1, full=True),
-        labels=_classes_but_the_last,
+        labels=lambda op, inputs: Domain(0, max(size_of(op, inputs, "logits", -1) - 2, 0)),  # without the blank
         label_length=Length("labels", axis=1),
         blank_index=_last_class,
     )
@@ -166,16 +161,8 @@ class CTCLoss(Operator):
         number = max(inputs[0].element_type.bits // 8, 4)
         return super().temporary_bytes(inputs, outputs) + batch * states * (4.0 * number + 16)
 
-    def run(
-        self,
-        logits: Array,
-        logit_length: Array,
-        labels: Array,
-        label_length: Array,
-        blank_index: Array | None = None,
-    ) -> Array:
-        classes = logits.shape[2]
-        blank = classes - 1 if blank_index is None else int(blank_index.item())
+    def run(self, logits: Array, logit_length: Array, labels: Array, label_length: Array, *blank_index: Array) -> Array:
+        blank = int(blank_index[0].item()) if blank_index else logits.shape[2] - 1
         self._check(logits, logit_length, labels, label_length, blank)
         targets, counts = self._targets(labels, label_length, blank)
         logarithms = self._state_logarithms(logits, logit_length, targets, blank)

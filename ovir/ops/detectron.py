@@ -12,7 +12,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.shapes import Dimension
-from ovir.core.tensor_types import TensorType
+from ovir.core.tensor_types import Outputs, TensorType
 from ovir.kernels.boxes import moved, upright_overlaps
 from ovir.kernels.precision import as_computed, as_f32, compute_dtype, stored
 from ovir.kernels.roi import pixel_rows
@@ -47,7 +47,7 @@ class ExperimentalDetectronPriorGridGenerator(Operator):
     stride_x: float = attribute(default=0.0)
     stride_y: float = attribute(default=0.0)
 
-    def infer(self, *inputs: TensorType) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, *inputs: TensorType) -> Outputs:
         solution = self.solved(*inputs)
         for name, cells, points in (("h", self.h, solution["H"]), ("w", self.w, solution["W"])):
             fits = points.upper is None or cells <= points.upper
@@ -87,6 +87,7 @@ class ExperimentalDetectronROIFeatureExtractor(RegionBase):
 
     takes = "rois T[R, 4]; *feature_maps T[1, C, ?, ?]; T real"
     gives = "features T[R, C, output_size, output_size]; rois T[R, 4]"
+    recipe = "T narrow; output_size=1|3 sampling_ratio=0|1|2 pyramid_scales=4,8,16"
     unmatched = "compute the heads of Detectron"
 
     output_size: int = attribute(default=0, minimum=0, specified=True)
@@ -94,7 +95,7 @@ class ExperimentalDetectronROIFeatureExtractor(RegionBase):
     pyramid_scales: tuple[int, ...] = attribute(default=(), minimum=1, specified=True)
     aligned: bool = attribute(default=False)
 
-    def infer(self, *inputs: TensorType) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, *inputs: TensorType) -> Outputs:
         levels, scales = len(inputs) - 1, self.pyramid_scales
         message = "pyramid_scales {} must have one item for each of the {} feature maps"
         self.require(levels <= len(scales), message, scales, levels)
@@ -206,7 +207,7 @@ class ExperimentalDetectronDetectionOutput(BoxSelectionBase, RegionBase):
     class_agnostic_box_regression: bool = attribute(default=False)
     deltas_weights: tuple[float, ...] = attribute(default=(), specified=True)
 
-    def infer(self, *inputs: TensorType) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, *inputs: TensorType) -> Outputs:
         weights = self.deltas_weights
         self.require(len(weights) == 4, "deltas_weights must be 4 numbers, got {}", list(weights))
         return super().infer(*inputs)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
-from ovir.core.tensor_types import TensorType, constant_type
+from ovir.core.tensor_types import Outputs, TensorType, constant_type
 from ovir.kernels.precision import compute_dtype
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import SMALL, Axis, Between, Domain, Inputs, Length, by_input, size_of
@@ -46,9 +46,7 @@ class FourierBase(Operator):
 
     value_inputs = (1, 2)
 
-    def infer(
-        self, data: TensorType, axes: TensorType, signal_size: TensorType | None = None
-    ) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, data: TensorType, axes: TensorType, signal_size: TensorType | None = None) -> Outputs:
         found = self.solved(data, axes, signal_size)
         dims, count = found.shapes.get("Numbers"), found["Axes"]
         if dims is None:
@@ -259,9 +257,7 @@ class STFT(ShortTimeFourierBase):
 
     value_inputs = (2, 3)
 
-    def infer(
-        self, signal: TensorType, window: TensorType, frame_size: TensorType, frame_step: TensorType
-    ) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, signal: TensorType, window: TensorType, frame_size: TensorType, frame_step: TensorType) -> Outputs:
         solution = self.solved(signal, window, frame_size, frame_step)
         size, step = self._positive("frame_size", frame_size), self._positive("frame_step", frame_step)
         self._require_window(solution["Window"], size)
@@ -318,22 +314,15 @@ class ISTFT(ShortTimeFourierBase):
 
     value_inputs = (2, 3, 4)
 
-    def infer(
-        self,
-        data: TensorType,
-        window: TensorType,
-        frame_size: TensorType,
-        frame_step: TensorType,
-        signal_length: TensorType | None = None,
-    ) -> TensorType | tuple[TensorType, ...]:
-        found = self.solved(data, window, frame_size, frame_step, signal_length)
+    def infer(self, *inputs: TensorType) -> Outputs:
+        found, (frame_size, frame_step, *length) = self.solved(*inputs), inputs[2:]
         size, step = self._positive("frame_size", frame_size), self._positive("frame_step", frame_step)
         self._require_window(found["Window"], size)
         if not found["Half"].compatible(size // 2):
             message = "the frames of data {} must have {} numbers, which is frame_size // 2 + 1 for frame_size {}"
-            self.fail(message, data.shape, _bins(size), size)
-        given = None if signal_length is None else self.count_of("signal_length", signal_length)
-        found.sizes["Length"] = self._length(found["Frames"], size, step) if given is None else given
+            self.fail(message, inputs[0].shape, _bins(size), size)
+        counts = [self.count_of("signal_length", tensor) for tensor in length]
+        found.sizes["Length"] = counts[0] if counts else self._length(found["Frames"], size, step)
         return found.outputs()
 
     def _length(self, frames: Dimension, size: Dimension, step: Dimension) -> Dimension:

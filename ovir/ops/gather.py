@@ -9,9 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import ElementType
 from ovir.core.shapes import UNKNOWN, Dimension, PartialShape, product
-from ovir.core.tensor_types import TensorType
+from ovir.core.tensor_types import TensorType, array_text
 from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels.precision import to_integers
 from ovir.ops.base.attributes import attribute
@@ -32,6 +31,7 @@ class GatherBase(Operator):
     differently.
     """
 
+    takes = "data T[D...]; indices integer[...]; axis integer[]|[1]; T any"
     domains = by_input(indices=Index("data", axis="axis", negative="unspecified"), axis=Axis("data"))
     moves_elements = (0,)
     guards_sizes = True
@@ -41,17 +41,12 @@ class GatherBase(Operator):
     """Whether the specification allows negative indices."""
 
     def infer(self, data: TensorType, indices: TensorType, axis: TensorType) -> TensorType:
-        self.check_types(indices, axis)
-        self.require_one_element("axis", axis.shape)
+        self.solved(data, indices, axis)
         self.require_rank_at_least("data", data.shape, 1)
         where = self._known_axis(data.shape, axis.constant)
         batch_dims = self._known_batch_dims(data.shape.rank, indices.shape.rank)
         self._check_order(where, batch_dims)
         return TensorType(data.element_type, self._shape(data.shape, indices.shape, where, batch_dims))
-
-    def check_types(self, indices: TensorType, axis: TensorType) -> None:
-        self.require_integers("indices", indices)
-        self.require_integers("axis", axis)
 
     def _known_axis(self, data: PartialShape, axis: Array | None) -> int | None:
         """Return the axis counted from the front, or None if it is unknown."""
@@ -119,10 +114,9 @@ class GatherBase(Operator):
         size, lowest = data.shape[axis], -data.shape[axis] if self.wraps else 0
         unspecified = is_outside(indices, size, lowest)
         if unspecified.any():
-            first = int(unspecified.argmax())
-            value = int(indices.ravel()[first])
+            value = int(indices.ravel()[unspecified.argmax()])
             meaning = "it counts from the end" if -size <= value < 0 else "it gives zero"
-            report(_place(indices, first, value, lowest, data, axis), meaning)
+            report(_place(indices, unspecified, lowest, data, axis), meaning)
 
 
 def is_outside(indices: Array, size: int, lowest: int | None = None) -> Array:
@@ -137,23 +131,18 @@ _REST_DIFFERS = "data {} and indices {} must have equal dimensions except axis {
 _BATCHES_DIFFER = "data {} and indices {} must be equal in the first {:dimension} (batch_dims)"
 
 
-def _place(indices: Array, first: int, value: int, lowest: int, data: Array, axis: int) -> str:
-    position = ",".join(str(int(i)) for i in np.unravel_index(first, indices.shape))
-    shape = ",".join(map(str, data.shape))
-    span = f"[{lowest}, {data.shape[axis] - 1}]"
-    return f"indices[{position}] = {value} is outside {span} along axis {axis} of data {_name(data)}[{shape}]"
-
-
-def _name(data: Array) -> str:
-    return str(ElementType.from_dtype(data.dtype))
+def _place(indices: Array, outside: Array, lowest: int, data: Array, axis: int) -> str:
+    """Describe the first of the indices that are outside."""
+    place = np.unravel_index(int(outside.argmax()), outside.shape)
+    found = f"indices[{','.join(str(int(i)) for i in place)}] = {indices[place]}"
+    return f"{found} is outside [{lowest}, {data.shape[axis] - 1}] along axis {axis} of data {array_text(data)}"
 
 
 @operator("Gather", opset=1)
 class Gather1(GatherBase):
-    """Slices of ``data`` along ``axis``, picked by ``indices`` in [0, size-1]."""
+    """Slices of ``data`` along ``axis``, picked by ``indices`` in [0, size-1]. The specification restricts no types."""
 
-    def check_types(self, indices: TensorType, axis: TensorType) -> None:
-        """Accept all element types of axis and indices: the specification restricts none."""
+    takes = "data T[D...]; indices any[...]; axis any[]|[1]; T any"
 
 
 @operator("Gather", opset=7)
@@ -216,9 +205,7 @@ class GatherElements(Operator):
         axis = self.checked_axis(data, indices)
         outside = is_outside(indices, data.shape[axis])
         if outside.any():
-            first = int(outside.argmax())
-            value = int(indices.ravel()[first])
-            self.fail("{}", _place(indices, first, value, -data.shape[axis], data, axis))
+            self.fail("{}", _place(indices, outside, -data.shape[axis], data, axis))
         return np.take_along_axis(data, indices.astype(np.intp), axis)
 
     def checked_axis(self, data: Array, indices: Array) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, dynamic
 from ovir.core.shapes import Dimension
-from ovir.core.tensor_types import TensorType
+from ovir.core.tensor_types import Outputs, TensorType
 from ovir.core.values import Value
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import ONE, SMALL, ZERO, Below, Between, by_input
@@ -43,7 +43,7 @@ class RangeBase(Operator):
             numbers = np.arange(length, dtype=np.float64) * stride + first
         return numbers.astype(element_type.to_dtype())
 
-    def infer(self, start: TensorType, stop: TensorType, step: TensorType) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, start: TensorType, stop: TensorType, step: TensorType) -> Outputs:
         found = self.solved(start, stop, step)
         element_type = found.types.get("T", self.output_type)
         bounds = [
@@ -155,33 +155,21 @@ class Eye(Operator):
 
     value_inputs = (0, 1, 3)
 
-    def infer(
-        self,
-        num_rows: TensorType,
-        num_columns: TensorType,
-        diagonal_index: TensorType,
-        batch_shape: TensorType | None = None,
-    ) -> TensorType | tuple[TensorType, ...]:
-        found = self.solved(num_rows, num_columns, diagonal_index, batch_shape)
+    def infer(self, num_rows: TensorType, num_columns: TensorType, *others: TensorType) -> Outputs:
+        found = self.solved(num_rows, num_columns, *others)
         found.sizes["Rows"] = self.count_of("num_rows", num_rows)
         found.sizes["Columns"] = self.count_of("num_columns", num_columns)
-        known = None if batch_shape is None else batch_shape.bounds_or_unknown()
-        if batch_shape is None or known is not None:
-            found.shapes["Batch"] = () if known is None else self._sizes(known)
+        if len(others) == 1:
+            found.shapes["Batch"] = ()
+        elif (known := others[1].bounds_or_unknown()) is not None:
+            found.shapes["Batch"] = tuple(self.sizes_in("batch_shape", known))
         return found.outputs()
 
-    def run(
-        self, num_rows: Array, num_columns: Array, diagonal_index: Array, batch_shape: Array | None = None
-    ) -> Array:
-        rows, columns, diagonal = (int(array.item()) for array in (num_rows, num_columns, diagonal_index))
-        batch = [] if batch_shape is None else batch_shape.tolist()
+    def run(self, *inputs: Array) -> Array:
+        rows, columns, diagonal = (int(array.item()) for array in inputs[:3])
+        batch = inputs[3].tolist() if len(inputs) > 3 else []
         ones = np.eye(rows, columns, diagonal, np.bool_)
         return np.broadcast_to(ones, (*batch, rows, columns)).astype(self.output_type.to_dtype())
-
-    def _sizes(self, batch: Value) -> tuple[Dimension, ...]:
-        for size in batch.upper:
-            self.check_count("batch_shape", float(size))
-        return tuple(batch.dimensions())
 
 
 @operator("OneHot", opset=1)
@@ -204,7 +192,7 @@ class OneHot1(Operator):
     exact_inputs = (1,)
     same_types = (2, 3)
 
-    def infer(self, *inputs: TensorType) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, *inputs: TensorType) -> Outputs:
         found, indices = self.solved(*inputs), inputs[0].shape
         if indices.rank is not None:
             axis = self.normalize_axis(self.axis, indices.rank + 1)

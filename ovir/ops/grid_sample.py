@@ -14,6 +14,7 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, boolean, nf4, string
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.precision import as_computed, compute_dtype, fill_saturated
+from ovir.kernels.resample import keys_weights
 from ovir.kernels.rounding import as_index
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.operator import Operator
@@ -127,8 +128,7 @@ class GridSample(Operator):
         if self.mode == "bilinear":
             first, weights = 0, np.array([1 - share, share])
         else:
-            far, near = _keys_far(np.array([1 + share, 2 - share])), _keys_near(np.array([share, 1 - share]))
-            first, weights = -1, np.array([far[0], near[0], near[1], far[1]])
+            first, weights = -1, keys_weights(share, -0.75)
         steps = np.arange(first, first + len(weights)).reshape(-1, 1, 1)
         return as_index(low) + steps, weights
 
@@ -159,14 +159,6 @@ class GridSample(Operator):
 
     def _element_type(self, data: Array) -> ElementType:
         return self.output_types[0] if self.output_types else ElementType.from_dtype(data.dtype)
-
-
-def _keys_near(x: Array) -> Array:
-    return (1.25 * x - 2.25) * x * x + 1
-
-
-def _keys_far(x: Array) -> Array:
-    return ((-0.75 * x + 3.75) * x - 6) * x + 3
 
 
 def _make_integral(values: NDArray[Any], element_type: ElementType) -> None:

@@ -65,10 +65,10 @@ class Const(Operator):
     Source: Constant-1
     """
 
-    element_type: ElementType = attribute()
+    element_type: ElementType = attribute(is_strict=True)
     shape: tuple[int, ...] = attribute(minimum=0)
-    offset: int = attribute(default=0, minimum=0, is_position=True)
-    size: int = attribute(default=0, minimum=0, is_position=True)
+    offset: int = attribute(default=0, minimum=0, is_strict=True)
+    size: int = attribute(default=0, minimum=0, is_strict=True)
     value: str = attribute(default="")
     """Text that some tools write in place of weights; OpenVINO uses its bytes as the data."""
 

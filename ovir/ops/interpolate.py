@@ -79,23 +79,18 @@ class InterpolateBase(Operator):
         )
         begin, end = self.pads(rank, axes)
         dims = [dim + (b + e) for dim, b, e in zip(data.shape, begin, end, strict=True)]
-        resized = self._scaled(dims, axes, target, name) if self.by_scales else self._sizes(target, len(axes), name)
+        if target.constant is not None:
+            self._require_target(target.constant, name)
+        if target.value is None:
+            resized = [UNKNOWN] * len(axes)
+        elif self.by_scales:
+            bounds = zip(axes, target.value.lower, target.value.upper, strict=True)
+            resized = [_scaled_dim(dims[axis], low, high) for axis, low, high in bounds]
+        else:
+            resized = target.value.dimensions()
         for axis, dim in zip(axes, resized, strict=True):
             dims[axis] = dim
         return TensorType(data.element_type, PartialShape(dims))
-
-    def _sizes(self, sizes: TensorType, count: int, name: str) -> list[Dimension]:
-        if sizes.constant is not None:
-            self._require_sizes(sizes.constant, name)
-        return sizes.value.dimensions() if sizes.value is not None else [UNKNOWN] * count
-
-    def _scaled(self, dims: Sequence[Dimension], axes: Sequence[int], scales: TensorType, name: str) -> list[Dimension]:
-        if scales.constant is not None:
-            self._require_scales(scales.constant, name)
-        if scales.value is None:
-            return [UNKNOWN] * len(axes)
-        bounds = zip(scales.value.lower, scales.value.upper, strict=True)
-        return [_scaled_dim(dims[axis], low, high) for axis, (low, high) in zip(axes, bounds, strict=True)]
 
     def _require_axes(self, axes: list[int], rank: int) -> None:
         inside = all(0 <= axis < rank for axis in axes)
@@ -103,12 +98,11 @@ class InterpolateBase(Operator):
         self.require(inside, message, axes, rank - 1, input_names(type(self))[0], rank)
         self.require(len(set(axes)) == len(axes), "axes {} are not distinct", axes)
 
-    def _require_sizes(self, sizes: Array, name: str) -> None:
-        self.require((sizes >= 0).all(), "{} must not be negative, got {}", name, sizes.tolist())
-
-    def _require_scales(self, scales: Array, name: str) -> None:
-        valid = all(isfinite(scale) and scale > 0 for scale in scales.astype(np.float64))
-        self.require(valid, "{} must be positive and finite, got {}", name, scales.tolist())
+    def _require_target(self, target: Array, name: str) -> None:
+        numbers = target.astype(np.float64)
+        is_valid = (np.isfinite(numbers) & (numbers > 0)).all() if self.by_scales else (numbers >= 0).all()
+        message = "{} must be positive and finite, got {}" if self.by_scales else "{} must not be negative, got {}"
+        self.require(is_valid, message, name, target.tolist())
 
     def pads(self, rank: int, axes: Sequence[int]) -> tuple[list[int], list[int]]:
         """Return the zeros before and after each axis; missing pads are 0, and pads past the rank are ignored."""
@@ -139,12 +133,11 @@ class InterpolateBase(Operator):
         """Return the method with antialias resolved, the axes to resize with their taps, and the shape of the
         output."""
         shape = list(data.shape)
+        self._require_target(target, name)
         if self.by_scales:
-            self._require_scales(target, name)
             scales = [np.float32(scale) for scale in target]
             lengths = [_scaled_size(shape[axis], scale) for axis, scale in zip(axes, scales, strict=True)]
         else:
-            self._require_sizes(target, name)
             lengths = [int(size) for size in target]
             scales = [np.float32(n) / np.float32(max(shape[a], 1)) for a, n in zip(axes, lengths, strict=True)]
         antialias = method.mode == "linear" and method.antialias and any(scale < 1 for scale in scales)
@@ -216,6 +209,12 @@ class Interpolate1(InterpolateBase):
         return begin, end
 
 
+_SETTINGS = (
+    "mode shape_calculation_mode pads_begin= pads_end= coordinate_transformation_mode= nearest_mode= antialias= "
+    "cube_coeff= axes="
+)
+
+
 class Interpolate4Base(InterpolateBase):
     """Base of versions 4 and 11, with their attributes."""
 
@@ -259,10 +258,7 @@ class Interpolate4(Interpolate4Base):
     ``linear_onnx`` and ``cubic``.
     """
 
-    arguments = (
-        "image:data output_shape:sizes scales mode shape_calculation_mode pads_begin= pads_end= "
-        "coordinate_transformation_mode= nearest_mode= antialias= cube_coeff= axes="
-    )
+    arguments = f"image:data output_shape:sizes scales {_SETTINGS}"
     domains = by_input(sizes=SMALL, scales=SMALL, axes=Axis("data"))
     value_inputs = (1, 2, 3)
     exact_inputs = (1, 2)
@@ -292,10 +288,7 @@ class Interpolate11(Interpolate4Base):
     [[[1. 1.5 2.5 3. ]]]
     """
 
-    arguments = (
-        "image scales_or_sizes mode shape_calculation_mode pads_begin= pads_end= "
-        "coordinate_transformation_mode= nearest_mode= antialias= cube_coeff= axes="
-    )
+    arguments = f"image scales_or_sizes {_SETTINGS}"
     domains = by_input(scales_or_sizes=SMALL, axes=Axis("image"))
     mode: str = attribute(
         default="nearest",

@@ -13,7 +13,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.element_types import dynamic
 from ovir.core.shapes import UNKNOWN, Dimension, PartialShape, product
-from ovir.core.tensor_types import TensorType
+from ovir.core.tensor_types import Outputs, TensorType
 from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels.precision import compute_dtype, integer_range, is_integer
 from ovir.ops.base.attributes import attribute
@@ -114,7 +114,8 @@ def matrix_product(a: Array, b: Array) -> Array:
     """Return the matrix product of arrays of one element type in that type."""
     if not is_integer(a.dtype):
         computed = compute_dtype(a.dtype)
-        return np.asarray(np.matmul(a.astype(computed, copy=False), b.astype(computed, copy=False))).astype(a.dtype)
+        product = np.matmul(a.astype(computed, copy=False), b.astype(computed, copy=False))
+        return np.asarray(product).astype(a.dtype, copy=False)
     wide = np.dtype(np.int64) if a.dtype != np.uint64 else a.dtype
     return in_integers(np.matmul(a.astype(wide), b.astype(wide)), a.dtype)
 
@@ -154,9 +155,7 @@ class GroupedMatMul(Operator):
     def python_steps(self, inputs: Sequence[TensorType]) -> Dimension:
         return inputs[1].shape.slice(0, 1).size()
 
-    def infer(
-        self, a: TensorType, b: TensorType, offsets: TensorType | None = None
-    ) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, a: TensorType, b: TensorType, offsets: TensorType | None = None) -> Outputs:
         solution = self.solved(a, b, offsets)
         if a.shape.rank == 2:
             message = "offsets are missing: a of shape {} needs the ends of its groups"

@@ -9,19 +9,14 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, i64
 from ovir.core.shapes import Dimension, min_dimension
-from ovir.core.tensor_types import TensorType
+from ovir.core.tensor_types import Outputs, TensorType
 from ovir.kernels.boxes import upright_overlaps
 from ovir.kernels.precision import as_f32
 from ovir.kernels.suppression import candidates, first_of_rows
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.domains import Domain, Inputs, by_input, size_of
-from ovir.ops.base.operator import Operator
+from ovir.ops.base.domains import Domain, by_input, size_of
 from ovir.ops.base.registry import operator
-from ovir.ops.base.suppression import (
-    NARROW,
-    ClassNmsBase,
-    with_exact_shapes,
-)
+from ovir.ops.base.suppression import NARROW, ClassNmsBase, with_exact_shapes
 
 _SHARED_BOXES = f"boxes T[N, P, 4]; scores T[N, C, P]; T {NARROW}; output_type index"
 
@@ -72,7 +67,7 @@ class ImageNmsBase(ClassNmsBase):
 
     # ----- inference
 
-    def infer(self, *inputs: TensorType | None) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, *inputs: TensorType | None) -> Outputs:
         found = self.solved(*inputs)
         most = _at_most(_at_most(found["P"], self.nms_top_k) * found["C"], self.keep_top_k) * found["N"]
         found.sizes["Most"] = most
@@ -148,7 +143,7 @@ class MulticlassNms8(ImageNmsBase):
     iou_threshold: float = attribute(default=0.0)
     nms_eta: float = attribute(default=1.0, minimum=0.0)
 
-    def infer(self, *inputs: TensorType | None) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, *inputs: TensorType | None) -> Outputs:
         self.require(self.nms_eta <= 1, "nms_eta must be in [0, 1], got {}", self.nms_eta)
         return super().infer(*inputs)
 
@@ -172,11 +167,6 @@ class MulticlassNms8(ImageNmsBase):
         return thresholds
 
 
-def _shares_of_boxes(op: Operator, inputs: Inputs) -> Domain:
-    """Return counts for the images whose sum does not exceed the number of boxes."""
-    return Domain(0, size_of(op, inputs, "boxes", 1) // size_of(op, inputs, "roisnum", 0))
-
-
 @operator("MulticlassNms", opset=9)
 class MulticlassNms9(MulticlassNms8):
     """MulticlassNms-8, or with ``roisnum`` for boxes that belong to one class each.
@@ -193,12 +183,11 @@ class MulticlassNms9(MulticlassNms8):
     Source: MulticlassNonMaxSuppression-9
     """
 
-    arguments = (
-        "boxes scores roisnum= sort_result_type= sort_result_across_batch= output_type= iou_threshold= "
-        "score_threshold= nms_top_k= keep_top_k= background_class= nms_eta= normalized="
-    )
+    arguments = MulticlassNms8.arguments.replace("scores", "scores roisnum=", 1)
     takes = (_SHARED_BOXES, f"boxes T[C, P, 4]; scores T[C, P]; roisnum index[N]; T {NARROW}; output_type index")
-    domains = by_input(roisnum=_shares_of_boxes)
+    domains = by_input(  # the sum is at most the number of boxes
+        roisnum=lambda op, inputs: Domain(0, size_of(op, inputs, "boxes", 1) // size_of(op, inputs, "roisnum", 0))
+    )
 
     def run(self, boxes: Array, scores: Array, roisnum: Array | None = None) -> tuple[Array, ...]:
         if roisnum is None:

@@ -12,7 +12,7 @@ from math import inf, prod
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.tensor_types import TensorType
+from ovir.core.tensor_types import Outputs, TensorType
 from ovir.kernels.precision import compute_dtype, rounded
 from ovir.kernels.windows import Window, reduced_windows
 from ovir.ops.base.attributes import attribute
@@ -22,20 +22,29 @@ from ovir.ops.base.registry import operator
 
 
 class NormalizationBase(Operator):
-    """Base of normalizations, with type rules, and axes given as an input."""
+    """Base of normalizations."""
 
     inplace = (0,)
-
-    def check_axes(self, data: TensorType, axes: TensorType, *ranks: int) -> None:
-        """Raise unless ``axes`` has an allowed rank and, if it is known, names axes of the data."""
-        self.require_integers("axes", axes, *ranks)
-        if axes.constant is not None:
-            self.axes(axes.constant, data.shape.rank)
 
     def axes(self, axes: Array | Sequence[int], rank: int | None) -> list[int]:
         """Return the axes counted from the front, each once."""
         listed = [int(axis) for axis in np.asarray(axes).ravel()]
         return sorted(set(self.normalize_axes(listed, rank, "axes", unique=False)))
+
+
+class OverAxesBase(NormalizationBase):
+    """Base of normalizations over axes that an input lists."""
+
+    takes = "data T[D...]; axes integer[K]; T numeric"
+    gives = "T[D...]"
+    domains = by_input(axes=Axis("data"))
+    value_inputs = (1,)
+
+    def infer(self, *inputs: TensorType) -> Outputs:
+        data, axes = inputs
+        if axes.constant is not None:
+            self.axes(axes.constant, data.shape.rank)
+        return super().infer(*inputs)
 
 
 def _computed(data: Array) -> Array:
@@ -170,7 +179,7 @@ class MVN2(NormalizationBase):
 
 
 @operator("MVN", opset=6)
-class MVN6(NormalizationBase):
+class MVN6(OverAxesBase):
     """MVN-2 with the axes as a 1-D input; eps is added to the variance or, with ``outside_sqrt``, to its root.
 
     Without axes each element is a slice of its own.
@@ -179,22 +188,17 @@ class MVN6(NormalizationBase):
     [[-1.224744 0. 1.224744]]
     """
 
-    recipe = "narrow any2, index = axes; eps=1e-9|1e-5|1|1e12"
+    recipe = "T narrow, data T any2, axes = axes; eps=1e-9|1e-5|1|1e12"
     arguments = "data axes normalize_variance eps eps_mode"
-    domains = by_input(axes=Axis("data"))
     eps: float = attribute(default=1e-6, specified=True)
     normalize_variance: bool = attribute(default=False, specified=True)
     eps_mode: str = attribute(default="inside_sqrt", choices=("inside_sqrt", "outside_sqrt"), specified=True)
 
-    value_inputs = (1,)
-
-    def infer(self, data: TensorType, axes: TensorType) -> TensorType:
-        self.require_numeric("data", data)
-        self.check_axes(data, axes, 1)
-        count, rank = axes.shape[0], data.shape.rank
+    def infer(self, *inputs: TensorType) -> Outputs:
+        result, (data, axes) = super().infer(*inputs), (tensor.shape for tensor in inputs)
         message = "axes of shape {} has more elements than data of shape {} has dimensions"
-        self.require(rank is None or count.lower <= rank, message, axes.shape, data.shape)
-        return TensorType(data.element_type, data.shape)
+        self.require(data.rank is None or axes[0].lower <= data.rank, message, axes, data)
+        return result
 
     def run(self, data: Array, axes: Array) -> Array:
         along, inside = self.axes(axes, data.ndim), self.eps_mode == "inside_sqrt"
@@ -206,7 +210,7 @@ class MVN6(NormalizationBase):
 
 
 @operator("NormalizeL2", opset=1)
-class NormalizeL2(NormalizationBase):
+class NormalizeL2(OverAxesBase):
     """x / sqrt(s + eps), or x / sqrt(max(s, eps)), where s is the sum of squares along ``axes`` (a scalar or 1-D).
 
     ``eps_mode`` add or max chooses the formula. Without axes each element is divided by itself, which gives 1 for
@@ -216,17 +220,10 @@ class NormalizeL2(NormalizationBase):
     [[0.6 0.8]]
     """
 
+    takes = "data T[D...]; axes integer[]|[K]; T numeric"
     arguments = "data axes eps eps_mode"
-    domains = by_input(axes=Axis("data"))
     eps: float = attribute(default=0.0, specified=True)
     eps_mode: str = attribute(default="add", choices=("add", "max"), specified=True)
-
-    value_inputs = (1,)
-
-    def infer(self, data: TensorType, axes: TensorType) -> TensorType:
-        self.require_numeric("data", data)
-        self.check_axes(data, axes, 0, 1)
-        return TensorType(data.element_type, data.shape)
 
     def run(self, data: Array, axes: Array) -> Array:
         along, x = self.axes(axes, data.ndim), _computed(data)
@@ -292,7 +289,7 @@ def per_channel(parameter: Array, rank: int) -> Array:
 
 
 @operator("LRN", opset=1)
-class LRN(NormalizationBase):
+class LRN(OverAxesBase):
     """x / (bias + alpha / size^n * s)^beta, where s is the sum of squares in a window of ``size`` along each of n axes.
 
     The window reaches (size - 1) / 2, rounded down, to either side and is cut at the borders of the data.
@@ -302,18 +299,10 @@ class LRN(NormalizationBase):
     """
 
     arguments = "data axes alpha= beta= bias= size=5"
-    domains = by_input(axes=Axis("data"))
     alpha: float = attribute(default=1.0, specified=True)
     beta: float = attribute(default=0.5, specified=True)
     bias: float = attribute(default=1.0, specified=True)
     size: int = attribute(default=1, minimum=1, specified=True)
-
-    value_inputs = (1,)
-
-    def infer(self, data: TensorType, axes: TensorType) -> TensorType:
-        self.require_numeric("data", data)
-        self.check_axes(data, axes, 1)
-        return TensorType(data.element_type, data.shape)
 
     def run(self, data: Array, axes: Array) -> Array:
         along = self.axes(axes, data.ndim)
@@ -345,7 +334,7 @@ class BatchNormInference5(NormalizationBase):
     arguments = "data gamma beta mean variance epsilon"
     epsilon: float = attribute(default=0.0, minimum=0, specified=True)
 
-    def infer(self, *inputs: TensorType) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, *inputs: TensorType) -> Outputs:
         solution = self.solved(*inputs)
         shape = self.named(inputs)["data"].shape
         self.require(solution["C"].upper != 0, "data of shape {} must have at least one channel", shape)

@@ -11,14 +11,14 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.shapes import UNKNOWN, PartialShape
-from ovir.core.tensor_types import TensorType, constant_type
+from ovir.core.tensor_types import Outputs, TensorType, constant_type
 from ovir.kernels.precision import native_dtype
 from ovir.kernels.windows import Window, box_taps, extent
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import ONE, Domain, Inputs, by_input, size_of
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
-from ovir.ops.base.spatial import SAME, output_size, resolve_pads
+from ovir.ops.base.spatial import SAME, padded_window
 
 
 def _require_pairs(op: Operator, *names: str) -> None:
@@ -69,9 +69,8 @@ class ExtractImagePatches(Operator):
     def run(self, data: Array) -> Array:
         images, channels, *sizes = data.shape
         counts = [self._windows(size, axis) for axis, size in enumerate(sizes)]
-        geometry = self.sizes, self.strides, self.rates
-        pads = resolve_pads(self.auto_pad, (), (), sizes, *geometry)
-        windows = [Window(*axis) for axis in zip(*geometry, *pads, strict=True)]
+        axes = zip(sizes, self.sizes, self.strides, self.rates, strict=True)
+        windows = [padded_window(self.auto_pad, *axis) for axis in axes]
         patches = np.zeros((images, *self.sizes, channels, *counts), data.dtype)
         for tap, chosen, positions in box_taps(windows, sizes, counts):
             patches[:, *tap][..., *chosen] = data[..., *positions]
@@ -82,8 +81,8 @@ def _image_side(op: Any, inputs: Inputs) -> Domain | None:
     """Return the side of a square image that has as many windows as ``data`` has blocks; None if there is none."""
     blocks, kernel = size_of(op, inputs, "data", -1), inputs["kernel_size"].constant
     sides = [1, 1] if kernel is None else kernel.tolist()
-    steps = list(zip(sides, op.strides, op.dilations, op.pads_begin, op.pads_end, strict=True))
-    fitting = (side for side in range(1, 257) if prod(max(output_size(side, *step), 0) for step in steps) == blocks)
+    windows = op.windows(sides)
+    fitting = (side for side in range(1, 257) if prod(max(window.count(side), 0) for window in windows) == blocks)
     return next((Domain(side, side) for side in fitting), None)
 
 
@@ -109,9 +108,7 @@ class Col2Im(Operator):
 
     value_inputs = (1, 2)
 
-    def infer(
-        self, data: TensorType, output_size: TensorType, kernel_size: TensorType
-    ) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, data: TensorType, output_size: TensorType, kernel_size: TensorType) -> Outputs:
         _require_pairs(self, "strides", "dilations", "pads_begin", "pads_end")
         found = self.solved(data, output_size, kernel_size)
         sizes = [UNKNOWN, UNKNOWN] if output_size.value is None else output_size.value.dimensions()
@@ -124,26 +121,23 @@ class Col2Im(Operator):
             found.sizes["C"] = self.require_known(channels, message, data.shape, found["K"], kernel)
             if all(size.is_static for size in sizes):
                 image = [size.length for size in sizes]
-                counts = self._counts(image, kernel)
+                counts = [window.count(side) for window, side in zip(self.windows(kernel), image, strict=True)]
                 message = "an image of {} has {} windows of kernel {}, but data has {} blocks"
                 fits = min(counts) >= 0 and found["Blocks"].contains(prod(counts))
                 self.require(fits, message, image, counts, kernel, found["Blocks"])
         return found.outputs()
 
-    def _counts(self, sizes: Sequence[int], kernel: Sequence[int]) -> list[int]:
-        """Return the number of windows on both axes of an image of these sizes."""
-        axes = zip(sizes, kernel, self.strides, self.dilations, self.pads_begin, self.pads_end, strict=True)
-        return [output_size(*axis) for axis in axes]
+    def windows(self, kernel: Sequence[int]) -> list[Window]:
+        """Return the windows on both axes of an image."""
+        axes = zip(kernel, self.strides, self.dilations, self.pads_begin, self.pads_end, strict=True)
+        return [Window(*axis) for axis in axes]
 
     def run(self, data: Array, output_size: Array, kernel_size: Array) -> Array:
         sizes, kernel = [int(size) for size in output_size], [int(size) for size in kernel_size]
         self.infer(*map(constant_type, (data, output_size, kernel_size)))  # which checks the sizes
         *batch, blocks, _ = data.shape
-        counts = self._counts(sizes, kernel)
-        windows = [
-            Window(*axis)
-            for axis in zip(kernel, self.strides, self.dilations, self.pads_begin, self.pads_end, strict=True)
-        ]
+        windows = self.windows(kernel)
+        counts = [window.count(size) for window, size in zip(windows, sizes, strict=True)]
         channels = blocks // prod(kernel)
         parts = data.reshape(*batch, channels, *kernel, *counts)
         images = np.zeros((*batch, channels, *sizes), native_dtype(data.dtype))

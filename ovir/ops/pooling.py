@@ -11,7 +11,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, i64
 from ovir.core.shapes import UNKNOWN, Dimension, PartialShape, unknown_sizes
-from ovir.core.tensor_types import TensorType
+from ovir.core.tensor_types import Outputs, TensorType
 from ovir.kernels.precision import compute_dtype, lowest_finite, native_dtype, rounded, sum_dtype
 from ovir.kernels.windows import Window, box_taps, extent, reduced_windows
 from ovir.ops.base.attributes import attribute
@@ -264,7 +264,7 @@ class AdaptivePoolBase(Operator):
         counts = inputs[1].constant if len(inputs) > 1 else None
         return {} if counts is None else {axis: count + 1 for axis, count in enumerate(counts.ravel().tolist(), 2)}
 
-    def infer(self, data: TensorType, output_shape: TensorType) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, data: TensorType, output_shape: TensorType) -> Outputs:
         found = self.solved(data, output_shape)
         if data.shape.rank is not None:
             axes = data.shape.rank - 2

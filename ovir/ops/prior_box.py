@@ -10,7 +10,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.shapes import UNKNOWN
-from ovir.core.tensor_types import TensorType
+from ovir.core.tensor_types import Outputs, TensorType
 from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels.rounding import round_half_away
 from ovir.ops.base.attributes import attribute
@@ -47,7 +47,7 @@ class PriorBoxBase(Operator):
         """Return the lower and upper edges [points, boxes] on the y axis and on the x axis, relative to the image."""
         raise NotImplementedError
 
-    def infer(self, output_size: TensorType, image_size: TensorType) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, output_size: TensorType, image_size: TensorType) -> Outputs:
         found = self.solved(output_size, image_size)
         count = len(self.variance)
         self.require(count in (0, 1, 4), "variance must have 0, 1 or 4 numbers, got {}: {}", count, list(self.variance))
@@ -132,7 +132,7 @@ class PriorBox1(PriorBoxBase):
     scale_all_sizes: bool = attribute(default=True)
     min_max_aspect_ratios_order = True
 
-    def infer(self, output_size: TensorType, image_size: TensorType) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, output_size: TensorType, image_size: TensorType) -> Outputs:
         for name in ("aspect_ratio", "fixed_ratio", "fixed_size", "density"):
             numbers = getattr(self, name)
             fits = all(0 < n < inf for n in numbers)
@@ -178,31 +178,19 @@ class PriorBox1(PriorBoxBase):
         halves = [box.half_height for box in boxes], [box.half_width for box in boxes]
         steps = [box.y_steps for box in boxes], [box.x_steps for box in boxes]
         bounded = np.array([box.bounded for box in boxes], bool)
-        return tuple(
-            self._edges_of_axis(points, np.float32(size), step, np.array(half, np.float32), shifts, bounded)
-            for points, size, half, shifts in zip(grid, image, halves, steps, strict=True)
-        )
-
-    def _edges_of_axis(
-        self,
-        points: int,
-        size: np.float32,
-        step: np.float32,
-        half: Array,
-        shifts: list[tuple[float, float, float]],
-        bounded: Array,
-    ) -> tuple[Array, Array]:
-        places = np.arange(points, dtype=np.float32)
-        if step == 0:
-            centers = (places + np.float32(0.5)) * (size / np.float32(points))
-        else:
-            centers = (np.float32(self.offset) + places) * step
-        at = centers[:, np.newaxis]
-        for shift in np.array(shifts, np.float32).reshape(-1, 3).T:
-            at = at + shift
-        part = 1 / size
-        low, high = (at - half) * part, (at + half) * part
-        return np.where(bounded, np.maximum(low, 0), low), np.where(bounded, np.minimum(high, 1), high)
+        edges = []
+        for points, size, half, shifts in zip(grid, map(np.float32, image), halves, steps, strict=True):
+            places = np.arange(points, dtype=np.float32)
+            if step == 0:
+                centers = (places + np.float32(0.5)) * (size / np.float32(points))
+            else:
+                centers = (np.float32(self.offset) + places) * step
+            at, sides, part = centers[:, np.newaxis], np.array(half, np.float32), 1 / size
+            for shift in np.array(shifts, np.float32).reshape(-1, 3).T:
+                at = at + shift
+            low, high = (at - sides) * part, (at + sides) * part
+            edges.append((np.where(bounded, np.maximum(low, 0), low), np.where(bounded, np.minimum(high, 1), high)))
+        return tuple(edges)
 
     def _dense_boxes(self) -> Iterator[_Box]:
         """Return the boxes of ``fixed_size``."""
@@ -286,7 +274,7 @@ class PriorBoxClustered(PriorBoxBase):
     height: tuple[float, ...] = attribute(default=(1.0,))
     clip: bool = attribute(default=True)
 
-    def infer(self, output_size: TensorType, image_size: TensorType) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, output_size: TensorType, image_size: TensorType) -> Outputs:
         widths, heights = list(self.width), list(self.height)
         message = "width and height must have the same number of items, got {}: {} and {}: {}"
         self.require(len(widths) == len(heights), message, len(widths), widths, len(heights), heights)

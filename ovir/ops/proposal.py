@@ -12,7 +12,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, i64
 from ovir.core.shapes import Dimension
-from ovir.core.tensor_types import TensorType
+from ovir.core.tensor_types import Outputs, TensorType
 from ovir.kernels.boxes import clipped, decoded, moved, upright_overlaps
 from ovir.kernels.precision import as_f32, stored
 from ovir.kernels.rounding import round_half_away
@@ -84,7 +84,7 @@ class ProposalBase(BoxSelectionBase):
 
     # ----- inference
 
-    def infer(self, *inputs: TensorType) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, *inputs: TensorType) -> Outputs:
         framework = self.framework
         self.require(framework in ("", "tensorflow"), "framework must be empty or 'tensorflow', got '{}'", framework)
         return super().infer(*inputs)
@@ -143,10 +143,8 @@ class ProposalBase(BoxSelectionBase):
         if self.is_tensorflow:
             start, stop = clipped(start, ends), clipped(stop, ends)
         length = stop - start + add
-        shift, stretch = (
-            deltas[:2] / np.float32(self.box_coordinate_scale),
-            deltas[2:] / np.float32(self.box_size_scale),
-        )
+        shift = deltas[:2] / np.float32(self.box_coordinate_scale)
+        stretch = deltas[2:] / np.float32(self.box_size_scale)
         middle = start + length / 2
         # [axis, image, row, column, anchor]
         edges = decoded(middle[:, np.newaxis], length[:, np.newaxis], shift, stretch)
@@ -303,7 +301,7 @@ class GenerateProposals(GenerateProposalsBase):
     nms_eta: float = attribute(default=1.0)
     roi_num_type: ElementType = attribute(default=i64)
 
-    def infer(self, *inputs: TensorType) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, *inputs: TensorType) -> Outputs:
         self.require(self.nms_eta == 1, "nms_eta must be 1, got {}", self.nms_eta)
         return super().infer(*inputs)
 

@@ -13,8 +13,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
-from ovir.core.shapes import PartialShape
-from ovir.core.tensor_types import TensorType
+from ovir.core.tensor_types import Outputs, TensorType
 from ovir.core.values import Value
 from ovir.kernels.precision import compute_dtype, native_dtype
 from ovir.ops.base.attributes import attribute
@@ -64,13 +63,13 @@ class RandomUniform(RandomBase):
 
     value_inputs = ALL
 
-    def infer(self, shape: TensorType, minval: TensorType, maxval: TensorType) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, shape: TensorType, minval: TensorType, maxval: TensorType) -> Outputs:
         found = self.solved(shape, minval, maxval)
         if minval.constant is not None and maxval.constant is not None:
             self._check_range(minval.constant, maxval.constant)
         known = shape.bounds_or_unknown()
         if known is not None:
-            found.shapes["Sizes"] = self._sizes(known).dims
+            found.shapes["Sizes"] = tuple(self.sizes_in("shape", known))
         return found.outputs()
 
     @cached_property
@@ -80,7 +79,7 @@ class RandomUniform(RandomBase):
 
     def run(self, shape: Array, minval: Array, maxval: Array) -> Array:
         self._check_range(minval, maxval)
-        sizes, dtype = self._sizes(Value(shape)).to_tuple(), self.output_type.to_dtype()
+        sizes, dtype = [dim.length for dim in self.sizes_in("shape", Value(shape))], self.output_type.to_dtype()
         count = prod(sizes)
         # The bounds stay in their own type, in which the span is computed.
         low, high = minval.reshape(()), maxval.reshape(())
@@ -93,11 +92,6 @@ class RandomUniform(RandomBase):
             seed = self.global_seed if self.is_seeded else secrets.randbits(32)
             numbers = _pytorch_numbers(mersenne_words(seed, count * words_each), words_each, low, high, dtype)
         return numbers.reshape(sizes)
-
-    def _sizes(self, shape: Value) -> PartialShape:
-        for i, size in enumerate(shape.upper):
-            self.check_count(f"shape[{i}]", size)
-        return PartialShape(shape.dimensions())
 
     def _check_range(self, minval: Array, maxval: Array) -> None:
         low, high = minval.item(), maxval.item()
@@ -194,7 +188,7 @@ class Multinomial(RandomBase):
 
     value_inputs = (1,)
 
-    def infer(self, probs: TensorType, num_samples: TensorType) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, probs: TensorType, num_samples: TensorType) -> Outputs:
         found = self.solved(probs, num_samples)
         found.sizes["Samples"] = self.count_of("num_samples", num_samples)
         return found.outputs()

@@ -9,13 +9,14 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import boolean
-from ovir.core.shapes import UNKNOWN, Dimension, PartialShape, as_dimension, unknown_sizes
+from ovir.core.shapes import Dimension, PartialShape, unknown_sizes
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.diagnostics.codes import AXIS
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import ONE, ZERO, Axis, Length, by_input
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
+from ovir.ops.base.traits import input_names
 
 
 @operator("Reverse", opset=1, until=1)
@@ -175,23 +176,22 @@ class BatchSpaceBase(Operator):
     value_inputs = (1, 2, 3)
     exact_inputs = (1, 2, 3)
 
-    def known_items(self, data: TensorType, **items: TensorType) -> list[list[int]] | None:
-        """Return the items of the three inputs if all are known, after checking their shapes and signs."""
+    def infer(self, data: TensorType, *items: TensorType) -> TensorType:
+        count, rank, names = self.solved(data, *items)["K"], data.shape.rank, input_names(type(self))[1:]
         self.require_rank_at_least("data", data.shape, 2)
-        rank: Dimension | None = UNKNOWN if data.shape.rank is None else as_dimension(data.shape.rank)
-        for name, tensor in items.items():
-            self.require_integers(name, tensor, 1)
-            rank = None if rank is None else rank.merged_with(tensor.shape[0])
-        if rank is None:
-            shapes = ", ".join(f"{name} of shape {tensor.shape}" for name, tensor in items.items())
-            self.fail("{} must have an item for each dimension of data of shape {}", shapes, data.shape)
-        if data.shape.rank is None or any(t.constant is None for t in items.values()):
-            return None
-        values = [t.constant.astype(np.int64).tolist() for t in items.values() if t.constant is not None]
-        for name, given, least in zip(items, values, (1, 0, 0), strict=True):
+        message = "{}, {} and {} must have an item for each dimension of data of shape {}, got {}"
+        self.require(rank is None or count.contains(rank), message, *names, data.shape, count)
+        values = [tensor.constant.astype(np.int64).tolist() for tensor in items if tensor.constant is not None]
+        if rank is None or len(values) < len(items):
+            return TensorType(data.element_type, unknown_sizes(rank))
+        for name, given, least in zip(names, values, (1, 0, 0), strict=True):
             self.require(min(given) >= least, "the items of {} {} must be {} or more", name, given, least)
             self.require(given[0] == least, "{} {} must begin with {}, for the batch", name, given, least)
-        return values
+        return TensorType(data.element_type, PartialShape(self.moved(data.shape, *values)))
+
+    def moved(self, shape: PartialShape, blocks: list[int], begins: list[int], ends: list[int]) -> list[Dimension]:
+        """Return the dimensions of the result for those of data."""
+        raise NotImplementedError
 
 
 @operator("BatchToSpace", opset=2)
@@ -204,16 +204,10 @@ class BatchToSpace(BatchSpaceBase):
     [[1 2]]
     """
 
+    takes = "data T[D...]; block_shape I[K]; crops_begin I[K]; crops_end I[K]; T any; I integer"
     domains = by_input(block_shape=ONE, crops_begin=ZERO, crops_end=ZERO)
 
-    def infer(
-        self, data: TensorType, block_shape: TensorType, crops_begin: TensorType, crops_end: TensorType
-    ) -> TensorType:
-        items = self.known_items(data, block_shape=block_shape, crops_begin=crops_begin, crops_end=crops_end)
-        self.shared_type(block_shape=block_shape, crops_begin=crops_begin, crops_end=crops_end)
-        if items is None:
-            return TensorType(data.element_type, unknown_sizes(data.shape.rank))
-        shape, (blocks, begins, ends) = data.shape, items
+    def moved(self, shape: PartialShape, blocks: list[int], begins: list[int], ends: list[int]) -> list[Dimension]:
         message = "the batch of data of shape {} is not a multiple of {}, the product of block_shape"
         dims = [self.require_known(shape[0].exact_div(prod(blocks)), message, shape, prod(blocks))]
         for axis in range(1, len(blocks)):
@@ -222,7 +216,7 @@ class BatchToSpace(BatchSpaceBase):
             fits = grown.upper is None or crop <= grown.upper
             self.require(fits, message, begins[axis], ends[axis], axis, shape, grown, blocks[axis])
             dims.append(_cropped(grown, crop))
-        return TensorType(data.element_type, PartialShape(dims))
+        return dims
 
     def run(self, data: Array, *items: Array) -> Array:
         self.infer(*map(constant_type, (data, *items)))  # which checks the sizes
@@ -247,22 +241,17 @@ class SpaceToBatch(BatchSpaceBase):
     [[1 3] [2 4]]
     """
 
+    takes = "data T[D...]; block_shape integer[K]; pads_begin integer[K]; pads_end integer[K]; T any"
     domains = by_input(block_shape=ONE, pads_begin=ZERO, pads_end=ZERO)
 
-    def infer(
-        self, data: TensorType, block_shape: TensorType, pads_begin: TensorType, pads_end: TensorType
-    ) -> TensorType:
-        items = self.known_items(data, block_shape=block_shape, pads_begin=pads_begin, pads_end=pads_end)
-        if items is None:
-            return TensorType(data.element_type, unknown_sizes(data.shape.rank))
-        shape, (blocks, begins, ends) = data.shape, items
+    def moved(self, shape: PartialShape, blocks: list[int], begins: list[int], ends: list[int]) -> list[Dimension]:
         dims = [shape[0] * prod(blocks)]
         for axis in range(1, len(blocks)):
             begin, end, block = begins[axis], ends[axis], blocks[axis]
             message = "dimension {} of data of shape {}, with pads {} and {}, is not a multiple of its block {}"
             divided = (shape[axis] + (begin + end)).exact_div(block)
             dims.append(self.require_known(divided, message, axis, shape, begin, end, block))
-        return TensorType(data.element_type, PartialShape(dims))
+        return dims
 
     def run(self, data: Array, *items: Array) -> Array:
         self.infer(*map(constant_type, (data, *items)))  # which checks the sizes

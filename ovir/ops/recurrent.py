@@ -9,7 +9,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.shapes import Dimension, PartialShape
-from ovir.core.tensor_types import TensorType
+from ovir.core.tensor_types import Outputs, TensorType
 from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels.precision import as_computed
 from ovir.ops.base.attributes import attribute
@@ -17,7 +17,14 @@ from ovir.ops.base.domains import Length, by_input
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
+_CELL = "X T[Batch, Input]; initial_hidden_state T[Batch, Hidden]"
+_SEQUENCE = "X T[Batch, Time, Input]; initial_hidden_state T[Batch, D, Hidden]"
+_LENGTHS = "sequence_lengths integer[Batch]"
+_SIZES = "T real; Hidden = hidden_size"
+_OPTIONS = "activations= activations_alpha= activations_beta= clip="
+
 Activation = Callable[[Array], Array]
+States = Sequence[Array]
 
 
 class RecurrentBase(Operator):
@@ -49,16 +56,14 @@ class RecurrentBase(Operator):
         """Return the number of biases per hidden element."""
         return self.gates
 
-    def step(
-        self, functions: Sequence[Activation], x: Array, states: Sequence[Array], r: Array, b: Array
-    ) -> tuple[Array, ...]:
+    def step(self, functions: Sequence[Activation], x: Array, states: States, r: Array, b: Array) -> States:
         """Return the states after one time step; x [batch, gates * hidden] is X W^T + B of this step.
 
         ``functions`` are those that ``activation_functions`` returns.
         """
         raise NotImplementedError
 
-    def infer(self, *inputs: TensorType | None) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, *inputs: TensorType | None) -> Outputs:
         self.activation_functions()
         return super().infer(*inputs)
 
@@ -119,9 +124,7 @@ class RnnBase(RecurrentBase):
     gates = 1
     functions = 1
 
-    def step(
-        self, functions: Sequence[Activation], x: Array, states: Sequence[Array], r: Array, b: Array
-    ) -> tuple[Array, ...]:
+    def step(self, functions: Sequence[Activation], x: Array, states: States, r: Array, b: Array) -> States:
         (f,) = functions
         return (f(x + states[0] @ r.T),)
 
@@ -142,9 +145,7 @@ class GruBase(RecurrentBase):
     def biases(self) -> int:
         return 4 if self.linear_before_reset else 3
 
-    def step(
-        self, functions: Sequence[Activation], x: Array, states: Sequence[Array], r: Array, b: Array
-    ) -> tuple[Array, ...]:
+    def step(self, functions: Sequence[Activation], x: Array, states: States, r: Array, b: Array) -> States:
         f, g = functions
         (hidden,) = states
         x_z, x_r, x_h = _gates(x, 3)
@@ -170,9 +171,7 @@ class LstmBase(RecurrentBase):
     functions = 3
     states = 2
 
-    def step(
-        self, functions: Sequence[Activation], x: Array, states: Sequence[Array], r: Array, b: Array
-    ) -> tuple[Array, ...]:
+    def step(self, functions: Sequence[Activation], x: Array, states: States, r: Array, b: Array) -> States:
         f, g, h = functions
         hidden, cell = states
         forget, admit, candidate, emit = _gates(x + hidden @ r.T, 4)
@@ -212,10 +211,7 @@ class RNNCell(CellBase, RnnBase):
     Source: RNNCell-3
     """
 
-    takes = (
-        "X T[Batch, Input]; initial_hidden_state T[Batch, Hidden]; "
-        "W T[Hidden, Input]; R T[Hidden, Hidden]; B T[Hidden]; T real; Hidden = hidden_size"
-    )
+    takes = f"{_CELL}; W T[Hidden, Input]; R T[Hidden, Hidden]; B T[Hidden]; {_SIZES}"
     gives = "hidden T[Batch, Hidden]"
     arguments = "X initial_hidden_state W R B hidden_size activations activations_alpha activations_beta clip="
 
@@ -232,15 +228,9 @@ class GRUCell(CellBase, GruBase):
     [[0.17446804]]
     """
 
-    takes = (
-        "X T[Batch, Input]; initial_hidden_state T[Batch, Hidden]; "
-        "W T[3*Hidden, Input]; R T[3*Hidden, Hidden]; ?B T[biases*Hidden]; T real; Hidden = hidden_size"
-    )
+    takes = f"{_CELL}; W T[3*Hidden, Input]; R T[3*Hidden, Hidden]; ?B T[biases*Hidden]; {_SIZES}"
     gives = "hidden T[Batch, Hidden]"
-    arguments = (
-        "X initial_hidden_state W R B hidden_size activations= activations_alpha= activations_beta= "
-        "clip= linear_before_reset="
-    )
+    arguments = f"X initial_hidden_state W R B hidden_size {_OPTIONS} linear_before_reset="
 
 
 @operator("LSTMCell", opset=4)
@@ -259,14 +249,11 @@ class LSTMCell4(CellBase, LstmBase):
     """
 
     takes = (
-        "X T[Batch, Input]; initial_hidden_state T[Batch, Hidden]; initial_cell_state T[Batch, Hidden]; "
-        "W T[4*Hidden, Input]; R T[4*Hidden, Hidden]; ?B T[4*Hidden]; T real; Hidden = hidden_size"
+        f"{_CELL}; initial_cell_state T[Batch, Hidden]; "
+        f"W T[4*Hidden, Input]; R T[4*Hidden, Hidden]; ?B T[4*Hidden]; {_SIZES}"
     )
     gives = "hidden T[Batch, Hidden]; cell T[Batch, Hidden]"
-    arguments = (
-        "X initial_hidden_state initial_cell_state W R B hidden_size activations= activations_alpha= "
-        "activations_beta= clip="
-    )
+    arguments = f"X initial_hidden_state initial_cell_state W R B hidden_size {_OPTIONS}"
 
 
 @operator("LSTMCell", opset=1)
@@ -338,7 +325,7 @@ class SequenceBase(RecurrentBase):
         return tuple(np.stack(arrays, axis=1).astype(x.dtype, copy=False) for arrays in zip(*results, strict=True))
 
     def _run_direction(
-        self, inputs: Array, states: Sequence[Array], lengths: Array, r: Array, b: Array, backward: bool
+        self, inputs: Array, states: States, lengths: Array, r: Array, b: Array, backward: bool
     ) -> list[Array]:
         """Return the hidden states [batch, time, hidden] and the last states of one direction."""
         batch, time, _ = inputs.shape
@@ -364,15 +351,11 @@ class RNNSequence(SequenceBase, RnnBase):
     """
 
     takes = (
-        "X T[Batch, Time, Input]; initial_hidden_state T[Batch, D, Hidden]; sequence_lengths integer[Batch]; "
-        "W T[D, Hidden, Input]; R T[D, Hidden, Hidden]; B T[D, Hidden]; T real; Hidden = hidden_size; "
-        "D = directions"
+        f"{_SEQUENCE}; {_LENGTHS}; "
+        f"W T[D, Hidden, Input]; R T[D, Hidden, Hidden]; B T[D, Hidden]; {_SIZES}; D = directions"
     )
     gives = "Y T[Batch, D, Time, Hidden]; hidden T[Batch, D, Hidden]"
-    arguments = (
-        "X initial_hidden_state sequence_lengths W R B hidden_size direction activations= "
-        "activations_alpha= activations_beta= clip="
-    )
+    arguments = f"X initial_hidden_state sequence_lengths W R B hidden_size direction {_OPTIONS}"
 
 
 @operator("GRUSequence", opset=5)
@@ -387,15 +370,11 @@ class GRUSequence(SequenceBase, GruBase):
     """
 
     takes = (
-        "X T[Batch, Time, Input]; initial_hidden_state T[Batch, D, Hidden]; sequence_lengths integer[Batch]; "
-        "W T[D, 3*Hidden, Input]; R T[D, 3*Hidden, Hidden]; B T[D, biases*Hidden]; T real; "
-        "Hidden = hidden_size; D = directions"
+        f"{_SEQUENCE}; {_LENGTHS}; "
+        f"W T[D, 3*Hidden, Input]; R T[D, 3*Hidden, Hidden]; B T[D, biases*Hidden]; {_SIZES}; D = directions"
     )
     gives = "Y T[Batch, D, Time, Hidden]; hidden T[Batch, D, Hidden]"
-    arguments = (
-        "X initial_hidden_state sequence_lengths W R B hidden_size direction activations= "
-        "activations_alpha= activations_beta= clip= linear_before_reset="
-    )
+    arguments = f"X initial_hidden_state sequence_lengths W R B hidden_size direction {_OPTIONS} linear_before_reset="
 
 
 @operator("LSTMSequence", opset=5)
@@ -413,12 +392,8 @@ class LSTMSequence(SequenceBase, LstmBase):
     """
 
     takes = (
-        "X T[Batch, Time, Input]; initial_hidden_state T[Batch, D, Hidden]; "
-        "initial_cell_state T[Batch, D, Hidden]; sequence_lengths integer[Batch]; W T[D, 4*Hidden, Input]; "
-        "R T[D, 4*Hidden, Hidden]; B T[D, 4*Hidden]; T real; Hidden = hidden_size; D = directions"
+        f"{_SEQUENCE}; initial_cell_state T[Batch, D, Hidden]; {_LENGTHS}; "
+        f"W T[D, 4*Hidden, Input]; R T[D, 4*Hidden, Hidden]; B T[D, 4*Hidden]; {_SIZES}; D = directions"
     )
     gives = "Y T[Batch, D, Time, Hidden]; hidden T[Batch, D, Hidden]; cell T[Batch, D, Hidden]"
-    arguments = (
-        "X initial_hidden_state initial_cell_state sequence_lengths W R B hidden_size direction "
-        "activations= activations_alpha= activations_beta= clip="
-    )
+    arguments = f"X initial_hidden_state initial_cell_state sequence_lengths W R B hidden_size direction {_OPTIONS}"

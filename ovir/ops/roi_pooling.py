@@ -6,7 +6,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.shapes import PartialShape
-from ovir.core.tensor_types import TensorType
+from ovir.core.tensor_types import Outputs, TensorType
 from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels.precision import as_computed, compute_dtype, stored
 from ovir.kernels.roi import Neighbors, Span, neighbors, pixel_rows, pool_boxes, pool_places
@@ -89,7 +89,7 @@ class ROIPooling(RoiPoolingBase):
     spatial_scale: float = attribute()
     method: str = attribute(default="max", choices=("max", "bilinear"))
 
-    def infer(self, *inputs: TensorType) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, *inputs: TensorType) -> Outputs:
         self.require_scale()
         return super().infer(*inputs)
 
@@ -183,7 +183,7 @@ class PSROIPooling(RoiPoolingBase):
         """Return the number of parts of a region, each of which has channels of its own."""
         return self.spatial_bins_x * self.spatial_bins_y if self.mode == "bilinear" else self.group_size**2
 
-    def infer(self, *inputs: TensorType) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, *inputs: TensorType) -> Outputs:
         self.require_scale()
         for name in ("spatial_bins_x", "spatial_bins_y") if self.mode == "bilinear" else ():
             self.require(getattr(self, name) > 0, "{} must be positive, got {}", name, getattr(self, name))
@@ -266,6 +266,10 @@ class DeformablePSROIPooling(RoiPoolingBase):
 
     takes = "data T[N, output_dim*group_size*group_size.., H, W]; rois T[R, 5]; ?offsets T[?, ?, ?, ?]; T real"
     gives = "T[R, output_dim, group_size, group_size]"
+    recipe = (
+        "T narrow, rois = rois, offsets T R 2 P P; H=3|8 W=2|8 P=1|2 part_size=P output_dim=1|2 group_size=1|2 "
+        "spatial_bins_x=2 spatial_bins_y=1 trans_std=0|0.1 spatial_scale=1|0.25"
+    )
     unmatched = "pool moved regions"
     arguments = (
         "feature_maps:data coords:rois output_dim spatial_scale group_size= mode= spatial_bins_x= "

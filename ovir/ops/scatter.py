@@ -17,6 +17,7 @@ from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value, from_bounds
 from ovir.diagnostics.codes import ELEMENT_TYPE
 from ovir.diagnostics.kernel_warnings import report
+from ovir.kernels.precision import native_dtype
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import Axis, Coordinates, Index, by_input
 from ovir.ops.base.indexing import checked_indices, flat_positions
@@ -303,11 +304,10 @@ def _combine_at(rows: Array, positions: Array, updates: Array, reduction: str, u
 
 def _computed_in(dtype: np.dtype[Any], reduction: str) -> np.dtype[Any]:
     """Return the type for the reduction: narrow floating-point numbers are reduced in f32 and rounded once."""
-    if dtype.kind == "b" or (dtype.kind in "iu" and reduction != "mean") or dtype in (np.float32, np.float64):
-        return dtype
-    if dtype.kind in "iu":
+    native = native_dtype(dtype)
+    if native.kind in "iu" and reduction == "mean":
         return np.dtype(np.uint64 if dtype == np.uint64 else np.int64)
-    return np.dtype(np.float32 if ElementType.from_dtype(dtype).is_real else np.int64)
+    return native
 
 
 def _neutral(dtype: np.dtype[Any], reduction: str) -> Any:

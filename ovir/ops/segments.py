@@ -10,7 +10,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.shapes import UNKNOWN, Dimension, sized
-from ovir.core.tensor_types import TensorType
+from ovir.core.tensor_types import Outputs, TensorType
 from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels.precision import lowest_finite, native_dtype
 from ovir.ops.base.attributes import attribute
@@ -41,9 +41,7 @@ class SegmentMax(Operator):
 
     value_inputs = (1, 2)
 
-    def infer(
-        self, data: TensorType, segment_ids: TensorType, num_segments: TensorType | None = None
-    ) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, data: TensorType, segment_ids: TensorType, num_segments: TensorType | None = None) -> Outputs:
         found = self.solved(data, segment_ids, num_segments)
         if segment_ids.constant is not None:
             self._check_sorted(segment_ids.constant)
@@ -98,24 +96,15 @@ class EmbeddingBagBase(Operator):
     fillers = (("default_index", -1, "indices"),)
     reduction: str = "sum"
 
-    def infer(self, *inputs: TensorType) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, *inputs: TensorType) -> Outputs:
         is_weighted = self.named(inputs).get("per_sample_weights") is not None
         allowed = self.reduction == "sum" or not is_weighted
         self.require(allowed, "reduction {} does not allow per_sample_weights", self.reduction)
         return super().infer(*inputs)
 
-    def bags(
-        self,
-        table: Array,
-        indices: Array,
-        starts: Array,
-        counts: Array,
-        default_index: int | None,
-        weights: Array | None,
-    ) -> Array:
-        """Return one bag after another: ``counts[i]`` indices from ``starts[i]`` on; an empty bag is row
-        ``default_index``."""
-        rows = self.rows(table, indices, weights)
+    def bags(self, table: Array, rows: Array, starts: Array, counts: Array, default_index: int | None) -> Array:
+        """Return one bag after another: ``counts[i]`` rows from ``starts[i]`` on; an empty bag is row ``default_index``
+        of the table."""
         empty = np.zeros((), rows.dtype) if default_index is None else table[default_index]
         result = np.empty((len(counts), *table.shape[1:]), rows.dtype)
         for i, (start, count) in enumerate(zip(starts.tolist(), counts.tolist(), strict=True)):
@@ -173,14 +162,8 @@ class EmbeddingBagOffsetsBase(EmbeddingBagBase):
         default_index=Index("emb_table", absent=-1),
     )
 
-    def run(
-        self,
-        emb_table: Array,
-        indices: Array,
-        offsets: Array,
-        default_index: Array | None = None,
-        per_sample_weights: Array | None = None,
-    ) -> Array:
+    def run(self, emb_table: Array, indices: Array, offsets: Array, *others: Array | None) -> Array:
+        default_index, weights = (*others, None, None)[:2]
         starts = checked_indices(self, offsets, len(indices) + 1, negative=False, name="offsets")
         counts = np.diff(starts, append=len(indices)) if starts.size else starts
         if (counts < 0).any():
@@ -188,7 +171,7 @@ class EmbeddingBagOffsetsBase(EmbeddingBagBase):
             self.fail("offsets must not decrease, got {} and then {}", starts[bag], starts[bag + 1])
         is_left_out = default_index is None or default_index.item() == -1
         default = self.default(None if is_left_out else default_index, len(emb_table))
-        return self.bags(emb_table, indices, starts, counts, default, per_sample_weights)
+        return self.bags(emb_table, self.rows(emb_table, indices, weights), starts, counts, default)
 
 
 @operator("EmbeddingBagOffsetsSum", opset=3)
@@ -273,20 +256,13 @@ class EmbeddingSegmentsSum(EmbeddingBagBase):
     )
     value_inputs = (3,)
 
-    def infer(self, *inputs: TensorType) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, *inputs: TensorType) -> Outputs:
         found = self.solved(*inputs)
         found.sizes["Bags"] = self.count_of("num_segments", inputs[3])
         return found.outputs()
 
-    def run(
-        self,
-        emb_table: Array,
-        indices: Array,
-        segment_ids: Array,
-        num_segments: Array,
-        default_index: Array | None = None,
-        per_sample_weights: Array | None = None,
-    ) -> Array:
+    def run(self, table: Array, indices: Array, segment_ids: Array, num_segments: Array, *more: Array | None) -> Array:
+        default_index, weights = (*more, None, None)[:2]
         segments = int(num_segments.item())
         inside = (segment_ids >= 0) & (segment_ids < segments)
         if not inside.all():
@@ -299,9 +275,8 @@ class EmbeddingSegmentsSum(EmbeddingBagBase):
         order = order[inside[order]]
         counts = np.bincount(segment_ids[order], minlength=segments)
         starts = counts.cumsum() - counts
-        weights = None if per_sample_weights is None else per_sample_weights[order]
-        default = self.default(default_index, len(emb_table))
-        return self.bags(emb_table, indices[order], starts, counts, default, weights)
+        rows = self.rows(table, indices[order], None if weights is None else weights[order])
+        return self.bags(table, rows, starts, counts, self.default(default_index, len(table)))
 
 
 # --------------------------------------------------------------------------- sparse matrices
@@ -331,10 +306,8 @@ class SparseFillEmptyRows(Operator):
     bounded = False
     value_inputs = (1, 2)
 
-    def infer(
-        self, values: TensorType, dense_shape: TensorType, indices: TensorType, default_value: TensorType
-    ) -> TensorType | tuple[TensorType, ...]:
-        solution = self.solved(values, dense_shape, indices, default_value)
+    def infer(self, *inputs: TensorType) -> Outputs:
+        solution, (_, dense_shape, indices, _) = self.solved(*inputs), inputs
         entries = solution["N"]
         rows = self._rows(dense_shape)
         if dense_shape.constant is not None and indices.constant is not None:
@@ -362,11 +335,7 @@ class SparseFillEmptyRows(Operator):
 
     def _rows(self, dense_shape: TensorType) -> Dimension:
         known = dense_shape.bounds_or_unknown()
-        if known is None:
-            return UNKNOWN
-        for i, size in enumerate(known.upper):
-            self.check_count(f"dense_shape[{i}]", float(size))
-        return known.dimensions()[0]
+        return UNKNOWN if known is None else self.sizes_in("dense_shape", known)[0]
 
     def _check_indices(self, dense_shape: Array, indices: Array) -> None:
         """Raise for an index outside the matrix."""

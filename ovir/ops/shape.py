@@ -64,8 +64,27 @@ class ShapeOf3(ShapeOf1):
         return self._shape_of(data, self.output_type)
 
 
+class RearrangingBase(Operator):
+    """Base of operations that give ``data`` the shape that follows from a second input."""
+
+    rearranges = True
+    decompresses = (0,)
+    views = True
+    moves_elements = (0,)
+    value_inputs = (1,)
+
+    def rows_from(self, inputs: Sequence[TensorType], output: PartialShape) -> tuple[int, ...] | None:
+        shape, inner = output.to_tuple(), inputs[0].shape.to_tuple()
+        if not shape or not inner or prod(shape[1:]) % max(prod(inner[1:]), 1):
+            return None
+        return (prod(shape[1:]) // max(prod(inner[1:]), 1), *[0] * (len(inputs) - 1))
+
+    def run_rows(self, shape: tuple[int, ...], *inputs: Array) -> Array:
+        return inputs[0].reshape(shape)
+
+
 @operator("Reshape", opset=1)
-class Reshape(Operator):
+class Reshape(RearrangingBase):
     """The elements of ``data``, in row-major order, with the dimensions given by ``shape``.
 
     One -1 in ``shape`` stands for the size that keeps the number of elements. With ``special_zero`` a 0 at position i
@@ -81,14 +100,9 @@ class Reshape(Operator):
 
     arguments = "node:data output_shape:shape special_zero"
     domains = by_input(shape=PATTERN)
-    rearranges = True
-    decompresses = (0,)
     special_zero: bool = attribute(default=False, specified=True)
 
-    views = True
     guards_sizes = True
-    moves_elements = (0,)
-    value_inputs = (1,)
     exact_inputs = (1,)
 
     def infer(self, data: TensorType, shape: TensorType) -> TensorType:
@@ -125,12 +139,6 @@ class Reshape(Operator):
             if not PartialShape([before.shape[axis]]).is_sure_to_equal(PartialShape([data[axis]])):
                 return False
         return self.infer(before, inputs[1]).shape == output.shape
-
-    def rows_from(self, inputs: Sequence[TensorType], output: PartialShape) -> tuple[int, ...] | None:
-        return _rows_in_order(inputs, output)
-
-    def run_rows(self, shape: tuple[int, ...], *inputs: Array) -> Array:
-        return inputs[0].reshape(shape)
 
     def _pattern_dimension(self, index: int, low: float, high: float, dim: Dimension) -> Dimension | None:
         """Return a pattern element as a size, as far as it is known; None stands for -1."""
@@ -246,35 +254,8 @@ def _axis_of_size_1(op: Operator, inputs: Inputs) -> Domain:
     return Domain(next(axes, 0), None, "counting")
 
 
-def _rows_in_order(inputs: Sequence[TensorType], output: PartialShape) -> tuple[int, ...] | None:
-    """Return ``rows_from`` of an operation that keeps the order of the elements of ``data``."""
-    shape, inner = output.to_tuple(), inputs[0].shape.to_tuple()
-    if not shape or not inner or prod(shape[1:]) % max(prod(inner[1:]), 1):
-        return None
-    return (prod(shape[1:]) // max(prod(inner[1:]), 1), *[0] * (len(inputs) - 1))
-
-
-class AxesBase(Operator):
-    """Base of operations on ``data`` whose second input lists axes."""
-
-    rearranges = True
-    decompresses = (0,)
-    views = True
-    moves_elements = (0,)
-    value_inputs = (1,)
-
-    def check_axes(self, axes: TensorType) -> None:
-        self.require_integers("axes", axes, 0, 1)
-
-    def rows_from(self, inputs: Sequence[TensorType], output: PartialShape) -> tuple[int, ...] | None:
-        return _rows_in_order(inputs, output)
-
-    def run_rows(self, shape: tuple[int, ...], *inputs: Array) -> Array:
-        return inputs[0].reshape(shape)
-
-
 @operator("Squeeze", opset=1)
-class Squeeze1(AxesBase):
+class Squeeze1(RearrangingBase):
     """``data`` without those dimensions ``axes`` that are 1; without any dimension of 1 if there are no axes.
 
     Inference assumes that an unknown dimension among ``axes`` is 1 if it can be; without axes the rank is unknown.
@@ -285,7 +266,7 @@ class Squeeze1(AxesBase):
 
     def infer(self, data: TensorType, axes: TensorType | None = None) -> TensorType:
         if axes is not None:
-            self.check_axes(axes)
+            self.require_integers("axes", axes, 0, 1)
         return TensorType(data.element_type, self._squeezed(data.shape, axes))
 
     def run(self, data: Array, axes: Array | None = None) -> Array:
@@ -342,7 +323,7 @@ class Squeeze15(Squeeze1):
 
 
 @operator("Unsqueeze", opset=1)
-class Unsqueeze(AxesBase):
+class Unsqueeze(RearrangingBase):
     """``data`` with a dimension of 1 inserted at each of ``axes``, which refer to the result.
 
     >>> ops.unsqueeze([1, 2], [0])
@@ -352,7 +333,7 @@ class Unsqueeze(AxesBase):
     domains = by_input(axes=Axis("data"))
 
     def infer(self, data: TensorType, axes: TensorType) -> TensorType:
-        self.check_axes(axes)
+        self.require_integers("axes", axes, 0, 1)
         if data.shape.rank is not None and axes.constant is not None:
             dims = self._unsqueezed(data.shape.dims, axes.constant, Dimension(1, 1))
             return TensorType(data.element_type, PartialShape(dims))

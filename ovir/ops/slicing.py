@@ -6,7 +6,7 @@ dimension from bounds of its size and of the two positions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
 from itertools import product as combinations
 from typing import NamedTuple
@@ -120,12 +120,6 @@ def _keeps_all(dim: Dimension, start: Position, stop: Position, step: int) -> bo
 class SlicingBase(Operator):
     """Base of Slice, SliceScatter and StridedSlice."""
 
-    def common_length(self, vectors: Mapping[str, TensorType]) -> Dimension:
-        """Return the number of elements of some vectors of integers, which must be equal."""
-        for name, vector in vectors.items():
-            self.require_integers(name, vector, 1)
-        return self.merge_dims("elements", **{name: (vector.shape, 0) for name, vector in vectors.items()})
-
     def known_step(self, name: str, step: TensorType, index: int) -> int | None:
         """Return one element of ``step``, or None if it is unknown."""
         value = step.value
@@ -142,19 +136,16 @@ def _why_whole(data: TensorType, output: TensorType, step: TensorType | None) ->
     return "the slice is the whole" if by_one and data.shape.is_sure_to_equal(output.shape) else None
 
 
+_VECTORS = "start integer[K]; stop integer[K]; step integer[K]; ?axes integer[K]; T any"
+
+
 class SliceOperatorBase(SlicingBase):
     """Base of slicing by four vectors, with ``start``, ``stop``, ``step`` and, optionally, ``axes``."""
 
-    def check_vectors(self, rank: int | None, vectors: Sequence[TensorType]) -> Dimension:
-        """Return the number of sliced axes, on which all vectors must agree."""
-        count = self.common_length(dict(zip(("start", "stop", "step", "axes"), vectors, strict=False)))
-        fits = rank is None or count.lower <= rank
-        self.require(fits, "start has {:element}, more than the {:dimension} of data", count, rank)
-        return count
-
-    def sliced_shape(self, shape: PartialShape, vectors: Sequence[TensorType]) -> PartialShape:
-        """Return ``shape`` after slicing."""
-        count = self.check_vectors(shape.rank, vectors)
+    def sliced_shape(self, shape: PartialShape, count: Dimension, vectors: Sequence[TensorType]) -> PartialShape:
+        """Return ``shape`` after slicing along ``count`` axes."""
+        fits = shape.rank is None or count.lower <= shape.rank
+        self.require(fits, "start has {:element}, more than the {:dimension} of data", count, shape.rank)
         start, stop, step = vectors[:3]
         if step.constant is not None:
             for i in range(step.constant.size):
@@ -198,16 +189,15 @@ class Slice(SliceOperatorBase):
     [1 3]
     """
 
+    takes = f"data T[D...]; {_VECTORS}"
     domains = by_input(start=ZERO, stop=Length("data", axis=None), step=ONE, axes=Axis("data"))
     views = True
     moves_elements = (0,)
     value_inputs = (1, 2, 3, 4)
 
-    def infer(
-        self, data: TensorType, start: TensorType, stop: TensorType, step: TensorType, axes: TensorType | None = None
-    ) -> TensorType:
-        vectors = [start, stop, step] if axes is None else [start, stop, step, axes]
-        return TensorType(data.element_type, self.sliced_shape(data.shape, vectors))
+    def infer(self, data: TensorType, *vectors: TensorType) -> TensorType:
+        count = self.solved(data, *vectors)["K"]
+        return TensorType(data.element_type, self.sliced_shape(data.shape, count, vectors))
 
     def why_unchanged(self, inputs: Sequence[TensorType], output: TensorType) -> str | None:
         return _why_whole(inputs[0], output, inputs[3])
@@ -224,28 +214,20 @@ class SliceScatter(SliceOperatorBase):
     [ 0 10 2 30]
     """
 
+    takes = f"data T[D...]; updates T[...]; {_VECTORS}"
     domains = by_input(start=ZERO, stop=Length("data", axis=None), step=ONE, axes=Axis("data"))
     moves_elements = (0, 1)
     inplace = (0,)
     value_inputs = (2, 3, 4, 5)
 
-    def infer(
-        self,
-        data: TensorType,
-        updates: TensorType,
-        start: TensorType,
-        stop: TensorType,
-        step: TensorType,
-        axes: TensorType | None = None,
-    ) -> TensorType:
-        vectors = [start, stop, step] if axes is None else [start, stop, step, axes]
-        element_type = self.shared_type(data=data, updates=updates)
+    def infer(self, data: TensorType, updates: TensorType, *vectors: TensorType) -> TensorType:
+        solution = self.solved(data, updates, *vectors)
         ranked = updates.shape.rank is not None and data.shape.rank is None
         shape = PartialShape([UNKNOWN] * len(updates.shape)) if ranked else data.shape
-        wanted = self.sliced_shape(shape, vectors)
+        wanted = self.sliced_shape(shape, solution["K"], vectors)
         message = "updates of shape {} must have the shape of the slice, {}"
         self.require(updates.shape.compatible(wanted), message, updates.shape, wanted)
-        return TensorType(element_type, shape)
+        return TensorType(solution.types["T"], shape)
 
     def run(self, data: Array, updates: Array, *vectors: Array) -> Array:
         out = data.copy()
@@ -276,6 +258,7 @@ class StridedSlice(SlicingBase):
     """
 
     arguments = "data begin end strides:stride begin_mask end_mask new_axis_mask= shrink_axis_mask= ellipsis_mask="
+    takes = "data T[D...]; begin integer[K]; end integer[K]; ?stride integer[K]; T any"
     domains = by_input(begin=ZERO, end=Length("data", axis=None), stride=ONE)
     begin_mask: tuple[int, ...] = attribute()
     end_mask: tuple[int, ...] = attribute(default=(), specified=True)
@@ -288,24 +271,21 @@ class StridedSlice(SlicingBase):
     value_inputs = (1, 2, 3)
     exact_inputs = (1, 2, 3)
 
-    def infer(
-        self, data: TensorType, begin: TensorType, end: TensorType, stride: TensorType | None = None
-    ) -> TensorType:
+    def infer(self, data: TensorType, *vectors: TensorType) -> TensorType:
         masks = {name: getattr(self, name) for name in self.attributes}
         for name, mask in masks.items():
             self.require(all(bit in (0, 1) for bit in mask), "{} must hold only 0 and 1, got {}", name, list(mask))
         ellipses = sum(self.ellipsis_mask)
         self.require(ellipses <= 1, "ellipsis_mask must have at most one 1, got {}", list(self.ellipsis_mask))
-        vectors = {"begin": begin, "end": end}
-        count = self.common_length(vectors if stride is None else vectors | {"stride": stride})
+        count = self.solved(data, *vectors)["K"]
         if data.shape.rank is None or not count.is_static:
             return TensorType(data.element_type, PartialShape(None))
         steps = count.length
-        begins, ends = positions(begin, steps), positions(end, steps)
+        begins, ends = (positions(vector, steps) for vector in vectors[:2])
         dims: list[Dimension] = []
         for role, i, axis in self.roles(steps, data.shape.rank):
             if role == "slice":
-                step = 1 if stride is None else self.known_step("stride", stride, i)
+                step = self.known_step("stride", vectors[2], i) if len(vectors) > 2 else 1
                 dims.append(sliced(data.shape[axis], *self._ends(i, step, begins[i], ends[i]), step))
             elif role == "shrink":
                 self._check_shrunk(i, axis, data.shape[axis], begins[i])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import inf
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, i32, i64, string
 from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
+from ovir.kernels.precision import as_native
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import SORTED, Axis, Length, by_input
 from ovir.ops.base.operator import Operator
@@ -97,8 +98,7 @@ class TopK11(TopK3):
 
 def _ranked(rows: Array, largest: bool) -> Array:
     """Return the indices of the elements of each row, the largest or the smallest first, equal ones by index."""
-    if rows.dtype.kind not in "iub" and rows.dtype not in (np.float32, np.float64):
-        rows = rows.astype(np.float32 if ElementType.from_dtype(rows.dtype).is_real else np.int32)
+    rows = as_native(rows)
     if not largest:  # NaN is the least
         return np.lexsort((rows, rows == rows), axis=-1)
     return np.argsort(-rows if rows.dtype.kind == "f" else ~rows, axis=-1, kind="stable")
@@ -213,12 +213,9 @@ class Unique(Operator):
     def _unique(self, data: Array, axis: int | None) -> tuple[Array, ...]:
         if axis is None:
             data, axis = data.ravel(), 0
-        keys: Any = data
-        if data.dtype.kind not in "biufT":
-            keys = data.astype(np.float32 if ElementType.from_dtype(data.dtype).is_real else np.int64)
         one_dimensional = data.ndim == 1
         _, first, inverse, counts = np.unique(
-            keys,
+            as_native(data),
             return_index=True,
             return_inverse=True,
             return_counts=True,
@@ -238,14 +235,8 @@ class Unique(Operator):
 # --------------------------------------------------------------------------- search
 
 
-class SearchSortedBase(Operator):
-    """Base of searches in sorted sequences; ``output_type`` is the type of the positions."""
-
-    output_type: ElementType = attribute(default=i64)
-
-
 @operator("Bucketize", opset=3)
-class Bucketize(SearchSortedBase):
+class Bucketize(Operator):
     """The number of the bucket, between ascending boundaries, that each element of data lies in.
 
     Bucket i ends at buckets[i]; the boundary belongs to it if ``with_right_bound``, otherwise to the next bucket.
@@ -263,15 +254,15 @@ class Bucketize(SearchSortedBase):
 
     def run(self, data: Array, buckets: Array) -> Array:
         side: Literal["left", "right"] = "left" if self.with_right_bound else "right"
-        data = _comparable(data)
-        positions = np.asarray(np.searchsorted(_comparable(buckets), data, side))
+        data = as_native(data)
+        positions = np.asarray(np.searchsorted(as_native(buckets), data, side))
         if self.with_right_bound:
             positions = np.where(data != data, 0, positions)  # no boundary is less than NaN
         return positions.astype(self.output_type.to_dtype())
 
 
 @operator("SearchSorted", opset=15)
-class SearchSorted(SearchSortedBase):
+class SearchSorted(Operator):
     """The position in a sorted sequence at which inserting each of values keeps the order.
 
     Among equal elements it is the first position, or with ``right_mode`` the one after the last. sorted_sequence is
@@ -284,6 +275,7 @@ class SearchSorted(SearchSortedBase):
     recipe = "number ... K, number ... V"
     arguments = "sorted_sequence values right_mode="
     domains = by_input(sorted_sequence=SORTED)
+    output_type: ElementType = attribute(default=i64)
     right_mode: bool = attribute(default=False)
 
     def infer(self, sorted_sequence: TensorType, values: TensorType) -> TensorType:
@@ -304,7 +296,7 @@ class SearchSorted(SearchSortedBase):
         return TensorType(self.output_type, merged)
 
     def run(self, sorted_sequence: Array, values: Array) -> Array:
-        rows, values = _comparable(sorted_sequence), _comparable(values)
+        rows, values = as_native(sorted_sequence), as_native(values)
         side: Literal["left", "right"] = "right" if self.right_mode else "left"
         if rows.ndim == 1:
             positions = np.asarray(np.searchsorted(rows, values, side))
@@ -314,10 +306,3 @@ class SearchSorted(SearchSortedBase):
                 positions[i] = np.searchsorted(rows[i], values[i], side)
         positions = np.where(values != values, 0, positions)  # no element is less than NaN
         return positions.astype(self.output_type.to_dtype())
-
-
-def _comparable(array: Array) -> Array:
-    """Return the array in a type that NumPy compares fast."""
-    if array.dtype.kind in "iu" or array.dtype in (np.float32, np.float64):
-        return array
-    return array.astype(np.float32 if ElementType.from_dtype(array.dtype).is_real else np.int64)

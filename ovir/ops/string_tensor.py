@@ -9,7 +9,7 @@ import numpy as np
 
 from ovir.core.arrays import Array, join_strings, split_strings
 from ovir.core.shapes import as_dimension
-from ovir.core.tensor_types import TensorType
+from ovir.core.tensor_types import Outputs, TensorType
 from ovir.ops.base.domains import ZERO, Between, Length, by_input
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
@@ -30,7 +30,7 @@ class StringTensorUnpack(Operator):
     unmatched = "convert between strings and their bytes"
     value_inputs = (0,)
 
-    def infer(self, data: TensorType) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, data: TensorType) -> Outputs:
         found = self.solved(data)
         if data.constant is not None:
             found.sizes["Bytes"] = as_dimension(join_strings(data.constant)[0].size)

@@ -26,6 +26,8 @@ from ovir.ops.base.registry import operator
 class UnaryBase(Operator):
     """Base of functions whose result has the type and shape of the input."""
 
+    takes = "data T[D...]; T numeric"
+    gives = "T[D...]"
     arguments = "node:data"
     inplace = (0,)
     function: ClassVar[Callable[..., Any]]
@@ -35,15 +37,8 @@ class UnaryBase(Operator):
     never calls ``compute``. So a class that overrides ``compute`` either gives the same results for real numbers as its
     ``function``, or has a fast form of its own.
     """
-    real_only = False
     truncates = False
     """Whether results for 32- and 64-bit integers are truncated instead of rounded to nearest."""
-
-    def infer(self, data: TensorType) -> TensorType:
-        if self.real_only:
-            self.require_real("data", data)
-        self.require_numeric("data", data)
-        return TensorType(data.element_type, data.shape)
 
     def run(self, data: Array) -> Array:
         require_plain(self)
@@ -424,4 +419,4 @@ class ErfInv(UnaryBase):
     copies = 7
 
     function = staticmethod(erfinv)
-    real_only = True
+    takes = "data T[D...]; T real"

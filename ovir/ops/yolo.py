@@ -6,7 +6,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.shapes import UNKNOWN, PartialShape, product
-from ovir.core.tensor_types import TensorType
+from ovir.core.tensor_types import Outputs, TensorType
 from ovir.ops.activation import Sigmoid
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.operator import Operator
@@ -29,6 +29,7 @@ class RegionYolo(Operator):
     [[0.5 0.5 0. 0. 0.5 1. ]]
     """
 
+    recipe = "narrow N 15+3*K H W; K=1|4 classes=K num=1|3 mask=0|0,1,2 axis=1 end_axis=3 coords=4"
     arguments = "input:data coords classes num do_softmax mask axis end_axis anchors="
     anchors: tuple[float, ...] = attribute(default=())
     axis: int = attribute(default=0, specified=True)
@@ -109,7 +110,7 @@ class ReorgYolo(Operator):
     def step(self) -> int:
         return self.stride[0]
 
-    def infer(self, data: TensorType) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, data: TensorType) -> Outputs:
         self.require(self.stride, "stride must be a number, got an empty list")
         result, least = super().infer(data), self.step**2
         channels = data.shape[1].upper

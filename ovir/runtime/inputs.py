@@ -182,7 +182,8 @@ def _as_type(what: str, array: Array, element_type: t.ElementType, layer: Layer)
                 return converted
             _refuse_lost(what, array, lost, element_type, layer)
     hint = f"convert it first, as with array.astype('{dtype.name}')" if element_type.kind != "string" else None
-    _fail(f"{what} takes {element_type}, got an array of {type_name(array.dtype)}", layer, hint)
+    held = "Python objects" if array.dtype == object else type_name(array.dtype)
+    _fail(f"{what} takes {element_type}, got an array of {held}", layer, hint)
 
 
 def _refuse_lost(what: str, array: Array, lost: Array, element_type: t.ElementType, layer: Layer) -> NoReturn:

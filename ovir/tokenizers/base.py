@@ -15,7 +15,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import boolean
-from ovir.core.tensor_types import TensorType
+from ovir.core.tensor_types import Outputs, TensorType
 from ovir.diagnostics.codes import Code
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.kernel_warnings import report, reporting_to
@@ -90,7 +90,7 @@ class StringOperator(TokenizerOperator):
     takes: ClassVar[str | tuple[str, ...]] = STRINGS
     gives = MADE_STRINGS
 
-    def infer(self, *inputs: TensorType) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, *inputs: TensorType) -> Outputs:
         has_skips = len(inputs) > 3 and inputs[3].element_type == boolean
         return self.solved(*inputs).outputs(f"{MADE_STRINGS}; skips boolean[Skips...]" if has_skips else MADE_STRINGS)
 

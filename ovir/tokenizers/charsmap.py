@@ -127,7 +127,7 @@ def unicode_map(form: str, case_fold: bool) -> UnicodeMap:
     return UnicodeMap(form, case_fold)
 
 
-class UnicodeMap:
+class UnicodeMap(CharacterMap):
     """The map of a normalization form, with simple case folding after it, or of folding alone.
 
     It changes characters, and the sequences that a composed character decomposes to; unlike normalization, it does not
@@ -148,7 +148,6 @@ class UnicodeMap:
         self._longest = max(map(len, self._composed), default=1)
 
     def longest(self, text: bytes, start: int) -> tuple[int, bytes]:
-        """Return the end of the longest key at ``start`` and its replacement; ``start`` if there is none."""
         characters = text[start : start + 4 * self._longest].decode(errors="ignore")
         alone = self._normal(characters[0])
         size, found = (0, "") if alone == characters[0] else (1, alone)
@@ -162,11 +161,9 @@ class UnicodeMap:
         return start + len(characters[:size].encode()), found.encode()
 
     def alone(self, character: str) -> bytes:
-        """Return the replacement of a character that is not part of a sequence."""
         return self._normal(character).encode()
 
     def seconds(self, character: str) -> bytes:
-        """Return the first bytes of the characters that may follow this one in a sequence."""
         return self._seconds.get(self._part(character), b"")
 
     def _add_sequences(self, form: _Form, decomposition: _Form) -> None:
@@ -218,7 +215,7 @@ def _folded(character: str) -> str:
 _LABELS = np.arange(1, 256)
 
 
-class CompiledMap:
+class CompiledMap(CharacterMap):
     """A map that SentencePiece has compiled: a double-array trie of keys, and the texts that they become.
 
     A unit of the trie has the label of its node in 8 bits, and where its children are, relative to its own place: a
@@ -234,12 +231,10 @@ class CompiledMap:
         self._texts = data[4 + size :]
 
     def longest(self, text: bytes, start: int) -> tuple[int, bytes]:
-        """Return the end of the longest key at ``start`` and its replacement; ``start`` if there is none."""
         _, _, found, value = self._walk(text, start)
         return found, self._texts[value : self._texts.index(0, value)] if found > start else b""
 
     def alone(self, character: str) -> bytes:
-        """Return the replacement of a character that is not part of a sequence."""
         text = character.encode()
         end, part = self.longest(text, 0)
         return part if end else text
@@ -262,7 +257,6 @@ class CompiledMap:
         return end, place, found, value
 
     def seconds(self, character: str) -> bytes:
-        """Return the first bytes of the characters that may follow this one in a sequence."""
         text = character.encode()
         end, place, _, _ = self._walk(text, 0)
         if end < len(text):

@@ -9,7 +9,7 @@ import numpy as np
 from ovir.core.arrays import Array, join_strings, split_strings
 from ovir.core.element_types import string
 from ovir.core.shapes import Dimension
-from ovir.core.tensor_types import TensorType
+from ovir.core.tensor_types import Outputs, TensorType
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.registry import register
 from ovir.tokenizers import base
@@ -27,7 +27,7 @@ class StringTensorUnpack(base.TokenizerOperator):
     gives = base.MADE_STRINGS
     mode: str = attribute(default="begins_ends", choices=("begins_ends",))
 
-    def infer(self, data: TensorType) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, data: TensorType) -> Outputs:
         found = self.solved(data)
         if data.element_type != string:
             most = data.shape.size().upper

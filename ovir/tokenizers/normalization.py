@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 
 from ovir.core.arrays import Array
 from ovir.ops.base.attributes import attribute
@@ -100,6 +100,12 @@ class CharsMapNormalization(StringOperator):
         return Normalizer(mapping, self.add_dummy_prefix, self.remove_extra_whitespaces, self.escape_whitespaces)
 
 
+@cache
+def _plain_normalizer(form: str, case_fold: bool) -> Normalizer:
+    """Return the function that maps the characters of a string, and leaves its spaces as they are."""
+    return Normalizer(unicode_map(form, case_fold), False, False, False)
+
+
 @register("NormalizeUnicode", version="extension")
 class NormalizeUnicode(StringOperator):
     """Strings in a normalization form of Unicode. Unlike Unicode prescribes, marks are not put in their order."""
@@ -108,12 +114,7 @@ class NormalizeUnicode(StringOperator):
     normalization_form: str = attribute(default="NFD", choices=("NFC", "NFD", "NFKC", "NFKD"))
 
     def run(self, *inputs: Array) -> tuple[Array, ...]:
-        normalizer = self.prepared(NormalizeUnicode.normalizer)
-        return self.changed(inputs, normalizer)
-
-    def normalizer(self) -> Normalizer:
-        """Return the function that normalizes a string."""
-        return Normalizer(unicode_map(self.normalization_form.lower(), False), False, False, False)
+        return self.changed(inputs, _plain_normalizer(self.normalization_form.lower(), False))
 
 
 @register("CaseFold", version="extension")
@@ -124,9 +125,4 @@ class CaseFold(StringOperator):
     encoding: str = attribute(default="", choices=("", "utf-8"))
 
     def run(self, *inputs: Array) -> tuple[Array, ...]:
-        normalize = self.prepared(CaseFold.normalizer) if self.encoding else bytes.lower
-        return self.changed(inputs, normalize)
-
-    def normalizer(self) -> Normalizer:
-        """Return the function that folds the case of a string."""
-        return Normalizer(unicode_map("identity", True), False, False, False)
+        return self.changed(inputs, _plain_normalizer("identity", True) if self.encoding else bytes.lower)

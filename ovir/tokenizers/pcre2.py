@@ -25,16 +25,12 @@ _GRAPH = rf"\p{{L}}\p{{M}}\p{{N}}\p{{P}}\p{{S}}\p{{Co}}{_FORMAT}"
 _CASED = r"\p{Lu}\p{Ll}\p{Lt}"
 _IN_C = r"$@`\xa0-\ud7ff\ue000-\U0010ffff"
 """What names of C and C++ may contain as universal characters."""
-_FOLDED = frozenset(
-    [
-        _ASCII,
-        _IN_C,
-        _CASED,
-        r"\p{Lu}",
-        r"\p{Ll}",
-        *(rf"\p{{{name}}}" for name in ("lower", "lowercase", "upper", "uppercase")),
-    ]
-)
+_FOLDED = {
+    _ASCII,
+    _IN_C,
+    _CASED,
+    *(rf"\p{{{name}}}" for name in ("Lu", "Ll", "lower", "lowercase", "upper", "uppercase")),
+}
 """The sets that have more characters in ``regex`` where case is ignored, and in PCRE2 the same."""
 
 _ESCAPES = {"s": SPACE, "w": _WORD, "h": _BLANK, "v": r"\n-\r\x85\u2028\u2029", "d": r"\p{Nd}"}
@@ -44,33 +40,9 @@ _POSIX = {
     "digit": r"\p{Nd}", "blank": _BLANK, "cntrl": r"\p{Cc}", "graph": _GRAPH, "print": _GRAPH + r"\p{Zs}\u180e",
     "punct": r"\p{P}$+<=>\^`|~", "ascii": _ASCII, "xdigit": r"0-9A-Fa-f\uff10-\uff19\uff21-\uff26\uff41-\uff46",
 }  # fmt: skip
-_CATEGORIES = (
-    *(
-        "C",
-        "Cc",
-        "Cf",
-        "Cn",
-        "Co",
-        "Cs",
-        "L",
-        "Ll",
-        "Lm",
-        "Lo",
-        "Lt",
-        "Lu",
-        "M",
-        "Mc",
-        "Me",
-        "Mn",
-        "N",
-        "Nd",
-        "Nl",
-        "No",
-    ),
-    *("P", "Pc", "Pd", "Pe", "Pf", "Pi", "Po", "Ps", "S", "Sc", "Sk", "Sm", "So", "Z", "Zl", "Zp", "Zs"),
-)
+_CATEGORIES = "C Cc Cf Cn Co Cs L Ll Lm Lo Lt Lu M Mc Me Mn N Nd Nl No P Pc Pd Pe Pf Pi Po Ps S Sc Sk Sm So Z Zl Zp Zs"
 _PROPERTIES = {
-    **{name.lower(): rf"\p{{{name}}}" for name in _CATEGORIES},
+    **{name.lower(): rf"\p{{{name}}}" for name in _CATEGORIES.split()},
     **dict.fromkeys(("lc", "l&"), _CASED), "any": _ALL, "ascii": _ASCII, "xan": r"\p{L}\p{N}",
     "xsp": SPACE, "xps": SPACE, "xwd": _WORD, "xuc": _IN_C,
 }  # fmt: skip

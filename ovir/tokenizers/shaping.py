@@ -7,7 +7,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.element_types import dynamic, i32
 from ovir.core.shapes import UNKNOWN, PartialShape
-from ovir.core.tensor_types import TensorType
+from ovir.core.tensor_types import Outputs, TensorType
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.registry import register
 from ovir.tokenizers.base import ROWS, TokenizerOperator, as_i32, begins_of, ranges
@@ -29,7 +29,7 @@ class Truncate(TokenizerOperator):
     gives = _ONE
     m_num_inputs: int = attribute(default=0)
 
-    def infer(self, *inputs: TensorType) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, *inputs: TensorType) -> Outputs:
         return self.solved(*inputs).outputs(_ONE if len(inputs) == 6 else f"{_ONE}; {_OTHER}")
 
     def run(self, *inputs: Array) -> tuple[Array, ...]:
@@ -122,7 +122,7 @@ class RaggedToDense(TokenizerOperator):
     pad_right: bool = attribute(default=True)
     m_pad_max_length: bool = attribute(default=False)
 
-    def infer(self, *inputs: TensorType) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, *inputs: TensorType) -> Outputs:
         found = self.solved(*inputs)
         if found.shape("Rows").size() != 0:
             found.sizes["Length"] = self.count_of("the length", inputs[3])

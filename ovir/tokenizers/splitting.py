@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.tensor_types import TensorType
+from ovir.core.tensor_types import Outputs, TensorType
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.registry import register
 from ovir.tokenizers import base
@@ -111,7 +111,7 @@ class RegexSplit(_Split):
     invert: bool = attribute(default=False)
     max_splits: int = attribute(default=-1, minimum=-1)
 
-    def infer(self, *inputs: TensorType) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, *inputs: TensorType) -> Outputs:
         solution = self.solved(*inputs)
         self.require(self.max_splits != 0, "max_splits must be -1 or above 0, got 0")
         return solution.outputs(self.gives if len(inputs) == 7 else base.WORDS)

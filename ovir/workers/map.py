@@ -7,10 +7,11 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
@@ -156,7 +157,7 @@ def _require_arguments(
             raise InputError.usage(f"{one} and {other} exclude each other")
 
 
-class Mapped(Iterator[MappedResults]):
+class Mapped(Iterator[MappedResults], AbstractContextManager["Mapped"]):
     """The results of ``ovir.map``; with ``on_error="return"``, some of them are MapErrors.
 
     ``close``, or the end of a ``with`` block, ends the work early.
@@ -196,9 +197,6 @@ class Mapped(Iterator[MappedResults]):
         """Stop the work, and the processes unless the caller started them."""
         self._tasks.close()
         self._remove()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

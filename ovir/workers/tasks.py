@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from itertools import islice
 from time import monotonic
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, TypeVar
 
 from ovir.diagnostics.codes import ENGINE, WORKER_DIED
 from ovir.diagnostics.diagnostic import diagnose
@@ -59,7 +60,7 @@ class _Task(Generic[Item]):
         return (replace(self, first=self.first + i, items=[item]) for i, item in enumerate(self.items))
 
 
-class Tasks(Iterator[Outcome[Item]]):
+class Tasks(Iterator[Outcome[Item]], AbstractContextManager["Tasks[Item]"]):
     """The outcomes of ``function(item)`` for each item. ``close``, or the end of a ``with`` block, ends the work early.
 
     ``function`` is sent to the workers, so it can be pickled. ``executor`` is None for a pool of ``workers`` processes
@@ -137,9 +138,6 @@ class Tasks(Iterator[Outcome[Item]]):
         self._ready.clear()
         self._source = iter(())
         self._workers.close()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

@@ -12,7 +12,7 @@ from support.bodies import choice
 
 import ovir
 from ovir import opset13 as ops
-from ovir.checks.conditions import Ending, Fact, ending, fact_of_layer
+from ovir.checks.conditions import Bound, Ending, bound_of_layer, ending
 
 ENDS = (-inf, -3.0, 0.0, 2.0, 5.0, inf)
 INTERVALS = [(low, high) for low in ENDS for high in ENDS if low <= high and (low < inf and high > -inf)]
@@ -30,7 +30,7 @@ def require_interval(
 
     Nothing may lie outside. If the inputs are bounded, at most ``slack`` of the interval may be too much, if it is given.
     """
-    found = fact_of_layer(layer, [Fact(*interval) for interval in intervals], {})
+    found = bound_of_layer(layer, [Bound(*interval) for interval in intervals], {})
     types = [port.type for port in layer.inputs], [port.type for port in layer.outputs]
     with np.errstate(all="ignore"):
         outputs = layer.operator.applied(*types).run(*arrays).astype(np.float64)
@@ -110,7 +110,7 @@ def test_intervals_of_one_number(name: str) -> None:
 def test_sums_of_unknown_sizes(
     make: Callable[..., ovir.Layer], low: float, high: float, ends: tuple[float, float]
 ) -> None:
-    found = fact_of_layer(make(ops.parameter([-1], "f64")), [Fact(low, high), Fact(0, 0)], {})
+    found = bound_of_layer(make(ops.parameter([-1], "f64")), [Bound(low, high), Bound(0, 0)], {})
     assert (found.low, found.high) == ends
 
 
@@ -232,6 +232,27 @@ def test_a_counter_that_may_wrap_around_limits_nothing(
 ) -> None:
     found = counting(lambda i: function(i, ops.constant(limit, kind)), 0, 50, kind)
     assert found == (Ending(1, is_limited=False) if count is None else Ending(count))
+
+
+@pytest.mark.parametrize(
+    ("function", "kind", "start", "step", "limit", "is_known"),
+    [
+        (ops.greater_equal, "i8", 0, 1, 0, True),
+        (ops.greater_equal, "i16", -5, 7, -9, True),
+        (ops.less, "i8", 0, -3, 100, True),
+        (ops.less_equal, "i8", 3, -2, 120, True),
+        (ops.less, "i8", 0, -3, 126, False),  # whether it is above 126 after that depends on where it begins
+        (ops.greater_equal, "i32", 0, 1, 0, False),  # after more iterations than anybody waits for
+    ],
+)
+def test_a_counter_that_leaves_its_type_wraps_around(
+    function: Callable[..., ovir.Layer], kind: str, start: int, step: int, limit: int, is_known: bool
+) -> None:
+    dtype = np.dtype(kind.replace("i", "int"))
+    numbers = (np.arange(100_000) * step + start).astype(dtype)
+    count = int(np.argmin(COMPARED[function](numbers, dtype.type(limit)))) + 1
+    found = counting(lambda i: function(i, ops.constant(limit, kind)), start, step, kind)
+    assert found == (Ending(count) if is_known else Ending(1, is_limited=False))
 
 
 def doubt(i: ovir.Layer) -> ovir.Layer:

@@ -77,7 +77,7 @@ def test_owners_and_bounds_of_numbers(name: str) -> None:
     build, x, owner, ends = NUMBERS[name]
     port, engine = result_of(build, x)
     found = engine.owned(port)
-    assert (found.owner.name, (found.fact.low, found.fact.high)) == (owner, ends)
+    assert (found.owner.name, (found.bound.low, found.bound.high)) == (owner, ends)
     assert found.is_open == (ends[1] == inf)
     assert found.varies == (ends[0] < ends[1])
 
@@ -330,7 +330,7 @@ def bounds_of(tensor: TensorType) -> tuple[float, float] | None:
 def test_an_interval_narrows_a_small_tensor(
     tensor: TensorType, low: float, high: float, expected: tuple[float, float] | None
 ) -> None:
-    assert bounds_of(owners._within(tensor, owners.Fact(low, high))) == expected
+    assert bounds_of(owners._within(tensor, owners.Bound(low, high))) == expected
 
 
 @pytest.mark.parametrize(

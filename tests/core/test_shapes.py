@@ -256,3 +256,16 @@ def test_every_type_has_a_dtype_of_its_size() -> None:
     assert ElementType.from_dtype(np.dtype("<U3")) == string
     with pytest.raises(ValueError, match="complex128"):
         ElementType.from_dtype(np.complex128)
+
+
+@pytest.mark.parametrize("text", ["f32", "bf16", "BF16", "I64", "boolean", "STRING"])
+def test_element_types_of_constants(text: str) -> None:
+    assert ElementType.parse_stored(text) == ElementType.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"), [("F32", "f32"), ("FP32", "f32"), ("Boolean", "boolean"), ("BOOL", "boolean")]
+)
+def test_element_types_that_openvino_does_not_read_in_constants(text: str, name: str) -> None:
+    with pytest.raises(ValueError, match=rf"^'{text}' is not an element type.*: OpenVINO reads '{name}'$"):
+        ElementType.parse_stored(text)

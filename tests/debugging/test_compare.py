@@ -610,7 +610,11 @@ def test_integers_must_be_equal_unless_atol_is_given() -> None:
         ({"against": small_net(), "samples": 0}, "samples must be an integer of at least 1, got 0"),
         ({"against": small_net(), "inputs": [X[:, :3]]}, r"input 'x' takes shape \[\?,4\], got \[2,3\]"),
         ({"against": {"x": X}}, "nothing was compared: the recording has only inputs"),
-        ({"against": {"x": X, "foo": X}}, "nothing was compared: the recording has only inputs"),
+        ({"against": {"foo": X}}, "no key names a tensor or layer of the model; the keys are 'foo'"),
+        (
+            {"against": {"x": X, "foo": X}},
+            "no key but inputs names a tensor or layer of the model; the others are 'foo'",
+        ),
         ({"against": {}}, "nothing was compared: the recording is empty"),
         ({"against": {"soft": X}}, "the recording has no input 'x'"),
         ({"against": {"soft": X}, "samples": 2}, "samples draws random inputs, which a recording was not made with"),

@@ -13,6 +13,7 @@ from support.builder import Net
 
 import ovir
 from ovir import opset13 as ops
+from ovir import opset16, opset17
 from ovir.core.element_types import ElementType
 from ovir.debugging.divergences import (
     CONDITIONS,
@@ -60,14 +61,14 @@ def model(alpha: float) -> ovir.Model:
     return ovir.Model([ops.floor(layer, name="floor")], [layer.inputs[0].source.layer])
 
 
-@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("failure", [None, ""])
 @pytest.mark.parametrize("device", ["CPU", "HETERO:GPU,CPU", "GPU", ""])
-def test_a_row_is_for_devices_and_effects(device: str, fails: bool) -> None:
+def test_a_row_is_for_devices_and_effects(device: str, failure: str | None) -> None:
     inputs = [X, np.float32(0), np.float32(0.5)]
-    row = row_of(hard(0), inputs, [X], device, fails=fails)
-    assert (row is not None) == ("CPU" in device and not fails)
-    assert row_of(hard(0.2), [X, np.float32(0.2), np.float32(0.5)], [X], device, fails=fails) is None
-    assert row_of(hard(0), [X, None, np.float32(0.5)], [X], device, fails=fails) is None
+    row = row_of(hard(0), inputs, [X], device, failure)
+    assert (row is not None) == ("CPU" in device and failure is None)
+    assert row_of(hard(0.2), [X, np.float32(0.2), np.float32(0.5)], [X], device, failure) is None
+    assert row_of(hard(0), [X, None, np.float32(0.5)], [X], device, failure) is None
 
 
 @pytest.mark.parametrize(
@@ -104,10 +105,10 @@ def test_comparisons_look_at_the_release_of_the_device(search: Any, device: pyte
 
 def test_a_row_may_be_about_a_message() -> None:
     layer = ops.convert(ops.parameter([1, 4], "f32"), "boolean")
-    found = row_of(layer, [X], [X > 0], "CPU", message="Node x: Default output not supported", fails=True)
+    found = row_of(layer, [X], [X > 0], "CPU", "Node x: Default output not supported")
     assert found.case.startswith("Convert of one of several outputs")
-    assert row_of(layer, [X], [X > 0], "CPU", message="another", fails=True) is None
-    assert row_of(layer, [X], [X > 0], "CPU", fails=True) is None
+    assert row_of(layer, [X], [X > 0], "CPU", "another") is None
+    assert row_of(layer, [X], [X > 0], "CPU", "") is None
 
 
 def test_reasons_are_looked_for_in_the_layers_before_a_result() -> None:
@@ -239,6 +240,10 @@ def turned(before: Build) -> Build:
     return lambda x: ops.transpose(before(x), np.int64([]))
 
 
+def largest(fill_mode: str) -> Build:
+    return lambda x: opset16.segment_max(x, np.int64([0, 0, 2]), np.int64(3), fill_mode)
+
+
 COUNTS = np.arange(6).reshape(2, 3, 1)
 LIMITS = "integers beyond the range"
 DIVIDE = "a Divide of 8-bit integers of unknown sizes before it"
@@ -249,6 +254,11 @@ IMAGE = np.ones((1, 3, 4, 4), np.float32)
 @pytest.mark.parametrize(
     ("condition", "holds", "build", "arrays", "known"),
     [
+        row("a magnitude above 0.99", True, opset17.erfinv, of("f32", 0.5, -0.995)),
+        row("a magnitude above 0.99", False, opset17.erfinv, of("f32", 0.5, -0.98)),
+        row("fill_mode lowest", True, largest("lowest"), of("u32", 1, 2, 3)),
+        row("fill_mode lowest", False, largest("lowest"), of("i32", 1, 2, 3)),
+        row("fill_mode lowest", False, largest("zero"), of("u32", 1, 2, 3)),
         row(LIMITS, True, ops.power, of("u4", 7, 15), of("u4", 5, 2)),
         row(LIMITS, False, ops.power, of("u4", 3, 15), of("u4", 2, 1)),
         row(LIMITS, True, ops.power, of("i4", -8, 2), of("i4", 2, 1)),

@@ -29,8 +29,8 @@ def results_of(op: Convolution, data: Any, filters: Any, shares_memory: bool = F
 @pytest.fixture
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let tiles pay for all filters."""
-    monkeypatch.setattr(tiles, "_LEAST_FILTERS", 0)
-    monkeypatch.setattr(tiles, "_LEAST_WORK", -1_000_000)
+    for name in ("_LEAST_FILTERS", "_LEAST_WORK", "_LEAST_TILES"):
+        monkeypatch.setattr(tiles, name, 0)
 
 
 @pytest.mark.usefixtures("always")
@@ -62,3 +62,12 @@ def test_numbers_that_are_not_finite_reach_only_the_outputs_that_read_them(numbe
 @pytest.mark.parametrize("axis", [Axis(3, 2, 1, 1, 28), Axis(3, 1, 2, 1, 28), Axis(5, 1, 1, 1, 28)])
 def test_other_windows_have_no_tiles(axis: Axis) -> None:
     assert tiles.whole_tiles([axis, axis], (1, 128, 128, axis.kernel, axis.kernel)) is None
+
+
+@pytest.mark.parametrize(
+    ("windows", "channels", "pays"),
+    [(14, 64, True), (13, 512, True), (12, 512, False), (14, 63, False), (200, 48, True), (200, 47, False)],
+)
+def test_where_tiles_pay(windows: int, channels: int, pays: bool) -> None:
+    axis = Axis(3, 1, 1, 1, windows)
+    assert (tiles.whole_tiles([axis, axis], (1, channels, channels, 3, 3)) is not None) == pays

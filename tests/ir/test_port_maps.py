@@ -44,6 +44,7 @@ def test_nothing_is_told_of_the_files_as_they_are() -> None:
         (BACK, BACK.replace(" />", ' axis="0" from-port="0" />'), ["warning OVIR304 <edge> has no attribute 'axis'; it is ignored"]),
         (BACK, BACK.replace("from-layer", "from_layer"), ["error OVIR110 attribute 'from-layer' of <edge> is missing (perhaps 'from_layer' is a misspelling of it)"]),
         ("</back_edges>", "</back_edges><back_edges>" + BACK + "</back_edges>", ["warning OVIR117 a second <back_edges> in one layer; it is ignored"]),
+        ("<body>", "<body /><body>", ["error OVIR109 <body> of layer 'count' has no <layers>"]),
         ("</body>", "</body><body />", ["warning OVIR117 a second <body> in one layer; it is ignored"]),
     ],
 )  # fmt: skip

@@ -24,7 +24,7 @@ INF, NAN = np.inf, np.nan
         (act.Sigmoid(), [0, 1, -100, 100, NAN], [0.5, 0.7310586, 3.8e-44, 1, NAN]),
         (act.Tanh(), [0, 1, -INF], [0, 0.7615942, -1]),
         (act.HSigmoid(), [-4, -3, 0, 1.5, 4, NAN], [0, 0, 0.5, 0.75, 1, NAN]),
-        (act.HSwish(), [-4, -1, 0, 1.5, 4], [0, -1 / 3, 0, 1.125, 4]),
+        (act.HSwish(), [-4, -1, 0, 1.5, 4, 3e38], [0, -1 / 3, 0, 1.125, 4, 3e38]),
         (act.Elu(alpha=2.0), [-INF, -1, 0, 1, NAN], [-2, 2 * np.expm1(-1), 0, 1, NAN]),
         (act.Elu(alpha=0.5), [-INF, -1, 0, 1, NAN], [-0.5, 0.5 * np.expm1(-1), 0, 1, NAN]),
         (act.Elu(alpha=-1.0), [-1, 2], [-np.expm1(-1), 2]),
@@ -46,6 +46,12 @@ def test_known_values(op: Operator, x: list[float], y: list[float]) -> None:
         expected = ran(op, inputs.astype(np.float32)).astype(narrow)
         result = ran(op, inputs, dtype=narrow)
         np.testing.assert_array_equal(result.astype(np.float32), expected.astype(np.float32))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_soft_plus_of_negative_numbers_keeps_its_digits(dtype: type[np.floating[Any]]) -> None:
+    x = np.arange(-80.0, -5, dtype=dtype)
+    np.testing.assert_allclose(ran(act.SoftPlus(), x, dtype=dtype), np.logaddexp(0, x.astype(np.float64)), rtol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
 from ovir.kernels.windows import Window
-from ovir.ops.base.spatial import output_dim, output_size, resolve_pads, same_pads
+from ovir.ops.base.spatial import output_dim, padded_window
 from ovir.ops.pooling import (
     AdaptiveAvgPool,
     AdaptiveMaxPool,
@@ -42,15 +42,15 @@ LOWEST = np.finfo(np.float32).min
 def test_number_of_windows(
     size: int, kernel: int, stride: int, dilation: int, begin: int, end: int, floor: int, ceil: int, torch: int
 ) -> None:
-    given = (size, kernel, stride, dilation, begin, end)
-    assert [output_size(*given, rounding) for rounding in ("floor", "ceil", "ceil_torch")] == [floor, ceil, torch]
+    window = Window(kernel, stride, dilation, begin, end)
+    assert [window.count(size, rounding) for rounding in ("floor", "ceil", "ceil_torch")] == [floor, ceil, torch]
 
 
 def test_same_pads_put_the_odd_one_where_the_name_says() -> None:
-    assert same_pads(5, 2, 1, 1, "same_upper") == (0, 1)
-    assert same_pads(5, 2, 1, 1, "same_lower") == (1, 0)
-    assert same_pads(7, 3, 2, 2, "same_upper") == (2, 2)
-    assert same_pads(6, 1, 3, 1, "same_upper") == (0, 0)
+    assert padded_window("same_upper", 5, 2, 1, 1) == Window(2, 1, 1, 0, 1)
+    assert padded_window("same_lower", 5, 2, 1, 1) == Window(2, 1, 1, 1, 0)
+    assert padded_window("same_upper", 7, 3, 2, 2) == Window(3, 2, 2, 2, 2)
+    assert padded_window("same_upper", 6, 1, 3, 1) == Window(1, 3, 1, 0, 0)
 
 
 @pytest.mark.parametrize(("kernel", "stride", "dilation"), list(product((1, 2, 4), (1, 2, 3), (1, 2))))
@@ -61,8 +61,8 @@ def test_interval_holds_the_windows_of_each_size(
 ) -> None:
     dim = output_dim(Dimension(7, 11), kernel, stride, dilation, 1, 0, rounding, auto_pad)
     for size in range(7, 12):
-        pads = same_pads(size, kernel, stride, dilation, auto_pad) if auto_pad != "explicit" else (1, 0)
-        assert dim.contains(output_size(size, kernel, stride, dilation, *pads, rounding))
+        window = padded_window(auto_pad, size, kernel, stride, dilation, 1, 0)
+        assert dim.contains(window.count(size, rounding))
 
 
 def test_a_size_that_stays_keeps_its_symbol() -> None:
@@ -280,4 +280,5 @@ def test_a_trimmed_window_meets_the_same_data(begin: int, stride: int, dilation:
     ],
 )
 def test_pads_by_auto_pad(auto_pad: str, pads: tuple[list[int], list[int]]) -> None:
-    assert resolve_pads(auto_pad, [1, 2], [3, 4], (6, 7), (2, 2), (1, 1), (1, 2)) == pads
+    windows = [padded_window(auto_pad, *axis) for axis in ((6, 2, 1, 1, 1, 3), (7, 2, 1, 2, 2, 4))]
+    assert ([window.pad_begin for window in windows], [window.pad_end for window in windows]) == pads

@@ -95,7 +95,7 @@ LIMITED = [
 def test_no_element_lies_outside_of_what_an_operation_declares(index: int, cls: type[ovir.Operator]) -> None:
     compared = 0
     for attempt in range(20):
-        case = make_case(index + attempt * len(VERSIONS), extreme=attempt % 2 == 1)
+        case = make_case(index + attempt * len(VERSIONS), reals=("", "extreme")[attempt % 2])
         try:
             model = ovir.read_model(case.text, case.weights)
             results = ovir.compile_model(model)(case.feeds).values()

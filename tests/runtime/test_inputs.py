@@ -132,6 +132,7 @@ def test_what_is_rounded_to_the_largest_number_is_held() -> None:
         ("nf4", np.float32([0.5]), "takes nf4, got an array of f32"),
         ("i32", np.float32([1]), "takes i32, got an array of f32"),
         ("string", [1, 2], "takes string, got an array of"),
+        ("f32", np.array([0.5], object), "takes f32, got an array of Python objects"),
         ("string", np.array(["a", 1], object), "takes string, got an array of"),
         ("string", np.array([b"a", None], object), "takes string, got an array of"),
     ],

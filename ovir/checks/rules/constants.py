@@ -52,12 +52,9 @@ def non_finite(context: Context) -> Iterator[Found]:
     for constant in (constant for run in runs for constant in run):
         if (data := constant.data) is not None and data.size:
             nans, infinities = _count_non_finite(data)
+            what, severity = (f"NaN in {nans}", None) if nans else (f"infinity in {infinities}", Severity.INFO)
             for layer in constant.layers if nans or infinities else ():
-                if nans:
-                    yield Found(f"NaN in {nans} of {plural(data.size, 'value')}", layer)
-                else:
-                    message = f"infinity in {infinities} of {plural(data.size, 'value')}"
-                    yield Found(message, layer, severity=Severity.INFO)
+                yield Found(f"{what} of {plural(data.size, 'value')}", layer, severity=severity)
 
 
 def _neighbors(context: Context) -> Iterator[list[StoredConstant]]:
@@ -265,23 +262,18 @@ def written_twice(context: Context) -> Iterator[Found]:
         if isinstance(op := layer.operator, Parameter) and layer.outputs:
             port = layer.outputs[0]
             if not _is_same(port.declared_shape, op.shape) and agrees(port, port.type):
-                message = (
-                    f"output port {port.id} declares shape {port.declared_shape}, "
-                    f"but the attribute 'shape' is {op.shape}"
-                )
+                declared = f"output port {port.id} declares shape {port.declared_shape}"
+                message = f"{declared}, but the attribute 'shape' is {op.shape}"
                 yield Found(message, port, fix=context.fixes.declarations([port]))
     for layer in context.layers:
         for port in layer.inputs:
             source = port.source
             if source is None or source.declared_shape is port.declared_shape:  # mostly one object if equal
                 continue
-            if _is_same(port.declared_shape, source.declared_shape):
-                continue
-            if agrees(port, port.type) and agrees(source, source.type):
-                message = (
-                    f"input port {port.id} declares shape {port.declared_shape}, but "
-                    f"its source declares {source.declared_shape} ({source.layer.title})"
-                )
+            is_same = _is_same(port.declared_shape, source.declared_shape)
+            if not is_same and agrees(port, port.type) and agrees(source, source.type):
+                message = f"input port {port.id} declares shape {port.declared_shape}, but its source declares "
+                message += f"{source.declared_shape} ({source.layer.title})"
                 yield Found(message, port, fix=context.fixes.declarations([port, source]))
 
 

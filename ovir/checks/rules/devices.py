@@ -90,22 +90,12 @@ def _dims(port: Port) -> tuple[Dimension, ...]:
     return shape.dims if port.inferred is not None and shape.rank is not None else ()
 
 
-def unbounded(context: Context) -> Iterator[Found]:
-    return dynamic(context, is_unbounded, "unknown sizes without an upper bound")
+def is_beyond_batch(port: Port) -> bool:
+    """Return whether there are unknown dimensions other than a batch with an upper bound."""
+    return is_unbounded(port) or any(dim.is_dynamic for dim in _dims(port)[1:])
 
 
-def bounded(context: Context) -> Iterator[Found]:
-    return dynamic(context, is_bounded, "unknown sizes, and only known ones are documented to work")
-
-
-def not_only_batch(context: Context) -> Iterator[Found]:
-    def is_refused(port: Port) -> bool:
-        return is_unbounded(port) or any(dim.is_dynamic for dim in _dims(port)[1:])
-
-    return dynamic(context, is_refused, "unknown sizes other than a batch with an upper bound")
-
-
-def dynamic(context: Context, is_refused: Callable[[Port], bool], what: str) -> Iterator[Found]:
+def dynamic(is_refused: Callable[[Port], bool], what: str, context: Context) -> Iterator[Found]:
     """Yield one case for all inputs with such shapes, and one for each operation and state that has them when the
     shapes of the inputs are known."""
     inputs = [port for port in context.model.inputs if is_refused(port)]
@@ -126,6 +116,9 @@ def dynamic(context: Context, is_refused: Callable[[Port], bool], what: str) -> 
             yield Found(f"outputs of {port.layer.type}: {what}", port.layer, hint)
 
 
+unbounded = partial(dynamic, is_unbounded, "unknown sizes without an upper bound")
+bounded = partial(dynamic, is_bounded, "unknown sizes, and only known ones are documented to work")
+not_only_batch = partial(dynamic, is_beyond_batch, "unknown sizes other than a batch with an upper bound")
 _SHOWN = 4
 STATES_AS_INPUTS = "`ovir edit --states-to-inputs` makes states inputs and outputs; --shape then gives them sizes"
 _GENERAL = "`ovir edit --shape NAME=1,3,224,224` gives an input known sizes"
@@ -150,16 +143,14 @@ def interface_rank_above(limit: int, context: Context) -> Iterator[Found]:
             yield Found(f"an input or output of the model has {rank} dimensions, the limit is {limit}", port.layer)
 
 
-def larger_than(limit: int, context: Context) -> Iterator[Found]:
+def too_large(context: Context) -> Iterator[Found]:
     for layer in live(context):
-        size = max((_least_bytes(port) for port in layer.outputs), default=0)
-        if size > limit:
-            message = f"a tensor has {size_text(size)}; Intel's drivers allocate at most {size_text(limit)} at a time"
+        known = [port for port in layer.outputs if _dims(port)]
+        size = max((port.type.shape.least_size * port.element_type.bits // 8 for port in known), default=0)
+        if size > _LARGEST:
+            most = size_text(_LARGEST)
+            message = f"a tensor has {size_text(size)}; Intel's drivers allocate at most {most} at a time"
             yield Found(message, layer, "GPU_ENABLE_LARGE_ALLOCATIONS=YES lifts the limit of newer releases")
-
-
-def _least_bytes(port: Port) -> int:
-    return port.type.shape.least_size * port.element_type.bits // 8 if _dims(port) else 0
 
 
 def fixing_shapes(context: Context) -> tuple[Model, str] | None:
@@ -231,10 +222,11 @@ def real_arithmetic(context: Context) -> Iterator[Found]:
             yield Found(f"{result.element_type} is computed in f16", layer)
 
 
-def not_imported(context: Context) -> Iterator[Found]:
-    for layer in live(context):
-        if layer.type in NOT_IMPORTED:
-            yield Found(f"the compiler has no form of {layer.type}", layer)
+def refused(
+    is_refused: Callable[[Layer], bool], message: str, context: Context, hint: str | None = None
+) -> Iterator[Found]:
+    """Yield the layers that are refused; ``{}`` in the message is their type."""
+    return (Found(message.format(layer.type), layer, hint) for layer in live(context) if is_refused(layer))
 
 
 NOT_IMPORTED = frozenset(
@@ -248,16 +240,15 @@ NOT_IMPORTED = frozenset(
 it."""
 
 
-def extensions(context: Context) -> Iterator[Found]:
-    for layer in live(context):
-        if layer.version == "extension":
-            yield Found(f"{layer.type} is an operation of an extension, which this device does not take", layer)
-
-
-def states(context: Context) -> Iterator[Found]:
-    for layer in live(context):
-        if layer.type == "ReadValue":
-            yield Found("models with states are refused", layer, STATES_AS_INPUTS)
+not_imported = partial(refused, lambda layer: layer.type in NOT_IMPORTED, "the compiler has no form of {}")
+extensions = partial(
+    refused,
+    lambda layer: layer.version == "extension",
+    "{} is an operation of an extension, which this device does not take",
+)
+states = partial(
+    refused, lambda layer: layer.type == "ReadValue", "models with states are refused", hint=STATES_AS_INPUTS
+)
 
 
 def dynamic_states(context: Context) -> Iterator[Found]:
@@ -277,6 +268,13 @@ _PAGES = f"{_SITE}/openvino-workflow/running-inference/inference-devices-and-mod
 _NPU_PAGE, _GPU_PAGE, _CPU_PAGE = (f"{_PAGES}/{device}-device.html" for device in ("npu", "gpu", "cpu"))
 _NPU_IMPORT = "npu_compiler, src/vpux_compiler/src/frontend/IE.cpp"
 _GPU_TYPES = "src/plugins/intel_gpu/src/plugin/common_utils.cpp"
+_GPU_2022 = "https://docs.openvino.ai/2022.3/openvino_docs_OV_UG_supported_plugins_GPU.html, Dynamic Shapes"
+_GPU_ENGINE = "openvino #34856; src/plugins/intel_gpu/src/runtime/engine.cpp, check_allocatable"
+_CPU_PLUGIN = "src/plugins/intel_cpu/src/plugin.cpp, compile_model"
+_LEVEL_ZERO = "level-zero-npu-extensions, ZE_MAX_GRAPH_ARGUMENT_DIMENSIONS_SIZE"
+_EXTENSIBILITY = f"{_SITE}/documentation/compatibility-and-support/supported-devices.html, Extensibility"
+_NPU_TYPES = f"openvino #27626; {_NPU_IMPORT}, importPrecision"
+_VNNI = "openvino #25342; nncf #1498, #1568"
 _LARGEST = 4_294_959_104
 """The CL_DEVICE_MAX_MEM_ALLOC_SIZE that Intel's GPU drivers report."""
 
@@ -284,63 +282,24 @@ LIMITS = (
     Limit("NPU", "a dimension without upper bound", "openvino #24619, #26357, #32466, #34617", unbounded),
     Limit("NPU", "a dimension with bounds", f"{_NPU_PAGE}, Limitations", bounded, DEVICE_DOUBT),
     Limit("NPU", "an unknown rank", f"{_NPU_IMPORT}, importShape", unknown_rank),
-    Limit(
-        "NPU",
-        "more than 5 dimensions of an input or output",
-        "level-zero-npu-extensions, ZE_MAX_GRAPH_ARGUMENT_DIMENSIONS_SIZE",
-        partial(interface_rank_above, 5),
-    ),
-    Limit(
-        "NPU",
-        "u1, u3, u6 or strings",
-        f"openvino #27626; {_NPU_IMPORT}, importPrecision",
-        partial(element_types, (u1, u3, u6, string)),
-    ),
+    Limit("NPU", "more than 5 dimensions of an input or output", _LEVEL_ZERO, partial(interface_rank_above, 5)),
+    Limit("NPU", "u1, u3, u6 or strings", _NPU_TYPES, partial(element_types, (u1, u3, u6, string))),
     Limit("NPU", "an operation of no known form", f"{_NPU_IMPORT}, getParser", not_imported, DEVICE_DOUBT),
-    Limit(
-        "NPU",
-        "an operation of an extension",
-        f"{_SITE}/documentation/compatibility-and-support/supported-devices.html, Extensibility",
-        extensions,
-        DEVICE_DOUBT,
-    ),
+    Limit("NPU", "an operation of an extension", _EXTENSIBILITY, extensions, DEVICE_DOUBT),
     Limit("NPU", "f32 and f64 are computed in f16", f"{_NPU_PAGE}, data types", real_arithmetic, DEVICE_TYPE),
     Limit("GPU", "an unknown rank", f"{_GPU_PAGE}, Dynamic Shapes", unknown_rank),
-    Limit(
-        "GPU",
-        "unknown dimensions other than a bounded batch",
-        "https://docs.openvino.ai/2022.3/openvino_docs_OV_UG_supported_plugins_GPU.html, Dynamic Shapes",
-        not_only_batch,
-        until=(2023, 0),
-    ),
+    Limit("GPU", "unknown dimensions other than a bounded batch", _GPU_2022, not_only_batch, until=(2023, 0)),
     Limit("GPU", "more than 8 dimensions", "openvino #16405, #16810", partial(rank_above, 8)),
     Limit("GPU", "more than 6 dimensions", "openvino #16405, #16810", partial(rank_above, 6), until=(2023, 0)),
     Limit("GPU", "strings", f"{_GPU_TYPES}, is_supported", partial(element_types, (string,))),
     Limit("GPU", "states", "openvino #14538", states, until=(2022, 3)),
     Limit("GPU", "states of unknown sizes", "openvino #21235", dynamic_states, until=(2023, 3)),
-    Limit(
-        "GPU",
-        "a tensor beyond the largest single allocation",
-        "openvino #34856; src/plugins/intel_gpu/src/runtime/engine.cpp, check_allocatable",
-        partial(larger_than, _LARGEST),
-        DEVICE_DOUBT,
-    ),
+    Limit("GPU", "a tensor beyond the largest single allocation", _GPU_ENGINE, too_large, DEVICE_DOUBT),
     Limit("GPU", "64-bit integers are computed in i32", _GPU_TYPES, integer_arithmetic, DEVICE_TYPE),
     Limit("CPU", "an unknown rank", f"{_CPU_PAGE}, Dynamic Shapes; openvino #25051", unknown_rank),
-    Limit(
-        "CPU",
-        "inputs of u1, u3 or u6",
-        "src/plugins/intel_cpu/src/plugin.cpp, compile_model",
-        partial(input_types, (u1, u3, u6)),
-    ),
+    Limit("CPU", "inputs of u1, u3 or u6", _CPU_PLUGIN, partial(input_types, (u1, u3, u6))),
     Limit("CPU", "64-bit integers are computed in i32", "openvino #1312", integer_arithmetic, DEVICE_TYPE),
-    Limit(
-        "CPU",
-        "int8 weights of the full range saturate without VNNI",
-        "openvino #25342; nncf #1498, #1568",
-        saturating_sums,
-        DEVICE_TYPE,
-    ),
+    Limit("CPU", "int8 weights of the full range saturate without VNNI", _VNNI, saturating_sums, DEVICE_TYPE),
 )
 """The limits of devices. A limit is here only if OpenVINO documents it, or its source code or maintainers say it."""
 

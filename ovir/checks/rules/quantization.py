@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ovir.analysis.clipping import Clipping
-from ovir.checks.conditions import Fact, fact_of_type, facts_of
+from ovir.checks.conditions import Bound, bound_of_type, bounds_of
 from ovir.checks.rule import Context, Found, rule
 from ovir.core.arrays import Array
 from ovir.diagnostics.codes import Code
@@ -34,7 +34,7 @@ def clipped(context: Context) -> Iterator[Found]:
     if not quantizing:
         return
     outputs = _layers_of_outputs(context.model)
-    facts = facts_of(context.model, [fact_of_type(port.type) for port in context.model.inputs])
+    bounds = bounds_of(context.model, [bound_of_type(port.type) for port in context.model.inputs])
     for layer, op in quantizing:
         data, *ranges = (_constant(context, port) for port in layer.inputs)
         known = [array for array in ranges if array is not None and array.size]
@@ -46,9 +46,9 @@ def clipped(context: Context) -> Iterator[Found]:
             if clipping is not None and clipping.share:
                 yield Found(f"the layer clips a constant: {clipping}", layer)
         elif layer in outputs:
-            fact = facts.get(source, Fact())
-            for clips in _clipped_ends(op, fact, known):
-                own = f"{source.layer.title} gives values from {fact.low:.6g} to {fact.high:.6g}"
+            bound = bounds.get(source, Bound())
+            for clips in _clipped_ends(op, bound, known):
+                own = f"{source.layer.title} gives values from {bound.low:.6g} to {bound.high:.6g}"
                 yield Found(f"in output '{outputs[layer]}', {clips}; {own}", layer)
 
 
@@ -70,10 +70,10 @@ def _constant(context: Context, port: Port) -> Array | None:
     return None if data is None else in_f32(data, before.inputs[0].element_type)
 
 
-def _clipped_ends(op: Operator, fact: Fact, ranges: Sequence[Array]) -> Iterator[str]:
+def _clipped_ends(op: Operator, bound: Bound, ranges: Sequence[Array]) -> Iterator[str]:
     """Yield which ends of an interval are clipped, and what they become."""
     shape = np.broadcast_shapes(*(array.shape for array in ranges))
-    for side, end in enumerate((fact.low, fact.high)):
+    for side, end in enumerate((bound.low, bound.high)):
         found = op.clips([np.full(shape, end), *ranges], _STEPS) if np.isfinite(end) else None
         if found is not None and found[side][0].any():
             first = int(np.argmax(found[side][0]))

@@ -78,10 +78,8 @@ def misaligned(context: Context) -> Iterator[Found]:
     copied = sum(constant.op.size for constant, _ in shifted)
     if copied >= _COPIED:
         constant, step = shifted[0]
-        message = (
-            f"offset {constant.op.offset} is not a multiple of {step}, the size of {constant.op.element_type}; "
-            f"ovir copies {size_text(copied)} that it would map otherwise"
-        )
+        message = f"offset {constant.op.offset} is not a multiple of {step}, the size of {constant.op.element_type}"
+        message += f"; ovir copies {size_text(copied)} that it would map otherwise"
         others = sum(len(constant.layers) for constant, _ in shifted) - 1
         more = and_others(others, "more constant")
         yield Found(message + more, constant.layer.data_place)
@@ -107,10 +105,8 @@ def overlap(context: Context) -> Iterator[Found]:
     reach, owner = 0, None
     for begin, end, constant in spans:
         if owner is not None and begin < reach and begin != owner.op.offset:
-            message = (
-                f"bytes [{begin}, {end}) overlap bytes [{owner.op.offset}, {reach}) of {owner.layer.title}, "
-                "but begin elsewhere"
-            )
+            others = f"bytes [{owner.op.offset}, {reach}) of {owner.layer.title}"
+            message = f"bytes [{begin}, {end}) overlap {others}, but begin elsewhere"
             would_fill_gap = (end, end + reach - begin) in unread
             fix = context.fixes.attributes(constant.layers, "offset", str(reach), is_safe=False)
             for layer in constant.layers:
@@ -189,14 +185,11 @@ def _idle_constants(context: Context, images: list[tuple[int, int]]) -> Iterator
         more = and_others(len(idle) - 1, "more constant")
         message = f"no result depends on the {size:,} bytes of this constant{more}"
         message += f"; their entropy is {_entropy(data, ranges):.1f} bits per byte"
-        is_left_over = size <= _MOST_LEFT_OVER and all(_is_left_over(constant) for constant, _ in idle)
+        # Exporters leave branches that never run, with small constants in bodies.
+        are_small = size <= _MOST_LEFT_OVER and all(c.op.size <= _LEFT_OVER for c, _ in idle)
+        is_left_over = are_small and all(layer.scope for c, _ in idle for layer in c.layers)
         severity = Severity.WARNING if is_left_over else hidden_severity(data, ranges)
         yield Found(message, constant.layer, severity=severity)
-
-
-def _is_left_over(constant: StoredConstant) -> bool:
-    """Return whether a constant is small and lies in bodies only: exporters leave branches that never run."""
-    return constant.op.size <= _LEFT_OVER and all(layer.scope for layer in constant.layers)
 
 
 def _entropy(data: Bytes, gaps: list[tuple[int, int]]) -> float:
@@ -312,9 +305,8 @@ def _zeros(port: Port) -> Layer | None:
             return None
         layer = port.source.layer
         if isinstance(op, Const):
-            return (
-                layer if op.element_type is not nf4 and StoredConstant(op).is_zero else None
-            )  # code 0 of nf4 means -1
+            is_zero = op.element_type is not nf4 and StoredConstant(op).is_zero  # code 0 of nf4 means -1
+            return layer if is_zero else None
         keeps_zeros = op.converts or op.scales or op.quantizes or op.moves_elements == (0,)
         if op.offsets and len(layer.inputs) == 2:
             codes, point = (_converted_constant(port) for port in layer.inputs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import replace
 from itertools import accumulate
 
@@ -13,6 +14,7 @@ from ovir.checks.untrusted.xml_scan import scan
 from ovir.core.reading import read_bytes
 from ovir.diagnostics import codes
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
+from ovir.diagnostics.wording import shortened
 
 
 def check_file(path: str, weights: str | None, options: CheckOptions) -> list[Diagnostic]:
@@ -27,7 +29,10 @@ def _of_file(path: str, weights: str | None, options: CheckOptions) -> list[Diag
     """Return the diagnostics of a regular file, and of its weights."""
     beside = weights_beside(path) if weights is None else weights
     bad_weights = (path_fault(beside) or sparse_fault(beside)) if options.need_weights else None
-    diagnostics, is_endless = _of_bytes(path)
+    data: bytes | None = None
+    with suppress(OSError, ValueError):  # of which the reader gives the reason
+        data = read_bytes(path)
+    diagnostics, is_endless = ([], False) if data is None else scan(data, path)
     if bad_weights is not None:
         diagnostics += _unread([bad_weights], beside)
     if is_endless:
@@ -52,14 +57,6 @@ def _unread(diagnostics: list[Diagnostic], path: str) -> list[Diagnostic]:
     return [*diagnostics, diagnose(codes.OVER_BUDGET, f"because of {reasons}, the file is not read", Place(path))]
 
 
-def _of_bytes(path: str) -> tuple[list[Diagnostic], bool]:
-    try:
-        data = read_bytes(path)
-    except (OSError, ValueError):
-        return [], False  # the reader gives the reason
-    return scan(data, path)
-
-
 def _limited(listed: list[Diagnostic], path: str) -> list[Diagnostic]:
     """Return as many diagnostics as anybody reads, with texts that are not too long; unusable ones come first."""
     ordered = sorted(listed, key=lambda d: (d.code not in codes.NEVER_IGNORED, d.severity is not codes.Severity.ERROR))
@@ -73,12 +70,8 @@ def _limited(listed: list[Diagnostic], path: str) -> list[Diagnostic]:
 
 
 def _shortened(d: Diagnostic) -> Diagnostic:
-    layer = d.layer and _cut(d.layer)
-    return replace(d, message=_cut(d.message), layer=layer, hint=d.hint and _cut(d.hint))
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+    layer, hint = (text and shortened(text, _LONGEST) for text in (d.layer, d.hint))
+    return replace(d, message=shortened(d.message, _LONGEST), layer=layer, hint=hint)
 
 
 _LONGEST = 2000

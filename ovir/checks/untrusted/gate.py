@@ -28,10 +28,9 @@ def check_untrusted(model: Any, weights: Any, options: CheckOptions, budget: Bud
     path = os.fsdecode(model)
     files, found = find_untrusted([path])
     checked = 0
-    names = [name for name, _ in files]
-    for (_, in_folder), verdict in zip(
-        files, check_each(names, None if weights is None else os.fsdecode(weights), options, budget), strict=True
-    ):
+    bin_path = None if weights is None else os.fsdecode(weights)
+    verdicts = check_each([name for name, _ in files], bin_path, options, budget)
+    for (_, in_folder), verdict in zip(files, verdicts, strict=True):
         if not in_folder or not is_no_model(verdict.diagnostics):
             found += verdict.diagnostics
             checked += 1

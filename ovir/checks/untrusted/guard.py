@@ -7,10 +7,10 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO
 
 from ovir.checks.options import CheckOptions
 from ovir.checks.untrusted.budget import Budget
@@ -30,7 +30,7 @@ class Verdict:
     memory: int = 0
 
 
-class Guard:
+class Guard(AbstractContextManager["Guard"]):
     """Checks files one after the other, each in a process of its own within a budget; nothing of a file is read
     here."""
 
@@ -42,13 +42,8 @@ class Guard:
     def check(self, path: str, weights: str | None = None) -> Verdict:
         """Return the verdict on a file; a check that is over its budget, or whose process dies, is an error."""
         seconds = self.budget.seconds_for(weights_beside(path) if weights is None else weights)
-        request = {
-            "path": path,
-            "weights": weights,
-            "options": asdict(self.options),
-            "seconds": seconds,
-            "memory": self.budget.memory,
-        }
+        limits = {"seconds": seconds, "memory": self.budget.memory}
+        request = {"path": path, "weights": weights, "options": asdict(self.options), **limits}
         process = self._started()
         try:
             with process.killed_after(seconds) as expired:
@@ -74,13 +69,8 @@ class Guard:
             self.close()
             arguments = [sys.executable, "-P", "-c", _PROGRAM, ROOT, *self.options.extensions]
             with uninterrupted():
-                self._process = ChildProcess(
-                    arguments,
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.DEVNULL,
-                    env={**os.environ, **_ONE_THREAD},
-                )
+                pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+                self._process = ChildProcess(arguments, env={**os.environ, **_ONE_THREAD}, **pipes)
             with self._process.killed_after(_START):
                 _message(self._process.stdout)  # it is ready
         return self._process
@@ -110,12 +100,7 @@ class Guard:
             self._process.end()
             self._process = None
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

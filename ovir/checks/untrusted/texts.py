@@ -164,9 +164,8 @@ _OF_TYPES: Mapping[Any, Callable[[str], object]] = {
     ElementType: re.compile(r"[a-z0-9]+", re.ASCII).fullmatch,
 }
 _NUMBERS = {
-    **dict.fromkeys(("id", "from-layer", "from-port", "to-layer", "to-port"), _PLAIN.fullmatch),
-    **dict.fromkeys(("external_port_id", "internal_layer_id", "axis"), _PLAIN.fullmatch),
-    **dict.fromkeys(("start", "end", "stride", "part_size"), _PLAIN.fullmatch),
+    **dict.fromkeys(("id", "from-layer", "from-port", "to-layer", "to-port", "axis"), _PLAIN.fullmatch),
+    **dict.fromkeys(("external_port_id", "internal_layer_id", "start", "end", "stride", "part_size"), _PLAIN.fullmatch),
     "precision": re.compile(r"[A-Z0-9]+", re.ASCII).fullmatch,
 }
 _USUAL: Mapping[str, Mapping[str, Callable[[str], object]]] = {

@@ -234,9 +234,8 @@ class OnnxRuntime:
         self, session: Any, tensors: Sequence[WireTensor], outputs: Sequence[str] | None, keeps_state: bool
     ) -> list[WireTensor]:
         """Return the named outputs, by default all of them, for inputs by position; ONNX models have no state."""
-        feeds = {}
-        for port, (name, shape, content) in zip(session.get_inputs(), tensors, strict=True):
-            feeds[port.name] = _array(name, shape, content)
+        pairs = zip(session.get_inputs(), tensors, strict=True)
+        feeds = {port.name: _array(*tensor) for port, tensor in pairs}
         return [_sent_array(array) for array in session.run(outputs, feeds)]
 
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Self, cast
 
@@ -51,7 +51,7 @@ class EngineMissingError(EngineError, InputError):
     """The engine is not installed, or has no such device or property."""
 
 
-class LoadedModel:
+class LoadedModel(AbstractContextManager["LoadedModel"]):
     """A model that an engine has compiled; it is lost with the process of the engine."""
 
     def __init__(
@@ -90,9 +90,8 @@ class LoadedModel:
         kinds = self._arguments[-1] or [ElementType.from_dtype(array.dtype) for array in inputs]
         tensors = [_to_wire(array, kind) for array, kind in zip(inputs, kinds, strict=True)]
         names = None if outputs is None else list(outputs)
-        return [
-            _from_wire(*answer) for answer in self._engine.request("infer", self._number, tensors, names, keeps_state)
-        ]
+        answers = self._engine.request("infer", self._number, tensors, names, keeps_state)
+        return [_from_wire(*answer) for answer in answers]
 
     def renew(self) -> None:
         """Go on with a new request of the compiled model; onnxruntime and functions have none."""
@@ -119,9 +118,6 @@ class LoadedModel:
         """Release the model."""
         if not self.is_lost:
             self._engine.request("unload", self._number)
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.unload()
@@ -200,6 +196,12 @@ class EngineProcess:
         names: list[str] = self.request("query", os.fspath(path), weights or "")
         return names
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def close(self) -> None:
         """Stop the process."""
         if self._process is not None:
@@ -208,12 +210,6 @@ class EngineProcess:
         if self._messages is not None:
             self._messages.close()
             self._messages = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     # ----- requests
 
@@ -228,12 +224,8 @@ class EngineProcess:
         with uninterrupted():
             self._messages = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the process
             try:
-                self._process = ChildProcess(
-                    [*python, os.fspath(program)],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=self._messages,
-                )
+                pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self._messages}
+                self._process = ChildProcess([*python, os.fspath(program)], **pipes)
             except OSError as error:
                 message = f"{self.name}: cannot start: {why_not_started(python[0], error)}"
                 raise EngineMissingError(diagnose(NO_ENGINE, message)) from None
@@ -266,9 +258,8 @@ class EngineProcess:
     def _error(self, status: str, command: str, value: str) -> EngineError:
         if status == "missing":
             hint = f'install it with `pip install "ovir[{self.kind}]"`'
-            return EngineMissingError(
-                diagnose(NO_ENGINE, f"{self.name} needs the package {value}, which is missing", hint=hint)
-            )
+            message = f"{self.name} needs the package {value}, which is missing"
+            return EngineMissingError(diagnose(NO_ENGINE, message, hint=hint))
         if status == "unusable":
             return EngineMissingError(diagnose(NO_ENGINE, f"{self.name}: {_one_line(value)}"))
         kind = UnsupportedError if status == "unsupported" else EngineError

@@ -34,7 +34,7 @@ def clamp(graph: Graph, op: ops.Clamp, data: Tensor) -> Tensor:
 
 
 @exports(ops.Sigmoid, ops.Tanh, of_reals=True)
-def activation(graph: Graph, op: ops.UnaryActivationBase, x: Tensor) -> Tensor:
+def activation(graph: Graph, op: ops.ActivationBase, x: Tensor) -> Tensor:
     """Export as the operator that means the same; integers are computed in f64 and rounded."""
     return graph.node(op.type, x)[0]
 

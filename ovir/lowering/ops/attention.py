@@ -16,16 +16,9 @@ from ovir.ops.attention import ScaledDotProductAttention
 
 # onnxruntime 1.32 takes 1.3 to 3 times as long for Attention of opset 23.
 @lowers("ScaledDotProductAttention", 13, onnx="MatMul, Add or Where, Softmax and MatMul")
-def attention(
-    op: ScaledDotProductAttention,
-    query: Port,
-    key: Port,
-    value: Port,
-    mask: Port | None = None,
-    scale: Port | None = None,
-    sink: Port | None = None,
-) -> Layer:
+def attention(op: ScaledDotProductAttention, query: Port, key: Port, value: Port, *others: Port | None) -> Layer:
     """Multiply queries and keys, mask the scores, and average the values by their softmax."""
+    mask, scale, sink = (*others, None, None, None)[:3]
     scores = ops.matmul(_scaled(query, scale), key, transpose_a=False, transpose_b=True)
     attended = _causal(query, key) if op.causal else mask
     if attended is not None and tensor(attended).element_type == boolean:

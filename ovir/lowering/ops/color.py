@@ -14,7 +14,7 @@ from ovir.core.element_types import ElementType, f32, f64, i32, u8
 from ovir.graph.layers import Layer, LayerOrPort, Port
 from ovir.lowering.registry import Tensors, lowers
 from ovir.lowering.sizes import joined, part, reshaped, scalar, size
-from ovir.ops.color import RgbToNv12Base, YuvToRgbBase
+from ovir.ops.color import RGBtoNV12, YuvToRgbBase
 
 # --------------------------------------------------------------------------- YUV to RGB
 
@@ -79,7 +79,7 @@ def _to_rgb(op: YuvToRgbBase, data: Port, u: Layer, v: Layer, height: Layer, wid
 
 @lowers("RGBtoNV12", 17)
 @lowers("BGRtoNV12", 17)
-def rgb_to_nv12(op: RgbToNv12Base, data: Port) -> Tensors:
+def rgb_to_nv12(op: RGBtoNV12, data: Port) -> Tensors:
     """Weigh the colors; U and V are the means of four pixels."""
     height, width = (size(data, axis) for axis in (1, 2))
     computed = _computed(data.element_type)

@@ -9,11 +9,9 @@ from ovir.ops.convolution import DeformableConvolution8
 
 
 @lowers("DeformableConvolution", 8)
-def deformable_convolution_8(
-    op: DeformableConvolution8, data: Port, offsets: Port, filters: Port, mask: Port | None = None
-) -> Layer:
-    if mask is not None:
+def deformable_convolution_8(op: DeformableConvolution8, *inputs: Port) -> Layer:
+    if len(inputs) > 3:
         refuse("DeformableConvolution-1 has no mask")
     if op.bilinear_interpolation_pad:
         refuse("DeformableConvolution-1 does not interpolate beyond the border (bilinear_interpolation_pad)")
-    return older(op, 1, data, offsets, filters)
+    return older(op, 1, *inputs)

@@ -92,12 +92,7 @@ def _framed(window: Port, length: Layer) -> LayerOrPort:
 
 @lowers("ISTFT", 16)
 def istft(
-    op: ISTFT,
-    data: Port,
-    window: Port,
-    frame_size: Port,
-    frame_step: Port,
-    signal_length: Port | None = None,
+    op: ISTFT, data: Port, window: Port, frame_size: Port, frame_step: Port, signal_length: Port | None = None
 ) -> LayerOrPort:
     """Add the weighted frames up, and divide by the sum of the squared windows."""
     (length,), (step,) = known(frame_size, "frame_size"), known(frame_step, "frame_step")

@@ -8,11 +8,8 @@ from ovir import opset7 as ops
 from ovir.core.element_types import f32, f64, i64
 from ovir.graph.layers import Layer, LayerOrPort, Port
 from ovir.lowering.registry import lowers, refuse
-from ovir.lowering.sizes import below, joined, reshaped, scalar, size
+from ovir.lowering.sizes import below, joined, polynomial, reshaped, scalar, size
 from ovir.ops.grid_sample import GridSample
-
-_KEYS = -0.75
-"""The parameter of the cubic kernel."""
 
 
 @lowers("GridSample", 9)
@@ -58,24 +55,14 @@ def _taps(op: GridSample, place: Layer, length: Layer) -> tuple[list[Layer], lis
     rest = ops.subtract(of(1), share)
     if op.mode == "bilinear":
         return [low, ops.add(low, of(1))], [rest, share]
-    weights = [_far(share, of), _near(share, of), _near(rest, of), _far(rest, of)]
-    return [ops.add(low, of(step)) for step in (-1, 0, 1, 2)], list(weights)
+    # Keys' kernel with the parameter -0.75, at distances of x and 1 + x
+    near = [polynomial(x, 1.25, -2.25, 0, 1) for x in (share, rest)]
+    far = [polynomial(x, -0.75, 1.5, -0.75, 0) for x in (share, rest)]
+    return [ops.add(low, of(step)) for step in (-1, 0, 1, 2)], [far[0], *near, far[1]]
 
 
 def _numbers(like: Layer) -> Callable[[float], Layer]:
     return lambda value: scalar(value, like.element_type)
-
-
-def _near(x: Layer, of: Callable[[float], Layer]) -> Layer:
-    """Return Keys' kernel at a distance of x, below 1."""
-    slope = ops.subtract(ops.multiply(x, of(_KEYS + 2)), of(_KEYS + 3))
-    return ops.add(ops.multiply(ops.multiply(slope, x), x), of(1))
-
-
-def _far(x: Layer, of: Callable[[float], Layer]) -> Layer:
-    """Return Keys' kernel at a distance of 1 + x, between 1 and 2."""
-    slope = ops.subtract(ops.multiply(x, of(_KEYS)), of(2 * _KEYS))
-    return ops.multiply(ops.add(ops.multiply(slope, x), of(_KEYS)), x)
 
 
 def _taken(

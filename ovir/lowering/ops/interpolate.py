@@ -6,7 +6,7 @@ from ovir import opset7 as ops
 from ovir.core.element_types import ElementType, f32, f64, i64, value_range
 from ovir.graph.layers import Layer, LayerOrPort, Port
 from ovir.lowering.registry import lowers
-from ovir.lowering.sizes import below, known, older, part, rank, scalar, size, sums, taps_of, tensor
+from ovir.lowering.sizes import below, known, older, part, polynomial, rank, scalar, size, sums, taps_of, tensor
 from ovir.ops.interpolate import Interpolate11
 
 
@@ -75,14 +75,7 @@ def _pillow_weights(
 
 def _keys(distance: Layer, coefficient: float) -> Layer:
     """Return Keys' cubic kernel at a distance."""
-
-    def polynomial(*coefficients: float) -> Layer:
-        total = scalar(coefficients[0], f64)
-        for item in coefficients[1:]:
-            total = ops.add(ops.multiply(total, distance), scalar(item, f64))
-        return total
-
-    near = polynomial(coefficient + 2, -(coefficient + 3), 0, 1)
-    far = polynomial(coefficient, -5 * coefficient, 8 * coefficient, -4 * coefficient)
+    near = polynomial(distance, coefficient + 2, -(coefficient + 3), 0, 1)
+    far = polynomial(distance, coefficient, -5 * coefficient, 8 * coefficient, -4 * coefficient)
     beyond = ops.select(ops.less(distance, scalar(2, f64)), far, scalar(0, f64))
     return ops.select(ops.less(distance, scalar(1, f64)), near, beyond)

@@ -9,15 +9,7 @@ from ovir.core.element_types import ElementType, boolean, i32, i64, u64
 from ovir.graph.layers import Layer, LayerOrPort, Port
 from ovir.lowering.registry import lowers, refuse
 from ovir.lowering.sizes import scalar
-from ovir.ops.logic import (
-    BitwiseBase,
-    BitwiseLeftShift,
-    BitwiseNot,
-    BitwiseRightShift,
-)
-
-_BITS = (8, 16, 32, 64)
-
+from ovir.ops.logic import BitwiseBase, BitwiseLeftShift, BitwiseNot, BitwiseRightShift
 
 _COMBINED: dict[str, tuple[Callable[..., Layer], Callable[[LayerOrPort, LayerOrPort], Layer]]] = {
     "BitwiseAnd": (ops.logical_and, ops.multiply),
@@ -116,5 +108,5 @@ def _number(bits: LayerOrPort, steps: list[int], wide: ElementType) -> Layer:
 
 
 def _require_whole_bytes(element_type: ElementType) -> None:
-    if element_type.bits not in _BITS:
+    if element_type.bits not in (8, 16, 32, 64):
         refuse(f"older operations do not compute with {element_type}")

@@ -10,7 +10,6 @@ from ovir.core.element_types import i64
 from ovir.graph.layers import LayerOrPort, Port
 from ovir.lowering.registry import lowers
 from ovir.lowering.sizes import joined, known, rank, reshaped, size, sums
-from ovir.ops.base.spatial import output_size as window_count
 from ovir.ops.patches import Col2Im
 
 
@@ -21,8 +20,8 @@ def col2im(op: Col2Im, data: Port, output_size: Port, kernel_size: Port) -> Laye
     Integers that are too large lose their high bits.
     """
     image, kernel = known(output_size, "output_size"), known(kernel_size, "kernel_size")
-    steps = tuple(zip(op.strides, op.dilations, op.pads_begin, op.pads_end, strict=True))
-    counts = [window_count(*axis) for axis in zip(image, kernel, *zip(*steps, strict=True), strict=True)]
+    windows = op.windows(kernel)
+    counts = [window.count(length) for window, length in zip(windows, image, strict=True)]
     batch = [size(data, 0)] if rank(data) == 3 else []
     first = len(batch) + 1
     element_type = data.element_type
@@ -31,9 +30,8 @@ def col2im(op: Col2Im, data: Port, output_size: Port, kernel_size: Port) -> Laye
     order = [*range(first), first, first + 2, first + 1, first + 3]
     sides = [taps * count for taps, count in zip(kernel, counts, strict=True)]
     result: LayerOrPort = reshaped(ops.transpose(blocks, order), joined(*batch, -1, *sides))
-    for axis, (stride, dilation, begin, _) in enumerate(steps):
-        places = np.add.outer(np.arange(kernel[axis]) * dilation - begin, np.arange(counts[axis]) * stride)
-        table, counted = _meeting(places.ravel(), image[axis])
+    for axis, window in enumerate(windows):
+        table, counted = _meeting(window.positions(counts[axis]).T.ravel(), image[axis])
         result = sums(result, first + axis, ops.constant(table), ops.constant(counted))
     return ops.convert(result, element_type)
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 from ovir import opset8 as ops
 from ovir.core.element_types import f32, f64, i64
 from ovir.graph.layers import Layer, LayerOrPort, Port
+from ovir.kernels.windows import Window
 from ovir.lowering.registry import Tensors, lowers, refuse
 from ovir.lowering.sizes import below, constant, joined, known_sizes, older, part, rank, reshaped, size, sums, taps_of
-from ovir.ops.base.spatial import SAME, output_size
+from ovir.ops.base.spatial import SAME
 from ovir.ops.pooling import AdaptiveAvgPool, AdaptiveMaxPool, AvgPool14, AvgPool16, MaxPool8, MaxPool14, PoolBase
 
 
@@ -22,11 +23,8 @@ def max_pool_14(op: MaxPool14, data: Port) -> Layer:
 def max_pool_8(op: MaxPool8, data: Port) -> Tensors:
     if set(op.dilations) - {1}:
         refuse(f"MaxPool-1 has no dilations, and these are {list(op.dilations)}")
-    return [older(op, 1, data), _no_places]
-
-
-def _no_places() -> NoReturn:
-    refuse("older operations do not compute the positions of the largest elements, which are read")
+    no_places = "older operations do not compute the positions of the largest elements, which are read"
+    return [older(op, 1, data), lambda: refuse(no_places)]
 
 
 @lowers("AvgPool", 16)
@@ -59,11 +57,10 @@ def _rounding(op: PoolBase, data: Port) -> dict[str, Any]:
         return {"rounding_type": "ceil"}  # every window begins before the end padding
     pads = []
     sizes = known_sizes(data.shape.slice(2))
-    for length, *window, begin, end in zip(sizes, op.kernel, strides, dilations, begins, ends, strict=True):
-        kernel, stride, dilation = window
-        count = output_size(length, kernel, stride, dilation, begin, end, "ceil_torch")
-        span = (kernel - 1) * dilation + 1
-        pads.append(max((count - 1) * stride + span - length - begin, 0))  # the last window ends with the padding
+    windows = [Window(*axis) for axis in zip(op.kernel, strides, dilations, begins, ends, strict=True)]
+    for length, span, window in zip(sizes, spans, windows, strict=True):
+        last = (window.count(length, "ceil_torch") - 1) * window.stride - window.pad_begin
+        pads.append(max(last + span - length, 0))  # the last window ends with the padding
     return {"rounding_type": "floor", "auto_pad": "explicit", "pads_begin": list(begins), "pads_end": pads}
 
 

@@ -47,14 +47,7 @@ def roi_align_9(op: ROIAlign9, data: Port, rois: Port, batch_indices: Port) -> L
     regions = reshaped(ops.concat([sides[side] for side in range(4)], axis=3), [-1, 4])
     images = ops.broadcast(ops.unsqueeze(ops.convert(batch_indices, i64), [1, 2]), cells)
     pooled = ops.roi_align(
-        ops.convert(data, computed),
-        regions,
-        reshaped(images, [-1]),
-        1,
-        1,
-        min(ratio, 1),
-        1.0,
-        op.mode,
+        ops.convert(data, computed), regions, reshaped(images, [-1]), 1, 1, min(ratio, 1), 1.0, op.mode
     )
     shape = joined(count, bins[1], per_bin, bins[0], per_bin, size(data, 1))
     combine = ops.reduce_max if op.mode == "max" else ops.reduce_mean

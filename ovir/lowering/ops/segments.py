@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ovir import opset7 as ops
-from ovir.core.element_types import ElementType, f16, i64, value_range
+from ovir.core.element_types import f16, i64, value_range
 from ovir.graph.layers import Layer, LayerOrPort, Port
 from ovir.lowering.registry import Tensors, lowers, refuse
 from ovir.lowering.sizes import below, joined, number, part, rank, reshaped, scalar, size, sizes
@@ -16,11 +16,9 @@ from ovir.ops.segments import EmbeddingBagOffsets, EmbeddingBagPacked, SegmentMa
     onnx="Gather, ReduceSum; Div for the mean",
     limits="negative indices that depend on the run count from the end",
 )
-def embedding_bag_packed(
-    op: EmbeddingBagPacked, table: Port, indices: Port, per_sample_weights: Port | None = None
-) -> Layer:
+def embedding_bag_packed(op: EmbeddingBagPacked, table: Port, indices: Port, *weights: Port) -> Layer:
     if op.reduction == "sum":
-        return ops.embedding_bag_packed_sum(table, indices, per_sample_weights)
+        return ops.embedding_bag_packed_sum(table, indices, weights[0] if weights else None)
     count = ops.maximum(size(indices, 1), scalar(1, i64))
     if table.element_type == f16:  # the sum may be too large
         share = ops.divide(scalar(1, table.element_type), ops.convert(count, table.element_type))
@@ -32,19 +30,13 @@ def embedding_bag_packed(
 
 
 @lowers("EmbeddingBagOffsets", 15)
-def embedding_bag_offsets(
-    op: EmbeddingBagOffsets,
-    table: Port,
-    indices: Port,
-    offsets: Port,
-    default_index: Port | None = None,
-    per_sample_weights: Port | None = None,
-) -> Layer:
+def embedding_bag_offsets(op: EmbeddingBagOffsets, table: Port, indices: Port, offsets: Port, *more: Port) -> Layer:
     """Divide a sum by the sum of a table of ones, which counts the rows of each bag."""
-    if default_index is not None and per_sample_weights is None and number(default_index) == -1:
+    default_index, weights = (*more, None, None)[:2]
+    if default_index is not None and weights is None and number(default_index) == -1:
         default_index = None  # older releases look up any index that is given
     if op.reduction == "sum":
-        return ops.embedding_bag_offsets_sum(table, indices, offsets, default_index, per_sample_weights)
+        return ops.embedding_bag_offsets_sum(table, indices, offsets, default_index, weights)
     if not table.element_type.is_real:
         refuse(f"older operations do not round the {op.reduction} of {table.element_type}")
     total = ops.embedding_bag_offsets_sum(table, indices, offsets, default_index)
@@ -83,12 +75,8 @@ def segment_max(op: SegmentMax, data: Port, segment_ids: Port, num_segments: Por
     empty: LayerOrPort = ops.equal(counts, scalar(0, i64))
     if trailing:
         empty = ops.unsqueeze(empty, list(trailing))
-    return ops.select(empty, scalar(_lowest(op, element_type), element_type), largest)
-
-
-def _lowest(op: SegmentMax, element_type: ElementType) -> float:
-    """Return the value of an empty segment."""
-    return 0 if op.fill_mode == "zero" else value_range(element_type)[0]
+    fill = 0 if op.fill_mode == "zero" else value_range(element_type)[0]
+    return ops.select(empty, scalar(fill, element_type), largest)
 
 
 @lowers(

@@ -10,7 +10,7 @@ from ovir import opset7 as ops
 from ovir.core.element_types import f32, f64
 from ovir.graph.layers import Layer, Port
 from ovir.lowering.registry import lowers
-from ovir.lowering.sizes import scalar
+from ovir.lowering.sizes import polynomial, scalar
 from ovir.ops.unary import ErfInv, Identity
 
 
@@ -62,11 +62,7 @@ def erf_inv(op: ErfInv, data: Port) -> Layer:
         return scalar(value, computed)
 
     def around(center: float, at: Layer, coefficients: Sequence[float]) -> Layer:
-        distance = ops.subtract(at, of(center))
-        total = of(coefficients[0])
-        for coefficient in coefficients[1:]:
-            total = ops.add(ops.multiply(total, distance), of(coefficient))
-        return total
+        return polynomial(ops.subtract(at, of(center)), *coefficients)
 
     # two logarithms, because 1 - x^2 loses the digits of x near 1
     log = ops.add(ops.log(ops.subtract(of(1), x)), ops.log(ops.add(of(1), x)))

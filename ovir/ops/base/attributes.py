@@ -40,7 +40,7 @@ class Attribute:
     minimum: int | float | None = None
     specified: bool = False
     assumed: str | None = None
-    is_position: bool = False
+    is_strict: bool = False
     instead: str | None = None
     misread: str | None = None
 
@@ -67,7 +67,7 @@ class Attribute:
 
     def parse(self, text: str) -> Any:
         """Return the typed value of a text; raise ValueError with the reason if there is none."""
-        return self.check((parse_integer if self.is_position else _PARSERS[self.type])(text))
+        return self.check((_STRICT_PARSERS if self.is_strict else _PARSERS)[self.type](text))
 
     def format(self, value: Any) -> str:
         """Return the text of a value, as OpenVINO writes it; the inverse of ``parse``.
@@ -108,7 +108,7 @@ def attribute(
     minimum: int | float | None = None,
     specified: bool = False,
     assumed: str | None = None,
-    is_position: bool = False,
+    is_strict: bool = False,
     instead: str | None = None,
     misread: str | None = None,
 ) -> Any:
@@ -119,15 +119,16 @@ def attribute(
     restricts a text to an enumeration, in which case does not matter. ``name`` is the name in files if it differs from
     the Python name. ``minimum`` is the smallest number (or smallest item) allowed. ``specified`` marks an attribute
     that the specification requires although readers accept files without it and use the default; ``ovir check`` warns
-    then. ``assumed`` is the text for a default in messages, if its value does not explain itself. ``is_position`` marks
-    an integer that OpenVINO reads as it reads ids, so that nothing may follow its digits. ``instead`` is the name of an
-    attribute that the specification allows in place of a ``specified`` one. ``misread`` is the text of the value that
-    OpenVINO takes if the attribute is missing, where the specification has another default; ``ovir check`` warns.
+    then. ``assumed`` is the text for a default in messages, if its value does not explain itself. ``is_strict`` marks
+    an integer that OpenVINO reads as it reads ids, so that nothing may follow its digits, or an element type that it
+    reads as it reads precisions, so that case matters. ``instead`` is the name of an attribute that the specification allows
+    in place of a ``specified`` one. ``misread`` is the text of the value that OpenVINO takes if the attribute is
+    missing, where the specification has another default; ``ovir check`` warns.
 
     ``register`` raises InputError for an attribute without annotation, or of another type.
     """
     # ``declared_attributes`` fills in the field, and its type.
-    return Attribute(name, "", None, default, choices, minimum, specified, assumed, is_position, instead, misread)
+    return Attribute(name, "", None, default, choices, minimum, specified, assumed, is_strict, instead, misread)
 
 
 def declared_attributes(cls: type) -> dict[str, Attribute]:
@@ -217,6 +218,10 @@ _PARSERS: Mapping[Any, Callable[[str], Any]] = {
     tuple[int, ...]: lambda text: _parse_numbers(text, parse_value),
     tuple[float, ...]: lambda text: _parse_numbers(text, parse_float),
     tuple[str, ...]: lambda text: tuple(split_list(text)),
+}
+_STRICT_PARSERS: Mapping[Any, Callable[[str], Any]] = {
+    int: parse_integer,
+    ElementType: ElementType.parse_stored,
 }
 
 

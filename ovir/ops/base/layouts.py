@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from ovir.core.element_types import ELEMENT_TYPES, ElementType, dynamic, i32, i64
 from ovir.core.shapes import UNKNOWN, Dimension, PartialShape, sized
-from ovir.core.tensor_types import TensorType
+from ovir.core.tensor_types import Outputs, TensorType
 from ovir.diagnostics.codes import ELEMENT_TYPE, INPUT_COUNT, RANK, TYPES_DIFFER, Code
 from ovir.diagnostics.errors import OperatorError
 
@@ -71,12 +71,8 @@ def _words_of(cls: Any) -> tuple[str, ...]:
     texts = (*((cls.takes,) if isinstance(cls.takes, str) else cls.takes), cls.gives)
     parts = [part for text in texts for part in text.split("; ")]
     bare = ["".join(match.groups()[2:]) if (match := _TENSOR.fullmatch(part)) else part for part in parts]
-    return tuple(dict.fromkeys(word for part in bare for word in _WORD.findall(part) if not _is_type(word)))
-
-
-def _is_type(word: str) -> bool:
-    """Return whether a word is an element type or a class of them."""
-    return word in _CLASSES or any(word == element_type.name for element_type in ELEMENT_TYPES)
+    types = {*_CLASSES, *(element_type.name for element_type in ELEMENT_TYPES)}
+    return tuple(dict.fromkeys(word for part in bare for word in _WORD.findall(part) if word not in types))
 
 
 def known_words(cls: Any, words: Mapping[str, Any]) -> dict[str, str]:
@@ -513,7 +509,7 @@ class Solved:
         """The element type of each letter."""
         return self._plan.types
 
-    def outputs(self, gives: str = "") -> TensorType | tuple[TensorType, ...]:
+    def outputs(self, gives: str = "") -> Outputs:
         """Return the types of what the operation gives, or of what another text in this form declares, whose words
         stand in the declarations of the operation, too."""
         types = [

@@ -16,7 +16,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, dynamic, i32, i64
 from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
-from ovir.core.tensor_types import TensorType
+from ovir.core.tensor_types import Outputs, TensorType
 from ovir.core.values import MAX_ELEMENTS, Value, bound_text, from_bounds, from_moved
 from ovir.diagnostics.codes import AXIS, ELEMENT_TYPE, RANK, TYPES_DIFFER, Code
 from ovir.diagnostics.errors import OperatorError
@@ -144,7 +144,7 @@ class Operator(Traits):
 
     # ----- to be defined by each operation
 
-    def infer(self, *inputs: Any, **others: Any) -> TensorType | tuple[TensorType, ...]:
+    def infer(self, *inputs: Any, **others: Any) -> Outputs:
         """Return the types of the outputs for the types of the inputs; the default follows ``takes`` and ``gives``."""
         return Solved(self, inputs).outputs()
 
@@ -288,6 +288,12 @@ class Operator(Traits):
             size = merged
         return size
 
+    def sizes_in(self, name: str, vector: Value) -> list[Dimension]:
+        """Return the sizes in a vector, as far as they are known; raise if one is negative."""
+        for i, size in enumerate(vector.upper):
+            self.check_count(f"{name}[{i}]", float(size))
+        return vector.dimensions()
+
     def count_of(self, name: str, tensor: TensorType) -> Dimension:
         """Return the size in a tensor of one element, as far as it is known; raise if it is negative."""
         if tensor.value is None:
@@ -307,18 +313,12 @@ class Operator(Traits):
         if values is None:
             return None
 
-        def moved(part: Callable[[Value], Array]) -> tuple[Array, ...]:
-            result = self.run(*(part(v) if i in carried else v.constant for i, v in enumerate(values)))
+        def moved(part: str) -> tuple[Array, ...]:
+            result = self.run(*(getattr(v, part) if i in carried else v.constant for i, v in enumerate(values)))
             return result if isinstance(result, tuple) else (result,)
 
-        parts = zip(
-            self.output_types,
-            moved(lambda v: v.lower),
-            moved(lambda v: v.upper),
-            moved(lambda v: v.marks),
-            strict=True,
-        )
-        return tuple(from_moved(*part) for part in parts)
+        parts = map(moved, ("lower", "upper", "marks"))
+        return tuple(from_moved(*part) for part in zip(self.output_types, *parts, strict=True))
 
     def _value_from_corners(self, inputs: tuple[TensorType, ...]) -> Value | None:
         monotone = _positions(self.monotone, inputs)

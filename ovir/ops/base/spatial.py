@@ -7,6 +7,7 @@ padded data and moves by ``stride``. The number of windows follows pooling_shape
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from ovir.core.shapes import Dimension, PartialShape, as_dimension
 from ovir.kernels.windows import Window, extent
@@ -16,46 +17,14 @@ from ovir.ops.base.operator import Operator
 SAME = ("same_upper", "same_lower")
 
 
-def same_pads(size: int, kernel: int, stride: int, dilation: int, auto_pad: str) -> tuple[int, int]:
-    """Return the pads at begin and end that give ceil(size / stride) windows; an odd one is at the end for
-    same_upper."""
-    windows = -(-size // stride)
-    total = max((windows - 1) * stride + extent(kernel, dilation) - size, 0)
-    less, more = total // 2, total - total // 2
-    return (less, more) if auto_pad == "same_upper" else (more, less)
-
-
-def resolve_pads(
-    auto_pad: str,
-    pads_begin: Sequence[int],
-    pads_end: Sequence[int],
-    sizes: Sequence[int],
-    kernel: Sequence[int],
-    strides: Sequence[int],
-    dilations: Sequence[int],
-) -> tuple[list[int], list[int]]:
-    """Return the pads at the beginning and end of each axis that ``auto_pad`` means for data of these sizes."""
-    if auto_pad == "valid":
-        return [0] * len(sizes), [0] * len(sizes)
+def padded_window(auto_pad: str, size: int, kernel: int, stride: int, dilation: int, *pads: int) -> Window:
+    """Return the window on an axis of ``size`` with the pads that ``auto_pad`` means: those that give ceil(size /
+    stride) windows, of which an odd one is at the end for same_upper, none for valid, or else the given ones."""
     if auto_pad in SAME:
-        pads = [same_pads(*axis, auto_pad) for axis in zip(sizes, kernel, strides, dilations, strict=True)]
-        return [begin for begin, _ in pads], [end for _, end in pads]
-    return list(pads_begin), list(pads_end)
-
-
-def output_size(
-    size: int, kernel: int, stride: int, dilation: int, pad_begin: int, pad_end: int, rounding: str = "floor"
-) -> int:
-    """Return the number of windows on an axis of ``size``; it is below 1 if no window fits.
-
-    ``ceil`` adds a last window that extends beyond the padded data; ``ceil_torch`` does so only if that window starts
-    before the end padding.
-    """
-    room = size + pad_begin + pad_end - extent(kernel, dilation)
-    if rounding == "floor":
-        return room // stride + 1
-    last = -(-room // stride)
-    return last if rounding == "ceil_torch" and last * stride >= size + pad_begin else last + 1
+        windows = -(-size // stride)
+        total = max((windows - 1) * stride + extent(kernel, dilation) - size, 0)
+        pads = (total // 2, total - total // 2)[:: 1 if auto_pad == "same_upper" else -1]
+    return Window(kernel, stride, dilation, *(pads if auto_pad != "valid" else (0, 0)))
 
 
 def output_dim(
@@ -68,7 +37,7 @@ def output_dim(
     rounding: str = "floor",
     auto_pad: str = "explicit",
 ) -> Dimension:
-    """Return the interval of ``output_size`` over the sizes of ``dim`` and ``kernel`` for which a window fits.
+    """Return the interval of ``Window.count`` over the sizes of ``dim`` and ``kernel`` for which a window fits.
 
     The pads are those that ``auto_pad`` means for each size. The symbol is kept if every size is.
     """
@@ -76,19 +45,16 @@ def output_dim(
     if auto_pad in SAME:
         if rounding != "ceil":
             return dim.ceil_div(stride)
-
-        def same(size: int) -> int:
-            begin, end = same_pads(size, kernel.length, stride, dilation, auto_pad)
-            return output_size(size, kernel.length, stride, dilation, begin, end, rounding)
-
-        return dim.map(same)
+        same = partial(padded_window, auto_pad, kernel=kernel.length, stride=stride, dilation=dilation)
+        return dim.map(lambda size: same(size).count(size, rounding))
     if auto_pad == "valid":
         pad_begin = pad_end = 0
     if kernel.is_static and stride == 1 and pad_begin + pad_end == extent(kernel.lower, dilation) - 1:
         return dim if dim.lower else Dimension(1, dim.upper, dim.symbol)
 
     def windows(size: int, kernel_size: int) -> int:
-        return max(output_size(size, max(kernel_size, 1), stride, dilation, pad_begin, pad_end, rounding), 1)
+        window = Window(max(kernel_size, 1), stride, dilation, pad_begin, pad_end)
+        return max(window.count(size, rounding), 1)
 
     lower = 1 if kernel.upper is None else windows(dim.lower, kernel.upper)
     upper = None if dim.upper is None else windows(dim.upper, kernel.lower)
@@ -153,9 +119,8 @@ class UndilatedWindowBase(Operator):
         A window that is larger than the padded data is an error.
         """
         counts = [dim.length for dim in self.output_dims(PartialShape(sizes), kernel, rounding)]
-        strides, dilations, begins, ends = self.per_axis(len(kernel))
-        begins, ends = resolve_pads(self.auto_pad, begins, ends, sizes, kernel, strides, dilations)
-        return [Window(*axis) for axis in zip(kernel, strides, dilations, begins, ends, strict=True)], counts
+        axes = zip(sizes, kernel, *self.per_axis(len(kernel)), strict=True)
+        return [padded_window(self.auto_pad, *axis) for axis in axes], counts
 
 
 class SlidingWindowBase(UndilatedWindowBase):

@@ -17,7 +17,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.shapes import Dimension, PartialShape
-from ovir.core.tensor_types import TensorType
+from ovir.core.tensor_types import Outputs, TensorType
 from ovir.ops.base.domains import Domain, DomainRule
 from ovir.ops.base.layouts import declarations
 
@@ -102,7 +102,7 @@ class Traits:
     """What older operations do not do, such as "pool rotated regions": the reason for having no decomposition. Without
     an exporter, ONNX does not do it either."""
 
-    infer: Callable[..., TensorType | tuple[TensorType, ...]]
+    infer: Callable[..., Outputs]
     run: Callable[..., Array | tuple[Array, ...]]
 
     # ----- values of inputs
