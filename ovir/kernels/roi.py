@@ -97,15 +97,15 @@ def neighbors(y: Array, x: Array, height: int, width: int, start: Array | int, b
     part = np.subtract(places, low, out=weights[:, 1])
     np.subtract(1, part, out=weights[:, 0])
     weights *= inside[:, np.newaxis]
-    indices, weights = indices.reshape(count, -1), weights.reshape(count, -1)
-    index = indices.take(of_rows, axis=1)
+    ends, shares = indices.reshape(count, -1), weights.reshape(count, -1)
+    index = ends.take(of_rows, axis=1)
     index *= width
-    index += indices.take(of_columns, axis=1)
-    index = index.reshape(count, *shape)
-    index += np.asarray(start)[..., np.newaxis]
-    weight = weights.take(of_rows, axis=1)
-    weight *= weights.take(of_columns, axis=1)
-    return Neighbors(index, weight.reshape(count, *shape))
+    index += ends.take(of_columns, axis=1)
+    pixels = index.reshape(count, *shape)
+    pixels += np.asarray(start)[..., np.newaxis]
+    weight = shares.take(of_rows, axis=1)
+    weight *= shares.take(of_columns, axis=1)
+    return Neighbors(pixels, weight.reshape(count, *shape))
 
 
 @lru_cache(maxsize=64)
@@ -225,8 +225,9 @@ def _places(start: Array, size: Array, counts: Array, bins: tuple[int, int]) -> 
     within = np.arange(counts.max(), dtype=dtype) + 0.5
     counts = counts.T.astype(dtype)[..., np.newaxis, np.newaxis]
     numbers = np.arange(max(bins), dtype=dtype)[:, np.newaxis]
-    bin_starts: Array = start.T[..., np.newaxis, np.newaxis] + numbers * step
-    return bin_starts + step / counts * np.minimum(within, counts - 0.5)
+    bin_starts = start.T[..., np.newaxis, np.newaxis] + numbers * step
+    places: Array = bin_starts + step / counts * np.minimum(within, counts - 0.5)
+    return places
 
 
 # --------------------------------------------------------------------------- boxes of whole pixels
