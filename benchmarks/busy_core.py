@@ -25,6 +25,7 @@ import openvino
 import ovir
 from benchmarks.common import PRECISE, Rows, folder_to_keep, in_turns, report
 from benchmarks.real_models import MODELS, write
+from ovir.system.processes import ChildProcess
 
 _BUSY = "import os, sys; os.sched_setaffinity(0, {int(sys.argv[1])}); print(flush=True)\nwhile True: pass"
 
@@ -33,12 +34,13 @@ _BUSY = "import os, sys; os.sched_setaffinity(0, {int(sys.argv[1])}); print(flus
 def busy_core() -> Iterator[None]:
     """Keep the last core busy."""
     command = [sys.executable, "-c", _BUSY, str(max(os.sched_getaffinity(0)))]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE)
+    process = ChildProcess(command, stdout=subprocess.PIPE)
     assert process.stdout is not None
     process.stdout.readline()
-    yield
-    process.kill()
-    process.communicate()
+    try:
+        yield
+    finally:
+        process.end()
 
 
 def measure(options: argparse.Namespace) -> Rows:

@@ -16,6 +16,7 @@ from ovir.analysis.tensor_comparison import EXACT, SIDES, Tolerance, distances, 
 from ovir.analysis.tensor_stats import as_numbers
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, nf4, string
+from ovir.core.json_fields import json_fields
 from ovir.core.shapes import Dimension, PartialShape
 from ovir.editing.layer_edits import feeds_result
 from ovir.graph.layers import Layer, Port
@@ -73,10 +74,8 @@ class Change:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the change as a dictionary for JSON."""
-        entry: dict[str, Any] = {"what": self.what, "name": self.name, "old": self.old, "new": self.new}
-        data = self.data
-        numbers = ("elements", "different", "largest")
-        return entry if data is None else {**entry, **{name: getattr(data, name) for name in numbers}}
+        numbers = {} if self.data is None else json_fields(self.data, "elements", "different", "largest")
+        return {**json_fields(self, "what", "name", "old", "new"), **numbers}
 
 
 def value_text(value: Any) -> str:
@@ -114,7 +113,7 @@ def own_changes(a: Layer, b: Layer) -> Iterator[Change]:
     if isinstance(a.operator, Const) or isinstance(b.operator, Const) or a.type != b.type:
         return
     old, new = settings_of(a), settings_of(b)
-    for name in [*old, *(name for name in new if name not in old)]:
+    for name in {**old, **new}:
         if not _are_equal(old.get(name), new.get(name)):
             yield Change("attribute", name, plain(old.get(name)), plain(new.get(name)))
 
@@ -242,14 +241,9 @@ def rt_info_changes(a: RtInfo, b: RtInfo, ignored: frozenset[str], prefix: str =
     if a.elements == b.elements:
         return
     old, new = dict(_entries(a.to_dict(), ignored)), dict(_entries(b.to_dict(), ignored))
-    for key in [*old, *(key for key in new if key not in old)]:
+    for key in {**old, **new}:
         if old.get(key) != new.get(key):
             yield Change("rt_info", prefix + key, old.get(key), new.get(key))
-
-
-def _spaced(text: str) -> str:
-    """Return a string of runtime information with one space after each comma, because writers differ in that."""
-    return ", ".join(part.strip() for part in text.split(","))
 
 
 def _entries(info: Mapping[str, Any], ignored: frozenset[str]) -> Iterator[tuple[str, str]]:
@@ -263,8 +257,8 @@ def _entries(info: Mapping[str, Any], ignored: frozenset[str]) -> Iterator[tuple
             path = prefix + OLD_KEYS.get(key, key)
             if isinstance(value, Mapping) and value:
                 pending.append((f"{path}/", value))
-            else:
-                yield path, _spaced(value) if isinstance(value, str) else ""
+            else:  # writers differ in the spaces behind commas
+                yield path, ", ".join(map(str.strip, value.split(","))) if isinstance(value, str) else ""
 
 
 def plain(value: Any) -> Any:

@@ -124,18 +124,9 @@ class Cost:
 
     def numbers(self) -> dict[str, Any]:
         """Return the numbers for JSON and CSV; those that are not known are None."""
-        return {
-            "runs": self.runs,
-            "macs": self.macs,
-            "macs_least": self.amounts.macs.lower,
-            "operations": self.operations,
-            "parameters": self.parameters,
-            "weight_bytes": self.weight_bytes,
-            "bits_per_parameter": self.bits,
-            "bytes_read": self.amounts.read.upper,
-            "bytes_written": self.written,
-            "intensity": self.intensity,
-        }
+        names = "runs", "macs", "macs_least=amounts.macs.lower", "operations", "parameters", "weight_bytes"
+        sizes = "bits_per_parameter=bits", "bytes_read=amounts.read.upper", "bytes_written=written", "intensity"
+        return json_fields(self, *names, *sizes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,8 +147,7 @@ class LayerCost(Cost):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the row for JSON and CSV."""
-        row = {"id": self.layer.id, "name": self.name, "type": self.layer.type}
-        return {**row, **self.numbers(), "shared": dict(self.shared)}
+        return {**json_fields(self, "layer.id", "name", "layer.type"), **self.numbers(), "shared": dict(self.shared)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -259,21 +249,17 @@ class _Prefix(NamedTuple):
 def _divided(group: _Prefix) -> list[_Prefix]:
     """Return the groups by the next part of the names, none if no name has one."""
     groups: dict[str, list[LayerCost]] = defaultdict(list)
-    names = [(row, re.findall(r"[^/.]+", row.name)[group.length :]) for row in group.rows]
-    divided = {parts[0] for _, parts in names if len(parts) > 1}
+    beginnings = {"*": f"{group.text}.*" if group.text else "*"}
+    names = [(row, list(re.finditer(r"[^/.]+", row.name))[group.length :]) for row in group.rows]
+    divided = {parts[0][0] for _, parts in names if len(parts) > 1}
     for row, parts in names:
-        groups[parts[0] if parts and parts[0] in divided else "*"].append(row)
+        part = parts[0][0] if parts and parts[0][0] in divided else "*"
+        groups[part].append(row)
+        if part not in beginnings:
+            beginnings[part] = row.name[: parts[0].end()]
     if groups.keys() == {"*"}:
         return []
-    return [_Prefix(_beginning(rows[0].name, group, part), group.length + 1, rows) for part, rows in groups.items()]
-
-
-def _beginning(name: str, group: _Prefix, part: str) -> str:
-    """Return the beginning of a name up to the next part after those of a group."""
-    if part == "*":
-        return f"{group.text}.*" if group.text else "*"
-    ends = [part.end() for part in re.finditer(r"[^/.]+", name)]
-    return name[: ends[group.length]]
+    return [_Prefix(beginnings[part], group.length + 1, rows) for part, rows in groups.items()]
 
 
 def costs_of(model: LayerGraph, sized: LayerGraph | None = None) -> ModelCosts:
@@ -359,8 +345,7 @@ class StateCost:
 
     @property
     def step_bytes(self) -> int | None:
-        """Return the bytes that each position along the axis adds, such as a token in a cache of keys; 0 if the value
-        does not grow."""
+        """Return the bytes that each position along the axis adds, such as a token; 0 if the value does not grow."""
         if self.axis is None:
             return 0
         return tensor_bytes(self.assigned.refined(self.assigned.element_type, self.after.with_dim(self.axis, 1))).upper
@@ -401,7 +386,7 @@ def sized_call(model: Model, state_length: int | None = None) -> Call:
     """
     variables = state_ports(model.walk())
     if state_length is None and _is_static(model):
-        return inferred_call(model)
+        return call_of(model)
     sized = model.clone()
     fix_shapes(sized)
     open_axes = [
@@ -448,7 +433,7 @@ def _lengthen_masks(
             infer_for_call(model, shapes, held)
 
 
-def inferred_call(model: Model) -> Call:
+def call_of(model: Model) -> Call:
     """Return a call of a model as it is inferred; numbers that depend on unknown sizes are not known then."""
     return Call(model, {}, _states(model))
 

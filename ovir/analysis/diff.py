@@ -9,26 +9,9 @@ from itertools import count
 from numbers import Real
 from typing import Any, Literal
 
-from ovir.analysis.changes import (
-    Change,
-    DiffOptions,
-    data_changes,
-    is_renumbering,
-    label_changes,
-    model_rt_info_changes,
-    own_changes,
-    restored_changes,
-    restored_label_changes,
-    type_changes,
-)
-from ovir.analysis.matching import (
-    NONE,
-    GraphSignatures,
-    Interner,
-    Matching,
-    matching_of,
-    slicing_of,
-)
+from ovir.analysis import changes
+from ovir.analysis.changes import Change, DiffOptions
+from ovir.analysis.matching import NONE, GraphSignatures, Interner, Matching, slicing_of
 from ovir.analysis.tensor_comparison import Tolerance
 from ovir.core.html import html_table
 from ovir.core.json_fields import json_fields
@@ -109,7 +92,7 @@ class Affected:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the output as a dictionary for JSON."""
-        return {"a": self.a.key, "b": self.b.key, "output": self.output, "old": self.old, "new": self.new}
+        return json_fields(self, "a=a.key", "b=b.key", "output", "old", "new")
 
 
 @dataclass
@@ -205,9 +188,7 @@ class Diff:
 
 
 def _described(layer: Layer | None) -> dict[str, Any] | None:
-    if layer is None:
-        return None
-    return {"key": layer.key, "id": layer.id, "type": layer.type, "version": layer.version, "line": layer.line}
+    return None if layer is None else json_fields(layer, "key", "id", "type", "version", "line")
 
 
 _SHOWN = 3  # layers
@@ -256,7 +237,7 @@ def _model_changes(matching: Matching, options: DiffOptions) -> Iterator[Change]
         order = [place[partner] for layer in kept if (partner := _partner(matching, layer)) in place]
         if order != sorted(order):
             yield Change(f"order of {what}", old=[p.any_name for p in first], new=[p.any_name for p in second])
-    yield from model_rt_info_changes(a.rt_info, b.rt_info)
+    yield from changes.model_rt_info_changes(a.rt_info, b.rt_info)
 
 
 def _partner(matching: Matching, layer: Layer) -> Layer | None:
@@ -275,8 +256,6 @@ def _notes(a: Model, b: Model) -> Iterator[str]:
 
 # --------------------------------------------------------------------------- layers
 
-Pair = tuple[int, int]
-
 
 class _Comparison:
     """Compares the layers of two models, or of two bodies."""
@@ -288,67 +267,66 @@ class _Comparison:
         self.result = result
         self.options = options
         self.groups = groups
-        self.matching = matching_of(a, b)
+        self.matching = Matching(a, b)
         self.connections = Connections(self.matching)
         self._bodies: dict[tuple[int, int, str], _Comparison] = {}
 
     def entries(self) -> list[LayerDiff]:
         """Return the layers that differ, in the order of the second model, and note which outputs are affected."""
         placed: list[tuple[float, list[LayerDiff]]] = []
-        groups = self._groups()
+        moved = zip(self.connections.moved, self.groups, strict=False)
+        groups = {pair: number for pairs, number in moved for pair in pairs}
         position = -1.0  # a removed layer is listed after the matched layer before it
         for i, j in enumerate(counted("comparing layers", self.matching.to_b)):
             if j == NONE:
                 if i not in self.connections.absorbed_a:
-                    placed.append((position + 0.5, [self._lone(self.a, i, is_removed=True)]))
+                    removed = LayerDiff("removed", self.a.layers[i], None, (), *self._around(self.a, i))
+                    placed.append((position + 0.5, [removed]))
                 continue
             position = float(j)
             if not (i in self.connections.absorbed_a and j in self.connections.absorbed_b):
                 placed.append((position, list(self._pair(i, j, groups.get((i, j))))))
         for j, i in enumerate(self.matching.to_a):
             if i == NONE and j not in self.connections.absorbed_b:
-                placed.append((float(j), [self._lone(self.b, j, is_removed=False)]))
+                added = LayerDiff("added", None, self.b.layers[j], (), *self._around(self.b, j))
+                placed.append((float(j), [added]))
         placed.sort(key=lambda item: item[0])
         return [entry for _, entries in placed for entry in entries]
-
-    def _groups(self) -> dict[Pair, int]:
-        """Return for each pair of a moved subgraph the number of the subgraph."""
-        return {pair: number for pairs in self.connections.moved for number in [next(self.groups)] for pair in pairs}
 
     # ----- matched layers
 
     def _pair(self, i: int, j: int, group: int | None) -> Iterator[LayerDiff]:
         first, second = self.a.layers[i], self.b.layers[j]
         if (i, j) in self.connections.restored:
-            changes = list(restored_changes(first, second, self.options))
+            differences = list(changes.restored_changes(first, second, self.options))
             chains = self._decompression(self.a, i), self._decompression(self.b, j)
-            labels = restored_label_changes(*chains, self.options)
+            labels = changes.restored_label_changes(*chains, self.options)
             types: list[Change] = []
         else:
-            changes = list(own_changes(first, second))
-            changes += data_changes(first, second, self.options)
-            changes += self._wiring_changes(i, j)
+            differences = list(changes.own_changes(first, second))
+            differences += changes.data_changes(first, second, self.options)
+            differences += self._wiring_changes(i, j)
             for changed in self.connections.changed_inputs(i, j):
                 old, new = _source_text(self.a, changed.old), _source_text(self.b, changed.new)
-                changes.append(Change("input", str(changed.index), old, new))
-            types = list(type_changes(first, second))
+                differences.append(Change("input", str(changed.index), old, new))
+            types = list(changes.type_changes(first, second))
             versions = self.a.model.version, self.b.model.version
-            labels = label_changes(first, second, versions, self.options)
-        if changes:
-            changes += types
+            labels = changes.label_changes(first, second, versions, self.options)
+        if differences:
+            differences += types
         else:
             affected = (Affected(first, second, int(x.name), x.old, x.new) for x in types)
             self.result.affected += affected
-        changes += labels
+        differences += labels
         if group is not None:
             sources, readers = self._around(self.b, j)
-            yield LayerDiff("moved", first, second, tuple(changes), sources, readers, group)
-        elif changes:
+            yield LayerDiff("moved", first, second, tuple(differences), sources, readers, group)
+        elif differences:
             is_replaced = (i, j) in self.connections.replaced and first.type != second.type
             status: Status = "replaced" if is_replaced else "changed"
-            if all(map(is_renumbering, changes)):
+            if all(map(changes.is_renumbering, differences)):
                 status = "renumbered"
-            yield LayerDiff(status, first, second, tuple(changes))
+            yield LayerDiff(status, first, second, tuple(differences))
         for key in self._common_bodies(i, j):
             yield from self._body(i, j, key).entries()
 
@@ -363,13 +341,6 @@ class _Comparison:
         return [side.layers[k] for k in dict.fromkeys(chain)]
 
     # ----- layers of one model
-
-    def _lone(self, side: GraphSignatures, i: int, *, is_removed: bool) -> LayerDiff:
-        layer = side.layers[i]
-        around = self._around(side, i)
-        if is_removed:
-            return LayerDiff("removed", layer, None, (), *around)
-        return LayerDiff("added", None, layer, (), *around)
 
     def _around(self, side: GraphSignatures, i: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the keys of the layers that a layer reads, without constants, and of those that read it."""
@@ -490,13 +461,13 @@ class Connections:
         old, new = self.a.sources[i], self.b.sources[j]
         if (i, j) in self.replaced:
             old, new = old[: len(new)], new[: len(old)]
-        changes = []
+        changed = []
         for k in range(max(len(old), len(new))):
             first = old[k] if k < len(old) and old[k][0] != NONE else None
             second = new[k] if k < len(new) and new[k][0] != NONE else None
             if not self._is_kept(first, second):
-                changes.append(ChangedInput(k, first, second))
-        return changes
+                changed.append(ChangedInput(k, first, second))
+        return changed
 
     def is_gone(self, i: int) -> bool:
         """Return whether a layer of the first model is no longer in its place."""
@@ -595,9 +566,7 @@ class Connections:
             pairs = [(i, self.matching.to_b[i]) for i in sorted(part)]
             if all(self.a.is_constant[i] for i in part):
                 continue
-            enters = any(
-                item.old is None or item.old[0] not in part for pair in pairs for item in self.changed_inputs(*pair)
-            )
+            enters = any(x.old is None or x.old[0] not in part for pair in pairs for x in self.changed_inputs(*pair))
             leaves = any(self._still_changed(i, other) for i in part for other in leaving[i] if other[0] not in part)
             if enters and leaves:
                 self._moved_a.update(i for i, _ in pairs)

@@ -87,32 +87,13 @@ def sample_of(dim: Dimension, root: str) -> Sample:
     return Sample(base, (root,), {root: bounded(2 * SAMPLES[0])})
 
 
-def dependences(
-    op: Operator,
-    inputs: Sequence[Given],
-    samples: Mapping[int, Sample],
-    places: Sequence[PlaceInOutputs],
-    ranks: Sequence[int],
-) -> dict[PlaceInOutputs, Dependence] | None:
-    """Return the dependence of each place on the variables; None if inference accepts no samples.
-
-    ``samples`` holds the known variables, ``ranks`` the ranks of the outputs (-1: ignored).
-    """
-    used = {v: samples[v] for v in _variables(inputs) if v in samples}
-    # After many layers, for example convolutions without padding, samples may be too small; then new ones are used.
-    for tried in (used, _anew(inputs, used)):
-        search = _Search(op, inputs, tried, ranks)
-        if search.world is not None:
-            return {place: search.at(place) for place in places}
-    return None
-
-
 class _Search:
     """A search for the variables that determine a layer's outputs, by inference with some of them fixed."""
 
     def __init__(
         self, op: Operator, inputs: Sequence[Given], samples: Mapping[int, Sample], ranks: Sequence[int]
     ) -> None:
+        """Infer with ``samples``; ``ranks`` are those that the outputs must have, -1 for any."""
         self._op = op
         self._inputs = inputs
         self._samples = samples
@@ -391,24 +372,23 @@ class SizeOrigins:
         elements = [port for port in layer.outputs if any(g.ids is not None for g in inputs) and _has_open_values(port)]
         if not open_sizes and not elements:
             return
-        places = [PlaceInOutputs(port.index, axis) for port, axis in open_sizes]
-        for port in elements:
-            places += [PlaceInOutputs(port.index, i, True) for i in range(port.shape.size().length)]
         ranks = [-1 if port.shape.rank is None else port.shape.rank for port in layer.outputs]
-        by_place = dependences(op, inputs, self._samples, places, ranks)
+        used = {v: self._samples[v] for v in _variables(inputs) if v in self._samples}
+        # After many layers, such as convolutions without padding, samples may be too small; then new ones are used.
+        searches = (_Search(op, inputs, samples, ranks) for samples in (used, _anew(inputs, used)))
+        search = next((search for search in searches if search.world is not None), None)
         known = [v for v in _variables(Given(port.type, None) for port in layer.inputs) if v in self._origins]
         for port, axis in open_sizes:
-            if by_place is None:
+            if search is None:
                 self._set(port, axis, Cause.COMPUTED if known else Cause.DATA, known)
                 continue
-            result = by_place[PlaceInOutputs(port.index, axis)]
+            result = search.at(PlaceInOutputs(port.index, axis))
             if result.variables:
                 self._set(port, axis, Cause.COMPUTED, result.variables, result.sample)
             else:
                 self._set_unfixed(layer, port, axis)
-        for port in elements if by_place is not None else ():
-            assert by_place is not None
-            self._elements[port] = self._ids_of_elements(port, by_place)
+        if search is not None:
+            self._elements.update((port, self._ids_of_elements(port, search)) for port in elements)
 
     def _set_unfixed(self, layer: Layer, port: Port, axis: int) -> None:
         """Record the origin of a size that stays open even if the known sizes of the inputs are fixed."""
@@ -426,12 +406,12 @@ class SizeOrigins:
             return self._elements[source]
         return value.symbols if value is not None and value.constant is None and value.has_symbols else None
 
-    def _ids_of_elements(self, port: Port, by_place: Mapping[PlaceInOutputs, Dependence]) -> Ids:
+    def _ids_of_elements(self, port: Port, search: _Search) -> Ids:
         value = port.type.value
         shape = port.shape.to_tuple()
         ids = np.zeros(shape, np.int64) if value is None else value.symbols.copy()
         for i in range(ids.size):
-            result = by_place[PlaceInOutputs(port.index, i, True)]
+            result = search.at(PlaceInOutputs(port.index, i, True))
             is_known = value is not None and value.lower.flat[i] == value.upper.flat[i]
             if not is_known and result.variables and int(ids.flat[i]) not in self._origins:
                 number = ids.flat[i] = next(self._numbers)

@@ -274,10 +274,8 @@ class ModelEvaluation:
             one, two = (self.metric.of([side._items[name] for name in common]) for side in (self, other))
             return ScoreDifference.of_sets(lambda chosen: one(chosen) - two(chosen), len(common))
         names = [name for name in self._scores if name in other._scores]
-        pairs = [(self._scores[name], other._scores[name]) for name in names]
-        first = np.concatenate([np.zeros(0), *(one for one, _ in pairs)])
-        second = np.concatenate([np.zeros(0), *(two for _, two in pairs)])
-        return ScoreDifference.of(first, second, is_share=self.metric.is_share)
+        sides = (np.concatenate([np.zeros(0), *(side._scores[name] for name in names)]) for side in (self, other))
+        return ScoreDifference.of(*sides, is_share=self.metric.is_share)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers for JSON."""
@@ -293,11 +291,8 @@ class ModelEvaluation:
 
 
 def _most_other(label: int, counts: Counter[int]) -> tuple[int, int] | None:
-    others = {other: count for other, count in counts.items() if other != label}
-    if not others:
-        return None
-    most = min(others, key=lambda other: (-others[other], other))
-    return most, others[most]
+    others = (item for item in counts.items() if item[0] != label)
+    return min(others, key=lambda item: (-item[1], item[0]), default=None)
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,9 @@ MOST_BYTES = 1 << 30
 PATIENCE = 6
 """The search ends after so many larger sizes for which no fewer windows exceed their tensors."""
 
+Shapes = Mapping[int, PartialShape]
+"""The shapes of inputs by position."""
+
 
 @dataclass(frozen=True)
 class NarrowTensor:
@@ -88,6 +91,7 @@ def with_sizes(model: Model) -> tuple[Model, ChosenSizes]:
     return model, fix_shapes(model)
 
 
+@trials("choosing sizes")
 def fix_shapes(model: Model, given: Mapping[int, ShapeLike] | None = None) -> ChosenSizes:
     """Give every input a static shape and return the choices.
 
@@ -97,13 +101,8 @@ def fix_shapes(model: Model, given: Mapping[int, ShapeLike] | None = None) -> Ch
     its tensor, the dimensions that the tensor depends on become the first of these sizes, and of ``LARGER``, in which
     all lie inside, or most. If no sizes are accepted, raise ModelError and leave the model unchanged.
     """
-    with trials("choosing sizes"):
-        return _fix_shapes(model, given or {})
-
-
-def _fix_shapes(model: Model, given: Mapping[int, ShapeLike]) -> ChosenSizes:
     before = {i: port.shape for i, port in enumerate(model.inputs)}
-    fixed = {i: as_shape(shape) for i, shape in given.items()}
+    fixed = {i: as_shape(shape) for i, shape in (given or {}).items()}
     open_inputs = [i for i, shape in before.items() if i not in fixed and not shape.is_static]
     if not open_inputs and all(before[i] == shape for i, shape in fixed.items()):
         return ChosenSizes()
@@ -143,7 +142,7 @@ def fix_image_sizes(model: Model) -> bool:
     return _search_images(model, shapes, [i for i, shape in shapes.items() if not shape.is_static], ())
 
 
-def _sizes_by_axis(before: Mapping[int, PartialShape], fixed: Mapping[int, PartialShape]) -> dict[int, int]:
+def _sizes_by_axis(before: Shapes, fixed: Shapes) -> dict[int, int]:
     """Return, for each axis, the size of a given input whose dimension there was dynamic."""
     sizes: dict[int, int] = {}
     for i, shape in fixed.items():
@@ -153,7 +152,7 @@ def _sizes_by_axis(before: Mapping[int, PartialShape], fixed: Mapping[int, Parti
     return sizes
 
 
-def _join_batches(model: Model, shapes: Mapping[int, PartialShape], open_inputs: Sequence[int]) -> None:
+def _join_batches(model: Model, shapes: Shapes, open_inputs: Sequence[int]) -> None:
     """Give a batch that is not the first axis of its input the size of the others, as states of recurrent layers have.
 
     A batch of 1 may meet any size. Another size shows which axes have to equal it.
@@ -218,9 +217,7 @@ def _first_accepted(model: Model, shapes: dict[int, PartialShape], i: int, trial
     return False
 
 
-def _search_images(
-    model: Model, shapes: Mapping[int, PartialShape], open_inputs: Sequence[int], implied: Iterable[int]
-) -> bool:
+def _search_images(model: Model, shapes: Shapes, open_inputs: Sequence[int], implied: Iterable[int]) -> bool:
     """Give all dimensions but those of batches one size; return whether inference accepts one."""
     if any(shapes[i].rank is None for i in open_inputs):
         return False
@@ -255,7 +252,7 @@ def _implied(model: Model, windows: Iterable[Window]) -> list[int]:
 _FACTORS = (1, 2, 4, 8, 16, 32)
 
 
-def _accepts(model: Model, shapes: Mapping[int, PartialShape]) -> bool:
+def _accepts(model: Model, shapes: Shapes) -> bool:
     try:
         model.reshape(shapes)
     except ModelError:
@@ -263,9 +260,7 @@ def _accepts(model: Model, shapes: Mapping[int, PartialShape]) -> bool:
     return True
 
 
-def _resized(
-    static: Mapping[int, PartialShape], shapes: Mapping[int, PartialShape], axes: Iterable[tuple[int, int]], size: int
-) -> dict[int, PartialShape]:
+def _resized(static: Shapes, shapes: Shapes, axes: Iterable[tuple[int, int]], size: int) -> dict[int, PartialShape]:
     """Return shapes in which axes have a size, or the size nearest to it that ``shapes`` allow there."""
     found = dict(static)
     for i, axis in axes:
@@ -302,7 +297,7 @@ def _narrow(windows: Iterable[Window]) -> list[NarrowTensor]:
 
 def _enlarge(
     model: Model,
-    shapes: Mapping[int, PartialShape],
+    shapes: Shapes,
     open_inputs: Sequence[int],
     windows: Sequence[Window],
     narrow: list[NarrowTensor],
@@ -343,11 +338,7 @@ def _promising(size: int, narrow: Sequence[NarrowTensor]) -> int:
 
 
 def _axes_behind(
-    model: Model,
-    static: Mapping[int, PartialShape],
-    shapes: Mapping[int, PartialShape],
-    open_inputs: Sequence[int],
-    narrow: Sequence[NarrowTensor],
+    model: Model, static: Shapes, shapes: Shapes, open_inputs: Sequence[int], narrow: Sequence[NarrowTensor]
 ) -> list[tuple[int, int]]:
     """Return the axes of inputs, with their positions, on which narrow tensors depend."""
     found = []

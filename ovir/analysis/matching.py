@@ -19,7 +19,6 @@ from ovir.core.arrays import Array
 from ovir.diagnostics.errors import OperatorError
 from ovir.graph.layers import Layer
 from ovir.model import Model
-from ovir.ops.base.operator import Operator
 from ovir.ops.infrastructure import Const, Parameter
 
 NONE = -1
@@ -83,11 +82,13 @@ class GraphSignatures:
         roles = roles or {}
         self._settings_of: dict[int, int] = {}
         self.exact = [interner[self._exact(i, roles)] for i in range(len(self.layers))]
-        self.rough = [interner[self._rough(i)] for i in range(len(self.layers))]
+        self.rough = [
+            interner[("constant", str(layer.outputs[0].shape)) if weight else layer.type]
+            for layer, weight in zip(self.layers, self.is_weight, strict=True)
+        ]
 
     def _is_constant(self, i: int) -> bool:
-        """Return whether a layer is a constant or decompresses constants; other layers computed from constants are
-        compared one by one."""
+        """Return whether a layer is a constant or decompresses some; all else that is computed from some is not."""
         op, sources = self.layers[i].operator, self.sources[i]
         if isinstance(op, Const):
             return True
@@ -111,10 +112,6 @@ class GraphSignatures:
             if layer.operator is not None:
                 self._settings_of[id(layer.operator)] = found
         return found
-
-    def _rough(self, i: int) -> Hashable:
-        layer = self.layers[i]
-        return ("constant", str(layer.outputs[0].shape)) if self.is_weight[i] else layer.type
 
     def digest(self) -> Hashable:
         """Return a value that is equal for bodies in which the same is computed."""
@@ -185,20 +182,16 @@ def settings_of(layer: Layer) -> dict[str, Any]:
     Unknown attributes of known operations do not count, because readers ignore them; nor do pads where ``auto_pad``
     replaces them, and the place of a constant in the weights. A Parameter in a body has the shape that it is fed.
     """
-    if layer.operator is None:
+    op = layer.operator
+    if op is None:
         return dict(layer.attributes)
-    found = _settings_of_operator(layer.operator)
-    if isinstance(layer.operator, Parameter) and layer.scope:
-        found["shape"] = layer.outputs[0].shape
-    return found
-
-
-def _settings_of_operator(op: Operator) -> dict[str, Any]:
     if isinstance(op, Const):
         return {}
     values = {name: getattr(op, spec.field) for name, spec in op.attributes.items()}
     if values.get("auto_pad") in _COMPUTED_PADS:
         values = {name: value for name, value in values.items() if name not in _PADS}
+    if isinstance(op, Parameter) and layer.scope:
+        values["shape"] = layer.outputs[0].shape
     return values
 
 
@@ -287,57 +280,14 @@ _TRUSTED = 0.9
 """The share of names that agree with the structure from which on they are trusted."""
 
 
-def matching_of(a: GraphSignatures, b: GraphSignatures) -> Matching:
-    """Return the matching of two models.
+class Matching:
+    """Pairs of layers of two models, by their numbers in each ``GraphSignatures``.
 
     Names count first if few of them contradict the structure, and last if many do.
     """
-    names = _unique_names(a, b)
-    up_a, down_a = a.own_colors()
-    up_b, down_b = b.own_colors()
-    colors = _Colors(up_a, down_a, up_b, down_b)
-    return Matching(a, b, colors, names, trusts_names=_share_of_agreeing(a, b, colors, names) >= _TRUSTED)
 
-
-def _share_of_agreeing(a: GraphSignatures, b: GraphSignatures, colors: _Colors, names: Mapping[int, int]) -> float:
-    """Return the share of names that agree with the structure, among those which agree with it or contradict it.
-
-    A name contradicts the structure if another layer of the second model stands where its layer stood before.
-    """
-    ups = Counter(colors.up_a), Counter(colors.up_b)
-    downs = Counter(colors.down_a), Counter(colors.down_b)
-    agreeing = contradicting = 0
-    for i, j in names.items():
-        if _are_alike(a, colors, i, j):
-            agreeing += 1
-        elif a.sources[i]:
-            contradicting += any(
-                in_a[color] == in_b[color] == 1
-                for color, in_a, in_b in ((colors.up_a[i], *ups), (colors.down_a[i], *downs))
-            )
-    return agreeing / (agreeing + contradicting) if agreeing + contradicting else 1.0
-
-
-def _are_alike(a: GraphSignatures, colors: _Colors, i: int, j: int) -> bool:
-    """Return whether two layers have the same layers before or after them.
-
-    Nothing is before a constant, so that equal constants are not alike for this.
-    """
-    if colors.down_a[i] == colors.down_b[j]:
-        return True
-    return bool(a.sources[i]) and colors.up_a[i] == colors.up_b[j]
-
-
-class Matching:
-    """Pairs of layers of two models, by their numbers in each ``GraphSignatures``."""
-
-    def __init__(
-        self, a: GraphSignatures, b: GraphSignatures, colors: _Colors, names: Mapping[int, int], *, trusts_names: bool
-    ) -> None:
-        """Match the layers of two models.
-
-        ``colors`` are the surroundings of all layers, ``names`` the layers that have a name in common.
-        """
+    def __init__(self, a: GraphSignatures, b: GraphSignatures) -> None:
+        """Match the layers of two models."""
         self.a, self.b = a, b
         self.to_b = [NONE] * len(a.layers)
         self.to_a = [NONE] * len(b.layers)
@@ -345,8 +295,9 @@ class Matching:
         self._worst = _EXACT
         self._agree: Callable[[int, int], bool] | None = None
         self._deferred: list[tuple[int, int, int]] = []
-        self._by_name = names
-        self._run(colors, trusts_names)
+        self._by_name = _unique_names(a, b)
+        self._colors = _Colors(*a.own_colors(), *b.own_colors())
+        self._run(trusts_names=self._share_of_agreeing() >= _TRUSTED)
 
     def pairs(self) -> list[tuple[int, int]]:
         """Return the matched layers, in the order of the first model."""
@@ -354,12 +305,35 @@ class Matching:
 
     # ----- the steps
 
-    def _run(self, colors: _Colors, trusts_names: bool) -> None:
+    def _share_of_agreeing(self) -> float:
+        """Return the share of names that agree with the structure, among those which agree with it or contradict it.
+
+        A name contradicts the structure if another layer of the second model stands where its layer stood before.
+        """
+        up_a, down_a, up_b, down_b = self._colors
+        counts = [(colors, Counter(colors), Counter(others)) for colors, others in ((up_a, up_b), (down_a, down_b))]
+        agreeing = contradicting = 0
+        for i, j in self._by_name.items():
+            if self._are_alike(i, j):
+                agreeing += 1
+            elif self.a.sources[i]:
+                contradicting += any(in_a[colors[i]] == in_b[colors[i]] == 1 for colors, in_a, in_b in counts)
+        return agreeing / (agreeing + contradicting) if agreeing + contradicting else 1.0
+
+    def _are_alike(self, i: int, j: int) -> bool:
+        """Return whether two layers have the same layers before or after them.
+
+        Nothing is before a constant, so that equal constants are not alike for this.
+        """
+        colors = self._colors
+        return colors.down_a[i] == colors.down_b[j] or (bool(self.a.sources[i]) and colors.up_a[i] == colors.up_b[j])
+
+    def _run(self, *, trusts_names: bool) -> None:
         if trusts_names:
-            self._match_names(lambda i, j: _are_alike(self.a, colors, i, j))
+            self._match_names(self._are_alike)
             self._match_names(lambda i, j: self.a.exact[i] == self.b.exact[j])
             self._match_names(self._is_plausible)
-        self._match_contexts(colors)
+        self._match_contexts()
         self._grow()
         self._match_rest(rough=False)
         self._match_ends(lambda i, j: self.a.exact[i] == self.b.exact[j])
@@ -385,10 +359,9 @@ class Matching:
         """Return a number for each matched layer of the first model; ``to_a`` has it for the partner."""
         return [i if partner != NONE else NONE for i, partner in enumerate(self.to_b)]
 
-    def _match_contexts(self, colors: _Colors) -> None:
-        """Match layers that have the same layers before and after them; if there are several, match layers of one
-        name."""
-        classes = self._classes(colors)
+    def _match_contexts(self) -> None:
+        """Match layers that have the same layers before and after them; of several, those of one name."""
+        colors, classes = self._colors, self._classes()
         for first, second in classes:
             if len(first) == 1:
                 self._match(first[0], second[0])
@@ -411,7 +384,7 @@ class Matching:
             heappush(self._queue, candidate)
         self._deferred.clear()
 
-    def _classes(self, colors: _Colors) -> list[tuple[list[int], list[int]]]:
+    def _classes(self) -> list[tuple[list[int], list[int]]]:
         """Return the unmatched layers of equal colors, where both models have as many of them.
 
         Equal inputs or outputs of a model are distinguished by their order; they come first.
@@ -419,7 +392,7 @@ class Matching:
         classes: dict[Hashable, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
         for position, side in enumerate((self.a, self.b)):
             ends = list(chain(*side.ends))
-            up, down = (colors.up_b, colors.down_b) if position else (colors.up_a, colors.down_a)
+            up, down = self._colors[2 * position :][:2]
             for i in dict.fromkeys(chain(ends, range(len(up)))):
                 if (self.to_a if position else self.to_b)[i] == NONE:
                     classes[up[i], down[i]][position].append(i)

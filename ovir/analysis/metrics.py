@@ -124,14 +124,6 @@ class FunctionMetric(MetricBase):
         return numbers
 
 
-def _mse(output: Array, label: Array, peak: float) -> float:
-    return float(np.mean(np.square(output - label)))
-
-
-def _mae(output: Array, label: Array, peak: float) -> float:
-    return float(np.mean(np.abs(output - label)))
-
-
 def _psnr(output: Array, label: Array, peak: float) -> float:
     """Return the peak signal-to-noise ratio in dB, which is infinite for equal arrays."""
     return float(10 * np.log10(np.divide(peak * peak, np.mean(np.square(output - label)))))
@@ -146,8 +138,8 @@ def _cosine(output: Array, label: Array, peak: float) -> float:
 
 
 ERRORS: dict[str, tuple[Callable[[Array, Array, float], float], bool]] = {
-    "mse": (_mse, False),
-    "mae": (_mae, False),
+    "mse": (lambda output, label, _: float(np.mean(np.square(output - label))), False),
+    "mae": (lambda output, label, _: float(np.mean(np.abs(output - label))), False),
     "psnr": (_psnr, True),
     "cosine": (_cosine, True),
 }

@@ -97,7 +97,8 @@ class Profile:
     sees_tensors = False
 
     def __init__(self) -> None:
-        self._timings: dict[Layer, Timing] = {}
+        self.timings: dict[Layer, Timing] = {}
+        """The time of each layer, in the order of the run."""
         self.runs = 1
         """The number of runs of which the times are medians."""
         self.slowest_types: list[str] = []
@@ -110,9 +111,9 @@ class Profile:
     def did_run(self, layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         now = perf_counter()
         start, inner = self._open.pop()
-        timing = self._timings.get(layer)
+        timing = self.timings.get(layer)
         if timing is None:
-            timing = self._timings[layer] = Timing(layer.scope + layer.name, layer.type)
+            timing = self.timings[layer] = Timing(layer.scope + layer.name, layer.type)
         timing.calls += 1
         timing.seconds += now - start - inner
         if self._open:
@@ -122,32 +123,27 @@ class Profile:
     def add_costs(self, costs: ModelCosts) -> None:
         """Set the multiply-accumulates and the bytes of the layers that ran."""
         for row in costs.layers:
-            timing, amounts = self._timings.get(row.layer), row.amounts
+            timing, amounts = self.timings.get(row.layer), row.amounts
             if timing is None:
                 continue
             if not amounts.runs.is_static:  # the run has decided how often it runs
                 amounts = row.once.times(Dimension(timing.calls))
             macs, moved = amounts.macs, amounts.read + amounts.written
             known = [number.lower if number.is_static else None for number in (macs, moved)]
-            self._timings[row.layer] = replace(timing, macs=known[0], bytes=known[1])
+            self.timings[row.layer] = replace(timing, macs=known[0], bytes=known[1])
 
     @property
     def seconds(self) -> float:
         """Return the time in all kernels together."""
-        return sum(timing.seconds for timing in self._timings.values())
-
-    @property
-    def timings(self) -> Mapping[Layer, Timing]:
-        """Return the time of each layer, in the order of the run."""
-        return self._timings
+        return sum(timing.seconds for timing in self.timings.values())
 
     def _repr_html_(self) -> str:
         return self.layers_table().in_notebook(f"{1000 * self.seconds:,.2f} ms in layers")
 
     def layers_table(self, type_of: Callable[[Layer], str] = lambda _: "") -> Table:
         """Return the time of each layer, the slowest first; ``type_of`` returns its types for a report."""
-        whole, order = self.seconds or 1.0, {layer: number for number, layer in enumerate(self._timings, 1)}
-        slowest = sorted(self._timings.items(), key=lambda item: -item[1].seconds)
+        whole, order = self.seconds or 1.0, {layer: number for number, layer in enumerate(self.timings, 1)}
+        slowest = sorted(self.timings.items(), key=lambda item: -item[1].seconds)
         rows = [
             (order[x], x, t.type, type_of(x), t.calls, t.seconds * 1000, t.seconds / whole, t.macs, *t.rates)
             for x, t in slowest
@@ -162,12 +158,12 @@ class Profile:
         return Table(columns("operation: type; calls: count; ms: ms; share: share"), rows)
 
     def layers(self) -> list[Timing]:
-        return sorted(self._timings.values(), key=lambda t: -t.seconds)
+        return sorted(self.timings.values(), key=lambda t: -t.seconds)
 
     def types(self) -> list[Timing]:
         """Return the times summed by operation type; ``name`` is the type as well."""
         sums: dict[str, Timing] = {}
-        for timing in self._timings.values():
+        for timing in self.timings.values():
             total = sums.setdefault(timing.type, Timing(timing.type, timing.type))
             total.calls += timing.calls
             total.seconds += timing.seconds
@@ -203,5 +199,5 @@ def profile_runs(compiled: CompiledModel, feeds: Feeds) -> tuple[Profile, RunTim
     summary.slowest_types = list(dict.fromkeys(kind.type for profile in profiles for kind in profile.types()[:1]))
     for layer, timing in profiles[-1].timings.items():
         times = [profile.timings[layer].seconds for profile in profiles if layer in profile.timings]
-        summary._timings[layer] = replace(timing, seconds=median(times))
+        summary.timings[layer] = replace(timing, seconds=median(times))
     return summary, RunTimes(tuple(seconds))

@@ -111,8 +111,7 @@ def generate_inputs(model: Model, seed: int = 0, only: Sequence[int] | None = No
 
 
 def _domain_by_name(port: Port) -> Domain | None:
-    """Return the domain of an input that its name shows to be a mask, whose use the walk over the graph cannot
-    follow."""
+    """Return the domain of an input whose name shows that it is a mask, whose use the walk over the graph may miss."""
     names = (*port.names, port.layer.name)
     if not port.element_type.is_real and any("mask" in name.lower() for name in names):
         return Domain(1, 1, why="a mask")
@@ -131,7 +130,9 @@ def _draw(rng: np.random.Generator, element_type: ElementType, shape: tuple[int,
         exact = rng.random(shape, np.float64 if element_type.bits == 64 else np.float32)
         return exact.astype(element_type.to_dtype(), copy=False)
     least, most = _range_of(element_type)
-    low, high = _usual(element_type) if domain is None else (domain.low, domain.high)
+    # Bytes are pixels or codes, and take every value; other integers are counts and ids.
+    usual = (least, most) if element_type.bits <= 8 else (0, 9)
+    low, high = usual if domain is None else (domain.low, domain.high)
     low = max(least, low if low is not None else 0)
     high = max(low, min(most, high if high is not None else max(9, low)))
     array = rng.integers(int(low), int(high), shape, np.int64, endpoint=True)
@@ -144,12 +145,6 @@ def _range_of(element_type: ElementType) -> tuple[float, float]:
     if element_type.kind == "signed":
         return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
     return (0 if element_type.kind == "unsigned" or element_type.bits == 4 else -(2**bits)), 2**bits - 1
-
-
-def _usual(element_type: ElementType) -> tuple[float, float]:
-    """Return the usual range of a type: bytes are pixels or quantized numbers and take every value, other integers are
-    counts and ids."""
-    return _range_of(element_type) if element_type.bits <= 8 else (0, 9)
 
 
 def arranged(array: Array, domain: Domain | None) -> Array:

@@ -75,9 +75,7 @@ class AveragePrecision(SetMetric):
         """Return by class the matches of an input's detections with boxes of the label."""
         found, classes, scores = self._detections(output)
         boxes = _label_rows(label)
-        truths = [
-            (_corners(row), int(row[4]), bool(row[5]) if boxes.shape[1] > _LABEL_WIDTHS[0] else False) for row in boxes
-        ]
+        truths = [(_corners(row), int(row[4]), len(row) > _LABEL_WIDTHS[0] and bool(row[5])) for row in boxes]
         judge = self._judge()
         numbers = sorted({int(number) for number in classes} | {number for _, number, _ in truths})
         judge.params.catIds = numbers

@@ -10,16 +10,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from ovir.analysis.costs import (
-    LayerCost,
-    ModelCosts,
-    StateCost,
-    by_type,
-    costs_of,
-    inferred_call,
-    sized_call,
-    stored_bytes,
-)
+from ovir.analysis.costs import LayerCost, ModelCosts, StateCost, by_type, call_of, costs_of, sized_call, stored_bytes
 from ovir.core.json_fields import json_fields
 from ovir.core.shapes import ShapeLike
 from ovir.core.tables import Table, columns
@@ -90,8 +81,7 @@ class Summary:
 
     @property
     def macs(self) -> int:
-        """Return the multiply-accumulates of a call, the most if they depend on values; layers of ``macs_unknown`` are
-        left out."""
+        """Return the multiply-accumulates of a call without ``macs_unknown``, the most if they depend on values."""
         return self.costs.total.macs.upper or sum(row.macs or 0 for row in self.layers)
 
     @property
@@ -194,7 +184,7 @@ def summarize(
         model = model.clone()
         model.reshape(shapes)
     require_counts(state_length=state_length)
-    layers, call, unsized = list(model.walk()), inferred_call(model), None
+    layers, call, unsized = list(model.walk()), call_of(model), None
     if not model.needs_inference:  # after an error of inference, no sizes fit
         try:
             call = sized_call(model, state_length)

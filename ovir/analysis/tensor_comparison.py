@@ -290,6 +290,9 @@ class _Sums:
         )
         if not self.compared:
             return comparison
+        errors = None
+        if self.exponents is not None:  # 0 is the exponent of 0, which is no error
+            errors = {int(e) - _BIAS: int(self.exponents[e]) for e in np.flatnonzero(self.exponents) if e}
         return replace(
             comparison,
             max_abs=self.max_abs,
@@ -298,14 +301,8 @@ class _Sums:
             rmse=math.sqrt(self.error_squared / self.compared),
             cosine=None if self.lone else self._cosine(),  # the other elements would look better than the tensor is
             sqnr_db=_decibels(self.squared[1], self.error_squared),
-            errors=self._errors(),
+            errors=errors,
         )
-
-    def _errors(self) -> dict[int, int] | None:
-        """Return the number of errors by power of two. The exponent 0 is left out: it is the exponent of 0."""
-        if self.exponents is None:
-            return None
-        return {int(place) - _BIAS: int(self.exponents[place]) for place in np.flatnonzero(self.exponents) if place}
 
     def _cosine(self) -> float:
         norm = math.sqrt(self.squared[0]) * math.sqrt(self.squared[1])
@@ -321,8 +318,7 @@ def nonfinite_text(nan: Sequence[int], inf: Sequence[int], sides: tuple[str, str
 
 
 def distances(actual: Array, reference: Array, one: Array, other: Array) -> Array:
-    """Return the absolute differences in f64, exactly also for integers that f64 (``one``, ``other``) cannot hold in
-    all their digits."""
+    """Return the absolute differences in f64, exactly also for integers whose digits f64 cannot all hold."""
     if actual.dtype != reference.dtype or actual.dtype.kind not in "iu" or actual.dtype.itemsize < 8:
         with np.errstate(invalid="ignore"):  # infinity - infinity
             error: Array = np.subtract(one, other)
@@ -385,9 +381,8 @@ class Criterion:
         except ValueError:
             limit = math.nan
         if name not in LIMITS or math.isnan(limit):
-            raise InputError.usage(
-                f"must be NAME=LIMIT with one of {', '.join(LIMITS)}, got {metric!r}", option="metric"
-            )
+            message = f"must be NAME=LIMIT with one of {', '.join(LIMITS)}, got {metric!r}"
+            raise InputError.usage(message, option="metric")
         if (name == "cosine" and not -1 <= limit <= 1) or (LIMITS[name] == "most" and limit < 0):
             raise InputError.usage(
                 f"metric {name} is never {'above 1 or below -1' if name == 'cosine' else 'negative'}, got {metric!r}"

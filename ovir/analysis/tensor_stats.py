@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,8 +40,7 @@ def stats(array: Array) -> Stats:
 
 
 def as_numbers(array: Array) -> Array:
-    """Return the array in a type that NumPy computes with: small types of ml_dtypes are widened, booleans become 0
-    and 1."""
+    """Return the array in a type that NumPy computes with: small types are widened, booleans become 0 and 1."""
     if array.dtype.kind == "b":
         return array.view(np.uint8)
     if array.dtype.kind == "V" or array.dtype.type.__module__ != "numpy":
@@ -105,14 +104,10 @@ class Ranges(ResultListener):
     """A listener of a run; afterwards ``ranges`` has the range of each layer, also of the inputs of the model."""
 
     def __init__(self) -> None:
-        self._ranges: dict[Layer, Range] = {}
+        self.ranges: dict[Layer, Range] = {}
 
     def did_run(self, layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        range_of = self._ranges.setdefault(layer, Range())
+        range_of = self.ranges.setdefault(layer, Range())
         used = [array for port, array in zip(layer.outputs, outputs, strict=False) if port.readers]
         for array in used or outputs:
             range_of.add(array)
-
-    @property
-    def ranges(self) -> Mapping[Layer, Range]:
-        return self._ranges

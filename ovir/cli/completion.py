@@ -92,14 +92,6 @@ def _inputs(model: LayerGraph) -> Iterator[str]:
     return (port.any_name for port in model.inputs)
 
 
-def _outputs(model: LayerGraph) -> Iterator[str]:
-    return (port.any_name for port in model.outputs)
-
-
-def _constants(model: LayerGraph) -> Iterator[str]:
-    return (layer.key for layer in model.walk() if layer.type == "Const")
-
-
 def _tensors(model: LayerGraph) -> Iterator[str]:
     """Yield the names of layers, without constants and Results, and those of tensors."""
     yield from (layer.key for layer in model.walk() if layer.type not in ("Const", "Result"))
@@ -109,9 +101,9 @@ def _tensors(model: LayerGraph) -> Iterator[str]:
 _NAMED: dict[str, tuple[Callable[[LayerGraph], Iterable[str]], str]] = {
     **dict.fromkeys(("--shape", "--fix-input", "--input-type", "--input-layout", "--resize"), (_inputs, "=")),
     **dict.fromkeys(("--add-output", "--add-nms", "--tap", "--inputs", "--outputs"), (_tensors, "")),
-    **dict.fromkeys(("--output", "--remove-output"), (_outputs, "")),
+    **dict.fromkeys(("--output", "--remove-output"), (lambda model: (p.any_name for p in model.outputs), "")),
     "--rename": (_tensors, "="),
-    "--set-constant": (_constants, "="),
+    "--set-constant": (lambda model: (layer.key for layer in model.walk() if layer.type == "Const"), "="),
 }
 """The options whose values begin with names in the model, which names these are, and what follows them."""
 

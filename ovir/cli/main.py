@@ -20,7 +20,7 @@ from ovir.cli.versions import VersionAction
 from ovir.diagnostics.codes import INTERNAL, OUT_OF_MEMORY, UNWRITABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import OWN_FAULT, InputError, OvirError
-from ovir.diagnostics.wording import reason_of
+from ovir.diagnostics.wording import did_you_mean, reason_of
 
 JOBS = {
     "run a model": ("run", "generate", "eval"),
@@ -148,8 +148,6 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
 
 def _refuse_command(name: str) -> NoReturn:
     """Raise InputError for a command that does not exist; the message names the one that may be meant."""
-    from ovir.diagnostics.wording import did_you_mean  # only needed here
-
     hint = _ELSEWHERE.get(("ovir", name)) or did_you_mean(name, COMMANDS, "`ovir {}`")
     hint = hint or f"`ovir --help` lists the commands: {', '.join(COMMANDS)}"
     raise InputError.usage(f"there is no command '{name}'", hint=hint)
@@ -157,15 +155,17 @@ def _refuse_command(name: str) -> NoReturn:
 
 def _refuse(command: argparse.ArgumentParser, unknown: Sequence[str]) -> NoReturn:
     """Raise InputError for options that a command does not have; the message names those that may be meant."""
-    from ovir.diagnostics.wording import did_you_mean  # only needed here
-
     options = [text for text in command._option_string_actions if text.startswith("--")]
     given = [text.split("=")[0] for text in unknown if text.startswith("--")]
     meant = [text for text in map(_SYNONYMS.get, given) if text in options]
     hints = [_ELSEWHERE.get((command.prog, text)) for text in given] + [f"did you mean {text}?" for text in meant]
     hints += [did_you_mean(text[2:], [option[2:] for option in options], "--{}", 0.7) for text in given]
     if not given:
-        hints.append("files stand together: give options before the first or behind the last")
+        files = command._get_positional_actions()
+        names = " and ".join(str(file.metavar) for file in files)
+        only = f"`{command.prog}` takes {names} only; quote a pattern of files"
+        together = "files stand together: give options before the first or behind the last"
+        hints.append(only if all(file.nargs is None for file in files) else together)
     message = f"unrecognized arguments: {' '.join(unknown)}"
     if hint := next(filter(None, hints), None):
         raise InputError.usage(message, hint=hint)
@@ -173,14 +173,8 @@ def _refuse(command: argparse.ArgumentParser, unknown: Sequence[str]) -> NoRetur
 
 
 _ELSEWHERE = {
-    (
-        "ovir run",
-        "--device",
-    ): "`ovir compare MODEL.xml --against openvino:CPU` runs the model on a device",
-    (
-        "ovir",
-        "trace",
-    ): "`ovir run` shows tensors of layers with --tap, --record and --watch, and times with --profile",
+    ("ovir run", "--device"): "`ovir compare MODEL.xml --against openvino:CPU` runs the model on a device",
+    ("ovir", "trace"): "`ovir run` shows tensors of layers with --tap, --record and --watch, and times with --profile",
     ("ovir", "map"): "`ovir run MODEL.xml --inputs FOLDER` runs many inputs",
     ("ovir", "convert"): "`ovir export` writes ONNX; `ovc`, which openvino has, converts models of other frameworks",
     ("ovir", "benchmark"): "`ovir run --repeat N` shows how long runs take",
@@ -253,7 +247,10 @@ _WITHOUT_MODEL = ("explain",)
 
 def _failed(error: Exception, command: Command | None = None) -> int:
     """Print the error, and return the exit status."""
-    _print_trace(error)
+    if os.environ.get("OVIR_DEBUG") == "1":
+        import traceback  # only needed here
+
+        traceback.print_exception(error)
     status = None if command is None else command.error_status
     if isinstance(error, OvirError):
         if command is not None and isinstance(error, InputError) and error.option is not None:
@@ -276,11 +273,3 @@ def _failed(error: Exception, command: Command | None = None) -> int:
 
 
 _MEMORY_HINT = "`ovir show --memory` shows what a run takes; smaller inputs (--shape) or --keep-compressed take less"
-
-
-def _print_trace(error: Exception) -> None:
-    """Print the traceback of an exception if the environment requests it."""
-    if os.environ.get("OVIR_DEBUG") == "1":
-        import traceback  # only needed here
-
-        traceback.print_exception(error)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -154,7 +155,7 @@ def described(entry: OperationEntry) -> dict[str, Any]:
         "attributes": [
             {
                 "name": a.name,
-                "type": type_of(a),
+                "type": "string" if a.choices else _TYPES[a.type],
                 "choices": list(a.choices),
                 "minimum": a.minimum,
                 "required": a.required or a.specified,
@@ -283,13 +284,6 @@ def example_of(name: str) -> Example | None:
 # --------------------------------------------------------------------------- attributes
 
 
-def type_of(attribute: Attribute) -> str:
-    """Return the type of an attribute in words."""
-    if attribute.choices:
-        return "string"
-    return _TYPES[attribute.type]
-
-
 _TYPES = {
     int: "integer",
     float: "number",
@@ -322,8 +316,7 @@ def default_of(attribute: Attribute) -> str | None:
 
 
 def inputs_of(cls: type[Operator]) -> list[OperationInput]:
-    """Return the inputs of an operation, from what it ``takes`` or from the signature of ``infer``, with the element
-    types that it accepts."""
+    """Return the inputs of an operation and the types that it accepts, from ``takes`` or else from ``infer``."""
     if cls.takes:
         known = declarations(cls.takes)
         longest_first = sorted(known, key=lambda declared: -len(declared.inputs))
@@ -372,10 +365,12 @@ def outputs_of(cls: type[Operator]) -> list[str]:
     followed: list[list[str]] = [[] for _ in first]
     for attribute in cls.attributes.values():
         if attribute.type is ElementType:
-            for sources, changed in zip(followed, _with_attribute(cls, attribute, unknown), strict=True):
-                sources += [f"`{attribute.name}`"] if changed else []
+            follow = _follow(cls, [(t, unknown, {attribute.field: t}) for t in _FEW])
+            for sources, follows in zip(followed, follow, strict=True):
+                sources += [f"`{attribute.name}`"] if follows else []
     for position, item in enumerate(inputs):
-        for index, follows in enumerate(_follow(cls, item, position, unknown)):
+        follow = _follow(cls, [(t, _with_type(unknown, position, t), {}) for t in item.types or ()])
+        for index, follows in enumerate(follow):
             if follows and first[index].is_dynamic:
                 followed[index].append(f"`{item.name}`")
     return [
@@ -389,34 +384,27 @@ def _listed(names: list[str]) -> str:
 
 
 _ANY_NUMBER_OF_OUTPUTS = ("Split", "VariadicSplit", "BGRtoNV12", "RGBtoNV12")
+_FEW = (i32, i64, f16, f32, f8e4m3, f8e5m2)
+"""Types of which every attribute that holds a type allows two or more."""
 
 
 def _output_types(outputs: object) -> list[ElementType]:
     return [tensor.element_type for tensor in (outputs if isinstance(outputs, tuple) else (outputs,))]
 
 
-def _with_attribute(cls: type[Operator], attribute: Attribute, unknown: list[TensorType]) -> list[bool]:
-    """Return for each output whether its type is the one that an attribute gives, for two types that it allows."""
+def _follow(
+    cls: type[Operator], cases: Iterable[tuple[ElementType, list[TensorType], dict[str, object]]]
+) -> list[bool]:
+    """Return for each output whether its type is the one that each case has in its inputs or its attributes."""
     found = []
-    for element_type in (i32, i64, f16, f32, f8e4m3, f8e5m2):
-        try:
-            outputs = _output_types(_infer(cls, unknown, **{attribute.field: element_type}))
-        except (OperatorError, ValueError):
-            continue
-        found.append([output == element_type for output in outputs])
+    for element_type, inputs, attributes in cases:
+        with suppress(OperatorError, ValueError):
+            found.append([output == element_type for output in _output_types(_infer(cls, inputs, **attributes))])
     return [all(column) for column in zip(*found, strict=True)]
 
 
-def _follow(cls: type[Operator], item: OperationInput, position: int, unknown: list[TensorType]) -> list[bool]:
-    """Return for each output whether its type is that of an input, for all types that the input may have."""
-    found = []
-    for element_type in item.types or ():
-        try:
-            types = [*unknown[:position], TensorType(element_type, PartialShape(None)), *unknown[position + 1 :]]
-            found.append([output == element_type for output in _output_types(_infer(cls, types))])
-        except OperatorError:
-            continue
-    return [all(column) for column in zip(*found, strict=True)]
+def _with_type(types: list[TensorType], position: int, element_type: ElementType) -> list[TensorType]:
+    return [*types[:position], TensorType(element_type, PartialShape(None)), *types[position + 1 :]]
 
 
 def _accepted_types(cls: type[Operator], count: int, more: bool) -> Iterator[tuple[ElementType, ...] | None]:
@@ -428,10 +416,7 @@ def _accepted_types(cls: type[Operator], count: int, more: bool) -> Iterator[tup
         if not known:
             yield None
             continue
-        with_types = (
-            (t, [*unknown[:position], TensorType(t, PartialShape(None)), *unknown[position + 1 :]]) for t in _EVERY
-        )
-        yield tuple(t for t, types in with_types if not _refuses_type(cls, types))
+        yield tuple(t for t in _EVERY if not _refuses_type(cls, _with_type(unknown, position, t)))
 
 
 def _is_inferred(cls: type[Operator], inputs: Sequence[TensorType]) -> bool:
@@ -447,15 +432,14 @@ def _is_inferred(cls: type[Operator], inputs: Sequence[TensorType]) -> bool:
 def _refuses_type(cls: type[Operator], inputs: Sequence[TensorType]) -> bool:
     """Return whether inference refuses a type, whichever of its choices an attribute has."""
     choices: Iterator[dict[str, object]] = ({a.field: choice} for a in cls.attributes.values() for choice in a.choices)
-    return all(_refuses_with(cls, inputs, attributes) for attributes in ({}, *choices))
-
-
-def _refuses_with(cls: type[Operator], inputs: Sequence[TensorType], attributes: dict[str, object]) -> bool:
-    try:
-        _infer(cls, inputs, **attributes)
-    except OperatorError as error:
-        return error.code is ELEMENT_TYPE
-    return False
+    for attributes in ({}, *choices):
+        try:
+            _infer(cls, inputs, **attributes)
+        except OperatorError as error:
+            if error.code is ELEMENT_TYPE:
+                continue
+        return False
+    return True
 
 
 def _infer(cls: type[Operator], inputs: Sequence[TensorType], **attributes: object) -> object:

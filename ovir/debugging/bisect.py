@@ -83,7 +83,7 @@ def bisect_as(
 ) -> Bisection:
     """Return the result of ``ovir.bisect``."""
     criterion = options.criterion
-    target = None if output is None else Path(target_paths(output).text)
+    target = None if output is None else Path(target_paths(output)[0])
     first = as_model(model)
     with options.open_side(first) as side:
         runs, sets = 0, options.sets(first, side)

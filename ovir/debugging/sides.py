@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, Self, TypeVar
 
 from ovir.analysis.clipping import Clipping
-from ovir.analysis.matching import GraphSignatures, Interner, matching_of
+from ovir.analysis.matching import GraphSignatures, Interner, Matching
 from ovir.analysis.tensor_comparison import SIDES
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
@@ -222,7 +222,7 @@ class Partners:
         self._to_b = {layer: layer for layer in a.walk()}
         if a is not b:
             interner = Interner()
-            matching = matching_of(GraphSignatures(a, interner), GraphSignatures(b, interner))
+            matching = Matching(GraphSignatures(a, interner), GraphSignatures(b, interner))
             self._to_b = {matching.a.layers[i]: matching.b.layers[j] for i, j in matching.pairs()}
         self._inputs = [self._input_of(port) for port in b.inputs]
         self.outputs = self._matched_outputs()

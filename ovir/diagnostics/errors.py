@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Self
+from typing import ClassVar, Self
 
-from ovir.diagnostics.codes import CODES, NO_ENGINE, USAGE, Code, Severity
+from ovir.diagnostics.codes import BAD_INPUT, CODES, NO_ENGINE, UNREADABLE, UNWRITABLE, USAGE, Code, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.wording import plural
 
@@ -18,10 +19,20 @@ class OvirError(Exception):
     ``str(error)`` has the first diagnostic, with its place, and the number of the others.
     """
 
+    _of_file: ClassVar[Code]
+    """The code of an error about a file."""
+
     def __init__(self, *diagnostics: Diagnostic) -> None:
         super().__init__(*diagnostics)
         self.diagnostics: tuple[Diagnostic, ...] = diagnostics
         """One or more diagnostics, as a tuple."""
+
+    @classmethod
+    def of_file(
+        cls, path: str | os.PathLike[str], message: str, line: int | None = None, *, hint: str | None = None
+    ) -> Self:
+        """Return the error about a file, or about one of its lines."""
+        return cls(diagnose(cls._of_file, message, Place(os.fspath(path), line), hint=hint))
 
     @property
     def diagnostic(self) -> Diagnostic:
@@ -36,9 +47,13 @@ class OvirError(Exception):
 class ReadError(OvirError):
     """A file that cannot be read: it is missing, not readable, truncated, or no OpenVINO IR."""
 
+    _of_file = UNREADABLE
+
 
 class WriteError(OvirError):
     """A file that cannot be written: its folder is missing or read-only, or the disk is full."""
+
+    _of_file = UNWRITABLE
 
 
 class ModelError(OvirError):
@@ -72,6 +87,7 @@ class InputError(OvirError, ValueError):
     It is a ValueError, too. A name or position that does not exist is also a KeyError and an IndexError.
     """
 
+    _of_file = BAD_INPUT
     option: str | None = None
     """The argument with whose name the message begins; a shell spells it in another way."""
 

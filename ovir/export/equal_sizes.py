@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import chain
 
 from networkx.utils import UnionFind
 
@@ -21,10 +22,7 @@ _OF_TEXTS = {"input_ids": "sequence", "token_type_ids": "sequence", "position_id
 def equal_sizes(model: LayerGraph) -> UnionFind:
     """Return the sets of symbols whose sizes are equal in every run, of a model and its bodies."""
     found = UnionFind()
-    for layer in model.walk():
-        for dims in _needed(layer):
-            found.union(*(dim.symbol for dim in dims if dim.symbol))
-    for dims in _of_texts(model):
+    for dims in chain(*map(_needed, model.walk()), _of_texts(model)):
         found.union(*(dim.symbol for dim in dims if dim.symbol))
     return found
 

@@ -59,7 +59,8 @@ def write(exported: Exported, path: str | os.PathLike[str], *, external_data: bo
     """
     import onnx_ir as ir
 
-    separate = external_data or size_of_weights(exported) > LARGEST_FILE
+    weights = (value.const_value for value in exported.onnx.graph.initializers.values())
+    separate = external_data or sum(0 if tensor is None else tensor.nbytes for tensor in weights) > LARGEST_FILE
     name = os.path.basename(os.fsdecode(path))
     with writing_pair(path, ONNX, has_data=separate) as (text, *data):
         folder = os.path.dirname(os.path.abspath(os.fsdecode(path)))
@@ -92,27 +93,16 @@ class _Written:
         self._last = tensor.raw
 
 
-def size_of_weights(exported: Exported) -> int:
-    """Return the size of all initializers in bytes."""
-    values = exported.onnx.graph.initializers.values()
-    return sum(value.const_value.nbytes for value in values if value.const_value is not None)
-
-
-def _empty_tensor(exported: Exported) -> str | None:
-    """Return the name of a tensor that has a size of 0, None if there is none."""
-    graph = exported.onnx.graph
-    values = (value for values in (graph.inputs, *(node.outputs for node in graph)) for value in values)
-    return next((str(value.name) for value in values if value.shape is not None and 0 in value.shape), None)
-
-
 def _check(written: Path, path: str, exported: Exported) -> None:
     import onnx
 
     try:
         onnx.checker.check_model(written, full_check=True)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
-        if (name := _empty_tensor(exported)) is not None:
-            message = f"cannot be exported to ONNX: tensor '{name}' has no elements, which ONNX does not allow"
+        graph = exported.onnx.graph
+        values = (value for values in (graph.inputs, *(node.outputs for node in graph)) for value in values)
+        if empty := [value.name for value in values if value.shape is not None and 0 in value.shape]:
+            message = f"cannot be exported to ONNX: tensor '{empty[0]}' has no elements, which ONNX does not allow"
             raise ExportError(diagnose(NOT_EXPORTED, message, Place(path))) from None
         message = f"the exported model is not valid ONNX: {error}"
         raise ExportError(diagnose(INTERNAL, message, Place(path), hint=OWN_FAULT)) from None

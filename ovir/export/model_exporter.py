@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache, partial
 
 import numpy as np
@@ -27,7 +27,7 @@ from ovir.graph.constant_layers import all_constant_layers
 from ovir.graph.layers import Layer, Port
 from ovir.graph.names import default_name, take_name
 from ovir.graph.order import trace_back
-from ovir.graph.rt_info import RtInfo
+from ovir.graph.rt_info import flat_entries
 from ovir.inference.layer_weights import codes_of
 from ovir.lowering.decompose import decomposed, new_layers
 from ovir.lowering.registry import NotLowered
@@ -168,7 +168,7 @@ class _LayersExporter:
             return
         if layer.outputs and all(is_known_size(port) for port in layer.outputs):
             for port in layer.outputs:
-                self._name(port, self._known(graph.constant(port.type.constant, port.element_type), port))
+                self.tensor(port)
             return
         first = len(graph.nodes)
         outputs = self._exported(layer)
@@ -179,18 +179,13 @@ class _LayersExporter:
             node.name = take_name(f"{layer.key}/{node.op_type}", self.node_names)
         new = {value for node in nodes for value in node.outputs}
         for port, tensor in zip(layer.outputs, outputs, strict=True):
-            self._take(port, tensor, new)
+            if tensor.value not in new or tensor.value.name is not None:
+                tensor = graph.Identity(tensor)
+                graph.nodes[-1].name = take_name(f"{layer.key}/Identity", self.node_names)
+            self._name(port, self._known(tensor, port))
         if nodes:
             nodes[-1].name = take_name(layer.key, self.node_names)
-            nodes[-1].metadata_props.update(_flat(layer.rt_info))
-
-    def _take(self, port: Port, tensor: Tensor, new: Iterable[ir.Value]) -> None:
-        """Enter the tensor that an exporter returned for an output."""
-        graph = self.graph
-        if tensor.value not in new or tensor.value.name is not None:
-            tensor = graph.Identity(tensor)
-            graph.nodes[-1].name = take_name(f"{port.layer.key}/Identity", self.node_names)
-        self._name(port, self._known(tensor, port))
+            nodes[-1].metadata_props.update(flat_entries(layer.rt_info, "/"))
 
     def _exported(self, layer: Layer) -> Sequence[Tensor]:
         operator = layer.operator
@@ -245,7 +240,7 @@ class _LayersExporter:
         if len(outputs) != len(layer.outputs):
             message = f"its exporter returns {len(outputs)} tensors, but the operation has {len(layer.outputs)} outputs"
             raise NotExportable(message)
-        return [self._declared(port, compressed) for port, compressed in zip(layer.outputs, outputs, strict=True)]
+        return [self._declared(port, tensor) for port, tensor in zip(layer.outputs, outputs, strict=True)]
 
     def _declared(self, port: Port, tensor: Tensor) -> Tensor:
         """Return an exporter's tensor for an output, in the element type of the output."""
@@ -350,7 +345,8 @@ class _ModelExporter(_LayersExporter):
             name=self.model.name or "model",
         )
         version = onnx.helper.find_min_ir_version_for([onnx.helper.make_opsetid("", graph.opset)], ignore_unknown=True)
-        exported = ir.Model(found, ir_version=version, producer_name="ovir", metadata_props=_flat(self.model.rt_info))
+        properties = dict(flat_entries(self.model.rt_info, "/"))
+        exported = ir.Model(found, ir_version=version, producer_name="ovir", metadata_props=properties)
         RemoveUnusedNodesPass()(exported)
         return Exported(exported, [t.name for t in inputs], [t.name for t in outputs])
 
@@ -420,17 +416,3 @@ def is_known_size(port: Port) -> bool:
 def _is_empty(port: Port) -> bool:
     """Return whether an output is known to have no elements."""
     return port.shape.is_static and 0 in port.shape.to_tuple() and not port.element_type.is_dynamic
-
-
-def _flat(rt_info: RtInfo) -> dict[str, str]:
-    """Return runtime information as names and strings, with ``/`` between the names of nested entries."""
-    flat: dict[str, str] = {}
-    pending: list[tuple[str, Mapping[str, str | RtInfo]]] = [("", rt_info)]
-    while pending:
-        prefix, entries = pending.pop()
-        for key, value in entries.items():
-            if isinstance(value, RtInfo):
-                pending.append((f"{prefix}{key}/", value))
-            else:
-                flat[prefix + key] = value
-    return flat

@@ -166,22 +166,22 @@ def selection(
     select: Select,
     *,
     shared: bool,
-    best: int | None,
+    best: int,
 ) -> Selection:
     """Select boxes of each class, ordered by image, class and selection.
 
     ``sizes`` are the numbers of images, classes and boxes. boxes are [images, boxes, 4] if the classes share them, else
-    [images, classes, boxes, 4]; scores are [images, classes, boxes]. Only the ``best`` scores of each class enter.
+    [images, classes, boxes, 4]; scores are [images, classes, boxes]. Only the ``best`` scores of each class enter,
+    all for -1.
     """
     images, classes, count = sizes
-    ranked = best is not None and not (count.number is not None and best >= count.number)
+    ranked = best >= 0 and not (count.number is not None and best >= count.number)
     if shared and not ranked:
         triplets = select(boxes, scores)
         image, label, place = (column(graph, triplets, i) for i in range(3))
         return Selection(image, label, place, graph.GatherND(scores, triplets))
     indices = None
     if ranked:
-        assert best is not None
         count = graph.Min(best, count)
         scores, indices = top(graph, scores, count)
         if shared:
@@ -335,8 +335,3 @@ def outputs(
     columns = graph.cast(found.label, f32), found.score
     rows = graph.Concat(*(graph.Unsqueeze(c, [1]) for c in columns), graph.cast(boxes, f32), axis=1)
     return rows, graph.Unsqueeze(places, [1]), group_counts(graph, found.image, images)
-
-
-def just_below(threshold: float) -> float:
-    """Return the float32 that a score exceeds if it is at least a threshold."""
-    return float(np.nextafter(np.float32(threshold), NEVER))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cache, partial, reduce
 from typing import Any, NoReturn
@@ -17,7 +18,7 @@ from ovir.core.arrays import Array
 from ovir.core.shapes import UNKNOWN as UNKNOWN_SIZE
 from ovir.core.shapes import PartialShape, static_shape
 from ovir.diagnostics.wording import filled
-from ovir.export.support import computed_as, data_type, has_kernel, held_as, kernel_types, since, spelled, spelling
+from ovir.export.support import SINCE, computed_as, data_type, has_kernel, held_as, kernel_types, spelled, spelling
 from ovir.kernels.precision import integer_range
 from ovir.ops.base.elementwise import ElementwiseBase
 
@@ -109,32 +110,28 @@ class Graph:
     """
 
     def __init__(
-        self,
-        opset: int,
-        parent: Graph | None = None,
-        *,
-        needs_kernels: bool = False,
-        contrib: bool = False,
-        rounds_products: bool = False,
+        self, opset: int, *, needs_kernels: bool = False, contrib: bool = False, rounds_products: bool = False
     ) -> None:
         """Begin a graph; with ``needs_kernels``, nodes for which onnxruntime has no kernel are refused, and with
         ``contrib``, operators are used that only onnxruntime has. With ``rounds_products``, these may round what they
         multiply with codes to 8 bits."""
         self.opset = opset
-        self.contrib: bool = parent.contrib if parent else contrib
-        self.rounds_products: bool = parent.rounds_products if parent else rounds_products
-        self.needs_kernels: bool = parent.needs_kernels if parent else needs_kernels
+        self.needs_kernels: bool = needs_kernels
+        self.contrib: bool = contrib
+        self.rounds_products: bool = rounds_products
         self.nodes: list[ir.Node] = []
-        self.initializers: list[ir.Value] = parent.initializers if parent else []
-        self._constants: dict[object, Tensor] = parent._constants if parent else {}
-        self._symbols: dict[int, str] = parent._symbols if parent else {}
+        self.initializers: list[ir.Value] = []
+        self._constants: dict[object, Tensor] = {}
+        self._symbols: dict[int, str] = {}
         """The names of unknown sizes by their symbols."""
-        self._fixed: set[ir.Value] = parent._fixed if parent else set()
+        self._fixed: set[ir.Value] = set()
         """Tensors that are computed of constants only."""
 
     def child(self) -> Graph:
         """Return the graph of a body, which can read the tensors of this graph; see ``body``."""
-        return Graph(self.opset, self)
+        child = copy(self)
+        child.nodes = []
+        return child
 
     def body(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], name: str) -> ir.Graph:
         """Return this graph as the attribute of an operator with bodies; outputs that no node of it makes, or that are
@@ -208,18 +205,16 @@ class Graph:
             tensors.append(self.cast(tensor, wanted))
         return tensors
 
-    def contributed(
-        self, op_type: str, *inputs: Operand, element_type: t.ElementType = t.f32, **attributes: Any
-    ) -> Tensor:
-        """Add a node of an operator that onnxruntime contributes, and return its output.
+    def contributed(self, op_type: str, *inputs: Operand, **attributes: Any) -> Tensor:
+        """Add a node of an operator that onnxruntime contributes, and return its output, f32.
 
-        The inputs are tensors and arrays, in types that the operator takes; ``element_type`` is the type of the output.
+        The inputs are tensors and arrays, in types that the operator takes.
         """
         values = [self.constant(x) if isinstance(x, np.ndarray) else x for x in inputs]
         assert all(value is None or isinstance(value, Tensor) for value in values), op_type
         listed = [value.value if isinstance(value, Tensor) else None for value in values]
         self.nodes.append(ir.node(op_type, listed, attributes, domain=CONTRIB))
-        return self._tensor(self.nodes[-1].outputs[0], element_type)
+        return self._tensor(self.nodes[-1].outputs[0], t.f32)
 
     def input(self, element_type: t.ElementType, shape: PartialShape = UNKNOWN, name: str | None = None) -> Tensor:
         """Return a new input of a graph or a body; the caller lists it as an input."""
@@ -277,10 +272,10 @@ class Graph:
         """Return a shape as ONNX writes it. Equal symbols become equal names; other unknown sizes have none."""
         if shape.rank is None:
             return None
-        return ir.Shape([dim.lower if dim.is_static else self._dim_name(dim.symbol) for dim in shape])
-
-    def _dim_name(self, symbol: int) -> str | None:
-        return self._symbols.setdefault(symbol, f"d{len(self._symbols)}") if symbol else None
+        for dim in shape:
+            if dim.symbol:
+                self._symbols.setdefault(dim.symbol, f"d{len(self._symbols)}")
+        return ir.Shape([dim.lower if dim.is_static else self._symbols.get(dim.symbol) for dim in shape])
 
     def name_equally(self, symbols: Iterable[set[int]]) -> None:
         """Give the symbols of each set one name: their sizes are equal, although inference does not know it."""
@@ -292,7 +287,7 @@ class Graph:
         """Return the type that holds the values of an element type in this opset."""
         held = held_as(element_type, self.opset)
         if held is None:
-            first = since(element_type)
+            first = SINCE.get(element_type)
             need = f"needs opset {first}" if first else "is unknown to ONNX"
             self.fail("element type {} {}", element_type, need)
         return held
@@ -339,8 +334,7 @@ class Graph:
 
     def size_of(self, tensor: Tensor, axis: int) -> Tensor:
         """Return the size of a dimension; negative axes count from the end."""
-        dim = tensor.shape[axis]
-        return self.constant([dim.length]) if dim.is_static else self.Shape(tensor, start=axis, end=axis + 1 or None)
+        return self.shape_of(tensor, axis, axis + 1 or None)
 
     def scalar_size_of(self, tensor: Tensor, axis: int) -> Tensor:
         """Return the size of a dimension as a tensor without dimensions."""

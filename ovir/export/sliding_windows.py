@@ -7,7 +7,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from ovir.core.element_types import ElementType, i32, i64
+from ovir.core.element_types import i32, i64
 from ovir.core.shapes import Dimension, PartialShape
 from ovir.export.onnx_graph import LAST, Graph, Operand, Tensor
 from ovir.kernels.windows import extent
@@ -101,7 +101,8 @@ def summed_products(
     """
     groups, outputs, depth, *kernel = graph.sizes(filters, "filters")
     own = data.element_type
-    data, filters = (graph.cast(t, accumulator(own)) for t in (data, filters))
+    held = own if not own.is_integral else i64 if own.bits > 32 else i32  # in which sums wrap around as in their own
+    data, filters = (graph.cast(t, held) for t in (data, filters))
     weights = graph.Reshape(filters, [groups, outputs, depth, prod(kernel)])
     terms, part = [], None
     for number, at in enumerate(product(*map(range, kernel))):
@@ -114,13 +115,6 @@ def summed_products(
         total = graph.Add(total, term)
     shape = graph.Concat(graph.constant([0, groups * outputs]), graph.Shape(part, start=2), axis=0)
     return graph.cast(graph.Reshape(total, shape), own)
-
-
-def accumulator(element_type: ElementType) -> ElementType:
-    """Return the type in which sums of integers wrap around as in the type itself; a real type itself."""
-    if not element_type.is_integral:
-        return element_type
-    return i64 if element_type.bits > 32 else i32
 
 
 # --------------------------------------------------------------------------- windows of pooling operations
@@ -182,7 +176,10 @@ class PoolWindows:
     def cut(self, pooled: Tensor, data: Tensor) -> Tensor:
         """Return the result without the windows of ceil_torch that start in the padding at the end."""
         graph = self.graph
-        if self.sizes is not None or self.given is None or not self._drops():
+        if self.sizes is not None or self.given is None or self.op.rounding_type != "ceil_torch":
+            return pooled
+        axes_of_windows = zip(self.given, self.strides, self.extents, strict=True)
+        if all(end + stride <= extent for (_, end), stride, extent in axes_of_windows):
             return pooled
         begins = [begin for begin, _ in self.given]
         reach = graph.Add(graph.Shape(data, start=2), [b + s - 1 for b, s in zip(begins, self.strides, strict=True)])
@@ -219,8 +216,3 @@ class PoolWindows:
         if self.op.auto_pad in SAME and self.op.rounding_type != "ceil":
             return self.given
         return [(begin, end + stride - 1) for (begin, end), stride in zip(self.given, self.strides, strict=True)]
-
-    def _drops(self) -> bool:
-        assert self.given is not None
-        axes = zip(self.given, self.strides, self.extents, strict=True)
-        return self.op.rounding_type == "ceil_torch" and any(end + s > e for (_, end), s, e in axes)

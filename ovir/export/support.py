@@ -54,7 +54,7 @@ and RoiAlign, it has none, and computes them in many small steps."""
 
 def engine_opset(element_types: Iterable[t.ElementType]) -> int:
     """Return the opset in which onnxruntime runs a model with tensors of these types."""
-    needed = [_SINCE[kind] for kind in element_types if kind in _SINCE and held_as(kind, _ENGINE_OPSET) is None]
+    needed = [SINCE[kind] for kind in element_types if kind in SINCE and held_as(kind, _ENGINE_OPSET) is None]
     return min(default_opset(), max([_ENGINE_OPSET, *needed]))
 
 
@@ -113,8 +113,8 @@ def _kernels() -> dict[str, list[tuple[int, int, dict[str, list[str]]]]]:
 
 # ----- element types, and the types that an operator computes in
 
-_SINCE = {t.bf16: 13, t.f8e4m3: 19, t.f8e5m2: 19, t.i4: 21, t.u4: 21, t.f4e2m1: 23, t.f8e8m0: 24, t.u2: 25}
-_SINCE |= dict.fromkeys(
+SINCE = {t.bf16: 13, t.f8e4m3: 19, t.f8e5m2: 19, t.i4: 21, t.u4: 21, t.f4e2m1: 23, t.f8e8m0: 24, t.u2: 25}
+SINCE |= dict.fromkeys(
     (t.boolean, t.f16, t.f32, t.f64, t.i8, t.i16, t.i32, t.i64, t.u8, t.u16, t.u32, t.u64, t.string), 1
 )
 """The first opset of ONNX that has each element type."""
@@ -157,15 +157,8 @@ hold the largest values of u64, but has the same bits, so that sums and products
 def held_as(element_type: t.ElementType, opset: int) -> t.ElementType | None:
     """Return the type in which tensors of an element type are held: itself where the opset has it, else a wider one;
     None if there is none."""
-    for found in (element_type, *_HELD_AS.get(element_type, ())):
-        if found in _SINCE and _SINCE[found] <= opset:
-            return found
-    return None
-
-
-def since(element_type: t.ElementType) -> int | None:
-    """Return the first opset of ONNX that has an element type, None if none has it."""
-    return _SINCE.get(element_type)
+    kinds = (element_type, *_HELD_AS.get(element_type, ()))
+    return next((kind for kind in kinds if SINCE.get(kind, opset + 1) <= opset), None)
 
 
 @cache
@@ -180,12 +173,8 @@ def spelling(element_type: t.ElementType) -> str:
     return f"tensor({data_type(element_type).name.lower()})"
 
 
-def spelled(text: str) -> t.ElementType | None:
-    """Return the element type that a schema calls ``tensor(float)`` or the like; None for other strings."""
-    return _BY_SPELLING.get(text)
-
-
-_BY_SPELLING = {spelling(element_type): element_type for element_type in _SINCE}
+spelled = {spelling(element_type): element_type for element_type in SINCE}.get
+"""Returns the element type that a schema calls ``tensor(float)`` or the like; None for other strings."""
 
 
 def computed_as(

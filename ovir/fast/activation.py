@@ -94,17 +94,13 @@ def _rounded_passes(passes: Passes, x: Array, slope: Array, y: Array, spare: Spa
 def _leaky_passes(slope: Array) -> Passes:
     values = slope.astype(np.float64)
     if not np.isfinite(values).all():
-        return _leaky_selected
+        return lambda x, slope, y, spare: [(_select, (x, slope, y))]
     if values.all():  # 0 * inf would occur otherwise
         if (values <= 1).all():
             return recorded(lambda x, slope: np.maximum(x, x * slope))
         if (values >= 1).all():
             return recorded(lambda x, slope: np.minimum(x, x * slope))
     return recorded(lambda x, slope: np.clip(x, -inf, 0) * slope + np.clip(x, 0, inf))
-
-
-def _leaky_selected(x: Array, slope: Array, y: Array, spare: Spare) -> list[Call]:
-    return [(_select, (x, slope, y))]
 
 
 def _select(x: Array, slope: Array, y: Array) -> None:

@@ -128,19 +128,10 @@ def _square_root(x: Array, out: Array) -> object:
     return np.sqrt(out, out=out)
 
 
-def _cube(x: Array, out: Array) -> object:
-    cube = np.square(x)
-    return np.multiply(cube, x, out=out)
-
-
-def _reciprocal(x: Array, out: Array) -> object:
-    return np.divide(1, x, out=out)
-
-
 _POWERS: dict[float, Callable[..., object]] = {
-    -1.0: _reciprocal,
+    -1.0: lambda x, out: np.divide(1, x, out=out),
     0.5: _square_root,
     1.0: np.positive,
     2.0: np.square,
-    3.0: _cube,
+    3.0: lambda x, out: np.multiply(np.square(x), x, out=out),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -28,16 +28,6 @@ _LEAST_ROWS = 16
 """The number of rows that a block has at least."""
 _FEW_SCORES = 1 << 18
 """The number of scores that are computed at once for all heads."""
-
-
-@fast(ScaledDotProductAttention, in_f32=True)
-def attention(op: ScaledDotProductAttention, binder: Binder, *inputs: Array) -> bool:
-    return _bind(op, binder, inputs)
-
-
-@fast(GroupedAttention, in_f32=True)
-def grouped_attention(op: GroupedAttention, binder: Binder, *inputs: Array) -> bool:
-    return _bind(op, binder, op.grouped(*inputs))
 
 
 @fast_kernel(ScaledDotProductAttention)
@@ -70,8 +60,10 @@ def _attend(op: ScaledDotProductAttention, *inputs: Array) -> Array:
     return result
 
 
-def _bind(op: ScaledDotProductAttention | GroupedAttention, binder: Binder, inputs: Sequence[Array]) -> bool:
-    """Bind attention to arrays, which are views of the inputs of the operation."""
+@fast(ScaledDotProductAttention, GroupedAttention, in_f32=True)
+def attention(op: ScaledDotProductAttention | GroupedAttention, binder: Binder, *inputs: Array) -> bool:
+    if isinstance(op, GroupedAttention):
+        inputs = op.grouped(*inputs)
     query, key, value = inputs[:3]
     mask, scale, sink = (inputs[i] if i < len(inputs) else None for i in (3, 4, 5))
     if not is_real(query) or sink is not None or 0 in (*query.shape, *binder.output_shape()):

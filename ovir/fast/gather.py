@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -106,13 +105,26 @@ def _bind_slices(binder: Binder, data: Array, indices: Array, axis: int, kernel:
     out_order = [place for a in order for place in _places(a, axis, indices.ndim)]
     out = binder.output(order=out_order)
     target = out.transpose(out_order)
+    unsigned = unsigned_view(indices)
+
+    def take_checked() -> None:
+        try:
+            laid.take(indices, laid_axis, target)
+        except IndexError:
+            np.copyto(out, kernel())
+
+    def take_in_range() -> None:
+        if np.maximum.reduce(unsigned, None) < size:
+            laid.take(indices, laid_axis, target, "clip")
+        else:
+            np.copyto(out, kernel())
+
     if binder.is_constant(1):
         binder.call(laid.take, indices, laid_axis, target, "clip")
     elif negative and out.nbytes <= _SMALL and indices.dtype != np.uint64:
-        binder.call(_take_checked, laid.take, indices, laid_axis, target, kernel, out)
+        binder.call(take_checked)
     else:
-        check = unsigned_view(indices), size, kernel, out
-        binder.call(_take_in_range, *check, laid.take, indices, laid_axis, target)
+        binder.call(take_in_range)
     return True
 
 
@@ -136,9 +148,21 @@ def _bind_offset(
 ) -> None:
     """Bind ``rows[indices * step + offsets]`` for indices that change."""
     positions = binder.scratch(np.broadcast_shapes(indices.shape, offsets.shape), np.intp)
-    check = unsigned_view(indices), size, kernel, out
-    target = out.reshape(*positions.shape, rows.shape[-1])
-    binder.call(_take_offset, *check, indices, np.array(step), offsets, positions, rows.take, target)
+    unsigned, target = unsigned_view(indices), out.reshape(*positions.shape, rows.shape[-1])
+    factor = np.array(step)  # with a number, NumPy would multiply in the type of the indices
+
+    def take_offset() -> None:
+        if np.maximum.reduce(unsigned, None) >= size:
+            np.copyto(out, kernel())
+            return
+        if step == 1:
+            np.add(indices, offsets, positions)
+        else:
+            np.multiply(indices, factor, positions)
+            np.add(positions, offsets, positions)
+        rows.take(positions, 0, target, "clip")
+
+    binder.call(take_offset)
 
 
 def _places(axis: int, picked: int, rank: int) -> tuple[int, ...]:
@@ -151,45 +175,6 @@ def _places(axis: int, picked: int, rank: int) -> tuple[int, ...]:
 def unsigned_view(indices: Array) -> Array:
     """Return indices read as unsigned numbers, of which negative ones are larger than any size."""
     return indices.view(UNSIGNED[indices.itemsize])
-
-
-def _take_checked(take: Any, indices: Array, axis: int, target: Array, kernel: Kernel, out: Array) -> None:
-    try:
-        take(indices, axis, target)
-    except IndexError:
-        np.copyto(out, kernel())
-
-
-def _take_in_range(
-    unsigned: Array, size: int, kernel: Kernel, out: Array, take: Any, indices: Array, axis: int, target: Array
-) -> None:
-    if np.maximum.reduce(unsigned, None) < size:
-        take(indices, axis, target, "clip")
-    else:
-        np.copyto(out, kernel())
-
-
-def _take_offset(
-    unsigned: Array,
-    size: int,
-    kernel: Kernel,
-    out: Array,
-    indices: Array,
-    step: Array,
-    offsets: Array,
-    positions: Array,
-    take: Any,
-    target: Array,
-) -> None:
-    if np.maximum.reduce(unsigned, None) >= size:
-        np.copyto(out, kernel())
-        return
-    if step == 1:
-        np.add(indices, offsets, positions)
-    else:
-        np.multiply(indices, step, positions)
-        np.add(positions, offsets, positions)
-    take(positions, 0, target, "clip")
 
 
 def _bind_large(

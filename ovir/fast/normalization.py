@@ -84,20 +84,16 @@ _LARGE, _LEAST = 60.0, 1e-20
 # --------------------------------------------------------------------------- mean, variance and norm
 
 
-@fast(ops.MVN2, in_f32=True)
-def mvn2(op: ops.MVN2, binder: Binder, *inputs: Array) -> bool:
-    (data,) = inputs
-    return _bind_normalized(binder, data, op.along(data.ndim), op.normalize_variance, op.eps, True)
-
-
-@fast(ops.MVN6, in_f32=True)
-def mvn6(op: ops.MVN6, binder: Binder, *inputs: Array) -> bool:
-    data, axes = inputs
-    if not binder.is_constant(1):
+@fast(ops.MVN2, ops.MVN6, in_f32=True)
+def mvn(op: ops.MVN2 | ops.MVN6, binder: Binder, data: Array, *axes: Array) -> bool:
+    along = op.along(data.ndim, *axes) if not axes or binder.is_constant(1) else []
+    if not is_real(data) or not data.size or not along:
         return False
-    inside = op.eps_mode == "inside_sqrt"
-    along = op.axes(axes, data.ndim)
-    return _bind_normalized(binder, data, along, op.normalize_variance, op.eps, inside)
+    out = same_order(binder, data)
+    call_elementwise(binder, np.subtract, data, bind_mean(binder, data, along), out)
+    if op.normalize_variance:
+        call_elementwise(binder, np.divide, out, _bind_deviation(binder, out, along, op.eps, op.eps_mode), out)
+    return True
 
 
 @fast(ops.NormalizeL2, in_f32=True)
@@ -154,26 +150,15 @@ def group_normalization(op: ops.GroupNormalization, binder: Binder, *inputs: Arr
     return True
 
 
-def _bind_normalized(
-    binder: Binder, data: Array, axes: Sequence[int], variance: bool, eps: float, inside: bool
-) -> bool:
-    """Bind (x - mean) / sqrt(variance + eps); with ``inside`` false, eps is added to the root."""
-    if not is_real(data) or not data.size or not axes:
-        return False
-    out = same_order(binder, data)
-    call_elementwise(binder, np.subtract, data, bind_mean(binder, data, axes), out)
-    if variance:
-        call_elementwise(binder, np.divide, out, _bind_deviation(binder, out, axes, eps, inside), out)
-    return True
-
-
-def _bind_deviation(binder: Binder, centered: Array, axes: Sequence[int], eps: float, inside: bool = True) -> Array:
+def _bind_deviation(
+    binder: Binder, centered: Array, axes: Sequence[int], eps: float, eps_mode: str = "inside_sqrt"
+) -> Array:
     """Bind the square root of the variance of centered data, with ``eps`` added inside or outside of the root."""
     deviation = divide_by_count(binder, bind_squares(binder, centered, axes), centered, axes)
-    if inside:
+    if eps_mode == "inside_sqrt":
         call_elementwise(binder, np.add, deviation, number(eps, centered), deviation)
     call_elementwise(binder, np.sqrt, deviation, deviation)
-    if not inside:
+    if eps_mode == "outside_sqrt":
         call_elementwise(binder, np.add, deviation, number(eps, centered), deviation)
     return deviation
 
@@ -227,23 +212,14 @@ def _bind_window_sums(binder: Binder, x: Array, axis: int, reach: int) -> None:
 # --------------------------------------------------------------------------- given statistics
 
 
-@fast(ops.BatchNormInference1, in_f32=True)
-def batch_norm_inference1(op: ops.BatchNormInference1, binder: Binder, *inputs: Array) -> bool:
-    return _bind_batch_norm(op, binder, 2)
-
-
-@fast(ops.BatchNormInference5, in_f32=True)
-def batch_norm_inference5(op: ops.BatchNormInference5, binder: Binder, *inputs: Array) -> bool:
-    return _bind_batch_norm(op, binder, 0)
-
-
-def _bind_batch_norm(op: ops.BatchNormInference5, binder: Binder, position: int) -> bool:
-    """Bind the normalization of the input at ``position`` by all other inputs, which must be constant."""
-    data = binder.inputs[position]
-    others = [index for index in range(len(binder.inputs)) if index != position]
+@fast(ops.BatchNormInference1, ops.BatchNormInference5, in_f32=True)
+def batch_norm_inference(op: ops.BatchNormInference5, binder: Binder, *inputs: Array) -> bool:
+    position = 2 if isinstance(op, ops.BatchNormInference1) else 0
+    data = inputs[position]
+    others = [index for index in range(len(inputs)) if index != position]
     if not is_real(data) or not all(map(binder.is_constant, others)):
         return False
-    gamma, beta, mean, variance = (ops.per_channel(binder.inputs[index], data.ndim) for index in others)
+    gamma, beta, mean, variance = (ops.per_channel(inputs[index], data.ndim) for index in others)
     scale = gamma / np.sqrt(variance + data.dtype.type(op.epsilon))
     out = binder.overwrite(position) if binder.may_overwrite(position) else binder.output(order=memory_order(data))
     tiles = (tiled(array, data) for array in (mean, scale, beta))

@@ -184,7 +184,8 @@ def bind_steps(
     """
     batch, directions, size = states[0].shape
     width = op.gates * size
-    f, order = op.activation_functions()[0], _ORDERS[op.gates]
+    functions, order = op.activation_functions(), _ORDERS[op.gates]
+    f = functions[0]
     w, r, b = op.weights(weights[0], weights[1], weights[2] if len(weights) > 2 else None)
     biases = [b[:, np.newaxis, :width].swapaxes(1, 2), b[:, np.newaxis, width:]]
     product = _bind_input_product(
@@ -204,7 +205,11 @@ def bind_steps(
         before, after = [c[0] for c in before], [c[0] for c in after]
         rest = rest if rest is None else rest[0]
     hidden = readable(binder, hidden)
-    calls = _step_calls(op, binder, recurrent_weights, batch, rest)
+    step = binder, recurrent_weights, functions, batch
+    if isinstance(op, GruBase):
+        calls = gru_calls(*step, rest)
+    else:
+        calls = (lstm_calls if isinstance(op, LstmBase) else rnn_calls)(*step)
     for now in zip(*times, strict=True):
         out = at_times(outputs, now)
         for function, arguments in calls(at_times(inputs, now), hidden, out, *before, *after):
@@ -225,13 +230,6 @@ def _bind_input_product(binder: Binder, x: Array, weights: Array, bias: Array) -
     bind_product(binder, x, weights, product)
     binder.call(np.add, product, bias, product)
     return product if is_by_time else product.swapaxes(0, 1)
-
-
-def _step_calls(op: RecurrentBase, binder: Binder, weights: Array, batch: int, bias: Array | None) -> StepCalls:
-    functions = op.activation_functions()
-    if isinstance(op, GruBase):
-        return gru_calls(binder, weights, functions, batch, bias)
-    return (lstm_calls if isinstance(op, LstmBase) else rnn_calls)(binder, weights, functions, batch)
 
 
 # --------------------------------------------------------------------------- the operations

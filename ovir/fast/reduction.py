@@ -16,42 +16,30 @@ from ovir.fast.registry import fast
 from ovir.kernels.precision import fill_saturated
 from ovir.ops import reduction as ops
 
-_OF_REALS: dict[type[ops.ReductionBase], np.ufunc] = {
-    ops.ReduceProd: np.multiply,
-    ops.ReduceMax: np.fmax,
-    ops.ReduceMin: np.fmin,
-}
-_OF_INTEGERS: dict[type[ops.ReductionBase], np.ufunc] = {
+_FUNCTIONS: dict[type[ops.ReductionBase], np.ufunc] = {
     ops.ReduceSum: np.add,
     ops.ReduceProd: np.multiply,
     ops.ReduceMax: np.maximum,
     ops.ReduceMin: np.minimum,
-}
-_OF_BOOLEANS: dict[type[ops.ReductionBase], np.ufunc] = {
     ops.ReduceLogicalAnd: np.logical_and,
     ops.ReduceLogicalOr: np.logical_or,
 }
+_WITHOUT_NAN: dict[np.ufunc, np.ufunc] = {np.maximum: np.fmax, np.minimum: np.fmin}
 
 
 @fast(ops.ReductionBase, in_f32=True)
 def reduction(op: ops.ReductionBase, binder: Binder, data: Array, axes: Array) -> bool:
     if not binder.is_constant(1) or not data.size or not (along := op.axes(axes, data.ndim)):
         return False
-    if (
-        data.dtype.kind in "iu"
-        and type(op) in _OF_SUMS
-        and not (ops.is_wide(data.dtype) and isinstance(op, ops.ReduceSum))
-    ):
+    is_integral, is_wide = data.dtype.kind in "iu", ops.is_wide(data.dtype)
+    if is_integral and type(op) in _OF_SUMS and not (is_wide and isinstance(op, ops.ReduceSum)):
         _bind_integer_sum(op, binder, data, along)
-    elif data.dtype.kind in "iu" and (
-        isinstance(op, ops.ReduceL2) or (isinstance(op, ops.ReduceProd) and not ops.is_wide(data.dtype))
-    ):
+    elif is_integral and (isinstance(op, ops.ReduceL2) or (isinstance(op, ops.ReduceProd) and not is_wide)):
         _bind_in_reals(op, binder, data, along)
     elif not is_real(data):
         if data.dtype.kind not in "iub":
             return False
-        functions = _OF_BOOLEANS if data.dtype == np.bool_ else _OF_INTEGERS
-        _reduce(functions[type(op)], data, along, reduced_output(binder, data, along), binder)
+        _reduce(_FUNCTIONS[type(op)], data, along, reduced_output(binder, data, along), binder)
     elif isinstance(op, ops.ReduceSum | ops.ReduceMean):
         bind = bind_mean if isinstance(op, ops.ReduceMean) else bind_sum
         bind(binder, data, along, reduced_output(binder, data, along))
@@ -63,7 +51,8 @@ def reduction(op: ops.ReductionBase, binder: Binder, data: Array, axes: Array) -
         out = reduced_output(binder, data, along)
         call_elementwise(binder, np.sqrt, bind_squares(binder, data, along), out)
     else:
-        _reduce(_OF_REALS[type(op)], data, along, reduced_output(binder, data, along), binder)
+        function = _WITHOUT_NAN.get(_FUNCTIONS[type(op)], _FUNCTIONS[type(op)])
+        _reduce(function, data, along, reduced_output(binder, data, along), binder)
     return True
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-
 import numpy as np
 
 from ovir.core.arrays import Array
@@ -21,38 +18,28 @@ def embedding_bag(op: EmbeddingBagOffsetsBase, binder: Binder, *inputs: Array) -
     if not (is_plain and table.size and indices.size and offsets.size and op.reduction == "sum"):
         return False
     out, picked = binder.output(), binder.scratch((indices.size, table.shape[1]), table.dtype)
-    weights = others[1].reshape(-1, 1) if len(others) > 1 else None
-    kernel = partial(op.run, *inputs)
-    binder.call(_sum_bags, table, indices, unsigned_view(indices), offsets, weights, picked, out, kernel)
+    unsigned, weights = unsigned_view(indices), others[1].reshape(-1, 1) if len(others) > 1 else None
+
+    def sum_bags() -> None:
+        """Sum bags none of which is empty; leave all others, and indices out of range, to the kernel."""
+        inside = np.maximum.reduce(unsigned) < len(table) and offsets[0] >= 0 and offsets[-1] < len(indices)
+        if not (inside and np.logical_and.reduce(offsets[1:] > offsets[:-1])):
+            np.copyto(out, op.run(*inputs))
+            return
+        table.take(indices, 0, picked, "clip")
+        if weights is not None:
+            np.multiply(picked, weights, picked)
+        if picked.size <= _BLOCK_ELEMENTS:
+            np.add.reduceat(picked, offsets, 0, None, out)
+            return
+        bags = max(_BLOCK_ELEMENTS * len(offsets) // picked.size, 1)
+        for first in range(0, len(offsets), bags):
+            begins, last = offsets[first : first + bags], first + bags
+            rows = picked[begins[0] : offsets[last] if last < len(offsets) else None]
+            np.add.reduceat(rows, begins - begins[0], 0, None, out[first:last])
+
+    binder.call(sum_bags)
     return True
-
-
-def _sum_bags(
-    table: Array,
-    indices: Array,
-    unsigned: Array,
-    offsets: Array,
-    weights: Array | None,
-    picked: Array,
-    out: Array,
-    kernel: Callable[[], Array],
-) -> None:
-    """Sum bags none of which is empty; leave all others, and indices out of range, to the kernel."""
-    inside = np.maximum.reduce(unsigned) < len(table) and offsets[0] >= 0 and offsets[-1] < len(indices)
-    if not (inside and np.logical_and.reduce(offsets[1:] > offsets[:-1])):
-        np.copyto(out, kernel())
-        return
-    table.take(indices, 0, picked, "clip")
-    if weights is not None:
-        np.multiply(picked, weights, picked)
-    if picked.size <= _BLOCK_ELEMENTS:
-        np.add.reduceat(picked, offsets, 0, None, out)
-        return
-    bags = max(_BLOCK_ELEMENTS * len(offsets) // picked.size, 1)
-    for first in range(0, len(offsets), bags):
-        begins, last = offsets[first : first + bags], first + bags
-        rows = picked[begins[0] : offsets[last] if last < len(offsets) else None]
-        np.add.reduceat(rows, begins - begins[0], 0, None, out[first:last])
 
 
 _BLOCK_ELEMENTS = 1 << 14

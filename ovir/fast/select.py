@@ -27,7 +27,7 @@ def select(op: Select, binder: Binder, *inputs: Array) -> bool:
     else:
         out = output_like_largest(binder, then, other)
     if cond.size == 1:
-        binder.call(_copy_one, cond.reshape(()), then, other, out)
+        binder.call(lambda: np.copyto(out, then if cond else other))
         return True
     if out is not other:
         binder.call(np.copyto, out, other)
@@ -49,7 +49,3 @@ def _bind_bits(op: Select, binder: Binder, cond: Array, then: Array, other: Arra
     call_elementwise(binder, np.bitwise_and, changed, mask, z)
     call_elementwise(binder, np.bitwise_xor, z, y, z)
     return True
-
-
-def _copy_one(cond: Array, then: Array, other: Array, out: Array) -> None:
-    np.copyto(out, then if cond else other)

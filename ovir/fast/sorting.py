@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from math import prod
 
 import numpy as np
@@ -30,25 +28,23 @@ def top_k(op: TopK3, binder: Binder, *inputs: Array) -> bool:
         binder.call(_reversed(data), rows, keys)
     else:
         binder.call(np.copyto, keys, rows)
-    binder.call(_fill_from_keys, op, keys, begins, outputs, partial(op.run, *inputs), axis)
+
+    def fill_from_keys() -> None:
+        """Fill the outputs by sorting the keys in ascending order; the kernel knows the order of NaN."""
+        values, indices = outputs
+        if np.isnan(np.maximum.reduce(keys, None)):
+            for target, array in zip(outputs, op.run(*inputs), strict=True):
+                np.copyto(target, np.moveaxis(array, axis, -1))
+            return
+        order = _sorted_first(keys, values.shape[-1])
+        if op.sort == "index":
+            order.sort(-1)
+        np.copyto(indices, order)
+        taken = keys.reshape(-1).take(np.add(order, begins, order))
+        np.copyto(values, _reversed(taken)(taken, taken) if op.mode == "max" else taken)
+
+    binder.call(fill_from_keys)
     return True
-
-
-def _fill_from_keys(
-    op: TopK3, keys: Array, begins: Array, outputs: list[Array], kernel: Callable[[], tuple[Array, Array]], axis: int
-) -> None:
-    """Fill the outputs by sorting ``keys`` in ascending order; the kernel knows the order of NaN."""
-    values, indices = outputs
-    if np.isnan(np.maximum.reduce(keys, None)):
-        for target, array in zip(outputs, kernel(), strict=True):
-            np.copyto(target, np.moveaxis(array, axis, -1))
-        return
-    order = _sorted_first(keys, values.shape[-1])
-    if op.sort == "index":
-        order.sort(-1)
-    np.copyto(indices, order)
-    taken = keys.reshape(-1).take(np.add(order, begins, order))
-    np.copyto(values, _reversed(taken)(taken, taken) if op.mode == "max" else taken)
 
 
 def _reversed(data: Array) -> np.ufunc:

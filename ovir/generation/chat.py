@@ -56,7 +56,9 @@ class ChatTemplate:
         path = Path(folder)
         config = json_object(path / CONFIG)
         self._place, text = _found(path, config, of_tokenizer)
-        self._tokens = dict(_special_tokens({**config, **json_object(path / _TOKENS)}))
+        special = {**config, **json_object(path / _TOKENS)}
+        texts = [entry.get("content") if isinstance(entry := special.get(name), dict) else entry for name in _NAMES]
+        self._tokens = {name: text for name, text in zip(_NAMES, texts, strict=True) if isinstance(text, str)}
         with self._failing():
             from jinja2.meta import find_undeclared_variables
 
@@ -84,10 +86,7 @@ class ChatTemplate:
                 raise InputError.usage(
                     f"message {number} of the prompt must have content or tool_calls, got only {names}"
                 )
-        # as in transformers, entries that are None count as missing, for templates would write the word None
-        plain = [
-            _with_reasoning({name: value for name, value in message.items() if value is not None}) for message in plain
-        ]
+        plain = list(map(_for_template, plain))
         with self._failing():
             return self._template.render(
                 **self._tokens, messages=plain, tools=None, documents=None, add_generation_prompt=True
@@ -110,10 +109,12 @@ class ChatTemplate:
             raise InputError.usage(f"the chat template fails{where}: {kind}{error}", self._place) from None
 
 
-def _with_reasoning(message: dict[str, Any]) -> dict[str, Any]:
-    """Return a message with its reasoning under the names that templates may read, as in transformers."""
-    found = next((message[name] for name in _REASONING if name in message), None)
-    return message if found is None else {"thinking": found, **message, "reasoning_content": found}
+def _for_template(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a message as transformers gives it to templates: without entries that are None, which they would write as
+    a word, and with its reasoning under the names that they may read."""
+    entries = {name: value for name, value in message.items() if value is not None}
+    reasoning = next((entries[name] for name in _REASONING if name in entries), None)
+    return entries if reasoning is None else {"thinking": reasoning, **entries, "reasoning_content": reasoning}
 
 
 def _found(folder: Path, config: Mapping[str, Any], of_tokenizer: object) -> tuple[Place, str]:
@@ -133,15 +134,6 @@ def _found(folder: Path, config: Mapping[str, Any], of_tokenizer: object) -> tup
         return Place(os.fspath(folder / (CONFIG if config.get("chat_template") else TOKENIZER))), found
     hint = f"it would be in {TEMPLATE} or {CONFIG}; models that continue texts have none: give the prompt as it is"
     raise InputError.usage("the folder has no chat template", Place(os.fspath(folder)), hint=hint)
-
-
-def _special_tokens(entries: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the names and texts of special tokens, which are texts or objects."""
-    for name in _NAMES:
-        value = entries.get(name)
-        text = value.get("content") if isinstance(value, dict) else value
-        if isinstance(text, str):
-            yield name, text
 
 
 @cache

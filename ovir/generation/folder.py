@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from copy import copy
 from functools import cached_property
 from pathlib import Path
@@ -125,7 +125,9 @@ class Settings:
         config, generation = (json_object(path / name) for name in ("config.json", GENERATION))
         texts = config.get("text_config")
         configs = [config, texts] if isinstance(texts, dict) else [config]
-        self.ends = frozenset(number for item in (generation, *configs) for number in _ids(item.get("eos_token_id")))
+        ends = (item.get("eos_token_id") for item in (generation, *configs))
+        ids = (_id_of(end) for listed in ends for end in (listed if isinstance(listed, list) else [listed]))
+        self.ends = frozenset(number for number in ids if number is not None)
         """The ids of the tokens that end a text."""
         lengths = [item[key] for item in configs for key in _LENGTHS if type(item.get(key)) is int and item[key] > 0]
         self.context: int | None = lengths[0] if lengths else None
@@ -197,12 +199,6 @@ def json_object(path: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ReadError(diagnose(UNREADABLE, "the file holds no JSON object", Place(os.fspath(path))))
     return found
-
-
-def _ids(value: object) -> Iterator[int]:
-    for item in value if isinstance(value, list) else [value]:
-        if (number := _id_of(item)) is not None:
-            yield number
 
 
 def _id_of(value: object) -> int | None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -128,7 +128,12 @@ class TextGenerator:
             )
         if chat:
             require_chat()
-        with _device(against, config) as device:
+        engine: AbstractContextManager[EngineProcess | None] = nullcontext()
+        if _is_device(against):
+            engine = EngineProcess(str(against), config)
+        with engine as device:
+            if device is not None:
+                device.open()
             tokens, decoder = self._tokens, self._decoder
             text = self._template.render(prompt) if chat else prompt
             ids = tokens.encode(text, plain=chat)
@@ -216,17 +221,6 @@ def generate(
 # --------------------------------------------------------------------------- the other decoder
 
 
-@contextmanager
-def _device(against: Folder | None, config: Mapping[str, str] | None) -> Iterator[EngineProcess | None]:
-    """Yield the device that ``against`` names, once it is known to be there; None if it names none."""
-    if not _is_device(against):
-        yield None
-        return
-    with EngineProcess(str(against), config) as engine:
-        engine.open()
-        yield engine
-
-
 def _is_device(against: Folder | None) -> bool:
     return isinstance(against, str) and against.partition(":")[0] == "openvino"
 
@@ -247,15 +241,12 @@ def _other(against: Folder, device: EngineProcess | None, path: Path, model: Mod
 def _require_vocabulary(decoder: Decoder, tokens: Tokens, ids: list[int], path: Path) -> None:
     """Raise InputError if the tokenizer has tokens that the decoder does not know."""
     known = decoder.vocabulary
-    if known is None:
+    if known is not None and tokens.size is not None and tokens.size > known:
+        what = f"the tokenizer has {tokens.size:,} tokens, the decoder {known:,} logits"
+    elif known is not None and max(ids) >= known:
+        what = f"the prompt has token {max(ids)}, the decoder has {known:,} logits"
+    else:
         return
-    if tokens.size is not None and tokens.size > known:
-        _refuse_vocabulary(f"the tokenizer has {tokens.size:,} tokens, the decoder {known:,} logits", path)
-    if max(ids) >= known:
-        _refuse_vocabulary(f"the prompt has token {max(ids)}, the decoder has {known:,} logits", path)
-
-
-def _refuse_vocabulary(what: str, path: Path) -> None:
     hint = "the tokenizer belongs to another model"
     raise InputError.usage(f"the vocabularies differ: {what}", Place(os.fspath(path)), hint=hint)
 

@@ -51,8 +51,7 @@ def all_constant_layers(model: LayerGraph) -> set[Layer]:
 
 
 def converted_codes(port: Port) -> Layer | None:
-    """Return the Const whose numbers an input reads in another type, perhaps with constant zero points subtracted; None
-    for any other input."""
+    """Return the Const that an input reads in another type, perhaps less constant zero points; None for others."""
     layer = None if port.source is None else port.source.layer
     if layer is not None and layer.operator is not None and layer.operator.offsets and len(layer.inputs) == 2:
         numbers, zero_points = (read.source for read in layer.inputs)

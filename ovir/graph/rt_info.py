@@ -223,6 +223,18 @@ def _text(value: object) -> str:
 NO_RT_INFO = RtInfo(())
 """The runtime information of models, layers and ports without an ``<rt_info>``."""
 
+
+def flat_entries(info: RtInfo, separator: str) -> Iterator[tuple[str, str]]:
+    """Yield the names and texts of all entries; an entry of an entry has the names of both, joined by a separator."""
+    pending: list[tuple[str, str | RtInfo]] = list(info.items())[::-1]
+    while pending:
+        name, value = pending.pop()
+        if isinstance(value, RtInfo):
+            pending += [(f"{name}{separator}{key}", inner) for key, inner in list(value.items())[::-1]]
+        else:
+            yield name, value
+
+
 DeferredRtInfo = Callable[[], RtInfo]
 """A function that makes an RtInfo on demand, because a file may have one for every layer and few are read."""
 

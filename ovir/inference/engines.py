@@ -243,8 +243,7 @@ class ComparingEngine(Engine):
                 self.doubtful.add(port if port.is_output or port.source is None else port.source)
 
     def _report_surplus(self, layer: Layer, count: int) -> None:
-        """Report outputs with readers that the operation does not have; surplus outputs without readers may be
-        declared."""
+        """Report outputs that the operation does not have, but that have readers; others may be declared."""
         for port in layer.outputs[count:]:
             if port.readers:
                 message = f"output port {port.id} is read, but {layer.type} has only {plural(count, 'output')} here"
@@ -364,8 +363,7 @@ def _check_arity(op: Operator, inputs: Sequence[TensorType]) -> frozenset[str]:
 
 
 def _place_of(error: OperatorError, layer: Layer) -> Place:
-    """Return the place of an error: the line it names, or <data> if its message begins with the name of an
-    attribute."""
+    """Return the place of an error: its line, or <data> if its message begins with the name of an attribute."""
     attributes = layer.operator.attributes if layer.operator else ()
     if error.line is None and error.message.split(" ", 1)[0] in attributes:
         return layer.data_place

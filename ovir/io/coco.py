@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.reading import parse_json, read_text
-from ovir.diagnostics.codes import UNREADABLE
-from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import ReadError
 from ovir.diagnostics.wording import reason_of
 
@@ -23,7 +21,7 @@ def read_boxes(path: str) -> dict[str, Array]:
     try:
         content = parse_json(read_text(path))
     except (OSError, ValueError) as error:
-        _refuse(path, f"cannot read the labels: {reason_of(error)}")
+        raise ReadError.of_file(path, f"cannot read the labels: {reason_of(error)}", hint=_EXPECTED) from None
     try:
         images = {image["id"]: image for image in content["images"]}
         rows: dict[Any, list[list[float]]] = {number: [] for number in images}
@@ -35,9 +33,8 @@ def read_boxes(path: str) -> dict[str, Array]:
             rows[found["image_id"]].append([*sides, float(found["category_id"]), float(found.get("iscrowd", 0))])
         return {image["file_name"]: np.array(rows[number]).reshape(-1, 6) for number, image in images.items()}
     except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
-        _refuse(path, f"not boxes of COCO: {type(error).__name__}: {error}")
+        message = f"not boxes of COCO: {type(error).__name__}: {error}"
+        raise ReadError.of_file(path, message, hint=_EXPECTED) from None
 
 
-def _refuse(path: str, message: str) -> NoReturn:
-    hint = "expected an object with 'images' and 'annotations', which have 'bbox' and 'category_id'"
-    raise ReadError(diagnose(UNREADABLE, message, Place(path), hint=hint)) from None
+_EXPECTED = "expected an object with 'images' and 'annotations', which have 'bbox' and 'category_id'"

@@ -12,10 +12,9 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
-from ovir.core.reading import open_regular
+from ovir.core.reading import Path, open_regular
 from ovir.core.shapes import PartialShape
-from ovir.diagnostics.codes import BAD_INPUT, UNREADABLE
-from ovir.diagnostics.diagnostic import Place, diagnose
+from ovir.diagnostics.diagnostic import Place
 from ovir.diagnostics.errors import InputError, ReadError
 from ovir.diagnostics.wording import plural
 
@@ -45,7 +44,7 @@ class Preparation:
 
 
 def load_image(
-    path: str | os.PathLike[str], element_type: ElementType, shape: PartialShape, how: Preparation | None = None
+    path: Path, element_type: ElementType, shape: PartialShape, how: Preparation | None = None
 ) -> tuple[Array, str]:
     """Return an image as the array for an input of this type and shape, and a text about its changes.
 
@@ -86,7 +85,7 @@ def _range_text(how: Preparation) -> str:
     return f"(pixels{mean}) / scale" if how.scale else f"pixels{mean}"
 
 
-def _layout_of(path: str | os.PathLike[str], shape: PartialShape) -> str:
+def _layout_of(path: Path, shape: PartialShape) -> str:
     """Return the layout in which the axis of channels has a size that an image may have."""
     if shape.rank is None:
         return "NCHW"
@@ -108,7 +107,7 @@ def _static(dim: Any) -> int | None:
     return dim.lower if dim is not None and dim.is_static else None
 
 
-def load_classes(path: str | os.PathLike[str]) -> Array:
+def load_classes(path: Path) -> Array:
     """Return the class of each pixel of an image [height, width]: its grey level, or the index of its color."""
     image = _opened(path)
     if image.mode not in ("P", "L", "I;16", "I"):
@@ -116,7 +115,7 @@ def load_classes(path: str | os.PathLike[str]) -> Array:
     return np.asarray(image)
 
 
-def _opened(path: str | os.PathLike[str]) -> Image:
+def _opened(path: Path) -> Image:
     """Return the image, turned as its metadata says."""
     try:
         from PIL import Image, ImageOps
@@ -129,15 +128,14 @@ def _opened(path: str | os.PathLike[str]) -> Image:
             return ImageOps.exif_transpose(opened)
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         reason = getattr(error, "strerror", None) or _OBJECT.sub("", str(error).splitlines()[0])
-        place = Place(os.fspath(path))
-        raise ReadError(diagnose(UNREADABLE, f"cannot read the image: {reason}", place)) from None
+        raise ReadError.of_file(path, f"cannot read the image: {reason}") from None
 
 
 _OBJECT = re.compile(r" <.*>$")
 """The end of a message of Pillow about a file without a name."""
 
 
-def _resized(path: str | os.PathLike[str], image: Image, width: int, height: int, mode: str) -> Image:
+def _resized(path: Path, image: Image, width: int, height: int, mode: str) -> Image:
     if image.size == (width, height):
         return image
     if mode == "none":
@@ -155,7 +153,7 @@ def _resized(path: str | os.PathLike[str], image: Image, width: int, height: int
     return ImageOps.pad(image, (width, height), bilinear, centering=(0, 0))
 
 
-def _normalized(path: str | os.PathLike[str], pixels: Array, element_type: ElementType, how: Preparation) -> Array:
+def _normalized(path: Path, pixels: Array, element_type: ElementType, how: Preparation) -> Array:
     """Return ``(pixels - mean) / scale`` as f32, and pixels without mean and scale as the bytes that they are."""
     if not how.mean and not how.scale:
         return pixels
@@ -169,13 +167,11 @@ def _normalized(path: str | os.PathLike[str], pixels: Array, element_type: Eleme
     return normalized
 
 
-def _by_channel(
-    path: str | os.PathLike[str], name: str, values: Sequence[float], channels: int, default: float
-) -> Array:
+def _by_channel(path: Path, name: str, values: Sequence[float], channels: int, default: float) -> Array:
     if len(values) not in (0, 1, channels):
         _refuse(path, f"--{name} has {plural(len(values), 'value')}, the image {plural(channels, 'channel')}")
     return np.array(values or [default], np.float32)
 
 
-def _refuse(path: str | os.PathLike[str], message: str, hint: str | None = None) -> NoReturn:
-    raise InputError(diagnose(BAD_INPUT, message, Place(os.fspath(path)), hint=hint))
+def _refuse(path: Path, message: str, hint: str | None = None) -> NoReturn:
+    raise InputError.of_file(path, message, hint=hint)

@@ -6,33 +6,25 @@ import glob
 import io
 import os
 import posixpath
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from functools import partial
+from itertools import product
+from pathlib import PurePath
 from typing import NoReturn
 
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.reading import read_text, why_not_regular
-from ovir.diagnostics.codes import BAD_INPUT, UNREADABLE
-from ovir.diagnostics.diagnostic import Place, diagnose
+from ovir.core.reading import Path, read_text, why_not_regular
 from ovir.diagnostics.errors import InputError, ReadError
-from ovir.diagnostics.wording import plural, reason_of, shortened
+from ovir.diagnostics.wording import plural, quoted, reason_of, shortened
 from ovir.graph.given_arrays import require_shape
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.names import distinct_names, input_named
 from ovir.io.images import ENDINGS as IMAGES
 from ovir.io.images import Preparation, load_classes, load_image
-from ovir.io.tensor_files import (
-    NpzReader,
-    array_of_texts,
-    load_npz,
-    load_tensor,
-    open_npz,
-    read_texts,
-    with_element_type,
-)
+from ovir.io.tensor_files import array_of_texts, load_npz, load_tensor, open_npz, read_texts, with_element_type
 
 ENDINGS = (".npz", ".npy", *IMAGES)
 """The endings of files that hold inputs."""
@@ -57,7 +49,7 @@ class InputFile:
             what = "an image" if self.path.lower().endswith(IMAGES) else "an .npy"
             message = f"{what} is the value of one input, but the model has {len(model.inputs)}"
             hint = "write the inputs of each run into one .npz, under their names"
-            raise InputError(diagnose(BAD_INPUT, message, Place(self.path), hint=hint))
+            raise InputError.of_file(self.path, message, hint=hint)
         port = model.inputs[0]
         if self.path.lower().endswith(IMAGES):
             return {0: load_image(self.path, port.element_type, port.shape, self.how)[0]}
@@ -99,43 +91,33 @@ def read_archive(model: LayerGraph, path: str) -> tuple[dict[int, Array], list[s
     A file that holds an array for each input may hold others, too, as a record of a run does. Otherwise, a key that is
     no input is an error. Raise InputError or ReadError.
     """
-    with open_npz(path) as arrays:
-        return _of_archive(model, path, arrays)
-
-
-def _of_archive(model: LayerGraph, path: str, arrays: NpzReader) -> tuple[dict[int, Array], list[str]]:
-    """Return the result of ``read_archive``; unpack no array before its key and its shape are known to fit."""
     names = set(distinct_names(model.inputs))
     known = {name for port in model.inputs for name in (*port.names, port.layer.name, *names)}
-    others = sorted(arrays.keys() - known) if names <= arrays.keys() else []
     keys: dict[int, str] = {}
-    for key in arrays:
-        if key in others:
-            continue
-        try:
-            index = input_named(model, key)
-        except InputError as error:
-            hint = f"an array gets another name so: {model.inputs[0].any_name}={path}:{key}" if model.inputs else None
-            where = (replace(wrong, file=path, line=None, hint=wrong.hint or hint) for wrong in error.diagnostics)
-            raise InputError(*where) from None
-        port = model.inputs[index]
-        if index in keys:
-            message = f"input '{model.inputs[index].any_name}' is given twice"
-            raise InputError(diagnose(BAD_INPUT, message, Place(path)))
-        require_shape(f"input '{port.any_name}'", arrays.shape_of(key), port.type, port.layer)
-        keys[index] = key
-    return {i: with_element_type(arrays[key], model.inputs[i].element_type) for i, key in keys.items()}, others
+    with open_npz(path) as arrays:
+        others = sorted(arrays.keys() - known) if names <= arrays.keys() else []
+        for key in (key for key in arrays if key not in others):  # none is unpacked before all are known to fit
+            try:
+                index = input_named(model, key)
+            except InputError as error:
+                hint = (
+                    f"an array gets another name so: {model.inputs[0].any_name}={path}:{key}" if model.inputs else None
+                )
+                where = (replace(wrong, file=path, line=None, hint=wrong.hint or hint) for wrong in error.diagnostics)
+                raise InputError(*where) from None
+            port = model.inputs[index]
+            if index in keys:
+                raise InputError.of_file(path, f"input '{port.any_name}' is given twice")
+            require_shape(f"input '{port.any_name}'", arrays.shape_of(key), port.type, port.layer)
+            keys[index] = key
+        return {i: with_element_type(arrays[key], model.inputs[i].element_type) for i, key in keys.items()}, others
 
 
 # --------------------------------------------------------------------------- sets of files
 
 
 def find_inputs(
-    given: str | os.PathLike[str],
-    how: Preparation | None = None,
-    *,
-    without: str | None = None,
-    are_texts: bool = False,
+    given: Path, how: Preparation | None = None, *, without: str | None = None, are_texts: bool = False
 ) -> tuple[list[InputFile], list[str]]:
     """Return the files of a set of inputs, each once, and the other files that a search has met.
 
@@ -158,14 +140,15 @@ def find_inputs(
         met = paths
     elif os.path.exists(text):
         if (fault := why_not_regular(text)) is not None:
-            raise ReadError(diagnose(UNREADABLE, fault, Place(text)))
+            raise ReadError.of_file(text, fault)
         return [InputFile(os.path.abspath(text), os.path.basename(text), how)], []
     elif glob.has_magic(text):
         root = _fixed_part(text)
         met = sorted(path for path in glob.glob(text, recursive=True) if os.path.isfile(path))
         paths = [path for path in met if _is_input(path)]
     else:
-        _refuse(text, "there is no such file or folder", "give a folder, a pattern in quotes, or a list (.txt)")
+        hint = "give a folder, a pattern in quotes, or a list (.txt)"
+        raise ReadError.of_file(text, "there is no such file or folder", hint=hint)
     if without is not None:
         hidden = os.path.join(os.path.realpath(without), "")
         met = [path for path in met if not os.path.realpath(path).startswith(hidden)]
@@ -175,7 +158,7 @@ def find_inputs(
     for path in paths:
         files.setdefault(os.path.abspath(path), InputFile(os.path.abspath(path), _name(path, root), how))
     if not files:
-        _refuse(text, "no inputs were found", f"inputs are files that end in {', '.join(ENDINGS)}")
+        raise ReadError.of_file(text, "no inputs were found", hint=f"inputs are files that end in {', '.join(ENDINGS)}")
     return list(files.values()), sorted(set(met).difference(paths))
 
 
@@ -187,8 +170,7 @@ def _inside(folder: str) -> Iterator[str]:
     """Yield the files in a folder and its subfolders, except in hidden ones."""
 
     def refuse(error: OSError) -> NoReturn:
-        place = Place(str(error.filename))
-        raise ReadError(diagnose(UNREADABLE, f"cannot read the folder: {reason_of(error)}", place)) from None
+        raise ReadError.of_file(error.filename, f"cannot read the folder: {reason_of(error)}") from None
 
     for root, folders, files in os.walk(folder, onerror=refuse):
         folders[:] = [name for name in folders if not name.startswith(".")]
@@ -200,19 +182,17 @@ def _listed(path: str) -> Iterator[str]:
     try:
         lines = read_text(path).splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        reason = reason_of(error)
-        raise ReadError(diagnose(UNREADABLE, f"cannot read the list: {reason}", Place(path))) from None
+        raise ReadError.of_file(path, f"cannot read the list: {reason_of(error)}") from None
     for number, line in enumerate(lines, 1):
         if not (text := line.strip()):
             continue
         file_path = os.path.join(os.path.dirname(path), text)
         if not _is_input(file_path):
             message = f"'{text}' is not an input: its name ends in none of {', '.join(ENDINGS)}"
-            raise InputError(diagnose(BAD_INPUT, message, Place(path, number)))
+            raise InputError.of_file(path, message, number)
         if (fault := why_not_regular(file_path)) is not None:
             hint = "paths are relative to the folder of the list"
-            message = f"'{file_path}': {fault}"
-            raise InputError(diagnose(BAD_INPUT, message, Place(path, number), hint=hint))
+            raise InputError.of_file(path, f"'{file_path}': {fault}", number, hint=hint)
         yield file_path
 
 
@@ -228,11 +208,7 @@ def _name(path: str, root: str) -> str:
     """Return the path relative to the root, or in full if it is outside."""
     relative = os.path.relpath(path, root or os.curdir)
     inside = relative.split(os.sep)[0] != os.pardir
-    return Path(relative if inside else os.path.abspath(path)).as_posix()
-
-
-def _refuse(text: str, message: str, hint: str) -> NoReturn:
-    raise ReadError(diagnose(UNREADABLE, message, Place(text), hint=hint))
+    return PurePath(relative if inside else os.path.abspath(path)).as_posix()
 
 
 _TEXT = "text"
@@ -255,27 +231,24 @@ def read_labels(
     Names are compared with their folders and endings. If that does not match all inputs, they are compared without
     endings, then without folders, then without both. Raise InputError for inputs without a label, ReadError for files.
     """
-    loaders: Mapping[str, Loader]
     if os.path.isdir(path):
-        loaders = {file.name: _file_loader(file.path, output) for file in find_inputs(path)[0]}
-    elif boxes and path.lower().endswith(".json"):
+        files = {file.name: file.path for file in find_inputs(path)[0]}
+        keys = match_names(names, list(files), path)
+        return {name: partial(_label_in, files[key], output) for name, key in keys.items()}
+    if boxes and path.lower().endswith(".json"):
         from ovir.io.coco import read_boxes  # hardly ever needed
 
-        loaders = {name: _constant(array) for name, array in read_boxes(path).items()}
+        arrays = read_boxes(path)
     elif path.lower().endswith(".npz"):
-        loaders = {name: _constant(array) for name, array in load_npz(path).items()}
+        arrays = load_npz(path)
     else:
-        loaders = {name: _constant(array) for name, array in read_table(path, texts=texts, boxes=boxes).items()}
-    keys = match_names(names, list(loaders), path)
-    return {name: loaders[key] for name, key in keys.items()}
+        arrays = read_table(path, texts=texts, boxes=boxes)
+    keys = match_names(names, list(arrays), path)
+    return {name: partial(arrays.__getitem__, key) for name, key in keys.items()}
 
 
-def _constant(array: Array) -> Loader:
-    return lambda: array
-
-
-def _file_loader(path: str, output: str) -> Loader:
-    return lambda: load_classes(path) if path.lower().endswith(IMAGES) else load_tensor(path, wanted=output)
+def _label_in(path: str, output: str) -> Array:
+    return load_classes(path) if path.lower().endswith(IMAGES) else load_tensor(path, wanted=output)
 
 
 # --------------------------------------------------------------------------- names
@@ -284,7 +257,8 @@ def _file_loader(path: str, output: str) -> Loader:
 def match_names(names: Sequence[str], labels: Sequence[str], path: str) -> dict[str, str]:
     """Return the name in the labels of each input. Raise InputError if inputs have none, or share one."""
     missing, fewest = list(names), list(names)
-    for form in (_normal, _without_ending, _without_folder, _without_both):
+    for has_folder, has_ending in product((True, False), repeat=2):
+        form = partial(_form, has_folder=has_folder, has_ending=has_ending)
         known: dict[str, str | None] = {}  # None for a form that several labels have
         for label in labels:
             key = form(label)
@@ -293,29 +267,18 @@ def match_names(names: Sequence[str], labels: Sequence[str], path: str) -> dict[
         if not missing and len({form(name) for name in names}) == len(names):
             return {name: str(known[form(name)]) for name in names}
         fewest = min(missing, fewest, key=len)
-    listed = ", ".join(f"'{name}'" for name in fewest[:3]) + (", ..." if len(fewest) > 3 else "")
+    listed = quoted(fewest[:3]) + (", ..." if len(fewest) > 3 else "")
     message = f"{plural(len(fewest), 'input')} without a label of their own: {listed}"
     hint = f"the labels are of inputs such as '{labels[0]}'" if labels else "there are no labels at all"
-    raise InputError(diagnose(BAD_INPUT, message, Place(path), hint=hint))
+    raise InputError.of_file(path, message, hint=hint)
 
 
-def _normal(name: str) -> str:
-    return posixpath.normpath(name.replace("\\", "/"))
-
-
-def _without_ending(name: str) -> str:
-    name = _normal(name)
-    while name.lower().endswith(ENDINGS):  # a result of x.jpg is x.jpg.npz
+def _form(name: str, *, has_folder: bool, has_ending: bool) -> str:
+    """Return a name as it is compared, with its folder and its ending or without them."""
+    name = posixpath.normpath(name.replace("\\", "/"))
+    while not has_ending and name.lower().endswith(ENDINGS):  # a result of x.jpg is x.jpg.npz
         name = posixpath.splitext(name)[0]
-    return name
-
-
-def _without_folder(name: str) -> str:
-    return posixpath.basename(_normal(name))
-
-
-def _without_both(name: str) -> str:
-    return posixpath.basename(_without_ending(name))
+    return name if has_folder else posixpath.basename(name)
 
 
 # --------------------------------------------------------------------------- tables
@@ -332,7 +295,7 @@ def read_table(path: str, *, texts: bool = False, boxes: bool = False) -> dict[s
     """
     rows = _rows(path)
     if not rows:
-        _refuse_table(path, "the table is empty")
+        raise InputError.of_file(path, "the table is empty")
     headings = [cell.lower() for cell in rows[0][1]]
     known = [name for name in (*_VALUES, *([_TEXT] if texts else ())) if name in headings[1:] and not boxes]
     column = headings.index(known[0]) if known else None
@@ -350,11 +313,11 @@ def read_table(path: str, *, texts: bool = False, boxes: bool = False) -> dict[s
             hint = "classes are numbered from 0, in the order of the output"
             if boxes:
                 hint = "a row is the name of an input with x1, y1, x2, y2 and the class of a box"
-            _refuse_table(path, f"no number follows the name '{cells[0]}'", hint, line)
+            raise InputError.of_file(path, f"no number follows the name '{cells[0]}'", line, hint=hint)
         if boxes and cells[0] in rows_by_name:
             values = np.concatenate([rows_by_name[cells[0]], values])
         elif cells[0] in rows_by_name:
-            _refuse_table(path, f"'{cells[0]}' has a second label", None, line)
+            raise InputError.of_file(path, f"'{cells[0]}' has a second label", line)
         rows_by_name[cells[0]] = values
     return rows_by_name
 
@@ -369,8 +332,7 @@ def _rows(path: str) -> list[tuple[int, list[str]]]:
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
         return [(reader.line_num, [cell.strip() for cell in cells]) for cells in reader if any(cells)]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        reason = reason_of(error)
-        raise ReadError(diagnose(UNREADABLE, f"cannot read the labels: {reason}", Place(path))) from None
+        raise ReadError.of_file(path, f"cannot read the labels: {reason_of(error)}") from None
 
 
 def _values(cells: Sequence[str]) -> Array | None:
@@ -385,7 +347,3 @@ def _values(cells: Sequence[str]) -> Array | None:
         return np.array([float(cell) for cell in cells])
     except ValueError:
         return None
-
-
-def _refuse_table(path: str, message: str, hint: str | None = None, line: int | None = None) -> NoReturn:
-    raise InputError(diagnose(BAD_INPUT, message, Place(path, line), hint=hint))

@@ -15,9 +15,8 @@ from time import monotonic
 from typing import Any, NoReturn, Self
 
 from ovir.core.arrays import Array
-from ovir.core.reading import open_regular, parse_json, read_bytes, why_not_regular
-from ovir.diagnostics.codes import UNREADABLE, UNWRITABLE
-from ovir.diagnostics.diagnostic import Place, diagnose
+from ovir.core.reading import Path, open_regular, parse_json, read_bytes, why_not_regular
+from ovir.diagnostics.diagnostic import Place
 from ovir.diagnostics.errors import InputError, ReadError, WriteError
 from ovir.diagnostics.wording import reason_of, shortened
 from ovir.io.input_files import ENDINGS, InputFile
@@ -75,7 +74,7 @@ class Manifest:
         """For each row that could not be read, its line and the reason; its input has no row."""
         flags = os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0)
         if not is_new and (fault := why_not_regular(path)) is not None:
-            raise ReadError(diagnose(UNREADABLE, fault, Place(path)))
+            raise ReadError.of_file(path, fault)
         with writing(path, hint=None if is_new else CONTINUES):
             try:
                 self._file = os.open(path, flags | os.O_CREAT | os.O_EXCL if is_new else flags, 0o666)
@@ -109,7 +108,7 @@ class Manifest:
         elif (wrong := _wrong_field(head, _HEAD)) is not None:
             message = f"the manifest is damaged: {wrong}"
         if head is None or message is not None:
-            raise ReadError(diagnose(UNREADABLE, message or "", Place(self.path, 1), hint="give another folder"))
+            raise ReadError.of_file(self.path, message or "", 1, hint="give another folder")
         if torn:
             with writing(self.path, hint=CONTINUES):
                 os.ftruncate(self._file, os.fstat(self._file).st_size - len(torn))
@@ -272,16 +271,14 @@ def writing(path: str, *, hint: str | None = None) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        message = f"cannot {DOING}: {reason_of(error)}"
-        raise WriteError(diagnose(UNWRITABLE, message, Place(path), hint=hint)) from error
+        raise WriteError.of_file(path, f"cannot {DOING}: {reason_of(error)}", hint=hint) from error
 
 
 class ResultFolder:
-    """The results of one model with one set of options, in a folder. It is a context manager, which closes the
-    manifest."""
+    """The results of one model with one set of options, in a folder; a context manager, which closes the manifest."""
 
     def __init__(
-        self, path: str, model: str, fingerprint: str, options: dict[str, Any], *, resume: bool = False
+        self, path: Path, model: str, fingerprint: str, options: dict[str, Any], *, resume: bool = False
     ) -> None:
         """Open the folder, or create it.
 
@@ -290,7 +287,7 @@ class ResultFolder:
         InputError for a folder with other results or files, ReadError for a broken manifest, WriteError if the folder
         cannot be written.
         """
-        self.path = path
+        self.path = path = os.fspath(path)
         self._real = os.path.join(os.path.realpath(path), "")
         self._fingerprint = fingerprint
         self._sources: dict[str, tuple[int, int]] = {}
@@ -401,7 +398,7 @@ class ResultFolder:
         hint = "run the command again, with a new folder"
         if is_same and self.manifest.restore():
             hint = "--resume continues with the results that are left"
-        raise WriteError(diagnose(UNWRITABLE, message, Place(self.manifest.path if is_same else self.path), hint=hint))
+        raise WriteError.of_file(self.manifest.path if is_same else self.path, message, hint=hint)
 
     def keep(self, file: InputFile, arrays: Mapping[str, Array], seconds: float) -> None:
         """Write the result of an input, and then its row; raise WriteError if they cannot be written.
@@ -425,8 +422,7 @@ class ResultFolder:
         self._append(file, "done", seconds=round(seconds, 6), result=result, sha256=digest)
 
     def fail(self, file: InputFile, error: str) -> None:
-        """Record that an input has failed, and remove a result of an earlier run; raise WriteError if that cannot be
-        written."""
+        """Record that an input has failed, and remove an older result; raise WriteError if that cannot be written."""
         path = self._path(result_name(file.name))
         with writing(path, hint=CONTINUES), suppress(FileNotFoundError):
             os.remove(path)
@@ -453,8 +449,7 @@ def result_name(name: str) -> str:
 
 
 def _make_folders(root: str, result: str) -> None:
-    """Make the folders in which a result lies, but not the root: if that was removed, it must not come back without
-    its manifest."""
+    """Make the folders of a result, but not the root: if that was removed, it must not return without its manifest."""
     folder = root
     for name in result.split("/")[:-1]:
         folder = os.path.join(folder, name)

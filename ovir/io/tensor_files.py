@@ -15,10 +15,8 @@ import numpy as np
 
 from ovir.core.arrays import Array, listed_array
 from ovir.core.element_types import ElementType, bf16, f4e2m1, f8e4m3, f8e5m2, f8e8m0, i4, string, u2, u4
-from ovir.core.reading import open_regular, read_text, similar_file
+from ovir.core.reading import Path, open_regular, read_text, similar_file
 from ovir.core.shapes import PartialShape
-from ovir.diagnostics.codes import BAD_INPUT, UNREADABLE
-from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, ReadError
 from ovir.diagnostics.wording import quoted, reason_of, size_text
 from ovir.system.files import replaced_file
@@ -32,18 +30,18 @@ _BROKEN = (ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error, Overf
 """The exceptions that NumPy and zipfile raise on broken files."""
 
 
-def load_npz(path: str | os.PathLike[str]) -> dict[str, Array]:
+def load_npz(path: Path) -> dict[str, Array]:
     """Return the arrays of an .npz by key, raw ones in their type; raise ReadError for any other file."""
     with open_npz(path) as reader:
         return dict(reader)
 
 
-def open_npz(path: str | os.PathLike[str]) -> NpzReader:
+def open_npz(path: Path) -> NpzReader:
     """Return the arrays of an .npz by key, which are not read yet; raise ReadError for any other file."""
     loaded = _load(path)
     if isinstance(loaded, NpzReader):
         return loaded
-    raise _unreadable(path, "this is a .npy file with one array, not an .npz", "give it as NAME=file.npy")
+    raise ReadError.of_file(path, "this is a .npy file with one array, not an .npz", hint="give it as NAME=file.npy")
 
 
 class Header(NamedTuple):
@@ -79,48 +77,46 @@ class NpzReader(Mapping[str, Array]):
     It is a context manager, which closes the file. Reading raises ReadError.
     """
 
-    def __init__(self, path: str | os.PathLike[str], arrays: np.lib.npyio.NpzFile, file: BinaryIO) -> None:
+    def __init__(self, path: Path, file: BinaryIO) -> None:
         """Find the keys of an archive in an open file."""
         self._path = path
-        self._arrays = arrays
         self._file = file
-        assert arrays.zip is not None  # until it is closed
-        self._archive = arrays.zip
-        self._entries = frozenset(self._archive.namelist())
-        self._keys = {self._name(key): key for key in arrays.files}
+        self._archive = zipfile.ZipFile(file)
+        self._members = {self._name(member): member for member in self._archive.namelist()}
 
-    def _name(self, key: str) -> str:
+    def _name(self, member: str) -> str:
         """Return a key without the type of a raw array; only of such arrays the headers have to be read for that."""
+        key = member.removesuffix(".npy")
         is_raw = key.rpartition("__")[2] in RAW_TYPES
-        return _decoded(key, np.empty(0, self._header(key).dtype))[0] if is_raw else key
+        return _decoded(key, np.empty(0, self._header(member).dtype))[0] if is_raw else key
 
-    def _header(self, key: str) -> Header:
+    def _header(self, member: str) -> Header:
         """Return the header of an array; ValueError for a member that is not one, and for data that cannot be there."""
-        entry = self._archive.getinfo(key if key in self._entries else f"{key}.npy")
-        with self._archive.open(entry) as file:
+        with self._archive.open(member) as file:
             if file.read(len(_MAGIC)) != _MAGIC:
-                raise ValueError(f"its member '{key}' is not an array")
-            return _checked_header(file, entry.file_size)
+                raise ValueError(f"its member '{member.removesuffix('.npy')}' is not an array")
+            return _checked_header(file, self._archive.getinfo(member).file_size)
 
     def shape_of(self, name: str) -> tuple[int, ...]:
         """Return the shape of an array, of which only the header is unpacked."""
         with _reading(self._path):
-            return self._header(self._keys[name]).shape
+            return self._header(self._members[name]).shape
 
     def __getitem__(self, name: str) -> Array:
-        key = self._keys[name]
+        member = self._members[name]
         with _reading(self._path):
-            self._header(key)
-            return _decoded(key, self._arrays[key])[1]
+            self._header(member)
+            with self._archive.open(member) as file:
+                return _decoded(member.removesuffix(".npy"), np.lib.format.read_array(file, allow_pickle=False))[1]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._keys  # without reading the array, as Mapping does
+        return name in self._members  # without reading the array, as Mapping does
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._keys)
+        return iter(self._members)
 
     def __len__(self) -> int:
-        return len(self._keys)
+        return len(self._members)
 
     def __enter__(self) -> Self:
         return self
@@ -130,33 +126,29 @@ class NpzReader(Mapping[str, Array]):
 
     def close(self) -> None:
         """Close the file."""
-        self._arrays.close()
+        self._archive.close()
         self._file.close()
 
 
-def load_tensor(path: str | os.PathLike[str], key: str | None = None, wanted: str = "") -> Array:
+def load_tensor(path: Path, key: str | None = None, wanted: str = "") -> Array:
     """Return the array of an .npy, or the array of an .npz under ``key``, under ``wanted``, or its only one."""
     loaded = _load(path)
-    if isinstance(loaded, NpzReader):
-        with loaded:
-            return _chosen(loaded, path, key, wanted)
-    if key is not None:
-        raise _unreadable(path, f"'{key}' names an array of an .npz, but this file is not one")
-    return loaded
-
-
-def _chosen(arrays: Mapping[str, Array], path: str | os.PathLike[str], key: str | None, wanted: str) -> Array:
-    """Return the array under ``key``, under ``wanted``, or the only one."""
-    name = key if key is not None else wanted if wanted in arrays else next(iter(arrays)) if len(arrays) == 1 else None
-    if name is not None and name in arrays:
-        return arrays[name]
-    listed = quoted(arrays) or "none"
+    if not isinstance(loaded, NpzReader):
+        if key is not None:
+            raise ReadError.of_file(path, f"'{key}' names an array of an .npz, but this file is not one")
+        return loaded
+    with loaded as arrays:
+        only = next(iter(arrays)) if len(arrays) == 1 else None
+        name = key if key is not None else wanted if wanted in arrays else only
+        if name is not None and name in arrays:
+            return arrays[name]
+        listed = quoted(arrays) or "none"
     message = f"there is no array '{key}' in the file" if key is not None else "the file holds more than one array"
     hint = f"name one as {os.fspath(path)}:KEY"
-    raise InputError(diagnose(BAD_INPUT, f"{message}; its arrays are {listed}", Place(os.fspath(path)), hint=hint))
+    raise InputError.of_file(path, f"{message}; its arrays are {listed}", hint=hint)
 
 
-def save_npz(path: str | os.PathLike[str], arrays: Mapping[str, Array], doing: str = "write the file") -> None:
+def save_npz(path: Path, arrays: Mapping[str, Array], doing: str = "write the file") -> None:
     """Write an .npz under exactly this path, deterministically; raise WriteError, "cannot {doing}", if that fails."""
     with replaced_file(path, doing) as file:
         write_npz(file, arrays)
@@ -180,8 +172,9 @@ class NpzWriter:
         self._archive = zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True)
 
     def write(self, name: str, array: Array) -> None:
-        """Append an array."""
-        key, array = _encoded(_safe(name), array)
+        """Append an array; control characters and lone surrogates of its name are escaped as %XX."""
+        safe = "".join(c if c.isprintable() or c == " " else f"%{ord(c):02X}" for c in name)
+        key, array = _encoded(safe, array)
         entry = zipfile.ZipInfo(f"{key}.npy", date_time=(1980, 1, 1, 0, 0, 0))
         with self._archive.open(entry, "w", force_zip64=True) as file:
             np.lib.format.write_array(file, array, allow_pickle=False)
@@ -231,48 +224,36 @@ def _viewed(array: Array, dtype: np.dtype[Any]) -> Array:
     return np.ascontiguousarray(array).view(dtype).reshape(array.shape)  # which has rank 1 or more in between
 
 
-def _safe(name: str) -> str:
-    """Escape control characters and lone surrogates of a name as %XX, for an entry of a zip archive."""
-    return "".join(c if c.isprintable() or c == " " else f"%{ord(c):02X}" for c in name)
-
-
 # --------------------------------------------------------------------------- files
 
 
-def _load(path: str | os.PathLike[str]) -> Array | NpzReader:
+def _load(path: Path) -> Array | NpzReader:
     """Return the array of an .npy, or an open .npz; nothing is unpickled."""
-    with _reading(path), ExitStack() as opened:  # np.load would leave the file of a broken archive open
+    with _reading(path), ExitStack() as opened:  # which closes the file unless a reader needs it
         file = opened.enter_context(open_regular(path))
-        head = file.read(6)
-        file.seek(0)
+        head = file.read(len(_MAGIC))
+        if head[:2] == b"PK":
+            reader = NpzReader(path, file)
+            opened.pop_all()
+            return reader
         if not head:
-            raise _unreadable(path, "the file is empty")
-        if head[:2] != b"PK" and head != _MAGIC:
+            raise ReadError.of_file(path, "the file is empty")
+        if head != _MAGIC:
             hint = "write it with numpy.save or numpy.savez"
-            raise _unreadable(path, "this is neither a .npy nor an .npz file", hint)
-        if head[:2] != b"PK":
-            file.seek(len(_MAGIC))
-            _checked_header(file, os.fstat(file.fileno()).st_size)
-            file.seek(0)
-            array: Array = np.lib.format.read_array(file, allow_pickle=False)
-            return array
-        # np.load would take a torn archive for a pickle.
-        reader = NpzReader(path, np.lib.npyio.NpzFile(file, allow_pickle=False), file)
-        opened.pop_all()
-        return reader
+            raise ReadError.of_file(path, "this is neither a .npy nor an .npz file", hint=hint)
+        _checked_header(file, os.fstat(file.fileno()).st_size)
+        file.seek(0)
+        array: Array = np.lib.format.read_array(file, allow_pickle=False)
+        return array
 
 
 @contextmanager
-def _reading(path: str | os.PathLike[str]) -> Iterator[None]:
+def _reading(path: Path) -> Iterator[None]:
     """Raise ReadError for the errors of a broken file."""
     try:
         yield
     except (OSError, *_BROKEN) as error:
-        raise _unreadable(path, f"cannot read the file: {_reason(error)}", similar_file(path)) from None
-
-
-def _unreadable(path: str | os.PathLike[str], message: str, hint: str | None = None) -> ReadError:
-    return ReadError(diagnose(UNREADABLE, message, Place(os.fspath(path)), hint=hint))
+        raise ReadError.of_file(path, f"cannot read the file: {_reason(error)}", hint=similar_file(path)) from None
 
 
 def _reason(error: BaseException) -> str:
@@ -290,16 +271,16 @@ _NO_OBJECTS = "arrays of Python objects are not read, because they are pickled"
 # --------------------------------------------------------------------------- texts
 
 
-def read_texts(path: str | os.PathLike[str]) -> list[str]:
+def read_texts(path: Path) -> list[str]:
     """Return the lines of a text file, without their ends; raise ReadError if it has none, or is not UTF-8."""
     try:
         lines = read_text(path, "utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise _unreadable(path, f"cannot read the texts: {_reason(error)}") from None
+        raise ReadError.of_file(path, f"cannot read the texts: {_reason(error)}") from None
     if not lines[-1]:  # after the end of the last line
         lines.pop()
     if not lines:
-        raise _unreadable(path, "the file is empty", "it holds a text in each line")
+        raise ReadError.of_file(path, "the file is empty", hint="it holds a text in each line")
     return lines
 
 

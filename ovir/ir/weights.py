@@ -171,8 +171,7 @@ class WeightBytes:
             )
 
     def constant(self, element_type: ElementType, shape: tuple[int, ...], offset: int, size: int) -> Constant:
-        """Return the bytes of a constant, the same object for equal types and places; OperatorError if they are not
-        present."""
+        """Return the bytes of a constant, the same object for equal places; OperatorError if they are missing."""
         place = element_type, shape, offset, size
         found = self._constants.get(place)
         if found is None:

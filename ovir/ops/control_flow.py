@@ -117,6 +117,9 @@ class IterationBase(BodyOperatorBase):
                     parameters[item.parameter] = fed if item.axis is None else self._part_type(item, fed)
         return parameters
 
+    def sliced(self) -> list[InputMap]:
+        return [item for item in self.wiring["body"].inputs if item.axis is not None and item.external >= 0]
+
     def infer_body(self, body: InferBody, inputs: Sequence[TensorType]) -> list[TensorType]:
         """Return types of the results that hold in every iteration."""
         wiring = self.wiring["body"]
@@ -195,8 +198,7 @@ class IterationBase(BodyOperatorBase):
         self, inputs: Sequence[Array], body: RunBody, limit: int | None, condition: int | None = None
     ) -> tuple[Array, ...]:
         """Run the body ``limit`` times (None: no limit), or until its result ``condition`` is false."""
-        wiring = self.wiring["body"]
-        sliced = [item for item in wiring.inputs if item.axis is not None and item.external >= 0]
+        wiring, sliced = self.wiring["body"], self.sliced()
         parameters = [NOT_FED] * wiring.parameter_count
         for item in wiring.inputs:
             if item.external >= 0:
@@ -509,7 +511,7 @@ class TensorIterator(IterationBase):
 
     def iterations(self, inputs: Sequence[TensorType], results: Sequence[TensorType]) -> Dimension:
         iterations = None
-        for item in self._sliced():
+        for item in self.sliced():
             shape = inputs[item.external].shape
             axis = self.normalize_axis(item.axis or 0, shape.rank)
             with at(item):
@@ -523,9 +525,6 @@ class TensorIterator(IterationBase):
         message = "{} concatenates parts of part_size {} along axis {}, but the body's result has length {} there"
         part = length.merged_with(Dimension(item.part_size, item.part_size))
         return self.require_known(part, message, item.target, item.part_size, item.axis, length, code=BODY)
-
-    def _sliced(self) -> list[InputMap]:
-        return [item for item in self.wiring["body"].inputs if item.axis is not None and item.external >= 0]
 
     def _unsliced(self) -> int:
         """Return the number of iterations if no input is sliced: as many as fill the first concatenated output."""
@@ -561,7 +560,7 @@ class TensorIterator(IterationBase):
 
     def run(self, *inputs: Array, bodies: Mapping[str, RunBody]) -> tuple[Array, ...]:
         counts = {}
-        for item in self._sliced():
+        for item in self.sliced():
             array = inputs[item.external]
             axis = self.normalize_axis(item.axis or 0, array.ndim, f"{item.source}: axis")
             counts[item.external] = self._count_parts(item, array.shape[axis])

@@ -315,7 +315,8 @@ class ISTFT(ShortTimeFourierBase):
     value_inputs = (2, 3, 4)
 
     def infer(self, *inputs: TensorType) -> Outputs:
-        found, (frame_size, frame_step, *length) = self.solved(*inputs), inputs[2:]
+        found = self.solved(*inputs)
+        frame_size, frame_step, *length = inputs[2:]
         size, step = self._positive("frame_size", frame_size), self._positive("frame_step", frame_step)
         self._require_window(found["Window"], size)
         if not found["Half"].compatible(size // 2):

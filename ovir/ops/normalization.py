@@ -136,16 +136,20 @@ class LogSoftmax(AlongAxisBase):
 # --------------------------------------------------------------------------- mean and variance
 
 
-def _standardized(x: Array, axes: Sequence[int], eps: float, variance: bool = True, inside: bool = True) -> Array:
-    """Return (x - mean) / sqrt(variance + eps) over slices along axes.
+def _standardized(
+    x: Array, axes: Sequence[int], eps: float, variance: bool = True, eps_mode: str = "inside_sqrt"
+) -> Array:
+    """Return (x - mean) / sqrt(variance + eps) over slices along axes; eps is added inside or outside of the root.
 
-    With ``inside`` false, eps is added to the root; without ``variance`` nothing is divided.
+    Without ``variance`` nothing is divided.
     """
     centered = x - _mean(x, axes)
     if not variance:
         return np.asarray(centered)
     mean_square = _mean(np.square(centered), axes)
-    return np.asarray(centered / (np.sqrt(mean_square + eps) if inside else np.sqrt(mean_square) + eps))
+    return np.asarray(
+        centered / (np.sqrt(mean_square + eps) if eps_mode == "inside_sqrt" else np.sqrt(mean_square) + eps)
+    )
 
 
 @operator("MVN", opset=2, since=1)
@@ -163,6 +167,7 @@ class MVN2(NormalizationBase):
     across_channels: bool = attribute(default=False, specified=True, instead="reduction_axes")
     normalize_variance: bool = attribute(default=False, specified=True)
     eps: float = attribute(default=1e-9, specified=True)
+    eps_mode = "inside_sqrt"
     reduction_axes: tuple[int, ...] = attribute(default=())
 
     def infer(self, data: TensorType) -> TensorType:
@@ -195,15 +200,19 @@ class MVN6(OverAxesBase):
     eps_mode: str = attribute(default="inside_sqrt", choices=("inside_sqrt", "outside_sqrt"), specified=True)
 
     def infer(self, *inputs: TensorType) -> Outputs:
-        result, (data, axes) = super().infer(*inputs), (tensor.shape for tensor in inputs)
+        result = super().infer(*inputs)
+        data, axes = (tensor.shape for tensor in inputs)
         message = "axes of shape {} has more elements than data of shape {} has dimensions"
         self.require(data.rank is None or axes[0].lower <= data.rank, message, axes, data)
         return result
 
     def run(self, data: Array, axes: Array) -> Array:
-        along, inside = self.axes(axes, data.ndim), self.eps_mode == "inside_sqrt"
-        result = _standardized(_computed(data), along, self.eps, self.normalize_variance, inside)
+        along = self.along(data.ndim, axes)
+        result = _standardized(_computed(data), along, self.eps, self.normalize_variance, self.eps_mode)
         return rounded(result, data.dtype).reshape(data.shape)
+
+    def along(self, rank: int, axes: Array) -> Sequence[int]:
+        return self.axes(axes, rank)
 
 
 # --------------------------------------------------------------------------- the Euclidean norm

@@ -21,6 +21,8 @@ from ovir.ops.base.attributes import attribute
 from ovir.ops.base.registry import operator
 from ovir.ops.base.suppression import BoxSelectionBase, limited
 
+Numbers = tuple[float, ...]
+
 
 class ProposalBase(BoxSelectionBase):
     """Base of region proposals, from predictions for anchors.
@@ -167,12 +169,7 @@ class ProposalBase(BoxSelectionBase):
 
 @lru_cache(maxsize=16)
 def anchors(
-    base_size: int,
-    ratio: tuple[float, ...],
-    scale: tuple[float, ...],
-    grid: tuple[int, int, int],
-    *,
-    is_tensorflow: bool,
+    base_size: int, ratio: Numbers, scale: Numbers, grid: tuple[int, int, int], *, is_tensorflow: bool
 ) -> tuple[Array, Array]:
     """Return the lower and upper edges of the anchors, both [axis x and y, rows, columns, K].
 

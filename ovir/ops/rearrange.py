@@ -177,7 +177,8 @@ class BatchSpaceBase(Operator):
     exact_inputs = (1, 2, 3)
 
     def infer(self, data: TensorType, *items: TensorType) -> TensorType:
-        count, rank, names = self.solved(data, *items)["K"], data.shape.rank, input_names(type(self))[1:]
+        count, rank = self.solved(data, *items)["K"], data.shape.rank
+        names = input_names(type(self))[1:]
         self.require_rank_at_least("data", data.shape, 2)
         message = "{}, {} and {} must have an item for each dimension of data of shape {}, got {}"
         self.require(rank is None or count.contains(rank), message, *names, data.shape, count)

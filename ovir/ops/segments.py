@@ -307,8 +307,8 @@ class SparseFillEmptyRows(Operator):
     value_inputs = (1, 2)
 
     def infer(self, *inputs: TensorType) -> Outputs:
-        solution, (_, dense_shape, indices, _) = self.solved(*inputs), inputs
-        entries = solution["N"]
+        solution = self.solved(*inputs)
+        entries, dense_shape, indices = solution["N"], inputs[1], inputs[2]
         rows = self._rows(dense_shape)
         if dense_shape.constant is not None and indices.constant is not None:
             self._check_indices(dense_shape.constant, indices.constant)

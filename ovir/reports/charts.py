@@ -305,9 +305,8 @@ class _Point:
         self.error = error
         self.height = low - 1 if error == 0 else high + 1 if error == math.inf else math.log10(error)
         size = "equal" if error == 0 else "not comparable" if error == math.inf else f"relative error {error:.3g}"
-        self.text = (
-            f"{label(f'{layer.type} {layer.name}', 120)}<br>{size}{'' if layer.within else ', beyond tolerance'}"
-        )
+        beyond = "" if layer.within else ", beyond tolerance"
+        self.text = f"{label(f'{layer.type} {layer.name}', 120)}<br>{size}{beyond}"
 
 
 def _trace(points: Sequence[_Point], layers: LayerIndex, **style: Any) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from ovir.diagnostics.errors import OvirError
 from ovir.diagnostics.wording import plural
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
-from ovir.reports.page import Fact, Page
+from ovir.reports.page import Figure, Page
 from ovir.reports.tables import TONES, add_diagnostics, add_layers, worst_tone
 
 
@@ -36,11 +36,11 @@ def check_page(
     counts = Counter(d.severity for d in diagnostics)
     for severity in Severity:
         tone = TONES[severity] if counts[severity] else "plain"
-        page.facts.append(Fact(f"{severity.value}s", f"{counts[severity]:,}", tone=tone))
+        page.figures.append(Figure(f"{severity.value}s", f"{counts[severity]:,}", tone=tone))
     faulty = dict.fromkeys(d.file for d in diagnostics if d.file is not None)
-    page.facts.append(Fact("files", f"{len(places):,}", f"{len(faulty):,} with diagnostics"))
+    page.figures.append(Figure("files", f"{len(places):,}", f"{len(faulty):,} with diagnostics"))
     if known:
-        page.facts.append(Fact("known", f"{known:,}", "in the baseline, not shown"))
+        page.figures.append(Figure("known", f"{known:,}", "in the baseline, not shown"))
     _add_models(page, files, diagnostics, weights=weights, need_weights=need_weights)
     add_diagnostics(page, diagnostics, with_files=len(files) != 1)
     if len({d.code for d in diagnostics}) > 1:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ovir.core.tables import Table, columns
-from ovir.debugging.comparison import Comparison, LayerDifference, OutputDifference, TensorDifference
+from ovir.debugging.comparison import Comparison, LayerDifference, TensorDifference
 from ovir.diagnostics.wording import plural, shown
 from ovir.graph.layer_graph import LayerGraph
 from ovir.reports.charts import Chart, bars, element_errors, error_curve, layer_errors
-from ovir.reports.page import Detail, Fact, Page, Pairs, Text
+from ovir.reports.page import Detail, Figure, Page, Pairs, Text
 from ovir.reports.tables import add_diagnostics
 
 MOST_BARS = 12
@@ -25,9 +25,9 @@ def compare_page(comparison: Comparison, model: LayerGraph, conclusion: Sequence
     page = Page("compare", comparison.model, verdict, "good" if comparison else "bad")
     page.conclusion = conclusion
     page.layers.add(model)
-    page.facts += _facts(comparison, page)
+    page.figures += _figures(comparison, page)
     if comparison.outputs:
-        histograms = [chart for output in comparison.outputs[:MOST_HISTOGRAMS] for chart in _elements(output)]
+        histograms = map(element_errors, comparison.outputs[:MOST_HISTOGRAMS])
         page.add("Outputs", _outputs(comparison, page, model), *histograms)
     if comparison.varying:
         note = "Repeated runs with other bits than the first, and how far apart all runs are."
@@ -45,25 +45,25 @@ def compare_page(comparison: Comparison, model: LayerGraph, conclusion: Sequence
     return page
 
 
-def _facts(comparison: Comparison, page: Page) -> list[Fact]:
+def _figures(comparison: Comparison, page: Page) -> Iterator[Figure]:
     precision = "" if comparison.precision is None else f"; the device computes in {comparison.precision}"
-    facts = [Fact("compared", comparison.compared, f"{plural(comparison.sets, 'set')} of inputs{precision}")]
-    facts.append(Fact("tolerance", *_tolerance_text(comparison)))
-    beyond = sum(not layer.within for layer in comparison.layers)
+    yield Figure("compared", comparison.compared, f"{plural(comparison.sets, 'set')} of inputs{precision}")
+    yield Figure("tolerance", *_tolerance_text(comparison))
     if comparison.layers:
+        beyond = sum(not layer.within for layer in comparison.layers)
         note = f"of {plural(len(comparison.layers), 'layer')} compared"
-        facts.append(Fact("layers beyond", f"{beyond:,}", note, "bad" if beyond else "good"))
+        yield Figure("layers beyond", f"{beyond:,}", note, "bad" if beyond else "good")
     if comparison.repeat is not None:
         text = "the same bits" if comparison.varies is None else "other bits"
-        facts.append(Fact("repeated", text, f"in 3 x {comparison.repeat} runs", "bad" if comparison.varies else "good"))
+        runs = f"in 3 x {comparison.repeat} runs"
+        yield Figure("repeated", text, runs, "good" if comparison.varies is None else "bad")
     for title, layer in (("first layer beyond", comparison.first), ("largest contributor", comparison.largest)):
         if layer is not None:
-            facts.append(Fact(title, layer.name, layer.type, "bad", page.layers.find(layer.name)))
+            yield Figure(title, layer.name, layer.type, "bad", page.layers.find(layer.name))
     if not comparison.layers and comparison.outputs:
         beyond = sum(not output.within for output in comparison.outputs)
         count = f"{beyond:,} of {len(comparison.outputs):,}"
-        facts.append(Fact("outputs beyond", count, "", "bad" if beyond else "good"))
-    return facts
+        yield Figure("outputs beyond", count, "", "bad" if beyond else "good")
 
 
 def _tolerance_text(comparison: Comparison) -> tuple[str, str]:
@@ -82,7 +82,7 @@ def _outputs(comparison: Comparison, page: Page, model: LayerGraph) -> Table:
     details = [
         Detail(
             item.name,
-            [*_numbers(comparison, item.tensor), *_elements(item)],
+            [*_numbers(comparison, item.tensor), *filter(None, [element_errors(item)])],
             page.layers.number(model.outputs[item.index].layer),
             comparison.mark(item),
         )
@@ -148,8 +148,3 @@ def _contributions(comparison: Comparison, page: Page) -> Chart | None:
         room=8,
         note="The root mean square of the error, relative to the signal, without what the inputs bring along.",
     )
-
-
-def _elements(output: OutputDifference) -> list[Chart]:
-    chart = element_errors(output)
-    return [] if chart is None else [chart]

@@ -9,7 +9,7 @@ from ovir.analysis.changes import Change, value_text
 from ovir.analysis.diff import STATUSES, Diff, LayerDiff
 from ovir.core.tables import Table, columns
 from ovir.reports.charts import Chart, bars, label
-from ovir.reports.page import Block, Detail, Fact, Page, Pairs, Text, Tone
+from ovir.reports.page import Block, Detail, Figure, Page, Pairs, Text, Tone
 
 _TONES: dict[str, Tone] = {
     "added": "good", "removed": "bad", "replaced": "warn", "moved": "info", "changed": "info", "renumbered": "plain",
@@ -29,8 +29,8 @@ def diff_page(diff: Diff) -> Page:
     page.layers.add(diff.b, "in the second model")
     for status in STATUSES:
         count = diff.counts[status]
-        page.facts.append(Fact(status, f"{count:,}", tone=_TONES[status] if count else "plain"))
-    page.facts.append(Fact("affected outputs", f"{len(diff.affected):,}", "of another type as a consequence"))
+        page.figures.append(Figure(status, f"{count:,}", tone=_TONES[status] if count else "plain"))
+    page.figures.append(Figure("affected outputs", f"{len(diff.affected):,}", "of another type as a consequence"))
     for note in diff.notes:
         page.add("Notes", Text(note))
     if diff.model:
@@ -40,7 +40,9 @@ def diff_page(diff: Diff) -> Page:
         note = "Click a layer to see what differs, its lines in both files, and its neighbors."
         page.add("Layers", _chart(diff), _layers(diff, page), note=note)
     if diff.affected:
-        page.add("Affected outputs", _affected(diff), note="These layers are equal, but their inputs differ.")
+        heads = columns("layer: layer 2; operation: type; output: count; before: tensor; after: tensor")
+        affected = Table(heads, [(x.b, x.b.type, x.output, x.old, x.new) for x in diff.affected])
+        page.add("Affected outputs", affected, note="These layers are equal, but their inputs differ.")
     return page
 
 
@@ -76,11 +78,6 @@ def _blocks(page: Page, entry: LayerDiff) -> list[Block]:
 
 def _shown(change: Change, value: object) -> str:
     return "see below" if change.data is not None and change.old is change.new is None else value_text(value)
-
-
-def _affected(diff: Diff) -> Table:
-    rows = [(x.b, x.b.type, x.output, x.old, x.new) for x in diff.affected]
-    return Table(columns("layer: layer 2; operation: type; output: count; before: tensor; after: tensor"), rows)
 
 
 def _chart(diff: Diff) -> Chart | None:

@@ -10,7 +10,7 @@ from ovir.diagnostics.wording import plural
 from ovir.fuzzing.device_map import TYPES, Cell
 from ovir.fuzzing.findings import Finding
 from ovir.fuzzing.fuzz import Fuzzing
-from ovir.reports.page import Detail, Fact, Link, Markdown, Page, Pairs, Text
+from ovir.reports.page import Detail, Figure, Link, Markdown, Page, Pairs, Text
 
 
 def fuzz_page(fuzzing: Fuzzing) -> Page:
@@ -19,12 +19,12 @@ def fuzz_page(fuzzing: Fuzzing) -> Page:
     page = Page("fuzz", fuzzing.description, plural(count, "finding"), "bad" if count else "good")
     total = fuzzing.ovir_seconds + fuzzing.target_seconds
     share = f"{fuzzing.ovir_seconds / total:.0%}" if total else "-"
-    page.facts += [
-        Fact("findings", f"{count:,}", tone="bad" if count else "good"),
-        Fact("models", f"{fuzzing.models:,}", f"{fuzzing.rate:.3g} in a second"),
-        Fact("compared", f"{fuzzing.compared:,}", f"ovir does not run {fuzzing.refused:,} others"),
-        Fact("known", f"{sum(fuzzing.known.values()):,}", "put down to known divergences"),
-        Fact("time of ovir", share, "the rest is that of the other side"),
+    page.figures += [
+        Figure("findings", f"{count:,}", tone="bad" if count else "good"),
+        Figure("models", f"{fuzzing.models:,}", f"{fuzzing.rate:.3g} in a second"),
+        Figure("compared", f"{fuzzing.compared:,}", f"ovir does not run {fuzzing.refused:,} others"),
+        Figure("known", f"{sum(fuzzing.known.values()):,}", "put down to known divergences"),
+        Figure("time of ovir", share, "the rest is that of the other side"),
     ]
     page.add("Map", _map(fuzzing), note=_MAP_NOTE)
     heads = "kind: tag chosen; operations: text 2; message: text 3; layers: count; models: count; seen: text; "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from typing import Any
 
 from ovir.core.reading import read_bytes
@@ -66,8 +67,7 @@ class LayerIndex:
         return self._keys.get(key)
 
     def cell(self, layer: Layer | str) -> int | str:
-        """Return the cell for a layer, or for its key, in a column of layers: its number, or its key if it was not
-        added."""
+        """Return the cell for a layer, or for its key, in a column of layers: its number, or its key if it has none."""
         key, number = (layer, self.find(layer)) if isinstance(layer, str) else (layer.key, self.number(layer))
         return escaped(key) if number is None else number
 
@@ -106,7 +106,7 @@ class Sources:
     """The lines of files that the excerpts of a page need, each line once."""
 
     def __init__(self) -> None:
-        self._files: dict[str, list[str] | None] = {}
+        self._lines = cache(_read)
         self._wanted: dict[str, set[int]] = defaultdict(set)
 
     def add(self, file: str, line: int) -> bool:
@@ -116,11 +116,6 @@ class Sources:
             return False
         self._wanted[file].update(range(max(line - AROUND, 1), min(line + AROUND, len(lines)) + 1))
         return True
-
-    def _lines(self, file: str) -> list[str] | None:
-        if file not in self._files:
-            self._files[file] = _read(file)
-        return self._files[file]
 
     def to_data(self) -> dict[str, list[tuple[int, list[str]]]]:
         """Return by file the runs of lines that are kept: the number of the first, and their texts."""

@@ -1,4 +1,4 @@
-"""The content of a report, as data: facts, sections with tables and charts, and the details behind their rows.
+"""The content of a report, as data: figures, sections with tables and charts, and the details behind their rows.
 
 All texts are plain: whoever renders a page escapes them.
 """
@@ -18,7 +18,7 @@ Tone = Literal["plain", "good", "bad", "warn", "info"]
 
 
 @dataclass(frozen=True)
-class Fact:
+class Figure:
     """One figure at the top of a page."""
 
     label: str
@@ -124,7 +124,7 @@ class Page:
     """Sentences that follow from the findings."""
     origin: str = ""
     """Its origin: the date, the versions and the command line."""
-    facts: list[Fact] = field(default_factory=list)
+    figures: list[Figure] = field(default_factory=list)
     sections: list[Section] = field(default_factory=list)
     layers: LayerIndex = field(default_factory=LayerIndex)
     sources: Sources = field(default_factory=Sources)

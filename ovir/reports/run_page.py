@@ -18,7 +18,7 @@ from ovir.diagnostics.wording import plural
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
 from ovir.reports.charts import Chart, bars, curve, histogram
-from ovir.reports.page import Block, Detail, Fact, Page, Pairs, Text
+from ovir.reports.page import Block, Detail, Figure, Page, Pairs, Text
 from ovir.reports.ran import Ran, Tensors, tensors_table
 from ovir.reports.tables import add_diagnostics, add_layers
 from ovir.runtime.compiled import CompiledModel
@@ -70,7 +70,7 @@ def run_page(ran: Ran) -> Page:
     page = Page("run", model.path or model.name, verdict, tone)  # type: ignore[arg-type]
     page.layers.add(model)
     page.layers.ran = ran.types
-    page.facts += _facts(ran)
+    page.figures += _figures(ran)
     if watch is not None:
         _add_watch(page, watch)
     page.add("Outputs", _tensors(page, "output", ran.outputs, ran), *_histograms(ran.outputs))
@@ -88,34 +88,34 @@ def run_page(ran: Ran) -> Page:
     return page
 
 
-def _facts(ran: Ran) -> list[Fact]:
-    facts = [Fact("first run", f"{ran.seconds * 1000:,.1f} ms", "with preparations")]
+def _figures(ran: Ran) -> Iterator[Figure]:
+    yield Figure("first run", f"{ran.seconds * 1000:,.1f} ms", "with preparations")
     if ran.profile is not None:
-        facts += _profile_facts(ran.profile, ran.profiled)
+        yield from _profile_figures(ran.profile, ran.profiled)
     if ran.times is not None:
         note = f"of {plural(len(ran.times.seconds), 'run')} after {WARM_UP} to warm up"
-        facts.append(Fact("median run", f"{ran.times.percentile(50) * 1000:,.3f} ms", note))
+        yield Figure("median run", f"{ran.times.percentile(50) * 1000:,.3f} ms", note)
     arrays = ran.results.to_dict().values()
     nonfinite = sum(stats(array).nonfinite for array in arrays)
     elements = plural(sum(array.size for array in arrays), "element")
     kind = f"{nonfinite:,} NaN or infinite" if nonfinite else "all finite"
-    return [*facts, Fact("outputs", f"{len(arrays)}", f"{elements}, {kind}", "bad" if nonfinite else "plain")]
+    yield Figure("outputs", f"{len(arrays)}", f"{elements}, {kind}", "bad" if nonfinite else "plain")
 
 
-def _profile_facts(profile: Profile, runs: RunTimes | None) -> Iterator[Fact]:
-    """Yield the main facts of a profile. No operation is the slowest if that changes from run to run."""
+def _profile_figures(profile: Profile, runs: RunTimes | None) -> Iterator[Figure]:
+    """Yield the main figures of a profile. No operation is the slowest if that changes from run to run."""
     seconds, layers = profile.seconds, profile.layers()
     if runs is not None:
         median, least, most = (1000 * value for value in (runs.percentile(50), min(runs.seconds), max(runs.seconds)))
         note = f"median of {plural(len(runs.seconds), 'run')}, which took {least:,.2f} to {most:,.2f} ms"
-        yield Fact("a run", f"{median:,.2f} ms", note)
+        yield Figure("a run", f"{median:,.2f} ms", note)
     note = f"{plural(len(layers), 'layer')}, medians of {plural(profile.runs, 'run')}"
-    yield Fact("time in layers", f"{seconds * 1000:,.2f} ms", note)
+    yield Figure("time in layers", f"{seconds * 1000:,.2f} ms", note)
     if layers and seconds and len(profile.slowest_types) < 2:
         kind = profile.types()[0]
-        yield Fact("slowest operation", kind.type, f"{kind.seconds / seconds:.0%} of the time")
+        yield Figure("slowest operation", kind.type, f"{kind.seconds / seconds:.0%} of the time")
     elif layers and seconds:
-        yield Fact("slowest operation", "not clear", f"by chance one of {', '.join(profile.slowest_types)}")
+        yield Figure("slowest operation", "not clear", f"by chance one of {', '.join(profile.slowest_types)}")
 
 
 # --------------------------------------------------------------------------- tensors
@@ -142,10 +142,9 @@ def _detail(page: Page, name: str, array: Array, layer: Layer | None, ran: Ran |
     return Detail(name, blocks, page.layers.number(layer))
 
 
-def _histograms(tensors: Tensors) -> list[Chart]:
+def _histograms(tensors: Tensors) -> list[Chart | None]:
     large = [(name, array) for name, array, _, _ in tensors if array.size >= LEAST_ELEMENTS]
-    charts = (histogram(name, array) for name, array in large[:MOST_HISTOGRAMS])
-    return [chart for chart in charts if chart is not None]
+    return [histogram(name, array) for name, array in large[:MOST_HISTOGRAMS]]
 
 
 # --------------------------------------------------------------------------- times
@@ -187,12 +186,11 @@ def _add_profile(page: Page, profile: Profile, model: LayerGraph) -> None:
     page.add("Layers", layers, note=note)
 
 
-def _repeated(times: RunTimes) -> list[Chart | Table]:
+def _repeated(times: RunTimes) -> tuple[Chart | None, Table]:
     seconds = np.array(times.seconds) * 1000
     chart = histogram(f"Time of {plural(len(seconds), 'run')}", seconds, axis="ms", of="runs")
     milliseconds = {name: value * 1000 for name, value in times.to_dict().items()}
-    table = Table([Column(name, "ms") for name in milliseconds], [list(milliseconds.values())])
-    return [*([] if chart is None else [chart]), table]
+    return chart, Table([Column(name, "ms") for name in milliseconds], [list(milliseconds.values())])
 
 
 # --------------------------------------------------------------------------- watched values
@@ -203,9 +201,7 @@ def _add_watch(page: Page, watch: Watch) -> None:
     watched = ", ".join(map(str, watch.conditions))
     details = []
     for event in watch.events:
-        pairs = [
-            (item.source, f"{item.minimum} to {item.maximum}, {item.nonfinite:,} not finite") for item in event.inputs
-        ]
+        pairs = [(x.source, f"{x.minimum} to {x.maximum}, {x.nonfinite:,} not finite") for x in event.inputs]
         inside = "" if event.inside is None else f" in its {event.inside}"
         text = f"{event.count:,} of {plural(event.size, 'value')} of output {event.output}{inside} are {event.what}."
         number = page.layers.find(event.layer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ovir.analysis.costs import LayerCost, by_type
@@ -11,7 +12,7 @@ from ovir.diagnostics.diagnostic import counts_text
 from ovir.diagnostics.wording import count_text, plural, size_text
 from ovir.lowering.releases import Need
 from ovir.reports.charts import Chart, bars
-from ovir.reports.page import Fact, Page
+from ovir.reports.page import Figure, Page
 from ovir.reports.tables import add_diagnostics, add_layers, worst_tone
 from ovir.runtime.memory import MemoryUse
 
@@ -36,10 +37,10 @@ def show_page(shown: Shown) -> Page:
     verdict = f"{plural(summary.layer_count, 'layer')}, IR version {summary.ir_version}, {', '.join(summary.opsets)}"
     tone = "plain" if not diagnostics else worst_tone(diagnostics)
     page = Page("show", summary.path or summary.name, verdict, tone)
-    page.facts += _facts(shown)
+    page.figures += _figures(shown)
     page.layers.add(model)
     if diagnostics:
-        page.facts.append(Fact("diagnostics", f"{len(diagnostics):,}", counts_text(diagnostics), tone))
+        page.figures.append(Figure("diagnostics", f"{len(diagnostics):,}", counts_text(diagnostics), tone))
         add_diagnostics(page, diagnostics)
     page.add("Inputs and outputs", ports_table("inputs", summary.inputs), ports_table("outputs", summary.outputs))
     page.add("Operations", *_operation_charts(summary), summary.operations_table())
@@ -53,30 +54,26 @@ def show_page(shown: Shown) -> Page:
     return page
 
 
-def _facts(shown: Shown) -> list[Fact]:
+def _figures(shown: Shown) -> Iterator[Figure]:
     summary, memory = shown.summary, shown.memory
     constants = plural(sum(p.tensors for p in summary.constants.values()), "constant")
     unknown = len(summary.macs_unknown)
     known = f"unknown for {plural(unknown, 'layer')}" if unknown else summary.sizes_text
     of_file = "" if summary.file_bytes is None else f"of a file of {size_text(summary.file_bytes)}"
-    facts = [
-        Fact("layers", f"{summary.layer_count:,}", plural(len(summary.operations), "operation")),
-        Fact("parameters", count_text(summary.parameters), f"{summary.parameters:,} in {constants}"),
-        Fact("weights", size_text(summary.weights_bytes), of_file),
-        Fact("multiply-accumulates", count_text(summary.macs) if summary.macs or not unknown else "unknown", known),
-    ]
+    macs = count_text(summary.macs) if summary.macs or not unknown else "unknown"
+    yield Figure("layers", f"{summary.layer_count:,}", plural(len(summary.operations), "operation"))
+    yield Figure("parameters", count_text(summary.parameters), f"{summary.parameters:,} in {constants}")
+    yield Figure("weights", size_text(summary.weights_bytes), of_file)
+    yield Figure("multiply-accumulates", macs, known)
     if memory is not None:
-        parts = {"weights": memory.weights, "inputs": memory.inputs, "between layers": memory.activations}
-        note = ", ".join(f"{name} {size_text(amount)}" for name, amount in parts.items())
-        if memory.unknown:
-            note += f"; without {plural(memory.unknown, 'tensor')} of unknown size"
-        facts.append(Fact("memory of a run", size_text(memory.total), note))
+        without = f"; without {plural(memory.unknown, 'tensor')} of unknown size" if memory.unknown else ""
+        yield Figure("memory of a run", size_text(memory.total), f"{memory}{without}")
     if text := str(shown.made):
-        facts.append(Fact("made by", shown.made.framework or "a converter", text))
+        yield Figure("made by", shown.made.framework or "a converter", text)
     if summary.not_run:
         names = ", ".join(f"{name} ({count:,})" for name, count in summary.not_run.items())
-        facts.append(Fact("cannot be run", plural(sum(summary.not_run.values()), "layer"), names, "warn"))
-    return [*facts, Fact("needs", f"IR {summary.ir_version}", str(shown.needs))]
+        yield Figure("cannot be run", plural(sum(summary.not_run.values()), "layer"), names, "warn")
+    yield Figure("needs", f"IR {summary.ir_version}", str(shown.needs))
 
 
 def _operation_charts(summary: Summary) -> list[Chart]:
@@ -101,6 +98,4 @@ def _counted_chart(title: str, counts: dict[str, int], axis: str, room: int = 0)
 def _parameters_chart(summary: Summary) -> Chart | None:
     sizes = {name: total.bytes for name, total in summary.constants.items() if total.bytes}
     texts = [size_text(amount) for amount in sizes.values()]
-    return (
-        bars("Bytes by element type", list(sizes), list(sizes.values()), axis="bytes", texts=texts) if sizes else None
-    )
+    return bars("Bytes by element type", [*sizes], [*sizes.values()], axis="bytes", texts=texts) if sizes else None

@@ -34,6 +34,10 @@ class MemoryUse:
     def total(self) -> int:
         return self.weights + self.inputs + self.activations
 
+    def __str__(self) -> str:
+        parts = {"weights": self.weights, "inputs": self.inputs, "between layers": self.activations}
+        return ", ".join(f"{name} {size_text(amount)}" for name, amount in parts.items())
+
 
 def memory_use(plan: Plan, *, certain: bool = False) -> MemoryUse:
     """Return the memory of a run. Sizes are known where shapes are static, or have an upper bound; with ``certain``
@@ -61,8 +65,7 @@ def largest_tensor(plan: Plan) -> Port | None:
 
 
 def refuse_what_does_not_fit(plan: Plan) -> None:
-    """Raise RunError for arrays that exceed the machine's memory, because the system may grant memory that it does not
-    have."""
+    """Raise RunError for arrays that exceed the machine's memory: the system may grant more than it has."""
     needed, memory = memory_use(plan, certain=True).activations, physical_memory()
     if memory is not None and needed > memory:
         largest = largest_tensor(plan)

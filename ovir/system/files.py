@@ -11,8 +11,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import BinaryIO, NamedTuple
 
-from ovir.diagnostics.codes import UNWRITABLE
-from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, WriteError
 from ovir.diagnostics.wording import reason_of
 from ovir.system.interrupts import uninterrupted
@@ -109,13 +107,11 @@ def replaced_files(paths: Sequence[Path], doing: str, *, hint: str | None = None
     except BrokenPipeError:  # the reader of a pipe has ended
         raise
     except OSError as error:
-        message = f"cannot {doing}: {reason_of(error)}"
-        raise WriteError(diagnose(UNWRITABLE, message, Place(place), hint=hint)) from error
+        raise WriteError.of_file(place, f"cannot {doing}: {reason_of(error)}", hint=hint) from error
 
 
 def is_special(path: Path) -> bool:
-    """Return whether a path is a pipe, a device or an open descriptor such as ``/dev/stdout``: what is not replaced,
-    but written to."""
+    """Return whether a path is a pipe, a device or an open descriptor, which is not replaced but written to."""
     try:
         mode = os.stat(path).st_mode
     except OSError:
@@ -199,16 +195,13 @@ class _Replacement:
         if not os.path.isdir(folder):
             state = "is not a folder" if os.path.exists(folder) else "does not exist"
             raise OSError(f"the folder {folder} {state}")
-        self._mode = _mode_of(self.target)
-
-    @property
-    def has_older(self) -> bool:
-        return self._mode is not None
+        self.mode = _mode_of(self.target)
+        """The permissions of the older file; None if there is none."""
 
     def keep_mode(self) -> None:
         """Give the new file the permissions of the older one."""
-        if self._mode is not None and self._mode != stat.S_IMODE(os.stat(self.new).st_mode):
-            os.chmod(self.new, self._mode)
+        if self.mode is not None and self.mode != stat.S_IMODE(os.stat(self.new).st_mode):
+            os.chmod(self.new, self.mode)
 
 
 def _beside(path: str, token: str, end: str) -> str:
@@ -246,7 +239,7 @@ def _publish(files: Sequence[_Replacement]) -> None:
     """
     try:
         for file in files if len(files) > 1 else ():
-            if file.has_older:
+            if file.mode is not None:
                 os.rename(file.target, file.old)
         for file in reversed(files):
             os.replace(file.new, file.target)
@@ -262,7 +255,7 @@ def _restore(files: Sequence[_Replacement]) -> None:
     for file in reversed(files):
         if os.path.exists(file.old):
             os.replace(file.old, file.target)
-        elif not file.has_older and not os.path.exists(file.new):
+        elif file.mode is None and not os.path.exists(file.new):
             os.remove(file.target)
 
 
@@ -292,15 +285,8 @@ MODEL = Kind("model", ".xml", ".bin", "weights")
 CODE = Kind("Python file", ".py", ".npz", "large constants")
 
 
-class _Paths(NamedTuple):
-    """Two paths that belong to one model."""
-
-    text: str
-    data: str
-
-
-def target_paths(path: str | os.PathLike[str], kind: Kind = MODEL) -> _Paths:
-    """Return the paths of both files; InputError for a path without the ending of the kind."""
+def target_paths(path: Path, kind: Kind = MODEL) -> tuple[str, str]:
+    """Return the paths of the text and of the data; InputError for a path without the ending of the kind."""
     if not isinstance(path, (str, os.PathLike)):
         message = f"the path of the saved {kind.title} must be a string or a path, got {type(path).__name__}"
         raise InputError.usage(message)
@@ -312,13 +298,11 @@ def target_paths(path: str | os.PathLike[str], kind: Kind = MODEL) -> _Paths:
         message = f"the path of a saved {kind.title} must end in {kind.text}, got {name!r}"
         hint = f"the {kind.content} go to the {kind.data} next to it" if kind.data else None
         raise InputError.usage(message, hint=hint)
-    return _Paths(name, f"{stem}{kind.data}")
+    return name, f"{stem}{kind.data}"
 
 
 @contextmanager
-def writing_pair(
-    path: str | os.PathLike[str], kind: Kind = MODEL, *, has_data: bool = True
-) -> Iterator[list[BinaryIO]]:
+def writing_pair(path: Path, kind: Kind = MODEL, *, has_data: bool = True) -> Iterator[list[BinaryIO]]:
     """Open the file of the text and, if there is data, its file; both replace the target together.
 
     See ``replaced_files``.

@@ -78,8 +78,7 @@ _PATIENCE = 0.1
 
 @contextmanager
 def interrupting_nobody_else() -> Iterator[None]:
-    """Start processes in a ``with`` block that do not get the Ctrl-C of the terminal: it is for this process, which
-    ends them."""
+    """Start processes in a ``with`` block that do not get the Ctrl-C of the terminal: this process ends them."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

@@ -25,8 +25,7 @@ def physical_memory() -> int | None:
 
 
 def free_memory() -> int | None:
-    """Return the bytes of memory that this process may still take, without swapping; None if the system does not
-    provide it."""
+    """Return the bytes of memory that this process may still take, without swapping; None if that is not known."""
     found = [_available(), *(_left_in_group(*names) for names in _GROUPS)]
     return min((size for size in found if size is not None), default=physical_memory())
 
@@ -64,8 +63,7 @@ def _text(path: str) -> str:
 
 @contextmanager
 def without_garbage_collection() -> Iterator[None]:
-    """Disable the garbage collector in a ``with`` block, because a model consists of many objects that all stay
-    alive."""
+    """Disable the garbage collector in a ``with`` block, because all the objects of a model stay alive."""
     was_enabled = gc.isenabled()
     try:
         gc.disable()

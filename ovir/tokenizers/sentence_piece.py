@@ -16,6 +16,9 @@ from ovir.ops.base.registry import register
 from ovir.tokenizers.base import STRINGS, TokenizerOperator, as_i32, packed, unpacked
 from ovir.tokenizers.decoding import byte_of
 
+Tokens = tuple[re.Pattern[bytes], dict[bytes, int]]
+"""The pattern that finds special tokens, and their ids."""
+
 
 class _SentencePiece(TokenizerOperator):
     """Base of operations whose first input is a serialized model."""
@@ -62,11 +65,10 @@ class SentencepieceTokenizer(_SentencePiece):
     def run(self, model: Array, *inputs: Array) -> tuple[Array, ...]:
         processor, end = self.prepared(SentencepieceTokenizer.with_ends, model)
         strings, special = (inputs[:-4], inputs[-4:]) if len(inputs) > 4 else (inputs, ())
-        texts = (
-            unpacked(*strings)
-            if len(strings) == 3
-            else [str(item).encode(errors="surrogateescape") for item in strings[0].flat]
-        )
+        if len(strings) == 3:
+            texts = unpacked(*strings)
+        else:
+            texts = [str(item).encode(errors="surrogateescape") for item in strings[0].flat]
         tokens = self.prepared(SentencepieceTokenizer.special_tokens, *special) if special else None
         draws = self.nbest_size not in (0, 1)
         encode = partial(processor.encode, enable_sampling=draws, nbest_size=self.nbest_size, alpha=self.alpha)
@@ -79,7 +81,7 @@ class SentencepieceTokenizer(_SentencePiece):
             np.array(shape, np.int64),
         )
 
-    def special_tokens(self, *special: Array) -> tuple[re.Pattern[bytes], dict[bytes, int]]:
+    def special_tokens(self, *special: Array) -> Tokens:
         """Return the pattern that finds special tokens, and their ids; one of letters is not found inside words."""
         known = dict(reversed(list(zip(unpacked(*special[:3]), special[3].ravel().tolist(), strict=True))))
         quoted = [(re.escape(token), token.isalpha()) for token in unpacked(*special[:3])]
@@ -102,11 +104,7 @@ class SentencepieceTokenizer(_SentencePiece):
         return processor, ends[0]
 
     def _row(
-        self,
-        encode: Callable[[bytes], list[int]],
-        text: bytes,
-        tokens: tuple[re.Pattern[bytes], dict[bytes, int]] | None,
-        end: list[int],
+        self, encode: Callable[[bytes], list[int]], text: bytes, tokens: Tokens | None, end: list[int]
     ) -> list[int]:
         """Return the ids of a string. With special tokens, each part that is not empty has a token before it."""
         ids: list[int] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,7 @@ from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import OperatorError, OvirError
 from ovir.diagnostics.wording import escaped, number_text, readable, shown
 from ovir.graph.layers import Layer, Port
-from ovir.graph.rt_info import RtInfo
+from ovir.graph.rt_info import flat_entries
 from ovir.model import Model
 from ovir.ops.base.traits import input_names
 from ovir.ops.infrastructure import Const
@@ -160,7 +160,7 @@ class NodeMaker:
             lines["source line"] = str(layer.line)
         if layer.is_dead:
             lines["dead"] = "no output of the model depends on this layer"
-        for name, value in _entries(layer.rt_info):
+        for name, value in flat_entries(layer.rt_info, " "):
             _add(lines, f"rt_info {name}", value)
         return lines
 
@@ -198,7 +198,7 @@ class NodeMaker:
             lines["tensor names"] = ", ".join(sorted(port.names))
         if port.names and port.any_name not in taken:
             lines["tensor_name"] = port.any_name
-        for name, value in _entries(port.rt_info):
+        for name, value in flat_entries(port.rt_info, " "):
             _add(lines, f"rt_info {name}", value)
         return lines
 
@@ -218,17 +218,6 @@ def _listed(lines: Lines) -> list[dict[str, str]]:
 
 def _shortened(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text):,} characters)"
-
-
-def _entries(info: RtInfo) -> Iterator[tuple[str, str]]:
-    """Yield the entries of runtime information; an entry of an entry has the names of both."""
-    pending: list[tuple[str, str | RtInfo]] = list(info.items())[::-1]
-    while pending:
-        name, value = pending.pop()
-        if isinstance(value, RtInfo):
-            pending += [(f"{name} {key}", inner) for key, inner in list(value.items())[::-1]]
-        else:
-            yield name, value
 
 
 MAIN = "model"

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import accumulate, pairwise, takewhile
 
 import numpy as np
 
@@ -43,17 +43,16 @@ class _Run:
         return other.period % self.period == 0 and self.start <= other.start and other.stop <= self.stop
 
 
-def find_blocks(kinds: Sequence[int], crossings: Sequence[int]) -> list[Block]:
+def find_blocks(
+    kinds: Sequence[int] | Array, crossings: Sequence[int] | Array, depth: int = _MOST_NESTED
+) -> list[Block]:
     """Return the blocks of a sequence, from left to right, with the blocks that are in each of them.
 
     ``kinds`` has equal numbers for elements of a kind. ``crossings`` has for each place between two elements, and for
     both ends, the number of tensors that pass it; blocks begin where few do. The time grows with the square of the
     length, at the speed of NumPy.
     """
-    return _blocks(np.asarray(kinds), np.asarray(crossings), _MOST_NESTED)
-
-
-def _blocks(kinds: Array, crossings: Array, depth: int) -> list[Block]:
+    kinds, crossings = np.asarray(kinds), np.asarray(crossings)
     blocks: list[Block] = []
     taken = np.zeros(len(kinds), bool)
     for run in sorted(_runs(kinds), key=lambda run: (run.start - run.stop, run.period)):
@@ -63,7 +62,7 @@ def _blocks(kinds: Array, crossings: Array, depth: int) -> list[Block]:
         first, period = _first_cut(run, crossings), run.period
         inner: list[Block] = []
         if depth > 1:
-            inner = _blocks(kinds[first : first + period], crossings[first : first + period + 1], depth - 1)
+            inner = find_blocks(kinds[first : first + period], crossings[first : first + period + 1], depth - 1)
         for start in range(first, run.stop - period + 1, period):
             blocks.append(Block(start, start + period, [_moved(block, start) for block in inner]))
     return sorted(blocks, key=lambda block: block.start)
@@ -112,8 +111,8 @@ _MODULE = re.compile(r"(?:__module|self)\.")
 def group_paths(model: Model) -> dict[Layer, Path]:
     """Return the groups of each layer of a model, without those in bodies; inputs and outputs are in none.
 
-    Constants, and what is computed from constants alone, are in the group of the layers that read them. Where there
-    would be more than ``MOST`` layers and groups side by side, they are divided into parts.
+    Constants, and what is computed from constants alone, are in the innermost group around all that read them. Where
+    there would be more than ``MOST`` layers and groups side by side, they are divided into parts.
     """
     constants = all_constant_layers(model)
     ends = {port.layer for port in (*model.inputs, *model.outputs)}
@@ -121,12 +120,16 @@ def group_paths(model: Model) -> dict[Layer, Path]:
     paths: dict[Layer, Path] = dict.fromkeys(ends, ())
     scopes = {layer: scope_of(layer.name) for layer in main}
     if _are_useful(scopes.values()):
-        paths |= _without_common_part(scopes)
+        known = {layer: scope for layer, scope in scopes.items() if scope}
+        shared = len(_common_part(known.values()))
+        paths |= {layer: scope[shared:] for layer, scope in known.items()}
         _add_unscoped(main, paths)
         _drop_groups_of_nearly_all(main, paths)
     else:
         paths |= _block_paths(main)
-    _add_constants(model, constants, paths)
+    for layer in reversed(model.layers):
+        if layer in constants and layer not in paths:
+            paths[layer] = _common_part([paths[reader] for reader in layers_after(layer) if reader in paths])
     _split_large(_in_order_of_readers(model, constants), paths)
     return paths
 
@@ -172,20 +175,9 @@ def _are_useful(scopes: Iterable[Path]) -> bool:
     return 2 * sum(bool(scope) and sizes[scope[:1]] >= _FEW for scope in listed) > len(listed)
 
 
-def _without_common_part(scopes: dict[Layer, Path]) -> dict[Layer, Path]:
-    """Return the scopes without the outer groups that all of them share; layers without a scope are left out."""
-    known = {layer: scope for layer, scope in scopes.items() if scope}
-    shared = len(_common_part(known.values()))
-    return {layer: scope[shared:] for layer, scope in known.items()}
-
-
 def _common_part(paths: Iterable[Path]) -> Path:
-    listed = list(paths)
-    if not listed:
-        return ()
-    low, high = min(listed), max(listed)
-    count = next((i for i, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), min(len(low), len(high)))
-    return low[:count]
+    shared = takewhile(lambda names: len({*names}) == 1, zip(*paths, strict=False))
+    return tuple(name for name, *_ in shared)
 
 
 def _add_unscoped(layers: Sequence[Layer], paths: dict[Layer, Path]) -> None:
@@ -256,21 +248,7 @@ def _crossings(layers: Sequence[Layer]) -> list[int]:
             if last > i:
                 changes[i + 1] += 1
                 changes[last + 1] -= 1
-    found, passing = [], 0
-    for change in changes:
-        passing += change
-        found.append(passing)
-    return found
-
-
-# --------------------------------------------------------------------------- constants
-
-
-def _add_constants(model: Model, constants: set[Layer], paths: dict[Layer, Path]) -> None:
-    """Add layers that are computed from constants alone: into the innermost group around all that read them."""
-    for layer in reversed(model.layers):
-        if layer in constants and layer not in paths:
-            paths[layer] = _common_part([paths[reader] for reader in layers_after(layer) if reader in paths])
+    return list(accumulate(changes))
 
 
 # --------------------------------------------------------------------------- large groups

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -125,25 +125,20 @@ def of_times(timings: Mapping[Layer, Timing]) -> Overlay:
 
 def of_ranges(ranges: Mapping[Layer, Range]) -> list[Overlay]:
     """Return the minimum, maximum and mean of each layer's results, and the number of values that are not finite."""
-    columns: list[tuple[str, Callable[[Range], float | int | None]]] = [
-        ("minimum", lambda r: r.minimum),
-        ("maximum", lambda r: r.maximum),
-        ("mean", lambda r: r.mean),
-    ]
-    overlays = [Overlay(name, _numbers(ranges, get), _BOTH) for name, get in columns]
+    overlays = [Overlay(name, _numbers(ranges, name), _BOTH) for name in ("minimum", "maximum", "mean")]
     counts = {layer.key: Item(r.nonfinite, RED if r.nonfinite else None) for layer, r in ranges.items()}
     return [*overlays, Overlay("NaN and infinities", counts)]
 
 
 def of_magnitudes(ranges: Mapping[Layer, Range]) -> Overlay:
     """Return the largest absolute value of each layer, or that some of its values are not finite."""
-    items = _numbers(ranges, lambda r: r.largest)
+    items = _numbers(ranges, "largest")
     bad = {layer.key: Item("not finite", RED) for layer, r in ranges.items() if r.nonfinite}
     return Overlay("largest absolute value", items | bad, _WARM)
 
 
-def _numbers(ranges: Mapping[Layer, Range], get: Callable[[Range], float | int | None]) -> dict[str, Item]:
-    return {layer.key: Item(value) for layer, r in ranges.items() if (value := get(r)) is not None}
+def _numbers(ranges: Mapping[Layer, Range], name: str) -> dict[str, Item]:
+    return {layer.key: Item(value) for layer, r in ranges.items() if (value := getattr(r, name)) is not None}
 
 
 def of_comparison(model: Model, comparison: Comparison) -> list[Overlay]:

@@ -214,7 +214,9 @@ class _Handler(BaseHTTPRequestHandler):
         """Answer a request."""
         address = urlsplit(self.path)
         path, query = unquote(address.path), parse_qs(address.query)
-        if self.headers.get("Host") not in self._own_names():
+        # A page of another site can make its own name resolve to this machine, but the browser still sends that name.
+        own_names = {f"{name}:{self.server.server_port}" for name in (HOST, "localhost")}
+        if self.headers.get("Host") not in own_names:
             self._send(HTTPStatus.FORBIDDEN, b"this server answers requests to its own address only\n", "text/plain")
         elif path == "/" and not address.query:
             self._send(HTTPStatus.FOUND, b"", "text/plain", Location=f"/?{self.server.url_query}")
@@ -230,13 +232,6 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(HTTPStatus.OK, *found)
         else:
             self._send_missing()
-
-    def _own_names(self) -> set[str]:
-        """Return the names under which a browser may address this server.
-
-        A page of another site can make its own name resolve to this machine, but the browser still sends that name.
-        """
-        return {f"{name}:{self.server.server_port}" for name in (HOST, "localhost")}
 
     def _send_item(self, items: Sequence[bytes], numbers: Sequence[str] | None) -> None:
         number = numbers[0] if numbers else ""

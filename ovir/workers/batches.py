@@ -15,7 +15,6 @@ from ovir.core.shapes import Dimension, PartialShape
 from ovir.diagnostics.codes import BAD_INPUT
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, ModelError
-from ovir.graph.layers import Port
 from ovir.model import Model
 from ovir.runtime.inputs import collect_inputs
 
@@ -43,21 +42,17 @@ def find_batch_axis(model: Model) -> Batched:
 
     Raise InputError if there is no such axis, or an output lacks it.
     """
-    axes = [_open_axes(port) for port in model.inputs]
+    shapes = [port.shape for port in model.inputs]
+    axes = [{axis for axis in range(shape.rank or 0) if not shape[axis].is_static} for shape in shapes]
     common = sorted(set.intersection(*axes)) if axes else []
     if not common:
-        shapes = ", ".join(f"'{port.any_name}' {port.type}" for port in model.inputs) or "none"
+        inputs = ", ".join(f"'{port.any_name}' {port.type}" for port in model.inputs) or "none"
         hint = "give one with model.reshape, as in model.reshape({0: [-1, 3, 224, 224]})"
-        _refuse(model, f"a batch needs an axis that all inputs leave open; the inputs are {shapes}", hint)
+        _refuse(model, f"a batch needs an axis that all inputs leave open; the inputs are {inputs}", hint)
     first, *_ = common
     inferred = [_output_shapes(model, first, size) for size in _PROBES]
     by_output = zip(*inferred, strict=True)
-    return Batched(first, tuple(_axis_of(model, i, shapes) for i, shapes in enumerate(by_output)))
-
-
-def _open_axes(port: Port) -> set[int]:
-    rank = port.shape.rank
-    return set() if rank is None else {axis for axis in range(rank) if not port.shape[axis].is_static}
+    return Batched(first, tuple(_axis_of(model, i, probed) for i, probed in enumerate(by_output)))
 
 
 def _output_shapes(model: Model, axis: int, size: int) -> list[PartialShape]:

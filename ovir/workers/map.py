@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
@@ -25,7 +23,7 @@ from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.listeners import Tap
 from ovir.runtime.pickling import PickledModel
 from ovir.runtime.results import Results, output_keys
-from ovir.system.interrupts import uninterrupted
+from ovir.system.interrupts import temporary_folder
 from ovir.workers.batches import find_batch_axis
 from ovir.workers.model_runs import Input, Loads, ModelRuns, PickledInput, RunResult
 
@@ -116,10 +114,9 @@ def map(
     runs = ModelRuns("", "", (taps,) if isinstance(taps, str) else tuple(taps))
     if batch is not None:
         runs = replace(runs, batched=find_batch_axis(opened))
-    folder, runs = _published(compiled, opened, runs)
-    try:
+    with ExitStack() as files:  # which an error removes
         tasks = Tasks(
-            runs,
+            _published(files, compiled, opened, runs),
             _named(inputs, session, here=_is_thread_pool(executor)),
             executor,
             workers=workers,
@@ -129,10 +126,7 @@ def map(
             session=None if session is None else attrgetter("session"),
             after=Input.after,
         )
-    except BaseException:
-        _remove(folder)
-        raise
-    return Mapped(opened, compiled, tasks, folder, raises=on_error == "raise")
+        return Mapped(opened, compiled, tasks, files.pop_all(), raises=on_error == "raise")
 
 
 def _require_arguments(
@@ -164,14 +158,14 @@ class Mapped(Iterator[MappedResults], AbstractContextManager["Mapped"]):
     """
 
     def __init__(
-        self, model: Model, compiled: CompiledModel | None, tasks: Any, folder: str | None, *, raises: bool
+        self, model: Model, compiled: CompiledModel | None, tasks: Any, files: ExitStack, *, raises: bool
     ) -> None:
         self._ports: list[Port] = model.outputs
         self._keys = output_keys(model.outputs)
         self._compiled = compiled  # what threads of this process run
         self._tasks = tasks
         self._raises = raises
-        self._remove = weakref.finalize(self, _remove, folder)
+        self._remove = weakref.finalize(self, files.close)
 
     def __next__(self) -> MappedResults:
         try:
@@ -227,8 +221,8 @@ def _is_thread_pool(executor: Executor | None) -> bool:
     return isinstance(executor, ThreadPoolExecutor)
 
 
-def _published(compiled: CompiledModel | None, model: Model, runs: ModelRuns) -> tuple[str | None, ModelRuns]:
-    """Write the recipe of the model to a folder, and return the folder and runs that name it."""
+def _published(files: ExitStack, compiled: CompiledModel | None, model: Model, runs: ModelRuns) -> ModelRuns:
+    """Write the recipe of the model to a temporary folder, and return runs that name it."""
     kind, options = (CompiledModel, {}) if compiled is None else (type(compiled), compiled.options)
     recipe = PickledModel.of(kind, model, {}) if compiled is None else compiled.recipe()
 
@@ -237,23 +231,13 @@ def _published(compiled: CompiledModel | None, model: Model, runs: ModelRuns) ->
 
     folder = None
     try:
-        with uninterrupted():  # tempfile also makes and removes a file of its own, the first time
-            folder = tempfile.mkdtemp(prefix="ovir-")
+        folder = os.fspath(files.enter_context(temporary_folder()))
         path = os.path.join(folder, "model.recipe")
         recipe.write(path)
     except OSError as error:
-        _remove(folder)
         message = f"cannot write the model for the workers: {reason_of(error)}"
         raise WriteError(diagnose(UNWRITABLE, message, Place(folder))) from None
-    except BaseException:
-        _remove(folder)
-        raise
-    return folder, replace(runs, token=recipe.token, path=path, make_recipe=embedded)
-
-
-def _remove(folder: str | None) -> None:
-    if folder is not None:
-        shutil.rmtree(folder, ignore_errors=True)
+    return replace(runs, token=recipe.token, path=path, make_recipe=embedded)
 
 
 # --------------------------------------------------------------------------- inputs

@@ -75,9 +75,6 @@ class PickledInput:
         return _loaded_by(value, model)
 
 
-NO_STATE: Mapping[str, Array] = {}
-
-
 class RunResult(NamedTuple):
     """The arrays of one run, without the model, which the caller has."""
 
@@ -111,7 +108,7 @@ class ModelRuns:
         compiled = self._compiled()
         feeds = load(item.value, compiled.model)
         request = _request(self.token, compiled)
-        done = self._run(request, feeds, item.state or {})
+        done = self._run(request, feeds, item.state)
         if item.session is None:
             return done
         return done._replace(state={v.name: value for v in request.query_state() if (value := v.value) is not None})
@@ -147,10 +144,11 @@ class ModelRuns:
             raise SetUpError(InputError(diagnostic))
         _verified.add(self.token)
 
-    def _run(self, request: InferRequest, feeds: Any, state: Mapping[str, Array] = NO_STATE) -> RunResult:
+    def _run(self, request: InferRequest, feeds: Any, state: Mapping[str, Array] | None = None) -> RunResult:
         request.reset_state()
-        for variable in request.query_state() if state else ():
-            variable.value = state.get(variable.name)
+        if state:
+            for variable in request.query_state():
+                variable.value = state.get(variable.name)
         files = request.compiled.weight_files
         require_unchanged(files, "the input did not run")  # which might end the process if the file is shorter now
         results = request.infer(feeds, taps=self.taps)

@@ -67,9 +67,9 @@ def test_tables_have_the_shares_and_the_slowest_first() -> None:
     profile = Profile()
     assert profile.layers_table().rows == profile.types_table().rows == []
     a, b, c = (Layer(i, "abc"[i], kind, "opset1") for i, kind in enumerate(("Add", "Exp", "Add")))
-    profile._timings[a] = Timing("a", "Add", 2, 0.002, macs=4_000_000, bytes=0)
-    profile._timings[b] = Timing("b", "Exp", 1, 0.005, bytes=10_000_000)
-    profile._timings[c] = Timing("c", "Add", 1, 0.001)
+    profile.timings[a] = Timing("a", "Add", 2, 0.002, macs=4_000_000, bytes=0)
+    profile.timings[b] = Timing("b", "Exp", 1, 0.005, bytes=10_000_000)
+    profile.timings[c] = Timing("c", "Add", 1, 0.001)
     assert profile.layers_table(lambda layer: layer.name).rows == [
         (2, b, "Exp", "b", 1, 5, 0.625, None, None, 2),
         (1, a, "Add", "a", 2, 2, 0.25, 4_000_000, 2, None),
@@ -77,6 +77,6 @@ def test_tables_have_the_shares_and_the_slowest_first() -> None:
     ]
     assert profile.types_table().rows == [("Exp", 1, 5, 0.625), ("Add", 3, 3, 0.375)]
     assert "8.00 ms in layers" in profile._repr_html_()
-    profile._timings = {a: Timing("a", "Add", 1, macs=1, bytes=1)}
+    profile.timings = {a: Timing("a", "Add", 1, macs=1, bytes=1)}
     assert profile.layers_table().rows == [(1, a, "Add", "", 1, 0, 0, 1, None, None)]
     assert profile.types_table().rows == [("Add", 1, 0, 0)]

@@ -117,13 +117,13 @@ def resize(browser: Browser, width: int) -> None:
     browser.wait("[...document.querySelectorAll('.plot')].every(plot => plot._fullLayout.width === plot.clientWidth)")
 
 
-CUT_PARTS = """return ['html', '.bar', '.bar nav', 'main', '.facts', '.fact dd', '.grid', '.plot'].flatMap(selector =>
+CUT_PARTS = """return ['html', '.bar', '.bar nav', 'main', '.figures', '.figure dd', '.grid', '.plot'].flatMap(selector =>
     [...document.querySelectorAll(selector)].filter(part => part.scrollWidth > part.clientWidth + 1).map(part =>
         [selector, part.textContent.slice(0, 60), part.scrollWidth, part.clientWidth]))"""
 """The parts of a page that are wider than their place, so that one has to scroll to see all of them."""
 
 OVERLAPS = """const found = [];
-    for (const whole of document.querySelectorAll('.plot svg.main-svg, .row, .fact, .bar')) {
+    for (const whole of document.querySelectorAll('.plot svg.main-svg, .row, .figure, .bar')) {
         const texts = [...whole.querySelectorAll('text, td, dt, dd, nav a, button')].filter(text => text.textContent.trim());
         const boxes = texts.map(text => [text.textContent, text.getBoundingClientRect()]).filter(([_, box]) => box.width > 0);
         for (const [index, [one, a]] of boxes.entries()) for (const [other, b] of boxes.slice(index + 1)) {

@@ -112,8 +112,8 @@ def test_foreign_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "out" / "thesis.txt").touch()
     with pytest.raises(ovir.InputError, match=r"other files, such as 'thesis\.txt'"):
         _open(tmp_path)
-    with pytest.raises(ovir.InputError, match="this is a file"):
-        ResultFolder(str(tmp_path / "out" / "thesis.txt"), "model.xml", "m", {})
+    with pytest.raises(ovir.InputError, match=r"thesis\.txt: .*this is a file"):
+        ResultFolder(tmp_path / "out" / "thesis.txt", "model.xml", "m", {})
 
 
 def test_only_one_run_at_a_time(tmp_path: Path) -> None:

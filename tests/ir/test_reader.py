@@ -159,6 +159,8 @@ def read_often() -> Net:
         (subtraction(), 'to-layer="2" to-port="1"', 'to-layer="2" to-port="0"', "OVIR209", "no edge leads to input port 1: perhaps to-port of one of them should be 1"),
         (read_often(), 'from-layer="1"', 'from-layer="9"', "OVIR206", "the edge leads from layer 9, which does not exist"),
         (with_attributes("Gather", 1, batch_dims="0"), "", "", "OVIR304", "Gather of opset7 has it: perhaps the version of the layer is wrong"),
+        (small(), 'shape="2,?"', 'shape=" {2,?}"', "OVIR302", "' {2,?}' is not a shape: OpenVINO reads 1,?,2..5"),
+        (small(), 'shape="2,?"', 'shape="(2,?)"', "OVIR302", "'(2,?)' is not a shape: OpenVINO reads 1,?,2..5"),
         (small(), 'type="ReLU" version="opset1">', 'type="ReLU" version="opset1"><data slope="3"/>', "OVIR304", "ReLU of opset1 has no attribute 'slope'; it is ignored"),
         (with_attributes("Convolution", 1, strides="2;2"), "", "", "OVIR302", "attribute 'strides': '2;2' is not an integer; the numbers of a list are separated by commas"),
         (with_attributes("Convolution", 1, strides="[2,2]"), "", "", "OVIR302", "attribute 'strides': '[2' is not an integer; a list is written without brackets"),

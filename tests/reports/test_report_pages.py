@@ -53,8 +53,8 @@ def charts(page: Page, title: str) -> list[str]:
     return [block.title for block in section(page, title).blocks if isinstance(block, Chart)]
 
 
-def facts(page: Page) -> dict[str, str]:
-    return {fact.label: fact.value for fact in page.facts}
+def figures(page: Page) -> dict[str, str]:
+    return {figure.label: figure.value for figure in page.figures}
 
 
 def column(found: Table, name: str) -> list[object]:
@@ -120,7 +120,7 @@ def test_check_of_several_files_shows_the_layers_at_fault_and_their_neighbors() 
     paths = [str(path) for path in sorted((EXAMPLES / "broken").glob("*.xml"))]
     found = [diagnostic for path in paths for diagnostic in ovir.check(path)]
     page = check_page(paths, found)
-    assert facts(page)["files"] == str(len(paths))
+    assert figures(page)["files"] == str(len(paths))
     assert sorted(map(str, column(table(page, "Files"), "file"))) == paths
     assert [part.title for part in page.sections] == ["Diagnostics", "Codes", "Files"]
     assert page.layers.find("gather_elements") is not None
@@ -130,7 +130,7 @@ def test_check_of_several_files_shows_the_layers_at_fault_and_their_neighbors() 
 
 def test_check_of_a_good_file_shows_its_layers() -> None:
     page = check_page([str(DIGITS)], [], known=3)
-    assert (page.verdict, page.tone, facts(page)["known"]) == ("nothing found", "good", "3")
+    assert (page.verdict, page.tone, figures(page)["known"]) == ("nothing found", "good", "3")
     assert [part.title for part in page.sections] == ["Layers"]
 
 
@@ -154,7 +154,7 @@ def shown(path: Path) -> Page:
 def test_show() -> None:
     page = shown(DIGITS)
     summary = summarize(ovir.read_model(DIGITS))
-    assert facts(page)["layers"] == str(summary.layer_count)
+    assert figures(page)["layers"] == str(summary.layer_count)
     assert sum(map(int, map(str, column(table(page, "Operations"), "layers")))) == summary.layer_count
     assert charts(page, "Parameters") == ["Bytes by element type"]
     assert len(table(page, "Layers").rows) == summary.layer_count
@@ -220,19 +220,19 @@ def test_the_report_names_no_slowest_operation_that_chance_has_chosen() -> None:
     found = ran(logarithm(), profile=profile, data=np.ones((2, 3), np.float32))
     found = replace(found, profiled=RunTimes((0.002, 0.001, 0.004)))
     assert run_page(found).verdict == "runs in 2.00 ms"
-    facts = {fact.label: (fact.value, fact.note) for fact in run_page(found).facts}
-    assert facts["a run"] == ("2.00 ms", "median of 3 runs, which took 1.00 to 4.00 ms")
-    assert facts["slowest operation"][0] in ("Log", "ReLU")
+    figures = {figure.label: (figure.value, figure.note) for figure in run_page(found).figures}
+    assert figures["a run"] == ("2.00 ms", "median of 3 runs, which took 1.00 to 4.00 ms")
+    assert figures["slowest operation"][0] in ("Log", "ReLU")
     profile.slowest_types = ["Log", "ReLU"]
-    facts = {fact.label: (fact.value, fact.note) for fact in run_page(found).facts}
-    assert facts["slowest operation"] == ("not clear", "by chance one of Log, ReLU")
+    figures = {figure.label: (figure.value, figure.note) for figure in run_page(found).figures}
+    assert figures["slowest operation"] == ("not clear", "by chance one of Log, ReLU")
 
 
 def test_run_counts_values_that_are_not_finite() -> None:
     feeds = {"data": np.array([[0, 1, np.nan]], np.float32)}
     watch = Watch("inf")
     page = run_page(ran(logarithm(), watch=watch, **feeds))
-    assert [fact.note for fact in page.facts if fact.tone == "bad"] == ["3 elements, 2 NaN or infinite"]
+    assert [figure.note for figure in page.figures if figure.tone == "bad"] == ["3 elements, 2 NaN or infinite"]
     assert page.tone == "bad"
     watched = table(page, "Watched values")
     assert column(watched, "layer") == ["log"]
@@ -308,7 +308,7 @@ def test_compare_shows_where_errors_begin(tmp_path: Path) -> None:
     found = ovir.compare(model, other)
     assert found.first is not None
     page = compare_page(found, model)
-    assert (page.tone, facts(page)["first layer beyond"]) == ("bad", found.first.name)
+    assert (page.tone, figures(page)["first layer beyond"]) == ("bad", found.first.name)
     layers = table(page, "Layers")
     assert column(layers, "")[0] == "first, largest"
     assert column(layers, "layer")[0] == found.first.name
@@ -342,14 +342,14 @@ def test_compare_shows_what_varies() -> None:
     noise = ops.random_uniform([2, 3], np.float32(0), np.float32(1), "f32", 0, 0, name="noise")
     model = ovir.Model([ops.add(x, noise, name="noisy", tensor_names="noisy")], [x])
     page = compare_page(ovir.compare(model, model, repeat=2, atol=9), model)
-    assert (page.tone, facts(page)["repeated"]) == ("bad", "other bits")
+    assert (page.tone, figures(page)["repeated"]) == ("bad", "other bits")
     shown = table(page, "Varying")
     assert column(shown, "varies") == ["noisy", "noise", "noisy"]
     assert column(shown, "in one request") == ["1 of 2"] * 3
     to_data(page)
     fixed = ovir.read_model(DIGITS)
     page = compare_page(ovir.compare(fixed, fixed, repeat=2), fixed)
-    assert (page.tone, facts(page)["repeated"]) == ("good", "the same bits")
+    assert (page.tone, figures(page)["repeated"]) == ("good", "the same bits")
     assert "Varying" not in [part.title for part in page.sections]
 
 
@@ -366,7 +366,7 @@ def test_diff(tmp_path: Path) -> None:
     (tmp_path / "other.xml").write_text(text, encoding="utf-8")
     shutil.copy(DIGITS.with_suffix(".bin"), tmp_path / "other.bin")
     page = diff_page(ovir.diff(DIGITS, tmp_path / "other.xml"))
-    assert facts(page)["changed"] == "1"
+    assert figures(page)["changed"] == "1"
     layers = table(page, "Layers")
     assert column(layers, "status") == ["changed"]
     shown_detail = detail(layers, 0)
@@ -385,7 +385,7 @@ def test_diff_of_added_and_removed_layers() -> None:
         other.op("Log", other.op("Exp", other.op("ReLU", data, name="relu"), name="exp"), name="log"), name="out"
     )
     page = diff_page(ovir.diff(one.model(), other.model()))
-    assert facts(page)["added"] == "1"
+    assert figures(page)["added"] == "1"
     to_data(page)
 
 

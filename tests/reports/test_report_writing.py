@@ -18,7 +18,7 @@ from ovir.diagnostics import errors
 from ovir.diagnostics.wording import escaped
 from ovir.reports import writing
 from ovir.reports.charts import bars
-from ovir.reports.page import Detail, Fact, Page, Text
+from ovir.reports.page import Detail, Figure, Page, Text
 
 pytest.importorskip("jinja2", reason="jinja2, of the extra `html`, is not installed")
 pytest.importorskip("plotly", reason="plotly, of the extra `html`, is not installed")
@@ -61,7 +61,7 @@ def test_columns_without_anything_are_left_out() -> None:
 def nasty_page() -> Page:
     """Return a page whose every text looks like markup."""
     table = Table([Column(NASTY), Column("name", "name")], [(NASTY, NASTY)], [Detail(NASTY, [Text(NASTY)])])
-    page = Page("check", NASTY, NASTY, facts=[Fact(NASTY, NASTY, NASTY)])
+    page = Page("check", NASTY, NASTY, figures=[Figure(NASTY, NASTY, NASTY)])
     page.add("Diagnostics", table, Text(NASTY), note=NASTY)
     return page
 

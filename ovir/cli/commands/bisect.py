@@ -78,11 +78,8 @@ def _head(bisection: Bisection) -> Iterator[str]:
     yield f"{bisection.model} against {bisection.against}{precision}: {runs}"
     first = bisection.first
     if first is None:
-        yield (
-            "all tensors that were compared are within tolerance; the others are unknown"
-            if missing
-            else "within tolerance"
-        )
+        some = "all tensors that were compared are within tolerance; the others are unknown"
+        yield some if missing else "within tolerance"
         return
     if bisection.sets > 1:
         yield f"set {bisection.searched_set + 1} of the inputs, counted from 1, is the first for which tensors differ"
@@ -114,7 +111,7 @@ def _print_suspects(bisection: Bisection) -> None:
     if len(bisection.suspects) < 2:
         return
     output.say()
-    shown = bisection.suspects[-_MOST_SUSPECTS:]
+    shown = bisection.suspects[-output.LIMIT :]
     rows = [(x.name, x.type, x.id, _state(bisection, x)) for x in shown]
     output.say_table(Table(columns("suspect: layer; type: type; id: counts; its tensors: sentence"), rows))
     if len(shown) < len(bisection.suspects):
@@ -132,13 +129,10 @@ def _tail(bisection: Bisection) -> Iterator[str]:
     if bisection.part is not None:
         yield ""
         layers = bisection.part.to_dict()["names"]
-        listed = ", ".join(layers[:_MOST]) + (f" and {len(layers) - _MOST} more" if len(layers) > _MOST else "")
         what = "part of all suspects, which differs" if len(bisection.suspects) > 1 else "smallest part that differs"
-        yield f"{what}: {plural(bisection.part.layers, 'layer')}: {listed}"
+        yield f"{what}: {plural(bisection.part.layers, 'layer')}: {output.listed(layers)}"
         yield f"saved as {', '.join(bisection.part.files)}"
 
 
 _MOST = 5
 """The largest number of names in a line."""
-_MOST_SUSPECTS = 20
-"""The largest number of suspects that are listed."""

@@ -34,13 +34,14 @@ from typing import Any
 import ovir
 from ovir.checks.checker import check_here, counts_by_code, counts_by_file, parse_device
 from ovir.checks.options import CheckOptions
+from ovir.checks.recovering import read_recovering
 from ovir.checks.rules import CODES
 from ovir.checks.untrusted.budget import Budget
 from ovir.checks.untrusted.paths import is_no_model, nothing_checked
 from ovir.cli.options.budget import BudgetOptions
 from ovir.cli.options.check_config import Settings, find_settings, parse_codes
 from ovir.cli.options.command import Command, Group, Options
-from ovir.cli.options.device import DeviceOptions, Verdict
+from ovir.cli.options.device import REASONS, TargetDevice
 from ovir.cli.options.model import STDIN, parse_shape, source_of
 from ovir.cli.options.node_data import NodeDataOptions
 from ovir.cli.options.opening import load_extensions
@@ -53,6 +54,7 @@ from ovir.diagnostics.codes import FOREIGN_WEIGHTS, NEVER_IGNORED, NO_WEIGHTS, N
 from ovir.diagnostics.diagnostic import Diagnostic, Place, counts_text, diagnose
 from ovir.diagnostics.errors import InputError, ModelError, ReadError, WriteError
 from ovir.diagnostics.wording import escaped, plural, reason_of
+from ovir.lowering.releases import parse_release
 from ovir.system.files import write_json
 from ovir.system.progress import counted
 
@@ -120,8 +122,7 @@ def _check_untrusted(
     """Yield the diagnostics of each file in order, and the time that its check took."""
     from ovir.checks.untrusted.gate import check_each  # trusted files do not need it
 
-    processes = workers or os.cpu_count() or 1
-    for verdict in check_each(names, weights, options, budget, processes):
+    for verdict in check_each(names, weights, options, budget, workers or os.cpu_count() or 1):
         yield verdict.diagnostics, {"inference": 0.0, "process": verdict.seconds}
 
 
@@ -184,7 +185,8 @@ def annotation(diagnostic: Diagnostic) -> str:
     """
     kind = {Severity.INFO: "notice"}.get(diagnostic.severity, diagnostic.severity.value)
     properties = {"file": diagnostic.file, "line": diagnostic.line, "col": diagnostic.column, "title": diagnostic.code}
-    pairs = ",".join(f"{key}={_escaped_property(str(value))}" for key, value in properties.items() if value is not None)
+    texts = {key: _escaped(str(value)) for key, value in properties.items() if value is not None}
+    pairs = ",".join(f"{key}={text.replace(':', '%3A').replace(',', '%2C')}" for key, text in texts.items())
     layer = f"{diagnostic.layer}: " if diagnostic.layer else ""
     hint = f"\nhint: {diagnostic.hint}" if diagnostic.hint else ""
     return f"::{kind} {pairs}::{_escaped(f'{layer}{diagnostic.message}{hint}')}"
@@ -194,33 +196,11 @@ def _escaped(text: str) -> str:
     return escaped(text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A"))
 
 
-def _escaped_property(text: str) -> str:
-    return _escaped(text).replace(":", "%3A").replace(",", "%2C")
-
-
 def say_counts(diagnostics: Sequence[Diagnostic]) -> None:
     """Print the count of each code, and the counts of each file, the worst first."""
     if diagnostics:
         say_table(counts_by_code(diagnostics))
         say_table(counts_by_file(diagnostics))
-
-
-def say_times(times: Counter[str]) -> None:
-    total = sum(times.values()) or 1.0
-    for stage, seconds in times.items():
-        print_message(f"{stage:<10} {seconds * 1e3:9.1f} ms  {seconds / total:4.0%}")
-    print_message(f"share of other work than inference: {1 - times['inference'] / total:.0%}")
-
-
-def write_sarif(target: str, diagnostics: Sequence[Diagnostic], untrusted: bool) -> None:
-    """Write the SARIF log to a file, or to stdout for ``-``."""
-    from ovir.io.sarif import to_sarif
-
-    log = to_sarif(diagnostics, ovir.__version__, untrusted=untrusted)
-    if target == "-":
-        say_json(log)
-        return
-    write_json(target, log, "write the SARIF log")
 
 
 def add_to(command: Command) -> None:
@@ -241,7 +221,7 @@ def add_to(command: Command) -> None:
         dest="with_run",
     )
     command.add(NodeDataOptions("the severity of the diagnostics of each layer (of one model)"))
-    command.add(DeviceOptions())
+    command.add(TargetDevice())
     command.add(WorkerOptions(default="one for each core, if it takes long"))
     command.under("outputs")("--profile", "show how long reading, inference and rules took")
     command.shared("extension", "shape", "html")
@@ -249,19 +229,18 @@ def add_to(command: Command) -> None:
 
 def run(options: Options) -> int:
     choices, form = options[ChoiceOptions], options[FormOptions]
-    budgets, pool = options[BudgetOptions], options[WorkerOptions]
+    budgets, pool, target = options[BudgetOptions], options[WorkerOptions], options[TargetDevice]
     settings = choices.settings(
         untrusted=budgets.untrusted,
         no_weights=False if options.weights is not None else options.no_weights,
         runtime=options.runtime,
-        device=options[DeviceOptions].device,
+        device=target.device,
     )
     budget = budgets.budget(run=options.with_run)
     _refuse_contradictions(options)
-    verdict = Verdict(options[DeviceOptions], settings, options.weights, is_quiet=form.quiet)
+    target.take(settings)
     failing = list(Severity)[: list(Severity).index(settings.fail_on) + 1]
-    is_silent = choices.write_baseline is not None
-    output = _Output(form, failing, is_silent=is_silent, untrusted=budgets.untrusted)
+    form.begin(failing, is_silent=choices.write_baseline is not None, untrusted=budgets.untrusted)
     fixes = options[FixOptions]
     how = _check_options(settings, options.shape, options.extension)
     baseline = None
@@ -276,7 +255,7 @@ def run(options: Options) -> int:
         files, diagnostics = find_untrusted(options.models)
     else:
         files, diagnostics = find_files(options.models)
-    output.say(diagnostics)
+    form.say(diagnostics)
     checked: list[str] = []
     idle: dict[str, bool] = {}
     known = 0
@@ -294,9 +273,9 @@ def run(options: Options) -> int:
                 continue  # a folder may hold other XML files
             checked.append(name)
             if fixes.are_for(of_file):
-                of_file = fixes.apply(name, options.weights, how, settings, of_file, output)
-            of_file = verdict.with_answer(name, of_file)
-            output.times.update(took)
+                of_file = fixes.apply(name, options.weights, how, settings, of_file, form)
+            of_file = target.with_answer(name, options.weights, of_file)
+            form.times.update(took)
             for text, code in settings.ignored_in(name).items():
                 hides = any(d.code.startswith(code) for d in of_file)
                 idle[text] = idle.get(text, not _is_left_out(code, settings)) and not hides
@@ -304,17 +283,18 @@ def run(options: Options) -> int:
             new = [d for d in wanted if baseline is None or d.code in NEVER_IGNORED or not baseline.takes(d)]
             known += len(wanted) - len(new)
             diagnostics += new
-            output.say(new)
+            form.say(new)
     if not checked and files:
         nothing = nothing_checked(len(files), next(filter(os.path.isdir, options.models)))
         diagnostics.append(nothing)
-        output.say([nothing])
+        form.say([nothing])
     if choices.write_baseline is not None:
         return _write_baseline(choices.write_baseline, diagnostics)
     if options[NodeDataOptions].node_data is not None:
         _write_node_data(options.models[0], options[NodeDataOptions], diagnostics)
-    output.finish(len(checked), diagnostics, known, with_times=options.profile)
-    verdict.say(diagnostics)
+    form.finish(len(checked), diagnostics, known, with_times=options.profile)
+    if not form.quiet and all(settings.wants(code.id) for code in REASONS):
+        target.say(diagnostics)
     if options.html is not None:
         from ovir.cli.options.report import write_html
         from ovir.reports.check_page import check_page
@@ -358,7 +338,7 @@ class FixOptions(Group):
         how: CheckOptions,
         settings: Settings,
         diagnostics: list[Diagnostic],
-        output: _Output,
+        form: FormOptions,
     ) -> list[Diagnostic]:
         """Fix a file, say what was fixed, and return the diagnostics of the file that is now on the disk."""
         from ovir.checks.fixing import fix_here
@@ -373,18 +353,18 @@ class FixOptions(Group):
                 wanted=lambda d: settings.reports(d, name),
             )
             if self.diff:
-                output.say_diff(result.diff())
+                form.say_diff(result.diff())
                 return diagnostics
             if result.fixed or self.output is not None:
                 result.save(self.output, weights)
         except (ModelError, ReadError, WriteError) as error:
             return [*diagnostics, *(d if d.file else replace(d, file=name) for d in error.diagnostics)]
-        output.say_fixed(self.output or name, result.fixed, result.verdict)
+        form.say_fixed(self.output or name, result.fixed, result.verdict)
         return result.left
 
 
 class FormOptions(Group):
-    """The form in which diagnostics are printed and written."""
+    """The form in which diagnostics are printed and written, which prints and writes them."""
 
     format: str
     sarif: str | None
@@ -404,15 +384,10 @@ class FormOptions(Group):
         option("--sarif FILE", "also write the diagnostics as SARIF 2.1.0 (- for stdout)", output_with())
         option("--quiet, -q", "print only diagnostics that make the exit status 1 or 2, and no closing line")
 
-
-class _Output:
-    """Prints diagnostics in the form that the options request."""
-
-    def __init__(self, options: FormOptions, failing: Sequence[Severity], *, is_silent: bool, untrusted: bool) -> None:
-        self.form = "none" if options.sarif == "-" or is_silent else options.format
-        self.options = options
-        self.failing = failing
-        self.untrusted = untrusted
+    def begin(self, failing: Sequence[Severity], *, is_silent: bool, untrusted: bool) -> None:
+        """Begin a check, whose exit status is 1 for severities in ``failing``."""
+        self.form = "none" if self.sarif == "-" or is_silent else self.format
+        self.failing, self.untrusted = failing, untrusted
         self.times: Counter[str] = Counter()
 
     def say(self, diagnostics: Sequence[Diagnostic]) -> None:
@@ -429,7 +404,7 @@ class _Output:
 
     def say_fixed(self, path: str, fixed: Sequence[Diagnostic], verdict: str) -> None:
         """Print what was fixed in a file."""
-        for diagnostic in fixed if not self.options.quiet else ():
+        for diagnostic in fixed if not self.quiet else ():
             assert diagnostic.fix is not None
             text = str(replace(diagnostic, message=diagnostic.fix.what, hint=None))
             print_message(text.replace(f"{diagnostic.severity}[", "fixed[", 1))
@@ -442,18 +417,27 @@ class _Output:
             say_json([{**d.to_dict(), "fixable": d.fix is not None} for d in diagnostics])
         if self.form == "summary":
             say_counts(self._loud(diagnostics))
-        if self.options.sarif is not None:
-            write_sarif(self.options.sarif, diagnostics, self.untrusted)
+        if self.sarif is not None:
+            from ovir.io.sarif import to_sarif
+
+            log = to_sarif(diagnostics, ovir.__version__, untrusted=self.untrusted)
+            if self.sarif == "-":
+                say_json(log)
+            else:
+                write_json(self.sarif, log, "write the SARIF log")
         if with_times:
-            say_times(self.times)
-        if not self.options.quiet:
+            total = sum(self.times.values()) or 1.0
+            for stage, seconds in self.times.items():
+                print_message(f"{stage:<10} {seconds * 1e3:9.1f} ms  {seconds / total:4.0%}")
+            print_message(f"share of other work than inference: {1 - self.times['inference'] / total:.0%}")
+        if not self.quiet:
             of_baseline = f"; {known:,} known from the baseline" if known else ""
             fixable = sum(d.fix is not None and d.fix.is_safe for d in diagnostics)
             with_fixes = f"; {fixable:,} fixable with --fix" if fixable else ""
             print_message(f"{plural(files, 'file')} checked: {counts_text(diagnostics)}{of_baseline}{with_fixes}")
 
     def _loud(self, diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
-        return [d for d in diagnostics if not self.options.quiet or d.severity in self.failing]
+        return [d for d in diagnostics if not self.quiet or d.severity in self.failing]
 
 
 def _write_baseline(path: str, diagnostics: Sequence[Diagnostic]) -> int:
@@ -473,7 +457,6 @@ def _write_baseline(path: str, diagnostics: Sequence[Diagnostic]) -> int:
 
 def _write_node_data(path: str, target: NodeDataOptions, diagnostics: Sequence[Diagnostic]) -> None:
     """Write the severities of layers, whose topology is read once more: a check, which a process may do, keeps none."""
-    from ovir.checks.recovering import read_recovering
     from ovir.view.overlays import of_diagnostics
 
     try:
@@ -581,8 +564,6 @@ def _shapes(texts: Sequence[str]) -> Shapes | None:
 
 def _release(text: str) -> tuple[int, int]:
     """Convert the text of ``--runtime``."""
-    from ovir.lowering.releases import parse_release
-
     try:
         return parse_release(text)
     except InputError as error:

@@ -30,7 +30,7 @@ from ovir.cli.options.workers import WorkerOptions
 from ovir.cli.terminal import output
 from ovir.cli.terminal.causes import about_clipping, about_properties, about_quantization, status_of_difference
 from ovir.cli.terminal.progress import reported
-from ovir.core.tables import Table
+from ovir.core.tables import Table, cell_text
 from ovir.debugging.compare import compare_as
 from ovir.debugging.comparison import Comparison, LayerDifference, OutputDifference, TensorDifference
 from ovir.debugging.repeats import WAYS
@@ -115,7 +115,7 @@ def _about_quantization(comparison: Comparison, quantized: Sequence[str]) -> Ite
         beyond, size = rounding[0].tensor.worst.beyond, rounding[0].tensor.worst.size
         yield (
             f"'{rounding[0].name}' is the first layer that rounds to other levels: "
-            f"{output.format_count(beyond)} of {plural(size, 'element')}"
+            f"{beyond:,} of {plural(size, 'element')}"
         )
 
 
@@ -154,16 +154,16 @@ def _described(comparison: Comparison, layer: LayerDifference) -> str:
         return text
     actual, reference = comparison.values
     place = ",".join(map(str, worst.position))
-    share = f"{output.format_count(worst.beyond)} of {plural(worst.size, 'element')} beyond"
+    share = f"{worst.beyond:,} of {plural(worst.size, 'element')} beyond"
     values = f"[{place}] {actual} {_value(worst.actual)}, {reference} {_value(worst.reference)}"
     if (metric := comparison.criterion.metric) is not None:
-        value = output.format_number(getattr(worst, metric))
+        value = cell_text("real", getattr(worst, metric))
         return f"{text}: {metric} {value}, the limit is {comparison.criterion.limit:g}; {values}"
     return f"{text}: {values}, {share}"
 
 
 def _value(value: float | int | str | None) -> str:
-    return repr(value) if isinstance(value, str) else output.format_number(value)
+    return repr(value) if isinstance(value, str) else cell_text("real", value)
 
 
 def _print_outputs(comparison: Comparison, limit: int | None) -> None:
@@ -171,7 +171,7 @@ def _print_outputs(comparison: Comparison, limit: int | None) -> None:
     shown = outputs[:limit]
     _say_items(comparison.outputs_table(shown), shown)
     rest = sum(not item.within for item in outputs[len(shown) :])
-    beyond = f", {output.format_count(rest)} of them beyond tolerance" if rest else ""
+    beyond = f", {rest:,} of them beyond tolerance" if rest else ""
     _print_rest("output", len(outputs) - len(shown), equal, beyond)
 
 
@@ -189,7 +189,7 @@ def _shown(items: Sequence[_Item], limit: int | None) -> tuple[Sequence[_Item], 
 def _print_rest(noun: str, more: int, equal: int, beyond: str = "") -> None:
     """Print the number of outputs or layers that the table omits."""
     if more:
-        others = f", and {output.format_count(equal)} without any difference" if equal else ""
+        others = f", and {equal:,} without any difference" if equal else ""
         output.say(f"and {plural(more, f'more {noun}')}{beyond}{others}; --all shows all")
     elif equal:
         output.say(f"{plural(equal, noun)} without any difference; --all shows all")
@@ -226,18 +226,15 @@ def _not_compared(layers: Sequence[NotCompared]) -> Iterator[str]:
     for layer in layers:
         by_reason[layer.reason].append(layer)
     for reason, group in by_reason.items():
-        names = ", ".join(f"{layer.type} '{layer.name}'" for layer in group[:_SHOWN])
-        more = f" and {len(group) - _SHOWN} more" if len(group) > _SHOWN else ""
+        names = output.listed([f"{layer.type} '{layer.name}'" for layer in group], _SHOWN)
         text = reason if len(group) == 1 else _in_plural(reason)
-        yield f"not compared: {plural(len(group), 'layer')}, because {text}: {names}{more}"
+        yield f"not compared: {plural(len(group), 'layer')}, because {text}: {names}"
 
 
 def _in_plural(reason: str) -> str:
     """Return the reason why several layers are not compared, made from the reason for one."""
-    for one, many in _PLURALS.items():
-        if reason.startswith(one):
-            return many + reason.removeprefix(one)
-    return reason
+    one = next(filter(reason.startswith, _PLURALS), "")
+    return _PLURALS.get(one, "") + reason.removeprefix(one)
 
 
 _PLURALS = {
@@ -252,10 +249,6 @@ _PLURALS = {
     "the other model has no such layer": "the other model has no such layers",
 }
 _SHOWN = 3  # layers
-
-
-LIMIT = 20
-"""The number of layers that are shown unless the options say otherwise."""
 
 
 def add_to(command: Command) -> None:
@@ -278,7 +271,7 @@ def add_to(command: Command) -> None:
         FileName,
     )
     shown = command.under("outputs", exclusive=True)
-    shown("--limit N", f"show N outputs and N layers (default {LIMIT})", positive, default=LIMIT)
+    shown("--limit N", f"show N outputs and N layers (default {output.LIMIT})", positive, default=output.LIMIT)
     shown("--all", "show all outputs and layers")
     command.add(NodeDataOptions("the largest absolute error of each layer"))
     command.shared("json", "html")

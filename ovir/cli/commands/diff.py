@@ -20,13 +20,10 @@ from ovir.analysis.diff import Diff, LayerDiff, diff
 from ovir.cli.options.command import Command, Options
 from ovir.cli.options.model import read_topology
 from ovir.cli.options.values import FileName, amount, positive
-from ovir.cli.terminal.output import DONE, UNUSABLE, WRONG, print_message, say, say_filled, say_json, say_table
+from ovir.cli.terminal.output import DONE, LIMIT, UNUSABLE, WRONG, print_message, say, say_filled, say_json, say_table
 from ovir.diagnostics.errors import InputError, ModelError, ReadError
 from ovir.diagnostics.wording import plural, readable
 from ovir.model import read_model
-
-LIMIT = 20
-"""The number of layers and affected outputs that are shown unless the options say otherwise."""
 
 
 def add_to(command: Command) -> None:

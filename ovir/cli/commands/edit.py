@@ -102,10 +102,8 @@ def batch(model: Model, text: str, verify: bool) -> Report:
     parts = dict(split_known("--batch", part, names.__contains__) for part in text.split(",")) if "=" in text else text
     before = [str(type_in_file(port).shape) for port in model.inputs]
     lines = about_followers(model.set_batch(parts, verify=verify), "the batch")
-    pairs = [
-        (old, str(type_in_file(port).shape), port.any_name) for old, port in zip(before, model.inputs, strict=True)
-    ]
-    moved = [f"input '{name}': {old} -> {new}" for old, new, name in pairs if old != new]
+    shapes = zip(model.inputs, before, [str(type_in_file(port).shape) for port in model.inputs], strict=True)
+    moved = [f"input '{port.any_name}': {old} -> {new}" for port, old, new in shapes if old != new]
     return lambda: "\n".join((*moved, *lines))
 
 
@@ -365,15 +363,11 @@ def _array(layer: Layer, source: str, text: str) -> Array:
         raise_usage_error(f"{text}: {error}", f"{file}values are written as 1,2,3 or [[1,2],[3,4]]")
 
 
-def _count(model: Model) -> int:
-    return sum(1 for _ in model.walk())
-
-
 class Edit(NamedTuple):
     """An option that edits the model."""
 
-    option: str
-    metavar: str | None
+    spelled: str
+    """The option, with what stands for its value in the help."""
     help: str
     apply: Any
     is_proven: bool = False
@@ -381,74 +375,69 @@ class Edit(NamedTuple):
     is_optional: bool = False
     """Whether the option may be given without its value."""
 
+    @property
+    def option(self) -> str:
+        return self.spelled.split()[0]
+
 
 COMPRESS = {
-    Edit(f"--compress-to-{name}", None, f"write weights of f32 and f64 as {to.element_type}", partial(compress, to)): to
+    Edit(f"--compress-to-{name}", f"write weights of f32 and f64 as {to.element_type}", partial(compress, to)): to
     for name, to in (("fp16", F16), ("bf16", BF16))
 }
-DECOMPRESS = Edit("--decompress", None, "replace compressed weights by the decompressed numbers", decompress)
+DECOMPRESS = Edit("--decompress", "replace compressed weights by the decompressed numbers", decompress)
 _ADAPTING = ("--adapt", "")
 _REWRITING = RUNTIME, OPSET = "--runtime", "--opset"
 EDITS = (
-    Edit("--rename", "OLD=NEW", "rename a layer, a tensor, or both where they share the name", rename),
-    Edit("--shape", "NAME=1,3,?,2..5", "give an input another shape", shape),
-    Edit("--adapt", None, "let constants that hold an old size follow --shape", adapt, is_proven=True),
-    Edit("--batch", "N", "another number of items: 4, ? for any, or NAME=4 for some inputs", batch, is_proven=True),
-    Edit("--states-to-inputs", None, "make states inputs and outputs", states_to_inputs, is_proven=True),
+    Edit("--rename OLD=NEW", "rename a layer, a tensor, or both where they share the name", rename),
+    Edit("--shape NAME=1,3,?,2..5", "give an input another shape", shape),
+    Edit("--adapt", "let constants that hold an old size follow --shape", adapt, is_proven=True),
+    Edit("--batch N", "another number of items: 4, ? for any, or NAME=4 for some inputs", batch, is_proven=True),
+    Edit("--states-to-inputs", "make states inputs and outputs", states_to_inputs, is_proven=True),
     Edit(
-        "--inputs-to-states",
-        "PAST=PRESENT",
+        "--inputs-to-states PAST=PRESENT",
         "make inputs and outputs states: past=present,...; without a value the usual pairs",
         inputs_to_states,
         is_proven=True,
         is_optional=True,
     ),
-    Edit("--add-output", "NAME", "make a tensor an output: a name, or LAYER:1 for a second output", add_output),
-    Edit("--remove-output", "NAME", "remove an output, and the layers that only it needs", remove_output),
+    Edit("--add-output NAME", "make a tensor an output: a name, or LAYER:1 for a second output", add_output),
+    Edit("--remove-output NAME", "remove an output, and the layers that only it needs", remove_output),
     Edit(
-        "--add-nms",
-        "BOXES,SCORES",
+        "--add-nms BOXES,SCORES",
         "suppress boxes that overlap: BOXES,SCORES[:iou=0.45,score=0.25,max=300,form=centers]",
         add_nms,
     ),
     Edit(
-        "--fix-input",
-        "NAME=VALUE",
+        "--fix-input NAME=VALUE",
         "make a constant of an input, which leaves the model: NAME=16000, or as for --set-constant",
         fix_input,
         is_proven=True,
     ),
     Edit(
-        "--set-constant",
-        "NAME=VALUE",
+        "--set-constant NAME=VALUE",
         "give a constant other data: NAME=file.npy, NAME=file.npz:key, NAME=1,2,3 or NAME=[[1,2],[3,4]]",
         set_constant,
     ),
     Edit(
         "--fold-constants",
-        None,
         "compute what is known before a run, with the branch of an If and loops that run once; weights stay compressed",
         fold_constants,
         is_proven=True,
     ),
     Edit(
         "--simplify",
-        None,
         "fold constants, and leave out layers that have no effect or equal others",
         simplify,
         is_proven=True,
     ),
-    Edit(RUNTIME, "RELEASE", "rewrite operations that this OpenVINO release, such as 2022.3, does not know", runtime),
-    Edit(OPSET, "NUMBER", "rewrite operations that are newer than an opset, such as 8", opset),
-    Edit("--prune", None, "remove dead layers", prune),
-    Edit("--strip-rt-info", None, "remove all runtime information", strip_rt_info),
+    Edit(f"{RUNTIME} RELEASE", "rewrite operations that this OpenVINO release, such as 2022.3, does not know", runtime),
+    Edit(f"{OPSET} NUMBER", "rewrite operations that are newer than an opset, such as 8", opset),
+    Edit("--prune", "remove dead layers", prune),
+    Edit("--strip-rt-info", "remove all runtime information", strip_rt_info),
     Edit(
-        "--rt-info",
-        "PATH=VALUE",
-        "set runtime information: model_info/labels=cat; nothing after = removes",
-        set_rt_info,
+        "--rt-info PATH=VALUE", "set runtime information: model_info/labels=cat; nothing after = removes", set_rt_info
     ),
-    Edit("--name", "NAME", "rename the model", set_name),
+    Edit("--name NAME", "rename the model", set_name),
 )
 _BY_OPTION = {edit.option: edit for edit in (*EDITS, *COMPRESS, DECOMPRESS)}
 
@@ -484,10 +473,9 @@ def add_to(command: Command) -> None:
     edits = command.parser.add_argument_group("edits, which may be repeated")
     weights = edits.add_mutually_exclusive_group()
     for edit in (*EDITS, *COMPRESS, DECOMPRESS):
-        spelled = edit.option if edit.metavar is None else f"{edit.option} {edit.metavar}"
-        number = 0 if edit.metavar is None else "?" if edit.is_optional else None
+        number = 0 if edit.spelled == edit.option else "?" if edit.is_optional else None
         group = edits if edit in EDITS else weights
-        command.option(spelled, edit.help, group=group, action=_Append, dest="edits", default=[], nargs=number)
+        command.option(edit.spelled, edit.help, group=group, action=_Append, dest="edits", default=[], nargs=number)
     command.add(PreprocessingOptions())
     command.may_replace = "path"
     command.shared("json")
@@ -532,7 +520,7 @@ def run(options: Options) -> int:
     say_filled(str(effect))
     if changes := changes_of(before, after, with_weights=False):
         say_filled(changes)
-    layers, all_layers = len(written.layers), _count(written)
+    layers, all_layers = len(written.layers), len(list(written.walk()))
     inside = f" and {all_layers - layers:,} in bodies" if all_layers > layers else ""
     ports = f"{plural(len(written.inputs), 'input')}, {plural(len(written.outputs), 'output')}"
     summary = f"{path}: {plural(layers, 'layer')}{inside}, {ports}"
@@ -579,8 +567,7 @@ _OWN_SHAPES = "--batch starts from shapes that fit the model: give them before i
 
 
 def _ir_version(edits: Edits) -> int:
-    """Return the version of the file: the newest one that the release of the last ``--runtime`` or ``--opset``
-    reads."""
+    """Return the version of the file: the newest that the release of the last ``--runtime`` or ``--opset`` reads."""
     targets = [as_release(int(text) if option == OPSET else text) for option, text in edits if option in _REWRITING]
     return 10 if targets and targets[-1] < IR_VERSION_11 else 11
 
@@ -634,12 +621,7 @@ class Done(NamedTuple):
 
 
 def _apply(
-    model: Model,
-    edits: Edits,
-    preprocessing: PreprocessingOptions,
-    shapes: Shapes,
-    *,
-    verify: bool,
+    model: Model, edits: Edits, preprocessing: PreprocessingOptions, shapes: Shapes, *, verify: bool
 ) -> list[Done]:
     """Apply the edits as one: the preprocessing after the others, and the rewriting for a release at last, so that it
     sees all that they add."""

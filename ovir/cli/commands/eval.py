@@ -25,7 +25,7 @@ from ovir.cli.options.model import ModelOptions
 from ovir.cli.options.opening import load_user_module
 from ovir.cli.options.values import FileName, amount, positive, raise_usage_error
 from ovir.cli.options.workers import WorkerOptions
-from ovir.cli.terminal.output import DONE, WRONG, say, say_filled, say_json, say_table
+from ovir.cli.terminal.output import DONE, LIMIT, WRONG, say, say_filled, say_json, say_table
 from ovir.cli.terminal.progress import advance
 from ovir.diagnostics.wording import did_you_mean, readable
 from ovir.io.input_files import read_labels
@@ -33,9 +33,6 @@ from ovir.model import Model
 
 if TYPE_CHECKING:
     from ovir.workers.evaluate import Evaluation
-
-SHOWN = 20
-"""The most classes that are printed; JSON has all."""
 
 
 def print_evaluation(evaluation: Evaluation) -> None:
@@ -45,7 +42,7 @@ def print_evaluation(evaluation: Evaluation) -> None:
     for line in str(evaluation).splitlines():
         say_filled(readable(line))
     table = evaluation.classes_table()
-    if 1 < len(table.rows) <= SHOWN:
+    if 1 < len(table.rows) <= LIMIT:
         say()
         say_table(table)
     for model in evaluation.models:

@@ -83,7 +83,8 @@ def _rows(layer: Layer, origins: SizeOrigins, declared: Collection[Port]) -> Ite
         yield str(layer.id), layer.scope + layer.name, layer.type, "", ""
     for port in ports:
         number, kind = ("", "") if port.index else (str(layer.id), layer.type)
-        mark = " (only declared)" if _is_declared(port, declared) else ""
+        is_declared = port.is_output and (port in declared or is_only_declared(layer))
+        mark = " (only declared)" if is_declared else ""
         yield number, name_of(port), kind, f"{port.type}{mark}", origins.explain(port)
 
 
@@ -91,11 +92,6 @@ def _open_ended(layer: Layer) -> str | None:
     """Return a size without an upper bound, such as ``21..``, of the outputs of a layer."""
     sizes = (size for port in layer.outputs if port.shape.rank is not None for size in port.shape)
     return next((str(size) for size in sizes if size.upper is None and size.lower), None)
-
-
-def _is_declared(port: Port, declared: Collection[Port]) -> bool:
-    """Return whether the type of an output is declared in the file, not inferred."""
-    return port.is_output and (port in declared or is_only_declared(port.layer))
 
 
 def _summary(recovered: Recovered) -> str:

@@ -61,9 +61,8 @@ def _refuse_nothing(first: Model, second: Model) -> NoReturn:
     ]
     ports = (", ".join(f"'{port.any_name}' {port.type}" for port in part) for part in (first.outputs, second.inputs))
     message = "say which outputs ({}) feed which inputs ({}): --connect OUT=IN".format(*ports)
-    raise_usage_error(
-        message, f"these fit together: {', '.join(pairs[:_SHOWN])}" if pairs else "none of them fit together"
-    )
+    hint = f"these fit together: {', '.join(pairs[:_SHOWN])}" if pairs else "none of them fit together"
+    raise_usage_error(message, hint)
 
 
 _SHOWN = 5

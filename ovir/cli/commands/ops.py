@@ -12,16 +12,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ovir.cli.operations import (
-    OperationEntry,
-    described,
-    entries,
-    example_of,
-    tokenizer_entries,
-    totals,
-    versions_of,
-    yes_or_no,
-)
+from ovir.cli import operations
+from ovir.cli.operations import OperationEntry, yes_or_no
 from ovir.cli.options.command import Command, Options
 from ovir.cli.options.values import raise_usage_error
 from ovir.cli.terminal.output import say, say_filled, say_json, say_table
@@ -39,11 +31,10 @@ def add_to(command: Command) -> None:
 def run(options: Options) -> int:
     if options.operations:
         return _describe(options.operations, is_json=options.json)
-    listed = entries()
+    listed, tokenizers = operations.entries(), operations.tokenizer_entries()
     if options.json:
-        say_json([_as_json(entry) for entry in (*listed, *tokenizer_entries())])
+        say_json([_as_json(entry) for entry in (*listed, *tokenizers)])
     else:
-        tokenizers = tokenizer_entries()
         rows = [
             (e.name, e.version, e.opsets if e.opset else "", yes_or_no(e.infers), yes_or_no(e.runs))
             for e in (*listed, *tokenizers)
@@ -51,14 +42,14 @@ def run(options: Options) -> int:
         heads = columns("operation: type; version: text; opsets: text; inference: text; kernel: text")
         say_table(Table(heads, rows, least=("opsets",)))
         say()
-        say(f"{totals(listed)}; and {len(tokenizers)} operations of openvino_tokenizers")
+        say(f"{operations.totals(listed)}; and {len(tokenizers)} operations of openvino_tokenizers")
     return 0
 
 
 def _describe(names: Sequence[str], *, is_json: bool) -> int:
     chosen = [_versions(name) for name in names]
     if is_json:
-        say_json([{**_as_json(entry), **described(entry)} for versions in chosen for entry in versions])
+        say_json([{**_as_json(entry), **operations.described(entry)} for versions in chosen for entry in versions])
         return 0
     for versions in chosen:
         for line in (line for entry in versions for line in (*_lines(entry), "")):
@@ -71,7 +62,7 @@ def _describe(names: Sequence[str], *, is_json: bool) -> int:
 def _versions(text: str) -> list[OperationEntry]:
     """Return the versions of an operation by its name in any case, or the one that a text like ``Gather-8`` names."""
     name, dash, number = text.partition("-")
-    known = versions_of(name) or raise_usage_error(*opsets.why_unresolved(name, "opset1"))
+    known = operations.versions_of(name) or raise_usage_error(*opsets.why_unresolved(name, "opset1"))
     if not dash:
         return known
     found = [entry for entry in known if number == entry.number]
@@ -85,7 +76,7 @@ def _versions(text: str) -> list[OperationEntry]:
 
 def _example(name: str) -> Iterator[str]:
     """Yield the lines of the example of an operation, and of its output."""
-    if example := example_of(name):
+    if example := operations.example_of(name):
         for head, text in (("example", example.code), ("prints", example.printed)):
             yield head
             yield ""
@@ -95,7 +86,7 @@ def _example(name: str) -> Iterator[str]:
 
 def _lines(entry: OperationEntry) -> Iterator[str]:
     """Yield the lines that describe one version."""
-    page = described(entry)
+    page = operations.described(entry)
     where = f"in opset {entry.opsets}" if entry.opset else "of an extension"
     yield f"{entry.title if entry.opset else entry.name}, {where}"
     for paragraph in page["documentation"].replace("``", "`").split("\n\n"):

@@ -22,14 +22,12 @@ from ovir.cli.options.model import ModelOptions
 from ovir.cli.options.values import OutputFile, amount, raise_usage_error
 from ovir.cli.terminal import output
 from ovir.cli.terminal.progress import reported
+from ovir.core.tables import cell_text
 from ovir.diagnostics.wording import plural, readable
-from ovir.model import Model
+from ovir.model import Model, save_model
 
 if TYPE_CHECKING:
     from ovir.debugging.precision import Precision
-
-_SHOWN = 20
-"""The table shows this many layers besides those to keep; JSON contains all of them."""
 
 
 def add_to(command: Command) -> None:
@@ -94,7 +92,6 @@ def run(options: Options) -> int:
 
 def _save(model: Model, found: Precision, path: str, lost: dict[str, str]) -> None:
     from ovir.debugging.f32_layers import with_f32_layers
-    from ovir.model import save_model
 
     if found.choices:
         if not found.within:
@@ -116,14 +113,14 @@ def _save(model: Model, found: Precision, path: str, lost: dict[str, str]) -> No
 def _print(found: Precision) -> None:
     does = "has weights" if found.choices else "computes"
     title = f"error of the outputs if the layer alone {does} in {found.to}:"
-    output.say_table(found.table(), title=title, limit=len(found.keep) + _SHOWN, more="less sensitive layer")
+    output.say_table(found.table(), title=title, limit=len(found.keep) + output.LIMIT, more="less sensitive layer")
     output.say()
     if found.choices:
         output.say_table(found.choices_table(), title=f"if the most sensitive layers have weights in {found.kept_in}:")
         output.say()
     sets = plural(found.samples, "set") + " of inputs"
     output.say_filled(
-        f"all in {found.to}: error {output.format_number(found.error_before)}, tolerance {found.tolerance:g}, {sets}"
+        f"all in {found.to}: error {cell_text('real', found.error_before)}, tolerance {found.tolerance:g}, {sets}"
     )
     if not found.within:
         output.say("no choice of layers keeps the outputs within the tolerance")
@@ -131,7 +128,7 @@ def _print(found: Precision) -> None:
         output.say(f"no layer needs {found.kept_in}")
     if not found.keep:
         return
-    output.say(f"{plural(len(found.keep), 'layer')} in {found.kept_in}: error {output.format_number(found.error)}")
+    output.say(f"{plural(len(found.keep), 'layer')} in {found.kept_in}: error {cell_text('real', found.error)}")
     output.say()
     for name in found.keep:
         output.say(name)

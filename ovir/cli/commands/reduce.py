@@ -19,7 +19,7 @@ from ovir.cli.options.command import Command, Options
 from ovir.cli.options.inputs import InputOptions
 from ovir.cli.options.model import ModelOptions
 from ovir.cli.options.values import FileName, OutputFile, natural, seconds
-from ovir.cli.terminal.output import DONE, print_message, say, say_filled, say_json, say_table
+from ovir.cli.terminal.output import DONE, LIMIT, print_message, say, say_filled, say_json, say_table
 from ovir.cli.terminal.progress import reported
 from ovir.core.arrays import Array
 from ovir.core.tables import Table, columns
@@ -102,13 +102,9 @@ def _print(reduction: Reduction, path: str, most: int | None) -> None:
     types = ([", ".join(str(port.type) for port in ports) for ports in (x.inputs, x.outputs)] for x in rest)
     left = [(x, f"{x.type} ({x.version})", *both) for x, both in zip(rest, types, strict=True)]
     table = Table(columns("layer: layer; type: type; inputs: list; output: list"), left)
-    say_table(table, limit=_MOST, more="more layer")
+    say_table(table, limit=LIMIT, more="more layer")
     say()
     say_filled(readable(_summary(reduction, path, most)))
-
-
-_MOST = 20
-"""The largest number of layers that are listed."""
 
 
 def _summary(reduction: Reduction, path: str, most: int | None) -> str:

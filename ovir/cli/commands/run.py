@@ -33,7 +33,7 @@ from ovir.cli.options.workers import WorkerOptions
 from ovir.cli.terminal import output
 from ovir.core.arrays import Array
 from ovir.core.json_fields import json_fields
-from ovir.core.tables import Table, columns
+from ovir.core.tables import Table, cell_text, columns
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import ReadError, RunError
 from ovir.diagnostics.wording import escaped, plural, readable
@@ -57,8 +57,6 @@ IN_FULL = 1024
 """JSON contains the values of tensors of up to this many elements."""
 ROWS = 10
 """Scores of so many rows are shown; JSON has all."""
-SLOWEST = 20
-"""The table of the profile shows this many layers; JSON contains all of them."""
 
 
 def print_tables(ran: Ran) -> None:
@@ -92,7 +90,7 @@ def _print_profile(profile: Profile, profiled: RunTimes | None) -> None:
     output.say()
     output.say_table(profile.types_table())
     output.say()
-    output.say_table(profile.layers_table(), limit=SLOWEST, more="faster layer")
+    output.say_table(profile.layers_table(), limit=output.LIMIT, more="faster layer")
 
 
 def print_json(ran: Ran, seed: int | None) -> None:
@@ -156,8 +154,6 @@ def _tensor(array: Array, port: Port) -> dict[str, Any]:
     return entry
 
 
-_EVENTS = 20
-"""The table shows this many layers; JSON contains all of them."""
 _MARGINS = 10
 _CONTENTS = {"nan": "NaN", "inf": "infinity"}
 
@@ -170,14 +166,14 @@ def print_watch(watch: Watch) -> None:
         contents = _CONTENTS.get(what, f"values of {what}")
         consequence = "; layers that depend on it are not reported" if what == "nan" else ""
         output.say_filled(readable(f"input '{name}' contains {contents}{consequence}"))
-    for constant in watch.constants[:_EVENTS]:
+    for constant in watch.constants[: output.LIMIT]:
         output.say_filled(readable(_watched_constant(constant)))
-    if (more := len(watch.constants) - _EVENTS) > 0:
+    if (more := len(watch.constants) - output.LIMIT) > 0:
         output.say(f"and {plural(more, 'constant')} more; --json has all")
     if watch.events:
         table = watch.table()
-        output.say_table(replace(table, rows=table.rows[:_EVENTS]), title=f"watched for {watched}:")
-        if (more := len(watch.events) - _EVENTS) > 0:
+        output.say_table(replace(table, rows=table.rows[: output.LIMIT]), title=f"watched for {watched}:")
+        if (more := len(watch.events) - output.LIMIT) > 0:
             output.say(f"and {plural(more, 'layer')} more; --json has all")
     else:
         known = [kind for kind, items in (("inputs", watch.inputs), ("constants", watch.constants)) if items]
@@ -188,7 +184,7 @@ def print_watch(watch: Watch) -> None:
 
 def _watched_constant(constant: WatchedConstant) -> str:
     more = f" and {constant.count - 1:,} more" if constant.count > 1 else ""
-    numbers = f"{output.format_number(constant.value)}{more}"
+    numbers = f"{cell_text('real', constant.value)}{more}"
     readers = f", read by {', '.join(constant.readers[:3])}" if constant.readers else ""
     kind = constant.what.partition(":")[2]
     what = f"is beyond {kind}: {numbers}" if kind else f"contains {_CONTENTS[constant.what]}"
@@ -338,7 +334,8 @@ def _refuse_labels(ran: Ran, file: str | None) -> None:
     rows = [row for _, array, *_ in ran.outputs for row in ran.scores(array) or ()]
     if file is not None and rows and all(score.label is None for row in rows for score in row):
         lengths = ", ".join(f"'{name}' {array.shape}" for name, array, *_ in ran.outputs)
-        raise_usage_error(f"--labels {file}: no output has {plural(len(ran.labels), 'score')}, one a name: {lengths}")
+        scores = plural(len(ran.labels), "score")
+        raise_usage_error(f"--labels {file}: no output has {scores}, one for each name: {lengths}")
 
 
 def _run_guarded(command: Sequence[str], source: ModelOptions, budget: Budget) -> int:
@@ -382,9 +379,9 @@ def _print_clamped(model: Model) -> None:
     from ovir.debugging.watch import large_constants
 
     constants = list(large_constants(model, parse_conditions("overflow:f16")))
-    for constant in constants[:_EVENTS]:
+    for constant in constants[: output.LIMIT]:
         output.print_message(readable(f"{_watched_constant(constant)}; it is clamped"))
-    if (more := len(constants) - _EVENTS) > 0:
+    if (more := len(constants) - output.LIMIT) > 0:
         output.print_message(f"and {plural(more, 'constant')} more")
 
 

@@ -17,7 +17,7 @@ from ovir.cli.options.inputs import InputOptions
 from ovir.cli.options.model import ModelOptions
 from ovir.cli.options.values import raise_usage_error
 from ovir.cli.options.workers import WorkerOptions
-from ovir.cli.terminal.output import DONE, WRONG, print_message, say, say_json
+from ovir.cli.terminal.output import DONE, LIMIT, WRONG, listed, print_message, say, say_json
 from ovir.cli.terminal.progress import advance
 from ovir.core.json_fields import json_fields
 from ovir.diagnostics.diagnostic import Diagnostic
@@ -31,8 +31,6 @@ from ovir.runtime.compiled import CompiledModel
 from ovir.system.interrupts import result_of, uninterrupted
 from ovir.system.progress import stage
 
-SHOWN = 20
-"""The number of different faults, and of kinds of warnings, that are printed."""
 _NAMED = 3
 """The number of inputs of one fault that are named."""
 
@@ -45,10 +43,9 @@ def print_failures(errors: Mapping[str, str], where: str, prefix: str = "failed"
     names: dict[str, list[str]] = {}
     for name, error in errors.items():
         names.setdefault(error.partition("\n")[0], []).append(escaped(name))
-    for error, failed in list(names.items())[:SHOWN]:
-        more = f" and {len(failed) - _NAMED:,} more" if len(failed) > _NAMED else ""
-        say(f"{escaped(prefix)}: {', '.join(failed[:_NAMED])}{more}: {escaped(error)}")
-    shown = sum(min(len(failed), _NAMED) for failed in list(names.values())[:SHOWN])
+    for error, failed in list(names.items())[:LIMIT]:
+        say(f"{escaped(prefix)}: {listed(failed, _NAMED)}: {escaped(error)}")
+    shown = sum(min(len(failed), _NAMED) for failed in list(names.values())[:LIMIT])
     if shown < len(errors):
         say(f"{len(errors):,} inputs failed; {where} lists all of them")
 
@@ -162,7 +159,7 @@ def _run_pending(
             advance(progress)
         for future in written:
             result_of(future)
-    for found, count in warnings.most_common(SHOWN):
+    for found, count in warnings.most_common(LIMIT):
         print_message(f"{found} ({plural(count, 'input')})")
 
 
@@ -199,11 +196,8 @@ class ManyRuns:
         count = len(self.files)
         kept = f" ({count - self.ran:,} of an earlier run)" if count > self.ran else ""
         rate = f"; {self.seconds:.1f} s, {self.ran / self.seconds:.4g} inputs/s" if self.ran else ""
-        lost = (
-            f", {len(self.missing):,} removed since they were written (--resume runs them again)"
-            if self.missing
-            else ""
-        )
+        removed = f", {len(self.missing):,} removed since they were written (--resume runs them again)"
+        lost = removed if self.missing else ""
         done = f"{self.done:,} done{kept}, {len(self.failed):,} failed{lost}"
         say(f"{escaped(self.output)}: {plural(count, 'input')}, {done}{rate}")
         where = os.path.join(escaped(self.output), NAME)

@@ -11,7 +11,7 @@ Examples:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ovir.analysis.summary import Provenance, Summary, ports_table, provenance, summarize
 from ovir.checks.recovering import Recovered
@@ -19,7 +19,7 @@ from ovir.cli.options.command import Command, Options
 from ovir.cli.options.model import ModelOptions
 from ovir.cli.options.values import output_with, pattern, positive
 from ovir.cli.terminal import output
-from ovir.cli.terminal.costs import LIMIT, MEASURES, cost_rows, say_costs, write_csv
+from ovir.cli.terminal.costs import MEASURES, cost_rows, say_costs, write_csv
 from ovir.diagnostics.errors import RunError
 from ovir.diagnostics.wording import escaped, plural, readable, size_text
 from ovir.lowering.releases import Need, oldest_release, release_text
@@ -39,7 +39,7 @@ def add_to(command: Command) -> None:
         "--sort KEY", "sort costs by macs (default), params, bytes, activations or name", choices=(*MEASURES, "name")
     )
     command.option("--filter REGEX", "show costs of the layers whose names match", pattern)
-    command.option("--limit N", f"show so many rows of costs (default {LIMIT})", positive)
+    command.option("--limit N", f"show so many rows of costs (default {output.LIMIT})", positive)
     command.option("--csv FILE.csv", "write all rows of costs to a file", output_with(".csv"))
     command.option(
         "--state-length N", "count a call in which growing states, such as caches, have this length", positive
@@ -61,17 +61,17 @@ def run(options: Options) -> int:
     for note in _notes(recovered, summary, options.state_length):
         output.print_note(note)
     if options.json:
-        more: dict[str, Any] = (
-            {"memory": {**vars(memory), "activations_without_reuse": summary.costs.total.written.upper}}
-            if memory
-            else {}
-        )
-        more["costs"] = [row.to_dict() for row in rows]
-        output.say_json({**summary.to_dict(), **_origin_as_json(made, needs), **more})
+        release = None if needs.release is None else release_text(needs.release)
+        document = summary.to_dict() | {"made_by": vars(made)}
+        document["oldest_release"] = {"release": release, "for": needs.what}
+        if memory is not None:
+            without_reuse = summary.costs.total.written.upper
+            document["memory"] = {**vars(memory), "activations_without_reuse": without_reuse}
+        output.say_json(document | {"costs": [row.to_dict() for row in rows]})
     elif shows_costs:
         if summary.sizes:
             output.say_filled(f"counted {readable(summary.sizes_text)}; --shape gives other sizes")
-        say_costs(rows, options.filter is not None, summary, options.limit or LIMIT)
+        say_costs(rows, options.filter is not None, summary, options.limit or output.LIMIT)
     else:
         _print(summary, made, needs)
     if memory is not None and not options.json:
@@ -114,19 +114,10 @@ def _memory(recovered: Recovered, summary: Summary) -> MemoryUse | None:
 
 
 def _memory_text(memory: MemoryUse) -> str:
-    amounts = {"weights": memory.weights, "inputs": memory.inputs, "between layers": memory.activations}
-    parts = ", ".join(f"{name} {size_text(amount)}" for name, amount in amounts.items())
     if not memory.unknown:
-        return f"{size_text(memory.total)} at most in a run: {parts}"
-    unknown = plural(memory.unknown, "tensor")
-    return (
-        f"{size_text(memory.total)} in a run without {unknown} of unknown size (fix the inputs with --shape): {parts}"
-    )
-
-
-def _origin_as_json(made: Provenance, needs: Need) -> dict[str, Any]:
-    release = None if needs.release is None else release_text(needs.release)
-    return {"made_by": vars(made), "oldest_release": {"release": release, "for": needs.what}}
+        return f"{size_text(memory.total)} at most in a run: {memory}"
+    unknown = f"{plural(memory.unknown, 'tensor')} of unknown size (fix the inputs with --shape)"
+    return f"{size_text(memory.total)} in a run without {unknown}: {memory}"
 
 
 def _print(summary: Summary, made: Provenance, needs: Need) -> None:
@@ -148,7 +139,7 @@ def _print(summary: Summary, made: Provenance, needs: Need) -> None:
     parameters = summary.constants.values()
     constants = plural(sum(p.tensors for p in parameters), "constant")
     once = "" if summary.parameters == sum(p.elements for p in parameters) else "; equal bytes of the file count once"
-    output.say(f"parameters  {output.format_count(summary.parameters)} elements in {constants}{once}")
+    output.say(f"parameters  {summary.parameters:,} elements in {constants}{once}")
     size = summary.file_bytes
     file = f" of a file of {size_text(size)}" if size is not None else ", but there is no file"
     output.say(f"weights     {size_text(summary.weights_bytes)}{file if summary.weights_bytes or size else ''}")
@@ -171,9 +162,9 @@ def _print(summary: Summary, made: Provenance, needs: Need) -> None:
 
 def _macs(summary: Summary) -> str:
     total, unknown = summary.costs.total.macs, len(summary.macs_unknown)
-    text = output.format_count(summary.macs)
+    text = f"{summary.macs:,}"
     if not unknown and not total.is_static:
-        text = f"{output.format_count(total.lower)} to {text}, which depends on values"
+        text = f"{total.lower:,} to {text}, which depends on values"
     if summary.sizes:
         text += f" {readable(summary.sizes_text)}"
     return f"{text}, and unknown for {plural(unknown, 'layer')}" if unknown else text

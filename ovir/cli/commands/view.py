@@ -32,14 +32,7 @@ from ovir.debugging.device_queries import execute
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.wording import plural
 from ovir.ir.executed import read_executed
-from ovir.view.overlays import (
-    Overlay,
-    comparison_verdict,
-    of_comparison,
-    of_diagnostics,
-    of_diff,
-    of_executed,
-)
+from ovir.view.overlays import Overlay, comparison_verdict, of_comparison, of_diagnostics, of_diff, of_executed
 from ovir.view.server import open_browser, open_server
 from ovir.view.view import ViewedModel, measure, shown_models, viewed
 

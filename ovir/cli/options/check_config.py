@@ -13,6 +13,8 @@ from ovir.core.reading import read_bytes
 from ovir.diagnostics.codes import DEVICE_ANSWER, NEVER_IGNORED, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place
 from ovir.diagnostics.errors import InputError
+from ovir.diagnostics.wording import did_you_mean
+from ovir.lowering.releases import parse_release
 
 
 @dataclass(frozen=True)
@@ -148,8 +150,6 @@ def _refuse_unknown(table: dict[str, Any] | None, name: str, known: tuple[str, .
         wanted = f"the table [{_TABLES[os.path.basename(path)][0]}]"
         if key in _VALUES:
             _refuse(f"{key}: this option has no effect here; it belongs in {wanted}", path, line)
-        from ovir.diagnostics.wording import did_you_mean  # only needed here
-
         there = f" in [{name}]" if name else ""
         meant = did_you_mean(key, () if key in known else known) or f"options are in {wanted}"
         what = "this is not a table" if key in known else f"there is no such key or table{there}"
@@ -161,8 +161,6 @@ def _settings(table: dict[str, Any], name: str, path: str, text: str) -> Setting
     for key, value in table.items():
         try:
             if key not in _VALUES:
-                from ovir.diagnostics.wording import did_you_mean  # only needed here
-
                 meant = did_you_mean(key, _VALUES) or f"known are {', '.join(_VALUES)}"
                 raise ValueError(f"there is no such option; {meant}")
             values[key.replace("-", "_")] = _VALUES[key](value)
@@ -235,8 +233,6 @@ def _text(value: Any) -> str:
 
 
 def _release(value: Any) -> tuple[int, int]:
-    from ovir.lowering.releases import parse_release
-
     return parse_release(_text(value))
 
 

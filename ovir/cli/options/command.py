@@ -140,9 +140,7 @@ class Command:
         """Return the options, which own the values of a command line from now on."""
         options, values = self._options, {name: getattr(arguments, name) for name in self._owners}
         changed = {name for name in self._owners if values[name] != self.parser.get_default(name)}
-        given = {
-            option for action in self.parser._actions if action.dest in changed for option in action.option_strings
-        }
+        given = {text for action in self.parser._actions if action.dest in changed for text in action.option_strings}
         for name, owner in self._owners.items():
             setattr(owner, name, values[name])
         for group in (options, *options.groups.values()):

@@ -16,8 +16,8 @@ from ovir.diagnostics.errors import InputError, ReadError
 from ovir.diagnostics.wording import plural
 
 
-class DeviceOptions(Group):
-    """The device whose refusals are reported."""
+class TargetDevice(Group):
+    """The device whose refusals are reported: from rules and, if it is asked, from itself."""
 
     device: str | None
     ask: bool
@@ -31,6 +31,48 @@ class DeviceOptions(Group):
         )
         option("--ask", "with --device: also ask the device itself, by OpenVINO's query_model")
 
+    def take(self, settings: Settings) -> None:
+        """Take the device that the settings name; raise a usage error if it cannot be asked."""
+        if settings.device is None:
+            self.refuse("asks a device: give it with --device", "--ask")
+        if settings.no_weights:
+            self.refuse("and --no-weights exclude each other: a device needs the weights", "--ask")
+        self.device = settings.device
+
+    def with_answer(self, name: str, weights: str | None, diagnostics: list[Diagnostic]) -> list[Diagnostic]:
+        """Return the diagnostics of a file together with those of the device, by line.
+
+        A file that ovir cannot read is not given to the device. A device that is not there is not asked again.
+        """
+        if self.device is None or not self.ask:
+            return diagnostics
+        from ovir.debugging.device_queries import ask_device
+
+        try:
+            model = read_recovering(name, weights, need_weights=False).model
+            answer = ask_device(model, name, self.device, weights=weights)
+        except ReadError:
+            return diagnostics
+        except InputError as error:
+            print_message(f"not asked: {error.diagnostic.message}")
+            self.ask = False
+            return diagnostics
+        return sorted([*diagnostics, *answer], key=lambda d: d.line or 0)
+
+    def say(self, diagnostics: Iterable[Diagnostic]) -> None:
+        """Print the number of reasons found; zero does not mean that the device runs the model."""
+        if self.device is None:
+            return
+        against = doubts = 0
+        for diagnostic in diagnostics:
+            against += diagnostic.severity is Severity.ERROR
+            doubts += diagnostic.code == DEVICE_DOUBT.id
+        if against or doubts:
+            print_message(f"{self.device}: {plural(against, 'obstacle')}, {plural(doubts, 'doubt')}")
+        else:
+            source = "by the rules and the device" if self.ask else "by the rules; the device was not asked"
+            print_message(f"{self.device}: no obstacle found {source}")
+
 
 def _device(text: str) -> str:
     try:
@@ -40,52 +82,4 @@ def _device(text: str) -> str:
     return text
 
 
-class Verdict:
-    """Asks the device, if that is wanted, and says at the end how many reasons were found."""
-
-    def __init__(self, options: DeviceOptions, settings: Settings, weights: str | None, *, is_quiet: bool) -> None:
-        if settings.device is None:
-            options.refuse("asks a device: give it with --device", "--ask")
-        if settings.no_weights:
-            options.refuse("and --no-weights exclude each other: a device needs the weights", "--ask")
-        self.device = settings.device
-        self.asks = options.ask
-        self.weights = weights
-        self.is_silent = is_quiet or not all(settings.wants(code.id) for code in _REASONS)
-
-    def with_answer(self, name: str, diagnostics: list[Diagnostic]) -> list[Diagnostic]:
-        """Return the diagnostics of a file together with those of the device, by line.
-
-        A file that ovir cannot read is not given to the device. A device that is not there is not asked again.
-        """
-        if self.device is None or not self.asks:
-            return diagnostics
-        from ovir.debugging.device_queries import ask_device
-
-        try:
-            model = read_recovering(name, self.weights, need_weights=False).model
-            answer = ask_device(model, name, self.device, weights=self.weights)
-        except ReadError:
-            return diagnostics
-        except InputError as error:
-            print_message(f"not asked: {error.diagnostic.message}")
-            self.asks = False
-            return diagnostics
-        return sorted([*diagnostics, *answer], key=lambda d: d.line or 0)
-
-    def say(self, diagnostics: Iterable[Diagnostic]) -> None:
-        """Print the number of reasons found; zero does not mean that the device runs the model."""
-        if self.device is None or self.is_silent:
-            return
-        against = doubts = 0
-        for diagnostic in diagnostics:
-            against += diagnostic.severity is Severity.ERROR
-            doubts += diagnostic.code == DEVICE_DOUBT.id
-        if against or doubts:
-            print_message(f"{self.device}: {plural(against, 'obstacle')}, {plural(doubts, 'doubt')}")
-        else:
-            source = "by the rules and the device" if self.asks else "by the rules; the device was not asked"
-            print_message(f"{self.device}: no obstacle found {source}")
-
-
-_REASONS = (NEWER_THAN_RUNTIME, DEVICE_REFUSAL, DEVICE_DOUBT)
+REASONS = (NEWER_THAN_RUNTIME, DEVICE_REFUSAL, DEVICE_DOUBT)

@@ -69,10 +69,8 @@ class EngineOptions(Group):
         require_engine(self.engine, **self._of_engines)
         model = options.open()
         if not model.outputs:
-            message = (
-                "the model has no Result: there is nothing to compute" if model.layers else "the model has no layers"
-            )
-            raise ModelError(diagnose(NO_RESULT, message, Place(model.path), severity=Severity.ERROR))
+            what = "the model has no Result: there is nothing to compute" if model.layers else "the model has no layers"
+            raise ModelError(diagnose(NO_RESULT, what, Place(model.path), severity=Severity.ERROR))
         _warn_of_endless_loops(model)
         return model
 
@@ -113,8 +111,7 @@ def taps_of(model: Model, patterns: Sequence[str]) -> list[str]:
     for pattern in patterns:
         names = matching_taps(model, pattern)
         if not names:
-            raise_usage_error(
-                f"--tap {pattern}: no name of a layer or a tensor matches", "`ovir infer` lists the layers"
-            )
+            hint = "`ovir infer` lists the layers"
+            raise_usage_error(f"--tap {pattern}: no name of a layer or a tensor matches", hint)
         found.update(dict.fromkeys(names))
     return list(found)

@@ -22,12 +22,12 @@ from ovir.diagnostics.codes import BAD_INPUT, ENGINE, INTERNAL, NO_ENGINE, NOT_S
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, RunError
 from ovir.diagnostics.wording import escaped, plural, readable
-from ovir.graph.names import input_named
+from ovir.graph.names import distinct_names, input_named
 from ovir.io.images import ENDINGS, LAYOUTS, RESIZES, Preparation, load_image
 from ovir.model import Model
 
 if TYPE_CHECKING:
-    from ovir.analysis.input_sizes import NarrowTensor
+    from ovir.analysis.input_sizes import ChosenSizes
     from ovir.analysis.random_inputs import RandomInput
     from ovir.debugging.comparison_setup import GivenInputs
     from ovir.io.input_files import InputFile
@@ -42,10 +42,8 @@ class RunInputs:
     feeds: dict[int, Array]
     made: list[RandomInput] = field(default_factory=list)
     """The random inputs."""
-    narrow: list[NarrowTensor] = field(default_factory=list)
-    """Tensors that are too small for their readers, with the chosen sizes."""
-    chosen: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    """Shapes that were chosen for inputs of dynamic shape."""
+    chosen: ChosenSizes | None = None
+    """The shapes that were chosen for inputs of dynamic shape."""
 
     def hint_at_choices(self, model: Model, error: RunError) -> None:
         """Add a hint to the error of a run: the constants at fault, or the chosen sizes or random inputs."""
@@ -55,10 +53,8 @@ class RunInputs:
         constants = constants_at_fault(model, error.diagnostic) if is_of_values else None
         if constants is not None:
             error.add_note(readable(f"  hint: the values are not from the random inputs, but from {constants}"))
-        if self.chosen:
-            shapes = " ".join(
-                f"--shape {item.port.any_name}={','.join(map(str, item.array.shape))}" for item in self.made
-            )
+        if self.chosen is not None and self.chosen.shapes:
+            shapes = " ".join(f"--shape {x.port.any_name}={','.join(map(str, x.array.shape))}" for x in self.made)
             error.add_note(f"  hint: sizes were chosen for this run; give others as in: {escaped(shapes)}")
         elif constants is None and is_of_values:
             error.add_note(
@@ -156,12 +152,11 @@ class InputOptions(FileOptions):
         They are saved if the options ask for it.
         """
         inputs = self._collected(model)
-        if inputs.narrow:
+        if inputs.chosen is not None:
             from ovir.analysis.input_sizes import about_narrow
 
-            print_diagnostics(about_narrow(inputs.narrow))
+            print_diagnostics(about_narrow(inputs.chosen.narrow))
         if self.save_inputs is not None:
-            from ovir.graph.names import distinct_names
             from ovir.io.tensor_files import save_npz
 
             arrays = {name: inputs.feeds[index] for index, name in enumerate(distinct_names(model.inputs))}
@@ -282,7 +277,7 @@ def _with_random(model: Model, feeds: dict[int, Array], missing: Sequence[int], 
         was_chosen = " (size chosen)" if index in chosen.shapes else ""
         print_note(f"random input: {readable(str(item))}{was_chosen}")
         feeds[index] = item.array
-    return RunInputs(feeds, made, chosen.narrow, chosen.shapes)
+    return RunInputs(feeds, made, chosen)
 
 
 # --------------------------------------------------------------------------- what is given
@@ -359,9 +354,7 @@ def _literal(model: Model, index: int, source: str, text: str) -> Array:
         raise_usage_error(message, hint)
 
 
-_TEXTS = (
-    """texts in brackets are separated by commas; one that begins with a bracket is put in quotes, as in ["[A] b"]"""
-)
+_TEXTS = 'texts in brackets are separated by commas; one that begins with a bracket is put in quotes, as in ["[A] b"]'
 
 
 def _split_key(source: str) -> tuple[str, str | None]:

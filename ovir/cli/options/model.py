@@ -54,10 +54,7 @@ class ModelOptions(Group):
 
     def add_to(self, command: Command) -> None:
         command.argument(
-            "path",
-            "MODEL.xml",
-            "the .xml, or - for standard input; the weights are in the .bin next to it",
-            FileName,
+            "path", "MODEL.xml", "the .xml, or - for standard input; the weights are in the .bin next to it", FileName
         )
         command.shared("weights", "extension", *self.names)
 
@@ -99,8 +96,7 @@ class ModelOptions(Group):
         return model
 
     def read(self, shapes: Shapes | None = None) -> Model:
-        """Return the model; without weights, its constants have no data. Raise ReadError or ModelError if it is
-        wrong."""
+        """Return the model; without weights, its constants have no data. Raise ReadError or ModelError."""
         if not self.no_weights:
             return self.read_file(self.source, self.weights, shapes)
         self.refuse("and --no-weights exclude each other", "--weights")

@@ -33,11 +33,9 @@ def load_user_module(option: str, file: str, kind: str) -> ModuleType:
     try:
         return load_module(name, path)
     except (Exception, SystemExit) as error:
-        what = (
-            f"calls sys.exit({'' if error.code is None else repr(error.code)})"
-            if isinstance(error, SystemExit)
-            else f"fails{_line_in(path, error)}: {type(error).__name__}: {error}"
-        )
+        what = f"fails{_line_in(path, error)}: {type(error).__name__}: {error}"
+        if isinstance(error, SystemExit):
+            what = f"calls sys.exit({'' if error.code is None else repr(error.code)})"
         raise_usage_error(f"{option} {file}: the module {what}")
 
 

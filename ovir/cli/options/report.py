@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable, Sequence
+
+import numpy as np
 
 import ovir
 from ovir.cli.terminal.output import print_message
@@ -23,11 +26,8 @@ def write_html(path: str, make: Callable[[], Page], command_line: Sequence[str],
 
 def _origin(command_line: Sequence[str], seed: int | None) -> str:
     """Return the time, versions and command line of a report, which suffice to make it again."""
-    import platform
     import shlex
     from datetime import UTC, datetime
-
-    import numpy as np
 
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     versions = f"with Python {platform.python_version()} and NumPy {np.__version__}"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 import sys
+import warnings
 from collections.abc import Callable
 from typing import ClassVar, NoReturn, Self
 
@@ -88,9 +90,6 @@ seconds = _number("a finite number of seconds above 0", lambda value: 0 < value 
 
 def pattern(text: str) -> str:
     """Convert the text of an argument that is a regular expression."""
-    import re
-    import warnings
-
     try:
         with warnings.catch_warnings(action="ignore"):  # warnings about syntax that a later Python may change
             re.compile(text)

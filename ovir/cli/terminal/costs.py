@@ -23,8 +23,6 @@ MEASURES: dict[str, Callable[[Cost], float]] = {
     "activations": lambda cost: _order(cost.amounts.written.upper),
 }
 """The numbers by which the table is sorted, by the name of the option's value."""
-LIMIT = 20
-"""The number of rows that are shown unless the options say otherwise."""
 
 
 def _order(number: int | None) -> float:

@@ -17,7 +17,7 @@ from ovir.cli.terminal.tables import FittedTable
 from ovir.core.tables import Table, columns
 from ovir.diagnostics.codes import CODES, NO_ENGINE, UNWRITABLE, USAGE, Severity
 from ovir.diagnostics.diagnostic import Diagnostic
-from ovir.diagnostics.wording import number_text, plural
+from ovir.diagnostics.wording import plural
 from ovir.system.files import target_paths
 from ovir.system.progress import stage
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:  # not every command has a model
 DONE, WRONG, UNUSABLE = 0, 1, 2
 """Nothing is wrong; the model or its data is at fault; wrong usage, or a file cannot be read at all."""
 INTERRUPTED, BROKEN_PIPE = 130, 141
+LIMIT = 20
+"""The number of rows that are shown unless the options say otherwise; JSON has all."""
 
 
 def status_of(diagnostics: Iterable[Diagnostic], failing: Collection[Severity] = (Severity.ERROR,)) -> int:
@@ -85,8 +87,7 @@ def print_diagnostics(diagnostics: Iterable[Diagnostic]) -> None:
 
 
 def say_json(value: Any) -> None:
-    """Print JSON in ASCII that every parser reads: non-finite numbers become texts, and a list of numbers takes one
-    line."""
+    """Print JSON in ASCII that every parser reads: non-finite numbers become texts, lists of numbers take one line."""
     from json import dumps
 
     with stage("laying out"):
@@ -127,23 +128,10 @@ def say_table(table: Table, *, title: str = "", limit: int | None = None, more: 
         say(f"and {plural(len(table.rows) - limit, more)}")
 
 
-def format_number(value: float | int | None) -> str:
-    """Return a value in a table, which may not be known."""
-    return "-" if value is None else number_text(value)
-
-
-def format_count(value: int) -> str:
-    """Return an integer with separators of thousands."""
-    return f"{value:,}"
-
-
-def listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str], most: int = 5) -> str:
     """Return the first names in one line, and the number of the others."""
-    shown = ", ".join(names[:_NAMED])
-    return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED} more"
-
-
-_NAMED = 5
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
 
 
 def listed_layers(counts: Mapping[str, int]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from threading import RLock
@@ -157,26 +157,16 @@ class OnnxRuntimePart(Operator):
     opset = 1
     guards_sizes = True
 
-    def __init__(
-        self,
-        session: OnnxRuntimeSession,
-        inputs: Sequence[str],
-        outputs: Sequence[str],
-        types: Sequence[TensorType],
-        layers: Mapping[str, Layer],
-        in_numpy: NumpyPart,
-        *,
-        takes_nothing: bool,
-    ) -> None:
-        """``layers`` are the layers of the part by the names of their nodes; ``takes_nothing`` says whether the part
-        computes with empty tensors."""
-        self._session = session
-        self._layers = layers
-        self._types = tuple(types)
-        self._inputs = inputs
-        self._outputs = outputs
-        self._in_numpy = in_numpy
-        self._takes_nothing = takes_nothing
+    def __init__(self, part: HybridPart, exported: Exported, session: OnnxRuntimeSession, in_numpy: NumpyPart) -> None:
+        self._session, self._in_numpy = session, in_numpy
+        self._inputs, self._outputs = exported.inputs, exported.outputs
+        self._types = tuple(port.type for port in part.outputs)
+        by_key = {layer.key: layer for layer in part.layers}
+        nodes = ((node.name, node.metadata_props.get("ovir.layer", "")) for node in exported.onnx.graph.all_nodes())
+        self._layers = {name: by_key[key] for name, key in nodes if name is not None and key in by_key}
+        """The layers of the part by the names of their nodes."""
+        self._takes_nothing = not any(True for _ in _ended_by_nothing(part.layers))
+        """Whether the part computes with empty tensors."""
 
     def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
         return self._types
@@ -248,15 +238,13 @@ def hybrid_model(
     kept = [layer for layer in model.file_order if layer not in replaced and not layer.is_dead]
     copies = copied(kept)
     tensors = {a: b for old, new in copies.items() for a, b in zip(old.outputs, new.outputs, strict=True)}
-    number = model.next_id
     made = []
-    for part in parts:
-        made.append(_part_layer(model, part, number, new_graph(), threads))
+    for number, part in enumerate(parts, model.next_id):  # each reads parts before it
+        operator = _part_operator(model, part, new_graph(), threads)
+        name = f"part of {len(part.layers)} layers from '{part.layers[0].name}' on"
+        sources = [tensors[port] for port in part.inputs]
+        made.append(_layer(number, name, operator, sources, part.outputs, model.path))
         tensors.update(zip(part.outputs, made[-1].outputs, strict=True))
-        number += 1
-    for part, layer in zip(parts, made, strict=True):
-        for source, target in zip(part.inputs, layer.inputs, strict=True):
-            join(tensors[source], target)
     for old, new in copies.items():
         for a, b in zip(old.inputs, new.inputs, strict=True):
             if a.source is not None and b.source is not tensors[a.source]:
@@ -265,27 +253,19 @@ def hybrid_model(
                 # An output of static shape is copied to an array that the next call overwrites.
                 if isinstance(old.operator, AssignBase) and not a.shape.is_static:
                     new.operator = AdoptingAssign(old.operator.variable_id)
-    made += [_shown_layer(layer, tensors) for layer in shown if layer in replaced]
+    for old in (layer for layer in shown if layer in replaced):
+        sources = [tensors[port] for port in old.outputs]
+        made.append(_layer(old.id, old.name, ShownOutputs(), sources, old.outputs, old.file))
     return Model.of_layers([*copies.values(), *made], name=model.name, path=model.path)
 
 
-def _part_layer(model: Model, part: HybridPart, number: int, graph: Graph, threads: int | None) -> Layer:
+def _part_operator(model: Model, part: HybridPart, graph: Graph, threads: int | None) -> OnnxRuntimePart:
     exported = export_part(model, part.exported, part.inputs, part.outputs, graph)
     try:
         session = OnnxRuntimeSession(exported, threads=threads)
     except RunError as error:
         raise PartRefused(_named_layers(error.diagnostic.message, exported, part), error.diagnostic) from None
-    types = [port.type for port in part.outputs]
-    by_key = {layer.key: layer for layer in part.layers}
-    nodes = ((node.name, node.metadata_props.get("ovir.layer", "")) for node in exported.onnx.graph.all_nodes())
-    layers = {name: by_key[key] for name, key in nodes if name is not None and key in by_key}
-    in_numpy = NumpyPart(model, part, threads)
-    takes_nothing = not any(True for _ in _ended_by_nothing(part.layers))
-    operator = OnnxRuntimePart(
-        session, exported.inputs, exported.outputs, types, layers, in_numpy, takes_nothing=takes_nothing
-    )
-    name = f"part of {len(part.layers)} layers from '{part.layers[0].name}' on"
-    return _layer(number, name, operator, [port.type for port in part.inputs], part.outputs, model.path)
+    return OnnxRuntimePart(part, exported, session, NumpyPart(model, part, threads))
 
 
 def _named_layers(message: str, exported: Exported, part: HybridPart) -> list[Layer]:
@@ -296,26 +276,16 @@ def _named_layers(message: str, exported: Exported, part: HybridPart) -> list[La
     return [x for x in part.layers if any(f"{key}/".startswith(f"{x.key}/") for key in keys)] or part.layers
 
 
-def _shown_layer(old: Layer, tensors: Mapping[Port, Port]) -> Layer:
-    new = _layer(old.id, old.name, ShownOutputs(), [port.type for port in old.outputs], old.outputs, old.file)
-    for port, target in zip(old.outputs, new.inputs, strict=True):
-        join(tensors[port], target)
-    return new
-
-
 def _layer(
-    number: int,
-    name: str,
-    operator: Operator,
-    inputs: Iterable[TensorType],
-    outputs: Iterable[Port],
-    file: str | None,
+    number: int, name: str, operator: Operator, sources: Sequence[Port], outputs: Iterable[Port], file: str | None
 ) -> Layer:
+    """Return a layer that reads some tensors, and has outputs of the types of others."""
     layer = Layer(number, name, operator.type, "opset1", operator=operator, file=file)
-    layer.inputs = [Port(layer, index, index, is_output=False) for index, _ in enumerate(inputs)]
-    first = len(layer.inputs)
+    layer.inputs = [Port(layer, index, index, is_output=False) for index in range(len(sources))]
+    for source, target in zip(sources, layer.inputs, strict=True):
+        join(source, target)
     layer.outputs = [
-        Port(layer, index, first + index, is_output=True, inferred=TensorType(port.element_type, port.shape))
+        Port(layer, index, len(sources) + index, is_output=True, inferred=TensorType(port.element_type, port.shape))
         for index, port in enumerate(outputs)
     ]
     return layer

@@ -61,15 +61,12 @@ def h_swish(graph: Graph, op: ops.HSwish, x: Tensor) -> Tensor:
     of_reals=True,
 )
 def hard_sigmoid(graph: Graph, op: ops.HardSigmoid, x: Tensor, alpha: Tensor, beta: Tensor) -> Tensor:
-    a, b = alpha.number, beta.number
-    if a is not None and b is not None:
-        return _hard_sigmoid(graph, x, a, b)
-    factor, shift = (graph.cast(t, x.element_type) for t in (alpha, beta))
-    return graph.Clip(graph.Add(graph.Mul(x, factor), shift), 0, 1)
+    a, b = (graph.cast(t, x.element_type) if t.number is None else t.number for t in (alpha, beta))
+    return _hard_sigmoid(graph, x, a, b)
 
 
-def _hard_sigmoid(graph: Graph, x: Tensor, alpha: float, beta: float) -> Tensor:
-    if x.element_type == f32:
+def _hard_sigmoid(graph: Graph, x: Tensor, alpha: float | Tensor, beta: float | Tensor) -> Tensor:
+    if x.element_type == f32 and not isinstance(alpha, Tensor) and not isinstance(beta, Tensor):
         return graph.HardSigmoid(x, alpha=alpha, beta=beta)
     return graph.Clip(graph.Add(graph.Mul(x, alpha), beta), 0, 1)
 

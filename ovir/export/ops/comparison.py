@@ -9,18 +9,13 @@ from ovir.ops import comparison as ops
 _OPERATORS = {"GreaterEqual": "GreaterOrEqual", "LessEqual": "LessOrEqual", "NotEqual": "Equal"}
 
 
-@exports(ops.Equal, ops.Greater, ops.Less)
+@exports(ops.Equal, ops.Greater, ops.Less, ops.IsNaN)
 @exports(ops.GreaterEqual, to="GreaterOrEqual")
 @exports(ops.LessEqual, to="LessOrEqual")
 @exports(ops.NotEqual, to="Equal and Not")
-def comparison(graph: Graph, op: ops.ComparisonBase, a: Tensor, b: Tensor) -> Tensor:
-    result = graph.node(_OPERATORS.get(op.type, op.type), a, b)[0]
+def comparison(graph: Graph, op: ops.ComparisonBase | ops.IsNaN, *inputs: Tensor) -> Tensor:
+    result = graph.node(_OPERATORS.get(op.type, op.type), *inputs)[0]
     return graph.Not(result) if isinstance(op, ops.NotEqual) else result
-
-
-@exports(ops.IsNaN, to="IsNaN")
-def is_nan(graph: Graph, op: ops.IsNaN, data: Tensor) -> Tensor:
-    return graph.IsNaN(data)
 
 
 @exports(ops.IsInf, to="IsInf")

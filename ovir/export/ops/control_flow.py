@@ -9,7 +9,7 @@ from ovir.core.shapes import PartialShape
 from ovir.export.exporters import exports
 from ovir.export.loops import ExportableBody, LoopStep, iterate
 from ovir.export.onnx_graph import FIRST, Graph, Tensor
-from ovir.ops.base.bodies import BodyMap, InputMap, OutputMap
+from ovir.ops.base.bodies import InputMap, OutputMap
 from ovir.ops.control_flow import If, IterationBase, Loop, TensorIterator, by_output
 
 _UNLIMITED = 2**63 - 1
@@ -68,14 +68,13 @@ def tensor_iterator(
     """Export as Loop, which slices the inputs in its body."""
     wiring = op.wiring["body"]
     sliced = [item for item in wiring.inputs if item.axis is not None and item.external >= 0]
-    count = _count_parts(graph, sliced[0], inputs[sliced[0].external]) if sliced else _unsliced(graph, wiring)
+    if sliced:
+        count = _count_parts(graph, sliced[0], inputs[sliced[0].external])
+    else:
+        joined = [item for item in wiring.outputs if item.axis is not None]
+        parts = [abs(item.end - item.start) // max(item.part_size, 1) for item in joined]
+        count = graph.constant(parts[0] if parts else 1)
     return _iterated(graph, op, inputs, bodies["body"], count, graph.constant(True))
-
-
-def _unsliced(graph: Graph, wiring: BodyMap) -> Tensor:
-    """Return the number of iterations of a TensorIterator that slices no input."""
-    joined = [item for item in wiring.outputs if item.axis is not None]
-    return graph.constant(abs(joined[0].end - joined[0].start) // max(joined[0].part_size, 1) if joined else 1)
 
 
 def _iterated(

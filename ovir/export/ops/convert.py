@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovir.core.element_types import ElementType, f4e2m1, f32, i32, nf4, u4, u8
+from ovir.core.element_types import f4e2m1, f32, i32, nf4, u4, u8
 from ovir.export.exporters import exports
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.ops.convert import NF4, NF4_STEPS, Convert, ConvertLike
@@ -16,11 +16,7 @@ _F4E2M1 = np.arange(16, dtype=np.uint8).view(f4e2m1.to_dtype()).astype(np.float3
 @exports(Convert, ConvertLike, to="Cast; nf4, and constants of f4e2m1: Gather")
 def convert(graph: Graph, op: Convert | ConvertLike, data: Tensor, like: Tensor | None = None) -> Tensor:
     """Export as Cast; codes of nf4 are looked up in a table."""
-    return converted(graph, data, op.input_types[0], op.output_types[0])
-
-
-def converted(graph: Graph, data: Tensor, source: ElementType, target: ElementType) -> Tensor:
-    """Return a tensor converted as OpenVINO does it between any two element types."""
+    source, target = op.input_types[0], op.output_types[0]
     if source == target:
         return data
     if source == nf4:

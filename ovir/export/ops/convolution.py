@@ -10,31 +10,21 @@ import numpy as np
 from ovir.core.element_types import dynamic, f32, f64, i64
 from ovir.core.shapes import UNKNOWN, Dimension
 from ovir.core.tensor_types import TensorType
+from ovir.export import sliding_windows as sliding
 from ovir.export.exporters import exports
 from ovir.export.onnx_graph import FIRST, Graph, Tensor
-from ovir.export.sliding_windows import (
-    Pads,
-    has_same_pads,
-    known_pads,
-    padded,
-    spatial_pads,
-    static_sizes,
-    summed_products,
-)
 from ovir.kernels.windows import extent
 from ovir.ops import convolution as ops
 from ovir.ops.base.spatial import SAME
 
-Product = Callable[[Pads], Tensor]
+_LIMITS = "integers and f64 need filters of static shape"
+
+Product = Callable[[sliding.Pads], Tensor]
 """Returns the transposed convolution without so many elements at the beginning and end of each axis."""
 
 
-@exports(ops.Convolution, to="Conv", limits="integers and f64 need filters of static shape")
-@exports(
-    ops.GroupConvolution,
-    to="Conv",
-    limits="the number of groups must be static; integers and f64 need filters of static shape",
-)
+@exports(ops.Convolution, to="Conv", limits=_LIMITS)
+@exports(ops.GroupConvolution, to="Conv", limits=f"the number of groups must be static; {_LIMITS}")
 def convolution(graph: Graph, op: ops.ForwardConvolutionBase, data: Tensor, filters: Tensor) -> Tensor:
     """Export as Conv; integers and f64, for which there is no kernel, as MatMul for each tap of the filters."""
     if _is_computed_by_taps(data):
@@ -64,16 +54,16 @@ def _conv(graph: Graph, op: ops.ForwardConvolutionBase, data: Tensor, filters: T
     kernel = list(filters.shape.slice(2)) if filters.rank is not None else [UNKNOWN] * (graph.rank(data) - 2)
     strides, dilations, _, _ = op.per_axis(len(kernel))
     attributes: dict[str, Any] = {"strides": list(strides), "dilations": list(dilations), "group": groups}
-    attributes["kernel_shape"] = static_sizes(kernel)
-    around = spatial_pads(graph, op, data, graph.shape_of(filters, 2), len(kernel))
-    pads = known_pads(around)
+    attributes["kernel_shape"] = sliding.static_sizes(kernel)
+    around = sliding.spatial_pads(graph, op, data, graph.shape_of(filters, 2), len(kernel))
+    pads = sliding.known_pads(around)
     if pads is not None:
-        data = padded(graph, data, [(min(begin, 0), min(end, 0)) for begin, end in pads])
+        data = sliding.padded(graph, data, [(min(begin, 0), min(end, 0)) for begin, end in pads])
         attributes["pads"] = [max(begin, 0) for begin, _ in pads] + [max(end, 0) for _, end in pads]
-    elif has_same_pads(op, kernel):
+    elif sliding.has_same_pads(op, kernel):
         attributes["auto_pad"] = op.auto_pad.upper()
     else:
-        data = padded(graph, data, around)
+        data = sliding.padded(graph, data, around)
     return graph.Conv(data, filters, **attributes)
 
 
@@ -104,15 +94,14 @@ def _without_groups(graph: Graph, op: ops.ConvolutionBase, data: Tensor, filters
 def _by_taps(graph: Graph, op: ops.ForwardConvolutionBase, data: Tensor, filters: Tensor) -> Tensor:
     axes = graph.rank(filters, "filters") - 3
     strides, dilations, _, _ = op.per_axis(axes)
-    data = padded(graph, data, spatial_pads(graph, op, data, graph.shape_of(filters, 3), axes))
-    return summed_products(graph, data, filters, strides, dilations)
+    data = sliding.padded(graph, data, sliding.spatial_pads(graph, op, data, graph.shape_of(filters, 3), axes))
+    return sliding.summed_products(graph, data, filters, strides, dilations)
 
 
 # --------------------------------------------------------------------------- transposed
 
 
-@exports(ops.ConvolutionBackpropData, to="ConvTranspose", limits="integers and f64 need filters of static shape")
-@exports(ops.GroupConvolutionBackpropData, to="ConvTranspose", limits="integers and f64 need filters of static shape")
+@exports(ops.ConvolutionBackpropData, ops.GroupConvolutionBackpropData, to="ConvTranspose", limits=_LIMITS)
 def transposed_convolution(
     graph: Graph, op: ops.TransposedConvolutionBase, data: Tensor, filters: Tensor, output_shape: Tensor | None = None
 ) -> Tensor:
@@ -131,7 +120,7 @@ def _transposed_in_one(
 ) -> Product:
     strides, dilations, _, _ = op.per_axis(graph.rank(data) - 2)
 
-    def product(crops: Pads) -> Tensor:
+    def product(crops: sliding.Pads) -> Tensor:
         made = graph.ConvTranspose(
             data,
             filters,
@@ -141,7 +130,7 @@ def _transposed_in_one(
             pads=[max(begin, 0) for begin, _ in crops] + [max(end, 0) for _, end in crops],
             output_padding=list(op.output_padding) or None,
         )
-        return padded(graph, made, [(max(-begin, 0), max(-end, 0)) for begin, end in crops])
+        return sliding.padded(graph, made, [(max(-begin, 0), max(-end, 0)) for begin, end in crops])
 
     return product
 
@@ -160,14 +149,14 @@ def _transposed_by_taps(graph: Graph, op: ops.TransposedConvolutionBase, data: T
     weights = graph.shaped(weights, [groups, outputs, depth, *kernel])
     more = op.output_padding or (0,) * axes
 
-    def product(crops: Pads) -> Tensor:
+    def product(crops: sliding.Pads) -> Tensor:
         pads = [
             (extent(taps, dilation) - 1 - begin, extent(taps, dilation) - stride - end + padding)
             for taps, dilation, stride, padding, (begin, end) in zip(
                 kernel, dilations, strides, more, crops, strict=True
             )
         ]
-        return summed_products(graph, padded(graph, spread, pads), weights, [1] * axes, dilations)
+        return sliding.summed_products(graph, sliding.padded(graph, spread, pads), weights, [1] * axes, dilations)
 
     return product
 
@@ -211,14 +200,14 @@ def _cropped(
         less = graph.Div(total, 2)
         begin = graph.Sub(total, less) if op.auto_pad == "same_upper" else less
     if whole is None:
-        return product(known_pads((begin, graph.Sub(graph.Sub(full, begin), wanted))) or [])
+        return product(sliding.known_pads((begin, graph.Sub(graph.Sub(full, begin), wanted))) or [])
     # Negative pads crop.
-    return padded(graph, whole, (graph.Neg(begin), graph.Add(graph.Sub(wanted, full), begin)))
+    return sliding.padded(graph, whole, (graph.Neg(begin), graph.Add(graph.Sub(wanted, full), begin)))
 
 
 def _full_sizes(op: ops.TransposedConvolutionBase, data: Tensor, kernel: Sequence[Dimension]) -> list[int] | None:
     """Return the sizes without pads, None if they are known only in a run."""
-    taps, sizes = static_sizes(kernel), static_sizes(data.shape[2:])
+    taps, sizes = sliding.static_sizes(kernel), sliding.static_sizes(data.shape[2:])
     if taps is None or sizes is None:
         return None
     strides, dilations, _, _ = op.per_axis(len(taps))
@@ -242,7 +231,7 @@ def deformable_convolution(
     """Export as DeformConv, which interpolates between data and zero outside of it."""
     own = data.element_type
     held = f64 if own.is_integral or own == f64 else f32
-    pads = known_pads(spatial_pads(graph, op, data, graph.shape_of(filters, 2), 2))
+    pads = sliding.known_pads(sliding.spatial_pads(graph, op, data, graph.shape_of(filters, 2), 2))
     if pads is None:
         graph.fail("auto_pad {} needs static spatial dimensions", op.auto_pad)
     graph.require(min(map(min, pads)) >= 0, "negative pads {} cannot be exported", pads)
@@ -268,7 +257,7 @@ def deformable_convolution(
 
 
 def _within(
-    graph: Graph, op: ops.DeformableBase, data: Tensor, filters: Tensor, offsets: Tensor, pads: Pads
+    graph: Graph, op: ops.DeformableBase, data: Tensor, filters: Tensor, offsets: Tensor, pads: sliding.Pads
 ) -> tuple[Tensor, Tensor]:
     """Return offsets that end at the border of data, and 1 for the positions that are inside of it and else 0."""
     kernel = filters.shape.slice(2)
@@ -289,7 +278,7 @@ def _within(
     return graph.Reshape(graph.Sub(nearest, base), graph.Shape(offsets)), graph.Reshape(both, channels)
 
 
-def _places(graph: Graph, op: ops.DeformableBase, offsets: Tensor, kernel: Sequence[int], pads: Pads) -> Tensor:
+def _places(graph: Graph, op: ops.DeformableBase, offsets: Tensor, kernel: Sequence[int], pads: sliding.Pads) -> Tensor:
     """Return the unmoved positions of the taps, [1, 1, taps, axis, *windows]."""
     strides, dilations, _, _ = op.per_axis(2)
     shape = graph.Concat(graph.constant(list(kernel)), graph.Shape(offsets, start=2), axis=0)

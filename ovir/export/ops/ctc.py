@@ -22,8 +22,7 @@ def greedy_decoder(graph: Graph, op: CTCGreedyDecoder, data: Tensor, sequence_ma
     active = graph.Equal(graph.Transpose(counts, perm=[1, 0]), 0)
     best = graph.ArgMax(graph.Transpose(data, perm=[1, 0, 2]), axis=2, keepdims=0)
     blank = graph.Sub(classes, 1)
-    kept = _kept(graph, best, active, blank, (batch, time), merge=op.ctc_merge_repeated)
-    decoded = _compacted(graph, best, kept, (batch, time))
+    decoded, _ = _decoded(graph, best, active, blank, (batch, time), merge=op.ctc_merge_repeated)
     return graph.reshaped(decoded, [batch, time, 1, 1])
 
 
@@ -45,29 +44,23 @@ def greedy_decoder_of_lengths(
     active = graph.Less(graph.positions_below(time), graph.Unsqueeze(graph.cast(sequence_length, i64), [1]))
     best = graph.ArgMax(data, axis=2, keepdims=0)
     blank = graph.Sub(classes, 1) if blank_index is None else graph.as_list(blank_index)
-    kept = _kept(graph, best, active, blank, (batch, time), merge=op.merge_repeated)
-    decoded = _compacted(graph, best, kept, (batch, time))
+    decoded, kept = _decoded(graph, best, active, blank, (batch, time), merge=op.merge_repeated)
     counts = graph.reduced("ReduceSum", graph.cast(kept, i64), [1], keep=False)
     return decoded, counts
 
 
-def _kept(
+def _decoded(
     graph: Graph, classes: Tensor, active: Tensor, blank: Tensor, sizes: tuple[Tensor, Tensor], *, merge: bool
-) -> Tensor:
-    """Return the mask of the classes [batch, time] that are kept."""
-    kept = graph.And(active, graph.Not(graph.Equal(classes, blank)))
-    if not merge:
-        return kept
+) -> tuple[Tensor, Tensor]:
+    """Return the classes [batch, time] that are kept, one after the other in each row and followed by -1, and the mask
+    of those that are kept."""
     batch, time = sizes
-    start = graph.expanded(graph.number(-1, i64), [batch, 1])
-    before = graph.part(graph.Concat(start, classes, axis=1), 0, time, axis=1)
-    return graph.And(kept, graph.Not(graph.Equal(classes, before)))
-
-
-def _compacted(graph: Graph, values: Tensor, kept: Tensor, sizes: tuple[Tensor, Tensor]) -> Tensor:
-    """Return the kept elements of each row one after the other, followed by -1; ``sizes`` are rows and columns."""
-    rows, columns = sizes
+    kept = graph.And(active, graph.Not(graph.Equal(classes, blank)))
+    if merge:
+        start = graph.expanded(graph.number(-1, i64), [batch, 1])
+        before = graph.part(graph.Concat(start, classes, axis=1), 0, time, axis=1)
+        kept = graph.And(kept, graph.Not(graph.Equal(classes, before)))
     place = graph.Sub(graph.CumSum(graph.cast(kept, i64), graph.constant(1, i64)), 1)
-    place = graph.Where(kept, place, columns)
-    blank = graph.expanded(graph.number(-1, i64), [rows, graph.Add(columns, 1)])
-    return graph.part(graph.ScatterElements(blank, place, values, axis=1), 0, columns, axis=1)
+    empty = graph.expanded(graph.number(-1, i64), [batch, graph.Add(time, 1)])
+    whole = graph.ScatterElements(empty, graph.Where(kept, place, time), classes, axis=1)
+    return graph.part(whole, 0, time, axis=1), kept

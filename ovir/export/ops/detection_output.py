@@ -30,8 +30,12 @@ def detection_output(
     class_preds, proposals = (
         graph.cast(graph.of_rank(tensor, rank), f32) for tensor, rank in ((class_preds, 2), (proposals, 3))
     )
-    sizes = _sizes(graph, op, class_preds, proposals)
-    images, classes, priors = sizes
+    images, priors = graph.size_of(class_preds, 0), graph.Div(graph.size_of(proposals, 2), op.numbers)
+    if op.num_classes is not None:
+        classes = graph.constant([op.num_classes])
+    else:
+        classes = graph.Div(graph.size_of(class_preds, 1), priors)
+    sizes = images, classes, priors
     table = graph.reshaped(class_preds, [images, priors, classes])
     scores = graph.swapped(table)
     if aux_class_preds is not None:
@@ -47,18 +51,6 @@ def detection_output(
     found = _best(graph, op, found, images)
     rows = _rows(graph, op, found, graph.Concat(low, high, axis=3))
     return _finished(graph, op, rows, sizes)
-
-
-def _sizes(
-    graph: Graph, op: DetectionOutputBase, class_preds: Tensor, proposals: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the numbers of images, classes and priors."""
-    priors = graph.Div(graph.size_of(proposals, 2), op.numbers)
-    if op.num_classes is not None:
-        classes = graph.constant([op.num_classes])
-    else:
-        classes = graph.Div(graph.size_of(class_preds, 1), priors)
-    return graph.size_of(class_preds, 0), classes, priors
 
 
 # --------------------------------------------------------------------------- scores and boxes
@@ -129,11 +121,11 @@ def _selected(
 ) -> nms.Selection:
     """Return the boxes that non-maximum suppression keeps, ordered by image, class and score."""
     least = float(np.float32(op.confidence_threshold))
-    best = op.top_k if op.top_k >= 0 else None
+    best = op.top_k
     boxes = nms.corners(graph, low, high)
     _, classes, priors = sizes
     if op.decrease_label_id:
-        scores, least, best = _best_classes(graph, op, scores, sizes), nms.LOWEST, None
+        scores, least, best = _best_classes(graph, op, scores, sizes), nms.LOWEST, -1
     else:
         scores = nms.without_background(graph, op.background_label_id, scores, classes)
     boxes = graph.Squeeze(boxes, [1]) if op.share_location else boxes

@@ -33,7 +33,9 @@ def dft(graph: Graph, data: Tensor, axis: int | Tensor, length: Operand = None, 
 def fourier(graph: Graph, op: DFT | IDFT, data: Tensor, axes: Tensor, signal_size: Tensor | None = None) -> Tensor:
     inverse = int(isinstance(op, IDFT))
     if axes.constant is None and graph.opset >= 20:
-        chosen: Sequence[int | Tensor] = _axes_in_run(graph, data, axes)
+        (count,) = graph.sizes(axes, "axes")
+        listed = graph.axes_from_front(axes, graph.rank(data) - 1)
+        chosen: Sequence[int | Tensor] = [graph.Gather(listed, graph.constant(place)) for place in range(count)]
     else:
         chosen = _axes(graph, op, data, axes, 1)
     for place, axis in enumerate(chosen):
@@ -55,13 +57,6 @@ def real_fourier(graph: Graph, op: RDFT, data: Tensor, axes: Tensor, signal_size
 
 def _axes(graph: Graph, op: FourierBase, data: Tensor, axes: Tensor, pairs: int) -> list[int]:
     return op.normalize_axes(graph.known(axes, "axes").tolist(), graph.rank(data) - pairs)
-
-
-def _axes_in_run(graph: Graph, data: Tensor, axes: Tensor) -> list[Tensor]:
-    """Return the axes, of which only the number is known, as scalars."""
-    (count,) = graph.sizes(axes, "axes")
-    listed = graph.axes_from_front(axes, graph.rank(data) - 1)
-    return [graph.Gather(listed, graph.constant(place)) for place in range(count)]
 
 
 def _length(graph: Graph, signal_size: Tensor | None, place: int, data: Tensor, axis: int | Tensor) -> Tensor | None:

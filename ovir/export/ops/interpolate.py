@@ -219,29 +219,58 @@ class _Resizing:
             data = self._along(data, axis)
         return data
 
-    def _along(self, data: Tensor, axis: _Axis) -> Tensor:
+    def _known_taps(self, axis: _Axis) -> Taps | None:
+        """Return the taps of an axis, None if only a run shows them."""
+        if axis.size is None or axis.length is None or axis.scale is None or self.merges is not None:
+            return None
+        self.graph.require(axis.size or not axis.length, "an axis of size 0 cannot be resized")
+        return taps(self.method, max(axis.size, 1), axis.length, axis.scale)
+
+    def _in_run(self, axis: _Axis) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the size of an axis, its scale, and the input position of each output element, which stays if the size
+        does."""
         graph = self.graph
-        if axis.size is not None and axis.length is not None and axis.scale is not None and self.merges is None:
-            graph.require(axis.size and axis.length, "an axis of size 0 cannot be resized")
-            found = taps(self.method, axis.size, axis.length, axis.scale)
-            return _resampled(graph, data, axis.number, axis.size, found)
-        scale = self._scale(axis) if self.op.by_scales else None
-        return _resampled_in_run(graph, self.method, data, axis.number, self._length(axis), scale, self.merges)
+        size, length = graph.scalar_size_of(self.data, axis.number), graph.as_scalar(self._length(axis))
+        scale = self._scale(axis) if self.op.by_scales else graph.Div(graph.cast(length, f32), graph.cast(size, f32))
+        x = graph.cast(graph.positions_below(length), f32)
+        keeps = graph.Or(graph.Equal(scale, 1.0), graph.Equal(size, length))
+        return size, scale, graph.Where(keeps, x, _moved(graph, self.method.coordinates, x, size, length, scale))
+
+    def _along(self, data: Tensor, axis: _Axis) -> Tensor:
+        graph, method, place = self.graph, self.method, axis.number
+        if (known := self._known_taps(axis)) is not None:
+            return _resampled(graph, data, place, axis.size or 1, known)
+        size, scale, position = self._in_run(axis)
+        if method.mode == "nearest":
+            nearest = graph.cast(_rounded(graph, method.nearest, position, scale), i64)
+            return graph.shaped(graph.Gather(data, _inside(graph, nearest, size), axis=place), [-1] * self.rank)
+        graph.require(method.mode != "cubic", "mode cubic of dynamic sizes needs data with two spatial axes")
+        last = graph.cast(graph.Sub(size, 1), f32)
+        # Without antialias, one of the two neighbors is inside, so that its share of the weights is 1.
+        inner, slope = graph.Min(graph.Max(position, 0.0), last), graph.constant(np.float32(1))
+        if self.merges is not None:
+            position, slope = graph.Where(self.merges, position, inner), graph.Where(self.merges, scale, slope)
+        elif method.antialias:
+            slope = scale
+        else:
+            position = inner
+        distance = graph.Abs(graph.Sub(position, graph.cast(_below(graph, size), f32)))
+        weights = graph.Max(graph.Sub(np.float32(1), graph.Mul(distance, slope)), 0.0)
+        total = graph.ReduceSum(weights, [0])
+        shares = graph.Div(weights, graph.Where(graph.Equal(total, 0.0), np.float32(1), total))
+        return _multiplied(graph, data, place, graph.cast(shares, data.element_type))
 
     def _taps(self, axis: _Axis) -> _Taps:
         """Return the taps of an axis as tensors, also of one whose sizes only a run shows."""
         graph, method = self.graph, self.method
-        if axis.size is not None and axis.length is not None and axis.scale is not None and self.merges is None:
-            graph.require(axis.size or not axis.length, "an axis of size 0 cannot be resized")
-            found = taps(method, max(axis.size, 1), axis.length, axis.scale)
-            weight = found.unit if method.is_pillow else found.weight
-            gain = None if found.gain == 1 else graph.constant(np.float32(found.gain))
-            return _Taps(axis.number, graph.constant(found.index), graph.constant(weight), gain, len(found.index))
-        size, length = graph.scalar_size_of(self.data, axis.number), graph.as_scalar(self._length(axis))
+        if (known := self._known_taps(axis)) is not None:
+            weight = known.unit if method.is_pillow else known.weight
+            gain = None if known.gain == 1 else graph.constant(np.float32(known.gain))
+            return _Taps(axis.number, graph.constant(known.index), graph.constant(weight), gain, len(known.index))
         if method.is_pillow:
+            size, length = graph.scalar_size_of(self.data, axis.number), graph.as_scalar(self._length(axis))
             return _pillow_taps(graph, method, axis.number, size, length)
-        scale = self._scale(axis) if self.op.by_scales else graph.Div(graph.cast(length, f32), graph.cast(size, f32))
-        position = _positions_in_run(graph, method.coordinates, size, length, scale)
+        size, scale, position = self._in_run(axis)
         if method.mode == "linear_onnx":
             return _neighbors(graph, axis.number, position, size)
         if method.mode == "cubic":
@@ -288,44 +317,6 @@ def _resampled(graph: Graph, data: Tensor, axis: int, size: int, taps: Taps) -> 
     return graph.shaped(total, [-1] * rank)
 
 
-def _resampled_in_run(
-    graph: Graph,
-    method: Method,
-    data: Tensor,
-    axis: int,
-    new_size: Tensor,
-    scale: Tensor | None,
-    merges: Tensor | None,
-) -> Tensor:
-    """Return data with an axis resized to a size that is known only in a run.
-
-    ``merges`` is true where antialias applies; None leaves this to the method.
-    """
-    size, length = graph.scalar_size_of(data, axis), graph.as_scalar(new_size)
-    if scale is None:
-        scale = graph.Div(graph.cast(length, f32), graph.cast(size, f32))
-    position = _positions_in_run(graph, method.coordinates, size, length, scale)
-    if method.mode == "nearest":
-        nearest = graph.cast(_rounded(graph, method.nearest, position, scale), i64)
-        inside = graph.Min(graph.Max(nearest, 0), graph.Sub(size, 1))
-        return graph.shaped(graph.Gather(data, inside, axis=axis), [-1] * graph.rank(data))
-    graph.require(method.mode != "cubic", "mode cubic of dynamic sizes needs data with two spatial axes")
-    last = graph.cast(graph.Sub(size, 1), f32)
-    # Without antialias, one of the two neighbors is inside, so that its share of the weights is 1.
-    inner, slope = graph.Min(graph.Max(position, 0.0), last), graph.constant(np.float32(1))
-    if merges is not None:
-        position, slope = graph.Where(merges, position, inner), graph.Where(merges, scale, slope)
-    elif method.antialias:
-        slope = scale
-    else:
-        position = inner
-    distance = graph.Abs(graph.Sub(position, graph.Unsqueeze(graph.cast(graph.positions_below(size), f32), [1])))
-    weights = graph.Max(graph.Sub(np.float32(1), graph.Mul(distance, slope)), 0.0)
-    total = graph.ReduceSum(weights, [0])
-    shares = graph.Div(weights, graph.Where(graph.Equal(total, 0.0), np.float32(1), total))
-    return _multiplied(graph, data, axis, graph.cast(shares, data.element_type))
-
-
 def _multiplied(graph: Graph, data: Tensor, axis: int, matrix: Tensor) -> Tensor:
     """Return data with an axis multiplied by a matrix [elements, outputs]."""
     rank = graph.rank(data)
@@ -342,13 +333,6 @@ def _multiplied(graph: Graph, data: Tensor, axis: int, matrix: Tensor) -> Tensor
 
 
 # --------------------------------------------------------------------------- sizes that are known in a run
-
-
-def _positions_in_run(graph: Graph, mode: str, size: Tensor, length: Tensor, scale: Tensor) -> Tensor:
-    """Return the input position of each output element; an axis that keeps its length keeps its positions."""
-    x = graph.cast(graph.positions_below(length), f32)
-    keeps = graph.Or(graph.Equal(scale, 1.0), graph.Equal(size, length))
-    return graph.Where(keeps, x, _moved(graph, mode, x, size, length, scale))
 
 
 def _moved(graph: Graph, mode: str, x: Tensor, size: Tensor, length: Tensor, scale: Tensor) -> Tensor:

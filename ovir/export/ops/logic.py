@@ -13,19 +13,15 @@ _RANGE = "shifts by less than 0 or by more places than the type has are undefine
 @exports(ops.LogicalAnd, to="And")
 @exports(ops.LogicalOr, to="Or")
 @exports(ops.LogicalXor, ops.Xor, to="Xor")
+@exports(ops.LogicalNot, to="Not")
 @exports(ops.BitwiseAnd, to="{}; boolean: And")
 @exports(ops.BitwiseOr, to="{}; boolean: Or")
 @exports(ops.BitwiseXor, to="{}; boolean: Xor")
-def logical(graph: Graph, op: ops.LogicalBase | ops.BitwiseBase, a: Tensor, b: Tensor) -> Tensor:
+def logical(graph: Graph, op: ops.LogicalBase | ops.LogicalNot | ops.BitwiseBase, *inputs: Tensor) -> Tensor:
     operator = op.type.removeprefix("Logical")
-    if a.element_type == boolean:
+    if inputs[0].element_type == boolean:
         operator = operator.removeprefix("Bitwise")
-    return graph.node(operator, a, b)[0]
-
-
-@exports(ops.LogicalNot, to="Not")
-def logical_not(graph: Graph, op: ops.LogicalNot, data: Tensor) -> Tensor:
-    return graph.Not(data)
+    return graph.node(operator, *inputs)[0]
 
 
 @exports(ops.BitwiseNot, to="BitwiseNot; boolean: Not; before opset 18, and for narrow types: Sub")

@@ -18,11 +18,11 @@ def concat(graph: Graph, op: Concat, *inputs: Tensor) -> Tensor:
 # --------------------------------------------------------------------------- Split and VariadicSplit
 
 
-@exports(
-    Split,
-    to="Split; Slice if the axis depends on the run",
-    limits="where the axis depends on the run, elements that the parts leave over are not an error",
-)
+_TO = "Split; Slice if the axis depends on the run"
+_LIMITS = "where the axis depends on the run, elements that the parts leave over are not an error"
+
+
+@exports(Split, to=_TO, limits=_LIMITS)
 def split(graph: Graph, op: Split, data: Tensor, axis: Tensor) -> Sequence[Tensor]:
     count = op.num_splits
     if axis.constant is None:
@@ -32,11 +32,7 @@ def split(graph: Graph, op: Split, data: Tensor, axis: Tensor) -> Sequence[Tenso
     return graph.split_evenly(data, count, int(axis.constant.item()))
 
 
-@exports(
-    VariadicSplit,
-    to="Split; Slice if the axis depends on the run",
-    limits="where the axis depends on the run, elements that the parts leave over are not an error",
-)
+@exports(VariadicSplit, to=_TO, limits=_LIMITS)
 def variadic_split(graph: Graph, op: VariadicSplit, data: Tensor, axis: Tensor, lengths: Tensor) -> Sequence[Tensor]:
     """Export as Split, with the length that is -1 computed."""
     count = len(op.output_types)

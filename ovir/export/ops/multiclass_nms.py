@@ -29,8 +29,7 @@ def multiclass_nms(
     scores = nms.without_background(graph, op.background_class, scores, classes)
     all_boxes = _corners(graph, op, boxes)
     select = _select(graph, op, count)
-    best = op.nms_top_k if op.nms_top_k >= 0 else None
-    found = nms.selection(graph, all_boxes, scores, (images, classes, count), select, shared=True, best=best)
+    found = nms.selection(graph, all_boxes, scores, (images, classes, count), select, shared=True, best=op.nms_top_k)
     found = nms.best_of_images(graph, op, found, images)
     return _of_images(graph, op, found, boxes, images, count)
 
@@ -58,8 +57,7 @@ def _of_shares(graph: Graph, op: MulticlassNms8, boxes: Tensor, scores: Tensor, 
     dense = nms.without_background(graph, op.background_class, graph.reshaped(dense, [images, classes, count]), classes)
     all_boxes = graph.expanded(graph.Unsqueeze(_corners(graph, op, boxes), [0]), [images, classes, count, 4])
     select = _select(graph, op, count)
-    best = op.nms_top_k if op.nms_top_k >= 0 else None
-    found = nms.selection(graph, all_boxes, dense, (images, classes, count), select, shared=False, best=best)
+    found = nms.selection(graph, all_boxes, dense, (images, classes, count), select, shared=False, best=op.nms_top_k)
     found = nms.best_of_images(graph, op, found, images)
     places = graph.Add(graph.Mul(found.place, classes), found.label)
     return nms.outputs(graph, op, found, nms.picked(graph, boxes, found.label, found.place), places, images)
@@ -72,7 +70,7 @@ def _corners(graph: Graph, op: MulticlassNms8, boxes: Tensor) -> Tensor:
 def _select(graph: Graph, op: MulticlassNms8, count: Tensor) -> nms.Select:
     """Return the function that selects boxes of each class."""
     most = count if op.keep_top_k < 0 else graph.constant([op.keep_top_k])
-    least = nms.just_below(op.score_threshold)
+    least = float(np.nextafter(np.float32(op.score_threshold), nms.NEVER))  # scores of the threshold exceed it
     if op.nms_eta == 1 or not np.float32(op.iou_threshold) > 0.5:
         return partial(nms.selected, graph, most=most, overlap=op.iou_threshold, least=least)
 

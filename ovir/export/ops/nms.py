@@ -13,39 +13,11 @@ from ovir.ops import nms as ops
 from ovir.ops.base.suppression import SuppressionBase
 
 
-@exports(
-    ops.NonMaxSuppression1,
-    ops.NonMaxSuppression3,
-    ops.NonMaxSuppression4,
-    to="NonMaxSuppression, padded",
-    limits=NOT_FINITE,
-)
-def nms_padded(
-    graph: Graph,
-    op: ops.NonMaxSuppression1,
-    boxes: Tensor,
-    scores: Tensor,
-    max_boxes: Tensor | None = None,
-    iou_threshold: Tensor | None = None,
-    score_threshold: Tensor | None = None,
-) -> Tensor:
-    """Export as NonMaxSuppression, whose triplets are cut or padded with -1."""
-    scores = graph.of_rank(scores, 3)
-    images, classes, count = graph.sizes_of(scores)
-    most = class_limit(graph, max_boxes, count)
-    numbers = number(graph, iou_threshold), number(graph, score_threshold)
-    triplets, _ = _selected(graph, op, boxes, scores, most, *numbers)
-    if isinstance(op, ops.NonMaxSuppression4):
-        rows = graph.product([graph.Min(count, most), images, classes])
-    else:
-        rows = graph.Min(count, graph.product([most, classes]))
-    return padded(graph, triplets, rows, -1, 3)
-
-
+@exports(ops.NonMaxSuppression1, ops.NonMaxSuppression3, ops.NonMaxSuppression4, to="{}, padded", limits=NOT_FINITE)
 @exports(ops.NonMaxSuppression5, ops.NonMaxSuppression9, to="NonMaxSuppression; for Soft-NMS a Loop", limits=NOT_FINITE)
 def nms(
     graph: Graph,
-    op: ops.NonMaxSuppression9,
+    op: ops.NonMaxSuppressionBase,
     boxes: Tensor,
     scores: Tensor,
     max_boxes: Tensor | None = None,
@@ -53,14 +25,23 @@ def nms(
     score_threshold: Tensor | None = None,
     sigma: Tensor | None = None,
 ) -> Sequence[Tensor]:
-    """Export as NonMaxSuppression, followed by TopK where boxes of all classes are sorted together."""
+    """Export as NonMaxSuppression, followed by TopK where boxes of all classes are sorted together; older versions pad
+    or cut the triplets."""
     boxes, scores = graph.cast(boxes, f32), graph.cast(graph.of_rank(scores, 3), f32)
-    most = class_limit(graph, max_boxes, graph.size_of(scores, 2))
+    images, classes, count = graph.sizes_of(scores)
+    most = class_limit(graph, max_boxes, count)
     numbers = number(graph, iou_threshold), number(graph, score_threshold)
     if sigma is None or sigma.constant is not None:
         is_soft = sigma is not None and sigma.constant is not None and float(sigma.constant.item()) > 0
         function = partial(_softened, sigma=number(graph, sigma)) if is_soft else _selected
-        return outputs(graph, op, *function(graph, op, boxes, scores, most, *numbers))
+        triplets, final = function(graph, op, boxes, scores, most, *numbers)
+        if isinstance(op, ops.NonMaxSuppression9):
+            return outputs(graph, op, triplets, final)
+        if isinstance(op, ops.NonMaxSuppression4):
+            rows = graph.product([graph.Min(count, most), images, classes])
+        else:
+            rows = graph.Min(count, graph.product([most, classes]))
+        return [padded(graph, triplets, rows, -1, 3)]
     variance = number(graph, sigma)
     bodies = {}
     for name, function in (("then", partial(_softened, sigma=variance)), ("else", _selected)):
@@ -123,7 +104,7 @@ def _selected(
 
 def _softened(
     graph: Graph,
-    op: ops.NonMaxSuppression9,
+    op: ops.NonMaxSuppressionBase,
     boxes: Tensor,
     scores: Tensor,
     most: Tensor,
@@ -132,10 +113,13 @@ def _softened(
     *,
     sigma: float | Tensor,
 ) -> tuple[Tensor, Tensor]:
+    assert isinstance(op, ops.NonMaxSuppression9)
+    removes_more = op.removes_when_soft
+
     def update(body: Graph, current: Tensor, overlaps: Tensor, step: Tensor) -> Tensor:
         softer = body.Mul(current, body.Exp(body.Mul(body.Mul(overlaps, overlaps), scale)))
         removed = body.IsNaN(softer)  # infinity * 0
-        if op.removes_when_soft:
+        if removes_more:
             removed = body.Or(removed, body.Greater(overlaps, overlap))
         return removing(body, softer, removed)
 

@@ -41,13 +41,9 @@ _LONGEST = 1 << 16
     to="LayerNormalization, InstanceNormalization, or ReduceMean, Sub, Mul, Sqrt and Div",
     of_reals=True,
 )
-def mvn(graph: Graph, op: ops.MVN2 | ops.MVN6, x: Tensor, axes: Tensor | None = None) -> Tensor:
-    if isinstance(op, ops.MVN2):
-        rank, inside = graph.rank(x), True
-        along: Axes = op.axes(op.reduction_axes, rank) or range(1 if op.across_channels else 2, rank)
-    else:
-        assert axes is not None
-        along, inside = _along(op, x, axes), op.eps_mode == "inside_sqrt"
+def mvn(graph: Graph, op: ops.MVN2 | ops.MVN6, x: Tensor, *axes: Tensor) -> Tensor:
+    along: Axes = op.along(graph.rank(x)) if isinstance(op, ops.MVN2) else _along(op, x, *axes)
+    inside = op.eps_mode == "inside_sqrt"
     if not isinstance(along, Tensor) and op.normalize_variance and inside and x.element_type == f32:
         found = _in_one_node(graph, x, along, op.eps)
         if found is not None:

@@ -38,7 +38,11 @@ def max_pool_with_indices(graph: Graph, op: ops.MaxPool8, data: Tensor) -> list[
         values, places = _pooled(graph, windows, graph.cast(data, pooled))
     if not windows.are_plain:
         places = _without_padding(graph, windows, data, places)
-    places = graph.Where(graph.Greater(values, _lowest(graph, values)), places, _firsts(graph, data))
+    # [N, C, 1, ...] positions of the first elements of the planes, where nothing is above the lowest number
+    shape = graph.Concat(graph.shape_of(data, 0, 2), [1] * (graph.rank(data) - 2), axis=0)
+    numbers = graph.positions_below(graph.ReduceProd(shape, keepdims=0))
+    firsts = graph.Reshape(graph.Mul(numbers, _size_from(graph, data, 2)), shape)
+    places = graph.Where(graph.Greater(values, _lowest(graph, values)), places, firsts)
     if axis := op.normalize_axis(op.axis, graph.rank(data)):
         places = graph.Mod(places, _size_from(graph, data, axis))
     return [values, places]
@@ -80,13 +84,6 @@ def _without_padding(graph: Graph, windows: PoolWindows, data: Tensor, places: T
     return graph.Add(found, graph.Mul(rest, scale))
 
 
-def _firsts(graph: Graph, data: Tensor) -> Tensor:
-    """Return the position of the first element of each plane of data, [N, C, 1, ...]."""
-    shape = graph.Concat(graph.shape_of(data, 0, 2), [1] * (graph.rank(data) - 2), axis=0)
-    numbers = graph.positions_below(graph.ReduceProd(shape, keepdims=0))
-    return graph.Reshape(graph.Mul(numbers, _size_from(graph, data, 2)), shape)
-
-
 def _size_from(graph: Graph, data: Tensor, axis: int) -> Tensor:
     return graph.ReduceProd(graph.shape_of(data, axis), keepdims=0)
 
@@ -118,16 +115,12 @@ def _means(graph: Graph, windows: PoolWindows, data: Tensor, covers_pads: bool) 
     held = i64 if own.is_integral else data.real_type
     sums = windows.combined(windows.around(graph.cast(data, held)), "Add")
     real = f64 if own.is_integral else held
-    counts = _counts(graph, windows, data, covers_pads)
+    if covers_pads:
+        counts = graph.constant(prod(windows.kernel))
+    else:  # at least 1
+        counts = graph.Max(windows.combined(windows.around(_ones(graph, data, i64)), "Add"), 1)
     means = graph.Div(graph.cast(sums, real), graph.cast(counts, real))
     return graph.cast(graph.Round(means), i64) if own.is_integral else means
-
-
-def _counts(graph: Graph, windows: PoolWindows, data: Tensor, covers_pads: bool) -> Tensor:
-    """Return the number of elements that the mean of each window covers, at least 1."""
-    if covers_pads:
-        return graph.constant(prod(windows.kernel))
-    return graph.Max(windows.combined(windows.around(_ones(graph, data, i64)), "Add"), 1)
 
 
 def _ones(graph: Graph, data: Tensor, element_type: ElementType) -> Tensor:

@@ -107,8 +107,13 @@ def _finished(graph: Graph, op: ProposalBase, boxes: Tensor, extent: Tensor) -> 
 def _slotted(
     graph: Graph, op: ProposalBase, boxes: Tensor, scores: Tensor, image: Tensor, images: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Return the rows of all images and their scores; the first missing row of an image begins with -1."""
-    index, filled, is_end = _slots(graph, image, images, op.post_nms_topn)
+    """Return the rows of all images, ``post_nms_topn`` for each, and their scores; the first missing row of an image
+    begins with -1."""
+    counts = graph.Unsqueeze(nms.group_counts(graph, image, images), [1])
+    rank = graph.constant(np.arange(op.post_nms_topn, dtype=np.int64)[np.newaxis])
+    filled, is_end = graph.Less(rank, counts), graph.Equal(rank, counts)
+    starts = graph.CumSum(counts, graph.constant(0, i64), exclusive=1)
+    index = graph.Where(filled, graph.Add(starts, rank), graph.Shape(image))
     number = graph.Where(filled, graph.cast(graph.Unsqueeze(graph.positions_below(images), [1]), f32), 0.0)
     number = graph.Where(is_end, -1.0, number)
     rows = graph.product([images, op.post_nms_topn])
@@ -116,17 +121,3 @@ def _slotted(
     boxes = graph.Concat(boxes, np.zeros((1, 4), np.float32), axis=0)
     scores = graph.Concat(scores, np.zeros(1, np.float32), axis=0)
     return graph.Concat(number, nms.picked(graph, boxes, index), axis=1), nms.picked(graph, scores, index)
-
-
-def _slots(graph: Graph, groups: Tensor, count: Tensor, most: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Place elements in ``most`` slots for each group: return the index of the element in each slot, the number of
-    elements where a slot is empty, and which slots are filled and which are the first empty ones, all [count, most].
-
-    The numbers of the groups do not decrease, and none has more than ``most`` elements.
-    """
-    counts = graph.Unsqueeze(nms.group_counts(graph, groups, count), [1])
-    rank = graph.constant(np.arange(most, dtype=np.int64)[np.newaxis])
-    filled = graph.Less(rank, counts)
-    starts = graph.CumSum(counts, graph.constant(0, i64), exclusive=1)
-    index = graph.Where(filled, graph.Add(starts, rank), graph.Shape(groups))
-    return index, filled, graph.Equal(rank, counts)

@@ -128,18 +128,16 @@ def fake_convert(graph: Graph, op: FakeConvert, data: Tensor, scale: Tensor, shi
     if shift is not None:
         scaled = graph.Sub(scaled, shift)
     x = graph.cast(graph.cast(scaled, f16), f32)
-    narrow = _through_f8e4m3(graph, x) if op.destination_type == "f8e4m3" else _through_f8e5m2(graph, x)
+    if op.destination_type == "f8e4m3":
+        narrow = _through_f8e4m3(graph, x)
+    else:  # adding 0 takes the sign of a zero
+        narrow = graph.Add(_through(graph, graph.Clip(x, -57344, 57344), f8e5m2), 0)
     back = graph.cast(narrow, data.element_type)
     return graph.Div(back if shift is None else graph.Add(back, shift), scale)
 
 
 def _through(graph: Graph, x: Tensor, narrow: ElementType) -> Tensor:
     return graph.cast(graph.cast(x, narrow), f32)
-
-
-def _through_f8e5m2(graph: Graph, x: Tensor) -> Tensor:
-    # Adding 0 takes the sign of a zero.
-    return graph.Add(_through(graph, graph.Clip(x, -57344, 57344), f8e5m2), 0)
 
 
 def _through_f8e4m3(graph: Graph, x: Tensor) -> Tensor:

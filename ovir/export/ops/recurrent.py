@@ -110,7 +110,13 @@ def _steps(
     hidden = _hidden_size(graph, op, w, r)
     kind = "LSTM" if isinstance(op, ops.LstmBase) else "GRU" if isinstance(op, ops.GruBase) else "RNN"
     if x.element_type == f64 or (kind == "RNN" and 0 < op.clip < np.inf):  # onnxruntime has no f64, and ignores clip
-        return _stepwise(graph, op, x, states, lengths, weights, direction)
+        results = []
+        for number, is_reverse in enumerate(_REVERSED[direction]):
+            own = [None if t is None else graph.Gather(t, graph.constant(number), axis=0) for t in weights]
+            before = [graph.Gather(state, graph.constant(number), axis=0) for state in states]
+            results.append(_one_direction(graph, op, x, before, lengths, own, is_reverse))
+        outputs, *after = zip(*results, strict=True)
+        return [_stacked(graph, outputs, 1), *(_stacked(graph, state, 0) for state in after)]
     if b is not None:
         b = _both_biases(graph, op, b, hidden, len(_REVERSED[direction]))
     inputs = x, *(_in_order(graph, op, t, hidden) for t in (w, r)), b, lengths, *states
@@ -155,25 +161,6 @@ def _both_biases(graph: Graph, op: ops.RecurrentBase, bias: Tensor, hidden: int,
 # ----- step by step, for what LSTM, GRU and RNN cannot do in onnxruntime
 
 _Function = Callable[[Graph, Tensor], Tensor]
-
-
-def _stepwise(
-    graph: Graph,
-    op: ops.RecurrentBase,
-    x: Tensor,
-    states: Sequence[Tensor],
-    lengths: Tensor | None,
-    weights: Sequence[Tensor | None],
-    direction: str,
-) -> list[Tensor]:
-    """Return the outputs of LSTM, GRU or RNN, computed step by step; see ``_steps``."""
-    found = []
-    for number, is_reverse in enumerate(_REVERSED[direction]):
-        own = [None if t is None else graph.Gather(t, graph.constant(number), axis=0) for t in weights]
-        before = [graph.Gather(state, graph.constant(number), axis=0) for state in states]
-        found.append(_one_direction(graph, op, x, before, lengths, own, is_reverse))
-    outputs, *after = zip(*found, strict=True)
-    return [_stacked(graph, outputs, 1), *(_stacked(graph, state, 0) for state in after)]
 
 
 def _functions(op: ops.RecurrentBase) -> list[_Function]:

@@ -72,20 +72,27 @@ def _largest(graph: Graph, op: ROIPooling, pixels: Pixels, regions: _Regions) ->
     return graph.Transpose(graph.Where(has_pixels, found, pixels.number(0)), perm=[0, 3, 1, 2])
 
 
+def _spaced(
+    graph: Graph, pixels: Pixels, low: Tensor, high: Tensor, count: int, most: Tensor, shape: list[int]
+) -> Tensor:
+    """Return ``count`` evenly spaced positions from ``low`` to ``high``, shares of ``most``; one alone lies between."""
+    if count == 1:
+        return graph.Mul(graph.Mul(graph.Add(low, high), pixels.number(0.5)), most)
+    step = graph.Div(graph.Mul(graph.Sub(high, low), most), pixels.number(count - 1))
+    numbers = positions_shaped(graph, count, pixels.element_type, shape)
+    return graph.Add(graph.Mul(numbers, step), graph.Mul(low, most))
+
+
 def _interpolated(graph: Graph, op: ROIPooling, pixels: Pixels, regions: _Regions) -> Tensor:
     starts, ends = regions.corners(3)
     places = []
     for axis, (count, size) in enumerate(zip(op.bins, (pixels.height, pixels.width), strict=True)):
-        most = pixels.real(graph.Sub(size, 1))
-        first, last = graph.Mul(starts[axis], most), graph.Mul(ends[axis], most)
-        if count == 1:
-            places.append(graph.Mul(graph.Mul(graph.Add(starts[axis], ends[axis]), pixels.number(0.5)), most))
-            continue
-        step = graph.Div(graph.Mul(graph.Sub(ends[axis], starts[axis]), most), pixels.number(count - 1))
-        numbers = positions_shaped(graph, count, pixels.element_type, _along(axis, 3, 1, 2))
-        is_last = graph.constant((np.arange(count) == count - 1).reshape(_along(axis, 3, 1, 2)))
-        # Rounding must not move the last one outside.
-        places.append(graph.Where(is_last, last, graph.Add(graph.Mul(numbers, step), first)))
+        most, shape = pixels.real(graph.Sub(size, 1)), _along(axis, 3, 1, 2)
+        place = _spaced(graph, pixels, starts[axis], ends[axis], count, most, shape)
+        if count > 1:  # rounding must not move the last one outside
+            is_last = graph.constant((np.arange(count) == count - 1).reshape(shape))
+            place = graph.Where(is_last, graph.Mul(ends[axis], most), place)
+        places.append(place)
     y, x = places
     images = graph.Reshape(regions.images, [-1, 1, 1])
     made = pixels.at(images, y, x, pixels.between(y, x, 0, -1))
@@ -117,12 +124,7 @@ def _bilinear(graph: Graph, op: PSROIPooling, data: Tensor, rois: Tensor) -> tup
         numbers = positions_shaped(graph, parts[axis], pixels.element_type, _along(axis, 5, 3, 4))
         low = graph.Add(start, graph.Mul(numbers, part))
         high = graph.Add(start, graph.Mul(graph.Add(numbers, pixels.number(1)), part))
-        if group == 1:
-            places.append(graph.Mul(graph.Mul(graph.Add(low, high), pixels.number(0.5)), most))
-            continue
-        step = graph.Div(graph.Mul(graph.Sub(high, low), most), pixels.number(group - 1))
-        bins = positions_shaped(graph, group, pixels.element_type, _along(axis, 5, 1, 2))
-        places.append(graph.Add(graph.Mul(bins, step), graph.Mul(low, most)))
+        places.append(_spaced(graph, pixels, low, high, group, most, _along(axis, 5, 1, 2)))
     y, x = places
     images = graph.Reshape(graph.Mul(regions.images, taps), [-1, 1, 1, 1, 1])
     numbers = graph.constant(np.arange(taps).reshape(1, 1, 1, *parts))

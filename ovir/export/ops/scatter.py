@@ -15,6 +15,7 @@ from ovir.export.onnx_graph import LAST, Graph, Tensor
 from ovir.ops import scatter as ops
 
 _REDUCTIONS = {"sum": "add", "sub": "add", "mean": "add", "prod": "mul", "min": "min", "max": "max"}
+_LIMITS = "reductions min and max need opset 18, and there NaN among the updates prevails"
 _LOGICAL = {"sum": "add", "sub": "add", "max": "add", "prod": "mul", "min": "mul"}
 """The reductions of booleans as integers, which are then compared with 0, or with 1 modulo 2."""
 
@@ -62,12 +63,7 @@ def _around(graph: Graph, data: Tensor, axis: Tensor) -> tuple[Tensor, Tensor, T
 # --------------------------------------------------------------------------- ScatterElementsUpdate
 
 
-@exports(
-    ops.ScatterElementsUpdate3,
-    ops.ScatterElementsUpdate12,
-    to="ScatterElements",
-    limits="reductions min and max need opset 18, and there NaN among the updates prevails",
-)
+@exports(ops.ScatterElementsUpdate3, ops.ScatterElementsUpdate12, to="ScatterElements", limits=_LIMITS)
 def scatter_elements_update(
     graph: Graph, op: ops.ScatterElementsUpdate3, data: Tensor, indices: Tensor, updates: Tensor, axis: Tensor
 ) -> Tensor:
@@ -160,12 +156,7 @@ def _neutral(graph: Graph, element_type: ElementType, reduction: str) -> Tensor:
 # --------------------------------------------------------------------------- ScatterNDUpdate
 
 
-@exports(
-    ops.ScatterNDUpdate4,
-    ops.ScatterNDUpdate15,
-    to="ScatterND; ScatterElements for reductions",
-    limits="reductions min and max need opset 18, and there NaN among the updates prevails",
-)
+@exports(ops.ScatterNDUpdate4, ops.ScatterNDUpdate15, to="ScatterND; ScatterElements for reductions", limits=_LIMITS)
 def scatter_nd_update(graph: Graph, op: ops.ScatterNDUpdate4, data: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
     """Export as ScatterND, or with a reduction as ScatterElements of rows."""
     places = graph.shaped(graph.cast(indices, i64), indices.shape)

@@ -42,11 +42,7 @@ def non_zero(graph: Graph, op: NonZero, data: Tensor) -> Tensor:
     return graph.NonZero(data)
 
 
-@exports(
-    Unique,
-    to="Unique",
-    limits=_UNIQUE_LIMITS,
-)
+@exports(Unique, to="Unique", limits=_UNIQUE_LIMITS)
 def unique(graph: Graph, op: Unique, data: Tensor, axis: Tensor | None = None) -> Sequence[Tensor]:
     along = None if axis is None else int(graph.known(axis, "axis").item())
     is_empty = data.shape.is_static and 0 in data.shape.to_tuple()

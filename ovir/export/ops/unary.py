@@ -62,14 +62,6 @@ def rounded(graph: Graph, op: ops.Round, data: Tensor) -> Tensor:
 # ----- real functions
 
 
-def _tangent(graph: Graph, x: Tensor) -> Tensor:
-    return graph.Div(graph.Sin(x), graph.Cos(x))
-
-
-def _hyperbolic_sine(graph: Graph, x: Tensor) -> Tensor:
-    return graph.Mul(graph.Tanh(x), _hyperbolic_cosine(graph, x))  # a difference of exponentials loses small numbers
-
-
 def _hyperbolic_cosine(graph: Graph, x: Tensor) -> Tensor:
     return graph.Mul(graph.Add(graph.Exp(x), graph.Exp(graph.Neg(x))), 0.5)
 
@@ -140,8 +132,9 @@ def _polynomial(graph: Graph, coefficients: tuple[float, ...], x: Tensor) -> Ten
 # ----- exporters of real functions
 
 _IN_F64: dict[type[ops.UnaryBase], Callable[[Graph, Tensor], Tensor]] = {
-    ops.Tan: _tangent,
-    ops.Sinh: _hyperbolic_sine,
+    ops.Tan: lambda graph, x: graph.Div(graph.Sin(x), graph.Cos(x)),
+    # a difference of exponentials loses small numbers
+    ops.Sinh: lambda graph, x: graph.Mul(graph.Tanh(x), _hyperbolic_cosine(graph, x)),
     ops.Cosh: _hyperbolic_cosine,
     ops.Asinh: _inverse_hyperbolic_sine,
     ops.Acosh: _inverse_hyperbolic_cosine,

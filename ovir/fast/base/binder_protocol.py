@@ -90,18 +90,15 @@ def bind_elementwise(binder: Binder, function: Callable[..., object], *arrays: A
 
     An input that nothing else reads is overwritten; otherwise the output has the memory order of the largest input.
     """
-    call_elementwise(binder, function, *arrays, elementwise_output(binder, *arrays), heavy=heavy)
-
-
-def elementwise_output(binder: Binder, *arrays: Array) -> Array:
-    """Return the array of output 0 of an elementwise operation: an input, or a new one in the order of the largest."""
-    shape = np.broadcast_shapes(*(array.shape for array in arrays))
-    dtype = arrays[0].dtype
+    shape, dtype = np.broadcast_shapes(*(array.shape for array in arrays)), arrays[0].dtype
     for index, array in enumerate(binder.inputs):
         is_like_output = array.shape == shape and array.dtype == dtype == binder.output_dtype()
         if is_like_output and any(array is a for a in arrays) and binder.may_overwrite(index):
-            return binder.overwrite(index)
-    return output_like_largest(binder, *arrays)
+            out = binder.overwrite(index)
+            break
+    else:
+        out = output_like_largest(binder, *arrays)
+    call_elementwise(binder, function, *arrays, out, heavy=heavy)
 
 
 def output_like_largest(binder: Binder, *arrays: Array) -> Array:

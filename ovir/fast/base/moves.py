@@ -117,9 +117,11 @@ def bind_positions(binder: Binder, memory: Array, table: Array, fill: Array, ord
     copies = _copies(table)
     if copies is None and table.size > _MOST_POSITIONS:
         return False
-    if copies is not None and len(copies) == 1 and (view := _as_view(memory, copies[0][1])) is not None:
-        binder.view(view)
-        return True
+    if copies is not None and len(copies) == 1:
+        lines = copies[0][1]
+        if lines is not None and all(len(line.sizes) == 1 for line in lines):
+            binder.view(_source(memory, lines))
+            return True
     out = binder.output(order=order if len(order) == table.ndim else None)
     if copies is None:
         _bind_take(binder, memory, table, fill, out)
@@ -133,13 +135,6 @@ def bind_positions(binder: Binder, memory: Array, table: Array, fill: Array, ord
         strides = [_split(stride, line.sizes) for stride, line in zip(target.strides, copy, strict=True)]
         bind_copy(binder, source, strided(target, source.shape, sum(strides, ()), writeable=True))
     return True
-
-
-def _as_view(memory: Array, lines: Sequence[_Line] | None) -> Array | None:
-    """Return the whole output as a view of memory, if it is one."""
-    if lines is None or any(len(line.sizes) > 1 for line in lines):
-        return None
-    return _source(memory, lines)
 
 
 def _source(memory: Array, lines: Sequence[_Line]) -> Array:

@@ -67,8 +67,7 @@ def prepare(model: G, compress_to: Narrow | None, version: int = VERSION) -> tup
 
 
 def _prepared(model: G, version: int) -> G:
-    """Return the model as a file of a version describes it: inferred, and in version 11 without implicit
-    conversions."""
+    """Return the model as a file describes it: inferred, in version 11 without implicit conversions."""
     if model.has_gaps:
         message = "the model cannot be saved: parts of it could not be read"
         raise ModelError(diagnose(INFERENCE, message, Place(model.path)))

@@ -121,8 +121,8 @@ def attribute(
     that the specification requires although readers accept files without it and use the default; ``ovir check`` warns
     then. ``assumed`` is the text for a default in messages, if its value does not explain itself. ``is_strict`` marks
     an integer that OpenVINO reads as it reads ids, so that nothing may follow its digits, or an element type that it
-    reads as it reads precisions, so that case matters. ``instead`` is the name of an attribute that the specification allows
-    in place of a ``specified`` one. ``misread`` is the text of the value that OpenVINO takes if the attribute is
+    reads as it reads precisions, so that case matters. ``instead`` is the name of an attribute that the specification
+    allows in place of a ``specified`` one. ``misread`` is the text of the value that OpenVINO takes if the attribute is
     missing, where the specification has another default; ``ovir check`` warns.
 
     ``register`` raises InputError for an attribute without annotation, or of another type.
@@ -207,13 +207,19 @@ def _parse_numbers(text: str, parse: Callable[[str], Any]) -> tuple[Any, ...]:
         raise
 
 
+def _parse_shape(text: str) -> PartialShape:
+    if text.strip().startswith(("{", "(")):
+        raise ValueError(f"'{shortened(text)}' is not a shape: OpenVINO reads 1,?,2..5 or [1,?,2..5]")
+    return PartialShape.parse(text)
+
+
 _PARSERS: Mapping[Any, Callable[[str], Any]] = {
     int: parse_value,
     float: parse_float,
     bool: parse_bool,
     str: str,
     ElementType: ElementType.parse_attribute,
-    PartialShape: PartialShape.parse,
+    PartialShape: _parse_shape,
     Dimension: Dimension.parse,
     tuple[int, ...]: lambda text: _parse_numbers(text, parse_value),
     tuple[float, ...]: lambda text: _parse_numbers(text, parse_float),

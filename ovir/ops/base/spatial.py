@@ -23,7 +23,8 @@ def padded_window(auto_pad: str, size: int, kernel: int, stride: int, dilation: 
     if auto_pad in SAME:
         windows = -(-size // stride)
         total = max((windows - 1) * stride + extent(kernel, dilation) - size, 0)
-        pads = (total // 2, total - total // 2)[:: 1 if auto_pad == "same_upper" else -1]
+        less, more = total // 2, total - total // 2
+        pads = (less, more) if auto_pad == "same_upper" else (more, less)
     return Window(kernel, stride, dilation, *(pads if auto_pad != "valid" else (0, 0)))
 
 
