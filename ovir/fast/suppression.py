@@ -110,7 +110,8 @@ _EARLIER = np.tri(_BLOCK, k=-1, dtype=np.bool_)
 
 
 def grids(rows: Array, widest: int) -> Iterator[tuple[Array, Array]]:
-    """Group rows of about the same length: yield the numbers of their candidates [R, m], and which of them exist.
+    """Group rows of about the same length, without empty ones: yield the numbers of their candidates [R, m], and which
+    of them exist.
 
     ``rows`` are the row numbers of the candidates, which do not decrease. A group has few enough rows that its
     candidates can be compared with each other at a time, if no row has more than ``widest`` candidates.
