@@ -75,8 +75,7 @@ def upright_overlaps(edges: Array, margin: float = 0, *, bridged: bool = True) -
     add = edges.dtype.type(margin)
     infinite = edges.dtype.type(np.inf)
     table = np.empty((5, edges.shape[1]), edges.dtype)  # the edges of each box, the lower ones negated, and its area
-    np.negative(edges[:2], out=table[:2])
-    table[2:4] = edges[2:]
+    table[:2], table[2:4] = -edges[:2], edges[2:]
     lengths = table[2:4] + table[:2]
     if margin:
         lengths += add
