@@ -208,12 +208,8 @@ def constant_port(
         array, own = as_array(value, element_type)
     except (ValueError, TypeError, OverflowError) as error:
         call.fail(f"argument '{argument}': {error}")
-    return constant_layer(call, Const.of(array, own, copy=copy)).outputs[0]
-
-
-def constant_layer(call: Call, op: Const, options: Options = Options()) -> Layer:  # it is immutable
-    """Return the layer of a constant."""
-    return create(call, op, (), type_attributes(op), options)
+    op = Const.of(array, own, copy=copy)
+    return create(call, op, (), type_attributes(op)).outputs[0]
 
 
 def ports_of(

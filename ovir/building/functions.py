@@ -13,7 +13,6 @@ from ovir.building.bodies import IfLayer, IterationLayer, LoopLayer
 from ovir.building.creation import (
     Call,
     Options,
-    constant_layer,
     constant_port,
     create,
     listed_inputs,
@@ -227,7 +226,7 @@ def _constant(cls: type[Operator], path: str) -> Callable[..., Layer]:
         except (ValueError, TypeError, OverflowError) as error:
             call.fail(str(error))
         op = Const.of(array, element_type, copy=not shared_memory)
-        return constant_layer(call, op, Options(name, tensor_names, rt_info))
+        return create(call, op, (), type_attributes(op), Options(name, tensor_names, rt_info))
 
     return constant
 

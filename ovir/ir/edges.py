@@ -70,10 +70,6 @@ class Gaps:
         """Return whether a missing layer with this id has been reported."""
         return number in self.layers or None in self.layers or number in self.absent
 
-    def has_input(self, layer: int, port: int) -> bool:
-        """Return whether it has been reported why this input port has no edge."""
-        return (layer, port) in self.inputs or (layer, None) in self.inputs
-
 
 class EdgeReader(ElementReader):
     """Reads the edges of one <net> or body."""
@@ -253,7 +249,8 @@ class EdgeReader(ElementReader):
             port
             for layer in layers.values()
             for port in layer.inputs
-            if port.source is None and layer.id not in gaps.ports and not gaps.has_input(layer.id, port.id)
+            if port.source is None and layer.id not in gaps.ports
+            if gaps.inputs.isdisjoint(((layer.id, port.id), (layer.id, None)))  # it has not been reported why
         ]
         for stray in gaps.stray[:_MAX_STRAY]:
             start = stray.origin[0]
