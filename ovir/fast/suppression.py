@@ -104,8 +104,8 @@ class BlockedSuppression(Suppression):
 
 _CELLS = 1 << 16
 """Pairs of candidates compared at a time."""
-_BLOCK = 64
-"""Candidates of a row that are compared with each other at a time: as many as a set in a number of 64 bits has."""
+_BLOCK = 128
+"""Candidates of a row that are compared with each other at a time."""
 _EARLIER = np.tri(_BLOCK, k=-1, dtype=np.bool_)
 
 
@@ -195,25 +195,23 @@ def _chosen(overlap: Array, alive: Array, limit: Array) -> Array:
     length = alive.shape[1]
     excluding = overlap > limit
     excluding &= _EARLIER[:length, :length]
-    others = _numbers(excluding)
-    undecided = others > 0
+    undecided = excluding.any(axis=2)
     undecided &= alive
     kept: Array = alive ^ undecided
     rows, columns = undecided.nonzero()
-    of_rows = _numbers(kept).tolist()
-    for row, column, other in zip(rows.tolist(), columns.tolist(), others[undecided].tolist(), strict=True):
+    others, of_rows = (_numbers(sets) for sets in (excluding[rows, columns], kept))
+    for row, column, other in zip(rows.tolist(), columns.tolist(), others, strict=True):
         if not of_rows[row] & other:
             of_rows[row] |= 1 << column
             kept[row, column] = True
     return kept
 
 
-def _numbers(sets: Array) -> Array:
-    """Return sets [..., n] of at most 64 elements as numbers whose bits tell which of them they have."""
-    bits = np.packbits(sets, axis=-1, bitorder="little")
-    numbers = np.zeros((*sets.shape[:-1], 8), np.uint8)
-    numbers[..., : bits.shape[-1]] = bits
-    return numbers.view("<u8")[..., 0]
+def _numbers(sets: Array) -> list[int]:
+    """Return sets [k, n] as numbers whose bits tell which of n elements they have."""
+    bits = np.packbits(sets, axis=1, bitorder="little")
+    held, width = bits.tobytes(), bits.shape[1]
+    return [int.from_bytes(held[i : i + width], "little") for i in range(0, len(held), width)]
 
 
 def _chosen_by(overlap: Array, alive: Array, limits: Array, taken: Array) -> Array:

@@ -74,9 +74,9 @@ def upright_overlaps(edges: Array, margin: float = 0, *, bridged: bool = True) -
     """
     add = edges.dtype.type(margin)
     infinite = edges.dtype.type(np.inf)
-    table = np.empty((5, edges.shape[1]), edges.dtype)  # the edges of each box, the lower ones negated, and its area
-    table[:2], table[2:4] = -edges[:2], edges[2:]
-    lengths = table[2:4] + table[:2]
+    table = np.empty((5, edges.shape[1]), edges.dtype)  # the edges and the area of each box
+    table[:4] = edges
+    lengths = table[2:4] - table[:2]
     if margin:
         lengths += add
     areas = np.multiply(lengths[0], lengths[1], out=table[4])
@@ -86,13 +86,13 @@ def upright_overlaps(edges: Array, margin: float = 0, *, bridged: bool = True) -
         first = table.take(some, axis=1)
         second = first if others is some else table.take(others, axis=1)
         first, second = first[..., np.newaxis], second[..., np.newaxis, :]
-        inner = np.minimum(first[:4], second[:4])
-        common = np.add(inner[2:], inner[:2], out=inner[2:])  # the lengths along both axes
+        common = np.minimum(first[2:4], second[2:4])  # the lengths along both axes
+        common -= np.maximum(first[:2], second[:2])
         if margin:
             if not bridged:
                 np.putmask(common, common < 0, -infinite)
             common += add
-        np.maximum(common, 0, out=common)
+        np.clip(common, 0, infinite, out=common)
         area: Array = np.multiply(common[0], common[1], out=common[0])
         union = np.add(first[4], second[4], out=common[1])
         union -= area
