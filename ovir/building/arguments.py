@@ -62,12 +62,6 @@ class Argument:
         return str(self.default) if isinstance(self.default, (ElementType, PartialShape)) else self.default
 
 
-def inputs_of(cls: type[Operator]) -> tuple[tuple[str, ...], int, bool]:
-    """Return the names of the inputs, how many are required, and whether any number may follow."""
-    names, required, variadic, _ = input_signature(cls)
-    return names, required, variadic
-
-
 def has_bodies(cls: type[Operator]) -> bool:
     """Return whether layers of an operation have bodies, whose inputs are added after the layer is created."""
     return "bodies" in input_signature(cls).keywords
@@ -89,7 +83,7 @@ def arguments_of(cls: type[Operator]) -> tuple[Argument, ...]:
 
 def _declared(cls: type[Operator]) -> Iterator[Argument]:
     """Yield an argument for each input and attribute, inputs first."""
-    names, required, variadic = inputs_of(cls)
+    names, required, variadic, _ = input_signature(cls)
     for index, name in enumerate(names):
         yield Argument(name, Kind.INPUT, name, default=REQUIRED if index < required else None)
     if variadic and not has_bodies(cls):

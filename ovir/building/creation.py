@@ -208,12 +208,8 @@ def constant_port(
         array, own = as_array(value, element_type)
     except (ValueError, TypeError, OverflowError) as error:
         call.fail(f"argument '{argument}': {error}")
-    return constant_layer(call, Const.of(array, own, copy=copy)).outputs[0]
-
-
-def constant_layer(call: Call, op: Const, options: Options = Options()) -> Layer:  # it is immutable
-    """Return the layer of a constant."""
-    return create(call, op, (), constant_attributes(op), options)
+    op = Const.of(array, own, copy=copy)
+    return create(call, op, (), type_attributes(op)).outputs[0]
 
 
 def ports_of(
@@ -311,7 +307,10 @@ def create_layer(
             if not opsets.is_extension(type, version):
                 why = opsets.why_unresolved(type, version)[0]
             call.fail(f"{why}: its 'outputs' must be given")
-        types = [_tensor_type(call, *item) for item in outputs]
+        try:
+            types = [TensorType(as_element_type(element_type), as_shape(shape)) for element_type, shape in outputs]
+        except ValueError as error:
+            call.fail(f"argument 'outputs': {error}")
         ports = _ports(call, listed)
         return create(call, None, ports, given, options, operation=(type, version), outputs=types)
     names = [*input_names(cls), *(f"input {index}" for index in range(len(listed)))][: len(listed)]
@@ -324,18 +323,11 @@ def create_layer(
     return create(call, op, sources.values(), values, options, operation=(op.type, version))
 
 
-def _tensor_type(call: Call, element_type: Type, shape: Shape) -> TensorType:
-    try:
-        return TensorType(as_element_type(element_type), as_shape(shape))
-    except ValueError as error:
-        call.fail(f"argument 'outputs': {error}")
-
-
 def _ports(call: Call, inputs: Sequence[Tensor]) -> list[Port]:
-    names = [f"inputs[{index}]" for index in range(len(inputs))]
+    named = ((f"inputs[{index}]", value) for index, value in enumerate(inputs))
     return [
         port_of(call, name, value) if isinstance(value, (Layer, Port)) else constant_port(call, name, value, None)
-        for name, value in zip(names, inputs, strict=True)
+        for name, value in named
     ]
 
 
@@ -355,7 +347,7 @@ def _value(call: Call, cls: type[Operator], name: str, value: Any) -> Any:
 def new_parameter(number: int, name: str, tensor: TensorType) -> Layer:
     """Return a Parameter of an inferred type."""
     operator = Parameter(element_type=tensor.element_type, shape=tensor.shape)
-    return _unconnected(number, name, operator, {"element_type": tensor.element_type, "shape": tensor.shape})
+    return _unconnected(number, name, operator, type_attributes(operator))
 
 
 def new_result(number: int, name: str) -> Layer:
@@ -365,11 +357,11 @@ def new_result(number: int, name: str) -> Layer:
 
 def new_constant(number: int, name: str, operator: Const) -> Layer:
     """Return the layer of a constant."""
-    return _unconnected(number, name, operator, constant_attributes(operator))
+    return _unconnected(number, name, operator, type_attributes(operator))
 
 
-def constant_attributes(operator: Const) -> dict[str, Any]:
-    """Return the attributes of a Const whose data is not in a file."""
+def type_attributes(operator: Const | Parameter) -> dict[str, Any]:
+    """Return the attributes of a Parameter, or of a Const whose data is not in a file."""
     return {"element_type": operator.element_type, "shape": operator.shape}
 
 

@@ -8,17 +8,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ovir import ops
-from ovir.building.arguments import REQUIRED, Argument, Kind, arguments_of, has_bodies, inputs_of, signature_of
+from ovir.building.arguments import REQUIRED, Argument, Kind, arguments_of, has_bodies, signature_of
 from ovir.building.bodies import IfLayer, IterationLayer, LoopLayer
 from ovir.building.creation import (
     Call,
     Options,
-    constant_layer,
     constant_port,
     create,
     listed_inputs,
     ports_of,
     rt_info_of,
+    type_attributes,
 )
 from ovir.building.values import Info, Shape, TensorNames, Type, as_array, as_attribute, as_element_type
 from ovir.core.element_types import ElementType
@@ -27,6 +27,7 @@ from ovir.diagnostics.wording import did_you_mean
 from ovir.graph.layers import Layer, Port
 from ovir.ops.base.attributes import Attribute
 from ovir.ops.base.operator import Operator
+from ovir.ops.base.traits import input_signature
 from ovir.ops.infrastructure import Const, Parameter
 
 Function = Callable[..., Layer]
@@ -75,9 +76,9 @@ class _Creator:
         self.layer_class = LAYER_CLASSES.get(cls.type, Layer)
         self.signature = signature_of(self.arguments, ["rt_info"] if has_bodies(cls) else ["tensor_names", "rt_info"])
         self.inputs = [argument for argument in self.arguments if argument.kind is Kind.INPUT]
-        order, required, _ = inputs_of(cls)
-        self.inputs.sort(key=lambda argument: order.index(argument.source))
-        self.required = sum(argument.default is REQUIRED for argument in self.inputs[:required])
+        expected = input_signature(cls)
+        self.inputs.sort(key=lambda argument: expected.names.index(argument.source))
+        self.required = sum(argument.default is REQUIRED for argument in self.inputs[: expected.required])
 
     def layer(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> Layer:
         """Return a new layer; raise TypeError for arguments that the signature does not have."""
@@ -200,18 +201,13 @@ def _parameter(cls: type[Operator], path: str) -> Callable[..., Layer]:
             op = Parameter(element_type=as_element_type(dtype), shape=as_shape(shape))
         except (ValueError, TypeError) as error:
             call.fail(str(error))
-        attributes = {"element_type": op.element_type, "shape": op.shape}
-        layer = create(call, op, (), attributes, Options(name, tensor_names, rt_info))
+        layer = create(call, op, (), type_attributes(op), Options(name, tensor_names, rt_info))
         if layout is not None:
-            layer.outputs[0].rt_info = rt_info_of(call, {"layout": {"layout": _layout_text(layout)}})
+            text = layout if layout.startswith("[") else f"[{','.join(re.findall(r'[.]{3}|.', layout))}]"
+            layer.outputs[0].rt_info = rt_info_of(call, {"layout": {"layout": text}})
         return layer
 
     return parameter
-
-
-def _layout_text(layout: str) -> str:
-    """Return a layout such as ``NCHW`` as files have it: ``[N,C,H,W]``."""
-    return layout if layout.startswith("[") else f"[{','.join(re.findall(r'[.]{3}|.', layout))}]"
 
 
 def _constant(cls: type[Operator], path: str) -> Callable[..., Layer]:
@@ -230,7 +226,7 @@ def _constant(cls: type[Operator], path: str) -> Callable[..., Layer]:
         except (ValueError, TypeError, OverflowError) as error:
             call.fail(str(error))
         op = Const.of(array, element_type, copy=not shared_memory)
-        return constant_layer(call, op, Options(name, tensor_names, rt_info))
+        return create(call, op, (), type_attributes(op), Options(name, tensor_names, rt_info))
 
     return constant
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ovir.building.arguments import REQUIRED, Kind, arguments_of, inputs_of
+from ovir.building.arguments import REQUIRED, Kind, arguments_of
 from ovir.building.opset import functions
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, boolean, f32, i64, string
@@ -29,6 +29,7 @@ from ovir.graph.rt_info import RtInfo
 from ovir.ops.base.bodies import BodyMap, Entry, InputMap
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.opsets import NEWEST_OPSET, OPERATIONS, Version
+from ovir.ops.base.traits import input_names, input_signature
 from ovir.ops.control_flow import by_output
 from ovir.ops.infrastructure import Const, Parameter
 from ovir.system.progress import counted
@@ -111,8 +112,8 @@ class Program:
         version, op = version_of(layer), layer.operator
         assert version is not None
         assert op is not None
-        _, own, _ = inputs_of(type(op))  # methods add the others
-        arguments = [*sources[:own], *common_arguments(layer)]
+        own = sources[: input_signature(type(op)).required]  # methods add the others
+        arguments = [*own, *common_arguments(layer)]
         yield assignment(name, statements.functions.name(version), arguments)
         wiring = op.wiring
         if layer.type == "If":
@@ -252,7 +253,7 @@ class Statements:
         """Yield the inputs: without their names as long as each follows the one before."""
         arguments = arguments_of(type(op))
         sources = [self.source(port) for port in layer.inputs]
-        order = inputs_of(type(op))[0]
+        order = input_names(type(op))
         if any(argument.kind is Kind.INPUTS for argument in arguments):
             yield from sources[: len(order)]
             yield f"[{', '.join(sources[len(order) :])}]"

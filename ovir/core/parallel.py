@@ -149,8 +149,8 @@ SHARED_COPY = 1 << 17
 def contiguous_copy(data: Array, empty: Callable[..., Array] = np.empty) -> Array:
     """Return a copy in C order, in an array from ``empty``."""
     out = empty(data.shape, data.dtype)
-    if not data.ndim or data.size < _COPIED or _has_rows(data):
-        np.copyto(out, data)
+    if not data.ndim or data.size < _COPIED or data.strides[-1] == data.itemsize:
+        np.copyto(out, data)  # passes over elements that lie side by side along the last axis are fast
     else:
         copy_in_blocks(out, data)
     return out
@@ -181,8 +181,3 @@ def _places(shape: tuple[int, ...], size: int) -> list[tuple[Any, ...]]:
     step = -(-size // prod(shape[axis + 1 :]) // _LINE) * _LINE
     cuts = [slice(i, i + step) for i in range(0, shape[axis], step)]
     return [(*lead, cut) for lead in np.ndindex(shape[:axis]) for cut in cuts]
-
-
-def _has_rows(array: Array) -> bool:
-    """Return whether elements lie side by side along the last axis, so that passes over them are fast."""
-    return bool(array.strides[-1] == array.itemsize)

@@ -181,8 +181,7 @@ class Dimension:
         if self.symbol and self.symbol == other.symbol:
             return self.merged_with(other)
         if self.contains(1) and other.contains(1):
-            upper = None if self.upper is None or other.upper is None else max(self.upper, other.upper)
-            return Dimension(min(self.lower, other.lower), upper)
+            return self.union(other)
         if self.contains(1):
             return other
         return self if other.contains(1) else self.merged_with(other)
@@ -193,8 +192,8 @@ class Dimension:
 
     def union(self, other: Dimension) -> Dimension:
         """Return the smallest interval that contains both."""
-        upper = None if self.upper is None or other.upper is None else max(self.upper, other.upper)
-        return Dimension(min(self.lower, other.lower), upper, self.symbol if self.symbol == other.symbol else 0)
+        symbol = self.symbol if self.symbol == other.symbol else 0
+        return Dimension(min(self.lower, other.lower), _bound(self.upper, other.upper, max), symbol)
 
     def map(self, function: Callable[[int], int]) -> Dimension:
         """Apply ``function``, which must not decrease, to both bounds; results below 0 count as 0."""

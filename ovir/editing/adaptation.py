@@ -156,7 +156,9 @@ class _Adapted:
             try:
                 if like is not None and other is None and not self._agrees(numbers, like):
                     continue
-                layers, decided = fitting.run(self._require_more_or_less), self._shows_all(like)
+                layers = fitting.run(self._require_more_or_less)
+                like_sizes = {} if like is None else self._numbers_of(like)
+                decided = like is not None and all(axis.old != size for axis, size in like_sizes.items())
                 every = fitting.sizes()
                 self._reset(self._model)
                 self.rows = [] if decided else fitting.rows
@@ -251,10 +253,6 @@ class _Adapted:
         if all(axis.old == size for axis, size in found.items()):
             refuse("the other model has the sizes of this one: an export for other sizes is needed")
         return found
-
-    def _shows_all(self, like: LayerGraph | None) -> bool:
-        """Return whether another model differs in the size of every axis, so that it decides what follows."""
-        return like is not None and all(axis.old != size for axis, size in self._numbers_of(like).items())
 
     def _is_size(self, layer: Layer, every: set[int]) -> bool:
         """Return whether a constant for arithmetic with data is a size of an input, one less, a product or a part, or

@@ -99,7 +99,8 @@ def _set_batch(
             of_layers = {model.layer(i): axis for i, axis in states.items()}
             fitting = ItemFitting(model, _sizes(axes, old), _sizes(axes, TRIAL), of_layers)
             edit.layers = fitting.run()
-            shown = _proven_number(number, old)
+            # The edit is the same for every number, and memory may not suffice for a large one.
+            shown = number if number <= max(MOST_PROVEN, 2 * old) else 2 * old + 1
             fitting.set_sizes(_sizes(axes, shown))
         if shown != number:
             few = [port.shape for port in model.outputs]
@@ -129,14 +130,6 @@ def _require_proportion(model: LayerGraph, few: Sequence[PartialShape], shown: i
             f"output '{port.any_name}' has shape {shape} for {plural(shown, 'item')}, but {port.shape} for {number}"
         )
         raise ModelError(diagnose(CHANGED_RESULTS, message, port.layer.place))
-
-
-def _proven_number(number: int, old: int) -> int:
-    """Return the number of items for which an edit is proven: the wanted one, or few where that one is large.
-
-    The edit is the same for every number, and memory may not suffice for the wanted one.
-    """
-    return number if number <= max(MOST_PROVEN, 2 * old) else 2 * old + 1
 
 
 def _number(value: object) -> int:

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ovir.building.creation import constant_attributes, new_constant
+from ovir.building.creation import new_constant, type_attributes
 from ovir.building.values import as_array, is_plain
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, boolean, string
@@ -108,7 +108,7 @@ def set_data(layer: Layer, operator: Const) -> None:
     """Give a Const another operator, and remove the declarations of the file for the old one."""
     owner_of(layer).needs_inference = True
     layer.operator = operator
-    layer.attributes = ReadOnlyDict(constant_attributes(operator))
+    layer.attributes = ReadOnlyDict(type_attributes(operator))
     for port in (*layer.outputs, *(reader for output in layer.outputs for reader in output.readers)):
         port.declared_shape = port.declared_element_type = None
 
@@ -217,12 +217,10 @@ def _decompressing(graph: LayerGraph) -> Collection[Layer]:
         if not is_function(layer) or not fixed.issuperset(sources):
             continue
         fixed.add(layer)
-        converts = layer.operator is not None and layer.operator.converts
-        if not found.isdisjoint(sources) or (converts and _widens(layer)):
+        widens = False
+        if layer.operator is not None and layer.operator.converts:
+            before, after = layer.inputs[0].element_type, layer.outputs[0].element_type
+            widens = after.is_real and before.bits < after.bits and before != boolean
+        if widens or not found.isdisjoint(sources):
             found.add(layer)
     return found
-
-
-def _widens(layer: Layer) -> bool:
-    before, after = layer.inputs[0].element_type, layer.outputs[0].element_type
-    return after.is_real and before.bits < after.bits and before != boolean

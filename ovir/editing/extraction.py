@@ -17,6 +17,7 @@ from ovir.graph.layers import Layer, Port, join, path_text, separate
 from ovir.graph.names import default_name, free_name, name_tensors, result_name, take_name
 from ovir.graph.order import find_path, followers, trace_back
 from ovir.inference.engines import state_readers
+from ovir.inference.models import set_parameters
 from ovir.ops.infrastructure import Parameter
 from ovir.ops.state import AssignBase
 
@@ -76,8 +77,10 @@ class _Needed:
         """Add the Assigns of variables that the part reads, with the layers before, if the part can compute them."""
         waiting = list(assigns)
         while True:
-            variables = state_readers(self.layers)
-            ready = [layer for layer in waiting if _assigns(layer, variables)]
+            read = state_readers(self.layers)
+            ready = [
+                layer for layer in waiting if isinstance(op := layer.operator, AssignBase) and op.variable_id in read
+            ]
             if not ready:
                 return
             waiting = [layer for layer in waiting if layer not in ready]
@@ -94,10 +97,6 @@ class _Needed:
                 read_by(port)
         parameters = (layer for layer in before if layer.type == "Parameter")
         return set(before), None if self._is_open else next(parameters, None)
-
-
-def _assigns(layer: Layer, variables: Collection[str]) -> bool:
-    return isinstance(layer.operator, AssignBase) and layer.operator.variable_id in variables
 
 
 class _Part(Generic[G]):
@@ -152,7 +151,8 @@ class _Part(Generic[G]):
         """Return the Parameters of the part, and enter the tensors that they stand for in ``tensors``."""
         for layer in self._own_inputs:
             if self._graph.scope:  # what a body is fed need not be what its Parameter declares
-                _set_type(copies[layer], layer.outputs[0])
+                port = layer.outputs[0]
+                set_parameters({copies[layer]: Parameter(element_type=port.element_type, shape=port.shape)})
         if self._cut is None:
             return [copies[layer] for layer in self._own_inputs]
         found = []
@@ -206,9 +206,3 @@ class _Part(Generic[G]):
 
 
 _UNKNOWN = "the values of its inputs are unknown; cut at tensors that are not shapes"
-
-
-def _set_type(layer: Layer, port: Port) -> None:
-    """Let a Parameter have the inferred type of a port."""
-    layer.operator = Parameter(element_type=port.element_type, shape=port.shape)
-    layer.attributes = {**layer.attributes, "element_type": port.element_type, "shape": port.shape}

@@ -72,7 +72,8 @@ def _tensors_of(model: LayerGraph, key: TensorKey, names: Mapping[str, Port]) ->
         layer = find_layer(model, key[0])
         return [_port(layer, _outputs_of(layer), key[1], "output")]
     if not isinstance(key, str):
-        _refuse_key(model, key)
+        hint = "a tensor is given by its name, by the name of its layer, or as (layer, position of the output)"
+        raise InputError.usage(f"expected a tensor, got {key!r}", Place(model.path), hint=hint)
     return [names[key]] if key in names else _outputs_of(_layer_named(model, key))
 
 
@@ -169,11 +170,6 @@ def refuse_unknown(model: LayerGraph, key: str) -> NoReturn:
     known = [*dict.fromkeys((*(layer.key for layer in model.walk()), *tensor_names(model)))]
     message = f"no tensor and no layer is named {key!r}"
     raise NotFoundError.usage(message, Place(model.path), hint=did_you_mean(key, known))
-
-
-def _refuse_key(model: LayerGraph, key: object) -> NoReturn:
-    hint = "a tensor is given by its name, by the name of its layer, or as (layer, position of the output)"
-    raise InputError.usage(f"expected a tensor, got {key!r}", Place(model.path), hint=hint)
 
 
 def refuse(message: str, layer: Layer | None = None, hint: str | None = None) -> NoReturn:

@@ -12,7 +12,7 @@ from ovir.editing.transaction import editing, with_types
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port, separate, sources_of
 from ovir.graph.names import take_name
-from ovir.graph.rt_info import NO_RT_INFO, RtElement, RtInfo
+from ovir.graph.rt_info import NO_RT_INFO, RtElement
 from ovir.inference.models import infer_model
 from ovir.lowering import releases
 from ovir.lowering.constructs import changes_for
@@ -44,7 +44,9 @@ def _lower_graph(graph: LayerGraph, release: releases.Release, refused: list[Dia
     for layer in counted("lowering", list(graph.layers)):
         newest = releases.newest_opset_for(layer, release)
         if not is_newer(layer, newest):
-            _declare_birth(layer, newest)
+            op = layer.operator  # a file may name a later opset than a release knows
+            if op is not None and op.opset and (releases.opset_number(layer.version) or 0) > newest:
+                layer.version = f"opset{op.opset}"
             continue
         try:
             with in_place_of(layer.place):
@@ -78,12 +80,6 @@ def _avoid_failures(graph: LayerGraph, release: releases.Release, refused: list[
             yield new
 
 
-def _declare_birth(layer: Layer, newest: int) -> None:
-    """Declare the opset that introduced an operation version, where a file names a later one than a release knows."""
-    if layer.operator is not None and layer.operator.opset and (releases.opset_number(layer.version) or 0) > newest:
-        layer.version = f"opset{layer.operator.opset}"
-
-
 def _put(graph: LayerGraph, old: Layer, tensors: Sequence[Port | None], taken: set[str]) -> Layer:
     """Replace a layer by the new layers of these tensors, and return the one that takes its name."""
     pairs = zip(old.outputs, tensors, strict=False)
@@ -109,6 +105,7 @@ def _add_layers(
     """Add the new layers of these tensors, which a layer was rewritten to; ``last`` takes its name."""
     assert old.operator is not None
     origin = f"{old.operator.type}-{old.operator.opset}"
+    mark = RtElement(1, "attribute", (("name", LOWERED_FROM), ("version", "0"), ("value", origin)))
     for layer in new_layers(tensors):
         is_last = layer is last
         sources = [port.source for port in layer.inputs]
@@ -117,20 +114,14 @@ def _add_layers(
         layer.id = graph.next_id
         layer.name = old.name if is_last else take_name(f"{old.name}/{layer.name or layer.type}", taken)
         if is_last or layer.type != "Const":
-            layer.rt_info_source = _with_origin(old.rt_info if is_last else NO_RT_INFO, origin)
+            info = old.rt_info if is_last else NO_RT_INFO
+            layer.rt_info_source = info if LOWERED_FROM in info else info.with_marks(mark)
         graph.add_layer(layer, [source for source in sources if source is not None])
 
 
 def _new(port: Port) -> Port:
     """Return a tensor of a new layer, which can take names: a copy of a tensor that the model already has."""
     return port if port.layer.owner is None else convert(port, port.element_type).outputs[0]
-
-
-def _with_origin(info: RtInfo, origin: str) -> RtInfo:
-    if LOWERED_FROM in info:
-        return info
-    entry = RtElement(1, "attribute", (("name", LOWERED_FROM), ("version", "0"), ("value", origin)))
-    return info.with_marks(entry)
 
 
 # --------------------------------------------------------------------------- what is refused

@@ -22,9 +22,10 @@ from ovir.editing.keys import refuse
 from ovir.editing.layer_edits import insert_after
 from ovir.editing.transaction import editing, with_types
 from ovir.graph.layer_graph import LayerGraph
-from ovir.graph.layers import Layer, LayerOrPort, Port, ReadOnlyDict
+from ovir.graph.layers import Layer, LayerOrPort, Port
 from ovir.graph.names import free_name
-from ovir.graph.rt_info import RtElement, RtInfo
+from ovir.graph.rt_info import RtElement
+from ovir.inference.models import set_parameters
 from ovir.ops.convert import is_exact
 from ovir.ops.infrastructure import Parameter
 
@@ -95,12 +96,10 @@ class _Steps:
         shape = self._target.shape
         if dims:
             shape = PartialShape([dims[self._own_layout.index(letter)] for letter in self._layout])
-        layer = self._port.layer
-        layer.operator = Parameter(element_type=self._element_type, shape=shape)
-        declared = {**layer.attributes, "element_type": self._element_type, "shape": shape}
-        layer.attributes = ReadOnlyDict(declared)
+        set_parameters({self._port.layer: Parameter(element_type=self._element_type, shape=shape)})
         if self._wanted.layout:
-            self._port.rt_info = _with_layout(self._port.rt_info, self._layout)
+            attributes = ("name", "layout"), ("version", "0"), ("layout", f"[{','.join(self._layout)}]")
+            self._port.rt_info = self._port.rt_info.with_marks(RtElement(1, "attribute", attributes))
         self._port.inferred = TensorType(self._element_type, shape)
 
     def _given_type(self) -> ElementType:
@@ -239,8 +238,8 @@ class _Steps:
         if given:
             return self._checked_layout(given, "model_layout")
         wanted = self._wanted
-        needed = wanted.layout or wanted.resize or wanted.reverse_channels or _is_list(wanted.mean, wanted.scale)
-        if not needed:
+        has_list = any(np.size(factors) > 1 for factors in (wanted.mean, wanted.scale) if factors is not None)
+        if not (wanted.layout or wanted.resize or wanted.reverse_channels or has_list):
             return ""
         if self._target.shape.rank != 4:
             self._refuse(
@@ -273,10 +272,6 @@ class _Steps:
         refuse(f"input '{self._port.any_name}' cannot be preprocessed: {message}", self._port.layer, hint)
 
 
-def _is_list(*factors: Factors | None) -> bool:
-    return any(np.size(given) > 1 for given in factors if given is not None)
-
-
 def recorded_layout(port: Port) -> str:
     """Return the layout that the runtime information of an input has, as OpenVINO writes it; empty for others."""
     for element in port.rt_info.elements:
@@ -284,9 +279,3 @@ def recorded_layout(port: Port) -> str:
             letters = dict(element.attributes).get("layout", "").strip("[]").split(",")
             return "".join(letters) if all(len(letter) == 1 and letter.isalpha() for letter in letters) else ""
     return ""
-
-
-def _with_layout(info: RtInfo, layout: str) -> RtInfo:
-    """Return the runtime information of an input with this layout."""
-    attributes = ("name", "layout"), ("version", "0"), ("layout", f"[{','.join(layout)}]")
-    return info.with_marks(RtElement(1, "attribute", attributes))

@@ -35,6 +35,7 @@ from ovir.graph.constant_layers import constant_layers
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
 from ovir.graph.names import free_name
+from ovir.graph.order import trace_back
 from ovir.inference.engines import ComparingEngine, Types, set_outputs
 from ovir.inference.models import set_parameters
 from ovir.ops.base.domains import ONE, Axis, Index, Length, axis_of
@@ -199,7 +200,7 @@ class Fitting(ComparingEngine):
                     continue
                 if refused is None:
                     refused, self.reached = self._refusal(layer), len(done)
-            causes = _sources_of(layer)
+            causes, _ = trace_back([layer], lambda _: True)
             while done.pop() and len(done) > first:
                 mark, others = done[-1]
                 self._undo(mark)
@@ -352,7 +353,8 @@ class Fitting(ComparingEngine):
         op, free = layer.operator, [port for port in layer.inputs if port.source is not None]
         names = () if op is None else input_names(type(op))
         rules = {i: op.domains.get(name) for i, name in enumerate(names)} if op is not None else {}
-        return [port for port in free if not (self._varying(port) or _is_axis_or_step(rules.get(port.index)))]
+        rules = {i: rule for i, rule in rules.items() if isinstance(rule, Axis) or rule is ONE}
+        return [port for port in free if port.index not in rules and not self._varying(port)]
 
     def _reads_value(self, port: Port) -> bool:
         op = port.layer.operator
@@ -856,10 +858,6 @@ def _together(made: Sequence[tuple[Port, Callable[[], Layer]]], numbers: Iterabl
             yield [(port.index, make()) for port, make in chosen]
 
 
-def _is_axis_or_step(rule: object) -> bool:
-    return isinstance(rule, Axis) or rule is ONE
-
-
 def _given(layer: Layer) -> Layer:
     return layer
 
@@ -876,13 +874,3 @@ def _target_constant(operator: Const, reader: Layer) -> Layer:
 def next_prime(number: int) -> int:
     """Return the least prime above a number."""
     return next(n for n in count(number + 1) if all(n % k for k in range(2, isqrt(n) + 1)))
-
-
-def _sources_of(layer: Layer) -> set[Layer]:
-    """Return the layers that a layer depends on."""
-    found, pending = set[Layer](), [layer]
-    while pending:
-        new = {port.source.layer for port in pending.pop().inputs if port.source is not None} - found
-        found |= new
-        pending += new
-    return found

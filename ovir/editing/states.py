@@ -239,8 +239,7 @@ def _zeros(past: Port, others: Sequence[Port]) -> Layer:
     """Return the initial value: as small as the input allows, but with the batch of another input."""
     sizes: list[Layer | np.ndarray] = [np.array([dim.lower]) for dim in past.shape]
     if past.shape.rank and past.shape[0].is_dynamic:
-        open_ones = (port for port in others if port.shape.rank and port.shape[0].is_dynamic)
-        batch = next(open_ones, None)
+        batch = next((port for port in others if port.shape.rank and port.shape[0].is_dynamic), None)
         sizes[0] = np.array([max(past.shape[0].lower, 1)])
         if batch is not None:
             shape = create_layer("ShapeOf", [batch], version="opset3")

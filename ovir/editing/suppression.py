@@ -45,7 +45,8 @@ def add_nms(
     if box.shape.rank not in (2, 3) or len(numbers) != 1:
         keys.refuse(f"boxes of {box.type} have no single axis of 4 numbers", box.layer, "boxes are [N,4] or [4,N]")
     has_classes = scored.shape.rank == box.shape.rank
-    counts = [axis for axis, dim in _last_axes(scored) if _may_be(dim, box.shape[-3 - numbers[0]])]
+    count = box.shape[-3 - numbers[0]]
+    counts = [axis for axis, dim in _last_axes(scored) if dim == count or not (dim.is_static or count.is_static)]
     counts = counts if has_classes else [-1]
     if scored.shape.rank not in (box.shape.rank, (box.shape.rank or 0) - 1) or len(counts) != 1:
         hint = "scores are [classes,N], [N,classes] or [N], with the batch before them if boxes have it"
@@ -72,11 +73,6 @@ def _last_axes(port: Port) -> list[tuple[int, Dimension]]:
     """Return the last two axes of a tensor, counted from its end, with their sizes."""
     rank = port.shape.rank or 0
     return [(axis, port.shape[axis]) for axis in (-1, -2) if rank >= -axis]
-
-
-def _may_be(dim: Dimension, count: Dimension) -> bool:
-    """Return whether an axis of scores has the boxes: the same size, or both are unknown."""
-    return dim == count if dim.is_static or count.is_static else True
 
 
 def _arranged(port: Port, is_turned: bool, *, has_classes: bool = True) -> LayerOrPort:

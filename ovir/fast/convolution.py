@@ -120,6 +120,54 @@ def binary_convolution(op: ops.BinaryConvolution, binder: Binder, *inputs: Array
     return True
 
 
+_SAMPLED = 1 << 18
+"""The most elements that samples have; more of them take longer than the calls of ``run``."""
+
+
+@fast(ops.DeformableConvolution8)
+def deformable_convolution(op: ops.DeformableConvolution8, binder: Binder, *inputs: Array) -> bool:
+    data, offsets, filters, *masks = inputs
+    images, channels, *spatial = data.shape
+    spans, sizes = op.windows(spatial, filters.shape[2:])
+    taps, parts = prod(filters.shape[2:]), op.deformable_group
+    samples, depth = (images, prod(sizes), taps, parts), channels // parts  # each part of the channels moves on its own
+    is_f32 = all(array.dtype == np.float32 for array in inputs) and binder.is_constant(2)
+    is_small = 0 < prod(samples) * depth <= _SAMPLED and len(filters) > 0
+    if not op.bilinear_interpolation_pad or op.group > 1 or not is_f32 or not is_small:
+        return False
+    # Places outside read zeros: a row and a column before the data, and two after it.
+    image = padded_image(binder, channels_last(data), [Axis(1, 1, 1, 1, size + 3) for size in spatial])
+    places, low, shares = (binder.scratch((2, *samples, *more)) for more in ((), (), (2,)))
+    begins, numbers = binder.scratch((2, *samples), np.intp), binder.scratch((*samples, 4), np.intp)
+    weights, pixels, sums = (binder.scratch((*samples, *more)) for more in ((2, 2), (4, depth), (1, depth)))
+    rows, columns = (w.positions(count) for w, count in zip(spans, sizes, strict=True))
+    unmoved = np.stack(np.broadcast_arrays(rows[:, np.newaxis, :, np.newaxis], columns[:, np.newaxis]))
+    moves = offsets.reshape(images, parts, taps, 2, -1).transpose(3, 0, 4, 2, 1)
+    binder.call(np.add, unmoved.reshape(2, 1, -1, taps, 1).astype(np.float32), moves, places)
+    binder.call(np.fmax, places, number(-1, places), places)  # NaN is outside, too
+    binder.call(np.fmin, places, np.array(spatial, np.float32).reshape(2, 1, 1, 1, 1), places)
+    binder.call(np.floor, places, low)
+    binder.call(np.subtract, places, low, shares[..., 1])
+    binder.call(np.subtract, number(1, places), shares[..., 1], shares[..., 0])
+    binder.call(np.multiply, shares[0, ..., np.newaxis], shares[1, ..., np.newaxis, :], weights)
+    for mask in masks:
+        scale = mask.reshape(images, parts, taps, -1, 1, 1).transpose(0, 3, 2, 1, 4, 5)
+        binder.call(np.multiply, weights, scale, weights)
+    # The four pixels around a place come after the first of them, whose row and column are ``low``.
+    size = (*image.shape[:-1], parts)
+    around = np.ravel_multi_index(np.ix_(range(images), (1, 2), (1, 2), range(parts)), size).transpose(0, 3, 1, 2)
+    binder.call(np.copyto, begins, low, "unsafe")
+    binder.call(np.multiply, begins, np.array([size[2] * parts, parts]).reshape(2, 1, 1, 1, 1), begins)
+    binder.call(np.add, begins[0], begins[1], begins[0])
+    binder.call(np.add, begins[0, ..., np.newaxis], around.reshape(images, 1, 1, parts, 4), numbers)
+    binder.call(image.reshape(-1, depth).take, numbers, 0, pixels, "clip")
+    binder.call(np.matmul, weights.reshape(*samples, 1, 4), pixels, sums)
+    out = channels_last(binder.output(order=channels_last_order(4)))
+    matrix = binder.prepared("by taps", lambda: _matrices(filters[np.newaxis])[0])
+    bind_product(binder, sums.reshape(-1, taps * channels), matrix, out.reshape(-1, len(filters)))
+    return True
+
+
 def _redo_wide_integers(
     binder: Binder, op: ops.ConvolutionBase, count: int, inputs: Sequence[Array], out: Array
 ) -> None:

@@ -36,7 +36,7 @@ class BlockedSuppression(Suppression):
             return super().descending(scores, rows)
         bits = (scores + np.float32(0)).view(np.int32)  # -0 counts as 0
         # Read as integers, the bits of floats are in the order of the floats, except that negative ones are reversed.
-        bits = np.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
+        bits ^= (bits >> 31) & np.int32(0x7FFFFFFF)
         is_nan = np.isnan(scores)
         if is_nan.any():
             bits[is_nan] = np.iinfo(np.int32).min
@@ -110,7 +110,8 @@ _EARLIER = np.tri(_BLOCK, k=-1, dtype=np.bool_)
 
 
 def grids(rows: Array, widest: int) -> Iterator[tuple[Array, Array]]:
-    """Group rows of about the same length: yield the numbers of their candidates [R, m], and which of them exist.
+    """Group rows of about the same length, without empty ones: yield the numbers of their candidates [R, m], and which
+    of them exist.
 
     ``rows`` are the row numbers of the candidates, which do not decrease. A group has few enough rows that its
     candidates can be compared with each other at a time, if no row has more than ``widest`` candidates.
@@ -119,14 +120,17 @@ def grids(rows: Array, widest: int) -> Iterator[tuple[Array, Array]]:
         return
     lengths = np.bincount(rows)
     starts = lengths.cumsum() - lengths
+    if np.count_nonzero(lengths) < lengths.size:
+        starts, lengths = starts[lengths > 0], lengths[lengths > 0]
     groups = [slice(0, lengths.size)]
-    if lengths.size * min(int(lengths.max()), widest) ** 2 > _CELLS:
-        order = np.argsort(-lengths, kind="stable")[: np.count_nonzero(lengths)]
+    longest = int(lengths.max())
+    if lengths.size * min(longest, widest) ** 2 > _CELLS:
+        order = np.argsort(-lengths, kind="stable")
         starts, lengths = starts[order], lengths[order]
         groups = list(_groups(lengths.tolist(), widest))
     for group in groups:
         first, length = starts[group, np.newaxis], lengths[group, np.newaxis]
-        columns = np.arange(length.max())
+        columns = np.arange(longest if len(groups) == 1 else length.max())
         exists = columns < length
         yield np.minimum(first + columns, rows.size - 1), exists
 
@@ -246,7 +250,7 @@ def _softened(grid: Array, scores: Array, factors: Overlaps, least: float, steps
     numbers = grid.reshape(-1)
     for step in range(steps):
         if has_nan:
-            np.putmask(scores, np.isnan(scores), -np.inf)
+            np.fmax(scores, -np.inf, out=scores)
         best = scores.argmax(axis=1)
         best += starts
         taken[:, step] = best

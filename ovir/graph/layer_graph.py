@@ -348,16 +348,12 @@ class LayerGraph(ConnectedLayers):
         for port in targets:
             separate(port)
             join(source, port)
-        if not keeps_ranks:
-            self._rank_again(source.layer, targets)
+        if not keeps_ranks:  # the layers at one end get others, so that ranks increase along the edges
+            ranks = self._ranked()
+            is_placed = ranks.place(source.layer) or all(ranks.place(port.layer) for port in targets)
+            if not is_placed or not ranks.only_edges or source.layer.type == "Assign":
+                self._ranks = None
         self._clear_derived()
-
-    def _rank_again(self, source: Layer, targets: Sequence[Port]) -> None:
-        """Give the layers at one end of new edges other ranks, so that ranks increase along these edges."""
-        ranks = self._ranked()
-        is_placed = ranks.place(source) or all(ranks.place(port.layer) for port in targets)
-        if not is_placed or not ranks.only_edges or source.type == "Assign":
-            self._ranks = None
 
     def _include(self, layer: Layer, after: Layer | None = None) -> None:
         """Add a layer whose ports are joined, in the order of the file after another layer or at the end."""

@@ -227,7 +227,7 @@ class Port(Arithmetic, PublicNames):
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         if self.layer.owner is None:
             return object.__reduce_ex__(self, protocol)
-        return _port_of, (self.layer, self.is_output, self.index)
+        return Layer.output if self.is_output else Layer.input, (self.layer, self.index)
 
     def __repr__(self) -> str:
         kind = "output" if self.is_output else "input"
@@ -395,7 +395,8 @@ class Layer(Arithmetic, PublicNames):
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         """Pickle the model in place of the layer, because pickling a model does not recurse from layer to layer."""
-        return object.__reduce_ex__(self, protocol) if self.owner is None else (_layer_of, (self.owner, self.id))
+        owner = self.owner
+        return object.__reduce_ex__(self, protocol) if owner is None else (type(owner).layer, (owner, self.id))
 
     def __repr__(self) -> str:
         types = ", ".join(str(port.type) for port in self.outputs or self.inputs)
@@ -452,14 +453,6 @@ def agrees(port: Port, tensor: TensorType) -> bool:
 
 LayerOrPort = Layer | Port
 """An argument that stands for a tensor: one of its ports, or the layer that has it."""
-
-
-def _layer_of(owner: Owner, number: int) -> Layer:
-    return owner.layer(number)
-
-
-def _port_of(layer: Layer, is_output: bool, index: int) -> Port:
-    return (layer.outputs if is_output else layer.inputs)[index]
 
 
 def join(source: Port, target: Port, line: int | None = None) -> None:

@@ -36,9 +36,13 @@ def topological_order(layers: list[Layer]) -> list[Layer]:
     given list and its sources allow.
     """
     by_state = state_followers(layers)
-    if is_ordered(layers) and _state_is_ordered(layers, by_state):
+    is_in_order = is_ordered(layers)
+    if is_in_order and not by_state:
         return layers
     position = {layer: i for i, layer in enumerate(layers)}
+    pairs = ((reader, assign) for reader, assigns in by_state.items() for assign in assigns)
+    if is_in_order and all(position[reader] < position[assign] for reader, assign in pairs):
+        return layers
     waiting_for = [sum(port.source is not None for port in layer.inputs) for layer in layers]
     for assigns in by_state.values():
         for assign in assigns:
@@ -144,13 +148,6 @@ def dead_layers(layers: Iterable[Layer]) -> set[Layer]:
         return set()
     alive, _ = trace_back(ends, lambda _: True)
     return {layer for layer in everything if layer not in alive and layer.type != "Parameter"}
-
-
-def _state_is_ordered(layers: Sequence[Layer], by_state: dict[Layer, list[Layer]]) -> bool:
-    if not by_state:
-        return True
-    position = {layer: i for i, layer in enumerate(layers)}
-    return all(position[reader] < position[assign] for reader, assigns in by_state.items() for assign in assigns)
 
 
 def _cycle_error(layers: Sequence[Layer], done: set[Layer], by_state: dict[Layer, list[Layer]]) -> ModelError:

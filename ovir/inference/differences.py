@@ -5,22 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ovir.core.tensor_types import TensorType
-from ovir.diagnostics.codes import (
-    DECLARED_SHAPE,
-    DECLARED_TYPE,
-    EXCHANGED_INPUTS,
-    INPUT_SHAPE,
-    INPUT_TYPE,
-    OWN_SHAPE,
-    OWN_TYPE,
-    Severity,
-)
+from ovir.diagnostics import codes
 from ovir.diagnostics.diagnostic import Diagnostic, diagnose
 from ovir.graph.layers import Port, agrees, declared_type, has_declared
 
-SHAPES = (DECLARED_SHAPE, OWN_SHAPE, INPUT_SHAPE)
+SHAPES = (codes.DECLARED_SHAPE, codes.OWN_SHAPE, codes.INPUT_SHAPE)
 """The codes of differences between declared and inferred shapes."""
-DIFFERENCES = frozenset(code.id for code in (*SHAPES, DECLARED_TYPE, OWN_TYPE, INPUT_TYPE, EXCHANGED_INPUTS))
+DIFFERENCES = frozenset(
+    code.id for code in (*SHAPES, codes.DECLARED_TYPE, codes.OWN_TYPE, codes.INPUT_TYPE, codes.EXCHANGED_INPUTS)
+)
 """The ids of the codes of all differences between what a file declares and what is inferred."""
 
 
@@ -34,23 +27,23 @@ def difference(port: Port, tensor: TensorType, ir_version: int) -> list[Diagnost
     kind = "output" if port.is_output else "input"
     is_own = layer.type in ("Parameter", "Const")
     if not port.is_output:
-        codes, there = (INPUT_SHAPE, INPUT_TYPE), "but its tensor has"
+        kinds, there = (codes.INPUT_SHAPE, codes.INPUT_TYPE), "but its tensor has"
     elif is_own:
-        codes, there = (OWN_SHAPE, OWN_TYPE), f"but the {layer.type} itself has"
+        kinds, there = (codes.OWN_SHAPE, codes.OWN_TYPE), f"but the {layer.type} itself has"
     else:
-        codes, there = (DECLARED_SHAPE, DECLARED_TYPE), "but inference gives"
+        kinds, there = (codes.DECLARED_SHAPE, codes.DECLARED_TYPE), "but inference gives"
     is_unread = port.is_output and not port.readers and layer.type != "Result"
-    severity = Severity.WARNING if layer.is_dead or is_unread or ir_version < 11 else None
+    severity = codes.Severity.WARNING if layer.is_dead or is_unread or ir_version < 11 else None
     found = []
     declared = port.declared_shape
     if declared is not None and declared.rank and not declared.compatible(tensor.shape):
         message = f"{kind} port {port.id} declares shape {declared}, {there} {tensor.shape}{_origin(port)}"
         hint = "OpenVINO ignores declared shapes and infers its own; other programs may rely on them"
-        found.append(diagnose(codes[0], message, port.place, hint=hint, port=port.id, severity=severity))
+        found.append(diagnose(kinds[0], message, port.place, hint=hint, port=port.id, severity=severity))
     element_type = port.declared_element_type
     if element_type is not None and element_type.merged_with(tensor.element_type) is None:
         message = f"{kind} port {port.id} declares type {element_type}, {there} {tensor.element_type}{_origin(port)}"
-        found.append(diagnose(codes[1], message, port.place, port=port.id, severity=severity))
+        found.append(diagnose(kinds[1], message, port.place, port=port.id, severity=severity))
     return found
 
 
@@ -75,9 +68,9 @@ def _exchanged(first: Port, of_first: TensorType, second: Port, of_second: Tenso
     lines = f" on lines {first.edge_line} and {second.edge_line}" if first.edge_line and second.edge_line else ""
     message = f"the inputs look exchanged: {', '.join(fed)}"
     hint = f"exchange the input ports of the edges{lines}"
-    severity = Severity.WARNING if layer.is_dead else None
+    severity = codes.Severity.WARNING if layer.is_dead else None
     place = layer.at(first.edge_line or first.line)
-    return diagnose(EXCHANGED_INPUTS, message, place, hint=hint, port=first.id, severity=severity)
+    return diagnose(codes.EXCHANGED_INPUTS, message, place, hint=hint, port=first.id, severity=severity)
 
 
 def _origin(port: Port) -> str:

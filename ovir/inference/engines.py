@@ -154,7 +154,10 @@ class ComparingEngine(Engine):
         else:
             self._report_contradictions(layer, outputs)
         if outputs is not None and len(layer.outputs) > len(outputs):
-            self._report_surplus(layer, len(outputs))
+            count = plural(len(outputs), "output")
+            for port in (port for port in layer.outputs[len(outputs) :] if port.readers):  # others may be declared
+                message = f"output port {port.id} is read, but {layer.type} has only {count} here"
+                self.diagnostics.report(codes.EDGE_PORT, message, port.place, port=port.id)
 
     def input_type(self, port: Port) -> TensorType:
         """Return the type of an input. Without a source it is the declared one, or an error."""
@@ -242,13 +245,6 @@ class ComparingEngine(Engine):
                     self.diagnostics.extend(difference(port, port.type, self.ir_version))
                 self.doubtful.add(port if port.is_output or port.source is None else port.source)
 
-    def _report_surplus(self, layer: Layer, count: int) -> None:
-        """Report outputs that the operation does not have, but that have readers; others may be declared."""
-        for port in layer.outputs[count:]:
-            if port.readers:
-                message = f"output port {port.id} is read, but {layer.type} has only {plural(count, 'output')} here"
-                self.diagnostics.report(codes.EDGE_PORT, message, port.place, port=port.id)
-
     # ----- recovery
 
     def inference_failed(self, layer: Layer) -> None:
@@ -282,7 +278,9 @@ class ComparingEngine(Engine):
 
     def _completed(self, layer: Layer, outputs: Types | None, is_doubtful: bool) -> Types | None:
         """Return the outputs, with dimensions that inference leaves open replaced by declared ones."""
-        self._is_uncertain |= outputs is None or is_doubtful or _is_incomplete(layer.operator) or self._log.left_out
+        op = layer.operator
+        is_incomplete = op is None or (isinstance(op, Const) and op.constant_data is None)
+        self._is_uncertain |= outputs is None or is_doubtful or is_incomplete or self._log.left_out
         if outputs is None or not self._is_uncertain:
             return outputs
         completed = list(outputs)
@@ -370,13 +368,6 @@ def _place_of(error: OperatorError, layer: Layer) -> Place:
     return layer.at(error.line)
 
 
-def _may_read(layer: Layer, variable_id: str) -> bool:
-    """Return whether a layer that could not be read may be the ReadValue of a variable."""
-    if layer.operator is not None:
-        return False
-    return layer.type == "ReadValue" or layer.attributes.get("variable_id") == variable_id
-
-
 def state_readers(layers: Iterable[Layer]) -> dict[str, Layer]:
     """Return the ReadValues among layers by their variables."""
     return {op.variable_id: layer for layer in layers if isinstance(op := layer.operator, ReadValueBase)}
@@ -390,9 +381,12 @@ def check_variables(model: LayerGraph, diagnostics: Diagnostics) -> None:
         if not isinstance(op := layer.operator, AssignBase) or not layer.inputs:
             continue
         reader = declared.get(op.variable_id)
-        if reader is None and any(_may_read(layer, op.variable_id) for layer in model.layers):
-            continue
         if reader is None:
+            unread = (other for other in model.layers if other.operator is None)  # which may be the ReadValue
+            if any(
+                other.type == "ReadValue" or other.attributes.get("variable_id") == op.variable_id for other in unread
+            ):
+                continue
             message = f"no ReadValue reads the variable '{op.variable_id}'; ReadValue layers read {sorted(declared)}"
             diagnostics.report(codes.NO_READ_VALUE, message, layer.place)
             continue
@@ -401,8 +395,3 @@ def check_variables(model: LayerGraph, diagnostics: Diagnostics) -> None:
         if not same_type or not value.shape.compatible(variable.shape):
             message = f"assigns {value} to the variable '{op.variable_id}', which {reader.title} declares as {variable}"
             diagnostics.report(codes.VARIABLE_TYPE, message, layer.place)
-
-
-def _is_incomplete(op: Operator | None) -> bool:
-    """Return whether an operation could not be read, or is a constant without data."""
-    return op is None or (isinstance(op, Const) and op.constant_data is None)

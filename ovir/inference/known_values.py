@@ -125,7 +125,10 @@ class InferenceCache:
         key = self._key(op, inputs)
         found = self._found.get(key) if key is not None else None
         if found is None:
-            found = inferred(_own_types(op.infer(*inputs), inputs) if not op.opset else op.infer(*inputs))
+            result = op.infer(*inputs)
+            if not op.opset:  # a user's may compute something else than the known value of an input that it returns
+                result = tuple(x.with_value(None) if any(x is y for y in inputs) else x for x in as_tuple(result))
+            found = inferred(result)
             if key is not None and _can_be_shared(op, inputs, found.outputs):
                 self._found[key] = found
         return found
@@ -170,14 +173,6 @@ def as_tuple(result: TensorType | tuple[TensorType, ...]) -> tuple[TensorType, .
 def _described(value: object) -> str:
     name = type(value).__name__
     return "None" if value is None else f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
-
-
-def _own_types(result: TensorType | tuple[TensorType, ...], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-    """Return the types that an operation of a user infers. The type of an input, returned as it is, keeps its shape but
-    not its known value, because the operation may compute something else."""
-    return tuple(
-        [tensor.with_value(None) if any(tensor is x for x in inputs) else tensor for tensor in as_tuple(result)]
-    )
 
 
 def inferred(result: TensorType | tuple[TensorType, ...]) -> Inferred:

@@ -145,4 +145,5 @@ def set_parameters(parameters: Mapping[Layer, Parameter]) -> None:
     """Replace the Parameters of layers; nothing is inferred."""
     for layer, operator in parameters.items():
         layer.operator = operator
-        layer.attributes = ReadOnlyDict({**layer.attributes, "shape": operator.shape})
+        declared = {"element_type": operator.element_type, "shape": operator.shape}
+        layer.attributes = ReadOnlyDict(layer.attributes | declared)

@@ -26,10 +26,6 @@ class StrayEdge:
     dangling: Edge | None = None
     """The edge itself if it is dangling and has not been reported yet."""
 
-    def may_lead_to(self, port: Port) -> bool:
-        """Return whether both ends declare the same type."""
-        return self.source is None or _declare_the_same(self.source, port)
-
 
 def _declare_the_same(one: Port, other: Port) -> bool:
     return one.declared_element_type == other.declared_element_type and one.declared_shape == other.declared_shape
@@ -74,10 +70,6 @@ class Gaps:
         """Return whether a missing layer with this id has been reported."""
         return number in self.layers or None in self.layers or number in self.absent
 
-    def has_input(self, layer: int, port: int) -> bool:
-        """Return whether it has been reported why this input port has no edge."""
-        return (layer, port) in self.inputs or (layer, None) in self.inputs
-
 
 class EdgeReader(ElementReader):
     """Reads the edges of one <net> or body."""
@@ -92,15 +84,16 @@ class EdgeReader(ElementReader):
         """Read the edges in the order of the file, except those whose numbers cannot be read."""
         edges: list[Edge] = []
         ids = Ids()
-        ids_by_name: dict[str | None, list[int]] | None = None
+        ids_by_name: dict[str | None, list[int]] = {}
         for item in (item for group in groups for item in group):
             if item.tag != "edge" and self.read_as(item, "an <edge>", ("edge",), ("edge",)) is None:
                 continue
             from_layer, from_port = ids[item.get("from-layer")], ids[item.get("from-port")]
             to_layer, to_port = ids[item.get("to-layer")], ids[item.get("to-port")]
             if from_layer is None or from_port is None or to_layer is None or to_port is None:
-                if ids_by_name is None:
-                    ids_by_name = _ids_by_name(layers)
+                if not ids_by_name:
+                    for layer in layers:
+                        ids_by_name.setdefault(layer.name, []).append(layer.id)
                 edge = self._edge(item, ids_by_name)
                 if edge is not None:
                     edges.append(edge)
@@ -256,11 +249,12 @@ class EdgeReader(ElementReader):
             port
             for layer in layers.values()
             for port in layer.inputs
-            if port.source is None and layer.id not in gaps.ports and not gaps.has_input(layer.id, port.id)
+            if port.source is None and layer.id not in gaps.ports
+            if gaps.inputs.isdisjoint(((layer.id, port.id), (layer.id, None)))  # it has not been reported why
         ]
         for stray in gaps.stray[:_MAX_STRAY]:
             start = stray.origin[0]
-            missing = [port for port in unfed if stray.may_lead_to(port)]
+            missing = [port for port in unfed if stray.source is None or _declare_the_same(stray.source, port)]
             if not missing:
                 continue
             nearest = min(missing, key=lambda port: abs(port.layer.id - start))
@@ -284,13 +278,6 @@ class EdgeReader(ElementReader):
         consequence = "" if severity else "; it is ignored"
         message = f"the edge leads to layer {edge.to_layer}, which does not exist{consequence}"
         self.diagnostics.report(EDGE_TO_NOWHERE, message, Place(self.file, edge.line), hint, severity=severity)
-
-
-def _ids_by_name(layers: Iterable[Layer]) -> dict[str | None, list[int]]:
-    found: dict[str | None, list[int]] = {}
-    for layer in layers:
-        found.setdefault(layer.name, []).append(layer.id)
-    return found
 
 
 _MOST_LISTED = 20  # ids of ports in a message

@@ -174,15 +174,11 @@ def read_model_info(net: etree._Element) -> RtInfo:
         return NO_RT_INFO if info is None else read_rt_info(info)
     meta = net.find("meta_data")
     head = (RtElement(0, "meta_data"),) if meta is None else read_rt_info(meta).elements
-    return RtInfo(
-        (*head, *(_with_value(item._replace(depth=item.depth + 1)) for item in read_rt_info(parameters).elements))
-    )
-
-
-def _with_value(item: RtElement) -> RtElement:
-    if not item.text.strip() or item.attributes:
-        return item
-    return item._replace(attributes=(("value", item.text.replace("\n", "")),), text="")
+    entries = [item._replace(depth=item.depth + 1) for item in read_rt_info(parameters).elements]
+    for i, item in enumerate(entries):
+        if item.text.strip() and not item.attributes:
+            entries[i] = item._replace(attributes=(("value", item.text.replace("\n", "")),), text="")
+    return RtInfo((*head, *entries))
 
 
 @dataclass(frozen=True, slots=True)

@@ -187,9 +187,8 @@ def parse_executed(content: bytes, name: str) -> ExecutedGraph:
     layers = [layer for element in root.iterfind("layers/layer") if (layer := _layer(element)) is not None]
     if not layers:
         hint = "an executed graph is what `openvino.serialize(compiled.get_runtime_model(), path)` writes"
-        raise ReadError(
-            diagnose(NOT_IR, "not an executed graph: no layer says how it was executed", Place(name), hint=hint)
-        )
+        message = "not an executed graph: no layer says how it was executed"
+        raise ReadError(diagnose(NOT_IR, message, Place(name), hint=hint))
     return ExecutedGraph(tuple(sorted(layers, key=lambda layer: layer.order)))
 
 

@@ -20,9 +20,9 @@ from ovir.diagnostics.codes import NAME_COLLISION, PRE_PROCESS, Code
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import Diagnostics, ModelError, OperatorError
 from ovir.graph.layer_graph import LayerGraph
-from ovir.graph.layers import Layer, Port, ReadOnlyDict
+from ovir.graph.layers import Layer, Port
 from ovir.graph.names import legacy_name
-from ovir.inference.models import infer_if_edited, infer_model
+from ovir.inference.models import infer_if_edited, infer_model, set_parameters
 from ovir.ir.elements import line_of
 from ovir.ir.weights import WeightBytes
 from ovir.ops.base.attributes import parse_float
@@ -231,8 +231,7 @@ def apply_legacy_io(model: LayerGraph) -> None:
     for port in model.inputs:
         parameter = _parameter(port)
         if parameter.element_type == f16:
-            port.layer.operator = Parameter(element_type=f32, shape=parameter.shape)
-            port.layer.attributes = ReadOnlyDict({**port.layer.attributes, "element_type": f32})
+            set_parameters({port.layer: Parameter(element_type=f32, shape=parameter.shape)})
             name = f"{port.layer.name}/to_f16"
             model.move_readers(port, _add(model, _convert(model, name, f16), port.layer.line, [port]))
 

@@ -11,7 +11,7 @@ from lxml import etree
 from ovir.core.shapes import parse_integer
 from ovir.diagnostics import codes
 from ovir.diagnostics.codes import Code, Severity
-from ovir.diagnostics.diagnostic import Diagnostic, diagnose
+from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import Diagnostics, ModelError
 from ovir.diagnostics.wording import closest
 from ovir.graph.layer_graph import LayerGraph
@@ -123,11 +123,9 @@ class _MapReader(ElementReader):
                 codes.UNKNOWN_ATTRIBUTE, message, self.at(item, self.layer), hint, severity=severity
             )
         if missing:
-            raise ModelError(*(self._missing(item, key, unknown) for key in missing))
-
-    def _missing(self, item: etree._Element, key: str, unknown: dict[str, str | None]) -> Diagnostic:
-        message = f"attribute '{key}' of <{tag_of(item)}> is missing"
-        return diagnose(codes.MISSING_KEY, message, self.at(item, self.layer), hint=_misspelling(key, unknown))
+            place, end = self.at(item, self.layer), f"of <{tag_of(item)}> is missing"
+            faults = {f"attribute '{key}' {end}": _misspelling(key, unknown) for key in missing}
+            raise ModelError(*(diagnose(codes.MISSING_KEY, text, place, hint=hint) for text, hint in faults.items()))
 
     def _severity_of_purpose(self, item: etree._Element) -> Severity | None:
         """Return the severity of an unknown purpose: an error if the entry has no other effect, else the default."""

@@ -135,9 +135,11 @@ def content_of(model: Any) -> tuple[bytes | str, str | None]:
             return read_bytes(name), name
         except (OSError, ValueError) as error:
             reason = reason_of(error)
-            hint = _interrupted_save(name)
-            reason = reason if hint is None else "saving the model was interrupted while its files were replaced"
-            hint = hint or similar_file(name)
+            hint = similar_file(name)
+            if older := older_files([name, os.path.splitext(name)[0] + ".bin"]):
+                reason = "saving the model was interrupted while its files were replaced"
+                moves = " and ".join(f"{file} to {path}" for path, file in older.items())
+                hint = f"save the model again, or move {moves}: this restores the older model"
             raise ReadError(diagnose(UNREADABLE, f"cannot read the file: {reason}", Place(name), hint=hint)) from None
     if hasattr(model, "read") and isinstance(content := _rest(model), (bytes, str)):
         return content, _path_of(model)
@@ -163,14 +165,6 @@ def _in_folder(path: str) -> str:
     names.sort(key=lambda name: name != "openvino_model.xml")
     message = f"the folder holds {len(names)} models: {', '.join(names)}" if names else "the folder holds no .xml file"
     raise ReadError(diagnose(UNREADABLE, message, Place(path), hint="give one of them" if names else None))
-
-
-def _interrupted_save(name: str) -> str | None:
-    """Return a hint on how to restore a model whose .xml is missing because a process was killed while it replaced the
-    model; None if that is not the reason."""
-    older = older_files([name, os.path.splitext(name)[0] + ".bin"])
-    moves = " and ".join(f"{file} to {path}" for path, file in older.items())
-    return f"save the model again, or move {moves}: this restores the older model" if older else None
 
 
 def _rest(file: Any) -> Any:

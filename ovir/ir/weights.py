@@ -96,19 +96,11 @@ class WeightBytes:
                 empty = state.st_size == 0
                 data: Any = b"" if empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError) as error:
-            reason = reason_of(error)
-            raise ReadError(
-                diagnose(codes.UNREADABLE, f"cannot read the weights: {reason}", Place(name), hint=similar_file(name))
-            ) from None
+            message, hint = f"cannot read the weights: {reason_of(error)}", similar_file(name)
+            raise ReadError(diagnose(codes.UNREADABLE, message, Place(name), hint=hint)) from None
         if data[: len(_LFS_HEAD)] == _LFS_HEAD:
-            raise ReadError(
-                diagnose(
-                    codes.WEIGHTS_LFS,
-                    "this is a git-LFS pointer, not the weights",
-                    Place(name, 1),
-                    hint="fetch the real file with `git lfs pull`",
-                )
-            )
+            message, hint = "this is a git-LFS pointer, not the weights", "fetch the real file with `git lfs pull`"
+            raise ReadError(diagnose(codes.WEIGHTS_LFS, message, Place(name, 1), hint=hint))
         return cls(np.frombuffer(data, np.uint8), name, file=version)
 
     @classmethod
@@ -271,28 +263,15 @@ def release_pages(data: Bytes) -> None:
     mapping that can be written to is left as it is, because it may hold data that is in no file.
     """
     mapped = mapping_of(data)
-    if mapped is not None and _is_read_only(mapped) and data.size and hasattr(mapped, "madvise"):
+    if mapped is None or not data.size or not hasattr(mapped, "madvise"):
+        return
+    with memoryview(mapped) as view:
+        is_read_only = view.readonly
+    if is_read_only:
         whole = np.frombuffer(mapped, np.uint8)
         start = data.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
         first = start // mmap.PAGESIZE * mmap.PAGESIZE
         mapped.madvise(mmap.MADV_DONTNEED, first, start + data.nbytes - first)
-
-
-def _is_read_only(mapped: mmap.mmap) -> bool:
-    with memoryview(mapped) as view:
-        return view.readonly
-
-
-def are_equal(one: Bytes, other: Bytes) -> bool:
-    """Return whether two stretches of bytes of one length are equal; they are read in pieces."""
-    for start in range(0, one.size, _CHUNK):
-        pieces = one[start : start + _CHUNK], other[start : start + _CHUNK]
-        is_equal = np.array_equal(*pieces)
-        for piece in pieces:
-            release_pages(piece)
-        if not is_equal:
-            return False
-    return True
 
 
 def checksum(weights: Bytes) -> int:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 
 import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.kernels.precision import as_computed
-from ovir.kernels.rounding import as_index
 
 # Elements of the pixels fetched at a time: they should stay in a cache until they have been summed.
 _FETCHED = 1 << 18
@@ -43,16 +43,16 @@ def add_rows(rows: Array, index: Array, weight: Array, out: Array) -> None:
 def largest_sums(rows: Array, index: Array, weight: Array, out: Array) -> None:
     """Compute out[p] = max(out[p], max over k of the sum over c of weight[p, k, c] * rows[index[p, k, c]])."""
     for bins, taps in _blocks(index.shape[0], index.shape[1], rows.shape[1] * index.shape[2]):
-        fetched = rows.take(index[bins, taps], 0, mode="clip")
-        samples = np.matmul(weight[bins, taps, np.newaxis], fetched)[:, :, 0]
-        out[bins] = np.maximum(out[bins], samples.max(axis=1))
+        of_taps, shares = index[bins, taps].swapaxes(0, 1), weight[bins, taps].swapaxes(0, 1)
+        samples = np.matmul(shares[..., np.newaxis, :], rows.take(of_taps, 0, mode="clip"))[:, :, 0]
+        out[bins] = np.maximum(out[bins], samples.max(axis=0))
 
 
 def largest_rows(rows: Array, index: Array, out: Array) -> None:
-    """Compute out[p] = max over k of rows[index[p, k]]."""
+    """Compute out[p] = max over k of rows[index[k, p]]."""
     out[...] = -np.inf
-    for bins, taps in _blocks(index.shape[0], index.shape[1], rows.shape[1]):
-        out[bins] = np.maximum(out[bins], rows.take(index[bins, taps], 0, mode="clip").max(axis=1))
+    for bins, taps in _blocks(index.shape[1], index.shape[0], rows.shape[1]):
+        out[bins] = np.maximum(out[bins], rows.take(index[taps, bins], 0, mode="clip").max(axis=0))
 
 
 def _blocks(bins: int, taps: int, elements: int) -> Iterator[tuple[slice, slice]]:
@@ -79,39 +79,47 @@ class Neighbors:
 
 
 def neighbors(y: Array, x: Array, height: int, width: int, start: Array | int, beyond: float) -> Neighbors:
-    """Return the pixels around the positions (y, x), which are broadcast, but for the first axis; ``start`` is the
-    number of the plane's first pixel.
+    """Return the pixels around the positions (y, x), whose shapes are broadcast, but for the first axis; ``start`` is
+    the number of the plane's first pixel.
 
     Positions up to ``beyond`` outside of the centers of the border pixels count as on the border; others have weight 0.
     """
-    rows, columns = _on_axis(y, height - 1, beyond), _on_axis(x, width - 1, beyond)
-    # The pairs of the two pixels on both axes are taken by their numbers, because NumPy is slow along axes of two
-    # elements: pooling of few channels takes half of the time.
-    row = np.arange(prod(rows.index.shape[1:])).reshape(*rows.index.shape[1:], 1)
-    column = np.arange(prod(columns.index.shape[1:])).reshape(*columns.index.shape[1:-1], 1, 2)
-    shape = len(y), *np.broadcast(row, column).shape[:-2], 4
-    of_rows, of_columns = (row + 0 * column).ravel(), (column + 0 * row).ravel()
-    index = (rows.index * width).reshape(len(y), -1).take(of_rows, axis=1)
-    index += columns.index.reshape(len(y), -1).take(of_columns, axis=1)
-    weight = rows.weight.reshape(len(y), -1).take(of_rows, axis=1)
-    weight *= columns.weight.reshape(len(y), -1).take(of_columns, axis=1)
-    index = index.reshape(shape)
-    index += np.asarray(start)[..., np.newaxis]
-    return Neighbors(index, weight.reshape(shape))
+    of_rows, of_columns, shape = _pairs(y.shape[1:], x.shape[1:])
+    count, places = len(y), np.concatenate([y.reshape(len(y), -1), x.reshape(len(x), -1)], axis=1)
+    last = np.full(places.shape[1], width - 1, places.dtype)
+    last[: prod(y.shape[1:])] = height - 1
+    inside = (places >= -beyond) & (places <= last + beyond)
+    places = np.fmin(np.fmax(places, 0), last)  # NaN counts as 0
+    low = np.floor(places)
+    # The pixels before each place come first, and then those after it.
+    indices, weights = np.empty((count, 2, len(last)), np.intp), np.empty((count, 2, len(last)), places.dtype)
+    indices[:, 0], indices[:, 1] = low, np.ceil(places)
+    part = np.subtract(places, low, out=weights[:, 1])
+    np.subtract(1, part, out=weights[:, 0])
+    weights *= inside[:, np.newaxis]
+    ends, shares = indices.reshape(count, -1), weights.reshape(count, -1)
+    index = ends.take(of_rows, axis=1)
+    index *= width
+    index += ends.take(of_columns, axis=1)
+    pixels = index.reshape(count, *shape)
+    pixels += np.asarray(start)[..., np.newaxis]
+    weight = shares.take(of_rows, axis=1)
+    weight *= shares.take(of_columns, axis=1)
+    return Neighbors(pixels, weight.reshape(count, *shape))
 
 
-def _on_axis(place: Array, last: int, beyond: float) -> Neighbors:
-    """Return the pixels before and after each place on an axis and their weights; ``last`` is the number of the last
-    pixel."""
-    inside = (place >= -beyond) & (place <= last + beyond)
-    place = np.fmin(np.fmax(place, 0), last)  # NaN counts as 0
-    index, weight = np.empty((*place.shape, 2), np.intp), np.empty((*place.shape, 2), place.dtype)
-    low = np.floor(place)
-    index[..., 0], index[..., 1] = low, np.ceil(place)
-    part = np.subtract(place, low, out=weight[..., 1])
-    np.subtract(1, part, out=weight[..., 0])
-    weight *= inside[..., np.newaxis]
-    return Neighbors(index, weight)
+@lru_cache(maxsize=64)
+def _pairs(rows: tuple[int, ...], columns: tuple[int, ...]) -> tuple[Array, Array, tuple[int, ...]]:
+    """Return for the four pixels around each position the numbers of their rows and columns, and their shape.
+
+    Numbers stand for elements of places on both axes, whose shapes are ``rows`` and ``columns``, twice. They are taken
+    one by one, because NumPy is slow along axes of two elements: pooling of few channels takes half of the time.
+    """
+    total, twice = prod(rows) + prod(columns), np.arange(2)
+    y = np.arange(prod(rows)).reshape(*rows, 1, 1) + twice[:, np.newaxis] * total
+    x = np.arange(prod(rows), total).reshape(*columns, 1, 1) + twice * total
+    y, x = np.broadcast_arrays(y, x)
+    return y.ravel(), x.ravel(), (*y.shape[:-2], 4)
 
 
 # --------------------------------------------------------------------------- regions in parts
@@ -194,26 +202,31 @@ class SampledRegions:
         If a region has fewer samples than others, further ones, which are the last one again, have weight 0.
         """
         start, size, counts = (values[members] for values in (self.start, self.size, self.samples))
-        y = _places(start[:, 0], size[:, 0], counts[:, 0], self.bins[0])[:, :, np.newaxis, :, np.newaxis]
-        x = _places(start[:, 1], size[:, 1], counts[:, 1], self.bins[1])[:, np.newaxis, :, np.newaxis]
+        (height_bins, width_bins), (down, along) = self.bins, counts.max(axis=0)
+        places = _places(start, size, counts, self.bins)
+        y = places[0, :, :height_bins, np.newaxis, :down, np.newaxis]
+        x = places[1, :, np.newaxis, :width_bins, np.newaxis, :along]
         if self.turn is not None:
             y, x = self.turn(members, y, x)
         first = self.images[members].reshape(-1, 1, 1, 1, 1) * (height * width)
         found = neighbors(y, x, height, width, first, beyond=1)
         if (counts == counts[:1]).all():
             return found
-        rows, columns = (np.arange(counts[:, axis].max()) < counts[:, axis, np.newaxis] for axis in (0, 1))
+        rows, columns = (np.arange(most) < counts[:, axis, np.newaxis] for axis, most in enumerate((down, along)))
         exists = rows[:, np.newaxis, np.newaxis, :, np.newaxis] & columns[:, np.newaxis, np.newaxis, np.newaxis]
         return Neighbors(found.index, found.weight * exists[..., np.newaxis])
 
 
-def _places(start: Array, size: Array, counts: Array, bins: int) -> Array:
-    """Return the positions of the samples of regions along an axis, [regions, bins, samples]."""
-    dtype, step = size.dtype, (size / bins)[:, np.newaxis, np.newaxis]
-    counts = counts.astype(dtype)[:, np.newaxis, np.newaxis]
-    within = np.minimum(np.arange(counts.max(), dtype=dtype) + 0.5, counts - 0.5)
-    numbers = np.arange(bins, dtype=dtype)[:, np.newaxis]
-    places: Array = start[:, np.newaxis, np.newaxis] + numbers * step + step / counts * within
+def _places(start: Array, size: Array, counts: Array, bins: tuple[int, int]) -> Array:
+    """Return the positions of the samples of regions along both axes, [axis, regions, bins, samples], with as many bins
+    and samples as the axis with more of them has."""
+    dtype = size.dtype
+    step = (size / np.array(bins, dtype)).T[..., np.newaxis, np.newaxis]
+    within = np.arange(counts.max(), dtype=dtype) + 0.5
+    counts = counts.T.astype(dtype)[..., np.newaxis, np.newaxis]
+    numbers = np.arange(max(bins), dtype=dtype)[:, np.newaxis]
+    bin_starts = start.T[..., np.newaxis, np.newaxis] + numbers * step
+    places: Array = bin_starts + step / counts * np.minimum(within, counts - 0.5)
     return places
 
 
@@ -230,22 +243,18 @@ class Span:
     @classmethod
     def within(cls, size: int, start: Array, stop: Array) -> Span:
         """Return the span of whole numbers of any type and size, limited to the data."""
-        return cls(*(np.clip(as_index(end), 0, size) for end in (start, stop)))
+        return cls(*(np.minimum(np.fmax(end, 0), size).astype(np.int64) for end in (start, stop)))
 
 
 def _pixels_of_boxes(first: Array, heights: Array, widths: Array, width: int) -> tuple[Array, Array]:
-    """Return the pixels of boxes in planes of a width, [boxes, pixels], and which of them count.
+    """Return the pixels of boxes in planes of a width, [pixels, boxes], and which of them count.
 
     In smaller boxes than the largest one, the last row and column come again and do not count.
     """
-    rows, columns = np.arange(heights.max())[:, np.newaxis], np.arange(widths.max())
-    shape = len(first), rows.size * columns.size
-    if heights.min() == rows.size and widths.min() == columns.size:
-        return first[:, np.newaxis] + (rows * width + columns).ravel(), np.ones(shape, bool)
-    heights, widths = (sizes.reshape(-1, 1, 1) for sizes in (heights, widths))
-    places = np.minimum(rows, heights - 1) * width + np.minimum(columns, widths - 1)
+    rows, columns = np.arange(heights.max())[:, np.newaxis, np.newaxis], np.arange(widths.max())[:, np.newaxis]
+    places = np.minimum(rows, heights - 1) * width + np.minimum(columns, widths - 1) + first
     counted = (rows < heights) & (columns < widths)
-    return first[:, np.newaxis] + places.reshape(shape), counted.reshape(shape)
+    return places.reshape(-1, len(first)), counted.reshape(-1, len(first))
 
 
 # --------------------------------------------------------------------------- pooling of places and boxes
@@ -291,8 +300,8 @@ def pool_boxes(planes: Array, rows: Span, columns: Span, width: int, pixels: Arr
         pooled = np.empty((len(members), pixels.shape[1]), pixels.dtype)
         if mean:
             weight = counted.astype(pixels.dtype)
-            add_rows(pixels, index, weight, pooled)
-            pooled /= weight.sum(axis=1, keepdims=True)
+            add_rows(pixels, index.T, weight.T, pooled)
+            pooled /= weight.sum(axis=0)[:, np.newaxis]
         else:
             largest_rows(pixels, index, pooled)
         bins[members] = pooled

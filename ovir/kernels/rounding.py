@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ovir.core.arrays import Array
 
 # Larger numbers are all equally far away, and this one leaves room for additions.
-_FAR = 2.0**62
+_FAR = 2**62
 
 
 def round_half_away(x: NDArray[Any]) -> NDArray[Any]:
@@ -21,10 +21,10 @@ def round_half_away(x: NDArray[Any]) -> NDArray[Any]:
     return whole
 
 
-def as_index(whole: Array) -> NDArray[np.int64]:
-    """Convert whole numbers to integers; infinities become far away, and NaN becomes far below 0."""
-    within = np.clip(whole, -_FAR, _FAR)  # several times faster than fmin and fmax, which would replace NaN
+def as_index(whole: Array, far: int = _FAR) -> NDArray[np.int64]:
+    """Convert whole numbers to integers; infinities become ``far`` away, and NaN becomes ``far`` below 0."""
+    within = np.clip(whole, -far, far)  # several times faster than fmin and fmax, which would replace NaN
     is_nan = np.isnan(within)
     if is_nan.any():
-        within[is_nan] = -_FAR
+        within[is_nan] = -far
     return within.astype(np.int64)

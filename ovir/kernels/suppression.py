@@ -27,9 +27,7 @@ class Suppression:
         Rows and scores may come in any order; equal scores stay in order. Each row has at most ``most`` elements.
         """
         order = self.descending(scores, rows)
-        if most is None or not order.size or np.bincount(rows).max() <= most:
-            return order
-        return order[ranks(rows[order]) < most]
+        return order if most is None else first_of_rows(order, np.bincount(rows), most)
 
     def keep_apart(self, rows: Array, most: int, overlaps: Overlaps, threshold: float | Array) -> Array:
         """Return the numbers of the candidates that are kept, at most ``most`` of each row, in ascending order.
@@ -97,11 +95,21 @@ class Suppression:
         return factors
 
 
-def candidates(eligible: Array) -> tuple[Array, Array]:
-    """Return rows and columns of the elements that are true, row by row."""
+def candidates(eligible: Array, scores: Array) -> tuple[Array, Array, Array]:
+    """Return rows, columns and scores of the elements of ``scores`` [rows, columns] that are eligible, row by row."""
     places = eligible.ravel().nonzero()[0]
     rows = places // max(eligible.shape[1], 1)
-    return rows, places - rows * eligible.shape[1]
+    return rows, places - rows * eligible.shape[1], scores.take(places)
+
+
+def first_of_rows(order: Array, lengths: Array, most: int) -> Array:
+    """Return the first ``most`` elements of each row; ``order`` has all rows of these lengths one after the other."""
+    if not order.size or lengths.max() <= most:
+        return order
+    columns = np.arange(most)
+    places = (lengths.cumsum() - lengths)[:, np.newaxis] + columns
+    first: Array = order[places[columns < lengths[:, np.newaxis]]]
+    return first
 
 
 def ranks(rows: Array) -> Array:

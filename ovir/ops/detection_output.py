@@ -11,7 +11,7 @@ from ovir.core.shapes import Dimension, sized
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.boxes import clipped, decoded, upright_overlaps
 from ovir.kernels.precision import as_f32, stored
-from ovir.kernels.suppression import candidates, ranks
+from ovir.kernels.suppression import candidates, first_of_rows
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.layouts import Solved
 from ovir.ops.base.registry import operator
@@ -135,44 +135,52 @@ class DetectionOutputBase(BoxSelectionBase):
             background = np.arange(classes)[:, np.newaxis] == self.background_label_id
             scores = np.where(is_background, background.astype(np.float32), scores)
         eligible = self._eligible(scores)
-        declared = proposals[:, :1].reshape(len(proposals), 1, priors, 4 if self.normalized else 5)
         if not self.normalized:
-            is_end = declared[..., 0] == -1
+            is_end = proposals[:, :1, : 5 * priors : 5] == -1
             eligible &= ~np.logical_or.accumulate(is_end, axis=-1)
-        variances = None
-        if not self.variance_encoded_in_target:
-            # Each prior has four variances, side by side, even where it has five numbers.
-            variances = proposals[:, 1:, : 4 * priors].reshape(len(proposals), 1, priors, 4)
-        boxes = declared[..., -4:]
-        for deltas in (*aux[1:], logits):
-            moves = deltas.reshape(images, priors, 1 if self.share_location else classes, 4)
-            boxes = self._decoded(boxes, variances, moves.transpose(0, 2, 1, 3))
-        image, label, prior = self._kept(scores, eligible, boxes)
+        slices, prior, confidence = self._ranked(scores, eligible)
+        image, label = np.divmod(slices, max(classes, 1))
+        location = prior if self.share_location else prior * classes + label
+        boxes = self._boxes(proposals, [*aux[1:], logits], image, prior, location)
+        kept = self._kept(slices, image, label, prior, confidence, boxes)
 
         result = np.zeros((rows, _ROW), np.float32)
-        filled = result[: image.size]
-        filled[:, 0], filled[:, 1] = image, label - self.decrease_label_id
-        filled[:, 2] = scores[image, label, prior]
-        kept = boxes[image, 0 if self.share_location else label, prior]
-        filled[:, 3:] = clipped(kept, 1) if self.clip_after_nms else kept
-        if image.size < rows:
-            result[image.size, 0] = -1
+        filled = result[: kept.size]
+        filled[:, 0], filled[:, 1], filled[:, 2] = image[kept], label[kept] - self.decrease_label_id, confidence[kept]
+        found = boxes.take(kept, axis=1).T
+        filled[:, 3:] = clipped(found, 1) if self.clip_after_nms else found
+        if kept.size < rows:
+            result[kept.size, 0] = -1
         return stored(result.reshape(1, 1, rows, _ROW), inputs[0].dtype)
 
-    def _decoded(self, priors: Array, variances: Array | None, deltas: Array) -> Array:
-        """Return boxes moved by deltas, [images, location classes, priors, 4]."""
-        if not self.normalized:
-            width, height = self.input_width, self.input_height
-            priors = priors / np.array([width, height, width, height], np.float32)
-        if variances is not None:
-            deltas = variances * deltas
-        if self.code_type == _CORNER:
-            boxes = priors + deltas
-        else:
-            low, high = priors[..., :2], priors[..., 2:]
-            edges = decoded((low + high) / 2, high - low, deltas[..., :2], deltas[..., 2:])
-            boxes = np.concatenate(edges, axis=-1)
-        return clipped(boxes, 1) if self.clip_before_nms else boxes
+    def _boxes(self, proposals: Array, deltas: Sequence[Array], image: Array, prior: Array, location: Array) -> Array:
+        """Return the corners [4, n] of candidates: of their priors, which move at some location of each of the deltas
+        [images, 4 * locations]."""
+        of_image = image if len(proposals) > 1 else 0
+        count = proposals.shape[2] // self.numbers
+        size = np.array([self.input_width, self.input_height] * 2, np.float32)
+
+        def chosen(numbers: Array, *place: Array | int) -> Array:
+            return np.ascontiguousarray(numbers[place].T)
+
+        boxes = chosen(proposals[:, 0].reshape(-1, count, self.numbers)[..., -4:], of_image, prior)
+        if not self.variance_encoded_in_target:
+            # Each prior has four variances, side by side, even where it has five numbers.
+            variances = chosen(proposals[:, 1, : 4 * count].reshape(-1, count, 4), of_image, prior)
+        for numbers in deltas:
+            moves = chosen(numbers.reshape(len(numbers), numbers.shape[1] // 4, 4), image, location)
+            if not self.normalized:
+                boxes = boxes / size[:, np.newaxis]
+            if not self.variance_encoded_in_target:
+                moves = variances * moves
+            if self.code_type == _CORNER:
+                boxes = boxes + moves
+            else:
+                low, high = boxes[:2], boxes[2:]
+                boxes = np.concatenate(decoded((low + high) / 2, high - low, moves[:2], moves[2:]))
+            if self.clip_before_nms:
+                boxes = clipped(boxes, 1)
+        return boxes
 
     def _eligible(self, scores: Array) -> Array:
         """Return the mask of the scores [images, classes, priors] that may become detections."""
@@ -191,31 +199,27 @@ class DetectionOutputBase(BoxSelectionBase):
             np.put_along_axis(eligible, best, (highest > -1) & (highest >= least), axis=1)
         return eligible
 
-    def _kept(self, scores: Array, eligible: Array, boxes: Array) -> tuple[Array, Array, Array]:
-        """Return image, class and prior of each detection, in order."""
-        images, classes, priors = scores.shape
+    def _ranked(self, scores: Array, eligible: Array) -> tuple[Array, Array, Array]:
+        """Return slice (class of an image), prior and score of the candidates, ordered by slice and score."""
+        classes, priors = scores.shape[1:]
         most = self.top_k if self.top_k >= 0 else None
-        # At most keep_top_k of a class can be kept in the end.
-        limit = self.keep_top_k[0] if self.keep_top_k[0] >= 0 else priors
-        slices, prior = candidates(eligible.reshape(images * classes, priors))
-        image = slices // max(classes, 1)
-        confidence = scores.reshape(-1, priors)[slices, prior]
-        order = self.suppression.ranked(image if self.decrease_label_id else slices, confidence, most)
+        slices, prior, confidence = candidates(eligible.reshape(-1, priors), scores.reshape(-1, priors))
+        rows = slices // max(classes, 1) if self.decrease_label_id else slices
+        order = self.suppression.ranked(rows, confidence, most)
         if self.decrease_label_id:
             order = order[np.argsort(slices[order], kind="stable")]
-        slices, prior, image = slices[order], prior[order], image[order]
-        label = slices - image * classes
-        edges = boxes[image, 0 if self.share_location else label, prior].T
-        kept = self.suppression.keep_apart(slices, limit, upright_overlaps(edges), self.nms_threshold)
-        return self._best(scores, image[kept], label[kept], prior[kept])
+        return slices[order], prior[order], confidence[order]
 
-    def _best(self, scores: Array, image: Array, label: Array, prior: Array) -> tuple[Array, Array, Array]:
-        """Select at most ``keep_top_k`` detections of each image; equal scores are ordered by prior, then by class."""
-        if self.keep_top_k[0] < 0:
-            return image, label, prior
-        order = np.lexsort((label, prior, -scores[image, label, prior], image))
-        best = np.sort(order[ranks(image) < self.keep_top_k[0]])
-        return image[best], label[best], prior[best]
+    def _kept(self, slices: Array, image: Array, label: Array, prior: Array, confidence: Array, boxes: Array) -> Array:
+        """Return the numbers of the candidates that are detections, in order.
+
+        At most ``keep_top_k`` of an image are; equal scores are ordered by prior, then by class.
+        """
+        most = self.keep_top_k[0] if self.keep_top_k[0] >= 0 else slices.size
+        kept = self.suppression.keep_apart(slices, most, upright_overlaps(boxes), self.nms_threshold)
+        image = image[kept]
+        order = np.lexsort((label[kept], prior[kept], -confidence[kept], image))
+        return kept[np.sort(first_of_rows(order, np.bincount(image), most))]
 
 
 @operator("DetectionOutput", opset=8)

@@ -243,8 +243,8 @@ class ExperimentalDetectronDetectionOutput(BoxSelectionBase, RegionBase):
         eligible = scores > np.float32(self.score_threshold)
         eligible[:1] = False
         limit = boxes.shape[1] if self.post_nms_count == -1 else self.post_nms_count
-        classes, regions = candidates(eligible)
-        order = self.suppression.ranked(classes, scores[classes, regions])
+        classes, regions, found = candidates(eligible, scores)
+        order = self.suppression.ranked(classes, found)
         classes, regions = classes[order], regions[order]
         overlaps = upright_overlaps(boxes[classes, regions].T, 1, bridged=False)
         kept = self.suppression.keep_apart(classes, limit, overlaps, self.nms_threshold)

@@ -12,7 +12,7 @@ from ovir.core.shapes import Dimension, min_dimension
 from ovir.core.tensor_types import Outputs, TensorType
 from ovir.kernels.boxes import upright_overlaps
 from ovir.kernels.precision import as_f32
-from ovir.kernels.suppression import candidates, ranks
+from ovir.kernels.suppression import candidates, first_of_rows
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import Domain, by_input, size_of
 from ovir.ops.base.registry import operator
@@ -82,9 +82,9 @@ class ImageNmsBase(ClassNmsBase):
         eligible = self.passes_threshold(flat)
         if 0 <= self.background_class < classes:
             eligible[self.background_class :: classes] = False
-        rows, columns = candidates(eligible)
+        rows, columns, chosen = candidates(eligible, flat)
         places = rows // max(classes, 1) * count + columns
-        return self.best_of_images((images, classes), rows, flat[rows, columns], boxes.reshape(-1, 4), places, places)
+        return self.best_of_images((images, classes), rows, chosen, boxes.reshape(-1, 4), places, places)
 
     def best_of_images(
         self, sizes: tuple[int, int], rows: Array, scores: Array, boxes: Array, sources: Array, places: Array
@@ -107,7 +107,7 @@ class ImageNmsBase(ClassNmsBase):
             image, label = np.divmod(label, max(classes, 1))
             best = np.lexsort((places, label, -final, image))
             if self.keep_top_k >= 0:
-                best = best[ranks(image[best]) < self.keep_top_k]
+                best = first_of_rows(best, np.bincount(image), self.keep_top_k)
         if self.sort_result_type == "classid":
             across = () if self.sort_result_across_batch else (image[best],)
             best = best[np.lexsort((label[best], *across))]
@@ -202,10 +202,10 @@ class MulticlassNms9(MulticlassNms8):
         eligible = self.passes_threshold(scores)
         if 0 <= self.background_class < classes:
             eligible[self.background_class] = False
-        label, column = candidates(eligible)
+        label, column, chosen = candidates(eligible, scores)
         rows, sources, places = image[column] * classes + label, label * count + column, column * classes + label
         sizes = roisnum.size, classes
-        return self.best_of_images(sizes, rows, scores[label, column], boxes.reshape(-1, 4), sources, places)
+        return self.best_of_images(sizes, rows, chosen, boxes.reshape(-1, 4), sources, places)
 
 
 # Avoids dividing by 0 for a box that coincides with another.

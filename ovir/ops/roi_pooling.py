@@ -117,7 +117,7 @@ class ROIPooling(RoiPoolingBase):
     def _pool_largest(
         self, pixels: Array, size: tuple[int, ...], images: Array, start: Array, end: Array, pooled: Array
     ) -> None:
-        first, last = (np.clip(as_index(round_half_away(self.scaled(corner))), -_FAR, _FAR) for corner in (start, end))
+        first, last = (as_index(round_half_away(self.scaled(corner)), _FAR) for corner in (start, end))
         sides = np.maximum(last - first + 1, 1)
         spans = []
         for axis, count in enumerate(self.bins):

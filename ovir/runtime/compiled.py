@@ -26,7 +26,7 @@ from ovir.ir.weights import FileVersion
 from ovir.runtime.decompression import types_kept_compressed
 from ovir.runtime.emulation import Emulation, emulation_of
 from ovir.runtime.executor import Executor
-from ovir.runtime.executor_cache import MOST_BINDINGS, ExecutorCache, InputShapes, States
+from ovir.runtime.executor_cache import MOST_BINDINGS, ExecutorCache, InputShapes, States, keep_latest
 from ovir.runtime.inputs import Feeds, InputCollector
 from ovir.runtime.listeners import (
     Listener,
@@ -185,8 +185,7 @@ class CompiledModel(PublicNames):
             if key not in self._plans:
                 self._plans[key] = self._make_plan_for(shapes, states, keep, watched)
             plan = self._plans[key] = self._plans.pop(key)
-            while len(self._plans) > MOST_BINDINGS:
-                del self._plans[next(iter(self._plans))]
+            keep_latest(self._plans, MOST_BINDINGS)
             return plan
 
     def _make_plan_for(self, shapes: InputShapes, states: States, keep: Collection[str], watched: bool) -> Plan | None:

@@ -79,10 +79,13 @@ def narrowed(array: Array, element_type: str, out: Array | None = None) -> Array
     is a new array of the same layout.
     """
     out = np.empty_like(array) if out is None else out
-    round_block = {"f16": _round_to_f16, "bf16": _round_to_bf16}[element_type]
     for source, target in parts_of(coalesced(array, out), max(-(-out.size // _BLOCK), 1)):
         with np.errstate(over="ignore", invalid="ignore"):
-            round_block(source.astype(np.float32, copy=False), target)
+            source = source.astype(np.float32, copy=False)
+            if element_type == "f16":
+                _round_to_f16(source, target)
+            else:
+                np.copyto(target, source.astype(bf16.to_dtype()), "unsafe")
     return out
 
 
@@ -98,10 +101,6 @@ def _round_to_f16(source: Array, target: Array) -> None:
     if size.size and not size.max() <= _LARGEST_F16:  # or NaN
         size[size > _LARGEST_F16] = np.inf
     np.copysign(size, source, out=target)
-
-
-def _round_to_bf16(source: Array, target: Array) -> None:
-    np.copyto(target, source.astype(bf16.to_dtype()), "unsafe")
 
 
 def emulation_of(option: str | Emulation | None) -> Emulation | None:

@@ -86,7 +86,7 @@ class ExecutorCache:
             executor = self._bound.pop(sizes, None) or self._bind(sizes, inputs)
             if executor is not None:
                 self._bound[sizes] = executor  # the one that was used last is the last
-                _keep_latest(self._bound, MOST_BINDINGS)
+                keep_latest(self._bound, MOST_BINDINGS)
                 return executor
         if self._for_all_shapes is None:
             self._for_all_shapes = self._executor(self.plan, inputs)
@@ -106,7 +106,7 @@ class ExecutorCache:
     def _pays(self, shapes: Shapes, repeats: int = 1) -> bool:
         seen = self._seen.pop(shapes, 0)
         self._seen[shapes] = seen + 1
-        _keep_latest(self._seen, _MOST_SEEN)
+        keep_latest(self._seen, _MOST_SEEN)
         is_first = not self._repeats_before_binding and not self.plan.open_variables
         return is_first or seen >= self._repeats_before_binding.get(shapes, repeats)
 
@@ -118,7 +118,7 @@ class ExecutorCache:
         except ModelError:
             plan = None  # inference may refuse what never runs, such as a branch that is not taken
         self._repeats_before_binding[shapes] = inf if plan is None else 2 * times
-        _keep_latest(self._repeats_before_binding, _MOST_COUNTED)
+        keep_latest(self._repeats_before_binding, _MOST_COUNTED)
         if plan is None:
             return None
         if plan is not self.plan:
@@ -147,7 +147,7 @@ def _staying(before: Shapes, now: Shapes) -> Shapes | None:
     return tuple(common[: len(now[0])]), tuple(common[len(now[0]) :])
 
 
-def _keep_latest(items: dict[Shapes, Any], most: int) -> None:
+def keep_latest(items: dict[Any, Any], most: int) -> None:
     """Remove the oldest items beyond a number."""
     while len(items) > most:
         del items[next(iter(items))]

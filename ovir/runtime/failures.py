@@ -10,7 +10,7 @@ from math import prod
 from ovir.core.arrays import Array
 from ovir.core.shapes import PartialShape, RankError
 from ovir.core.tensor_types import TensorType, array_text, constant_type
-from ovir.diagnostics.codes import INTERNAL, NOT_SUPPORTED, OUTSIDE_SPEC, RUN, Code
+from ovir.diagnostics.codes import INTERNAL, NOT_SUPPORTED, OUTSIDE_SPEC, RUN
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import OperatorError, OvirError, RunError
 from ovir.diagnostics.wording import size_text
@@ -38,7 +38,7 @@ def failed(layer: Layer, error: Exception, arguments: Sequence[Array]) -> OvirEr
     if not isinstance(error, OperatorError):
         error = explain_failure(layer, arguments) or error
     if isinstance(error, OperatorError):
-        code = _code_of(error)
+        code = error.code if error.code in (NOT_SUPPORTED, OUTSIDE_SPEC, INTERNAL) else RUN
         hint = layer.fault_hint(error) if code is INTERNAL else error.hint
         return RunError(diagnose(code, error.message, layer.place, hint=hint))
     shown = ", ".join(map(array_text, arguments))
@@ -122,8 +122,3 @@ def inference_for(layer: Layer, arrays: Sequence[Array]) -> partial[TensorType |
         else:
             inputs.append(TensorType(element_type, PartialShape(array.shape)))
     return partial(layer.operator.infer, *inputs)
-
-
-def _code_of(error: OperatorError) -> Code:
-    """Return the code of an error that an operation raised while it ran: not supported, its fault, or a wrong value."""
-    return error.code if error.code in (NOT_SUPPORTED, OUTSIDE_SPEC, INTERNAL) else RUN

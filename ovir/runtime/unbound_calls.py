@@ -109,7 +109,9 @@ class UnboundCall:
         changing = [i for i, slot in enumerate(step.inputs) if slot not in context.plan.constants]
         self._size_inputs = [i for i in changing if step.operator.reads_value(i)]
         self._data_inputs = [i for i in changing if not step.operator.reads_value(i)]
-        may_bind = step.may_use_fast_form and step.operator.pure and not step.layer.bodies and _has_known_types(step)
+        types = [port.element_type for port in (*step.layer.inputs, *step.layer.outputs)]
+        has_known_types = not any(kind.is_dynamic or kind.kind == "string" for kind in types)
+        may_bind = step.may_use_fast_form and step.operator.pure and not step.layer.bodies and has_known_types
         fixed = [context.slots[step.inputs[i]] for i in self._size_inputs if context.is_fixed(step.inputs[i])]
         self._can_bind = may_bind and not any(map(_is_large, fixed))
         self._keeps_promise = [_promise_of(port) for port in step.layer.outputs]
@@ -294,8 +296,3 @@ def _getter(slots: tuple[int, ...]) -> Callable[[list[Any]], tuple[Array, ...]]:
     if len(slots) > 1:
         return itemgetter(*slots)
     return lambda values: tuple([values[slot] for slot in slots])
-
-
-def _has_known_types(step: Step) -> bool:
-    ports = (*step.layer.inputs, *step.layer.outputs)
-    return all(not port.element_type.is_dynamic and port.element_type.kind != "string" for port in ports)

@@ -1,4 +1,4 @@
-"""Convolutions of integers, which are computed in f64 where that is exact, and of bits."""
+"""Convolutions of integers, which are computed in f64 where that is exact, of bits, with strides, and with moved taps."""
 
 from typing import Any
 
@@ -10,6 +10,7 @@ from ovir.ops.convolution import (
     BinaryConvolution,
     Convolution,
     ConvolutionBackpropData,
+    DeformableConvolution8,
     GroupConvolution,
     GroupConvolutionBackpropData,
 )
@@ -54,3 +55,33 @@ def test_bits(filters: tuple[int, ...], dtype: Any, pad_value: float) -> None:
     got = bound_results(op, (data, bits), [expected], {1})
     assert got is not None
     np.testing.assert_array_equal(got[0], expected)
+
+
+@pytest.mark.parametrize("pads", [(0, 2), (3, 0)])
+@pytest.mark.parametrize("strides", [(2, 1), (1, 2), (2, 3)])
+@pytest.mark.parametrize("kernel", [(1, 1), (3, 2), (2, 5)])
+def test_strides_of_single_channels(kernel: tuple[int, int], strides: tuple[int, int], pads: tuple[int, int]) -> None:
+    op, rng = GroupConvolution(**WINDOW | {"strides": strides, "pads_begin": pads}), np.random.default_rng(0)
+    data = rng.normal(size=(2, 6, 9, 8)).astype(np.float32)
+    data[0, 0, 0, 0] = np.inf  # reaches only the outputs that read it
+    filters = rng.normal(size=(6, 1, 1, *kernel)).astype(np.float32)
+    with np.errstate(invalid="ignore"):
+        expected = op.run(data, filters)
+    got = bound_results(op, (data, filters), [expected], {1})
+    assert got is not None
+    np.testing.assert_allclose(got[0], expected, 1e-5, 1e-5)
+
+
+@pytest.mark.parametrize("has_mask", [False, True])
+@pytest.mark.parametrize("parts", [1, 3])
+def test_moved_taps(parts: int, has_mask: bool) -> None:
+    settings = {"group": 1, "deformable_group": parts, "bilinear_interpolation_pad": True, "strides": (2, 1)}
+    op, rng = DeformableConvolution8(**WINDOW | settings), np.random.default_rng(0)
+    data, filters = (rng.normal(size=s).astype(np.float32) for s in ((2, 6, 7, 5), (4, 6, 3, 2)))
+    offsets, mask = (rng.normal(size=(2, n * parts * 6, 4, 6)).astype(np.float32) * 3 for n in (2, 1))
+    offsets[0, 0, 0, :3] = np.nan, np.inf, -1e9
+    inputs = (data, offsets, filters, mask)[: 4 if has_mask else 3]
+    expected = op.run(*inputs)
+    got = bound_results(op, inputs, [expected], {2})
+    assert got is not None
+    np.testing.assert_allclose(got[0], expected, 1e-5, 1e-5)

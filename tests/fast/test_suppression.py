@@ -22,8 +22,8 @@ def suppression(request: pytest.FixtureRequest) -> Suppression:
 
 def rows(suppression: Suppression, scores: list[list[float]], least: float, most: int | None = None) -> list[list[int]]:
     array = np.array(scores, np.float32)
-    row, column = candidates(array > least)
-    order = suppression.ranked(row, array[row, column], most)
+    row, column, found = candidates(array > least, array)
+    order = suppression.ranked(row, found, most)
     return [column[order][row[order] == k].tolist() for k in range(len(array))]
 
 

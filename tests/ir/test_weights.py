@@ -17,7 +17,8 @@ import ovir
 from ovir.core.element_types import ElementType
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import ReadError
-from ovir.ir.weights import FileVersion, WeightBytes, WeightsMark, are_equal
+from ovir.ir.weights import FileVersion, WeightBytes, WeightsMark
+from ovir.ir.writing.blobs import RawSource, are_equal
 
 
 def test_aligned_data_is_a_view_and_misaligned_a_copy() -> None:
@@ -276,10 +277,11 @@ def test_the_same_file_on_another_machine(opened: FileVersion) -> None:
 
 
 def test_large_stretches_of_bytes_are_compared_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ovir.ir.weights._CHUNK", 8)
+    for name in ("CHUNK", "_SMALL"):
+        monkeypatch.setattr(f"ovir.ir.writing.blobs.{name}", 8)
     data = np.arange(20, dtype=np.uint8)
     for place in range(20):
         other = data.copy()
-        assert are_equal(data, other)
+        assert are_equal(RawSource(data), RawSource(other))
         other[place] += 1
-        assert not are_equal(data, other)
+        assert not are_equal(RawSource(data), RawSource(other))

@@ -28,7 +28,7 @@ def test_sums_and_maxima_in_blocks(channels: int) -> None:
     out = np.empty((3, channels), np.float32)
     add_rows(rows, index, weight, out)
     np.testing.assert_allclose(out, np.einsum("pk,pkc->pc", weight, rows[index]), 1e-5, 1e-6)
-    largest_rows(rows, index, out)
+    largest_rows(rows, index.T, out)
     assert (out == rows[index].max(axis=1)).all()
     corner_index, corner_weight = np.stack([index, index[:, ::-1]], -1), np.stack([weight, 1 - weight], -1)
     out[...] = 0

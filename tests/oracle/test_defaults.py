@@ -19,7 +19,7 @@ from support.builder import Net
 
 import ovir
 from ovir import opset13 as ops
-from ovir.building.arguments import REQUIRED, Kind, arguments_of, inputs_of
+from ovir.building.arguments import REQUIRED, Kind, arguments_of
 from ovir.building.opset import functions
 from ovir.core.element_types import ElementType
 from ovir.fuzzing.cases import draw
@@ -28,6 +28,7 @@ from ovir.fuzzing.net import output
 from ovir.ops import find
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.opsets import NEWEST_OPSET, OPERATIONS
+from ovir.ops.base.traits import input_signature
 
 pytestmark = pytest.mark.oracle
 WORKER = Path(__file__).with_name("defaults_worker.py")
@@ -75,7 +76,7 @@ def built(made: Make, cls: type[Operator], chosen: set[str], *, optional: bool) 
     opset, name = next(
         (n, f) for n, found in zip(later, map(functions, later), strict=True) for f, v in found.items() if v == version
     )
-    names, required, variadic = inputs_of(cls)
+    names, required, variadic, _ = input_signature(cls)
     arguments, sources = arguments_of(cls), []
     for argument in arguments:
         if argument.kind is Kind.INPUT and argument.default is REQUIRED:

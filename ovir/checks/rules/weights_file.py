@@ -18,7 +18,8 @@ from ovir.core.shapes import UINT64, parse_integer
 from ovir.diagnostics.codes import Code, Severity
 from ovir.diagnostics.wording import and_others, plural, size_text
 from ovir.graph.layers import Layer, Port
-from ovir.ir.weights import are_equal, release_pages
+from ovir.ir.weights import release_pages
+from ovir.ir.writing.blobs import RawSource, are_equal
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.traits import input_names
 from ovir.ops.infrastructure import Const
@@ -257,7 +258,8 @@ def duplicate_constant(context: Context) -> Iterator[Found]:
             key = raw[: size // 8 * 8].reshape(8, -1)[:, :64].tobytes()  # most constants differ in this sample
             release_pages(raw)
             other = first.setdefault(key, constant)
-            if other is not constant and are_equal(raw, context.weights.data[other.op.offset :][:size]):
+            before = context.weights.data[other.op.offset :][:size]
+            if other is not constant and are_equal(RawSource(raw), RawSource(before)):
                 message = f"the {size} bytes at offset {offset} equal those at {other.op.offset} of {other.layer.title}"
                 fix = context.fixes.attributes(constant.layers, "offset", str(other.op.offset))
                 yield Found(message, constant.layer.data_place, hint="declare the same offset for both", fix=fix)

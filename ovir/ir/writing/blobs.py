@@ -15,7 +15,7 @@ from ovir.diagnostics.codes import NO_WEIGHTS, PAST_END
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import ModelError, ReadError
 from ovir.graph.layers import Layer
-from ovir.ir.weights import Constant, FileVersion, checksum, mapping_of, release_pages
+from ovir.ir.weights import Constant, checksum, mapping_of, release_pages
 from ovir.ops.infrastructure import Const
 from ovir.system.progress import counted
 
@@ -122,7 +122,7 @@ class BlobWriter:
             return offset
         known = self._large.setdefault((source.size, _sampled(source)), [])
         for other, offset in known:
-            if _are_equal(source, other):
+            if are_equal(source, other):
                 return offset
         offset = self._append(source, element_type)
         known.append((source, offset))
@@ -131,15 +131,12 @@ class BlobWriter:
     def finish(self) -> None:
         """Write the rest, once all constants have been added; the .xml is written after it."""
         if self._origin is not None and self.position == self._origin.data.size:
-            self._copy_file(self._origin.data, self._origin.file)
+            data, file = self._origin.data, self._origin.file
+            if file is not None and file.copy_to(self.file):
+                self.crc32 = checksum(data) if file.crc32 is None else file.crc32
+                self._origin = None
         self._leave_origin()
         self.file.flush()
-
-    def _copy_file(self, data: Bytes, file: FileVersion | None) -> None:
-        """Let the system copy a whole file, unless it has been replaced since it was opened."""
-        if file is not None and file.copy_to(self.file):
-            self.crc32 = checksum(data) if file.crc32 is None else file.crc32
-            self._origin = None
 
     def _append(self, source: Source, element_type: ElementType) -> int:
         # Constants lie at multiples of the size of an element, so that readers need not copy them.
@@ -204,7 +201,8 @@ def _sampled(source: Source) -> bytes:
     return b"".join(source.piece(start, start + 64).tobytes() for start in range(0, step * _SAMPLES, step))
 
 
-def _are_equal(one: Source, other: Source) -> bool:
+def are_equal(one: Source, other: Source) -> bool:
+    """Return whether two sources of one size have the same bytes; they are read in pieces."""
     if isinstance(one, RawSource) and isinstance(other, RawSource) and one.constant is other.constant is not None:
         return True
     for start, stop in _chunks(one.size, _SMALL):

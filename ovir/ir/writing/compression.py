@@ -19,7 +19,7 @@ from ovir.diagnostics.diagnostic import Diagnostic, diagnose
 from ovir.graph.constant_layers import converted_codes, deciding_constants, exact_layers
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
-from ovir.graph.rt_info import RtElement, RtInfo
+from ovir.graph.rt_info import RtElement
 from ovir.ir.writing.blobs import Source, source_of
 from ovir.ops.infrastructure import Const
 from ovir.system.progress import counted
@@ -250,14 +250,9 @@ def _compress(
     const.rt_info_source = layer.rt_info_source
     convert = new_operation(layer.id, layer.name, "Convert", 1, destination_type=op.element_type)
     convert.outputs[0].inferred = layer.outputs[0].type
-    convert.rt_info_source = _with_decompression(layer.rt_info)
+    mark = RtElement(1, "attribute", (("name", "decompression"), ("version", "0")))  # by which devices recognize it
+    convert.rt_info_source = layer.rt_info.with_marks(mark)
     for new in (const, convert):
         new.line, new.file = layer.line, layer.file
     model.replace_layer(layer, const)
     model.insert_layer_after(const.outputs[0], convert)
-
-
-def _with_decompression(info: RtInfo) -> RtInfo:
-    """Return runtime information with the mark by which devices recognize a decompression."""
-    mark = RtElement(1, "attribute", (("name", "decompression"), ("version", "0")))
-    return info.with_marks(mark)

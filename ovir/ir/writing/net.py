@@ -77,7 +77,8 @@ def rt_info_lines(info: RtInfo | DeferredRtInfo | None, depth: int) -> str:
     """Return the lines of an ``<rt_info>`` with so many tabs before it; empty if it has no content."""
     if isinstance(info, RtInfoText) and (match := _FLAT.fullmatch(info.text)) is not None:
         tags = [f"{tag[:-2]} />" for tag in _TAG.findall(match[1])]  # nearly all are so, and need not be parsed
-        return _element_lines("<rt_info>", tags, "</rt_info>", depth)
+        tabs = "\t" * depth
+        return "".join((f"{tabs}<rt_info>\n", *(f"{tabs}\t{tag}\n" for tag in tags), f"{tabs}</rt_info>\n"))
     if callable(info):
         info = info()
     if info is None or len(info.elements) < 2:
@@ -86,11 +87,6 @@ def rt_info_lines(info: RtInfo | DeferredRtInfo | None, depth: int) -> str:
         # Texts between elements must keep their place, and prefixes of namespaces their meaning.
         return "\t" * depth + etree.tostring(write_rt_info(info), encoding="unicode").strip() + "\n"
     return "".join(_nested_lines(info.elements, depth))
-
-
-def _element_lines(start: str, inner: Sequence[str], end: str, depth: int) -> str:
-    tabs = "\t" * depth
-    return "".join((f"{tabs}{start}\n", *(f"{tabs}\t{line}\n" for line in inner), f"{tabs}{end}\n"))
 
 
 def _nested_lines(elements: Sequence[RtElement], depth: int) -> Iterable[str]:

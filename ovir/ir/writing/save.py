@@ -59,23 +59,17 @@ def write_model(
 
 def prepare(model: G, compress_to: Narrow | None, version: int = VERSION) -> tuple[G, list[Diagnostic]]:
     """Return the model that its file would hold, and the warnings; raise ModelError if no file can hold it."""
-    prepared = _prepared(model, version)
-    if compress_to is None:
-        return prepared, []
-    prepared = prepared if prepared is not model else model.clone()
-    return prepared, compress(prepared, compress_to)
-
-
-def _prepared(model: G, version: int) -> G:
-    """Return the model as a file describes it: inferred, in version 11 without implicit conversions."""
     if model.has_gaps:
         message = "the model cannot be saved: parts of it could not be read"
         raise ModelError(diagnose(INFERENCE, message, Place(model.path)))
     infer_if_edited(model)
-    if version == VERSION:
-        return upgraded(model)
-    _require_version_10(model)
-    return model
+    if version != VERSION:
+        _require_version_10(model)
+    prepared = upgraded(model) if version == VERSION else model  # without implicit conversions
+    if compress_to is None:
+        return prepared, []
+    prepared = prepared if prepared is not model else model.clone()
+    return prepared, compress(prepared, compress_to)
 
 
 def _require_version_10(model: LayerGraph) -> None:

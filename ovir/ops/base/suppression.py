@@ -144,8 +144,7 @@ class SuppressionBase(ClassNmsBase):
         limit = class_limit(max_boxes, count)
         suppressing, least, sigma = (_number(a) for a in (iou_threshold, score_threshold, soft_nms_sigma))
         scores = as_f32(scores).reshape(batches * classes, count)
-        rows, places = candidates(scores > least) if limit else (np.empty(0, np.intp),) * 2
-        final = scores[rows, places]
+        rows, places, final = candidates(scores > least if limit else np.zeros(scores.shape, bool), scores)
         if sigma <= 0:  # the scores of Soft-NMS change, and with them the order
             order = self.suppression.ranked(rows, final)
             rows, places, final = rows[order], places[order], final[order]
