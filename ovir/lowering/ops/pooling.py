@@ -7,10 +7,9 @@ from typing import Any
 from ovir import opset8 as ops
 from ovir.core.element_types import f32, f64, i64
 from ovir.graph.layers import Layer, LayerOrPort, Port
-from ovir.kernels.windows import Window
 from ovir.lowering.registry import Tensors, lowers, refuse
 from ovir.lowering.sizes import below, constant, joined, known_sizes, older, part, rank, reshaped, size, sums, taps_of
-from ovir.ops.base.spatial import SAME
+from ovir.ops.base.spatial import SAME, padded_window
 from ovir.ops.pooling import AdaptiveAvgPool, AdaptiveMaxPool, AvgPool14, AvgPool16, MaxPool8, MaxPool14, PoolBase
 
 
@@ -56,9 +55,9 @@ def _rounding(op: PoolBase, data: Port) -> dict[str, Any]:
     if all(stride + end <= span for stride, end, span in zip(strides, ends, spans, strict=True)):
         return {"rounding_type": "ceil"}  # every window begins before the end padding
     pads = []
-    sizes = known_sizes(data.shape.slice(2))
-    windows = [Window(*axis) for axis in zip(op.kernel, strides, dilations, begins, ends, strict=True)]
-    for length, span, window in zip(sizes, spans, windows, strict=True):
+    all_axes = zip(op.kernel, strides, dilations, begins, ends, strict=True)
+    for length, span, axis in zip(known_sizes(data.shape.slice(2)), spans, all_axes, strict=True):
+        window = padded_window("explicit", length, *axis)
         last = (window.count(length, "ceil_torch") - 1) * window.stride - window.pad_begin
         pads.append(max(last + span - length, 0))  # the last window ends with the padding
     return {"rounding_type": "floor", "auto_pad": "explicit", "pads_begin": list(begins), "pads_end": pads}
