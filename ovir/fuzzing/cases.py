@@ -222,7 +222,7 @@ def written(made: Make) -> Case:
     if kind in ("Const", "Parameter", "Result"):
         for handle in handles:
             net.result(handle)
-    elif kind in ("Assign", "ReadValue"):
+    elif kind in ("Assign", "ReadValue") and handles:  # a spoiled one may have no input
         _write_state(net, made, handles)
     else:
         for end in write(net, made, handles):

@@ -156,17 +156,17 @@ class DetectionOutputBase(BoxSelectionBase):
     def _boxes(self, proposals: Array, deltas: Sequence[Array], image: Array, prior: Array, location: Array) -> Array:
         """Return the corners [4, n] of candidates: of their priors, which move at some location of each of the deltas
         [images, 4 * locations]."""
-        of_image = image if len(proposals) > 1 else 0
-        count = proposals.shape[2] // self.numbers
+        of_image = 0 if len(proposals) == 1 else image
+        each, count = len(proposals), proposals.shape[2] // self.numbers
         size = np.array([self.input_width, self.input_height] * 2, np.float32)
 
         def chosen(numbers: Array, *place: Array | int) -> Array:
             return np.ascontiguousarray(numbers[place].T)
 
-        boxes = chosen(proposals[:, 0].reshape(-1, count, self.numbers)[..., -4:], of_image, prior)
+        boxes = chosen(proposals[:, 0].reshape(each, count, self.numbers)[..., -4:], of_image, prior)
         if not self.variance_encoded_in_target:
             # Each prior has four variances, side by side, even where it has five numbers.
-            variances = chosen(proposals[:, 1, : 4 * count].reshape(-1, count, 4), of_image, prior)
+            variances = chosen(proposals[:, 1, : 4 * count].reshape(each, count, 4), of_image, prior)
         for numbers in deltas:
             moves = chosen(numbers.reshape(len(numbers), numbers.shape[1] // 4, 4), image, location)
             if not self.normalized:

@@ -9,8 +9,18 @@ from support.binding import bound_results
 from support.tensors import applied_to
 
 from ovir.core.arrays import Array
+from ovir.ops.activation import Selu
 from ovir.ops.normalization import MVN6, GroupNormalization, LogSoftmax, SoftMax8
 from ovir.ops.pooling import MaxPool1
+
+
+@pytest.mark.parametrize("shape", [(), (3,)])
+def test_parameters_of_more_axes_than_the_data(shape: tuple[int, ...]) -> None:
+    inputs = np.full(shape, -1, np.float16), np.full((1, 1), 1.5, np.float16), np.full(1, 2, np.float16)
+    op = applied_to(Selu(), *inputs)
+    got = bound_results(op, inputs, [np.empty(shape, np.float16)], {1, 2})
+    assert got is not None
+    np.testing.assert_array_equal(got[0], op.run(*inputs))
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])

@@ -91,7 +91,7 @@ def source_of(*flags: str) -> Callable[[int], Case]:
     if "--limits" in flags:
         return make_limits_case
     if "--broken" not in flags:
-        return partial(make_case, extreme="--extreme" in flags)
+        return partial(make_case, reals="extreme" if "--extreme" in flags else "")
     files = mutants.seeds(flags[1:])
 
     def broken(seed: int) -> Case:

@@ -136,6 +136,7 @@ def test_five_inputs_move_the_priors_and_filter_them() -> None:
 def test_no_images_and_no_classes(decrease: bool) -> None:
     assert found(np.zeros((0, 3, 2)), decrease_label_id=decrease).shape == (0, 7)
     assert found(np.zeros((2, 3, 0)), decrease_label_id=decrease).shape == (0, 7)
+    assert found(np.zeros((2, 0, 2)), decrease_label_id=decrease).shape == (0, 7)
     assert heads(found(np.full((1, 3, 1), 0.5), decrease_label_id=decrease)) == []
 
 

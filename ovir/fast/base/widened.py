@@ -103,7 +103,8 @@ def bind_in_blocks(form: Callable[..., bool], op: Any, binder: Binder, inputs: S
             takes = takes and bind_widened(form, op, block, given)
         return block.calls if takes else []
 
-    call_passes(binder, passes, *inputs, out)
+    # A parameter of one element may have more axes than the data.
+    call_passes(binder, passes, *(array.reshape(array.shape[max(array.ndim - out.ndim, 0) :]) for array in inputs), out)
     return takes
 
 
