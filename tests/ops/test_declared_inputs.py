@@ -278,3 +278,18 @@ def test_a_message_names_the_inputs_that_contradict_each_other(kind: str, opset:
                 for name, tensor in zip(names, less, strict=True)
             ]
             assert message_for(op, alone) is not None, message
+
+
+@pytest.mark.parametrize(
+    ("takes", "says"),
+    [
+        ("x T[N-1]", "'N-1' is not a size: expected a sum of products, such as 4*A+1"),
+        ("x T[N M]", "'N M' is not a size"),
+        ("x T[N, ]", "'' is not a size"),
+        ("x T[N, 4", r"'x T\[N, 4' does not declare a tensor: expected a name, a type and a shape"),
+        ("x [N]", r"'x \[N\]' does not declare a tensor"),
+    ],
+)
+def test_texts_that_declare_nothing(takes: str, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        Declaration.parse(takes, {})

@@ -65,12 +65,20 @@ _WORD = re.compile(r"\b[a-z]\w*")
 _TENSOR = re.compile(r"([?*]?)(\w+ )?([\w|]+?)(\[.*\])")
 
 
+def _fields(text: str) -> tuple[str, ...]:
+    """Return the mark, the name, the type and the shape of a tensor in a declaration."""
+    if (match := _TENSOR.fullmatch(text)) is None:
+        expected = "expected a name, a type and a shape, as in 'boxes T[N, 4]'"
+        raise ValueError(f"'{text}' does not declare a tensor: {expected}")
+    return match.groups(default="")
+
+
 @lru_cache(1024)
 def _words_of(cls: Any) -> tuple[str, ...]:
     """Return the words that stand for attributes or properties in what an operation takes and gives."""
     texts = (*((cls.takes,) if isinstance(cls.takes, str) else cls.takes), cls.gives)
     parts = [part for text in texts for part in text.split("; ")]
-    bare = ["".join(match.groups()[2:]) if (match := _TENSOR.fullmatch(part)) else part for part in parts]
+    bare = ["".join(_fields(part)[2:]) if "[" in part else part for part in parts]
     types = {*_CLASSES, *(element_type.name for element_type in ELEMENT_TYPES)}
     return tuple(dict.fromkeys(word for part in bare for word in _WORD.findall(part) if word not in types))
 
@@ -110,6 +118,8 @@ class Product(NamedTuple):
     @classmethod
     def parse(cls, text: str) -> Product:
         factors = text.split("*")
+        if not all(factor.isdigit() or factor.isidentifier() for factor in factors):
+            raise ValueError(f"'{text}' is not a size: expected a sum of products, such as 4*A+1")
         number = prod(int(factor) for factor in factors if factor.isdigit())
         return cls(number, tuple(factor for factor in factors if not factor.isdigit()))
 
@@ -247,10 +257,7 @@ class Tensor(NamedTuple):
 
     @classmethod
     def parse(cls, text: str, words: Mapping[str, str]) -> Tensor:
-        if (match := _TENSOR.fullmatch(text)) is None:
-            expected = "expected a name, a type and a shape, as in 'boxes T[N, 4]'"
-            raise ValueError(f"'{text}' does not declare a tensor: {expected}")
-        mark, name, element_type, shapes = match.groups(default="")
+        mark, name, element_type, shapes = _fields(text)
         layouts = tuple(Layout.parse(f"[{shape}]", words) for shape in shapes[1:-1].split("]|["))
         known = _filled(element_type, words)
         return cls(name.strip(), known, layouts, mark == "?", mark == "*", element_type + shapes)
