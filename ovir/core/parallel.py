@@ -146,9 +146,9 @@ SHARED_COPY = 1 << 17
 """Elements of a copy for which a further thread pays."""
 
 
-def contiguous_copy(data: Array, empty: Callable[..., Array] = np.empty) -> Array:
-    """Return a copy in C order, in an array from ``empty``."""
-    out = empty(data.shape, data.dtype)
+def contiguous_copy(data: Array) -> Array:
+    """Return a copy in C order."""
+    out = np.empty(data.shape, data.dtype)
     if not data.ndim or data.size < _COPIED or data.strides[-1] == data.itemsize:
         np.copyto(out, data)  # passes over elements that lie side by side along the last axis are fast
     else:

@@ -18,7 +18,6 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.fast_calls import Call, number
-from ovir.core.lasting import empty_for_long
 from ovir.core.parallel import contiguous_copy, threads
 from ovir.fast.base.binder_protocol import Binder, call_elementwise, call_shares, is_native, tiled
 from ovir.fast.base.depthwise import bind_depthwise
@@ -252,7 +251,7 @@ def _matrices(filters: Array) -> Array:
     groups, outputs, inputs, *kernel = filters.shape
     ordered = np.moveaxis(filters, (1, 2), (-1, -2))
     if prod(kernel) > 1:
-        ordered = contiguous_copy(ordered, empty_for_long)
+        ordered = contiguous_copy(ordered)
     return ordered.reshape(groups, prod(kernel) * inputs, outputs)
 
 

@@ -23,7 +23,7 @@ from ovir.ops.base.traits import ALL
 
 
 class ActivationBase(Operator):
-    """Base of the activation functions, of one input unless they take more."""
+    """Base of the activation functions. Those of several inputs declare other ones than ``data``."""
 
     takes = "data T[D...]; T numeric"
     gives = "T[D...]"

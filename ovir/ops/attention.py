@@ -56,9 +56,16 @@ class ScaledDotProductAttention(Operator):
         query, key, value = (tensor.shape for tensor in inputs[:3])
         return query.slice(None, -1).size() * key[-2] * (query[-1] + value[-1])
 
-    def infer(self, query: TensorType, key: TensorType, value: TensorType, *others: TensorType | None) -> Outputs:
-        found = self.solved(query, key, value, *others)
-        attention_mask, _, sink = (*others, None, None, None)[:3]
+    def infer(
+        self,
+        query: TensorType,
+        key: TensorType,
+        value: TensorType,
+        attention_mask: TensorType | None = None,
+        scale: TensorType | None = None,
+        sink: TensorType | None = None,
+    ) -> Outputs:
+        found = self.solved(query, key, value, attention_mask, scale, sink)
         if attention_mask is not None and attention_mask.element_type != boolean:
             self.shared_type(query=query, attention_mask=attention_mask)
         keys, rows, batch = found["S"], found["L"], query.shape.slice(stop=-2)
@@ -93,8 +100,16 @@ class ScaledDotProductAttention(Operator):
 
     has_steps = True
 
-    def run_in_steps(self, step: InnerStep, query: Array, key: Array, value: Array, *others: Array | None) -> Array:
-        attention_mask, scale, sink = (*others, None, None, None)[:3]
+    def run_in_steps(
+        self,
+        step: InnerStep,
+        query: Array,
+        key: Array,
+        value: Array,
+        attention_mask: Array | None = None,
+        scale: Array | None = None,
+        sink: Array | None = None,
+    ) -> Array:
         computed = compute_dtype(query.dtype)
         # Products over no features are 0, whatever the factor.
         factor = computed.type(1 / sqrt(max(query.shape[-1], 1)) if scale is None else scale.item())

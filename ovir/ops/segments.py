@@ -162,8 +162,14 @@ class EmbeddingBagOffsetsBase(EmbeddingBagBase):
         default_index=Index("emb_table", absent=-1),
     )
 
-    def run(self, emb_table: Array, indices: Array, offsets: Array, *others: Array | None) -> Array:
-        default_index, weights = (*others, None, None)[:2]
+    def run(
+        self,
+        emb_table: Array,
+        indices: Array,
+        offsets: Array,
+        default_index: Array | None = None,
+        weights: Array | None = None,
+    ) -> Array:
         starts = checked_indices(self, offsets, len(indices) + 1, negative=False, name="offsets")
         counts = np.diff(starts, append=len(indices)) if starts.size else starts
         if (counts < 0).any():
@@ -261,8 +267,15 @@ class EmbeddingSegmentsSum(EmbeddingBagBase):
         found.sizes["Bags"] = self.count_of("num_segments", inputs[3])
         return found.outputs()
 
-    def run(self, table: Array, indices: Array, segment_ids: Array, num_segments: Array, *more: Array | None) -> Array:
-        default_index, weights = (*more, None, None)[:2]
+    def run(
+        self,
+        table: Array,
+        indices: Array,
+        segment_ids: Array,
+        num_segments: Array,
+        default_index: Array | None = None,
+        weights: Array | None = None,
+    ) -> Array:
         segments = int(num_segments.item())
         inside = (segment_ids >= 0) & (segment_ids < segments)
         if not inside.all():

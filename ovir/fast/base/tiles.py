@@ -17,7 +17,6 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.fast_calls import Call
-from ovir.core.lasting import empty_for_long
 from ovir.core.parallel import SHARED_COPY, run_blocks, threads
 from ovir.fast.base.binder_protocol import Binder, call_shares, cuts
 from ovir.fast.base.images import Axis, padded_image
@@ -84,7 +83,7 @@ def _transformed(filters: Array) -> Array:
     """Return G g G^T of filters [outputs, C, 3, 3] as [16, C, outputs]."""
     outputs, channels, *_ = filters.shape
     both = np.kron(_FILTER, _FILTER).astype(filters.dtype)
-    result = empty_for_long((16, channels, outputs), filters.dtype)
+    result = np.empty((16, channels, outputs), filters.dtype)
     taps = filters.reshape(outputs, channels, 9).transpose(1, 2, 0)
 
     def run(start: int, stop: int) -> None:

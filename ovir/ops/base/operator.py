@@ -313,11 +313,11 @@ class Operator(Traits):
         if values is None:
             return None
 
-        def moved(part: str) -> tuple[Array, ...]:
-            result = self.run(*(getattr(v, part) if i in carried else v.constant for i, v in enumerate(values)))
+        def moved(part: Callable[[Value], Array]) -> tuple[Array, ...]:
+            result = self.run(*(part(v) if i in carried else v.constant for i, v in enumerate(values)))
             return result if isinstance(result, tuple) else (result,)
 
-        parts = map(moved, ("lower", "upper", "marks"))
+        parts = map(moved, (lambda v: v.lower, lambda v: v.upper, lambda v: v.marks))
         return tuple(from_moved(*part) for part in zip(self.output_types, *parts, strict=True))
 
     def _value_from_corners(self, inputs: tuple[TensorType, ...]) -> Value | None:

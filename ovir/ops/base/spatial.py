@@ -7,7 +7,6 @@ padded data and moves by ``stride``. The number of windows follows pooling_shape
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from ovir.core.shapes import Dimension, PartialShape, as_dimension
 from ovir.kernels.windows import Window, extent
@@ -18,14 +17,19 @@ SAME = ("same_upper", "same_lower")
 
 
 def padded_window(auto_pad: str, size: int, kernel: int, stride: int, dilation: int, *pads: int) -> Window:
-    """Return the window on an axis of ``size`` with the pads that ``auto_pad`` means: those that give ceil(size /
-    stride) windows, of which an odd one is at the end for same_upper, none for valid, or else the given ones."""
+    """Return the window on an axis of ``size`` with the pads that ``auto_pad`` means.
+
+    Those of ``same`` give ceil(size / stride) windows, and an odd pad is at the end for ``same_upper``; ``valid`` has
+    none. Otherwise the pads at the beginning and the end are given.
+    """
+    if auto_pad == "valid":
+        pads = 0, 0
     if auto_pad in SAME:
         windows = -(-size // stride)
         total = max((windows - 1) * stride + extent(kernel, dilation) - size, 0)
         less, more = total // 2, total - total // 2
         pads = (less, more) if auto_pad == "same_upper" else (more, less)
-    return Window(kernel, stride, dilation, *(pads if auto_pad != "valid" else (0, 0)))
+    return Window(kernel, stride, dilation, *pads)
 
 
 def output_dim(
@@ -46,8 +50,8 @@ def output_dim(
     if auto_pad in SAME:
         if rounding != "ceil":
             return dim.ceil_div(stride)
-        same = partial(padded_window, auto_pad, kernel=kernel.length, stride=stride, dilation=dilation)
-        return dim.map(lambda size: same(size).count(size, rounding))
+        axis = kernel.length, stride, dilation
+        return dim.map(lambda size: padded_window(auto_pad, size, *axis).count(size, rounding))
     if auto_pad == "valid":
         pad_begin = pad_end = 0
     if kernel.is_static and stride == 1 and pad_begin + pad_end == extent(kernel.lower, dilation) - 1:
