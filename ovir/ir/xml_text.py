@@ -45,6 +45,11 @@ class XmlText:
                 break
         return _Span(begin, tag_end, match.end())
 
+    def _without_space(self, end: int) -> int:
+        """Return where the text before a place ends, without the white space between them."""
+        begin = self._data.rfind(b">", 0, end) + 1
+        return begin + len(self._data[begin:end].rstrip())
+
     def __contains__(self, element: object) -> bool:
         """Return whether the place of an element is known."""
         return element in self._begins
@@ -64,7 +69,7 @@ class XmlText:
     def removed(self, element: etree._Element) -> TextEdit:
         """Remove an element, with the white space before it."""
         span = self._span(element)
-        return TextEdit(len(self._data[: span.begin].rstrip()), span.end, b"")
+        return TextEdit(self._without_space(span.begin), span.end, b"")
 
     def children(self, element: etree._Element, tag: str, texts: Iterable[str]) -> list[TextEdit]:
         """Give an element other children of a tag, which hold nothing but a text; those that remain keep their place.
@@ -82,7 +87,7 @@ class XmlText:
         if more := wanted[len(present) :]:
             last = self._span(present[-1]) if present else None
             begin = span.begin if last is None else last.begin
-            before = self._data[len(self._data[:begin].rstrip()) : begin]  # the line break and the indentation
+            before = self._data[self._without_space(begin) : begin]  # the line break and the indentation
             lines = b"".join((before if last else before + b"    ") + _simple(tag, text) for text in more)
             if last is not None:
                 edits.append(TextEdit(last.end, last.end, lines))
@@ -90,7 +95,7 @@ class XmlText:
                 edits.append(TextEdit(span.tag_end, span.tag_end, lines))
             else:
                 name = str(element.tag).encode()
-                start = len(self._data[: span.tag_end - 2].rstrip())
+                start = self._without_space(span.tag_end - 2)
                 edits.append(TextEdit(start, span.end, b">%s%s</%s>" % (lines, before, name)))
         return edits
 
