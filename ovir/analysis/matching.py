@@ -88,7 +88,10 @@ class GraphSignatures:
         ]
 
     def _is_constant(self, i: int) -> bool:
-        """Return whether a layer is a constant or decompresses some; all else that is computed from some is not."""
+        """Return whether a layer is a constant or decompresses constants.
+
+        Other layers computed from constants are compared one by one.
+        """
         op, sources = self.layers[i].operator, self.sources[i]
         if isinstance(op, Const):
             return True
@@ -360,7 +363,10 @@ class Matching:
         return [i if partner != NONE else NONE for i, partner in enumerate(self.to_b)]
 
     def _match_contexts(self) -> None:
-        """Match layers that have the same layers before and after them; of several, those of one name."""
+        """Match layers that have the same layers before and after them.
+
+        If there are several, match layers of one name.
+        """
         colors, classes = self._colors, self._classes()
         for first, second in classes:
             if len(first) == 1:

@@ -68,7 +68,8 @@ def has_bodies(cls: type[Operator]) -> bool:
 
 
 def arguments_of(cls: type[Operator]) -> tuple[Argument, ...]:
-    """Return the arguments of a function of an opset, without those that all functions have."""
+    """Return the arguments of the function that creates layers of an operation, without those that all functions
+    have."""
     known = {argument.source: argument for argument in _declared(cls)}
     if not cls.arguments:
         required = [a for a in known.values() if a.default is REQUIRED]

@@ -203,7 +203,8 @@ class LoopLayer(IterationLayer):
     __slots__ = ()
 
     def set_special_body_ports(self, special_body_ports: Sequence[int]) -> None:
-        """Set the positions of the Parameter for the iteration's number (-1: none), and of the condition's Result.
+        """Set the positions of the Parameter that gets the number of the iteration (-1: none), and of the Result that
+        decides whether another iteration follows.
 
         Call this before the methods that add outputs.
         """

@@ -168,7 +168,8 @@ def _name_tensors(call: Call, layer: Layer, names: TensorNames | None) -> None:
 
 
 def rt_info_of(call: Call, info: Info) -> RtInfo:
-    """Return the runtime information for a dictionary that has a value or XML attributes for each name."""
+    """Return the runtime information for a dictionary, which has a value or a dictionary of XML attributes for each
+    name."""
     elements = [RtElement(0, "rt_info")]
     for name, value in info.items():
         own = value if isinstance(value, Mapping) else {"value": value} if value else {}

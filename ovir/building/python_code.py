@@ -39,7 +39,8 @@ class Program:
     """The code for a model."""
 
     def __init__(self, model: LayerGraph, weights_file: str | None = None) -> None:
-        """Write the code; it reads constants without data from ``weights_file``, a .bin beside it."""
+        """Write the code; constants without data are read from ``weights_file``, the name of a .bin beside the code,
+        when the code runs."""
         self.arrays: dict[str, Array] = {}
         """The large constants by their names in the .npz."""
         self._file = weights_file

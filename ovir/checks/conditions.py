@@ -151,7 +151,7 @@ _ROUNDS = 6
 
 
 def bound_of_type(tensor: TensorType) -> Bound:
-    """Return the bounds that inference knows of a tensor, or else those of its type."""
+    """Return the bounds of a tensor: those that inference knows, within those of its type."""
     low, high = -inf, inf
     if tensor.element_type == boolean:
         low, high = 0.0, 1.0
@@ -232,7 +232,7 @@ _FEW = 64
 
 
 def is_followed(layer: Layer) -> bool:
-    """Return whether bounds of the inputs of a layer give any of its outputs."""
+    """Return whether the bounds of a layer's outputs follow from those of its inputs."""
     op = layer.operator
     return op is not None and (
         layer.type in (*_COMPARISONS, *_LOGICAL, *_SIGNED, *_ARITHMETIC, "Select", "Convert", "Abs")

@@ -45,7 +45,8 @@ single_thread = _SingleThread()
 
 @cache
 def has_small_products() -> bool:
-    """Return whether BLAS multiplies small matrices without packing, as OpenBLAS does on processors with AVX-512."""
+    """Return whether BLAS multiplies small matrices without packing them first, as OpenBLAS does on processors with
+    AVX-512."""
     from threadpoolctl import ThreadpoolController
 
     libraries = ThreadpoolController().select(user_api="blas").info()

@@ -265,7 +265,8 @@ def not_a_value(value: Any, element_type: ElementType) -> str:
 
 
 def _lost_numbers(array: NDArray[Any], converted: NDArray[Any]) -> Any:
-    """Return the mask of numbers that a conversion has made infinite or NaN, or clipped in a type without these."""
+    """Return the mask of the numbers that a conversion to a floating-point type has made infinite or NaN, or has
+    clipped because the type has neither."""
     if converted.dtype == f4e2m1.dtype:
         return ~(np.abs(array.astype(np.float64)) <= _LARGEST_ROUNDED_TO_F4)
     finite = np.isfinite(converted)

@@ -93,7 +93,8 @@ def _unpack_i4(raw: Bytes) -> NDArray[np.int8]:
 
 
 def _unpack_u3(raw: Bytes) -> Bytes:
-    """Unpack blocks of 8 values: two bytes of low bit pairs, then one of high bits, most significant first."""
+    """Unpack blocks of 8 values from 3 bytes: two bytes of low bit pairs, then one of high bits, most significant
+    first."""
     blocks = _padded(raw, 3).reshape(-1, 3)
     low = (blocks[:, :2, None] >> np.array([6, 4, 2, 0], np.uint8) & 3).reshape(-1, 8)
     high = np.unpackbits(blocks[:, 2:], axis=1)
@@ -101,7 +102,8 @@ def _unpack_u3(raw: Bytes) -> Bytes:
 
 
 def _unpack_u6(raw: Bytes) -> Bytes:
-    """Unpack blocks of 4 values: two bytes of low nibbles, then one of high bit pairs, most significant first."""
+    """Unpack blocks of 4 values from 3 bytes: two bytes of low nibbles, then one of high bit pairs, most significant
+    first."""
     blocks = _padded(raw, 3).reshape(-1, 3)
     low = (blocks[:, :2, None] >> np.array([4, 0], np.uint8) & 15).reshape(-1, 4)
     high = blocks[:, 2:] >> np.array([6, 4, 2, 0], np.uint8) & 3

@@ -591,7 +591,8 @@ ShapeLike = PartialShape | Sequence[DimensionLike] | str
 
 
 def as_shape(value: ShapeLike) -> PartialShape:
-    """Return the shape of a list of dimensions or of a text, or a PartialShape as given; ValueError for others."""
+    """Return the shape of a list of dimensions or of a text, or a PartialShape as given; raise ValueError for anything
+    else."""
     if isinstance(value, PartialShape):
         return value
     if hasattr(value, "get_min_shape"):  # a shape of OpenVINO's API

@@ -152,7 +152,7 @@ class TensorType:
 
 
 Outputs = TensorType | tuple[TensorType, ...]
-"""The type of an output, or those of several."""
+"""What ``infer`` returns: the type of the only output, or a tuple of the types of all outputs."""
 
 
 def type_name(dtype: np.dtype[Any]) -> str:

@@ -229,7 +229,8 @@ def _does_not_fit(element_type: ElementType, lower: Bounds, upper: Bounds, sizes
 
 
 def _overflows(element_type: ElementType, bounds: Bounds) -> NDArray[np.bool_]:
-    """Return the mask of the bounds outside the type; infinite ones are inside if it is taken to hold every size."""
+    """Return the mask of the bounds that the element type does not hold. Infinite ones stand for any number in types
+    that are taken to hold every size."""
     if element_type.is_integral:
         least, greatest = value_range(element_type)
         # The first number beyond the range is a float64, which the last one within 64 bits is not.
@@ -243,7 +244,8 @@ def _overflows(element_type: ElementType, bounds: Bounds) -> NDArray[np.bool_]:
 
 @cache
 def _largest_exact(element_type: ElementType) -> float:
-    """Return the largest number up to which a type holds every size, all below ``EXACT``, exactly."""
+    """Return the largest number up to which a type holds every size exactly; sizes are taken to stay below
+    ``EXACT``."""
     if not element_type.is_real:
         return np.inf
     if element_type in (nf4, f8e8m0, f4e2m1):
@@ -271,7 +273,8 @@ def from_dimensions(element_type: ElementType, dims: Iterable[Dimension]) -> Val
 
 
 def is_small(shape: PartialShape) -> bool:
-    """Return whether values of this shape are few enough to follow; NumPy rejects huge arrays even if empty."""
+    """Return whether values of this shape are small enough to follow; NumPy rejects huge arrays even without
+    elements."""
     if shape.rank is None or any(dim.upper is None for dim in shape.dims):
         return False
     sizes = [dim.upper or 0 for dim in shape.dims]

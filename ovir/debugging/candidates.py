@@ -115,8 +115,10 @@ class Fill(StrEnum):
 
 
 def layers_of(candidate: Candidate, *, are_constant: bool = False) -> list[int]:
-    """Return the ids of the layers that compute something from inputs or states, in topological order; or of those,
-    without Consts, that are computed from constants alone."""
+    """Return the ids of the layers that compute something from inputs or states, in topological order.
+
+    With ``are_constant``, return those that are computed from constants alone, without Consts.
+    """
     ids = (layer.id for layer in candidate.model.layers if layer.type not in _ENDS)
     return [number for number in ids if (number in candidate.constant_layers) is are_constant]
 

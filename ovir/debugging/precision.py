@@ -392,7 +392,7 @@ class Int8(Emulation):
         self.ranges = ranges
 
     def covers(self, layer: Layer) -> bool:
-        """Return whether quantizers such as NNCF quantize the inputs of the layer, and it is not to keep."""
+        """Return whether the layer may change and quantizers such as NNCF quantize its inputs."""
         is_quantized = layer.operator is not None and layer.operator.scale_axes(0, 0) is not None
         return is_quantized and super().covers(layer)
 

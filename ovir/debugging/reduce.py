@@ -313,7 +313,7 @@ class ReductionSearch:
         self._minimize(self._step, candidates.layers_of(self.best), make)
 
     def _cut(self, step: str, layers: Sequence[int], fill: Fill) -> None:
-        """Find the most of the last ones of these layers that can be removed."""
+        """Remove as many of these layers as possible, from the last one on."""
         self._step = step
 
         def suffices(length: int) -> bool:

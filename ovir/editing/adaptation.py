@@ -186,7 +186,8 @@ class _Adapted:
         raise first
 
     def _require_more_or_less(self) -> None:
-        """Raise ModelError if neither larger nor smaller sizes fit: trial sizes may be rounded to the old ones."""
+        """Raise ModelError if the model takes neither larger nor smaller sizes: sizes of tensors may have been rounded
+        to the old ones in the trial sizes."""
         trial, first = self._model.clone(), None
         for eighths in (24, 7, 4):
             set_sizes(trial, self._sizes({axis: max(axis.old * eighths // 8, 1) for axis in self._axes}))
@@ -301,7 +302,8 @@ class _Adapted:
         return all(count is None or (count >= 0).all() for count in counts)
 
     def _found_multiples(self) -> dict[Axis, int]:
-        """Return the least divisors of the old sizes whose multiples fit; 1 if no multiples fit."""
+        """Return the least divisors of the old sizes of which other sizes must be multiples; 1 if these do not fit
+        either."""
         found = {axis: axis.old for axis in self._axes}
         larger = [{axis: n * p for axis, n in found.items()} for p in (3, 5)]
         if not any(map(self._infers, larger)):

@@ -145,7 +145,8 @@ def _number(value: object) -> int:
 
 
 def _axes(model: LayerGraph, keys: Sequence[int], *, is_named: bool) -> tuple[dict[int, list[int]], int | None]:
-    """Return likely axes of the items by the position of the input, and their present number, None if open.
+    """Return the axes that may hold the items by the position of the input, likely ones first, and the present number
+    of items, None if it is open.
 
     The layout of an input tells the axis. Otherwise it has the size that most inputs have as their first.
     """

@@ -60,7 +60,8 @@ class Guessing(Fitting):
         return {old for port in ports for _, old, _ in self._varying(port)}
 
     def doubts(self) -> Iterator[tuple[str, str]]:
-        """Infer the model, and yield key and note of layers with numbers for which another meaning fits as well."""
+        """Infer the model instead, and yield the key of each layer with numbers that may be meant otherwise, because no
+        other layer contradicts, with a note."""
         self._solve()
         trial, searches = shapes_text(self._model, self._trial), 0
         while self._done:

@@ -36,7 +36,8 @@ def known_branch(layer: Layer) -> Tensors | None:
 
 
 def known_iteration(layer: Layer) -> Tensors | None:
-    """Return the results of a loop's body that runs once, or what replaces them if it never runs."""
+    """Return the results of the body of a Loop or TensorIterator that runs once; their replacements if it
+    never runs."""
     op, body = layer.operator, layer.bodies.get("body")
     if not isinstance(op, IterationBase) or body is None or _has_state(body):
         return None

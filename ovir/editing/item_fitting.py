@@ -24,7 +24,8 @@ from ovir.ops.state import AssignBase, ReadValue6
 
 
 class ItemFitting(Fitting):
-    """Infers a model for a trial number of items, which grow one axis of each tensor; pinned constants are repeated."""
+    """Infers a model for a trial number of items: each tensor that holds items has one axis that grows in proportion,
+    and constants that pin the number are repeated."""
 
     mixes = False
 

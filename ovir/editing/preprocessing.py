@@ -190,7 +190,8 @@ class _Steps:
         return held.reshape(shape)
 
     def _held(self, numbers: Array, name: str) -> Array:
-        """Return numbers in the layers' type; refuse what becomes infinite, and divisors that lose digits in it."""
+        """Return numbers in the type in which the layers compute; refuse those that become infinite, and divisors so
+        small that the type lacks digits or makes 0 of them."""
         kind = self._computed_in
         hint = f"the new layers compute in {kind} here: normalize the values before a run"
         held, lost = converted_values(numbers, kind)

@@ -116,7 +116,8 @@ def _copied(port: Port) -> Port:
 
 
 def joined_names(old: Port, new: Port) -> frozenset[str]:
-    """Return the names of both tensors, of which one replaces the other; inputs and outputs show the same name."""
+    """Return the names of a tensor that takes the place of another one: those of both, but inputs and outputs still
+    show the name that they have shown."""
     graph = owner_of(new.layer)
     seen = [reader for reader in (*old.readers, *new.readers) if reader.layer.type == "Result" and graph.holder is None]
     seen += [new] if _is_input(new) else []
@@ -156,7 +157,8 @@ def reshaped_back(layer: Layer) -> Tensors | None:
 
 
 def at_once(layer: Layer) -> Tensors | None:
-    """Let a layer that only converts or arranges read the tensor before another one, if the result stays the same."""
+    """Let a layer that only converts or arranges elements read the tensor before another such layer, where the result
+    stays the same."""
     kind = _converts if _converts(layer) else _rearranges
     tensors = [tensor for _, tensor in islice(_chain(layer, kind), 2)]
     if len(tensors) < 2 or layer.operator is None:
@@ -180,7 +182,8 @@ def _permutation(layer: Layer) -> list[int] | None:
 
 
 def equal_layers() -> Rewrite:
-    """Return the rewrite that replaces a layer by an earlier equal one with the same inputs, if both are functions."""
+    """Return the rewrite that replaces a layer by an earlier one of the same operation with the same attributes and
+    inputs, if both are functions."""
     first: dict[object, Layer] = {}
 
     def rewrite(layer: Layer) -> Tensors | None:

@@ -744,7 +744,8 @@ class Fitting(ComparingEngine):
         yield from _together(made, range(len(made), 0, -1))
 
     def _fills(self, layer: Layer) -> dict[int, list[int]]:
-        """Return numbers up to a multiple of which pads may fill axes, likely ones first, each with these axes."""
+        """Return the numbers up to a multiple of which the pads of a layer may fill axes, likely ones first, each with
+        these axes."""
         if not isinstance(layer.operator, Pad1):
             return {}
         pads = list(zip(*map(self._list, layer.inputs[1:3]), strict=False))
@@ -804,7 +805,8 @@ class Fitting(ComparingEngine):
                 yield partial(_given, made)
 
     def _data_axes(self, layer: Layer, port: Port) -> Iterator[dict[int, tuple[Size, Factors]]]:
-        """Yield axes of a constant that may vary, with sizes and factors: those on which others are laid, then each."""
+        """Yield axes of a constant that may vary, with their sizes and what they are made of: those that axes of other
+        inputs are laid on, and each one alone."""
         rank, aligned = len(self._dims(port)), dict[int, tuple[Size, Factors]]()
         for other in layer.inputs:
             for axis, old, _ in self._varying(other):

@@ -263,7 +263,8 @@ class ConnectedLayers(PublicNames):
 
     @cached_property
     def outputs(self) -> list[Port]:
-        """Return the input ports of the Results, in the order of the file; each has the names of what it reads."""
+        """Return the input ports of the Results, in the order of the file; each has the names of the tensor that it
+        reads."""
         return ReadOnlyList(layer.inputs[0] for layer in self._file_order if layer.type == "Result" and layer.inputs)
 
     def input(self, key: str | int | Port = 0) -> Port:

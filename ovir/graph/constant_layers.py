@@ -51,7 +51,8 @@ def all_constant_layers(model: LayerGraph) -> set[Layer]:
 
 
 def converted_codes(port: Port) -> Layer | None:
-    """Return the Const that an input reads in another type, perhaps less constant zero points; None for others."""
+    """Return the Const whose numbers an input reads in another type, perhaps with constant zero points subtracted; None
+    for any other input."""
     layer = None if port.source is None else port.source.layer
     if layer is not None and layer.operator is not None and layer.operator.offsets and len(layer.inputs) == 2:
         numbers, zero_points = (read.source for read in layer.inputs)

@@ -69,7 +69,8 @@ def copied(layers: Sequence[Layer]) -> dict[Layer, Layer]:
 
 
 def picklable(layers: Sequence[Layer]) -> Detached:
-    """Return detached layers without known values, which may be large, and functions, which cannot be pickled."""
+    """Return detached layers without known values, which may refer to large data, and without functions, which cannot
+    be pickled."""
     found = detached(layers)
     for layer, origin in zip(found.layers, layers, strict=True):
         layer.rt_info_source = origin.rt_info

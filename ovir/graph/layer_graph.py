@@ -305,7 +305,8 @@ class LayerGraph(ConnectedLayers):
                 self._refuse_path([port.layer for port in readers], other, layer)
 
     def _refuse_path(self, starts: Sequence[Layer], end: Layer, through: Layer) -> None:
-        """Raise ModelError if a path leads from any of ``starts`` to ``end``: the edit would make it a cycle."""
+        """Raise ModelError if a path leads from any of ``starts`` to ``end``, because the edit would close it to a
+        cycle."""
         by_state = state_followers(self._file_order)
         path = find_path(starts, end, lambda layer: followers(layer, by_state))
         if path is None:

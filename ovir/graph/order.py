@@ -80,7 +80,8 @@ def state_followers(layers: Iterable[Layer]) -> dict[Layer, list[Layer]]:
 
 
 def followers(layer: Layer, by_state: dict[Layer, list[Layer]]) -> Iterator[Layer]:
-    """Yield the layers that must come after a layer: one for each input it feeds, and its variable's Assigns."""
+    """Yield the layers that must come after a layer: one for each input that it feeds, and the Assigns of its
+    variable."""
     for port in layer.outputs:
         for reader in port.readers:
             yield reader.layer

@@ -361,7 +361,8 @@ def _check_arity(op: Operator, inputs: Sequence[TensorType]) -> frozenset[str]:
 
 
 def _place_of(error: OperatorError, layer: Layer) -> Place:
-    """Return the place of an error: its line, or <data> if its message begins with the name of an attribute."""
+    """Return the place of an error: the line it names, or <data> if its message begins with the name of an
+    attribute."""
     attributes = layer.operator.attributes if layer.operator else ()
     if error.line is None and error.message.split(" ", 1)[0] in attributes:
         return layer.data_place

@@ -31,7 +31,8 @@ class ValueLog:
         """Whether a value was not used because of such a warning."""
 
     def report_failure(self, layer: Layer, error: Exception) -> None:
-        """Warn of an exception that a kernel should not have raised: types and shapes are right without the value."""
+        """Report an exception that a kernel should not have raised, as a warning: types and shapes are right without
+        the value."""
         message = f"ovir failed to compute the known value of the outputs: {type(error).__name__}: {error}"
         self._diagnostics.report(INTERNAL, message, layer.place, layer.fault_hint(error), severity=Severity.WARNING)
 
@@ -134,7 +135,8 @@ class InferenceCache:
         return found
 
     def _key(self, op: Operator, inputs: Sequence[TensorType]) -> Hashable | None:
-        """Return a key that is equal for equal operations on equal inputs; None if comparing takes too long."""
+        """Return a key that is equal for equal operations on equal inputs; None if comparing the inputs takes too
+        long."""
         reads = op.value_inputs
         parts: list[object] = [self._operators.get(op) or self._number(op)]
         for index, tensor in enumerate(inputs):

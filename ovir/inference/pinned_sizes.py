@@ -53,7 +53,8 @@ def pinned_layers(model: LayerGraph) -> Iterator[tuple[Layer, Port, Port, bool]]
 
 
 def _pinned(layer: Layer, by_symbol: Mapping[int, Port], items: Set[int]) -> tuple[Port, int] | None:
-    """Return the input whose open size a constant fixes, with its symbol; that of the items if both are fixed."""
+    """Return the input of a layer with an open size that a constant fixes, and the symbol of this size: that of the
+    number of items if both are fixed."""
     result = layer.outputs[0].shape
     if result.rank is None or any(dim.symbol in items and not dim.is_static for dim in result):
         return None

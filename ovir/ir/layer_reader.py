@@ -31,7 +31,8 @@ ALWAYS_KNOWN = {"PrimitivesPriority", "alt_width", "execution_order", "originalL
 
 
 def misspelled_attributes(cls: type[Operator], given: Mapping[str, object]) -> list[tuple[Attribute, str]]:
-    """Return required attributes, each with the unknown attribute that may be a misspelling of it."""
+    """Return attributes that the specification requires, each with the unknown attribute that may be a misspelling
+    of it."""
     missing = [spec for spec in cls.attributes.values() if spec.is_lacking(given)]
     if not missing:
         return []
@@ -137,7 +138,8 @@ class LayerReader(ElementReader):
         return data
 
     def _unknown_keys(self, element: etree._Element, known: frozenset[str], layer: Layer) -> None:
-        """Report XML attributes that no reader uses; those with a namespace are not part of the format."""
+        """Report XML attributes that no reader uses, except those with a namespace, which are not part of the
+        format."""
         for key in map(str, element.attrib):
             if key not in known and not key.startswith("{"):
                 message = f"<{tag_of(element)}> has no attribute '{key}'; it is ignored"

@@ -173,7 +173,8 @@ class _MapReader(ElementReader):
         return OutputMap(external, internal, purpose=purpose, **self.slicing(item), **self._origin(item))
 
     def _report_shared(self, item: etree._Element, external: int, message: str, hint: str) -> None:
-        """Report a second entry for a port; for external port -1, where it has no effect, as an error."""
+        """Report a second entry for a port. For external port -1 it is an error, because the entry's purpose has no
+        effect."""
         is_lost = external < 0
         self.is_wrong |= is_lost
         severity = Severity.ERROR if is_lost else None

@@ -133,7 +133,8 @@ class _Reader(ElementReader, Generic[G]):
             self.diagnostics.report(codes.NO_WEIGHTS, message, place, hint)
 
     def _short_weights(self, model: LayerGraph) -> None:
-        """Report constants past the end of the weights; many are one diagnostic, because they have one cause."""
+        """Report constants past the end of the weights; many of them are reported as one diagnostic, because they have
+        one cause."""
         if any(fault.code == codes.FOREIGN_WEIGHTS.id for fault in self.diagnostics):
             return
         faults = self.layers.past_end

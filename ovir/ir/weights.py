@@ -163,7 +163,8 @@ class WeightBytes:
             )
 
     def constant(self, element_type: ElementType, shape: tuple[int, ...], offset: int, size: int) -> Constant:
-        """Return the bytes of a constant, the same object for equal places; OperatorError if they are missing."""
+        """Return the bytes of a constant, the same object for equal types and places; OperatorError if they are not
+        present."""
         place = element_type, shape, offset, size
         found = self._constants.get(place)
         if found is None:

@@ -79,9 +79,9 @@ class Neighbors:
 
 
 def neighbors(y: Array, x: Array, height: int, width: int, start: Array | int, beyond: float) -> Neighbors:
-    """Return the pixels around the positions (y, x), whose shapes are broadcast, but for the first axis; ``start`` is
-    the number of the plane's first pixel.
+    """Return the four pixels around the positions (y, x).
 
+    The shapes of y and x are broadcast, except for the first axis. ``start`` is the number of the plane's first pixel.
     Positions up to ``beyond`` outside of the centers of the border pixels count as on the border; others have weight 0.
     """
     of_rows, of_columns, shape = _pairs(y.shape[1:], x.shape[1:])
@@ -110,10 +110,11 @@ def neighbors(y: Array, x: Array, height: int, width: int, start: Array | int, b
 
 @lru_cache(maxsize=64)
 def _pairs(rows: tuple[int, ...], columns: tuple[int, ...]) -> tuple[Array, Array, tuple[int, ...]]:
-    """Return for the four pixels around each position the numbers of their rows and columns, and their shape.
+    """Return where the row and the column of each of the four pixels around each position stand, and their shape.
 
-    Numbers stand for elements of places on both axes, whose shapes are ``rows`` and ``columns``, twice. They are taken
-    one by one, because NumPy is slow along axes of two elements: pooling of few channels takes half of the time.
+    They stand in a list of the pixels before all positions on both axes, whose shapes are ``rows`` and ``columns``, and
+    then of those after them. The elements are taken one by one, because NumPy is slow along axes of two elements:
+    pooling of few channels takes half of the time.
     """
     total, twice = prod(rows) + prod(columns), np.arange(2)
     y = np.arange(prod(rows)).reshape(*rows, 1, 1) + twice[:, np.newaxis] * total

@@ -191,7 +191,7 @@ class BatchSpaceBase(Operator):
         return TensorType(data.element_type, PartialShape(self.moved(data.shape, *values)))
 
     def moved(self, shape: PartialShape, blocks: list[int], begins: list[int], ends: list[int]) -> list[Dimension]:
-        """Return the dimensions of the result for those of data."""
+        """Return the dimensions of the result, given those of ``data``."""
         raise NotImplementedError
 
 

@@ -24,7 +24,7 @@ def fuzz_page(fuzzing: Fuzzing) -> Page:
         Figure("models", f"{fuzzing.models:,}", f"{fuzzing.rate:.3g} in a second"),
         Figure("compared", f"{fuzzing.compared:,}", f"ovir does not run {fuzzing.refused:,} others"),
         Figure("known", f"{sum(fuzzing.known.values()):,}", "put down to known divergences"),
-        Figure("time of ovir", share, "the rest is that of the other side"),
+        Figure("time of ovir", share, "the other side takes the rest"),
     ]
     page.add("Map", _map(fuzzing), note=_MAP_NOTE)
     heads = "kind: tag chosen; operations: text 2; message: text 3; layers: count; models: count; seen: text; "

@@ -67,7 +67,10 @@ class LayerIndex:
         return self._keys.get(key)
 
     def cell(self, layer: Layer | str) -> int | str:
-        """Return the cell for a layer, or for its key, in a column of layers: its number, or its key if it has none."""
+        """Return the cell of a layer, which may be given by its key, in a column of layers.
+
+        It is the layer's number, or its key if the layer has no number.
+        """
         key, number = (layer, self.find(layer)) if isinstance(layer, str) else (layer.key, self.number(layer))
         return escaped(key) if number is None else number
 

@@ -172,7 +172,8 @@ class CompiledModel(PublicNames):
             )
 
     def plan_for(self, shapes: InputShapes, states: States, keep: Collection[str], *, watched: bool) -> Plan | None:
-        """Return the plan for one set of shapes of inputs and variables; the latest ones are cached.
+        """Return the plan for one set of shapes of the inputs and the variables; the plans of the latest sets are
+        cached.
 
         It is None if some sizes are unknown and no layer has a static output that has none for all shapes, or if
         inference contradicts for these shapes what it has promised for all shapes, so that the run with the plan for
@@ -208,7 +209,8 @@ class CompiledModel(PublicNames):
         return weight_files(self.model)
 
     def before_change(self) -> None:
-        """Replace the model by a copy, because it is about to be edited, once no other thread runs it."""
+        """Replace the model by a copy of it, because it is about to be reshaped or edited, once no run is going on in
+        another thread."""
         with self._changing, ExitStack() as stack:
             with self._lock:  # not held while waiting, because runs need it
                 requests = list(self._requests)
@@ -334,7 +336,8 @@ def _opened(shape: tuple[int, ...], unknown: dict[int, Dimension]) -> PartialSha
 
 
 def _knows_more(inferred: LayerGraph, model: LayerGraph) -> bool:
-    """Return whether a copy inferred for some sizes has more static outputs of layers that have inputs."""
+    """Return whether the copy of a model that was inferred for some sizes has more static outputs of layers that read
+    some."""
     before, after = (
         sum(port.shape.is_static for layer in graph.layers if layer.inputs for port in layer.outputs)
         for graph in (model, inferred)

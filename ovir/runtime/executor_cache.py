@@ -93,7 +93,8 @@ class ExecutorCache:
         return self._for_all_shapes
 
     def _sizes_to_bind(self, shapes: Shapes) -> Shapes | None:
-        """Return shapes that are not bound, or only their sizes that stay, if binding them pays; else None."""
+        """Return shapes that are not bound, or only their sizes that stay, if these are bound or it pays to bind them;
+        else None."""
         last, self._last = self._last, shapes
         fitting = next((bound for bound in reversed(self._bound) if _staying(bound, shapes) == bound), None)
         if self._pays(shapes, 1 if fitting is None else _REPEATS_OF_SIZES):

@@ -28,7 +28,8 @@ class InputCollector:
     """Collects the arrays of a model's inputs, quickly for keys, types and shapes that it has seen before."""
 
     def __init__(self, model: LayerGraph, index_of: Callable[[Any], int]) -> None:
-        """Prepare for a model; ``index_of`` returns the position of a mapping's key, or raises InputError."""
+        """Prepare for a model; ``index_of`` returns the position that the key of a mapping means, or raises
+        InputError."""
         self._model = model
         self._index_of = index_of
         types = [port.element_type for port in model.inputs]

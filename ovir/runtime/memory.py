@@ -65,7 +65,8 @@ def largest_tensor(plan: Plan) -> Port | None:
 
 
 def refuse_what_does_not_fit(plan: Plan) -> None:
-    """Raise RunError for arrays that exceed the machine's memory: the system may grant more than it has."""
+    """Raise RunError for arrays that exceed the machine's memory, because the system may grant memory that it does not
+    have."""
     needed, memory = memory_use(plan, certain=True).activations, physical_memory()
     if memory is not None and needed > memory:
         largest = largest_tensor(plan)

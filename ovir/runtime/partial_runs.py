@@ -51,7 +51,8 @@ class PartialRuns:
     """
 
     def __init__(self, model: LayerGraph, emulation: Emulation) -> None:
-        """Plan the model twice: in f32, and emulated so that each step rounds all of its inputs."""
+        """Plan the model twice: in f32, and emulated so that each step rounds all of its inputs, whatever has computed
+        them."""
         self.model = model
         self._variables = Variables()
         self._plan = make_plan(model)

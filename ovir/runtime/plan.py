@@ -124,7 +124,7 @@ class Plan:
 
     @cached_property
     def step_names(self) -> frozenset[str]:
-        """Return the full names of the layers that run as steps, those of bodies included, and of the parameters."""
+        """Return the full names of the parameters and of the layers that run as steps, also in bodies."""
         names = {step.layer.key for step in self.steps} | {p.layer.key for p in self.model.inputs}
         for bodies in self.bodies.values():
             for body in bodies.values():

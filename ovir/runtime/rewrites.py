@@ -29,7 +29,8 @@ class Rewrite(Replacement[Op]):
 
     @classmethod
     def of(cls, op: Any, layer: Layer, constants: Sequence[Array | None]) -> Self | None:
-        """Return what replaces the operation of a layer with some constant inputs; None if it cannot do so."""
+        """Return the replacement of the operation of a layer, of whose inputs some are constant; None if it cannot
+        take its place."""
         raise NotImplementedError
 
 
@@ -91,7 +92,8 @@ class Reorder(Rewrite[GatherBase]):
 
 @replaces(GatherBase)
 class View(Rewrite[GatherBase]):
-    """A part of input 0, as a view, in place of a Gather with evenly spaced scalar indices or indices on one axis."""
+    """A part of input 0, as a view of it, in place of a Gather with evenly spaced indices, which are a scalar or lie
+    on one axis."""
 
     views = True
 
@@ -137,7 +139,8 @@ class View(Rewrite[GatherBase]):
 
 
 def rewritten(op: Operator, layer: Layer, constants: Sequence[Array | None]) -> Operator:
-    """Return what replaces the operation of a layer, of whose inputs some are constant, or the operation itself."""
+    """Return the replacement of the operation of a layer, of whose inputs some are constant; the operation itself if
+    nothing does."""
     classes: tuple[type[Rewrite[Any]], ...] = replacements(Rewrite, type(op))  # type: ignore[arg-type]  # hashable
     found = (cls.of(op, layer, constants) for cls in classes)
     return next((replacement for replacement in found if replacement is not None), op)

@@ -196,7 +196,7 @@ class _Replacement:
             state = "is not a folder" if os.path.exists(folder) else "does not exist"
             raise OSError(f"the folder {folder} {state}")
         self.mode = _mode_of(self.target)
-        """The permissions of the older file; None if there is none."""
+        """The permissions of the file that is replaced; None if there is no such file."""
 
     def keep_mode(self) -> None:
         """Give the new file the permissions of the older one."""

@@ -83,7 +83,7 @@ def _is_same_line(found: str, expected: str) -> bool:
 
 
 def _is_same_word(found: str, expected: str) -> bool:
-    """Return whether words are equal, or real numbers that differ no more than those of two machines do."""
+    """Return whether words are equal, or are real numbers that may differ so between two machines."""
     if found.isdecimal() and expected.isdecimal():
         return found == expected  # counts, sizes and line numbers
     try:

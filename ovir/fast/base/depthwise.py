@@ -40,7 +40,7 @@ def bind_depthwise(
     """
     *others, last = axes
     channels = image.shape[-1]
-    if last.stride > 1 == last.dilation and channels < _FEW_CHANNELS:
+    if last.stride > 1 and last.dilation == 1 and channels < _FEW_CHANNELS:
         for tap in range(min(last.stride, last.kernel)):
             taps, first = filters[..., tap :: last.stride, :], tap - last.pad_begin
             along = Axis(taps.shape[-2], 1, 1, max(-(first // last.stride), 0), last.windows)
