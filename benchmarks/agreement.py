@@ -14,13 +14,16 @@ APART = 30
 """The least minutes between two runs."""
 LARGEST = 0.15
 """The largest difference of two figures, as a share of the smaller one."""
+LEFT_OUT = 0.1
+"""The largest share of figures that may differ by more, and are left out. If more differ, the machine was busy."""
 
 
-def require_agreement(table: str, state: str, figures: Mapping[str, float]) -> str:
-    """Return the text for the documentation on two runs of a table that agree: this one, and one before.
+def require_agreement(table: str, state: str, figures: Mapping[str, float]) -> tuple[str, set[str]]:
+    """Return the text for the documentation on two runs of a table, this one and one before, and the figures by name
+    in which they do not agree.
 
-    ``state`` says what this run has measured, when and where. Raises SystemExit if no run before has all figures, by
-    name, nearly as this one has them. Then this run waits for another, unless one that waits is too young to compare.
+    ``state`` says what this run has measured, when and where. Raises SystemExit if no run before has nearly all figures
+    as this one has them. Then this run waits for another, unless one that waits is too young to compare.
     """
     path = FOLDER / f"{table}.json"
     again = "NOT WRITTEN: run it again in {:.0f} minutes or later, to confirm this run: {}"
@@ -31,16 +34,15 @@ def require_agreement(table: str, state: str, figures: Mapping[str, float]) -> s
         if left > 0:
             raise SystemExit(again.format(left + 0.5, before["state"]))
         others = before["figures"]
-        differing = {name: _difference(others.get(name), figures.get(name)) for name in {**others, **figures}}
-        largest = max(differing.values(), default=0.0)
-        if largest <= LARGEST:
+        names = {**others, **figures}
+        differing = [name for name in names if _difference(others.get(name), figures.get(name)) > LARGEST]
+        if len(differing) <= LEFT_OUT * len(names):
             path.unlink()
-            return f"{state} Another run agrees within {largest:.0%}: {before['state']}"
-        lines = [
-            f"{name}: {others.get(name, 'nothing')} before, {figures.get(name, 'nothing')} now"
-            for name, difference in differing.items()
-            if difference > LARGEST
-        ]
+            left_out = "; the others are left out" if differing else ""
+            agreed = f"{len(names) - len(differing)} of {len(names)} figures{left_out}"
+            return f"{state} Another run agrees within {LARGEST:.0%} in {agreed}: {before['state']}", set(differing)
+        both = {name: (others.get(name, "nothing"), figures.get(name, "nothing")) for name in differing}
+        lines = [f"{name}: {then} before, {now} now" for name, (then, now) in both.items()]
     FOLDER.mkdir(exist_ok=True)
     run = {"minutes": time.time() / 60, "state": state, "figures": figures}
     path.write_text(json.dumps(run), "utf-8")

@@ -129,7 +129,7 @@ def report(
     options: Callable[[argparse.ArgumentParser], object] = lambda parser: None,
 ) -> None:
     """Print what ``measure`` finds as a table in Markdown, and with ``--write`` write it to a page of docs, if a run
-    some time before has found nearly the same numbers.
+    some time before has found nearly the same numbers. A dash stands for a number in which the two runs differ.
 
     The geometric mean and the largest number of the columns ``means`` follow the rows. The page gets only rows that
     ``keep`` chooses by their numbers, but all are printed, and count.
@@ -146,30 +146,40 @@ def report(
         raise SystemExit(f"OPENBLAS_CORETYPE={forced} is set, and may be slower than what OpenBLAS chooses: unset it")
     busy, own = _processor_seconds(), sum(os.times()[:4])
     start = time.perf_counter()
-    written = [_line(head), _line(["---"] * len(head))]
-    print(*written, sep="\n")
-    found: list[dict[str, float]] = []
-    figures: dict[str, float] = {}
+    print(_line(head), _line(["---"] * len(head)), sep="\n")
+    rows: list[Row] = []
     for row in measure(given):
-        line = _line(row)
-        print(line, flush=True)
-        found.append({name: number for name, number in zip(head, row, strict=True) if isinstance(number, float)})
-        if keep(found[-1]):
-            written.append(line)
-            figures |= {f"{row[0]} | {name}": number for name, number in found[-1].items()}
+        print(_line(row), flush=True)
+        rows.append(row)
+    summaries: list[Row] = []
     for title, summarize in SUMMARIES.items() if means else ():
-        columns = {name: [row[name] for row in found if name in row] for name in means}
-        row = [title, *(_of(summarize, columns.get(name)) for name in head[1:])]
-        written.append(_line(row))
-        print(written[-1])
+        columns = {name: [numbers[name] for row in rows if name in (numbers := _numbers(head, row))] for name in means}
+        summaries.append([title, *(_of(summarize, columns.get(name)) for name in head[1:])])
+        print(_line(summaries[-1]))
     others = _processor_seconds() - busy - (sum(os.times()[:4]) - own)
     share = max(others, 0) / (time.perf_counter() - start) / (os.cpu_count() or 1)
     state = f"{_state()} Other programs took {share:.0%} of the processor's time."
     print(f"\n{state} Measured in {time.perf_counter() - start:.0f} s.")
-    if given.write and figures:
-        state = require_agreement(table, state, figures)
-    if given.write:
-        write_table(table, [state, "", *written], page)
+    if not given.write:
+        return
+    figures = {
+        _figure(row, name): number for row in [*rows, *summaries] for name, number in _numbers(head, row).items()
+    }
+    state, differing = require_agreement(table, state, figures) if figures else (state, set())
+    lines = [
+        _line("–" if _figure(row, name) in differing else cell for name, cell in zip(head, row, strict=True))
+        for row in [*(row for row in rows if keep(_numbers(head, row))), *summaries]
+    ]
+    write_table(table, [state, "", _line(head), _line(["---"] * len(head)), *lines], page)
+
+
+def _numbers(head: Sequence[str], row: Row) -> dict[str, float]:
+    """Return the numbers of a row by their columns."""
+    return {name: cell for name, cell in zip(head, row, strict=True) if isinstance(cell, float)}
+
+
+def _figure(row: Row, column: str) -> str:
+    return f"{row[0]} | {column}"
 
 
 def _of(summarize: Callable[[Sequence[float]], float], values: Sequence[float] | None) -> str | float:

@@ -17,9 +17,12 @@ def pages() -> list[Path]:
     return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
-def write_table(name: str, lines: Sequence[str], page: str) -> None:
-    """Replace a table between the comments ``begin: name`` and ``end: name``, and all figures that are from it."""
-    path = ROOT / "docs" / page
+def write_table(name: str, lines: Sequence[str], page_name: str) -> None:
+    """Replace a table between the comments ``begin: name`` and ``end: name``, and all figures that are from it.
+
+    Raises SystemExit after that if sentences have figures that the table no longer has.
+    """
+    path = ROOT / "docs" / page_name
     text = path.read_text(encoding="utf-8")
     begin, end = f"<!-- begin: {name} -->\n", f"<!-- end: {name} -->"
     if begin not in text:
@@ -27,15 +30,22 @@ def write_table(name: str, lines: Sequence[str], page: str) -> None:
     before, _, rest = text.partition(begin)
     path.write_text("".join([before, begin, *(f"{line}\n" for line in lines), end, rest.partition(end)[2]]), "utf-8")
     known = tables()
-    for path in pages():
-        text = path.read_text(encoding="utf-8")
-        new = FIGURE.sub(lambda found: _renewed(found, known) if found[2] == name else found[0], text)
-        if new != text:
-            path.write_text(new, encoding="utf-8")
+    missing: list[str] = []
 
+    def renewed(found: re.Match[str]) -> str:
+        if found[2] == name:
+            try:
+                return f"{figure(known, *found.groups()[1:])}{found[0][len(found[1]) :]}"
+            except KeyError as error:
+                missing.append(f"{page.name}: {error.args[0]}")
+        return found[0]
 
-def _renewed(found: re.Match[str], known: Mapping[str, list[dict[str, str]]]) -> str:
-    return f"{figure(known, *found.groups()[1:])}{found[0][len(found[1]) :]}"
+    for page in pages():
+        text = page.read_text(encoding="utf-8")
+        if (new := FIGURE.sub(renewed, text)) != text:
+            page.write_text(new, encoding="utf-8")
+    if missing:
+        raise SystemExit("\n".join(["The table is written, but it lacks figures of sentences:", *missing]))
 
 
 def tables() -> dict[str, list[dict[str, str]]]:
@@ -50,11 +60,11 @@ def tables() -> dict[str, list[dict[str, str]]]:
 
 
 def figure(known: Mapping[str, list[dict[str, str]]], table: str, row: str, column: str) -> str:
-    """Return the text of a figure; KeyError if there is none."""
+    """Return the text of a figure; KeyError if there is none. A dash, for what two runs do not agree in, is none."""
     which, _, pattern = row.partition(" of ")
     if which not in ("smallest", "largest") or not pattern:
-        return {one[""]: one for one in known[table]}[row][column]
-    texts = [one[column] for one in known[table] if re.search(pattern, one[""])]
+        which, pattern = "largest", f"^{re.escape(row)}$"
+    texts = [one[column] for one in known[table] if re.search(pattern, one[""]) and one[column] not in ("", "–")]
     if not texts:
-        raise KeyError(row)
+        raise KeyError(f"{table} | {row} | {column}")
     return (min if which == "smallest" else max)(texts, key=lambda text: float(text.replace(",", "")))
