@@ -131,6 +131,29 @@ def test_images_smaller_than_the_filters(
             assert_bound_like_run(GroupConvolution(**settings), data, sample(12, 1, 1, 5, 5), error=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("shape", "kernel", "settings"),
+    [
+        ((2, 256, 24, 20), (3, 3), {}),
+        ((1, 256, 24, 21), (3, 3), {"strides": (2, 2)}),
+        ((1, 96, 64, 50), (3, 3), {"strides": (2, 2), "pads_begin": (0, 0)}),
+        ((1, 96, 30, 150), (5, 3), {"dilations": (2, 3), "pads_begin": (4, 3), "pads_end": (0, 3)}),
+        ((1, 512, 24, 20), (3, 2), {"pads_begin": (5, 3), "pads_end": (4, 0)}),  # whole windows read only zeros
+        ((1, 64, 4000), (5,), {"pads_begin": (2,), "pads_end": (3,)}),
+        ((1, 160, 4, 6, 48), (3, 3, 3), {"pads_begin": (1, 1, 1), "pads_end": (1, 1, 1)}),
+    ],
+)
+def test_large_images_of_single_channels(shape: tuple[int, ...], kernel: tuple[int, ...], settings: Any) -> None:
+    spatial = len(kernel)
+    window = {"strides": (1,) * spatial, "dilations": (1,) * spatial, "pads_begin": (1,) * spatial}
+    op = GroupConvolution(**window | {"pads_end": (1,) * spatial} | settings)
+    data = sample(*shape, channels_last=True)
+    data[0, 0, 0, ...] = np.nan  # reaches only the outputs that read it
+    filters = sample(shape[1], 1, 1, *kernel)
+    with np.errstate(invalid="ignore"):
+        assert_bound_like_run(op, data, filters, error=1e-5)
+
+
 @pytest.mark.parametrize("do_softmax", [False, True])
 @pytest.mark.parametrize("channels_last", [False, True])
 def test_region_yolo(channels_last: bool, do_softmax: bool) -> None:
