@@ -523,8 +523,9 @@ class TensorIterator(IterationBase):
 
     def part_length(self, item: OutputMap, length: Dimension) -> Dimension:
         message = "{} concatenates parts of part_size {} along axis {}, but the body's result has length {} there"
-        part = length.merged_with(Dimension(item.part_size, item.part_size))
-        return self.require_known(part, message, item.target, item.part_size, item.axis, length, code=BODY)
+        size = item.part_size
+        part = length.merged_with(Dimension(size, size)) if size >= 0 else None
+        return self.require_known(part, message, item.target, size, item.axis, length, code=BODY)
 
     def _unsliced(self) -> int:
         """Return the number of iterations if no input is sliced: as many as fill the first concatenated output."""
