@@ -13,7 +13,8 @@ from ovir.diagnostics.wording import plural
 from ovir.graph.layers import Layer, Port
 from ovir.graph.names import repeated_names
 from ovir.inference.pinned_sizes import pinned_sizes
-from ovir.ir.layer_reader import misspelled_attributes
+from ovir.ir.layer_reader import misspelled_attributes, unknown_attributes
+from ovir.ops.control_flow import IterationBase, TensorIterator, by_output
 
 
 @rule(
@@ -149,6 +150,8 @@ def unspecified(context: Context) -> Iterator[Found]:
                 message = f"the specification requires {names} of {layer.type}; {spec.assumed_text} is assumed"
                 value = getattr(op, spec.field)
                 is_plain = spec.instead is None and value not in (None, (), "")
+                if unknown_attributes(type(op), layer.attributes):
+                    is_plain = False  # one may be another name of it
                 fix = context.fixes.attributes([layer], spec.name, spec.format(value)) if is_plain else None
                 yield Found(message, layer.data_place, fix=fix)
 
