@@ -29,10 +29,11 @@ class OvirError(Exception):
 
     @classmethod
     def of_file(
-        cls, path: str | os.PathLike[str], message: str, line: int | None = None, *, hint: str | None = None
+        cls, path: str | os.PathLike[str] | None, message: str, line: int | None = None, *, hint: str | None = None
     ) -> Self:
-        """Return the error about a file, or about one of its lines."""
-        return cls(diagnose(cls._of_file, message, Place(os.fspath(path), line), hint=hint))
+        """Return the error about a file, or about one of its lines; without a path, about data in memory."""
+        place = Place(None if path is None else os.fspath(path), line)
+        return cls(diagnose(cls._of_file, message, place, hint=hint))
 
     @property
     def diagnostic(self) -> Diagnostic:
