@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from ovir.diagnostics.errors import InputError, require_packages
+from ovir.diagnostics.errors import InputError, require_flags, require_packages
 from ovir.export.hybrid.hybrid_model import HybridModel
 from ovir.model import Model, opened
 from ovir.runtime.compiled import CompiledModel
@@ -66,6 +66,7 @@ def compile_model(
     if config:
         hint = "threads=4, emulate='bf16' and others are keywords; ovir.compare(model, config={...}) is for devices"
         raise InputError.usage(f"ovir has no properties of devices, got {', '.join(map(str, config))}", hint=hint)
+    require_flags(quantize_activations=quantize_activations)
     options = {
         "strict": strict,
         "keep_compressed": keep_compressed,

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Literal, Self, get_overloads, overload
 
-from ovir.diagnostics.errors import InputError, ModelError
+from ovir.diagnostics.errors import InputError, ModelError, require_flags
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, LayerOrPort, Port, set_arithmetic
 
@@ -550,6 +550,7 @@ def save_model(
     from ovir.ir.writing.compression import BF16, F16
     from ovir.ir.writing.save import write_model
 
+    require_flags(compress_to_fp16=compress_to_fp16, compress_to_bf16=compress_to_bf16)
     if compress_to_fp16 and compress_to_bf16:
         raise InputError.usage("compress_to_fp16 and compress_to_bf16 exclude each other")
     compress_to = F16 if compress_to_fp16 else BF16 if compress_to_bf16 else None

@@ -1,6 +1,7 @@
 """What users see of objects at a prompt, in a notebook, and when they type names of OpenVINO's API."""
 
 import re
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -198,3 +199,24 @@ def test_a_device_other_than_the_cpu_is_refused() -> None:
     assert "threads=4" in str(refused.value)
     with pytest.raises(ovir.InputError, match="runs models on the CPU only, got the device 'GPU'"):
         ovir.compile_model(small_model(), "GPU")
+
+
+def _set(kind: str, name: str, value: Any) -> None:
+    setattr(objects()[kind], name, value)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: _set("Layer", "name", None), "name must be a text, got None"),
+        (lambda: _set("Model", "name", 5), "name must be a text, got 5"),
+        (lambda: _set("Port", "names", ["a", None]), r"names must be texts, got \['a', None\]"),
+        (lambda: objects()["Port"].add_names(5), "names must be texts, got 5"),
+        (lambda: objects()["CompiledModel"](ZEROS, share_outputs="x"), "share_outputs must be True or False, got 'x'"),
+        (lambda: ovir.compile_model(small_model(), strict="yes"), "strict must be True or False, got 'yes'"),
+        (lambda: ovir.save_model(small_model(), "no.xml", compress_to_fp16="f16"), "compress_to_fp16 must be True or"),
+    ],
+)
+def test_arguments_of_other_kinds_are_refused(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(ovir.InputError, match=message):
+        call()

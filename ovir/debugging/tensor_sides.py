@@ -16,7 +16,7 @@ from ovir.debugging.engines.process import EngineProcess, LoadedModel
 from ovir.debugging.layerwise_run import Walk, WalkPlan
 from ovir.debugging.repeats import ONCE, Repeats
 from ovir.debugging.sides import LayerAnswer, NotCompared, Partners, Side, in_batches
-from ovir.diagnostics.codes import BAD_INPUT, NO_ENGINE, UNREADABLE, USAGE, Severity
+from ovir.diagnostics.codes import BAD_INPUT, NO_ENGINE, USAGE, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError, ReadError, RunError
 from ovir.diagnostics.wording import did_you_mean, first_quoted, plural, quoted
@@ -156,7 +156,7 @@ class OnnxModel(Side):
         self._inputs: list[Array] = []
         self.diagnostics: list[Diagnostic] = []
         if (fault := why_not_regular(path)) is not None:
-            raise ReadError(diagnose(UNREADABLE, fault, Place(path)))
+            raise ReadError.of_file(path, fault)
 
     def open(self) -> None:
         self._engine.open()

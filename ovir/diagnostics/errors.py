@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import replace
 from typing import ClassVar, Self
 
@@ -29,10 +29,11 @@ class OvirError(Exception):
 
     @classmethod
     def of_file(
-        cls, path: str | os.PathLike[str], message: str, line: int | None = None, *, hint: str | None = None
+        cls, path: str | os.PathLike[str] | None, message: str, line: int | None = None, *, hint: str | None = None
     ) -> Self:
-        """Return the error about a file, or about one of its lines."""
-        return cls(diagnose(cls._of_file, message, Place(os.fspath(path), line), hint=hint))
+        """Return the error about a file, or about one of its lines; without a path, about data in memory."""
+        place = Place(None if path is None else os.fspath(path), line)
+        return cls(diagnose(cls._of_file, message, place, hint=hint))
 
     @property
     def diagnostic(self) -> Diagnostic:
@@ -128,6 +129,20 @@ def require_seconds(**given: object) -> None:
     for name, value in given.items():
         if value is not None and not (isinstance(value, (int, float)) and value is not True and value > 0):
             raise InputError.usage(f"must be a number of seconds above 0, got {value!r}", option=name)
+
+
+def require_flags(**given: object) -> None:
+    """Raise InputError for an argument that is neither None nor a truth value, also of NumPy."""
+    for name, value in given.items():
+        if value is not None and not (isinstance(value, Hashable) and value in (True, False)):
+            raise InputError.usage(f"must be True or False, got {value!r}", option=name)
+
+
+def require_texts(**given: object) -> None:
+    """Raise InputError for an argument that is not a text."""
+    for name, value in given.items():
+        if not isinstance(value, str):
+            raise InputError.usage(f"must be a text, got {value!r}", option=name)
 
 
 class OperatorError(Exception):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ovir.core.reading import read_text
-from ovir.diagnostics.codes import NO_ENGINE, UNREADABLE
+from ovir.diagnostics.codes import NO_ENGINE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, ReadError, require_packages
 from ovir.generation.folder import TOKENIZER, json_object
@@ -121,11 +121,10 @@ def _found(folder: Path, config: Mapping[str, Any], of_tokenizer: object) -> tup
     """Return the place and the text of the template of a folder; raise InputError if it has none."""
     path = folder / TEMPLATE
     if path.exists():
-        place = Place(os.fspath(path))
         try:
-            return place, read_text(path)
+            return Place(os.fspath(path)), read_text(path)
         except (OSError, ValueError) as error:
-            raise ReadError(diagnose(UNREADABLE, f"cannot read the chat template: {error}", place)) from None
+            raise ReadError.of_file(path, f"cannot read the chat template: {error}") from None
     found = config.get("chat_template") or of_tokenizer
     if isinstance(found, list):  # templates for several purposes
         named = {item.get("name"): item.get("template") for item in found if isinstance(item, dict)}

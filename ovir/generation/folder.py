@@ -13,8 +13,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.reading import parse_json, read_text
-from ovir.diagnostics.codes import UNREADABLE
-from ovir.diagnostics.diagnostic import Place, diagnose
+from ovir.diagnostics.diagnostic import Place
 from ovir.diagnostics.errors import InputError, ReadError
 from ovir.generation.sampling import GENERATION, Sampling
 from ovir.model import Model, read_model
@@ -31,7 +30,7 @@ def model_file(folder: str | os.PathLike[str], name: str) -> Path:
     path = Path(folder)
     if not path.is_dir():
         what = "this is a file, not the folder of a language model" if path.exists() else "there is no such folder"
-        raise ReadError(diagnose(UNREADABLE, what, Place(os.fspath(path))))
+        raise ReadError.of_file(path, what)
     if not (path / name).exists():  # the reader refuses what is not a file
         others = sorted({part.name for part in path.glob("openvino_*.xml")} - {*_HOW})
         what, hint = f"the folder has no {name}", _HOW[name]
@@ -40,7 +39,7 @@ def model_file(folder: str | os.PathLike[str], name: str) -> Path:
             hint = (
                 "models of several parts, such as an encoder and a decoder, are not supported: only a decoder alone is"
             )
-        raise ReadError(diagnose(UNREADABLE, what, Place(os.fspath(path)), hint=hint))
+        raise ReadError.of_file(path, what, hint=hint)
     return path / name
 
 
@@ -195,9 +194,9 @@ def json_object(path: Path) -> dict[str, Any]:
     try:
         found = parse_json(read_text(path))
     except (OSError, ValueError) as error:
-        raise ReadError(diagnose(UNREADABLE, f"cannot read the settings: {error}", Place(os.fspath(path)))) from None
+        raise ReadError.of_file(path, f"cannot read the settings: {error}") from None
     if not isinstance(found, dict):
-        raise ReadError(diagnose(UNREADABLE, "the file holds no JSON object", Place(os.fspath(path))))
+        raise ReadError.of_file(path, "the file holds no JSON object")
     return found
 
 

@@ -11,7 +11,7 @@ from weakref import WeakSet
 from ovir.core.public_names import PublicNames
 from ovir.diagnostics.codes import TOO_DEEP
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
-from ovir.diagnostics.errors import InputError, ModelError, NotFoundError
+from ovir.diagnostics.errors import InputError, ModelError, NotFoundError, require_texts
 from ovir.diagnostics.wording import did_you_mean
 from ovir.graph.layers import Layer, Port, ReadOnlyDict, ReadOnlyList
 from ovir.graph.order import NARROW, FileOrder, Ranks, dead_layers, topological_order, walk
@@ -111,8 +111,7 @@ class ConnectedLayers(PublicNames):
         has_gaps: bool = False,
     ) -> None:
         """Create a graph; see ``of_layers``."""
-        self.name: str = name
-        """The name of the model."""
+        self.name = name
         self.version: int = version
         """The version of the file format."""
         self.path: str | None = path
@@ -174,6 +173,16 @@ class ConnectedLayers(PublicNames):
             graph, layers, name=name, version=version, path=path, rt_info=rt_info, has_gaps=has_gaps
         )
         return graph
+
+    @property
+    def name(self) -> str:
+        """Return the name of the model."""
+        return self._name
+
+    @name.setter
+    def name(self, name: str) -> None:
+        require_texts(name=name)
+        self._name = name
 
     @property
     def layers(self) -> list[Layer]:

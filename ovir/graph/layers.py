@@ -14,7 +14,7 @@ from ovir.core.public_names import PublicNames
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.diagnostic import Place, caller
-from ovir.diagnostics.errors import OWN_FAULT, InputError, NotFoundError
+from ovir.diagnostics.errors import OWN_FAULT, InputError, NotFoundError, require_texts
 from ovir.diagnostics.wording import plural
 from ovir.graph.rt_info import NO_RT_INFO, DeferredRtInfo, RtInfo
 
@@ -92,6 +92,16 @@ def name_order(name: str) -> tuple[bool, str]:
     return name.isdigit(), name
 
 
+def _texts(names: Iterable[str]) -> frozenset[str]:
+    """Return names of a tensor; a text is one name."""
+    if isinstance(names, str):
+        return frozenset((names,))
+    items = list(names) if isinstance(names, Iterable) else [None]
+    if not all(isinstance(item, str) for item in items):
+        raise InputError.usage(f"must be texts, got {names!r}", option="names")
+    return frozenset(items)
+
+
 @dataclass(eq=False, slots=True)
 class Port(Arithmetic, PublicNames):
     """An input or output of a layer.
@@ -157,7 +167,7 @@ class Port(Arithmetic, PublicNames):
 
     @names.setter
     def names(self, names: Iterable[str]) -> None:
-        self.own_names = frozenset((names,) if isinstance(names, str) else names)
+        self.own_names = _texts(names)
 
     @property
     def type(self) -> TensorType:
@@ -210,7 +220,7 @@ class Port(Arithmetic, PublicNames):
 
     def add_names(self, names: Iterable[str]) -> None:
         """Add names to ``names``."""
-        self.own_names = self.own_names.union((names,) if isinstance(names, str) else names)
+        self.own_names |= _texts(names)
 
     def get_partial_shape(self) -> PartialShape:
         """Return ``shape``."""
@@ -409,6 +419,15 @@ class Layer(Arithmetic, PublicNames):
                 source = f" from {port.source.layer.key}" if port.source is not None else ""
                 rows.append((f"{kind} {port.index}", f"{port.type}{source}"))
         return html_table(self.title, (), rows)
+
+
+def _set_name(layer: Layer, name: str) -> None:
+    require_texts(name=name)
+    _NAME.__set__(layer, name)
+
+
+_NAME = Layer.__dict__["name"]  # the slot
+setattr(Layer, "name", property(_NAME.__get__, _set_name, doc=_NAME.__doc__))  # noqa: B010  (as mypy sees the field)
 
 
 def sources_of(layer: Layer) -> list[Port]:

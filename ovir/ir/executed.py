@@ -16,7 +16,7 @@ from lxml import etree
 from ovir.core.element_types import ELEMENT_TYPES
 from ovir.core.json_fields import json_fields
 from ovir.core.reading import read_bytes
-from ovir.diagnostics.codes import NOT_IR, UNREADABLE
+from ovir.diagnostics.codes import NOT_IR
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import ReadError
 from ovir.diagnostics.wording import plural, reason_of
@@ -173,7 +173,7 @@ def read_executed(path: str | os.PathLike[str]) -> ExecutedGraph:
     try:
         content = read_bytes(name)
     except OSError as error:
-        raise ReadError(diagnose(UNREADABLE, f"cannot read the file: {reason_of(error)}", Place(name))) from None
+        raise ReadError.of_file(name, f"cannot read the file: {reason_of(error)}") from None
     return parse_executed(content, name)
 
 

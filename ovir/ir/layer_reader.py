@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lxml import etree
@@ -30,14 +30,19 @@ ALWAYS_KNOWN = {"PrimitivesPriority", "alt_width", "execution_order", "originalL
 """Attributes that any operation may have. They control how it is executed, not what it computes."""
 
 
+def unknown_attributes(cls: type[Operator], given: Iterable[str]) -> list[str]:
+    """Return the attributes that neither the operation nor other tools of OpenVINO use."""
+    known = {*cls.attributes, *ALWAYS_KNOWN, *cls.leftovers}
+    return [name for name in given if name not in known]
+
+
 def misspelled_attributes(cls: type[Operator], given: Mapping[str, object]) -> list[tuple[Attribute, str]]:
     """Return attributes that the specification requires, each with the unknown attribute that may be a misspelling
     of it."""
     missing = [spec for spec in cls.attributes.values() if spec.is_lacking(given)]
     if not missing:
         return []
-    known = {*cls.attributes, *ALWAYS_KNOWN, *cls.leftovers}
-    unknown = [name for name in given if name not in known]
+    unknown = unknown_attributes(cls, given)
     found = []
     for spec in missing:
         if (misspelled := closest(spec.name, unknown)) is not None:

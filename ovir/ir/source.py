@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, NamedTuple
 from lxml import etree
 
 from ovir.core.reading import read_bytes, similar_file
-from ovir.diagnostics.codes import DOCTYPE, ENCODING, ENTITIES, LFS_POINTER, NOT_XML, TRUNCATED, UNREADABLE
+from ovir.diagnostics.codes import DOCTYPE, ENCODING, ENTITIES, LFS_POINTER, NOT_XML, TRUNCATED
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import Diagnostics, InputError, ReadError
 from ovir.diagnostics.wording import reason_of
@@ -55,7 +55,7 @@ def parse_xml(model: Source, diagnostics: Diagnostics) -> Parsed:
     encoding = "utf-8" if isinstance(content, str) else None  # a str is encoded here, whatever it declares
     data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
     if not data or data.isspace():
-        raise ReadError(diagnose(UNREADABLE, "the file is empty", Place(name, 1)))
+        raise ReadError.of_file(name, "the file is empty", 1)
     try:
         return Parsed(_parse(data, encoding, name, diagnostics), data, name, WeightsMark.find(data))
     except etree.XMLSyntaxError as error:
@@ -140,7 +140,7 @@ def content_of(model: Any) -> tuple[bytes | str, str | None]:
                 reason = "saving the model was interrupted while its files were replaced"
                 moves = " and ".join(f"{file} to {path}" for path, file in older.items())
                 hint = f"save the model again, or move {moves}: this restores the older model"
-            raise ReadError(diagnose(UNREADABLE, f"cannot read the file: {reason}", Place(name), hint=hint)) from None
+            raise ReadError.of_file(name, f"cannot read the file: {reason}", hint=hint) from None
     if hasattr(model, "read") and isinstance(content := _rest(model), (bytes, str)):
         return content, _path_of(model)
     try:
@@ -159,12 +159,12 @@ def _in_folder(path: str) -> str:
     try:
         names = sorted(name for name in os.listdir(path) if name.lower().endswith(".xml"))
     except OSError as error:
-        raise ReadError(diagnose(UNREADABLE, f"cannot read the folder: {reason_of(error)}", Place(path))) from None
+        raise ReadError.of_file(path, f"cannot read the folder: {reason_of(error)}") from None
     if len(names) == 1:
         return os.path.join(path, names[0])
     names.sort(key=lambda name: name != "openvino_model.xml")
     message = f"the folder holds {len(names)} models: {', '.join(names)}" if names else "the folder holds no .xml file"
-    raise ReadError(diagnose(UNREADABLE, message, Place(path), hint="give one of them" if names else None))
+    raise ReadError.of_file(path, message, hint="give one of them" if names else None)
 
 
 def _rest(file: Any) -> Any:
@@ -172,7 +172,7 @@ def _rest(file: Any) -> Any:
     content = file.read()
     if not content and file.seekable() and file.tell():
         message = "the open file is at its end: all of it has been read before"
-        raise ReadError(diagnose(UNREADABLE, message, Place(_path_of(file)), hint="call file.seek(0) first"))
+        raise ReadError.of_file(_path_of(file), message, hint="call file.seek(0) first")
     return content
 
 

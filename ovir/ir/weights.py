@@ -97,7 +97,7 @@ class WeightBytes:
                 data: Any = b"" if empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError) as error:
             message, hint = f"cannot read the weights: {reason_of(error)}", similar_file(name)
-            raise ReadError(diagnose(codes.UNREADABLE, message, Place(name), hint=hint)) from None
+            raise ReadError.of_file(name, message, hint=hint) from None
         if data[: len(_LFS_HEAD)] == _LFS_HEAD:
             message, hint = "this is a git-LFS pointer, not the weights", "fetch the real file with `git lfs pull`"
             raise ReadError(diagnose(codes.WEIGHTS_LFS, message, Place(name, 1), hint=hint))

@@ -54,10 +54,10 @@ class BodyOperatorBase(Operator):
         self.require_one_known(name, tensor)
 
     def require_one_known(self, name: str, tensor: TensorType) -> None:
-        """Raise for a constant of several elements; the size of other tensors is checked when the operation runs."""
+        """Raise unless the tensor can have one element; unknown sizes are checked when the operation runs."""
         self.require_rank(name, tensor.shape, 0, 1)
-        several = tensor.value is not None and tensor.value.size > 1
-        self.require(not several, "{} must have one element, got shape {}", name, tensor.shape)
+        fits = tensor.shape.rank != 1 or tensor.shape[0].contains(1)
+        self.require(fits, "{} must have one element, got shape {}", name, tensor.shape)
 
     def fed_type(self, item: InputMap, tensor: TensorType, declared: TensorType) -> TensorType:
         """Return the type that a parameter of the body gets; its declared element type must match the input's."""
@@ -523,8 +523,9 @@ class TensorIterator(IterationBase):
 
     def part_length(self, item: OutputMap, length: Dimension) -> Dimension:
         message = "{} concatenates parts of part_size {} along axis {}, but the body's result has length {} there"
-        part = length.merged_with(Dimension(item.part_size, item.part_size))
-        return self.require_known(part, message, item.target, item.part_size, item.axis, length, code=BODY)
+        size = item.part_size
+        part = length.merged_with(Dimension(size, size)) if size >= 0 else None
+        return self.require_known(part, message, item.target, size, item.axis, length, code=BODY)
 
     def _unsliced(self) -> int:
         """Return the number of iterations if no input is sliced: as many as fill the first concatenated output."""

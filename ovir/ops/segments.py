@@ -25,9 +25,9 @@ class SegmentMax(Operator):
     """out[s] = the largest of data[j] over all j with segment_ids[j] = s, element by element.
 
     There are ``num_segments`` segments, or by default one more than the last id. An empty segment is 0, or with
-    ``fill_mode`` lowest the lowest finite number of the type; the specification calls that attribute
-    empty_segment_value. NaN counts only if a segment has nothing else. Ids must be sorted and not negative; ids from
-    ``num_segments`` on, which the specification excludes, are ignored and reported.
+    ``fill_mode`` lowest the lowest finite number of the type; the specification first called that attribute
+    empty_segment_value, which OpenVINO ignores. NaN counts only if a segment has nothing else. Ids must be sorted and
+    not negative; ids from ``num_segments`` on, which the specification excludes, are ignored and reported.
 
     >>> ops.segment_max([1, 5, 3, 2], [0, 0, 1, 1])
     [5 3]

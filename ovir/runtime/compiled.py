@@ -17,7 +17,7 @@ from ovir.core.arrays import Array
 from ovir.core.public_names import PublicNames
 from ovir.core.shapes import Dimension, PartialShape, new_symbol
 from ovir.diagnostics.diagnostic import Diagnostic, Place
-from ovir.diagnostics.errors import InputError, require_counts
+from ovir.diagnostics.errors import InputError, require_counts, require_flags
 from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Port
@@ -110,6 +110,7 @@ class CompiledModel(PublicNames):
         Raises InputError for arguments that exclude each other, and ModelError for a model that cannot be run.
         """
         require_counts(threads=threads)
+        require_flags(strict=strict, keep_compressed=keep_compressed)
         self.model: Model = model
         """The model, as it was when it was compiled."""
         self.threads: int | None = threads
@@ -462,6 +463,8 @@ class InferRequest(PublicNames):
 
     def _infer(self, inputs: Feeds, taps: Sequence[str], listeners: Sequence[Listener], share_outputs: bool) -> Results:
         compiled = self.compiled
+        if share_outputs is not False:
+            require_flags(share_outputs=share_outputs)
         if listeners:
             require_listeners(listeners)
         if self._is_torn or self._bindings.plan is not compiled.plan():

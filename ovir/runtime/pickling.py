@@ -24,8 +24,6 @@ from weakref import WeakValueDictionary
 
 from ovir.core.element_types import ElementType
 from ovir.core.reading import open_regular, read_text
-from ovir.diagnostics.codes import UNREADABLE
-from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import ReadError
 from ovir.graph.layer_graph import LayerGraph
 from ovir.ir.weights import Constant, FileVersion, WeightBytes
@@ -187,7 +185,7 @@ def _weights(file: FileVersion) -> WeightBytes:
     if not file.is_same(weights.file):
         changed = file.overwritten() or "another file has their name"
         message = f"the weights have changed since the model was read: {changed}"
-        raise ReadError(diagnose(UNREADABLE, message, Place(file.path)))
+        raise ReadError.of_file(file.path, message)
     return weights
 
 
@@ -211,7 +209,7 @@ def _class_in_file(name: str, path: str, source: str | None, qualified_name: str
     found: Any = sys.modules.get(name)
     if found is None:
         if source is None and not os.path.isfile(path):
-            raise ReadError(diagnose(UNREADABLE, "the Python file with an operation is missing", Place(path)))
+            raise ReadError.of_file(path, "the Python file with an operation is missing")
         found = load_module(name, path, source)
     for part in qualified_name.split("."):
         found = getattr(found, part)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ovir.diagnostics.codes import UNREADABLE
-from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import ReadError
 from ovir.graph.layer_graph import LayerGraph
 from ovir.ir.weights import Constant, FileVersion
@@ -27,4 +25,4 @@ def require_unchanged(files: Collection[FileVersion], doubtful: str) -> None:
         if (change := file.overwritten()) is not None:
             message = f"the weights were overwritten since the model was read: {change}; {doubtful}"
             hint = "run again; a program that changes weights should write a new file and rename it"
-            raise ReadError(diagnose(UNREADABLE, message, Place(file.path), hint=hint))
+            raise ReadError.of_file(file.path, message, hint=hint)

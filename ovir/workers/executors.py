@@ -20,7 +20,7 @@ from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError, RunError, require_counts, require_packages
 from ovir.system.interrupts import interrupting_nobody_else, temporary_folder, uninterrupted
 from ovir.system.progress import stage
-from ovir.workers.worker import Answer, run_task, start_process, this_process
+from ovir.workers.worker import SAFE_PATH, Answer, run_task, set_safe_path, start_process, this_process
 
 
 class Workers:
@@ -50,12 +50,12 @@ class Workers:
     def submit(self, function: Callable[[Any], Any], items: Sequence[Any]) -> Future[list[Answer] | None]:
         """Submit a task; raise the error of the executor if it rejects it."""
         with uninterrupted(), _starting_processes():  # a pool makes semaphores first, and processes when it gets tasks
-            executor = self._given
-            if executor is None:
-                if self._pool is None:
-                    self._pool = _new_pool(self.size)
-                executor = self._pool
-            return executor.submit(run_task, function, items, this_process())
+            if self._given is not None:
+                return self._given.submit(run_task, function, items, this_process())
+            if self._pool is None:
+                self._pool = _new_pool(self.size)
+            with _safe_path():
+                return self._pool.submit(run_task, function, items, this_process())
 
     @property
     def is_own(self) -> bool:
@@ -113,9 +113,22 @@ def is_cancelled(error: BaseException) -> bool:
 @contextmanager
 def _starting_processes() -> Iterator[None]:
     """Start processes in a ``with`` block, which do not get the Ctrl-C of the terminal."""
-    resource_tracker.ensure_running()  # otherwise it starts with the first process, and lets signals through again
+    with _safe_path():
+        resource_tracker.ensure_running()  # otherwise it starts with the first process, and lets signals through again
     with interrupting_nobody_else():
         yield
+
+
+@contextmanager
+def _safe_path() -> Iterator[None]:
+    """Keep processes that start in a ``with`` block from importing files of the current folder in place of Python's own
+    modules; ``start_process`` gives them back the variable as it was."""
+    before = os.environ.get(SAFE_PATH)
+    os.environ[SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        set_safe_path(before)
 
 
 def refuse_start_in_child() -> None:
@@ -132,7 +145,8 @@ def _new_pool(size: int) -> ProcessPoolExecutor:
     if not os.path.exists(getattr(main, "__file__", None) or os.curdir):  # as <stdin>, which processes cannot import
         del main.__file__
     # A fork would copy locks that other threads hold.
-    return ProcessPoolExecutor(size, multiprocessing.get_context("spawn"), start_process)
+    context = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(size, context, start_process, (os.environ.get(SAFE_PATH),))
 
 
 def end_pool(pool: ProcessPoolExecutor) -> None:

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
-from ovir.diagnostics.codes import UNWRITABLE
-from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
+from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import InputError, OvirError, WriteError, require_counts
 from ovir.diagnostics.wording import reason_of
 from ovir.graph.layers import Port
@@ -236,7 +235,7 @@ def _published(files: ExitStack, compiled: CompiledModel | None, model: Model, r
         recipe.write(path)
     except OSError as error:
         message = f"cannot write the model for the workers: {reason_of(error)}"
-        raise WriteError(diagnose(UNWRITABLE, message, Place(folder))) from None
+        raise WriteError.of_file(folder, message) from None
     return replace(runs, token=recipe.token, path=path, make_recipe=embedded)
 
 

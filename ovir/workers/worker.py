@@ -104,8 +104,21 @@ def answer_of(function: Callable[[Any], Any], item: Any) -> Answer:
     return Answer(None, error.with_traceback(None), perf_counter() - start)
 
 
-def start_process() -> None:
+SAFE_PATH = "PYTHONSAFEPATH"
+"""The variable of the environment that keeps the folder of a script, or the current one, out of ``sys.path``."""
+
+
+def set_safe_path(value: str | None) -> None:
+    """Set the variable, or remove it."""
+    if value is None:
+        os.environ.pop(SAFE_PATH, None)
+    else:
+        os.environ[SAFE_PATH] = value
+
+
+def start_process(safe_path: str | None) -> None:
     """Prepare a process that belongs to a pool of ovir: Ctrl-C is for its parent, and it ends with its parent."""
+    set_safe_path(safe_path)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

@@ -241,3 +241,12 @@ def test_fixes_of_a_file_that_could_not_be_read_are_proven_as_far_as_possible(tm
     assert rest.startswith("the fixes of OVIR110 are not proven: the model could not be read before: ")
     only = ovir.fix(path, wanted=lambda found: found.code == "OVIR110")
     assert only.verdict.startswith("not proven: the model could not be read before: ")
+
+
+def test_no_value_is_written_where_an_unknown_attribute_may_be_meant(tmp_path: Path) -> None:
+    """The specification first called fill_mode empty_segment_value; OpenVINO ignores that name."""
+    net = Net()
+    segments = net.const(np.array([0, 2]))
+    net.result(net.op("SegmentMax", net.parameter("x", "2"), segments, opset=16, empty_segment_value="LOWEST"))
+    found = {diagnostic.code: diagnostic.fix for diagnostic in ovir.check(net.write(tmp_path))}
+    assert found == {"OVIR304": None, "OVIR308": None}

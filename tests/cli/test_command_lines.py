@@ -258,6 +258,7 @@ eval digits.xml --inputs in --labels labels.csv --against x.npz => expected othe
 eval digits.xml --inputs in --labels labels.csv --timeout 3 => --timeout needs openvino:DEVICE
 explain OVIR444 => there is no code 'OVIR444'\n  hint: did you mean OVIR4
 explain shape => `ovir explain` lists the codes
+ops -- -1 => no opset has an operation '-1'
 ops Gahter => no opset has an operation 'Gahter'\n  hint: did you mean Gather?
 ops TopK-11 gather-13 => Gather has no version '13': there is Gather-1, Gather-7, Gather-8\n  hint: opset13 contains Gather-8
 ops TopK-11 Gather-99 => Gather has no version '99': there is Gather-1, Gather-7, Gather-8

@@ -290,7 +290,7 @@ def test_a_layer_without_its_operator_is_an_error() -> None:
         (lambda m: m.remove_layer("relu2"), "expected a layer, got 'relu2'"),
         (lambda m: m.rename_tensors(["photo"]), "expected a mapping of old to new tensor names"),
         (lambda m: m.rename_tensors({"image": 5}), "expected a mapping of old to new tensor names"),
-        (lambda m: m.add_layer(ovir.Layer(m.next_id, 5, None, "opset1")), "must be texts"),
+        (lambda m: m.add_layer(ovir.Layer(m.next_id, "five", None, "opset1")), "must be texts"),
     ],
 )
 def test_arguments_of_wrong_types(edit: Callable[[Model], Any], text: str) -> None:

@@ -61,6 +61,9 @@ def test_of_a_loop(old: str, new: str, expected: list[str]) -> None:
         ('part_size="1" external_port_id="2"', 'part_size="0" external_port_id="2"', [
             "error OVIR609 output 2 concatenates parts of part_size 0 along axis 0, but the body's result has length 1 there"
         ]),
+        ('part_size="1" external_port_id="2"', 'part_size="-1" external_port_id="2"', [
+            "error OVIR609 output 2 concatenates parts of part_size -1 along axis 0, but the body's result has length 1 there"
+        ]),
         ('external_port_id="2"', 'purpose="execution_condition" external_port_id="2"', [
             "warning OVIR616 purpose 'execution_condition' has no effect: only a Loop uses it"
         ]),

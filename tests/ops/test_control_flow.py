@@ -343,7 +343,7 @@ def test_faults_of_loops() -> None:
     with pytest.raises(OperatorError, match=r"condition must have rank 0 or 1, got shape \[1,1\]"):
         loop().infer(const(1), tensor("1,1", boolean), tensor("1"), bodies=body)
     with pytest.raises(OperatorError, match=r"trip_count must have one element, got shape \[2\]"):
-        loop().infer(constant_type(np.int64([1, 2])), TRUE, tensor("1"), bodies=body)
+        loop().infer(tensor("2", i64), TRUE, tensor("1"), bodies=body)
     wrong = Body(body["body"].parameters, lambda number, carried: [TRUE, tensor("1", i32)])
     with pytest.raises(OperatorError, match="a back edge connects result 1 of type i32 to parameter 1 of type f32"):
         loop().infer(const(1), TRUE, tensor("1"), bodies={"body": wrong})
@@ -505,6 +505,10 @@ def test_faults_of_if() -> None:
         branches("2", "2", tensor(""))
     with pytest.raises(OperatorError, match=r"cond must have rank 0 or 1, got shape \[1,1\]"):
         branches("2", "2", tensor("1,1", boolean))
+    for shape in ("0", "2", "2..5"):
+        with pytest.raises(OperatorError, match=r"cond must have one element, got shape \["):
+            branches("2", "2", tensor(shape, boolean))
+    branches("2", "2", tensor("..5", boolean))
 
 
 def test_a_scalar_stands_for_a_vector_of_one() -> None:

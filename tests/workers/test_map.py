@@ -348,6 +348,33 @@ def test_a_script_without_a_guard_gets_one_message(tmp_path: Path) -> None:
     assert "hint: a script that starts processes needs `if __name__ == '__main__':`" in done.stderr
 
 
+GUARDED = f"""
+import os
+import ovir
+
+class TellsPath:
+    def load(self, model):
+        raise KeyError(os.environ.get("PYTHONSAFEPATH"))
+
+if __name__ == "__main__":
+    print(*ovir.map({str(DIGITS)!r}, [TellsPath()], workers=1, on_error="return"))
+"""
+
+
+@pytest.mark.parametrize("safe", [None, "yes"])
+def test_workers_start_beside_files_with_names_of_python_s_own_modules(safe: str | None, tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(GUARDED)
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "types.py").write_text("raise ImportError('of the current folder')")
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
+    if safe is not None:
+        environment["PYTHONSAFEPATH"] = safe
+    command = [sys.executable, str(tmp_path / "script.py")]
+    text = {"capture_output": True, "text": True, "check": False}
+    done = subprocess.run(command, cwd=tmp_path / "here", env=environment, **text)  # type: ignore[call-overload]
+    assert (done.stderr, f"KeyError: {safe!r}" in done.stdout) == ("", True), done.stdout
+
+
 def _map_in_daemon() -> str:
     try:
         return str(list(ovir.map(DIGITS, digits(1), workers=1)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from ovir.checks.rule import Context, Found, rule
 from ovir.core.element_types import f64
@@ -12,7 +13,8 @@ from ovir.diagnostics.wording import plural
 from ovir.graph.layers import Layer, Port
 from ovir.graph.names import repeated_names
 from ovir.inference.pinned_sizes import pinned_sizes
-from ovir.ir.layer_reader import misspelled_attributes
+from ovir.ir.layer_reader import misspelled_attributes, unknown_attributes
+from ovir.ops.control_flow import IterationBase, TensorIterator, by_output
 
 
 @rule(
@@ -148,6 +150,8 @@ def unspecified(context: Context) -> Iterator[Found]:
                 message = f"the specification requires {names} of {layer.type}; {spec.assumed_text} is assumed"
                 value = getattr(op, spec.field)
                 is_plain = spec.instead is None and value not in (None, (), "")
+                if unknown_attributes(type(op), layer.attributes):
+                    is_plain = False  # one may be another name of it
                 fix = context.fixes.attributes([layer], spec.name, spec.format(value)) if is_plain else None
                 yield Found(message, layer.data_place, fix=fix)
 
@@ -234,6 +238,35 @@ def read_twice(context: Context) -> Iterator[Found]:
                 if mine != theirs:
                     message = f"{key} of the variable '{name}' is {mine}; {first.title} declares it as {theirs}"
                     yield Found(message, layer)
+
+
+@rule(Code.warning(617, "the port map of a loop contradicts the length of the parts of an output"))
+def joined_parts(context: Context) -> Iterator[Found]:
+    """Warning. An output with `axis` joins the parts that the iterations give. OpenVINO's CPU plugin refuses the model
+    when it compiles it if the `stride`, 1 by default, is not the length of a part, or if `start` and `end` of a
+    TensorIterator leave out a part of the output. ovir joins the parts whatever these attributes say.
+        <output axis="0" stride="1" external_port_id="3" internal_layer_id="4" />   <!-- of a result of 2 rows -->
+    Fix: write the length of a part as `stride`, with a minus if the parts are joined in reverse order; `start` is 0 and
+    `end` is -1, or in reverse order -1 and 0.
+    """
+    for layer, op in context.usable:
+        if not isinstance(op, IterationBase) or "body" not in op.wiring:
+            continue
+        for item in by_output(op.wiring["body"].outputs):
+            part, whole = layer.bodies["body"].outputs[item.result].type.shape, layer.outputs[item.external].type.shape
+            if item.axis is None or not part.rank or not whole.rank:
+                continue
+            length, total = part[item.axis], whole[item.axis]
+            ends = [end + total.lower + 1 if end < 0 else end for end in (item.start, item.end)]
+            is_all = total.is_dynamic or ends[:: 1 if item.stride > 0 else -1] == [0, total.lower]
+            if length.is_static and length.lower != abs(item.stride):
+                why = f"has the stride {item.stride}, but joins parts of length {length}"
+            elif isinstance(op, TensorIterator) and total != 0 and not is_all:
+                why = f"has the start {item.start} and the end {item.end}, which leave out a part of its length {total}"
+            else:
+                continue
+            message = f"{item.target} {why} along axis {item.axis}: OpenVINO's CPU plugin refuses the model"
+            yield Found(message, replace(layer.place, line=item.line))
 
 
 @rule(Code.info(702, "a layer passes its input on unchanged", summed=True, fixable="--fix"))

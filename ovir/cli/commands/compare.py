@@ -84,7 +84,9 @@ def _head(comparison: Comparison, requested: str | None) -> Iterator[str]:
     if comparison.known is not None:
         yield f"known divergence: {comparison.known}"
     if first is not None:
-        yield f"first layer beyond tolerance: {_described(comparison, first)}"
+        fails = comparison.failed and first.tensor.worst.problem is not None
+        what = "at which the other side fails" if fails else "beyond tolerance"
+        yield f"first layer {what}: {_described(comparison, first)}"
     if largest is not None and largest is not first:
         yield f"largest contributor: {_described(comparison, largest)}"
     if first is None and not comparison.within and comparison.layers:

@@ -62,7 +62,7 @@ def _describe(names: Sequence[str], *, is_json: bool) -> int:
 def _versions(text: str) -> list[OperationEntry]:
     """Return the versions of an operation by its name in any case, or the one that a text like ``Gather-8`` names."""
     name, dash, number = text.partition("-")
-    known = operations.versions_of(name) or raise_usage_error(*opsets.why_unresolved(name, "opset1"))
+    known = operations.versions_of(name) or raise_usage_error(*opsets.why_unresolved(name or text, "opset1"))
     if not dash:
         return known
     found = [entry for entry in known if number == entry.number]
