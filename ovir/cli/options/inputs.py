@@ -184,7 +184,7 @@ class InputOptions(FileOptions):
             name, source = split_name(model, text)
             if name is not None and takes_text(model) and not _NAME.fullmatch(name):
                 name, source = None, text  # what stands before "=" is not a name but part of a text
-            if (name is None and len(model.inputs) != 1) or (name is None and source.endswith(".npz")):
+            if name is None and (len(model.inputs) != 1 or source.lower().endswith(".npz")):
                 _refuse_without_name(model, source)
                 found = _archive(model, source)
             else:
@@ -315,7 +315,7 @@ def _archive(model: Model, source: str) -> dict[int, Array]:
 
     found, others = read_archive(model, source)
     if others:
-        print_note(f"{plural(len(others), 'array')} that belong to no input are not read")
+        print_note(f"not read: {plural(len(others), 'array')} for no input")
     return found
 
 
