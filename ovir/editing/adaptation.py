@@ -67,12 +67,12 @@ def adapt(
     for i, port in enumerate(model.inputs):
         if port.layer not in parameters:
             continue
-        own, new = port.shape, parameters[port.layer].shape
-        if new.rank is None or own.rank != new.rank:
-            refuse(f"input '{port.any_name}' of shape {own} cannot be adapted to {new}: the rank differs", port.layer)
-        for axis, (one, other) in enumerate(zip(own, new, strict=True)):
-            if one.is_static and one != other:
-                axes.setdefault(i, []).append(Axis(axis, one.lower, other.lower if other.is_static else -1))
+        old, new = port.shape, parameters[port.layer].shape
+        if new.rank is None or old.rank != new.rank:
+            refuse(f"input '{port.any_name}' of shape {old} cannot be adapted to {new}: the rank differs", port.layer)
+        for axis, (size, wanted) in enumerate(zip(old, new, strict=True)):
+            if size.is_static and size != wanted:
+                axes.setdefault(i, []).append(Axis(axis, size.lower, wanted.lower if wanted.is_static else -1))
     if not axes and (found := next(pinned_layers(model), None)) is not None:
         message = f"nothing says for which size this constant is made: input '{found[2].any_name}' has {found[2].shape}"
         refuse(message, found[0], "give the shape of the export first, and adapt the model from that")

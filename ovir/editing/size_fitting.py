@@ -550,7 +550,7 @@ class Fitting(ComparingEngine):
 
     def _ways(self, layer: Layer) -> list[list[Factors]]:
         """Return what the axes of the result of a Reshape may be made of, the likely ways first."""
-        data, (factors, sizes) = self._made_of(layer.inputs[0]), self._made_and_sizes(layer)
+        data, (factors, sizes) = self._made_of(layer.inputs[0]), self._factors_and_sizes(layer)
         found = ways(factors, sizes)
         if self.mixes and not any(are_whole(way, factors) for way in found):
             found = [*mixed_ways(factors, sizes), *found]
@@ -562,7 +562,7 @@ class Fitting(ComparingEngine):
             found.sort(key=lambda way: not all((one,) in map(tuple, way) for _, one in ones))
         return found
 
-    def _made_and_sizes(self, layer: Layer) -> tuple[Factors, list[int]]:
+    def _factors_and_sizes(self, layer: Layer) -> tuple[Factors, list[int]]:
         """Return what the data of a Reshape is made of, and the old sizes of the axes of its result."""
         factors = tuple(chain.from_iterable(self._made_of(layer.inputs[0])))
         before = self._before[layer.outputs[0]]
