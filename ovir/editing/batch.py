@@ -43,11 +43,11 @@ def set_batch(model: LayerGraph, batch: Batch, verify: bool) -> ProvenEdit:
     with_types(model)
     named = dict(batch) if isinstance(batch, Mapping) else dict.fromkeys(model.inputs, batch)
     numbers = {_number(value) for value in named.values()}
-    if len(numbers) != 1:
+    if len(numbers) > 1:
         refuse(f"expected one number of items for all inputs, got {batch!r}")
     keys = [model.input_index(key) for key in named]
-    (number,) = numbers
     choices, old = _axes(model, keys, is_named=isinstance(batch, Mapping))
+    (number,) = numbers
     if old is None:
         likely = {i: axes[0] for i, axes in choices.items()}
         old = _pinned_number(model, likely)

@@ -305,9 +305,9 @@ def _refuse_without_name(model: Model, source: str) -> None:
     _, key = _split_key(source)
     if key is not None or not source.lower().endswith(".npz"):
         names = [port.any_name for port in model.inputs]
-        name = key if key in names or not names else names[0]
+        likely = key if key in names else next(iter(names), None)
         message = f"--input {source}: this is one array, but the model has {plural(len(names), 'input')}"
-        raise_usage_error(message, f"name the input that gets it, as in --input {name}={source}")
+        raise_usage_error(message, likely and f"name the input that gets it, as in --input {likely}={source}")
 
 
 def _archive(model: Model, source: str) -> dict[int, Array]:
