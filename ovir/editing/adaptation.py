@@ -34,11 +34,11 @@ from ovir.ops.infrastructure import Const
 LEAST_TRIAL = 12
 """Trial sizes are primes above this and above the old sizes, so that no other size is likely to be a multiple."""
 ARITHMETIC = {"Add", "Subtract", "Multiply", "Divide", "Mod", "FloorMod"}
-"""Operations with data for which a size may be a number."""
+"""Operations in which a constant beside the data may be a size."""
 MOST_SMALL = 4
-"""The most elements of an axis whose number is likely to be that of something else as well."""
+"""An old size up to this one may be equal by chance to a number that means something else."""
 MOST_RUN = 4
-"""The most times the old size that a size is for which the adapted model is run."""
+"""The adapted model is run for the wanted sizes only if none is more than this many times the old one."""
 
 
 class Axis(NamedTuple):
@@ -67,12 +67,12 @@ def adapt(
     for i, port in enumerate(model.inputs):
         if port.layer not in parameters:
             continue
-        own, new = port.shape, parameters[port.layer].shape
-        if new.rank is None or own.rank != new.rank:
-            refuse(f"input '{port.any_name}' of shape {own} cannot be adapted to {new}: the rank differs", port.layer)
-        for axis, (one, other) in enumerate(zip(own, new, strict=True)):
-            if one.is_static and one != other:
-                axes.setdefault(i, []).append(Axis(axis, one.lower, other.lower if other.is_static else -1))
+        old, new = port.shape, parameters[port.layer].shape
+        if new.rank is None or old.rank != new.rank:
+            refuse(f"input '{port.any_name}' of shape {old} cannot be adapted to {new}: the rank differs", port.layer)
+        for axis, (size, wanted) in enumerate(zip(old, new, strict=True)):
+            if size.is_static and size != wanted:
+                axes.setdefault(i, []).append(Axis(axis, size.lower, wanted.lower if wanted.is_static else -1))
     if not axes and (found := next(pinned_layers(model), None)) is not None:
         message = f"nothing says for which size this constant is made: input '{found[2].any_name}' has {found[2].shape}"
         refuse(message, found[0], "give the shape of the export first, and adapt the model from that")
@@ -124,7 +124,7 @@ class _Adapted:
         self._old = self._sizes({axis: axis.old for axis in self._axes})
         self._constants = [layer for layer in model.walk() if isinstance(layer.operator, Const)]
         self._groups = [[key] for key in self._axes]
-        """The axes that have equal sizes each."""
+        """Groups of axes, each of which has one size in common."""
         self._multiples = dict.fromkeys(self._axes, 1)
         """The number of which each size must be a multiple."""
         self.too_large: dict[Axis, int] = {}
@@ -145,10 +145,10 @@ class _Adapted:
     def fit(self, like: LayerGraph | None) -> list[Layer]:
         """Let constants follow; return the layers that were changed. The model has the old sizes then.
 
-        Trial sizes are primes, or the next ones, for which a table may suffice, or else multiples of the old sizes,
-        which all windows divide; where equal sizes cannot differ, the same for these. Where they give other shapes than
-        ``like`` has, its sizes are tried, and its shapes.
-        If none fit, the error is that of the sizes that came farthest.
+        The trial sizes are primes; if these do not fit, primes just above the old sizes, for which a table may have
+        enough rows; then multiples of the old sizes, which all windows divide; then the same again with one size for
+        all axes of equal sizes. At last come the sizes and the shapes of ``like``; before them, trial sizes that lead
+        to other shapes than it has are left out. If no sizes fit, the error is that of the ones that came farthest.
         """
         first, reached, original = None, -1, self._model.clone()
         for numbers, other in self._trials(like):
@@ -186,8 +186,8 @@ class _Adapted:
         raise first
 
     def _require_more_or_less(self) -> None:
-        """Raise ModelError if the model takes neither larger nor smaller sizes: sizes of tensors may have been rounded
-        to the old ones in the trial sizes."""
+        """Raise ModelError if the model takes neither larger nor smaller sizes, so that it only seemed to follow the
+        trial sizes: a tensor may have kept its old size because it was rounded."""
         trial, first = self._model.clone(), None
         for eighths in (24, 7, 4):
             set_sizes(trial, self._sizes({axis: max(axis.old * eighths // 8, 1) for axis in self._axes}))
@@ -256,8 +256,11 @@ class _Adapted:
         return found
 
     def _is_size(self, layer: Layer, every: set[int]) -> bool:
-        """Return whether a constant for arithmetic with data is a size of an input, one less, a product or a part, or
-        for arithmetic with integers, such as positions, one of ``every`` old size of a tensor."""
+        """Return whether all numbers of a small constant for arithmetic may be sizes, or 1 divided by sizes.
+
+        The sizes are the old ones of the axes, one less than these, products of sizes of an input, and for integers,
+        such as positions, ``every`` old size of a tensor.
+        """
         readers = {port.layer.type for own in layer.outputs for port in own.readers}
         if not isinstance(layer.operator, Const) or not readers & ARITHMETIC or not 1 <= layer.operator.data.size <= 4:
             return False
@@ -284,7 +287,7 @@ class _Adapted:
         return all(map(_suffices, self._trial.walk()))
 
     def require_fit(self) -> None:
-        """Raise ModelError if the wanted sizes leave a rest, or if a table has fewer rows."""
+        """Raise ModelError if a loop reads parts that do not divide a wanted size, or if a table has too few rows."""
         set_sizes(self._trial, self._sizes({axis: axis.old if axis.wanted < 0 else axis.wanted for axis in self._axes}))
         infer_model(self._trial)
         layer = next((layer for layer in self._trial.walk() if not _suffices(layer)), None)
@@ -374,7 +377,7 @@ class _Adapted:
         return all(a.dtype == b.dtype and a.tobytes() == b.tobytes() for a, b in zip(*results, strict=True))
 
     def _differing(self, like: LayerGraph) -> str | None:
-        """Return which constants differ from those of another model, and do not follow the sizes."""
+        """Return a hint that names the constants that differ from those of another model; None if all are equal."""
         data = {layer.key: layer.operator.data for layer in like.walk() if isinstance(layer.operator, Const)}
         names = [
             f"'{layer.name}'"

@@ -28,7 +28,7 @@ TRIAL = 13
 """The number of items for which the model is inferred: a prime, so that no other size is likely to be a multiple."""
 
 MOST_PROVEN = 8
-"""The most items for which an edit is proven, where the original takes fewer than half of them in a call."""
+"""With more items than this, and more than twice those of the original, the edit is proven with fewer."""
 
 MOST_CHOICES = 8
 """The most choices of axes that are tried, where several axes of inputs and variables have the number of items."""
@@ -43,11 +43,11 @@ def set_batch(model: LayerGraph, batch: Batch, verify: bool) -> ProvenEdit:
     with_types(model)
     named = dict(batch) if isinstance(batch, Mapping) else dict.fromkeys(model.inputs, batch)
     numbers = {_number(value) for value in named.values()}
-    if len(numbers) != 1:
+    if len(numbers) > 1:
         refuse(f"expected one number of items for all inputs, got {batch!r}")
     keys = [model.input_index(key) for key in named]
-    (number,) = numbers
     choices, old = _axes(model, keys, is_named=isinstance(batch, Mapping))
+    (number,) = numbers
     if old is None:
         likely = {i: axes[0] for i, axes in choices.items()}
         old = _pinned_number(model, likely)
@@ -172,7 +172,7 @@ def _axes(model: LayerGraph, keys: Sequence[int], *, is_named: bool) -> tuple[di
 
 
 def _pinned_number(model: LayerGraph, axes: Mapping[int, int]) -> int | None:
-    """Return the number of items that constants of a model were made for whose inputs take any number, if any is."""
+    """Return the number of items for which the constants of a model were made whose inputs take any number."""
     shapes = (layer.outputs[0].shape for layer, *_, is_batch in pinned_layers(model) if is_batch)
     for number in dict.fromkeys(dim.upper for shape in shapes for dim in shape if dim.upper):
         trial = model.clone()

@@ -118,7 +118,7 @@ class Guessing(Fitting):
         """Return how a Reshape that puts axes in another order may instead join or divide axes; None if it cannot."""
         if not isinstance(layer.operator, Reshape):
             return None
-        factors, sizes = self._made_and_sizes(layer)
+        factors, sizes = self._factors_and_sizes(layer)
         if any(are_whole(way, factors) for way in ways(factors, sizes)):
             return self._swapped(layer, mixed_ways(factors, sizes))
         grown = tuple(Factor(own.old, 3 * own.old if own.varies else own.old) for own in factors)

@@ -61,8 +61,7 @@ class ItemFitting(Fitting):
         with in_place_of(layer.place):
             new = create_layer("ReadValue", [zeros], dict(layer.attributes), version="opset6")
         replace(self._model, layer, new)
-        for one, other in zip((*layer.outputs, *layer.outputs), (*new.outputs, *new.inputs), strict=True):
-            self._before[other] = self._before[one]
+        self._before[new.inputs[0]] = self._before[new.outputs[0]] = self._before[port]
         return new
 
     def _words(self) -> tuple[str, str, str]:

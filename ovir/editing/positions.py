@@ -25,7 +25,7 @@ COORDINATES = ((-1, 0.0), (0, 0.0), (0, 0.5), (1, 1.0))
 """How position i of n becomes a coordinate (i + c) / (n + d): pairs of d and c."""
 
 Form = tuple[int | None, float]
-"""One of these pairs, or no number and 0 for the positions themselves, 1 for positions from the end."""
+"""One of these pairs; or (None, 0) for the positions themselves, and (None, 1) for positions from the end."""
 FORMS: tuple[Form, ...] = ((None, 0.0), (None, 1.0), *COORDINATES)
 
 Find = Callable[[Factor], Size | None]
@@ -64,13 +64,13 @@ def positional(
 
 
 def _joined(array: Array, kind: ElementType, axes: Mapping[int, Factors], find: Find, axis: int) -> Layer | None:
-    """Return the layer for data whose parts along an axis are functions of positions each."""
+    """Return the layer for data that was joined along an axis, of parts each of which is a function of positions."""
     made = axes[axis][0].parts
     ends = np.cumsum([prod(factor.old for factor in factors) for factors in made]).tolist()
     pieces = np.split(array, ends[:-1], axis)
 
     def parts(form: Form | None) -> list[Any]:
-        """Return the parts, None for each that is no function of this form."""
+        """Return a layer for each part, None for one that does not have this form."""
         joined: list[Any] = []
         for piece, factors in zip(pieces, made, strict=True):
             own = {**axes, axis: factors}
@@ -79,7 +79,7 @@ def _joined(array: Array, kind: ElementType, axes: Mapping[int, Factors], find: 
         return joined
 
     ways = [parts(None)]
-    if None in ways[0]:  # a small part may fit several forms, of which the others have one
+    if None in ways[0]:  # a small part may fit several forms; it has that of the other parts
         ways = [joined for form in FORMS if None not in (joined := parts(form))]
     return create_layer("Concat", ways[0], {"axis": axis}, version="opset1") if len(ways) == 1 else None
 

@@ -62,9 +62,9 @@ MOST_KNOWN = 1_000_000
 LEAST_WINDOW = 4
 """The least window of a pool that may be meant for a part of an image."""
 LEAST_ROUND = 8
-"""The least number up to a multiple of which pads at both ends may fill an axis."""
+"""Pads at both ends may fill an axis up to a multiple of a power of two that is at least this."""
 MOST_FOLLOWED = 1 << 16
-"""The most elements of data that follows where nothing else that its layer reads does."""
+"""Larger data follows only if another input of its layer varies."""
 MOST_OFFSET = 8
 """The most by which a size differs from another one that it follows."""
 
@@ -120,7 +120,7 @@ class Fitting(ComparingEngine):
         self._before = {port: port.shape for layer in model.walk() for port in (*layer.inputs, *layer.outputs)}
         self._factors: dict[tuple[Port, int], Factors] = {}
         self._made: dict[tuple[int, int], Factors] = {}
-        """What a size is made of."""
+        """What an axis of this old and this trial size was made of when it was last seen."""
         self._trail: list[tuple[Port, Port, Layer]] = []
         """Each input that has another source now, its old source, and the layer that was repaired."""
         self._refused: Diagnostic | None = None
@@ -238,7 +238,8 @@ class Fitting(ComparingEngine):
     def _solutions(self, layer: Layer, settled: frozenset[Pin | None] = frozenset()) -> Iterator[bool]:
         """Infer a layer in each of the ways in which it fits, the likely ones first; each time yield True.
 
-        What is lost in its result is ``settled`` where it may stay lost, and None once its constants follow.
+        What is ``settled`` may stay lost in its result; None among it says that constants follow already, so that no
+        others are tried.
         """
         mark = len(self._trail)
         if isinstance(layer.operator, Reshape) and self._varying(layer.inputs[0]):
@@ -303,9 +304,10 @@ class Fitting(ComparingEngine):
         return diagnose(CHANGED_RESULTS, message, layer.place, hint="; ".join(self._needs(layer)) or None)
 
     def _words(self) -> tuple[str, str, str]:
-        """Return the begin of a refusal, the trial sizes, and what is wrong with a result."""
+        """Return the beginning of a refusal, the trial sizes, and what is wrong with a result."""
         message = f"the sizes cannot change from {shapes_text(self._model, self._old)}: "
-        return message, f"{shapes_text(self._model, self._trial)}, trial sizes", "which its data does not make"
+        trial = f"{shapes_text(self._model, self._trial)}, trial sizes"
+        return message, trial, "which does not follow the sizes of its data"
 
     def _needs(self, layer: Layer) -> Iterator[str]:
         """Yield what data of a layer would have to be for the trial sizes."""
@@ -548,7 +550,7 @@ class Fitting(ComparingEngine):
 
     def _ways(self, layer: Layer) -> list[list[Factors]]:
         """Return what the axes of the result of a Reshape may be made of, the likely ways first."""
-        data, (factors, sizes) = self._made_of(layer.inputs[0]), self._made_and_sizes(layer)
+        data, (factors, sizes) = self._made_of(layer.inputs[0]), self._factors_and_sizes(layer)
         found = ways(factors, sizes)
         if self.mixes and not any(are_whole(way, factors) for way in found):
             found = [*mixed_ways(factors, sizes), *found]
@@ -560,7 +562,7 @@ class Fitting(ComparingEngine):
             found.sort(key=lambda way: not all((one,) in map(tuple, way) for _, one in ones))
         return found
 
-    def _made_and_sizes(self, layer: Layer) -> tuple[Factors, list[int]]:
+    def _factors_and_sizes(self, layer: Layer) -> tuple[Factors, list[int]]:
         """Return what the data of a Reshape is made of, and the old sizes of the axes of its result."""
         factors = tuple(chain.from_iterable(self._made_of(layer.inputs[0])))
         before = self._before[layer.outputs[0]]
@@ -755,7 +757,7 @@ class Fitting(ComparingEngine):
             begin, end = pads[axis]
             size, is_likely = old + begin + end, begin * end == 0 or end - begin in (0, 1)
             for n in range(max(begin + end, 1) + 1, size + 1) if min(begin, end) >= 0 and is_likely else ():
-                is_round = n >= LEAST_ROUND and n.bit_count() == 1  # windows have pads at the begin, too
+                is_round = n >= LEAST_ROUND and n.bit_count() == 1  # windows have pads at the beginning, too
                 if size % n == 0 and (begin == 0 or is_round):
                     axes_of_number.setdefault(n, []).append(axis)
                     filled |= {(prod(sizes[:axis]), size // n, n)} if begin or end or not fixed else set()

@@ -23,9 +23,9 @@ MOST_WAYS = 64
 
 @dataclass(frozen=True)
 class Size:
-    """A size that is computed: the product of some sizes of tensors, with a number added, by and times a number.
+    """A size that is computed: (product + offset) // divisor * factor, where the product is that of sizes of tensors.
 
-    With ``modulus``, it begins with what the product lacks to a multiple of this number.
+    With ``modulus``, what the product lacks to the next multiple of this number stands in its place.
     """
 
     places: tuple[tuple[Port, int], ...]
@@ -77,7 +77,7 @@ def with_sizes(numbers: Any, port: Port | None, sizes: Mapping[int, Size]) -> La
 
 @dataclass(frozen=True)
 class Factor:
-    """One of the factors of a size, in the order in which they lie in memory, the outermost first."""
+    """One of the factors of a size."""
 
     old: int
     new: int
@@ -90,6 +90,7 @@ class Factor:
 
 
 Factors = tuple[Factor, ...]
+"""Factors in the order in which they lie in memory, the outermost first."""
 
 
 def new_size(factors: Factors) -> int:
@@ -100,7 +101,7 @@ def new_size(factors: Factors) -> int:
 def ways(factors: Factors, sizes: Sequence[int]) -> list[list[Factors]]:
     """Return the ways to make axes of these old sizes of factors that keep their order; the likely ones first.
 
-    Where an axis is divided, rather the outer part varies with it.
+    Where a factor is divided between two axes, it is likely that the outer part varies, and the inner one does not.
     """
     return list(islice(_ways(factors, sizes), MOST_WAYS))
 

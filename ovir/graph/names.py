@@ -130,10 +130,15 @@ def distinct_names(inputs: Sequence[Port]) -> list[str]:
     return names
 
 
+def names_of_inputs(model: LayerGraph) -> set[str]:
+    """Return all names that stand for inputs: those of tensors and of layers."""
+    return {name for port in model.inputs for name in (*port.names, port.layer.name)}
+
+
 def input_named(model: LayerGraph, name: str) -> int:
     """Return the position of an input, given by name or by the number of its position; raise NotFoundError."""
-    known = any(name in port.names or name == port.layer.name for port in model.inputs)
-    return model.input_index(int(name) if name.isdecimal() and not known else name)
+    is_number = name.isdecimal() and name not in names_of_inputs(model)
+    return model.input_index(int(name) if is_number else name)
 
 
 def port_as_json(port: Port) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from ovir.diagnostics.errors import InputError, ReadError
 from ovir.diagnostics.wording import plural, quoted, reason_of, shortened
 from ovir.graph.given_arrays import require_shape
 from ovir.graph.layer_graph import LayerGraph
-from ovir.graph.names import distinct_names, input_named
+from ovir.graph.names import distinct_names, input_named, names_of_inputs
 from ovir.io.images import ENDINGS as IMAGES
 from ovir.io.images import Preparation, load_classes, load_image
 from ovir.io.tensor_files import array_of_texts, load_npz, load_tensor, open_npz, read_texts, with_element_type
@@ -92,7 +92,7 @@ def read_archive(model: LayerGraph, path: str) -> tuple[dict[int, Array], list[s
     no input is an error. Raise InputError or ReadError.
     """
     names = set(distinct_names(model.inputs))
-    known = {name for port in model.inputs for name in (*port.names, port.layer.name, *names)}
+    known = names_of_inputs(model) | names
     keys: dict[int, str] = {}
     with open_npz(path) as arrays:
         others = sorted(arrays.keys() - known) if names <= arrays.keys() else []

@@ -87,7 +87,7 @@ class FakeQuantize(ElementwiseBase):
         result = np.where(data <= np.where(high < low, high, low), first, result)
         return np.asarray(result).astype(x.dtype, copy=False)
 
-    def clips(self, inputs: Sequence[Array], steps: float = 0) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+    def clips(self, inputs: Sequence[Array], steps: float) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
         x, input_low, input_high, *outputs = inputs
         ends = self.aligned_range(x, input_low, "input_low"), self.aligned_range(x, input_high, "input_high")
         low, high = np.minimum(*ends), np.maximum(*ends)

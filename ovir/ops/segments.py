@@ -93,7 +93,6 @@ class EmbeddingBagBase(Operator):
 
     gives = "T[Bags, Row...]"
     recipe = "T narrow, num_segments = 2..5, default_index = -1..0; Rows=1|3|7 reduction=sum|mean"
-    fillers = (("default_index", -1, "indices"),)
     reduction: str = "sum"
 
     def infer(self, *inputs: TensorType) -> Outputs:
@@ -161,6 +160,7 @@ class EmbeddingBagOffsetsBase(EmbeddingBagBase):
         offsets=Length("indices", axis=0, low=0, order="offsets"),
         default_index=Index("emb_table", absent=-1),
     )
+    fillers = (("default_index", -1, "indices"),)
 
     def run(
         self,

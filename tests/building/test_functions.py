@@ -165,9 +165,10 @@ def test_an_input_that_is_left_out_is_filled_if_a_later_one_is_given() -> None:
     q = x(1, 2, 3, 4)
     layer = ops.scaled_dot_product_attention(q, q, q, scale=0.5)
     assert [str(port.type) for port in layer.inputs[3:]] == ["f32[]", "f32[]"]
-    indices, weights = np.int32([[0, 1]]), np.float32([[1, 2]])
-    with pytest.raises(ovir.InputError, match="argument 'num_segments' is missing, which comes before 'per_sample_w"):
-        ops.embedding_segments_sum(x(4, 2), indices[0], np.int32([0, 0]), per_sample_weights=weights[0])
+    ids, weights = np.int32([0, 1]), np.float32([1, 2])
+    for count, missing in ((None, "num_segments"), (2, "default_index")):  # -1 stands for no index in bags only
+        with pytest.raises(ovir.InputError, match=f"argument '{missing}' is missing, which comes before 'per_sample_w"):
+            ops.embedding_segments_sum(x(4, 2), ids, ids, count, per_sample_weights=weights)
 
 
 def test_read_value_takes_the_forms_of_openvino() -> None:

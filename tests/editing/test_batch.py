@@ -201,12 +201,15 @@ def test_wrong_arguments(batch: Any, message: str) -> None:
 
 @pytest.mark.parametrize(
     ("shape", "message"),
-    [("...", r"'x' has an unknown rank\n.* give it a shape before"), ([], "no input has an axis of items")],
+    [
+        ("...", r"'x' has an unknown rank\n.* give it a shape before"),
+        *((shape, "no input has an axis of items") for shape in ([], None)),
+    ],
 )
 def test_inputs_without_axes(shape: Any, message: str) -> None:
-    x = ops.parameter(shape, "f32", name="x")
+    inputs = [] if shape is None else [ops.parameter(shape, "f32", name="x")]
     with pytest.raises(ovir.InputError, match=message):
-        ovir.Model([ops.relu(x)], [x]).set_batch(2)
+        ovir.Model([ops.relu(x) for x in inputs or [1.0]], inputs).set_batch(2)
 
 
 def _first(x: Any) -> Any:

@@ -364,7 +364,7 @@ class FixOptions(Group):
 
 
 class FormOptions(Group):
-    """The form in which diagnostics are printed and written, which prints and writes them."""
+    """Prints and writes diagnostics in the form that the options choose."""
 
     format: str
     sarif: str | None
@@ -456,7 +456,7 @@ def _write_baseline(path: str, diagnostics: Sequence[Diagnostic]) -> int:
 
 
 def _write_node_data(path: str, target: NodeDataOptions, diagnostics: Sequence[Diagnostic]) -> None:
-    """Write the severities of layers, whose topology is read once more: a check, which a process may do, keeps none."""
+    """Write the severities of layers. The topology is read once more, because the check keeps no model."""
     from ovir.view.overlays import of_diagnostics
 
     try:

@@ -43,7 +43,7 @@ from ovir.diagnostics.wording import did_you_mean, plural, readable
 from ovir.editing.effect import bytes_of, contents_of, effect_of
 from ovir.graph.constant_layers import constant_layers
 from ovir.graph.layers import Layer, Port
-from ovir.graph.names import tensor_names
+from ovir.graph.names import names_of_inputs, tensor_names
 from ovir.inference.layer_weights import compression_of
 from ovir.inference.pinned_sizes import pinned_sizes
 from ovir.io.tensor_files import load_tensor, parse_literal, with_element_type
@@ -71,8 +71,8 @@ def rename(model: Model, text: str) -> Report:
 class Shapes(NamedTuple):
     """The shapes of inputs that ``--shape`` gives."""
 
-    own: Mapping[Layer, PartialShape]
-    """The shapes in the file of inputs that have another one since it was read."""
+    in_file: Mapping[Layer, PartialShape]
+    """The shapes in the file of the inputs that have another one since it was read."""
     adapted: dict[Port, PartialShape] | None
     """The shapes that ``--adapt`` sets, all at once; None without it."""
     like: Model | None
@@ -82,7 +82,7 @@ class Shapes(NamedTuple):
 def shape(model: Model, text: str, shapes: Shapes) -> Report:
     ((index, wanted),) = parse_shapes(model, [text]).items()
     port = model.inputs[index]
-    before = str(shapes.own.get(port.layer, port.shape))
+    before = str(shapes.in_file.get(port.layer, port.shape))
     if shapes.adapted is None:
         model.reshape({index: wanted})
     else:
@@ -98,8 +98,8 @@ def adapt(model: Model, text: str, verify: bool, shapes: Shapes) -> Report:
 
 def batch(model: Model, text: str, verify: bool) -> Report:
     """Apply ``4``, ``?``, or ``NAME=4`` for some inputs, with commas between them."""
-    names = {name for port in model.inputs for name in (*port.names, port.layer.name)}
-    parts = dict(split_known("--batch", part, names.__contains__) for part in text.split(",")) if "=" in text else text
+    known = names_of_inputs(model).__contains__
+    parts = dict(split_known("--batch", part, known) for part in text.split(",")) if "=" in text else text
     before = [str(type_in_file(port).shape) for port in model.inputs]
     lines = about_followers(model.set_batch(parts, verify=verify), "the batch")
     shapes = zip(model.inputs, before, [str(type_in_file(port).shape) for port in model.inputs], strict=True)
@@ -114,10 +114,8 @@ def states_to_inputs(model: Model, text: str, verify: bool) -> Report:
 
 def inputs_to_states(model: Model, text: str, verify: bool) -> Report:
     """Apply ``past=present``, with commas between pairs, or the usual pairs if the text is empty."""
-    names = {name for port in model.inputs for name in (*port.names, port.layer.name)}
-    pairs = (
-        dict(split_known("--inputs-to-states", part, names.__contains__) for part in text.split(",")) if text else None
-    )
+    known = names_of_inputs(model).__contains__
+    pairs = dict(split_known("--inputs-to-states", part, known) for part in text.split(",")) if text else None
     edit = model.inputs_to_states(pairs, verify=verify)
     return _about_states("{1} -> {0}", edit.relation["states"], *edit.notes, edit.verdict)
 
@@ -185,8 +183,7 @@ _MOST_SHOWN = 8
 
 
 def fix_input(model: Model, text: str, verify: bool) -> Report:
-    names = {name for port in model.inputs for name in (*port.names, port.layer.name)}
-    name, source = split_known("--fix-input", text, names.__contains__)
+    name, source = split_known("--fix-input", text, names_of_inputs(model).__contains__)
     port = model.input(name)
     before = str(port.type)
     edit = model.fix_input(name, _array(port.layer, source, f"--fix-input {text}"), verify=verify)

@@ -46,10 +46,11 @@ def run(options: Options) -> int:
         say_json(_as_json(recovered, origins, layers))
     else:
         rows = [row for layer in layers for row in _rows(layer, origins, recovered.declared)]
-        if options.filter and not layers:
-            say("no name matches")
         heads = columns("id: count; layer: name; type: type; output: tensor; why it is dynamic: sentence")
-        say_table(Table(heads, list(_without_repetition(rows))))
+        if rows:
+            say_table(Table(heads, list(_without_repetition(rows))))
+        else:
+            say("no layer matches")
         say()
         say_filled(_summary(recovered))
         if example := next(filter(None, map(_open_ended, model.walk())), None):

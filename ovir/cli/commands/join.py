@@ -16,7 +16,7 @@ from ovir.cli.options.command import Command, Options
 from ovir.cli.options.values import FileName, OutputFile, raise_usage_error, split_known
 from ovir.cli.terminal.output import DONE, say, say_ports, say_saved
 from ovir.diagnostics.wording import plural, readable
-from ovir.graph.names import input_named, tensor_names
+from ovir.graph.names import input_named, names_of_inputs, tensor_names
 from ovir.model import Model, join, read_model, save_model
 
 
@@ -70,8 +70,7 @@ _SHOWN = 5
 
 def _split(first: Model, second: Model, text: str) -> tuple[str, str]:
     """Split ``OUT=IN``; names may contain ``=``, so the first split that gives known names counts."""
-    inputs = {name for port in second.inputs for name in (*port.names, port.layer.name)}
-    tensors = tensor_names(first)
+    inputs, tensors = names_of_inputs(second), tensor_names(first)
 
     def is_known(name: str) -> bool:
         return text[len(name) + 1 :] in inputs and (name in tensors or is_layer(first, name))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ovir.checks.untrusted.budget import Budget
 from ovir.cli.options.command import Command, Group
-from ovir.cli.options.values import seconds
+from ovir.cli.options.values import positive, seconds
 
 
 class BudgetOptions(Group):
@@ -28,7 +28,7 @@ class BudgetOptions(Group):
             "with --untrusted: the time for one file (default: 30, and 15 more for each GB of weights)",
             seconds,
         )
-        option("--memory MB", "with --untrusted: the memory for one file (default: 1074)", int)
+        option("--memory MB", "with --untrusted: the memory for one file (default: 1074)", positive)
 
     def budget(self, *, run: bool = False) -> Budget | None:
         """Return the budget that the options give; None without ``--untrusted``, which the others need."""

@@ -47,17 +47,16 @@ class EngineOptions(Group):
         )
         option(
             "--quantize-activations",
-            "let onnxruntime round the inputs that it multiplies by large matrices of 4-bit and 8-bit codes "
-            "to 8 bits: faster, "
-            "and less exact",
+            "let onnxruntime round the inputs that it multiplies by large matrices of 4-bit and 8-bit codes to 8 bits: "
+            "faster, and less exact",
         )
         option("--threads N", "use at most N threads (default: all cores)", positive)
         option("--strict", "treat values that the specification excludes as errors instead of warnings")
         option(
             "--keep-compressed",
-            "decompress weights at each use, or all of them at once (default: weights of 16 bits at once, if "
-            "they fit in half of the free memory; matrices of up to a million codes at once in "
-            "models whose codes take at most 128 MiB in f32)",
+            "decompress weights at each use, or all of them at once (default: weights of 16 bits at once, if they fit "
+            "in half of the free memory; matrices of up to a million codes at once in models whose codes take at most "
+            "128 MiB in f32)",
             action=argparse.BooleanOptionalAction,
         )
 

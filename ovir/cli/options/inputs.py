@@ -184,7 +184,7 @@ class InputOptions(FileOptions):
             name, source = split_name(model, text)
             if name is not None and takes_text(model) and not _NAME.fullmatch(name):
                 name, source = None, text  # what stands before "=" is not a name but part of a text
-            if (name is None and len(model.inputs) != 1) or (name is None and source.endswith(".npz")):
+            if name is None and (len(model.inputs) != 1 or source.lower().endswith(".npz")):
                 _refuse_without_name(model, source)
                 found = _archive(model, source)
             else:
@@ -305,9 +305,9 @@ def _refuse_without_name(model: Model, source: str) -> None:
     _, key = _split_key(source)
     if key is not None or not source.lower().endswith(".npz"):
         names = [port.any_name for port in model.inputs]
-        name = key if key in names or not names else names[0]
+        likely = key if key in names else next(iter(names), None)
         message = f"--input {source}: this is one array, but the model has {plural(len(names), 'input')}"
-        raise_usage_error(message, f"name the input that gets it, as in --input {name}={source}")
+        raise_usage_error(message, likely and f"name the input that gets it, as in --input {likely}={source}")
 
 
 def _archive(model: Model, source: str) -> dict[int, Array]:
@@ -315,7 +315,7 @@ def _archive(model: Model, source: str) -> dict[int, Array]:
 
     found, others = read_archive(model, source)
     if others:
-        print_note(f"{plural(len(others), 'array')} that belong to no input are not read")
+        print_note(f"not read: {plural(len(others), 'array')} for no input")
     return found
 
 

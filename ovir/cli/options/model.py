@@ -17,7 +17,7 @@ from ovir.diagnostics.errors import ModelError
 from ovir.diagnostics.wording import plural, readable
 from ovir.editing.proof import ProvenEdit
 from ovir.graph.layers import Port
-from ovir.graph.names import input_named
+from ovir.graph.names import input_named, names_of_inputs
 from ovir.inference.pinned_sizes import pinned_sizes
 from ovir.ir.source import Source
 from ovir.model import Model, read_model
@@ -155,8 +155,7 @@ def read_topology(source: Source, shapes: Shapes | None = None, *, legacy_io: bo
 
 def _state_shapes(recovered: Recovered, texts: Sequence[str]) -> tuple[dict[str, PartialShape], list[str]]:
     """Return the shapes that are given for states by name, and the texts that are for inputs."""
-    inputs = {name for port in recovered.model.inputs for name in (*port.names, port.layer.name)}
-    states = recovered.states.keys() - inputs
+    states = recovered.states.keys() - names_of_inputs(recovered.model)
     shapes: dict[str, PartialShape] = {}
     others = []
     for text in texts:
@@ -217,9 +216,9 @@ def parse_shape(option: str, text: str, hint: str | None = None) -> PartialShape
 
 def split_name(model: Model, text: str) -> tuple[str | None, str]:
     """Split ``NAME=rest`` at the name of an input; a text without a name, or that is a file, is the rest."""
-    known = {name for port in model.inputs for name in (*port.names, port.layer.name)}
     if "=" not in text:
         return None, text
+    known = names_of_inputs(model)
     name, rest = split_known("--input", text, known.__contains__)
     return (None, text) if name not in known and os.path.isfile(text) else (name, rest)
 

@@ -26,9 +26,9 @@ def gather_7(op: Gather7, data: Port, indices: Port, axis: Port) -> LayerOrPort:
 def gather_nd_8(op: GatherND8, data: Port, indices: Port) -> LayerOrPort:
     """Count negative indices from the front, and divide the batch that the older version merges."""
     batch, (count,) = op.batch_dims, known_sizes(indices.shape.slice(-1), "indices")
-    wide = indices.type.value
+    known = indices.type.value
     counted: LayerOrPort = indices
-    if wide is None or not bool((wide.lower >= 0).all()):
+    if known is None or (known.lower < 0).any():
         ends = ops.convert(part(sizes(data), 0, batch, batch + count), indices.element_type)
         counted = ops.select(ops.less(indices, scalar(0, indices.element_type)), ops.add(indices, ends), indices)
     picked = older(op, 5, data, counted)

@@ -20,8 +20,7 @@ def eye(op: Eye, num_rows: Port, num_columns: Port, diagonal: Port, batch_shape:
     matrix = ops.convert(ops.equal(ops.add(row, shift), below(columns)), op.output_type)
     if batch_shape is None:
         return matrix
-    shape = joined(ops.convert(batch_shape, "i64"), ops.shape_of(matrix))
-    return ops.broadcast(matrix, shape)
+    return ops.broadcast(matrix, joined(ops.convert(batch_shape, i64), ops.shape_of(matrix)))
 
 
 _SCALAR = np.zeros(0, np.int64)

@@ -152,7 +152,7 @@ class Operator(Traits):
     """The kernel: the function from the arrays of the inputs to the arrays of the outputs."""
 
     def infer_value(self, *inputs: TensorType) -> Value | tuple[Value | None, ...] | None:
-        """Return the known content of the output if not all inputs are constants; a tuple for several outputs.
+        """Return the known value of the output if not all inputs are constants; a tuple for several outputs.
 
         The default follows ``moves_elements`` and ``monotone`` and runs the kernel on bounds and symbols. All other
         inputs must then be constants.
@@ -341,7 +341,7 @@ def _positions(indices: tuple[int, ...], inputs: Sequence[TensorType]) -> Sequen
 
 
 def _known_values(positions: Sequence[int], inputs: Sequence[TensorType]) -> list[Value] | None:
-    """Return the known content of each input; None if nothing is known of one, or if one outside ``positions`` is not
+    """Return the known value of each input; None if nothing is known of one, or if one outside ``positions`` is not
     constant."""
     values = []
     for i, tensor in enumerate(inputs):

@@ -167,7 +167,7 @@ class SuppressionBase(ClassNmsBase):
         return triplets, final
 
     def run(self, boxes: Array, scores: Array, *inputs: Array | None) -> Array | tuple[Array, ...]:
-        """Return the arrays whose types ``infer_outputs`` returns, from the inputs of ``select_boxes``."""
+        """Return the arrays that ``gives`` names, from the inputs of ``select_boxes``."""
         triplets, final = self.select_boxes(boxes, scores, *inputs)
         indices = triplets.astype(self.output_type.to_dtype(), copy=False)
         scores = triplets.astype(np.float32)

@@ -128,9 +128,7 @@ class Traits:
         passed = (*self.moves_elements, *self.forwards_values)
         return wanted if position in passed or passed == ALL else None
 
-    def clips(
-        self, inputs: Sequence[Array], steps: float = 0
-    ) -> tuple[tuple[Array, Array], tuple[Array, Array]] | None:
+    def clips(self, inputs: Sequence[Array], steps: float) -> tuple[tuple[Array, Array], tuple[Array, Array]] | None:
         """Return which elements of input 0 are below the range of the operation by more than so many steps between its
         results, and what these become, and the same of elements above it; None for operations without a range."""
         return None
