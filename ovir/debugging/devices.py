@@ -334,9 +334,9 @@ _MOST_LAYERS = 200  # in one run
 class Cumulative:
     """Layers compared cumulatively: the model on a device, with tensors between its layers as further outputs.
 
-    Many layers are compared in one run.
-    The further outputs keep the device from computing several layers as one, so its results may differ from what the
-    model gives as it is. After a layer that the device fails at, nothing is compared any more.
+    Many layers are compared in one run. The further outputs keep the device from computing several layers as one, so
+    its results may differ from what the model gives as it is. After a layer that the device fails at, nothing is
+    compared any more.
     """
 
     accumulates = True
@@ -362,7 +362,7 @@ class Cumulative:
         return step, sum(array.nbytes for array in step.outputs)
 
     def _ports(self, step: SeenStep) -> list[Port]:
-        """Return the outputs of the other model's layer that can be outputs of a prefix and that something reads."""
+        """Return the outputs of the other model's layer that something reads; none of a layer that is folded."""
         other = self._partners.of(step.layer)
         if other is None or other in self._folded:
             return []
@@ -372,9 +372,9 @@ class Cumulative:
         if self._stopped is not None:
             return [LayerAnswer(step, skipped=self._stopped) for step in items]
         ports = [port for step in items for port in self._ports(step)]
-        prefix = self._partners.b.extract(outputs=ports)
+        part = self._partners.b.extract(outputs=ports)
         places = {port.layer.id: place for place, port in enumerate(self._partners.b.inputs)}
-        results = self._device.run(prefix, [self._inputs[places[port.layer.id]] for port in prefix.inputs])
+        results = self._device.run(part, [self._inputs[places[port.layer.id]] for port in part.inputs])
         given = dict(zip(ports, results, strict=True))
         answers = []
         for step in items:

@@ -39,8 +39,8 @@ class Divergence:
     """``CPU``, ``reference`` or ``all``."""
     releases: str
     """The releases of OpenVINO that have it, as in ``2023.0 to 2025.1``, ``2023.0 to`` or ``to 2025.1``; all if neither
-    its begin nor its end is known. All rows are measured with the release that docs/divergences.md names, or an older
-    one."""
+    the first nor the last one is known. All rows are measured with the release that docs/divergences.md names, or an
+    older one."""
     effect: str = ""
     """What a run shows: ``values``, ``fails``, both with a space, or nothing."""
     operations: str = ""

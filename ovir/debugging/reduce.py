@@ -100,7 +100,7 @@ def reduce(
         inputs: The inputs, by name or position, whose values decide what constants hold; by default random ones.
         seed: The seed of random inputs.
         max_runs: The number of runs of the check, after which the best model so far is the result.
-        progress: Called with how much is done, how much there is, and what is being done.
+        progress: Called after each run of the check with the best result so far and the name of the present step.
 
     Raises InputError if the check cannot be used: if it cannot be started, passes for the whole model, does not give
     the same status twice, or has the same status for a model without layers. This takes 3 runs.

@@ -35,7 +35,7 @@ from ovir.lowering.releases import release_text
 from ovir.model import Model
 from ovir.system.files import write_json, write_text
 
-_NOT_AGAIN = "not seen again in a new process: an earlier model may have harmed the one before"
+_NOT_AGAIN = "not seen again in a new process: an earlier model may have harmed the process before"
 STATE = "fuzz.json"
 """The file of a folder of findings with the state from which a later call goes on."""
 TABLE = "map.csv"
