@@ -123,9 +123,9 @@ def layers_of(candidate: Candidate, *, are_constant: bool = False) -> list[int]:
     return [number for number in ids if (number in candidate.constant_layers) is are_constant]
 
 
-def count(model: Model) -> int:
-    """Return the number of layers, layers of bodies included, without Parameters, Results, Consts and Assigns."""
-    return sum(layer.type not in _ENDS for layer in model.walk())
+def counted_layers(model: Model) -> list[Layer]:
+    """Return the layers, those of bodies included, without Parameters, Results, Consts and Assigns."""
+    return [layer for layer in model.walk() if layer.type not in _ENDS]
 
 
 # --------------------------------------------------------------------------- parts
@@ -144,8 +144,8 @@ def without(candidate: Candidate, removed: Collection[int], fill: Fill = Fill.PA
     _, border = trace_back(layers, lambda port: port.layer.id in fixed and port.layer.id not in removed)
     inputs += [port for port in border if port.layer.id in removed]
     part = candidate.model.extract(inputs=inputs, outputs=_open_ends(layers))
-    if count(part) >= count(candidate.model):  # an Assign has brought back what it depends on
-        return None
+    if len(counted_layers(part)) >= len(counted_layers(candidate.model)):
+        return None  # an Assign has brought back what it depends on
     constants = [i for i in range(first_cut, len(inputs)) if _becomes_constant(candidate, inputs[i], fill)]
     if constants and not _fix(candidate, part, {i: inputs[i] for i in constants}):
         return None

@@ -14,7 +14,7 @@ from ovir.core.arrays import Array
 from ovir.core.html import html_table
 from ovir.core.json_fields import json_fields
 from ovir.debugging import candidates
-from ovir.debugging.candidates import Candidate, Fill, count
+from ovir.debugging.candidates import Candidate, Fill, counted_layers
 from ovir.debugging.failure_checks import Answers, Check, Command, status_text
 from ovir.debugging.searches import Item, least, needed
 from ovir.diagnostics.errors import InputError, OvirError, require_seconds
@@ -116,7 +116,8 @@ def reduce(
     if work is not None:
         Path(work).mkdir(parents=True, exist_ok=True)
     with temporary_folder("ovir-reduce-") if work is None else nullcontext(Path(work).resolve()) as folder:
-        found = Reduction(whole, 0, count(whole), count(whole), 0)
+        size = len(counted_layers(whole))
+        found = Reduction(whole, 0, size, size, 0)
         answers = Answers(f"{timeout} {name}", None if work is None else folder)
         reducer = _Reducer(found, function, answers, folder, max_runs, progress)
         reducer.begin(status)
@@ -209,7 +210,7 @@ class _Reducer:
             self._best_key = key
             for suffix in (".xml", ".bin"):
                 self._candidate.with_suffix(suffix).replace(self._best.with_suffix(suffix))
-            found.model, found.layers = candidate.model, count(candidate.model)
+            found.model, found.layers = candidate.model, len(counted_layers(candidate.model))
             if found.steps and found.steps[-1].name == step:
                 found.steps.pop()
             found.steps.append(ReductionStep(step, found.runs, found.layers))

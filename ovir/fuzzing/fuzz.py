@@ -18,7 +18,7 @@ from typing import Any
 
 from ovir.core.arrays import Array
 from ovir.core.reading import parse_json, read_text
-from ovir.debugging.candidates import count as count_layers
+from ovir.debugging.candidates import counted_layers
 from ovir.debugging.engines.process import UnsupportedError
 from ovir.debugging.layerwise_run import ENDS
 from ovir.diagnostics.codes import BAD_INPUT
@@ -366,7 +366,8 @@ class _Session:
                     finding.count += 1
                     return
             finding = Finding(
-                *(signature, fault.kind, operations, reduced.fault.message, number, count_layers(reduced.model)),
+                *(signature, fault.kind, operations, reduced.fault.message, number),
+                len(counted_layers(reduced.model)),
                 seen=reduced.seen,
                 runs=reduced.runs,
                 unsteady=reduced.seen < reduced.runs,
