@@ -15,6 +15,7 @@ from ovir.core.arrays import Array
 from ovir.core.shapes import PartialShape
 from ovir.diagnostics.errors import OvirError
 from ovir.editing.constant_edits import as_constant, put_constant, set_data
+from ovir.editing.extraction import runnable_part
 from ovir.editing.layer_edits import feeds_result
 from ovir.editing.transaction import owner_of
 from ovir.graph.constant_layers import all_constant_layers
@@ -143,7 +144,7 @@ def without(candidate: Candidate, removed: Collection[int], fill: Fill = Fill.PA
     fixed = candidate.constant_layers
     _, border = trace_back(layers, lambda port: port.layer.id in fixed and port.layer.id not in removed)
     inputs += [port for port in border if port.layer.id in removed]
-    part = candidate.model.extract(inputs=inputs, outputs=_open_ends(layers))
+    part = runnable_part(candidate.model, inputs, _open_ends(layers))
     if len(counted_layers(part)) >= len(counted_layers(candidate.model)):
         return None  # an Assign has brought back what it depends on
     constants = [i for i in range(first_cut, len(inputs)) if _becomes_constant(candidate, inputs[i], fill)]

@@ -17,6 +17,7 @@ from ovir.debugging.repeats import ONCE, Repeats
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import InputError, ModelError, OvirError, RunError
 from ovir.diagnostics.wording import quoted
+from ovir.editing.extraction import runnable_part
 from ovir.graph.layers import Layer, Port, layers_before
 from ovir.ir.executed import ExecutedGraph, Execution
 from ovir.model import Model
@@ -270,7 +271,7 @@ class Partners:
         if len(cut) < len(inputs) or len(wanted) < len(outputs):
             return None
         try:
-            return self.b.extract(inputs=cut, outputs=wanted)
+            return runnable_part(self.b, cut, wanted)
         except OvirError:
             return None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Generic, TypeVar, cast
 
-from ovir.building.creation import new_parameter, new_result
+from ovir.building.creation import new_operation, new_parameter, new_result
 from ovir.diagnostics.diagnostic import in_place_of
 from ovir.diagnostics.errors import InputError, ModelError
 from ovir.editing.keys import TensorKeys, find_tensors, read_by, refuse
@@ -17,7 +17,7 @@ from ovir.graph.layers import Layer, Port, join, path_text, separate
 from ovir.graph.names import default_name, free_name, name_tensors, result_name, take_name
 from ovir.graph.order import find_path, followers, trace_back
 from ovir.inference.engines import state_readers
-from ovir.inference.models import set_parameters
+from ovir.inference.models import infer_if_edited, set_parameters
 from ovir.ops.infrastructure import Parameter
 from ovir.ops.state import AssignBase
 
@@ -39,6 +39,25 @@ def extract(model: G, inputs: TensorKeys | None, outputs: TensorKeys | None) -> 
         needed.require(port)
     needed.add_assigns(layer for layer in graph.layers if layer.type == "Assign")
     return _Part(graph, cut, needed.layers, has_own_results=outputs is None).model(wanted)
+
+
+def runnable_part(model: G, inputs: TensorKeys, outputs: TensorKeys) -> G:
+    """Return the part of a model between inputs and outputs, in which variables keep their values if the part does not
+    compute what their Assigns set."""
+    part = extract(model, inputs, outputs)
+    assign_unassigned(part)
+    infer_if_edited(part)
+    return part
+
+
+def assign_unassigned(model: LayerGraph) -> None:
+    """Let each variable that no Assign sets keep its value: OpenVINO does not run a ReadValue without an Assign."""
+    assigned = {op.variable_id for layer in model.layers if isinstance(op := layer.operator, AssignBase)}
+    for variable, reader in state_readers(model.layers).items():
+        if variable not in assigned and reader.operator is not None:
+            name, opset = f"{reader.name}/assign", reader.operator.opset
+            assign = new_operation(model.next_id, name, "Assign", 1, opset, variable_id=variable)
+            model.add_layer(assign, reader.outputs)
 
 
 def _graph_of(model: G, ports: Sequence[Port]) -> G:

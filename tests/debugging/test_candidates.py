@@ -31,6 +31,17 @@ def content(candidate: Candidate | None) -> list[Any]:
     ]
 
 
+def test_every_variable_of_a_part_is_assigned() -> None:
+    """OpenVINO fails at a ReadValue without an Assign, which would look like a fault of the layer."""
+    x, rows = ops.parameter([2], "f32", name="x"), ops.parameter([2], "f32", name="rows")
+    read = ops.read_value(x, "v", name="read")
+    total = ops.add(read, rows, name="total")
+    model = ovir.Model([ops.result(total)], [x, rows], sinks=[ops.assign(total, "v", name="assign")])
+    part = candidates.without(Candidate(model), [model.layer("total").id]).model
+    assert [layer.type for layer in part.layers] == ["Parameter", "ReadValue", "Result", "Assign"]
+    assert ovir.compile_model(part)([np.float32([1, 2])])[0].tolist() == [1, 2]
+
+
 def test_open_sizes_become_the_least_that_are_allowed() -> None:
     assert content(candidates.static(Candidate(apart([-1, (3, 5), (0, 9), 7], "...", [2])))) == [
         "[1,3,1,7]",
