@@ -97,8 +97,8 @@ def bisect_as(
                 reproducer = TensorSearch(whole, side, criterion).run(result, progress)
             result.precision, result.properties = side.precision, side.settings
             result.diagnostics = [*load.diagnostics, *result.diagnostics]
-            result.runs += runs
-            result.sets, result.searched_set, runs = len(sets), number, result.runs
+            result.sets, result.searched_set = len(sets), number
+            result.runs = runs = runs + result.runs
             if not result.within:
                 break
         if target is not None and reproducer is not None:
