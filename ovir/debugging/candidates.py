@@ -145,8 +145,6 @@ def without(candidate: Candidate, removed: Collection[int], fill: Fill = Fill.PA
     _, border = trace_back(layers, lambda port: port.layer.id in fixed and port.layer.id not in removed)
     inputs += [port for port in border if port.layer.id in removed]
     part = runnable_part(candidate.model, inputs, _open_ends(layers))
-    if len(counted_layers(part)) >= len(counted_layers(candidate.model)):
-        return None  # an Assign has brought back what it depends on
     constants = [i for i in range(first_cut, len(inputs)) if _becomes_constant(candidate, inputs[i], fill)]
     if constants and not _fix(candidate, part, {i: inputs[i] for i in constants}):
         return None

@@ -24,8 +24,11 @@ from ovir.ops.state import AssignBase
 G = TypeVar("G", bound=LayerGraph)
 
 
-def extract(model: G, inputs: TensorKeys | None, outputs: TensorKeys | None) -> G:
-    """Return the part of a model between inputs and outputs; see ``Model.extract``."""
+def extract(model: G, inputs: TensorKeys | None, outputs: TensorKeys | None, *, for_states: bool = True) -> G:
+    """Return the part of a model between inputs and outputs; see ``Model.extract``.
+
+    Without ``for_states``, it has no layers that only Assigns need.
+    """
     with_types(model)
     cut = None if inputs is None else find_tensors(model, inputs)
     wanted = None if outputs is None else find_tensors(model, outputs)
@@ -37,14 +40,15 @@ def extract(model: G, inputs: TensorKeys | None, outputs: TensorKeys | None) -> 
     needed = _Needed(cut or [], is_open=cut is None)
     for port in wanted:
         needed.require(port)
-    needed.add_assigns(layer for layer in graph.layers if layer.type == "Assign")
+    assigns = [layer for layer in graph.layers if layer.type == "Assign"]
+    needed.add_assigns(assigns if for_states else filter(needed.has_value_for, assigns))
     return _Part(graph, cut, needed.layers, has_own_results=outputs is None).model(wanted)
 
 
 def runnable_part(model: G, inputs: TensorKeys, outputs: TensorKeys) -> G:
-    """Return the part of a model between inputs and outputs, in which variables keep their values if the part does not
-    compute what their Assigns set."""
-    part = extract(model, inputs, outputs)
+    """Return the part of a model between inputs and outputs, in which variables keep their values if no output depends
+    on what their Assigns set."""
+    part = extract(model, inputs, outputs, for_states=False)
     assign_unassigned(part)
     infer_if_edited(part)
     return part
@@ -107,6 +111,11 @@ class _Needed:
                 before, missing = self._before(layer)
                 if missing is None:
                     self.layers |= before
+
+    def has_value_for(self, assign: Layer) -> bool:
+        """Return whether the part has the tensor that an Assign sets."""
+        source = assign.inputs[0].source
+        return source is not None and (source in self._cut or source.layer in self.layers)
 
     def _before(self, end: Layer) -> tuple[set[Layer], Layer | None]:
         """Return the layers before ``end`` that are not needed yet, and a missing Parameter."""
