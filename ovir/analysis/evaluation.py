@@ -31,14 +31,14 @@ class Interval(NamedTuple):
         return {**self._asdict(), "confidence": CONFIDENCE}
 
 
-def wilson(count: int, total: int, confidence: float = CONFIDENCE) -> Interval | None:
+def wilson(count: int, total: int) -> Interval | None:
     """Return the score interval of a share; None for no trials.
 
     Source: E. B. Wilson, Probable inference, the law of succession, and statistical inference, 1927
     """
     if not total:
         return None
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
     share, z2 = count / total, z * z / total
     center = (share + z2 / 2) / (1 + z2)
     half = z / (1 + z2) * math.sqrt(share * (1 - share) / total + z2 / total / 4)

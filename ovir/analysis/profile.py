@@ -158,6 +158,7 @@ class Profile:
         return Table(columns("operation: type; calls: count; ms: ms; share: share"), rows)
 
     def layers(self) -> list[Timing]:
+        """Return the times of the layers, the slowest first."""
         return sorted(self.timings.values(), key=lambda t: -t.seconds)
 
     def types(self) -> list[Timing]:

@@ -75,7 +75,7 @@ class AveragePrecision(SetMetric):
         """Return by class the matches of an input's detections with boxes of the label."""
         found, classes, scores = self._detections(output)
         boxes = _label_rows(label)
-        truths = [(_corners(row), int(row[4]), len(row) > _LABEL_WIDTHS[0] and bool(row[5])) for row in boxes]
+        truths = [(_coco_box(row), int(row[4]), len(row) > _LABEL_WIDTHS[0] and bool(row[5])) for row in boxes]
         judge = self._judge()
         numbers = sorted({int(number) for number in classes} | {number for _, number, _ in truths})
         judge.params.catIds = numbers
@@ -83,7 +83,7 @@ class AveragePrecision(SetMetric):
             truth = {"id": number, "bbox": box, "area": box[2] * box[3], "iscrowd": int(crowd), "ignore": int(crowd)}
             judge._gts[0, kind].append(truth)
         for number, (row, kind, score) in enumerate(zip(found, classes, scores, strict=True), 1):
-            box = _corners(row)
+            box = _coco_box(row)
             judge._dts[0, int(kind)].append({"id": number, "bbox": box, "area": box[2] * box[3], "score": float(score)})
         judge.ious = {(0, kind): judge.computeIoU(0, kind) for kind in numbers}
         return {kind: judge.evaluateImg(0, kind, list(_ALL_AREAS), _MOST) for kind in numbers}
@@ -163,8 +163,8 @@ def _label_rows(label: Array) -> Array:
     return rows.reshape(-1, width)
 
 
-def _corners(row: Array) -> list[float]:
-    """Return x, y, width and height."""
+def _coco_box(row: Array) -> list[float]:
+    """Return the box of a row as x, y, width and height."""
     x1, y1, x2, y2 = (float(number) for number in row[:4])
     return [x1, y1, x2 - x1, y2 - y1]
 

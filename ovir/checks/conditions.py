@@ -235,7 +235,7 @@ def is_followed(layer: Layer) -> bool:
     """Return whether the bounds of a layer's outputs follow from those of its inputs."""
     op = layer.operator
     return op is not None and (
-        layer.type in (*_COMPARISONS, *_LOGICAL, *_SIGNED, *_ARITHMETIC, "Select", "Convert", "Abs")
+        layer.type in (*_COMPARISONS, *_LOGICAL, *_SUMS, *_ARITHMETIC, "Select", "Convert", "Abs")
         or (layer.type not in _FILLING and bool(op.moves_elements or op.forwards_values))
         or op.within != (-inf, inf)
         or (op.monotone == (0,) and len(layer.inputs) == 1)
@@ -264,7 +264,7 @@ def _by_kind(layer: Layer, inputs: Sequence[Bound], counters: Mapping[int, _Coun
         return _compared(kind, inputs[0], inputs[1], layer, counters)
     if kind in _LOGICAL:
         return _decided(kind, inputs)
-    if kind in _SIGNED:
+    if kind in _SUMS:
         return _summed(layer, inputs[0])
     if kind in _ARITHMETIC and len(inputs) == 2:
         bound = _computed(kind, *inputs)
@@ -293,8 +293,8 @@ def _by_kind(layer: Layer, inputs: Sequence[Bound], counters: Mapping[int, _Coun
     return _at_ends(layer, inputs[0]) if op.monotone == (0,) and len(inputs) == 1 else Bound()
 
 
-_SIGNED = ("ReduceSum", "ReduceMean", "CumSum", "AvgPool")
-"""Operations that add up their inputs."""
+_SUMS = ("ReduceSum", "ReduceMean", "CumSum", "AvgPool")
+"""Operations that add up elements of their input."""
 _RESHAPING = ("Reshape", "Squeeze", "Unsqueeze", "Identity", "Broadcast", "Tile")
 """Operations that keep what is known of the only element of a tensor."""
 _FILLING = ("Pad", "OneHot", "EmbeddingBagOffsetsSum", "Interpolate", "ReverseSequence", "GatherTree")

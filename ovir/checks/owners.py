@@ -396,7 +396,8 @@ class OwningEngine(Engine):
         return counted_sizes(tensor.shape).least_size * (_STRING + self.longest(port))
 
     def _bytes_made(self, layer: Layer, outputs: Sequence[TensorType]) -> int:
-        """Return the bytes of outputs that a kernel is about to compute, at most; ``work`` limits new strings."""
+        """Return the bytes of outputs that a kernel is about to compute, at most; its time limits strings that it makes
+        longer than those of its inputs."""
         lengths = [self.longest(port.source) for port in layer.inputs if port.source and port.element_type == string]
         string_bytes = _STRING + max(lengths, default=0)
         return sum(

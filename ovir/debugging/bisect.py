@@ -39,8 +39,8 @@ def bisect(
     """Find the first layer at which another side differs from a model. The result is true if none was found.
 
     On a device, ovir runs and compares beginnings of the model, about as many as the logarithm of the number of layers.
-    A device computes a beginning as it computes the whole model, except for what it would have joined with later
-    layers. If the device fails, as by a crash, the search is for the first layer at which it fails.
+    A device computes a beginning as it computes the whole model, except where it would fuse layers with later ones. If
+    the device fails, as by a crash, the search is for the first layer at which it fails.
 
     A second model, an ONNX model and a recording have tensors of a whole run, which are compared in order. Where they
     do not have all tensors, several layers are ``suspects``: those between the tensors that agree and the first one
@@ -97,8 +97,8 @@ def bisect_as(
                 reproducer = TensorSearch(whole, side, criterion).run(result, progress)
             result.precision, result.properties = side.precision, side.settings
             result.diagnostics = [*load.diagnostics, *result.diagnostics]
-            result.runs += runs
-            result.sets, result.searched_set, runs = len(sets), number, result.runs
+            result.sets, result.searched_set = len(sets), number
+            result.runs = runs = runs + result.runs
             if not result.within:
                 break
         if target is not None and reproducer is not None:

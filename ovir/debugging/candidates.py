@@ -15,6 +15,7 @@ from ovir.core.arrays import Array
 from ovir.core.shapes import PartialShape
 from ovir.diagnostics.errors import OvirError
 from ovir.editing.constant_edits import as_constant, put_constant, set_data
+from ovir.editing.extraction import runnable_part
 from ovir.editing.layer_edits import feeds_result
 from ovir.editing.transaction import owner_of
 from ovir.graph.constant_layers import all_constant_layers
@@ -123,9 +124,9 @@ def layers_of(candidate: Candidate, *, are_constant: bool = False) -> list[int]:
     return [number for number in ids if (number in candidate.constant_layers) is are_constant]
 
 
-def count(model: Model) -> int:
-    """Return the number of layers, layers of bodies included, without Parameters, Results, Consts and Assigns."""
-    return sum(layer.type not in _ENDS for layer in model.walk())
+def counted_layers(model: Model) -> list[Layer]:
+    """Return the layers, those of bodies included, without Parameters, Results, Consts and Assigns."""
+    return [layer for layer in model.walk() if layer.type not in _ENDS]
 
 
 # --------------------------------------------------------------------------- parts
@@ -143,9 +144,7 @@ def without(candidate: Candidate, removed: Collection[int], fill: Fill = Fill.PA
     fixed = candidate.constant_layers
     _, border = trace_back(layers, lambda port: port.layer.id in fixed and port.layer.id not in removed)
     inputs += [port for port in border if port.layer.id in removed]
-    part = candidate.model.extract(inputs=inputs, outputs=_open_ends(layers))
-    if count(part) >= count(candidate.model):  # an Assign has brought back what it depends on
-        return None
+    part = runnable_part(candidate.model, inputs, _open_ends(layers))
     constants = [i for i in range(first_cut, len(inputs)) if _becomes_constant(candidate, inputs[i], fill)]
     if constants and not _fix(candidate, part, {i: inputs[i] for i in constants}):
         return None

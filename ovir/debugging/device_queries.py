@@ -29,8 +29,8 @@ def execute(
     """
     arrays = input_sets(model, inputs, None, 0)[0]()
     with (
-        EngineProcess(engine, {**(config or {}), "PERF_COUNT": "YES"}, timeout=timeout) as ran,
-        ran.compiled(model) as loaded,
+        EngineProcess(engine, {**(config or {}), "PERF_COUNT": "YES"}, timeout=timeout) as process,
+        process.compiled(model) as loaded,
     ):
         for _ in range(2):
             loaded.infer(arrays)

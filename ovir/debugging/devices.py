@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 
-from ovir.building.creation import new_constant, new_operation, new_parameter, new_result
+from ovir.building.creation import new_constant, new_parameter, new_result
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
 from ovir.core.shapes import PartialShape
@@ -21,6 +21,7 @@ from ovir.debugging.repeats import ONCE, Loaded, Repeats
 from ovir.debugging.sides import Device, LayerAnswer, LayerMode, Partners, Side, in_batches, in_halves
 from ovir.debugging.tensor_sides import rounded_by_one
 from ovir.diagnostics.errors import ModelError, ReadError, RunError
+from ovir.editing.extraction import assign_unassigned
 from ovir.editing.transaction import infer_edited
 from ovir.graph.connections import set_scopes
 from ovir.graph.constant_layers import all_constant_layers
@@ -30,7 +31,7 @@ from ovir.graph.order import trace_back
 from ovir.ir.executed import ExecutedGraph, Execution
 from ovir.model import Model
 from ovir.ops.infrastructure import Const
-from ovir.ops.state import AssignBase, ReadValueBase
+from ovir.ops.state import AssignBase
 from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.executor import SeenStep
 
@@ -53,7 +54,7 @@ class LoneParts:
     The constants that a layer reads, and the layers that compute them, are copied with it, so that a device compiles
     the same kernel for it as in the whole model. Sizes and axes, which inference reads, become constants with the
     values of the run, too. Nothing is shared between two layers, because devices compute layers that read one tensor
-    together. A ReadValue gets an Assign, without which OpenVINO rejects the variable.
+    together.
     """
 
     def __init__(self, parts: Sequence[LonePart], constants: Mapping[Layer, int], *, with_sizes: bool = True) -> None:
@@ -79,6 +80,7 @@ class LoneParts:
         for number, layer in enumerate(layers):
             layer.id = number
         self.model = Model.of_layers(layers, name="layers")
+        assign_unassigned(self.model)
         infer_edited(self.model)
 
     def _add(self, part: LonePart) -> Layer:
@@ -100,10 +102,6 @@ class LoneParts:
             # A layer without any Parameter would be folded, not run.
             self._feed(part, position, copies[-1].inputs[position], is_constant=position in fixed and fixed != fed)
         self._layers.append(copies[-1])
-        if isinstance(op := copies[-1].operator, ReadValueBase):
-            name = f"{copies[-1].name}/assign"
-            self._layers.append(new_operation(0, name, "Assign", 1, op.opset, variable_id=op.variable_id))
-            join(copies[-1].outputs[0], self._layers[-1].inputs[0])
         return copies[-1]
 
     def _feed(self, part: LonePart, position: int, port: Port, *, is_constant: bool) -> None:
@@ -334,9 +332,9 @@ _MOST_LAYERS = 200  # in one run
 class Cumulative:
     """Layers compared cumulatively: the model on a device, with tensors between its layers as further outputs.
 
-    Many layers are compared in one run.
-    The further outputs keep the device from computing several layers as one, so its results may differ from what the
-    model gives as it is. After a layer that the device fails at, nothing is compared any more.
+    Many layers are compared in one run. The further outputs keep the device from computing several layers as one, so
+    its results may differ from what the model gives as it is. After a layer that the device fails at, nothing is
+    compared any more.
     """
 
     accumulates = True
@@ -362,7 +360,7 @@ class Cumulative:
         return step, sum(array.nbytes for array in step.outputs)
 
     def _ports(self, step: SeenStep) -> list[Port]:
-        """Return the outputs of the other model's layer that can be outputs of a prefix and that something reads."""
+        """Return the outputs of the other model's layer that something reads; none of a layer that is folded."""
         other = self._partners.of(step.layer)
         if other is None or other in self._folded:
             return []
@@ -372,9 +370,9 @@ class Cumulative:
         if self._stopped is not None:
             return [LayerAnswer(step, skipped=self._stopped) for step in items]
         ports = [port for step in items for port in self._ports(step)]
-        prefix = self._partners.b.extract(outputs=ports)
+        part = self._partners.b.extract(outputs=ports)
         places = {port.layer.id: place for place, port in enumerate(self._partners.b.inputs)}
-        results = self._device.run(prefix, [self._inputs[places[port.layer.id]] for port in prefix.inputs])
+        results = self._device.run(part, [self._inputs[places[port.layer.id]] for port in part.inputs])
         given = dict(zip(ports, results, strict=True))
         answers = []
         for step in items:

@@ -39,8 +39,8 @@ class Divergence:
     """``CPU``, ``reference`` or ``all``."""
     releases: str
     """The releases of OpenVINO that have it, as in ``2023.0 to 2025.1``, ``2023.0 to`` or ``to 2025.1``; all if neither
-    its begin nor its end is known. All rows are measured with the release that docs/divergences.md names, or an older
-    one."""
+    the first nor the last one is known. All rows are measured with the release that docs/divergences.md names, or an
+    older one."""
     effect: str = ""
     """What a run shows: ``values``, ``fails``, both with a space, or nothing."""
     operations: str = ""
@@ -324,8 +324,10 @@ CONDITIONS: dict[str, Callable[[Seen], object]] = {
     "slopes for the rows of a product": _slope_of_product,
     "sorted by class": lambda x: x.get("sort_result_type") == "classid",
     "the mean of integers": lambda x: x.get("reduction") == "mean" and _has_integers(x),
-    "unknown sizes": lambda x: x.is_dynamic,
     "unknown sizes, auto_pad same": lambda x: x.is_dynamic and str(x.get("auto_pad")).startswith("same"),
+    "unknown sizes, ended sequences": lambda x: (
+        x.is_dynamic and (next(y for y in x.inputs if y.dtype.kind == "i") < x.inputs[0].shape[1]).any()
+    ),
     "unknown sizes, several repeats": lambda x: x.is_dynamic and (x.inputs[1] > 1).sum() > 1,
     "unused rows": _has_unused_rows,
 }

@@ -76,8 +76,8 @@ def prove_edit(
     """Run a model and the result of an edit on the same random inputs. The results must agree within the tolerance.
 
     Dynamic sizes differ between the sets of inputs; further sets have sizes of 0 and 1 where the original runs with
-    these. The proof is false, with a reason, if ovir cannot run the original,
-    if memory does not suffice, or if a layer draws random numbers.
+    these. The proof is false, with a reason, if ovir cannot run the original, if memory does not suffice, or if a layer
+    draws random numbers.
 
     Args:
         before: The original, which may have more inputs than the result.

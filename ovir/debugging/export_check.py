@@ -64,16 +64,14 @@ class Verification:
         return self.within or self.rounding is not None
 
 
-def verify_export(
-    model: Model, exported: Exported, inputs: Sequence[Array], criterion: Criterion | None = None
-) -> Verification:
+def verify_export(model: Model, exported: Exported, inputs: Sequence[Array]) -> Verification:
     """Run a model and its export on the same inputs, and compare the outputs and the new values of variables.
 
     onnxruntime runs the export if it is installed and has all kernels, otherwise the reference implementation of onnx.
     A model with variables is called twice if they keep their shapes; other variables grow, and the inputs of the second
     call would have to grow with them. Raise RunError if neither engine, or ovir itself, can run the model.
     """
-    criterion = criterion or Criterion()
+    criterion = Criterion()
     try:
         session: OnnxSession = OnnxRuntimeSession(exported)
         calls = list(_calls(model, exported, inputs, session, criterion))

@@ -153,7 +153,7 @@ def put_together(
 ) -> Array:
     """Return the results of one call with all items, from calls with fewer; ``items`` are both numbers.
 
-    ``actual`` is what it gives indeed, which tells along which axis the items lie.
+    ``actual`` is what one call really gives, which shows along which axis the items lie.
     """
     one = parts[0]
     if one.ndim != actual.ndim or not one.ndim or any(part.ndim != one.ndim for part in parts):

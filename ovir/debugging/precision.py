@@ -386,15 +386,13 @@ class Int8(Emulation):
 
     rounds_outputs = rounds_steps = False
 
-    def __init__(self, ranges: dict[tuple[str, int], Range], keep: Sequence[str] = ()) -> None:
+    def __init__(self, ranges: dict[tuple[str, int], Range]) -> None:
         self.element_type = "int8"
-        self.keep = frozenset(keep)
         self.ranges = ranges
 
     def covers(self, layer: Layer) -> bool:
-        """Return whether the layer may change and quantizers such as NNCF quantize its inputs."""
-        is_quantized = layer.operator is not None and layer.operator.scale_axes(0, 0) is not None
-        return is_quantized and super().covers(layer)
+        """Return whether quantizers such as NNCF quantize the inputs of the layer."""
+        return layer.operator is not None and layer.operator.scale_axes(0, 0) is not None
 
     def constant(self, layer: Layer, position: int, array: Array) -> Array:
         assert layer.operator is not None

@@ -14,7 +14,7 @@ from ovir.core.arrays import Array
 from ovir.core.html import html_table
 from ovir.core.json_fields import json_fields
 from ovir.debugging import candidates
-from ovir.debugging.candidates import Candidate, Fill, count
+from ovir.debugging.candidates import Candidate, Fill, counted_layers
 from ovir.debugging.failure_checks import Answers, Check, Command, status_text
 from ovir.debugging.searches import Item, least, needed
 from ovir.diagnostics.errors import InputError, OvirError, require_seconds
@@ -100,7 +100,7 @@ def reduce(
         inputs: The inputs, by name or position, whose values decide what constants hold; by default random ones.
         seed: The seed of random inputs.
         max_runs: The number of runs of the check, after which the best model so far is the result.
-        progress: Called with how much is done, how much there is, and what is being done.
+        progress: Called after each run of the check with the best result so far and the name of the present step.
 
     Raises InputError if the check cannot be used: if it cannot be started, passes for the whole model, does not give
     the same status twice, or has the same status for a model without layers. This takes 3 runs.
@@ -116,7 +116,8 @@ def reduce(
     if work is not None:
         Path(work).mkdir(parents=True, exist_ok=True)
     with temporary_folder("ovir-reduce-") if work is None else nullcontext(Path(work).resolve()) as folder:
-        found = Reduction(whole, 0, count(whole), count(whole), 0)
+        size = len(counted_layers(whole))
+        found = Reduction(whole, 0, size, size, 0)
         answers = Answers(f"{timeout} {name}", None if work is None else folder)
         reducer = _Reducer(found, function, answers, folder, max_runs, progress)
         reducer.begin(status)
@@ -209,7 +210,7 @@ class _Reducer:
             self._best_key = key
             for suffix in (".xml", ".bin"):
                 self._candidate.with_suffix(suffix).replace(self._best.with_suffix(suffix))
-            found.model, found.layers = candidate.model, count(candidate.model)
+            found.model, found.layers = candidate.model, len(counted_layers(candidate.model))
             if found.steps and found.steps[-1].name == step:
                 found.steps.pop()
             found.steps.append(ReductionStep(step, found.runs, found.layers))

@@ -89,7 +89,8 @@ class Spread:
             self._high = array
         elif self._high.shape == array.shape:
             low, high, new = map(as_numbers, (self._low, self._high, array))
-            self._low, self._high = np.minimum(low, new), np.fmax(high, new)  # a NaN in some runs alone is in one
+            # A NaN that only some runs have stays in the smallest values alone, so that both differ there.
+            self._low, self._high = np.minimum(low, new), np.fmax(high, new)
 
     def variation(self, reference: Array, inputs: str) -> Variation | None:
         """Return how the tensor varies, None if it does not; ``reference`` are its values in ovir."""
@@ -97,8 +98,8 @@ class Spread:
             return None
         spread, between = compare_tensors(self._high, self._low, EXACT), 0
         if reference.shape == self._low.shape == self._high.shape and reference.dtype.kind not in "TUSO":
-            low, high, own = map(as_numbers, (self._low, self._high, reference))
-            between = int(np.count_nonzero((low != high) & (low <= own) & (own <= high)))
+            low, high, expected = map(as_numbers, (self._low, self._high, reference))
+            between = int(np.count_nonzero((low != high) & (low <= expected) & (expected <= high)))
         return Variation(self._differing, spread, between, inputs)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ovir.core.arrays import Array
-from ovir.debugging import candidates
+from ovir.debugging.candidates import counted_layers
 from ovir.graph.names import TakenNames, distinct_names, take_name
 from ovir.io.tensor_files import save_npz
 from ovir.model import Model, save_model
@@ -22,15 +22,17 @@ class Part:
 
     model: Model
     """The part, whose inputs are the tensors before it."""
-    layers: int
-    """The number of layers, without Parameters, Results, Consts and Assigns."""
     files: list[str] = field(default_factory=list)
     """The files that hold it, with its inputs, the results of ovir and those of the other side."""
 
+    @property
+    def names(self) -> list[str]:
+        """Return the keys of the layers, those of bodies included, without Parameters, Results, Consts and Assigns."""
+        return [layer.key for layer in counted_layers(self.model)]
+
     def to_dict(self) -> dict[str, Any]:
         """Return the part for JSON, without the model."""
-        names = [layer.key for layer in self.model.layers if layer.inputs and layer.outputs]
-        return {"layers": self.layers, "names": names, "files": self.files}
+        return {"layers": len(self.names), "names": self.names, "files": self.files}
 
 
 _ARRAYS = ("_input.npz", "_expected.npz", "_actual.npz")
@@ -76,4 +78,4 @@ class Reproducer:
         for ending, tensors in zip(_ARRAYS, arrays, strict=False):
             files.append(target.with_name(f"{target.stem}{ending}"))
             save_npz(files[-1], tensors)
-        return Part(self.model, candidates.count(self.model), [os.fspath(file) for file in files])
+        return Part(self.model, [os.fspath(file) for file in files])

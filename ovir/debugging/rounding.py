@@ -111,19 +111,19 @@ def _is_explained(
 def _rounds_near_ties(layer: Layer, inputs: Sequence[Array], rounded: Array, tolerance: Tolerance) -> bool:
     """Return whether a layer may give these numbers for numbers within a tolerance of its inputs, or of its results
     before they are rounded: towards zero or to the nearest integer, as far as the layer's own numbers show which."""
-    op, own = layer.operator, layer.outputs[0].element_type
+    op, result_type = layer.operator, layer.outputs[0].element_type
     assert op is not None
     actual = rounded.astype(np.float64)
     if _rounds_input(layer):
         data, *rest = (x.astype(np.float32) if ElementType.from_dtype(x.dtype).is_real else x for x in inputs)
         room = _room(data, tolerance)
         ends = [_computed(op, [(data + sign * room).astype(np.float32), *rest]) for sign in (-1, 1)]
-        slack = np.maximum(*(_room(end, tolerance) for end in ends)) if own.is_real else 0.0
+        slack = np.maximum(*(_room(end, tolerance) for end in ends)) if result_type.is_real else 0.0
         low, high = np.minimum(*ends) - slack, np.maximum(*ends) + slack
         return bool(((low <= actual) & (actual <= high)).all())
     images = len(inputs) if isinstance(op, ColorBase) else 1
     result = _computed(op, [x.astype(np.float32) if i < images else x for i, x in enumerate(inputs)])
-    room, limits = _room(result, tolerance), np.iinfo(own.to_dtype())
+    room, limits = _room(result, tolerance), np.iinfo(result_type.to_dtype())
     low, high = (np.clip(end, limits.min, limits.max) for end in (result - room, result + room))
     ways = [(np.trunc(low), np.trunc(high)), (np.ceil(low - 0.5), np.floor(high + 0.5))]
     of_model = _computed(op, inputs)

@@ -17,6 +17,7 @@ from ovir.debugging.repeats import ONCE, Repeats
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import InputError, ModelError, OvirError, RunError
 from ovir.diagnostics.wording import quoted
+from ovir.editing.extraction import runnable_part
 from ovir.graph.layers import Layer, Port, layers_before
 from ovir.ir.executed import ExecutedGraph, Execution
 from ovir.model import Model
@@ -265,12 +266,12 @@ class Partners:
 
         None if there is no such part, as where its outputs depend on other tensors, too.
         """
-        cut = [own for port in inputs if (own := self._tensor(port)) is not None]
-        wanted = [own for port in outputs if (own := self._tensor(port)) is not None]
+        cut = [other for port in inputs if (other := self._tensor(port)) is not None]
+        wanted = [other for port in outputs if (other := self._tensor(port)) is not None]
         if len(cut) < len(inputs) or len(wanted) < len(outputs):
             return None
         try:
-            return self.b.extract(inputs=cut, outputs=wanted)
+            return runnable_part(self.b, cut, wanted)
         except OvirError:
             return None
 
@@ -278,11 +279,11 @@ class Partners:
         """Return the tensor of the second model that corresponds to a tensor of the first one."""
         if port.layer.type == "Parameter":
             place = self.a.inputs.index(port)
-            return next((own for own, i in zip(self.b.inputs, self._inputs, strict=True) if i == place), None)
+            return next((other for other, i in zip(self.b.inputs, self._inputs, strict=True) if i == place), None)
         if (partner := self._partner(port)) is not None:
             return partner
         pairs = zip(self.a.outputs, self.outputs, strict=True)
-        matched = next((i for own, i in pairs if own.source is port), None)
+        matched = next((i for output, i in pairs if output.source is port), None)
         return None if matched is None else self.b.outputs[matched].source
 
     def _partner(self, port: Port | None) -> Port | None:
@@ -295,8 +296,8 @@ class Partners:
     def _input_of(self, port: Port) -> int:
         """Return the position of the first model's input that also feeds this one."""
         names, inputs = {port.layer.name, *port.names}, list(enumerate(self.a.inputs))
-        alike = [index for index, own in inputs if self._to_b.get(own.layer) is port.layer]
-        alike += [index for index, own in inputs if names & {own.layer.name, *own.names}]
+        alike = [index for index, first in inputs if self._to_b.get(first.layer) is port.layer]
+        alike += [index for index, first in inputs if names & {first.layer.name, *first.names}]
         if alike:
             return alike[0]
         names_of = [quoted(port.any_name for port in model.inputs) or "none" for model in (self.a, self.b)]

@@ -24,7 +24,6 @@ from ovir.runtime.compiled import CompiledModel
 States = Mapping[str, tuple[str, str | None]]
 """By the id of a variable: the input and the output in its place. The output is None if nothing assigns it."""
 
-
 MOST_TRIALS = 64
 """The most choices of inputs that are tried for one call."""
 
@@ -65,11 +64,12 @@ def state_calls(stateful: Model, stateless: Model, states: States, count: int, s
 
 
 Choice = tuple[int, int | None]
-"""An axis of an input that grows as the variables do. Without an axis: an input that counts on where they end."""
+"""The position of an input and the axis of it that grows as the variables do; None for an input of positions, which
+continue where the variables end."""
 
 
 class StatefulCalls:
-    """Calls in a row of a model with variables. Masks grow with their content, and positions count on."""
+    """Calls in a row of a model with variables: masks become longer as these do, and positions continue."""
 
     def __init__(self, model: Model, seed: int) -> None:
         self._model = model

@@ -16,6 +16,7 @@ from ovir.debugging.reproducer import Reproducer
 from ovir.debugging.sides import Side
 from ovir.debugging.tensor_sides import Recorded
 from ovir.diagnostics.errors import OvirError
+from ovir.editing.extraction import runnable_part
 from ovir.graph.layers import Layer, Port
 from ovir.graph.order import trace_back
 from ovir.runtime.compiled import CompiledModel
@@ -192,7 +193,7 @@ class TensorSearch:
 
     def _part(self, inputs: Sequence[Port], ends: Sequence[Port], tensors: Mapping[Port, Array]) -> Reproducer:
         """Return the part between tensors, fed with the other side's; raise OvirError if ovir cannot run it."""
-        part = self._whole.model.extract(inputs=inputs, outputs=ends)
+        part = runnable_part(self._whole.model, inputs, ends)
         feeds = [_typed(tensors[port], port) for port in inputs]
         CompiledModel(part, keep_compressed=True)(feeds)
         other = None if self._side.partners is None else self._side.partners.part(inputs, ends)

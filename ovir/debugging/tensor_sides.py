@@ -22,6 +22,7 @@ from ovir.diagnostics.errors import InputError, ReadError, RunError
 from ovir.diagnostics.wording import did_you_mean, first_quoted, plural, quoted
 from ovir.graph.constant_layers import all_constant_layers, converted_codes
 from ovir.graph.layers import Layer, Port
+from ovir.inference.engines import state_readers
 from ovir.model import Model
 from ovir.ops.infrastructure import Const
 from ovir.runtime.executor import SeenStep
@@ -188,15 +189,17 @@ class OnnxModel(Side):
                 index = place
             if index is None:
                 known = quoted(port.any_name for port in own) or "none"
-                self._refuse(f"its input '{name}' is not an input of the IR, whose inputs are {known}")
+                hint = "`ovir edit --rename` gives inputs of the IR other names"
+                if state_readers(self._model.layers):
+                    hint = "`ovir edit --states-to-inputs` makes inputs of the variables of the IR"
+                self._refuse(f"its input '{name}' is not an input of the IR, whose inputs are {known}", hint)
             if kind is None:
                 self._refuse(f"its input '{name}' has a type for which onnxruntime accepts no arrays")
             places.append(index)
             kinds.append(ElementType.parse(kind))
         return places, kinds
 
-    def _refuse(self, message: str) -> NoReturn:
-        hint = "`ovir edit --rename` gives inputs of the IR other names"
+    def _refuse(self, message: str, hint: str | None = None) -> NoReturn:
         raise InputError.usage(message, Place(self._path), hint=hint)
 
     def layer_outputs(self, inputs: Sequence[Array], steps: Iterable[SeenStep]) -> Iterator[LayerAnswer]:

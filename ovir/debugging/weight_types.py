@@ -82,7 +82,6 @@ class _RoundedWeights(Emulation):
 
     def __init__(self, kind: WeightType, weights: Mapping[Place, Weights]) -> None:
         self.element_type = f"int{kind.bits}"
-        self.keep = frozenset()
         self._kind = kind
         self._weights = weights
         self._keys = {key for key, _ in weights}

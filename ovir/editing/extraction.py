@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Generic, TypeVar, cast
 
-from ovir.building.creation import new_parameter, new_result
+from ovir.building.creation import new_operation, new_parameter, new_result
 from ovir.diagnostics.diagnostic import in_place_of
 from ovir.diagnostics.errors import InputError, ModelError
 from ovir.editing.keys import TensorKeys, find_tensors, read_by, refuse
@@ -17,15 +17,18 @@ from ovir.graph.layers import Layer, Port, join, path_text, separate
 from ovir.graph.names import default_name, free_name, name_tensors, result_name, take_name
 from ovir.graph.order import find_path, followers, trace_back
 from ovir.inference.engines import state_readers
-from ovir.inference.models import set_parameters
+from ovir.inference.models import infer_if_edited, set_parameters
 from ovir.ops.infrastructure import Parameter
 from ovir.ops.state import AssignBase
 
 G = TypeVar("G", bound=LayerGraph)
 
 
-def extract(model: G, inputs: TensorKeys | None, outputs: TensorKeys | None) -> G:
-    """Return the part of a model between inputs and outputs; see ``Model.extract``."""
+def extract(model: G, inputs: TensorKeys | None, outputs: TensorKeys | None, *, for_states: bool = True) -> G:
+    """Return the part of a model between inputs and outputs; see ``Model.extract``.
+
+    Without ``for_states``, it has no layers that only Assigns need.
+    """
     with_types(model)
     cut = None if inputs is None else find_tensors(model, inputs)
     wanted = None if outputs is None else find_tensors(model, outputs)
@@ -37,8 +40,28 @@ def extract(model: G, inputs: TensorKeys | None, outputs: TensorKeys | None) -> 
     needed = _Needed(cut or [], is_open=cut is None)
     for port in wanted:
         needed.require(port)
-    needed.add_assigns(layer for layer in graph.layers if layer.type == "Assign")
+    assigns = [layer for layer in graph.layers if layer.type == "Assign"]
+    needed.add_assigns(assigns if for_states else filter(needed.has_value_for, assigns))
     return _Part(graph, cut, needed.layers, has_own_results=outputs is None).model(wanted)
+
+
+def runnable_part(model: G, inputs: TensorKeys, outputs: TensorKeys) -> G:
+    """Return the part of a model between inputs and outputs, in which variables keep their values if no output depends
+    on what their Assigns set."""
+    part = extract(model, inputs, outputs, for_states=False)
+    assign_unassigned(part)
+    infer_if_edited(part)
+    return part
+
+
+def assign_unassigned(model: LayerGraph) -> None:
+    """Let each variable that no Assign sets keep its value: OpenVINO does not run a ReadValue without an Assign."""
+    assigned = {op.variable_id for layer in model.layers if isinstance(op := layer.operator, AssignBase)}
+    for variable, reader in state_readers(model.layers).items():
+        if variable not in assigned and reader.operator is not None:
+            name, opset = f"{reader.name}/assign", reader.operator.opset
+            assign = new_operation(model.next_id, name, "Assign", 1, opset, variable_id=variable)
+            model.add_layer(assign, reader.outputs)
 
 
 def _graph_of(model: G, ports: Sequence[Port]) -> G:
@@ -88,6 +111,11 @@ class _Needed:
                 before, missing = self._before(layer)
                 if missing is None:
                     self.layers |= before
+
+    def has_value_for(self, assign: Layer) -> bool:
+        """Return whether the part has the tensor that an Assign sets."""
+        source = assign.inputs[0].source
+        return source is not None and (source in self._cut or source.layer in self.layers)
 
     def _before(self, end: Layer) -> tuple[set[Layer], Layer | None]:
         """Return the layers before ``end`` that are not needed yet, and a missing Parameter."""

@@ -256,7 +256,8 @@ class Graph:
         held = self.held(element_type)
         if tensor.element_type == held:
             return tensor
-        self.held(tensor.element_type)  # which an input of a later opset may have, whose layer is refused
+        # This refuses a type that the opset lacks, which a tensor of a refused layer may have.
+        self.held(tensor.element_type)
         if tensor.constant is not None and tensor.constant.size <= _SHARED and {held, tensor.element_type} <= _PLAIN:
             with np.errstate(all="ignore"):
                 return self.constant(tensor.constant.astype(held.to_dtype()), held)
@@ -571,9 +572,7 @@ class Graph:
         return Tensor(value, element_type)
 
 
-_PLAIN = frozenset(
-    t.ElementType.from_dtype(dtype) for dtype in "b1 f2 f4 f8 i1 i2 i4 i8 u1 u2 u4 u8".replace("b1", "?").split()
-)
+_PLAIN = frozenset((t.boolean, t.f16, t.f32, t.f64, t.i8, t.i16, t.i32, t.i64, t.u8, t.u16, t.u32, t.u64))
 """The types that NumPy converts as ONNX does."""
 
 

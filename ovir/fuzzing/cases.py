@@ -237,6 +237,7 @@ def write(net: Net, made: Make, ends: Sequence[End]) -> list[End]:
 
 
 def _write_state(net: Net, made: Make, handles: list[End]) -> None:
+    """Write a variable, of which the operation reads or assigns the value."""
     kind, opset, variable = made.kind, made.opset, {"variable_id": "v"}
     attributes = made.attributes if kind == "ReadValue" else variable
     if opset == 6 and kind == "Assign":
@@ -244,5 +245,5 @@ def _write_state(net: Net, made: Make, handles: list[End]) -> None:
         attributes = {**variable, "variable_type": made.inputs[0].element_type, "variable_shape": shape}
     read = net.op("ReadValue", handles[0], opset=opset, **attributes)
     net.result(read)
-    written = made.attributes if kind == "Assign" else variable
-    net.op("Assign", net.op("ReLU", read), opset=opset, outputs=0 if opset == 6 else 1, **written)
+    assigned = made.attributes if kind == "Assign" else variable
+    net.op("Assign", net.op("ReLU", read), opset=opset, outputs=0 if opset == 6 else 1, **assigned)

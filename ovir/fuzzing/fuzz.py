@@ -18,7 +18,7 @@ from typing import Any
 
 from ovir.core.arrays import Array
 from ovir.core.reading import parse_json, read_text
-from ovir.debugging.candidates import count as count_layers
+from ovir.debugging.candidates import counted_layers
 from ovir.debugging.engines.process import UnsupportedError
 from ovir.debugging.layerwise_run import ENDS
 from ovir.diagnostics.codes import BAD_INPUT
@@ -35,7 +35,7 @@ from ovir.lowering.releases import release_text
 from ovir.model import Model
 from ovir.system.files import write_json, write_text
 
-_NOT_AGAIN = "not seen again in a new process: an earlier model may have harmed the one before"
+_NOT_AGAIN = "not seen again in a new process: an earlier model may have harmed the process before"
 STATE = "fuzz.json"
 """The file of a folder of findings with the state from which a later call goes on."""
 TABLE = "map.csv"
@@ -366,7 +366,8 @@ class _Session:
                     finding.count += 1
                     return
             finding = Finding(
-                *(signature, fault.kind, operations, reduced.fault.message, number, count_layers(reduced.model)),
+                *(signature, fault.kind, operations, reduced.fault.message, number),
+                len(counted_layers(reduced.model)),
                 seen=reduced.seen,
                 runs=reduced.runs,
                 unsteady=reduced.seen < reduced.runs,

@@ -20,7 +20,7 @@ from ovir.fuzzing.targets import Target
 from ovir.model import Model
 
 _MARGIN = 4.0
-"""The errors of another engine, in units of those that are tried here."""
+"""How many times larger the errors of another engine may be than the rounding errors that are tried here."""
 _TIMES = 3
 """The runs in one request, in new requests, and after new compilations by which a model is repeated."""
 _LATER = "second run"

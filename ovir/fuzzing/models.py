@@ -39,7 +39,7 @@ class Choice:
     ops: str | None = None
     """A regular expression that matches a part of ``Type-opset``; then models have one such operation each."""
     types: Collection[str] = ()
-    """The element types of inputs and constants; all if there are none."""
+    """The element types of inputs and constants, apart from those of indices and masks; all if there are none."""
 
     def __post_init__(self) -> None:
         for name in self.types:
@@ -90,7 +90,7 @@ class Choice:
             if wanted is not None and wanted not in found:
                 return None
         held = {str(layer.outputs[0].element_type) for layer in model.layers if layer.type in ("Parameter", "Const")}
-        if self.types and not held <= {*self.types, *ANYWHERE}:
+        if self.types and (held.isdisjoint(self.types) or not held <= {*self.types, *ANYWHERE}):
             return None
         return model, collect_inputs(model, feeds, model.input_index)
 

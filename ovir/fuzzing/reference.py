@@ -59,16 +59,16 @@ class Reference:
         report = reporting_to(lambda code, message, effect: warnings.append(message))
         with np.errstate(all="ignore"), single_thread, report:
             for layer in model.layers:
-                own: list[Any] = [arrays.get(port) for port in layer.outputs]
+                results: list[Any] = [arrays.get(port) for port in layer.outputs]
                 if layer.type == "Result" or layer.is_dead:
                     continue
                 if isinstance(layer.operator, Const):
-                    own = [layer.operator.data]
+                    results = [layer.operator.data]
                 elif layer.type != "Parameter":
                     read = [arrays[port.source] for port in layer.inputs if port.source is not None]
-                    own = _outputs(layer, read, variables)
-                    depths.of(SeenStep(layer, list(read), own))
-                for port, array in zip(layer.outputs, own, strict=False):
+                    results = _outputs(layer, read, variables)
+                    depths.of(SeenStep(layer, list(read), results))
+                for port, array in zip(layer.outputs, results, strict=False):
                     arrays[port] = array if change is None else change(port, array)
         outputs = [arrays[port.source] for port in model.outputs if port.source is not None]
         return cls(model, inputs, outputs, arrays, depths, bool(warnings))

@@ -14,6 +14,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 from fuzz.planted import bisect_problem, plant, recording
+from support.bodies import looped
 from support.large_models import branches, chain, transformer
 
 import ovir
@@ -25,7 +26,7 @@ from ovir.debugging.bisection import Bisection
 from ovir.debugging.candidates import Candidate
 from ovir.debugging.devices import OvirDevice
 from ovir.debugging.prefix_search import MOST_EXTRA, Judge, PrefixSearch, smallest_part
-from ovir.debugging.reproducer import Reproducer
+from ovir.debugging.reproducer import Part, Reproducer
 from ovir.debugging.tensor_search import TensorSearch
 from ovir.diagnostics.codes import ENGINE
 from ovir.diagnostics.diagnostic import diagnose
@@ -144,6 +145,11 @@ def test_the_part_reproduces_the_difference(device: pytest.MonkeyPatch, tmp_path
     assert [suspect["name"] for suspect in told["suspects"]] == ["culprit"]
     assert told["not_compared"] == []
     assert [probe["count"] for probe in told["probes"]] == sorted(probe["count"] for probe in told["probes"])
+
+
+def test_the_part_lists_as_many_layers_as_it_counts() -> None:
+    part = Part(looped(lambda x: ops.abs(x, name="step")))
+    assert part.to_dict() == {"layers": 3, "names": ["loop", "loop/body/step", "out"], "files": []}
 
 
 class _Device(OvirDevice):

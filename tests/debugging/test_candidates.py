@@ -31,6 +31,18 @@ def content(candidate: Candidate | None) -> list[Any]:
     ]
 
 
+def test_every_variable_of_a_part_is_assigned() -> None:
+    """OpenVINO fails at a ReadValue without an Assign, which would look like a fault of the layer."""
+    x = ops.parameter([2], "f32", name="x")
+    doubled = ops.add(ops.read_value(x, "v", name="read"), x, name="doubled")
+    model = ovir.Model([ops.result(doubled)], [x], sinks=[ops.assign(ops.abs(doubled, name="next"), "v")])
+    for removed, left in ((["next"], ["read", "doubled"]), (["doubled", "next"], ["read"])):
+        part = candidates.without(Candidate(model), [model.layer(name).id for name in removed]).model
+        assert [layer.name for layer in candidates.counted_layers(part)] == left
+        assert [layer.type for layer in part.layers if layer.outputs and not layer.outputs[0].readers] == ["Assign"]
+        assert ovir.compile_model(part)([np.float32([1, 2])])[0].tolist() == ([2, 4] if "doubled" in left else [1, 2])
+
+
 def test_open_sizes_become_the_least_that_are_allowed() -> None:
     assert content(candidates.static(Candidate(apart([-1, (3, 5), (0, 9), 7], "...", [2])))) == [
         "[1,3,1,7]",

@@ -244,8 +244,15 @@ def largest(fill_mode: str) -> Build:
     return lambda x: opset16.segment_max(x, np.int64([0, 0, 2]), np.int64(3), fill_mode)
 
 
+def sequence(x: ovir.Layer, lengths: ovir.Layer) -> ovir.Layer:
+    """Return a sequence of a RNN with one number in its state."""
+    weights = [ops.constant(np.ones(shape, np.float32)) for shape in ((1, 1, 2), (1, 1, 1), (1, 1))]
+    return ops.rnn_sequence(x, np.zeros((1, 1, 1), np.float32), lengths, *weights, 1, "forward")
+
+
 COUNTS = np.arange(6).reshape(2, 3, 1)
 LIMITS = "integers beyond the range"
+ENDED = "unknown sizes, ended sequences"
 DIVIDE = "a Divide of 8-bit integers of unknown sizes before it"
 REDUCE = "a Reduce before it without a dimension of size 1"
 IMAGE = np.ones((1, 3, 4, 4), np.float32)
@@ -254,6 +261,9 @@ IMAGE = np.ones((1, 3, 4, 4), np.float32)
 @pytest.mark.parametrize(
     ("condition", "holds", "build", "arrays", "known"),
     [
+        row(ENDED, True, sequence, np.ones((1, 3, 2), np.float32), of("i32", 2), known=False),
+        row(ENDED, False, sequence, np.ones((1, 3, 2), np.float32), of("i32", 3), known=False),
+        row(ENDED, False, sequence, np.ones((1, 3, 2), np.float32), of("i32", 2)),
         row("a magnitude above 0.99", True, opset17.erfinv, of("f32", 0.5, -0.995)),
         row("a magnitude above 0.99", False, opset17.erfinv, of("f32", 0.5, -0.98)),
         row("fill_mode lowest", True, largest("lowest"), of("u32", 1, 2, 3)),

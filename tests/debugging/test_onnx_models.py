@@ -55,6 +55,11 @@ def test_inputs_are_matched_by_name_and_converted(tmp_path: Path) -> None:
         ovir.compare(difference("ab", "p", size=3), path)
     with pytest.raises(ovir.InputError, match="its input 'a' is not an input of the IR, whose inputs are 'b', 'c'"):
         ovir.compare(difference("bc", "p"), path)
+    x = ops.parameter([2], "f32", name="x")
+    total = ops.add(ops.read_value(x, "v"), x, name="total")
+    stateful = ovir.Model([total], [x], sinks=[ops.assign(total, "v")])
+    with pytest.raises(ovir.InputError, match="`ovir edit --states-to-inputs` makes inputs of the variables"):
+        ovir.compare(stateful, exported(tmp_path, stateful))
     renamed = small_net()
     renamed.inputs[0].own_names, renamed.inputs[0].layer.name = frozenset("y"), "y"
     assert ovir.compare(renamed, exported(tmp_path, small_net()), inputs=[X]), "the only inputs go by position"

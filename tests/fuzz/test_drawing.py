@@ -50,6 +50,15 @@ def test_numbers_of_a_map_go_through_all_places() -> None:
                     assert (name, kind) in places_of(made[0].layers)
 
 
+def test_models_of_wanted_types_have_inputs_of_them_besides_indices() -> None:
+    choice, held = Choice("^Gather-8$", ["f32"]), set[str]()
+    for number in range(100 * len(NAMES)):
+        with suppress(OvirError):  # some are not legal
+            if (made := choice.make(number)) is not None:
+                held |= {kind for _, kind in places_of(made[0].layers)}
+    assert held == {"f32"}
+
+
 def test_about_one_of_five_models_is_repeated_whatever_its_operation() -> None:
     assert 1900 < sum(map(_is_repeated, range(10_000))) < 2100
     of_one = sum(map(_is_repeated, range(3, 10_000 * len(VERSIONS), len(VERSIONS))))

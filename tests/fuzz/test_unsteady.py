@@ -65,7 +65,7 @@ def test_a_fault_in_later_runs_of_a_model_is_found_in_every_fifth() -> None:
 
 
 def test_bits_that_vary_within_tolerance_are_no_finding() -> None:
-    assert ovir.fuzz(wrong_in(range(0, 10**6, 2), 1e-6), models=20, **FLOOR)
+    assert ovir.fuzz(wrong_in(range(0, 10**6, 2), 1e-6), models=20, ops="Exp-1", types=["f32"])  # none is all 0
 
 
 def test_the_result_of_an_earlier_release_is_read() -> None:

@@ -20,7 +20,6 @@ class Budget:
     """The time in seconds. None means 30, and 15 more for each GB of weights on the disk."""
     memory: int = 1 << 30
     """Bytes of memory, besides Python with its packages and the pages of the weights."""
-
     run: bool = False
     """Whether a file without errors is also run on random inputs, with as much time and memory again."""
 

@@ -14,7 +14,7 @@ from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.wording import exact_size_text, plural, reason_of, size_text
 
 _COMPRESSED = re.compile(
-    r"\.xml\.(?:7z|br|bz2|gz|lrz|lz|lz4|lzma|lzo|rar|s?z|sz|t[bgx]z|tzst|xz|zip|zst|zstd|Z)$", re.IGNORECASE
+    r"\.xml\.(?:7z|br|bz2|gz|lrz|lz|lz4|lzma|lzo|rar|s?z|t[bgx]z|tzst|xz|zip|zst|zstd)$", re.IGNORECASE
 )
 
 

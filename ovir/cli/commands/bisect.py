@@ -128,9 +128,9 @@ def _state(bisection: Bisection, suspect: Suspect) -> str:
 def _tail(bisection: Bisection) -> Iterator[str]:
     if bisection.part is not None:
         yield ""
-        layers = bisection.part.to_dict()["names"]
+        names = bisection.part.names
         what = "part of all suspects, which differs" if len(bisection.suspects) > 1 else "smallest part that differs"
-        yield f"{what}: {plural(bisection.part.layers, 'layer')}: {output.listed(layers)}"
+        yield f"{what}: {plural(len(names), 'layer')}: {output.listed(names)}"
         yield f"saved as {', '.join(bisection.part.files)}"
 
 

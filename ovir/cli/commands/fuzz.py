@@ -166,7 +166,7 @@ def _print(fuzzing: Fuzzing, folder: str) -> None:
     if fuzzing.known:
         say()
         rows = [(count, name) for name, count in fuzzing.known.most_common()]
-        say_table(Table(columns("models: count; known divergence: name"), rows))
+        say_table(Table(columns("models: count; put down to: name"), rows))
     say()
     if fuzzing.unreached:
         more = and_others(max(len(fuzzing.unreached) - _SHOWN, 0), "more operation version")

@@ -63,8 +63,8 @@ class LoadedModel(AbstractContextManager["LoadedModel"]):
     ) -> None:
         self.facts = facts
         """The facts that the engine reports. openvino: ``precision``, and the ``devices`` behind AUTO, HETERO and
-        MULTI. onnxruntime: ``inputs`` (names, element types),
-        ``outputs`` and ``tensors``, the names of those asked for that it computes."""
+        MULTI. onnxruntime: ``inputs`` (names, element types), ``outputs``, and ``tensors``, the names of those tensors
+        that were asked for and that it computes."""
         self._engine, self._number, self._arguments = engine, number, arguments
         self._start = engine.starts
 

@@ -96,7 +96,6 @@ def _selected(
     overlap: float | Tensor,
     least: float | Tensor,
 ) -> tuple[Tensor, Tensor]:
-    boxes, scores = graph.cast(boxes, f32), graph.cast(scores, f32)
     centered = op.box_encoding == "center"
     triplets = selected(graph, boxes, scores, most=most, overlap=overlap, least=least, centered=centered)
     return by_score(graph, op, triplets, graph.GatherND(scores, triplets))
