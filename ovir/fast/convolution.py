@@ -2,7 +2,8 @@
 
 One copy makes each window of the image a row of a matrix, and one product with the filters gives all channels of each
 output position. Filters with few outputs are taken side by side: a wider window holds several neighboring ones, and a
-matrix with zeros gives the outputs of all of them. Images of few channels are copied by planes. Filters of 3x3 with
+matrix with zeros gives the outputs of all of them. Images of few channels are copied by planes, and so are those of few
+windows, which many filters multiply as they lie in the file. Filters of 3x3 with
 many channels are applied to tiles (``base/tiles.py``), and filters of a single channel are sums of products along rows
 of the image (``base/depthwise.py``).
 """
@@ -38,7 +39,8 @@ from ovir.fast.base.images import (
     store_sums,
     windows,
 )
-from ovir.fast.base.products import SHARED, Product, bind_product, filter_product, product_with
+from ovir.fast.base.moves import bind_copy
+from ovir.fast.base.products import SHARED, Product, bind_product, filter_product, product_with, stays_by_columns
 from ovir.fast.base.tiles import bind_tiles, whole_tiles
 from ovir.fast.registry import fast
 from ovir.ops import convolution as ops
@@ -72,13 +74,15 @@ def convolution(op: ops.ForwardConvolutionBase, binder: Binder, *inputs: Array) 
         return False
     is_constant = binder.is_constant(1)
     grouped = op.grouped(filters.astype(dtype, copy=False) if is_constant else filters)
-    if is_constant and not np.isfinite(grouped).all():
-        return False  # zeros around the data times infinity are NaN
     axes = _axes(op, data, grouped)
     if axes is None:
         return False
+    meets_zeros = any(a.kernel > 1 or a.padded(size) > size for a, size in zip(axes, data.shape[2:], strict=True))
+    if is_constant and meets_zeros and not np.isfinite(grouped).all():
+        return False  # zeros around the data times infinity are NaN
     image = computed_image(binder, data, dtype)
-    out = binder.output(order=channels_last_order(data.ndim))
+    by_planes = is_constant and len(data) == 1 and _has_few_windows(axes, grouped)
+    out = binder.output(order=None if by_planes else channels_last_order(data.ndim))
     sums = channels_last(out)
     if out.dtype != dtype:
         sums = binder.scratch(sums.shape, dtype)
@@ -208,6 +212,9 @@ def _bind_dense(binder: Binder, image: Array, filters: Array, axes: Sequence[Axi
     if is_constant and (tiles := whole_tiles(axes, filters.shape)) is not None:
         bind_tiles(binder, image, filters, tiles, out)
         return False
+    if is_constant and len(image) == 1 and _has_few_windows(axes, filters):
+        _bind_whole_planes(binder, np.moveaxis(image, -1, 1), filters, axes, out)
+        return True
     if is_constant and groups == 1 and image.shape[-2] > 1 and channels * kernel[-1] <= _FEW_CHANNELS:
         _bind_planes(binder, np.moveaxis(image, -1, 1), filters, axes, out)
         return True
@@ -386,8 +393,35 @@ def _bind_planes(binder: Binder, data: Array, filters: Array, axes: Sequence[Axi
 
 
 def _by_planes(filters: Array) -> Array:
-    """Return filters [1, outputs, inputs, *kernel] as a matrix [1, inputs * kernel, outputs]."""
-    return np.ascontiguousarray(filters[0].reshape(filters.shape[1], -1).T)[np.newaxis]
+    """Return filters [1, outputs, inputs, *kernel] as a matrix [1, inputs * kernel, outputs], a view of them."""
+    return filters.reshape(1, filters.shape[1], -1).swapaxes(1, 2)
+
+
+# --------------------------------------------------------------------------- few windows
+
+
+def _has_few_windows(axes: Sequence[Axis], filters: Array) -> bool:
+    """Return whether all windows are multiplied at once with the filters as they lie [1, outputs, inputs, *kernel]:
+    the product of these with windows by planes is the output by planes.
+
+    In another order, binding ResNet-50 takes 1.5 times as long, and a run the same time.
+    """
+    is_one_matrix = len(filters) == 1 and filters.flags.c_contiguous
+    return is_one_matrix and stays_by_columns(prod(a.windows for a in axes), _by_planes(filters)[0])
+
+
+def _bind_whole_planes(binder: Binder, data: Array, filters: Array, axes: Sequence[Axis], out: Array) -> None:
+    """Bind a convolution of data [1, C, *spatial] with filters [1, outputs, C, *kernel] to out [1, *windows, outputs]
+    that lies by planes."""
+    view = plane_windows(padded_planes(binder, data, axes), axes)[0]
+    columns = binder.scratch(view.shape, view.dtype)
+    bind_copy(binder, view, columns)
+    rows = columns.reshape(filters[0, 0].size, -1).T
+    multiply = _product(binder, "planes", filters, _by_planes, filters.shape[1], rows)
+    call_shares(binder, [multiply(rows, out.reshape(-1, filters.shape[1]), True)])
+
+
+# --------------------------------------------------------------------------- transposed convolutions
 
 
 @fast(ops.TransposedConvolutionBase, in_f32=True)

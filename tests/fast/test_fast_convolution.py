@@ -72,6 +72,16 @@ def test_strides_of_single_channels(kernel: tuple[int, int], strides: tuple[int,
     np.testing.assert_allclose(got[0], expected, 1e-5, 1e-5)
 
 
+def test_infinite_filters_that_meet_no_zeros() -> None:
+    data, filters = np.ones((1, 2, 3, 4), np.float32), np.full((5, 2, 1, 1), np.inf, np.float32)
+    for pads, has_form in (((0, 0), True), ((1, 1), False)):
+        op = Convolution(**WINDOW | {"pads_begin": pads, "pads_end": pads})
+        got = bound_results(op, (data, filters), [op.run(data, filters)], {1})
+        assert (got is not None) == has_form
+        if got is not None:
+            np.testing.assert_array_equal(got[0], op.run(data, filters))
+
+
 @pytest.mark.parametrize("has_mask", [False, True])
 @pytest.mark.parametrize("parts", [1, 3])
 def test_moved_taps(parts: int, has_mask: bool) -> None:

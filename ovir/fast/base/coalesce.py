@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 
@@ -42,29 +43,28 @@ def coalesced(*arrays: Array) -> list[Array]:
     if last.size > 1 and all(array.size == last.size and array.flags.c_contiguous for array in arrays):
         return [array.reshape(-1) for array in arrays]  # as below, in a tenth of the time
     order = memory_order(last)
-    moved = [np.broadcast_to(array, last.shape).transpose(order) for array in arrays[:-1]]
-    moved.append(last.transpose(order))
+    moved = [_aligned(array, last.ndim).transpose(order) for array in arrays]
     shape = moved[-1].shape
-    kept = [axis for axis in range(len(shape)) if shape[axis] != 1]
+    strides = [[0 if n == 1 else step for n, step in zip(v.shape, v.strides, strict=True)] for v in moved]
     groups: list[list[int]] = []
-    for axis in kept:
-        if groups and all(v.strides[groups[-1][-1]] == v.strides[axis] * shape[axis] for v in moved):
+    for axis in (axis for axis, size in enumerate(shape) if size != 1):
+        if groups and all(steps[groups[-1][-1]] == steps[axis] * shape[axis] for steps in strides):
             groups[-1].append(axis)
         else:
             groups.append([axis])
     if not groups:  # NumPy turns 0-d arrays into scalars, which functions of several steps cannot write to
         return [array.reshape(1) for array in arrays]
-    sizes = [int(np.prod([shape[axis] for axis in group])) for group in groups]
-    views = []
-    for view, array in zip(moved, arrays, strict=True):
-        if array.size == 1 and last.size != 1:
-            views.append(array.reshape(()))
-            continue
-        strides = [view.strides[group[-1]] for group in groups]
-        # A broadcast axis has size 1, as ufuncs take it faster than a stride of zero.
-        lengths = [1 if stride == 0 else size for stride, size in zip(strides, sizes, strict=True)]
-        views.append(strided(view, lengths, strides, writeable=array is last))
-    return views
+    # A broadcast axis keeps the size 1, as ufuncs take it faster than a stride of zero.
+    return [
+        view.reshape([prod(view.shape[axis] for axis in group) for group in groups] if view.size > 1 else ())
+        for view in moved
+    ]
+
+
+def _aligned(array: Array, rank: int) -> Array:
+    """Return a view of a rank, in which broadcast axes have the size 1."""
+    view = array.reshape((1,) * (rank - array.ndim) + array.shape)
+    return view[tuple(slice(1 if step == 0 else None) for step in view.strides)] if 0 in view.strides else view
 
 
 def strided(array: Array, shape: Sequence[int], strides: Sequence[int], *, writeable: bool = False) -> Array:

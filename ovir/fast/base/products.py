@@ -28,8 +28,9 @@ from memory. Counted as one, a token of a decoder in f32 takes 1.25 times as lon
 _LARGEST_COPY = 4 << 20
 """The most bytes of a constant matrix that is copied to be multiplied faster."""
 _MANY_ROWS, _LARGEST_COPY_FOR_MANY_ROWS = 32, 1 << 19
-"""The same for so many rows: a product of them with a matrix by columns takes at most 1.05 times as long, one of fewer
-rows up to 1.2 times. With copies up to the other size, the first call of BERT takes 1.3 times as long."""
+"""The same for so many rows: without a copy a product of them takes at most 1.2 times as long, and 0.9 times if it is
+computed by columns; one of fewer rows takes up to 1.5 times as long. With copies up to the other size, the first call
+of BERT takes 1.4 times as long."""
 
 _FEW_ROWS = 128
 """The most rows with which the order of the operands of BLAS matters more than a copy of the product by rows, which is
@@ -50,8 +51,13 @@ def readable(binder: Binder, x: Array, form: str | None = None) -> Array:
 
 def prepared_matrices(binder: Binder, form: str, make: Callable[[], Array], nbytes: int, rows: int) -> Array:
     """Return constant matrices for so many rows in an order that BLAS reads: by rows, or large ones as they lie."""
-    is_large = nbytes > (_LARGEST_COPY if rows < _MANY_ROWS else _LARGEST_COPY_FOR_MANY_ROWS)
+    is_large = nbytes > _largest_copy(rows)
     return binder.prepared(f"{form} as it lies" if is_large else form, lambda: by_rows(make(), is_large))
+
+
+def _largest_copy(rows: int) -> int:
+    """Return the most bytes of a constant matrix that is copied for products with so many rows."""
+    return _LARGEST_COPY if rows < _MANY_ROWS else _LARGEST_COPY_FOR_MANY_ROWS
 
 
 def by_rows(matrices: Array, is_large: bool) -> Array:
@@ -82,11 +88,19 @@ def goes_by_columns(a: Array, b: Array) -> bool:
     OpenBLAS packs such a matrix faster as its first operand where it has AVX-512. As the second one, a product of 2 to
     16 rows with a matrix of 768 x 3072 takes 1.4 to 2.6 times as long, and one of 128 rows 1.2 times.
     """
-    rows, (length, columns) = prod(a.shape[:-1]), b.shape[-2:]
-    if b.size > length * columns or rows * length * columns <= _SMALL or not 1 < rows <= _FEW_ROWS:
+    rows = prod(a.shape[:-1])
+    if b.size > prod(b.shape[-2:]) or not _may_go_by_columns(rows, b) or not has_small_products():
         return False
-    is_large = b.nbytes > _LARGEST_COPY and a.flags.c_contiguous
-    return _lies_by_columns(b) and (is_large or _lies_by_columns(a)) and has_small_products()
+    return _lies_by_columns(a) or (a.flags.c_contiguous and b.nbytes > _largest_copy(rows))
+
+
+def stays_by_columns(rows: int, matrix: Array) -> bool:
+    """Return whether a constant matrix is multiplied as it lies, with rows that can be made to lie by columns."""
+    return _may_go_by_columns(rows, matrix) and matrix.nbytes > _largest_copy(rows)
+
+
+def _may_go_by_columns(rows: int, b: Array) -> bool:
+    return 1 < rows <= _FEW_ROWS and rows * b.size > _SMALL and _lies_by_columns(b)
 
 
 def _lies_by_columns(x: Array) -> bool:
@@ -173,10 +187,6 @@ _WIDTHS, _WHOLE = (64, 32, 16), 128
 """Columns of a piece, the fastest number first, and of a matrix that stays in one piece."""
 _LEAST_ROWS, _MOST_ROWS = 8, 96
 """Rows that are multiplied with a piece at a time."""
-_MOST_PACKED_ROWS = 160
-"""The most rows of a product with pieces of a matrix of more than ``_LARGEST_COPY_FOR_MANY_ROWS`` bytes. For 128 rows,
-a product without pieces takes 1.2 to 1.3 times as long. With pieces for 196 rows, binding ResNet-50 takes 1.15 times as
-long, and a run the same time."""
 
 
 class Packed(NamedTuple):
@@ -195,8 +205,7 @@ def packed(binder: Binder, matrix: Callable[[], Array], size: tuple[int, int], r
     """
     length, columns = size
     work, size_in_bytes = rows * length * columns, length * columns * 4
-    largest = _LARGEST_COPY if rows <= _MOST_PACKED_ROWS else _LARGEST_COPY_FOR_MANY_ROWS
-    if rows < 2 or work <= _SMALL or size_in_bytes > largest or not has_small_products():
+    if rows < 2 or work <= _SMALL or size_in_bytes > _largest_copy(rows) or not has_small_products():
         return None
     width = _width(rows, length, columns)
     if not width:
