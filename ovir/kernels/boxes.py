@@ -55,13 +55,15 @@ def clipped(coordinates: Array, ends: Any) -> Array:
 
 def edges_of_corners(boxes: Array) -> Array:
     """Return the edges of boxes [n, 4] given by any two opposite corners."""
-    first, second = boxes[:, :2].T, boxes[:, 2:].T
+    columns = boxes.T.copy()
+    first, second = columns[:2], columns[2:]
     return np.concatenate([np.minimum(first, second), np.maximum(first, second)])
 
 
 def edges_of_centered(boxes: Array) -> Array:
     """Return the edges, y first, of boxes [n, 4] given by center x, center y, width and height."""
-    center, half = boxes[:, 1::-1].T, boxes[:, :1:-1].T / 2
+    columns = boxes.T.copy()
+    center, half = columns[1::-1], columns[:1:-1] / 2
     return np.concatenate([center - half, center + half])
 
 
@@ -73,7 +75,7 @@ def upright_overlaps(edges: Array, margin: float = 0, *, bridged: bool = True) -
     nothing.
     """
     add = edges.dtype.type(margin)
-    infinite = edges.dtype.type(np.inf)
+    infinite, zero = edges.dtype.type(np.inf), np.zeros((), edges.dtype)
     table = np.empty((5, edges.shape[1]), edges.dtype)  # the edges and the area of each box
     table[:4] = edges
     lengths = table[2:4] - table[:2]
@@ -92,7 +94,7 @@ def upright_overlaps(edges: Array, margin: float = 0, *, bridged: bool = True) -
             if not bridged:
                 np.putmask(common, common < 0, -infinite)
             common += add
-        np.clip(common, 0, infinite, out=common)
+        np.maximum(common, zero, out=common)
         area: Array = np.multiply(common[0], common[1], out=common[0])
         union = np.add(first[4], second[4], out=common[1])
         union -= area

@@ -27,7 +27,7 @@ class Suppression:
         Rows and scores may come in any order; equal scores stay in order. Each row has at most ``most`` elements.
         """
         order = self.descending(scores, rows)
-        return order if most is None else first_of_rows(order, np.bincount(rows), most)
+        return order if most is None else first_of_rows(order, rows, most)
 
     def keep_apart(self, rows: Array, most: int, overlaps: Overlaps, threshold: float | Array) -> Array:
         """Return the numbers of the candidates that are kept, at most ``most`` of each row, in ascending order.
@@ -102,9 +102,13 @@ def candidates(eligible: Array, scores: Array) -> tuple[Array, Array, Array]:
     return rows, places - rows * eligible.shape[1], scores.take(places)
 
 
-def first_of_rows(order: Array, lengths: Array, most: int) -> Array:
-    """Return the first ``most`` elements of each row; ``order`` has all rows of these lengths one after the other."""
-    if not order.size or lengths.max() <= most:
+def first_of_rows(order: Array, rows: Array, most: int) -> Array:
+    """Return the first ``most`` elements of each row; ``order`` has one row after the other, ``rows`` the row of each
+    element, in any order."""
+    if order.size <= most:
+        return order
+    lengths = np.bincount(rows)
+    if lengths.max() <= most:
         return order
     columns = np.arange(most)
     places = (lengths.cumsum() - lengths)[:, np.newaxis] + columns

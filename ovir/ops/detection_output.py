@@ -219,7 +219,7 @@ class DetectionOutputBase(BoxSelectionBase):
         kept = self.suppression.keep_apart(slices, most, upright_overlaps(boxes), self.nms_threshold)
         image = image[kept]
         order = np.lexsort((label[kept], prior[kept], -confidence[kept], image))
-        return kept[np.sort(first_of_rows(order, np.bincount(image), most))]
+        return kept[np.sort(first_of_rows(order, image, most))]
 
 
 @operator("DetectionOutput", opset=8)

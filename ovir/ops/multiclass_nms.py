@@ -107,7 +107,7 @@ class ImageNmsBase(ClassNmsBase):
             image, label = np.divmod(label, max(classes, 1))
             best = np.lexsort((places, label, -final, image))
             if self.keep_top_k >= 0:
-                best = first_of_rows(best, np.bincount(image), self.keep_top_k)
+                best = first_of_rows(best, image, self.keep_top_k)
         if self.sort_result_type == "classid":
             across = () if self.sort_result_across_batch else (image[best],)
             best = best[np.lexsort((label[best], *across))]

@@ -98,6 +98,18 @@ def test_keep_apart(suppression: Suppression, lengths: list[int], limit: int, la
         assert suppression.keep_apart(row, limit, of_pairs(overlap), 0.9).tolist() == expected
 
 
+@pytest.mark.parametrize("lengths", [[], [45], [46], [20, 0, 18, 16], [1, 2] * 21 + [1], [1, 2] * 21 + [2]])
+@pytest.mark.parametrize("limit", [0, 2, 10_000])
+def test_few_pairs_and_many_keep_what_the_reference_keeps(lengths: list[int], limit: int) -> None:
+    row = np.arange(len(lengths)).repeat(np.array(lengths, int))
+    for power in (0.1, 1, 20):
+        overlap = np.random.default_rng(0).random((row.size, row.size), np.float32) ** power
+        expected = Suppression().keep_apart(row, limit, of_pairs(overlap), 0.5)
+        kept = BlockedSuppression().keep_apart(row, limit, of_pairs(overlap), 0.5)
+        assert kept.dtype == expected.dtype
+        assert kept.tolist() == expected.tolist()
+
+
 def test_thresholds_may_rise(suppression: Suppression) -> None:
     """Of the first two boxes the second excludes less, so that the third is kept."""
     overlap = np.array([[1, 0, 0], [0, 1, 0.5], [0, 0.5, 1]])

@@ -159,7 +159,7 @@ class SuppressionBase(ClassNmsBase):
             kept = self.suppression.keep_apart(rows, limit, overlaps, suppressing)
             final = final[kept]
         if self.sort_result_descending:
-            order = np.lexsort((places[kept], rows[kept], -final))
+            order = self.suppression.descending(final)  # equal ones come by row and place as they are
             kept, final = kept[order], final[order]
         triplets = np.empty((kept.size, 3), np.int64)
         triplets[:, 0], triplets[:, 2] = images[kept], places[kept]
