@@ -8,9 +8,6 @@ import numpy as np
 import pytest
 from support.builder import Net
 
-import ovir
-from ovir import opset13 as ops
-
 for package in ("onnx", "onnx_ir", "onnxruntime"):
     pytest.importorskip(package, reason=f"the comparison of exported models needs {package}")
 
@@ -20,8 +17,7 @@ from onnx.reference import ReferenceEvaluator  # noqa: E402
 from support.export_comparison import check_exported  # noqa: E402  (it imports these packages)
 
 from ovir.core.element_types import ElementType  # noqa: E402
-from ovir.export.model_exporter import export_model  # noqa: E402
-from ovir.export.onnx_graph import Graph  # noqa: E402
+from ovir.export.onnx_graph import Graph, NotExportable  # noqa: E402
 from ovir.export.session import _large_weights  # noqa: E402
 from ovir.export.support import default_opset  # noqa: E402
 
@@ -91,15 +87,10 @@ def test_ends_of_slices_are_positions_whatever_the_step_is(kind: str, computed: 
 
 
 @pytest.mark.parametrize("size", [0, 2])
-def test_condition_without_one_element_is_refused(size: int) -> None:
-    x = ops.parameter([size], np.float32, name="x")
-    layer = ops.if_op(ops.less(x, x))
-    then, other = (ovir.Model([ops.constant(np.float32(number))], []) for number in (1, 2))
-    layer.set_then_body(then)
-    layer.set_else_body(other)
-    chosen = layer.set_output(then.outputs[0], other.outputs[0].layer)
-    with pytest.raises(ovir.ExportError, match=rf"If, opset8.*one element is needed, got shape \[{size}\]"):
-        export_model(ovir.Model([chosen], [x]), 17)
+def test_a_scalar_is_made_of_one_element(size: int) -> None:
+    graph = Graph(18)
+    with pytest.raises(NotExportable, match=rf"one element is needed, got shape \[{size}\]"):
+        graph.as_scalar(graph.constant(np.zeros(size, np.float32)))
 
 
 @pytest.mark.parametrize("count", [0, 1, 64, 65])
