@@ -23,7 +23,7 @@ MOST_LISTED = 16
 
 
 class Guessing(Fitting):
-    """Infers a model for trial sizes, and knows what its repairs do not show."""
+    """Infers a model for trial sizes, and knows which numbers its repairs leave in doubt."""
 
     kept: list[Layer]
     """The layers whose result has a fixed size where their data varies, which may be meant so."""
@@ -105,7 +105,7 @@ class Guessing(Fitting):
         return taken != _listed(old) or any(1 < one <= size <= 2 * one for one in numbers for size in sizes)
 
     def _is_guess(self, port: Port, source: Port) -> bool:
-        """Return whether a number follows that is no size of a tensor, such as one of a little less."""
+        """Return whether a number follows a size without being one itself, such as a size less one."""
         old, new = source.type.constant, port.type.constant
         if isinstance(port.layer.operator, Reshape) or old is None or new is None or old.shape != new.shape:
             return False

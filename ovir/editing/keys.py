@@ -74,7 +74,7 @@ def _tensors_of(model: LayerGraph, key: TensorKey, names: Mapping[str, Port]) ->
     if not isinstance(key, str):
         hint = "a tensor is given by its name, by the name of its layer, or as (layer, position of the output)"
         raise InputError.usage(f"expected a tensor, got {key!r}", Place(model.path), hint=hint)
-    return [names[key]] if key in names else _outputs_of(_layer_named(model, key))
+    return [names[key]] if key in names else _outputs_of(layer_named(model, key) or refuse_unknown(model, key))
 
 
 def find_input(model: LayerGraph, key: InputKey) -> Port:
@@ -158,11 +158,12 @@ def read_by(port: Port) -> Port:
 # --------------------------------------------------------------------------- names
 
 
-def _layer_named(model: LayerGraph, key: str) -> Layer:
+def layer_named(model: LayerGraph, name: str) -> Layer | None:
+    """Return the layer of a model or its bodies with this name or key; None if there is none."""
     try:
-        return model.layer(key)
+        return model.layer(name)
     except NotFoundError:
-        refuse_unknown(model, key)
+        return None
 
 
 def refuse_unknown(model: LayerGraph, key: str) -> NoReturn:

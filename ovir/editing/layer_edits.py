@@ -105,11 +105,6 @@ def _move_names(source: Port, target: Port) -> None:
 # --------------------------------------------------------------------------- new layers
 
 
-_DEPENDENCE_HINT = (
-    "a new Parameter stands for a tensor that the edit connects, if the new layers do not read it themselves"
-)
-
-
 class NewLayers:
     """A layer that belongs to no model, and the new layers that it depends on."""
 
@@ -217,4 +212,5 @@ class NewLayers:
 
 
 def _refuse_dependence(parameter: Layer) -> NoReturn:
-    keys.refuse("the new layer depends on a Parameter that is not in the model", parameter, _DEPENDENCE_HINT)
+    hint = "a new Parameter stands for a tensor that the edit connects, if the new layers do not read it themselves"
+    keys.refuse("the new layer depends on a Parameter that is not in the model", parameter, hint)

@@ -18,6 +18,7 @@ from ovir.lowering import releases
 from ovir.lowering.constructs import changes_for
 from ovir.lowering.decompose import decomposed, is_newer, new_layers
 from ovir.lowering.registry import LOWERED_FROM, NotLowered
+from ovir.lowering.sizes import tensor
 from ovir.opset1 import convert
 from ovir.system.progress import counted
 
@@ -71,13 +72,13 @@ def _avoid_failures(graph: LayerGraph, release: releases.Release, refused: list[
             refused.append(diagnose(NEWER_THAN_RUNTIME, message, layer.place, hint=error.hint))
             continue
         if any(port in changes for port in layer.outputs):
-            parts = [changes[port].outputs[0] if port in changes else None for port in layer.outputs]
+            parts = [tensor(changes[port]) if port in changes else None for port in layer.outputs]
             yield _put(graph, layer, parts, taken)
             continue
         for port, new in changes.items():
-            _add_layers(graph, layer, new.outputs, taken)
-            graph.connect(new.outputs[0], port)
-            yield new
+            _add_layers(graph, layer, [tensor(new)], taken)
+            graph.connect(tensor(new), port)
+            yield tensor(new).layer
 
 
 def _put(graph: LayerGraph, old: Layer, tensors: Sequence[Port | None], taken: set[str]) -> Layer:

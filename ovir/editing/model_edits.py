@@ -7,8 +7,7 @@ from collections.abc import Collection, Mapping
 
 from ovir.building.creation import new_result
 from ovir.diagnostics.diagnostic import in_place_of
-from ovir.diagnostics.errors import NotFoundError
-from ovir.editing.keys import TensorKeys, find_tensors, refuse, refuse_unknown
+from ovir.editing.keys import TensorKeys, find_tensors, layer_named, refuse, refuse_unknown
 from ovir.editing.layer_edits import remove
 from ovir.editing.transaction import editing, owner_of
 from ovir.graph.layer_graph import LayerGraph
@@ -28,7 +27,7 @@ def rename(model: LayerGraph, names: Mapping[str, str]) -> None:
     of_layers: dict[Layer, str] = {}
     of_tensors: dict[LayerGraph, dict[str, str]] = {}
     for old, new in names.items():
-        layer, port = _layer_named(model, old), tensors.get(old)
+        layer, port = layer_named(model, old), tensors.get(old)
         if layer is None and port is None:
             refuse_unknown(model, old)
         if not new:
@@ -63,13 +62,6 @@ def _own_name(model: LayerGraph, graph: LayerGraph, old: str, new: str) -> str:
     if max(starts, key=len) not in ("", _start(model, graph)):
         refuse(f"{old!r} cannot be renamed to {new!r}: this would be the name of a layer or tensor in another body")
     return given.removeprefix(_start(model, graph))
-
-
-def _layer_named(model: LayerGraph, name: str) -> Layer | None:
-    try:
-        return model.layer(name)
-    except NotFoundError:
-        return None
 
 
 def _add(found: dict[Layer, str], layer: Layer, new: str) -> None:

@@ -76,7 +76,7 @@ Sizes = Mapping[int, Mapping[int, int]]
 Repair = Sequence[tuple[int, Layer]]
 """The new sources of some inputs of a layer."""
 Pin = int | str
-"""What is lost in the result of a layer: an axis, or the name of an input with lengths."""
+"""Where a layer is pinned to an old size: an axis of its result, or the name of an input that gives a length."""
 
 
 def set_sizes(model: LayerGraph, sizes: Sizes) -> None:
@@ -104,7 +104,7 @@ def shapes_text(model: LayerGraph, sizes: Sizes) -> str:
 
 
 class Fitting(ComparingEngine):
-    """Infers a model for trial sizes, and repairs each layer that a constant holds to the old ones."""
+    """Infers a model for trial sizes, and repairs each layer that a constant pins to the old ones."""
 
     mixes = True
     """Whether a Reshape may put axes in another order."""
@@ -238,8 +238,8 @@ class Fitting(ComparingEngine):
     def _solutions(self, layer: Layer, settled: frozenset[Pin | None] = frozenset()) -> Iterator[bool]:
         """Infer a layer in each of the ways in which it fits, the likely ones first; each time yield True.
 
-        What is ``settled`` may stay lost in its result; None among it says that constants follow already, so that no
-        others are tried.
+        The pins in ``settled`` may stay; None among them says that constants follow already, so that no others are
+        tried.
         """
         mark = len(self._trail)
         if isinstance(layer.operator, Reshape) and self._varying(layer.inputs[0]):
@@ -638,7 +638,7 @@ class Fitting(ComparingEngine):
     # ----- other repairs
 
     def _last_parts(self, layer: Layer, axis: int) -> Iterator[Repair]:
-        """Yield what lets a slice up to the end of an axis stay one; one of the last half or third begins later."""
+        """Yield repairs with which a slice up to the end of an axis stays one; a last half or third begins later."""
         data = layer.inputs[0]
         if layer.type not in SLICING or self._data_of(layer, layer.outputs[0]) is not data:
             return
@@ -658,7 +658,7 @@ class Fitting(ComparingEngine):
             yield [(port.index, with_sizes(read_by(port), port, {place: new})) for port, new in sizes if new]
 
     def _equal_parts(self, layer: Layer) -> Repair | None:
-        """Return what lets a division into parts of equal lengths stay one."""
+        """Return the repair with which a division into parts of equal lengths stays one."""
         if layer.type != "VariadicSplit":
             return None
         data, axis, lengths = layer.inputs[0], *(port.type.constant for port in layer.inputs[1:])
@@ -723,7 +723,7 @@ class Fitting(ComparingEngine):
         return place if layer.type in SLICING else place + rank - count
 
     def _exact(self, layer: Layer, port: Port) -> dict[int, Size]:
-        """Return which numbers of a list are sizes of tensors; where data is repeated, in the same axis."""
+        """Return the sizes that numbers of a list are, by their places; where data is repeated, of the same axis."""
         entries, found = self._list(port), dict[int, Size]()
         for place, entry in enumerate(entries):
             hint = self._axis_for(layer, place, len(entries))
@@ -735,7 +735,7 @@ class Fitting(ComparingEngine):
         return found
 
     def _followed(self, layer: Layer) -> Iterator[Repair]:
-        """Yield what lets the result of a layer that reads no varying sizes have some, as many as possible first."""
+        """Yield repairs that let the result of a layer vary where no input does, those of the most inputs first."""
         if any(self._varying(port) for port in layer.inputs):
             return
         made: list[tuple[Port, Callable[[], Layer]]] = []
@@ -746,7 +746,7 @@ class Fitting(ComparingEngine):
         yield from _together(made, range(len(made), 0, -1))
 
     def _fills(self, layer: Layer) -> dict[int, list[int]]:
-        """Return the numbers up to a multiple of which the pads of a layer may fill axes, likely ones first, each with
+        """Return the numbers, likely ones first, of which the pads of a layer may fill up axes to a multiple, each with
         these axes."""
         if not isinstance(layer.operator, Pad1):
             return {}
@@ -768,7 +768,7 @@ class Fitting(ComparingEngine):
         return {n: axes_of_number[n] for n in sorted(numbers, key=numbers.__getitem__)}
 
     def _filled(self, layer: Layer) -> Iterator[Repair]:
-        """Yield what lets pads fill axes up to a multiple of a number."""
+        """Yield repairs with which pads fill up axes to a multiple of a number."""
         for n, axes in self._fills(layer).items():
             data, begin, end = layer.inputs[0], *map(self._list, layer.inputs[1:3])
             sizes: dict[int, dict[int, Size]] = {1: {}, 2: {}}

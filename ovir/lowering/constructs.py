@@ -30,8 +30,8 @@ from ovir.ops.fourier import FourierBase
 from ovir.ops.interpolate import Interpolate4Base
 from ovir.ops.matmul import Einsum
 
-Changes: TypeAlias = Mapping[Port, Layer]
-"""New layers by the port whose tensor they take the place of: an input of the layer or of one that reads it, or an
+Changes: TypeAlias = Mapping[Port, LayerOrPort]
+"""New tensors by the port whose tensor they take the place of: an input of the layer or of one that reads it, or an
 output of the layer, which is replaced then."""
 
 
@@ -351,7 +351,7 @@ def selection_of_one_input(layer: Layer) -> Changes:
     for beside in (condition, other):
         if beside is not None and beside.shape.rank != 0:
             result = ops.broadcast(result, ops.shape_of(beside), broadcast_spec="bidirectional")
-    return {layer.outputs[0]: ops.convert(result, chosen.element_type)}
+    return {layer.outputs[0]: result}
 
 
 @fails_at(
@@ -471,12 +471,7 @@ def other_equations(layer: Layer) -> Changes:
     op, inputs = layer.operator, sources_of(layer)
     if not isinstance(op, Einsum) or not needs_products(op, inputs):
         return {}
-    return {layer.outputs[0]: _as_layer(products(op, inputs))}
-
-
-def _as_layer(tensor: LayerOrPort) -> Layer:
-    """Return a layer that may take the place of another: a copy of the tensor if it is one of the model's own."""
-    return tensor if isinstance(tensor, Layer) else ops.convert(tensor, tensor.element_type)
+    return {layer.outputs[0]: products(op, inputs)}
 
 
 _NOT_FINITE = "it reads attributes that are infinite or NaN as 0"
@@ -494,7 +489,7 @@ def clamp_without_an_end(layer: Layer) -> Changes:
         result = ops.maximum(result, ops.constant(low, data.element_type))
     if isfinite(op.max):
         result = ops.minimum(result, ops.constant(high, data.element_type))
-    return {layer.outputs[0]: _as_layer(result)}
+    return {layer.outputs[0]: result}
 
 
 _ENDS = frozenset(

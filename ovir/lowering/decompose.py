@@ -125,7 +125,7 @@ def _port(item: LayerOrPort | Callable[[], LayerOrPort], is_read: bool) -> Port 
         if not is_read:
             return None
         item = item()
-    return item if isinstance(item, Port) else item.outputs[0]
+    return tensor(item)
 
 
 def new_layers(ports: Iterable[Port | None]) -> Iterator[Layer]:

@@ -41,6 +41,7 @@ from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import ModelError, NotFoundError, OvirError
 from ovir.diagnostics.wording import did_you_mean, plural, readable
 from ovir.editing.effect import bytes_of, contents_of, effect_of
+from ovir.editing.keys import layer_named
 from ovir.graph.constant_layers import constant_layers
 from ovir.graph.layers import Layer, Port
 from ovir.graph.names import names_of_inputs, tensor_names
@@ -63,7 +64,7 @@ Report = Callable[[], str]
 
 def rename(model: Model, text: str) -> Report:
     names = tensor_names(model)
-    old, new = split_known("--rename", text, lambda name: name in names or is_layer(model, name))
+    old, new = split_known("--rename", text, lambda name: name in names or layer_named(model, name) is not None)
     model.rename({old: new})
     return lambda: f"renamed '{old}' to '{new}'"
 
@@ -160,7 +161,7 @@ _NMS = re.compile(rf":({'|'.join(_NMS_TYPES)})=[^,:=]*(,({'|'.join(_NMS_TYPES)})
 
 
 def set_constant(model: Model, text: str) -> Report:
-    name, source = split_known("--set-constant", text, lambda name: is_layer(model, name))
+    name, source = split_known("--set-constant", text, lambda name: layer_named(model, name) is not None)
     layer = model.layer(name)
     before = _with_values(layer)
     notes = _about_compression(layer)
@@ -321,21 +322,12 @@ def _about_narrowed(before: Model, after: Model, to: Narrow) -> str:
 # --------------------------------------------------------------------------- names
 
 
-def is_layer(model: Model, name: str) -> bool:
-    """Return whether a layer of the model or its bodies has this name."""
-    try:
-        model.layer(name)
-    except NotFoundError:
-        return False
-    return True
-
-
 def tensor_key(model: Model, names: Container[str], text: str) -> str | tuple[str, int]:
     """Return the tensor that a text names: a name of a tensor or layer, or ``LAYER:1`` for the second output."""
-    if text in names or is_layer(model, text):
+    if text in names or layer_named(model, text):
         return text
     match = re.fullmatch(r"(.+):(\d{1,9})", text)
-    return (match[1], int(match[2])) if match is not None and is_layer(model, match[1]) else text
+    return (match[1], int(match[2])) if match is not None and layer_named(model, match[1]) else text
 
 
 # --------------------------------------------------------------------------- values

@@ -12,12 +12,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Sequence
 
-from ovir.cli.commands.edit import is_layer, tensor_key
+from ovir.cli.commands.edit import tensor_key
 from ovir.cli.options.command import Command, Options
 from ovir.cli.options.model import ModelOptions
 from ovir.cli.options.values import OutputFile
 from ovir.cli.terminal import output
 from ovir.diagnostics.wording import readable
+from ovir.editing.keys import layer_named
 from ovir.graph.names import tensor_names
 from ovir.ir.writing.save import write_model
 from ovir.model import Model
@@ -68,7 +69,7 @@ def _tensors(model: Model, texts: Sequence[str] | None) -> list[str | tuple[str,
     names = tensor_names(model)
     found: list[str | tuple[str, int]] = []
     for text in texts:
-        is_one = text in names or is_layer(model, text)
+        is_one = text in names or layer_named(model, text)
         found += [tensor_key(model, names, part) for part in ([text] if is_one else text.split(",")) if part]
     return found
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from ovir.cli.commands.edit import is_layer, tensor_key
+from ovir.cli.commands.edit import tensor_key
 from ovir.cli.options.command import Command, Options
 from ovir.cli.options.values import FileName, OutputFile, raise_usage_error, split_known
 from ovir.cli.terminal.output import DONE, say, say_ports, say_saved
 from ovir.diagnostics.wording import plural, readable
+from ovir.editing.keys import layer_named
 from ovir.graph.names import input_named, names_of_inputs, tensor_names
 from ovir.model import Model, join, read_model, save_model
 
@@ -73,6 +74,6 @@ def _split(first: Model, second: Model, text: str) -> tuple[str, str]:
     inputs, tensors = names_of_inputs(second), tensor_names(first)
 
     def is_known(name: str) -> bool:
-        return text[len(name) + 1 :] in inputs and (name in tensors or is_layer(first, name))
+        return text[len(name) + 1 :] in inputs and (name in tensors or layer_named(first, name) is not None)
 
     return split_known("--connect", text, is_known, "the output and the input")
