@@ -287,7 +287,7 @@ CONDITIONS: dict[str, Callable[[Seen], object]] = {
     "activations left out": lambda x: "activations" not in x.layer.attributes,
     "activations other than sigmoid, tanh and relu": lambda x: {*x.get("activations")} - {"sigmoid", "tanh", "relu"},
     "alpha 0": lambda x: (x.inputs[1] == 0).any(),
-    "an attribute left out": lambda x: not x.layer.attributes.keys() >= type(x.layer.operator).attributes.keys(),
+    "an attribute left out": lambda x: not x.layer.attributes.keys() >= (x.layer.operator or x.layer).attributes.keys(),
     "an empty input": lambda x: not all(array.size for array in x.inputs),
     "an empty range": lambda x: (x.inputs[1] == x.inputs[2]).any(),
     "an infinity": lambda x: _any(x.inputs, np.isinf),

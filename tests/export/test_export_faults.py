@@ -90,18 +90,6 @@ def test_ends_of_slices_are_positions_whatever_the_step_is(kind: str, computed: 
     assert check_exported(net.model(), feeds, opset) is None
 
 
-@pytest.mark.parametrize("size", [0, 2])
-def test_condition_without_one_element_is_refused(size: int) -> None:
-    x = ops.parameter([size], np.float32, name="x")
-    layer = ops.if_op(ops.less(x, x))
-    then, other = (ovir.Model([ops.constant(np.float32(number))], []) for number in (1, 2))
-    layer.set_then_body(then)
-    layer.set_else_body(other)
-    chosen = layer.set_output(then.outputs[0], other.outputs[0].layer)
-    with pytest.raises(ovir.ExportError, match=rf"If, opset8.*one element is needed, got shape \[{size}\]"):
-        export_model(ovir.Model([chosen], [x]), 17)
-
-
 @pytest.mark.parametrize("count", [0, 1, 64, 65])
 def test_equal_constants_of_few_numbers_are_stored_once(count: int) -> None:
     graph = Graph(18)
@@ -139,3 +127,11 @@ def test_weights_of_4_kib_are_not_copied_into_the_model() -> None:
     found = _large_weights(SimpleNamespace(onnx=onnx))  # type: ignore[arg-type]
     assert {value.name for value in found} == {value.name for value, is_large in weights.items() if is_large}
     assert all(tensor is value.const_value for value, tensor in found.items())
+
+
+def test_attributes_beyond_any_data_are_refused_at_once() -> None:
+    pooled = ops.avg_pool(ops.parameter([1, 1, -1], "f64", name="x"), [1], [0], [0], [10**7], exclude_pad=False)
+    blocks = ops.depth_to_space(ops.parameter([-1, -1, -1, -1, -1], "u32", name="x"), "blocks_first", 2**32)
+    for layer, message in ((pooled, "more than 4096 nodes"), (blocks, "is outside of the range of i64")):
+        with pytest.raises(ovir.ExportError, match=message):
+            export_model(ovir.Model([layer], [layer.inputs[0].source.layer]), 20)
