@@ -135,3 +135,13 @@ def test_attributes_beyond_any_data_are_refused_at_once() -> None:
     for layer, message in ((pooled, "more than 4096 nodes"), (blocks, "is outside of the range of i64")):
         with pytest.raises(ovir.ExportError, match=message):
             export_model(ovir.Model([layer], [layer.inputs[0].source.layer]), 20)
+
+
+def test_a_lack_of_memory_is_no_fault_of_the_exporter(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lacking(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(Graph, "node", lacking)
+    x = ops.parameter([2], "f32", name="x")
+    with pytest.raises(MemoryError):
+        export_model(ovir.Model([ops.relu(x)], [x]), 20)
