@@ -93,7 +93,7 @@ class ItemFitting(Fitting):
         for port in layer.inputs:
             axis = self._item_axis(port)
             if axis is not None:
-                return Size(((read_by(port), axis),), 1, max(self._dims(port)[axis][0] // self._old_number, 1))
+                return Size(((read_by(port), axis),), 1, max(self._rows_of(self._dims(port)[axis][0]), 1))
         return None
 
     def _fits(self, layer: Layer, outputs: Types) -> bool:
@@ -141,14 +141,14 @@ class ItemFitting(Fitting):
         """Return the axis of a constant that may hold items; None if there is none."""
         shape = self._before.get(port, port.shape)
         likely = next(axis for other in layer.inputs if (axis := self._item_axis(other)) is not None)
-        if shape.rank is None:
+        if shape.rank is None or not self._old_number:
             return None
         own = [a for a, dim in enumerate(shape) if dim.is_static and dim.lower and dim.lower % self._old_number == 0]
         exact = [a for a in own if shape[a].lower == self._old_number]
         return next((a for a in (likely, 0) if a in exact), None) if exact else next(iter(own), None)
 
     def _rows_of(self, size: int) -> int:
-        return size // self._old_number
+        return size // max(self._old_number, 1)  # a model may be of no items
 
     def _prepare_loop(self, layer: Layer) -> None:
         """Give the tensors that a loop hands on to the next iteration all items, if they begin with a constant."""

@@ -140,9 +140,9 @@ def _heads(factors: Factors, size: int) -> Iterator[tuple[Factors, Factors]]:
         return
     head, rest = factors[0], factors[1:]
     common = gcd(head.old, size)
-    divided = [(head, None)] if common == head.old else _divided(head, common) if common > 1 else []
+    divided = [(head, None)] if common == head.old else _divided(head, common) if common > 1 and head.old else []
     for outer, inner in divided:
-        for own, left in _heads(rest if inner is None else (inner, *rest), size // common):
+        for own, left in _heads(rest if inner is None else (inner, *rest), size // common if common else 1):
             yield (outer, *own), left
 
 

@@ -228,7 +228,7 @@ class _LayersExporter:
         try:
             with np.errstate(all="ignore"):  # of kernels that compute constants
                 result = exporter.export(self.graph, op, *inputs, **keywords)
-        except (NotExportable, OvirError):
+        except (NotExportable, OvirError, MemoryError):
             raise
         except Exception as error:
             message = f"the exporter failed: {type(error).__name__}: {error}"

@@ -565,7 +565,10 @@ class Graph:
         wanted = computed.get(variable) or spelled(variable)
         if wanted is None:
             wanted = t.f32 if np.asarray(x).dtype.kind == "f" else t.i64
-        return self.constant(np.asarray(x, wanted.to_dtype()), wanted).value
+        try:
+            return self.constant(np.asarray(x, wanted.to_dtype()), wanted).value
+        except OverflowError:
+            self.fail("{} is outside of the range of {}", x, wanted)
 
     def _tensor(self, value: ir.Value, element_type: t.ElementType) -> Tensor:
         value.type = ir.TensorType(data_type(element_type))

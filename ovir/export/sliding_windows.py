@@ -120,6 +120,10 @@ def summed_products(
 # --------------------------------------------------------------------------- windows of pooling operations
 
 
+_MOST_TAPS = 4096
+"""Each tap of a window whose elements are combined one by one is a node."""
+
+
 class PoolWindows:
     """The windows of a pooling operation over data, as windows that are rounded down.
 
@@ -189,6 +193,8 @@ class PoolWindows:
     def combined(self, data: Tensor, operator: str) -> Tensor:
         """Return the elements of each window combined by Max or Sum, axis after axis; data has its padding."""
         axes = len(self.kernel)
+        message = "windows of {} would be more than {} nodes"
+        self.graph.require(sum(self.kernel) <= _MOST_TAPS, message, list(self.kernel), _MOST_TAPS)
         for axis, taps in enumerate(self.kernel):
             ones = [1] * axes
             kernel, strides, dilations = (

@@ -384,7 +384,7 @@ class ConnectedLayers(PublicNames):
 
         Raises NotFoundError, which is also a KeyError, if there is none.
         """
-        if not isinstance(key, (str, bool)) and isinstance(key, SupportsIndex):
+        if not isinstance(key, (str, bool, type)) and isinstance(key, SupportsIndex):
             if key.__index__() in self._by_id:
                 return self._by_id[key.__index__()]
             raise NotFoundError.usage(f"no layer has the id {key}", Place(self.path))
@@ -490,7 +490,7 @@ def port_of(ports: Sequence[Port], key: str | int | Port, kind: str, path: str |
     if isinstance(key, Port):
         if key in ports:
             return key
-    elif not isinstance(key, (str, bool)) and isinstance(key, SupportsIndex):  # the latter takes 8 us
+    elif not isinstance(key, (str, bool, type)) and isinstance(key, SupportsIndex):  # the latter takes 8 us
         if 0 <= key.__index__() < len(ports):
             return ports[key.__index__()]
     else:

@@ -124,6 +124,7 @@ class MaxPool8(MaxPoolBase):
     axis: int = attribute(default=0)
 
     def infer(self, data: TensorType) -> tuple[TensorType, TensorType]:
+        self.require_index_type("index_element_type", self.index_element_type, known=True)
         shape = self.pooled(data)
         self.normalize_axis(self.axis, data.shape.rank, of=data.shape)
         return TensorType(data.element_type, shape), TensorType(self.index_element_type, shape)

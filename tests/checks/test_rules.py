@@ -523,3 +523,17 @@ def test_divisors(divisor: list[int], dividend: list[int] | None, expected: str 
     source = net.parameter("x", "2", "i8") if dividend is None else net.const(np.int8(dividend), "i8")
     net.result(net.op("Divide", source, net.const(np.int8(divisor), "i8")))
     assert codes(net).get("OVIR514") == expected
+
+
+def test_a_divisor_is_aligned_as_its_mode_says() -> None:
+    net = Net()
+    dividend, divisor = (net.const(np.int8(values), "i8") for values in ([[1, -128, 3], [4, 5, 6]], [-1, 2]))
+    net.result(net.op("Divide", dividend, divisor, auto_broadcast="pdpd", **{"auto_broadcast.auto_broadcast_axis": 0}))
+    assert codes(net).get("OVIR514") == "-128 is divided by -1, which i8 cannot hold"
+
+
+def test_an_axis_that_is_no_integer_is_one_error() -> None:
+    net = Net()
+    net.result(net.op("Gather", net.parameter("x", "4,2"), net.const([0]), net.const(np.float32(np.nan)), opset=7))
+    assert "OVIR999" not in codes(net)
+    assert "OVIR511" not in codes(net)

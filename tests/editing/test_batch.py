@@ -345,3 +345,18 @@ def test_a_tensor_of_unknown_rank_may_hold_items() -> None:
     model = ovir.Model([ops.add(x, ops.broadcast(np.float32(0), shape))], [x, shape])
     model.set_batch({"x": 3}, verify=False)
     assert [str(port.shape) for port in (model.inputs[0], model.outputs[0])] == ["[3,2]", "[...]"]
+
+
+def test_models_of_no_items() -> None:
+    """Data of the items show how many there are; constants of none do not."""
+
+    def empty(*, is_pinned: bool) -> ovir.Model:
+        x = ops.parameter([0, 4], "f32", name="x")
+        total = ops.add(x, np.ones((0 if is_pinned else 1, 4), np.float32))
+        return ovir.Model([ops.reshape(total, np.array([0, 2, 2]), special_zero=True)], [x], "model")
+
+    model = empty(is_pinned=False)
+    model.set_batch(3)
+    assert str(model.outputs[0].shape) == "[3,2,2]"
+    with pytest.raises(ovir.ModelError, match="the number of items cannot change from 0"):
+        empty(is_pinned=True).set_batch(3)

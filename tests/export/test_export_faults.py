@@ -130,3 +130,21 @@ def test_weights_of_4_kib_are_not_copied_into_the_model() -> None:
     found = _large_weights(SimpleNamespace(onnx=onnx))  # type: ignore[arg-type]
     assert {value.name for value in found} == {value.name for value, is_large in weights.items() if is_large}
     assert all(tensor is value.const_value for value, tensor in found.items())
+
+
+def test_attributes_beyond_any_data_are_refused_at_once() -> None:
+    pooled = ops.avg_pool(ops.parameter([1, 1, -1], "f64", name="x"), [1], [0], [0], [10**7], exclude_pad=False)
+    blocks = ops.depth_to_space(ops.parameter([-1, -1, -1, -1, -1], "u32", name="x"), "blocks_first", 2**32)
+    for layer, message in ((pooled, "more than 4096 nodes"), (blocks, "is outside of the range of i64")):
+        with pytest.raises(ovir.ExportError, match=message):
+            export_model(ovir.Model([layer], [layer.inputs[0].source.layer]), 20)
+
+
+def test_a_lack_of_memory_is_no_fault_of_the_exporter(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lacking(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(Graph, "node", lacking)
+    x = ops.parameter([2], "f32", name="x")
+    with pytest.raises(MemoryError):
+        export_model(ovir.Model([ops.relu(x)], [x]), 20)

@@ -57,6 +57,24 @@ def test_bits(filters: tuple[int, ...], dtype: Any, pad_value: float) -> None:
     np.testing.assert_array_equal(got[0], expected)
 
 
+@pytest.mark.parametrize(
+    ("op", "filters"),
+    [
+        (Convolution(**WINDOW | {"strides": (2**62, 1)}), (4, 2, 6, 3)),
+        (Convolution(**WINDOW | {"dilations": (2**62, 1), "pads_begin": (0, 1), "pads_end": (0, 1)}), (4, 2, 1, 3)),
+        (GroupConvolution(**WINDOW | {"strides": (2**62, 1)}), (2, 1, 1, 6, 3)),
+        (GroupConvolution(**WINDOW | {"dilations": (2**62, 1), "pads_begin": (0, 1)}), (2, 1, 1, 1, 3)),
+    ],
+)
+def test_a_stride_or_dilation_that_moves_nothing_may_exceed_any_array(op: Any, filters: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(0)
+    data, weights = (rng.normal(size=shape).astype(np.float32) for shape in ((1, 2, 6, 9), filters))
+    expected = op.run(data, weights)
+    got = bound_results(op, (data, weights), [expected], {1})
+    assert got is not None
+    np.testing.assert_allclose(got[0], expected, rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("pads", [(0, 2), (3, 0)])
 @pytest.mark.parametrize("strides", [(2, 1), (1, 2), (2, 3)])
 @pytest.mark.parametrize("kernel", [(1, 1), (3, 2), (2, 5)])

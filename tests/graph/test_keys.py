@@ -87,3 +87,12 @@ def test_inputs_are_named_before_they_are_counted() -> None:
     assert [input_named(net.model(), name) for name in ("a", "0", "1")] == [0, 1, 1]
     with pytest.raises(KeyError, match="no input 'b'"):
         input_named(net.model(), "b")
+
+
+def test_a_class_of_integers_is_no_position() -> None:
+    net = Net()
+    net.result(net.op("ReLU", net.parameter("x", "2")))
+    read = net.model()
+    for find in (read.input, read.output, read.layer):
+        with pytest.raises(ovir.InputError):
+            find(int)  # type: ignore[arg-type]

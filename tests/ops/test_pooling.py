@@ -8,7 +8,7 @@ import pytest
 from support.binding import bound_results
 from support.tensors import tensor
 
-from ovir.core.element_types import f32, i32
+from ovir.core.element_types import ElementType, dynamic, f32, i32
 from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
@@ -201,6 +201,13 @@ def test_adaptive_pooling_against_each_window(shape: tuple[int, ...], count: tup
             np.testing.assert_equal(values[lead + window], data[lead][where].flat[first])
             assert places[lead + window] == numbers[where].flat[first]
             np.testing.assert_allclose(means[lead + window], data[lead][where].mean(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("element_type", [f32, dynamic])
+def test_positions_are_of_an_index_type(element_type: ElementType) -> None:
+    pool = MaxPool8(kernel=(2,), strides=(1,), index_element_type=element_type)
+    with pytest.raises(OperatorError, match=f"index_element_type must be i32 or i64, got {element_type}"):
+        pool.infer(tensor("1,2,3"))
 
 
 @pytest.mark.parametrize("shape", [(0, 2, 4), (2, 0, 4), (0, 0, 4), (2, 3, 4)])

@@ -18,6 +18,7 @@ from ovir.graph.constant_layers import converted_codes
 from ovir.graph.layers import Layer, agrees
 from ovir.ir.weights import WeightBytes, release_pages
 from ovir.ops.base.domains import Coordinates, Divisor, Index, IndexRule
+from ovir.ops.base.elementwise import ElementwiseBase
 from ovir.ops.infrastructure import Parameter
 from ovir.system.progress import counted
 from ovir.system.python_runtime import physical_memory
@@ -169,6 +170,8 @@ def zero_divisor(context: Context) -> Iterator[Found]:
                 yield Found(f"the divisor holds {plural(int((data == 0).sum()), 'zero')}", layer)
             elif data.dtype.kind == "i" and data.min() <= -1 <= data.max() and (data == -1).any():
                 least, dividend = np.iinfo(data.dtype).min, context.values_of(layer.inputs[0])
+                if dividend is not None and isinstance(layer.operator, ElementwiseBase):
+                    data = layer.operator.aligned(dividend, data)
                 if dividend is not None and ((dividend == least) & (data == -1)).any():
                     yield Found(f"{least} is divided by -1, which {layer.outputs[0].element_type} cannot hold", layer)
 

@@ -165,6 +165,8 @@ def plane_windows(planes: Array, axes: Sequence[Axis]) -> Array:
 
 
 def _steps(strides: Sequence[int], axes: Sequence[Axis]) -> tuple[list[int], list[int]]:
-    """Return the bytes between windows and between taps along each axis."""
+    """Return the bytes between windows and between taps along each axis, 0 where there is only one: the stride or the
+    dilation may then exceed any array."""
     pairs = list(zip(strides, axes, strict=True))
-    return [stride * axis.stride for stride, axis in pairs], [stride * axis.dilation for stride, axis in pairs]
+    places = [stride * axis.stride if axis.windows > 1 else 0 for stride, axis in pairs]
+    return places, [stride * axis.dilation if axis.kernel > 1 else 0 for stride, axis in pairs]

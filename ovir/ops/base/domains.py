@@ -78,7 +78,7 @@ def axis_of(op: Any, inputs: Inputs, axis: int | str) -> int | None:
         return axis
     if axis in op.fields:
         return int(getattr(op, axis))
-    value = inputs[axis].constant if axis in inputs else None
+    value = inputs[axis].constant if axis in inputs and inputs[axis].element_type.is_integral else None
     return int(value.item()) if value is not None and value.size == 1 else None
 
 
