@@ -90,8 +90,8 @@ class Fixes:
     def added(self, diagnostics: Iterable[Diagnostic], *, are_inferred: bool) -> Iterator[Diagnostic]:
         """Yield the diagnostics; those of the reader and of inference get their fixes.
 
-        The first one of a port that declares something else than inference gives also mends the ports that follow it,
-        which are not reported. Before all errors are mended, the types of ports may be wrong, and declare nothing.
+        The first one of a port that declares something else than inference gives also fixes the ports that follow it,
+        which are not reported. As long as there are errors, inferred types may be wrong, and are written to no port.
         """
         every = [port for layer in self._elements for port in (*layer.inputs, *layer.outputs)]
         ports = {(port.layer.title, port.is_output, port.id): port for port in every}

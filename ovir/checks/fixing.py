@@ -130,7 +130,7 @@ def _fixed(
     while True:
         left = in_order(collect(NewContent(path, text), weights, options))
         done = {_kind(d) for d in fixed}
-        able = [d for d in left if wanted(d) and _kind(d) not in done]  # what a fix does not mend is left
+        able = [d for d in left if wanted(d) and _kind(d) not in done]  # one that its fix does not remove is left
         if not able:
             return text, fixed, left
         # The others are judged again with what ports declare now.

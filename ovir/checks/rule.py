@@ -46,7 +46,7 @@ class Context(Document[Model]):
 
     @cached_property
     def fixes(self) -> Fixes:
-        """Return the maker of fixes; nobody mends untrusted files."""
+        """Return the maker of fixes; untrusted files are not fixed."""
         from ovir.checks.fixes import Fixes  # few files need it
 
         return Fixes(self, are_wanted=not self.options.untrusted)

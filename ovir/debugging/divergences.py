@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import ElementType, i32, i64, value_range
+from ovir.core.element_types import ElementType, bf16, f16, i32, i64, value_range
 from ovir.core.reading import read_text
+from ovir.debugging.value_conditions import largest_of
 from ovir.graph.layers import Layer, Port, layers_before
 from ovir.graph.order import trace_back
 from ovir.lowering.releases import Release
@@ -267,6 +268,9 @@ def _has_integers(seen: Seen) -> bool:
 
 CONDITIONS: dict[str, Callable[[Seen], object]] = {
     "8-bit integers": lambda x: _has_integers(x) and x.inputs[0].dtype.itemsize == 1,
+    "8-bit integers, cubic or linear": lambda x: (
+        _has_integers(x) and x.inputs[0].dtype.itemsize == 1 and x.get("mode").startswith(("cubic", "linear"))
+    ),
     "8-bit integers beyond the range": lambda x: x.inputs[0].dtype.itemsize == 1 and saturates(x),
     "NaN": lambda x: _any(x.inputs, np.isnan),
     "a 1x1 kernel, strides and pads": _pointwise_convolution_with_pads,
@@ -284,6 +288,9 @@ CONDITIONS: dict[str, Callable[[Seen], object]] = {
         and (x.inputs[1][:, 2:4] <= x.inputs[1][:, :2]).any()
     ),
     "a sigma above 0": lambda x: len(x.inputs) > 5 and x.inputs[5] > 0,
+    "a window of 16 bits without data": lambda x: (
+        x.output_type in (f16, bf16) and (x.outputs[0] == -largest_of(x.output_type)).any()
+    ),
     "activations left out": lambda x: "activations" not in x.layer.attributes,
     "activations other than sigmoid, tanh and relu": lambda x: {*x.get("activations")} - {"sigmoid", "tanh", "relu"},
     "alpha 0": lambda x: (x.inputs[1] == 0).any(),
@@ -310,7 +317,7 @@ CONDITIONS: dict[str, Callable[[Seen], object]] = {
     "integers beyond the range": saturates,
     "integers of 32 or 64 bits": lambda x: _has_integers(x) and x.inputs[0].dtype.itemsize >= 4,
     "k of 0": lambda x: not x.inputs[1].all(),
-    "mode bicubic_pillow": lambda x: x.get("mode") == "bicubic_pillow",
+    "mode bicubic_pillow, not -0.5": lambda x: x.get("mode") == "bicubic_pillow" and x.get("cube_coeff") != -0.5,
     "mode linear of infinities": lambda x: x.get("mode") == "linear" and not np.isfinite(x.inputs[0]).all(),
     "negative integers, m_pythondiv": lambda x: (
         x.get("m_pythondiv") and _has_integers(x) and any((array.astype(np.float64) < 0).any() for array in x.inputs)
@@ -321,7 +328,7 @@ CONDITIONS: dict[str, Callable[[Seen], object]] = {
     "numbers beyond the integer type": _converts_beyond_range,
     "numbers of other types than f32 and i32": lambda x: x.outputs[0].dtype not in (np.float32, np.int32),
     "probabilities of 0 or below": lambda x: (x.inputs[0] <= 0).any(),
-    "rounding ceil": lambda x: x.get("rounding_type") == "ceil",
+    "rounding ceil, an empty window": lambda x: x.get("rounding_type") == "ceil" and (x.outputs[0] == 0).any(),
     "signal_size given": lambda x: len(x.inputs) > 2,
     "slopes for the rows of a product": _slope_of_product,
     "sorted by class": lambda x: x.get("sort_result_type") == "classid",

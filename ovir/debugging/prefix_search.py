@@ -20,7 +20,7 @@ from ovir.debugging.reduce import ReductionSearch
 from ovir.debugging.reproducer import Reproducer
 from ovir.debugging.searches import least
 from ovir.debugging.sides import Device
-from ovir.diagnostics.errors import ModelError, RunError
+from ovir.diagnostics.errors import InputError, ModelError, RunError
 from ovir.diagnostics.wording import plural
 from ovir.graph.order import dependents
 from ovir.model import Model
@@ -78,7 +78,12 @@ class PrefixSearch:
         self._progress = progress
 
     def run(self) -> int | None:
-        """Return the length of the shortest beginning that diverges; None if the whole model does not diverge."""
+        """Return the length of the shortest beginning that diverges; None if the whole model does not diverge.
+
+        Raises InputError for a model in which no layer depends on inputs or states.
+        """
+        if not self.layers:
+            raise InputError.usage("the model has no layers to search, which compute something from inputs")
         if not self._diverges(len(self.layers)):
             return None
         first = self._first(0, len(self.layers))

@@ -29,7 +29,7 @@ from ovir.fuzzing.device_map import STATUS_OF_FAULT, Cell, DeviceMap, places_of
 from ovir.fuzzing.findings import Finding, Reduced, alike, operations_of, reduce_fault, signature_of
 from ovir.fuzzing.folders import Origin, report_of, save_finding
 from ovir.fuzzing.judging import Fault, Judge
-from ovir.fuzzing.models import MAP, ROUND, Choice
+from ovir.fuzzing.models import MAP, NAMES, ROUND, Choice
 from ovir.fuzzing.targets import Compiler, Target, old_release, open_target, precise
 from ovir.lowering.releases import release_text
 from ovir.model import Model
@@ -43,6 +43,8 @@ TABLE = "map.csv"
 _TIMEOUT = 20.0
 _ROUNDS = 4
 """The most models that are tried for each that a cell is to have; ovir refuses some."""
+_MOST_IN_VAIN = 1_000
+"""The most models of the wanted operation versions in a row that do not have the wanted types."""
 _REPEATED = 5
 """About one of so many models also runs in new requests and after new compilations."""
 
@@ -146,7 +148,8 @@ def fuzz(
         seed: The number of the first model; each number stands for one model. With ``map``, the number of the first
             round through all of them.
         ops: A regular expression for operation versions such as ``Gather-8``; models then have one such operation each.
-        types: The element types of inputs and constants, apart from those of indices and masks; by default all.
+        types: The element types of inputs and constants, apart from those of indices and masks; by default all. A
+            search ends after 1,000 models in a row that have others.
         workers: The number of models in work at the same time; a function must then be able to run in several threads.
         timeout: The seconds that one request to a device may take before it counts as a hang.
         output: A folder to which each finding is saved as a folder of its own.
@@ -195,6 +198,8 @@ class _Session:
         self._stop = Event()
         self._running: set[int] = set()
         self._numbers: Iterator[int] = iter(())
+        self._in_vain = 0
+        """The numbers since the last model that was wanted."""
         self._cells: dict[int, Cell] = {}
         """The cells that are to have ``_cases`` models each, by the numbers of their first models."""
         self._cases = 0
@@ -284,7 +289,7 @@ class _Session:
                     if wanted is not None and self.found.models + len(self._running) >= wanted:
                         return  # the models that others try are enough; if one is none, its worker tries another
                     number = next(self._numbers, None)
-                    if number is None:
+                    if number is None or self._in_vain * len(self._choice.versions) > _MOST_IN_VAIN * len(NAMES):
                         return
                     self._running.add(number)
                 self._try(number, judge)
@@ -302,6 +307,8 @@ class _Session:
             self._count(refused=1)
             return
         if made is None:
+            with self._lock:
+                self._in_vain += 1
             return
         model, inputs = made
         try:
@@ -333,6 +340,7 @@ class _Session:
 
     def _count(self, *, refused: int = 0, compared: int = 0) -> None:
         with self._lock:
+            self._in_vain = 0
             self.found.models += 1
             self.found.refused += refused
             self.found.compared += compared

@@ -31,7 +31,7 @@ class Typed(Make):
     wanted: str = ""
 
     def __post_init__(self) -> None:
-        self.rng.seed(f"{self.wanted}, {self.rng.random()}")  # otherwise all types have the same bad luck
+        self.rng.seed(f"{self.wanted}, {self.rng.random()}")  # otherwise all types draw the same numbers
 
     def pick(self, *choices: Any) -> Any:
         if all(choice in TYPES for choice in choices) and self._fits(choices) and self.chance(_SHARE):

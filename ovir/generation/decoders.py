@@ -16,13 +16,13 @@ from ovir.model import Model
 from ovir.ops.state import ReadValueBase
 from ovir.runtime.compiled import CompiledModel
 
-Runner = Callable[[list[Array], bool], Sequence[Array]]
-"""A runner of a decoder: maps inputs to outputs, both by position. The first run, for which the last argument is
-True, begins with no state."""
+Run = Callable[[list[Array], bool], Sequence[Array]]
+"""A function that runs a decoder: it returns the outputs for the inputs, both by position. The first run, for which the
+last argument is True, begins with no state."""
 
 
-def in_ovir(compiled: CompiledModel) -> Runner:
-    """Return a runner for a decoder in ovir."""
+def in_ovir(compiled: CompiledModel) -> Run:
+    """Return the function that runs a decoder in ovir."""
     request = compiled.create_infer_request()
 
     def run(inputs: list[Array], is_first: bool) -> Sequence[Array]:
@@ -33,15 +33,15 @@ def in_ovir(compiled: CompiledModel) -> Runner:
     return run
 
 
-def on_engine(loaded: LoadedModel) -> Runner:
-    """Return a runner for a decoder loaded by an engine."""
+def on_engine(loaded: LoadedModel) -> Run:
+    """Return the function that runs a decoder that an engine has loaded."""
     return lambda inputs, is_first: loaded.infer(inputs, keeps_state=not is_first)
 
 
 class Decoder:
     """A decoder with its past: in its state, in inputs of past keys and values, or as all tokens once more."""
 
-    def __init__(self, model: Model, run: Runner) -> None:
+    def __init__(self, model: Model, run: Run) -> None:
         """Recognize the inputs of the model; raise InputError if it is not a decoder of tokens."""
         self.model = model
         self._run = run

@@ -147,6 +147,12 @@ def test_the_part_reproduces_the_difference(device: pytest.MonkeyPatch, tmp_path
     assert [probe["count"] for probe in told["probes"]] == sorted(probe["count"] for probe in told["probes"])
 
 
+def test_a_model_without_layers_cannot_be_searched() -> None:
+    whole = Candidate(ovir.Model([ops.relu(ops.constant(np.float32([1])))], []))
+    with pytest.raises(ovir.InputError, match="no layers to search"):
+        PrefixSearch(whole, Judge(OvirDevice(whole.model), Criterion())).run()
+
+
 def test_the_part_lists_as_many_layers_as_it_counts() -> None:
     part = Part(looped(lambda x: ops.abs(x, name="step")))
     assert part.to_dict() == {"layers": 3, "names": ["loop", "loop/body/step", "out"], "files": []}

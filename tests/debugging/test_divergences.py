@@ -250,8 +250,22 @@ def sequence(x: ovir.Layer, lengths: ovir.Layer) -> ovir.Layer:
     return ops.rnn_sequence(x, np.zeros((1, 1, 1), np.float32), lengths, *weights, 1, "forward")
 
 
+def pooled(kind: str, pad: int) -> Build:
+    """Return a pool of four numbers, whose third window lies in the padding if this is 1."""
+    if kind == "max":
+        return lambda x: ops.max_pool(x, [1, 2], [1, 1], [0, 0], [0, pad], [1, 2], rounding_type="ceil")
+    return lambda x: ops.avg_pool(x, [1, 2], [0, 0], [0, pad], [1, 2], True, "ceil")
+
+
+def resized(mode: str, cube_coeff: float = -0.75) -> Build:
+    return lambda x: ops.interpolate(x, [2, 2], mode, "sizes", cube_coeff=cube_coeff, axes=[2, 3])
+
+
 COUNTS = np.arange(6).reshape(2, 3, 1)
 LIMITS = "integers beyond the range"
+OF_16_BITS = "a window of 16 bits without data"
+EMPTY = "rounding ceil, an empty window"
+FOUR = np.ones((1, 1, 1, 4), np.float32)
 ENDED = "unknown sizes, ended sequences"
 DIVIDE = "a Divide of 8-bit integers of unknown sizes before it"
 REDUCE = "a Reduce before it without a dimension of size 1"
@@ -261,6 +275,18 @@ IMAGE = np.ones((1, 3, 4, 4), np.float32)
 @pytest.mark.parametrize(
     ("condition", "holds", "build", "arrays", "known"),
     [
+        row(EMPTY, True, pooled("avg", 1), FOUR),
+        row(EMPTY, False, pooled("avg", 0), FOUR),
+        row(OF_16_BITS, True, pooled("max", 1), FOUR.astype(np.float16)),
+        row(OF_16_BITS, True, pooled("max", 1), of("bf16", FOUR)[0]),
+        row(OF_16_BITS, False, pooled("max", 0), FOUR.astype(np.float16)),
+        row(OF_16_BITS, False, pooled("max", 1), FOUR),
+        row("mode bicubic_pillow, not -0.5", True, resized("bicubic_pillow"), FOUR),
+        row("mode bicubic_pillow, not -0.5", False, resized("bicubic_pillow", -0.5), FOUR),
+        row("8-bit integers, cubic or linear", True, resized("cubic"), FOUR.astype(np.uint8)),
+        row("8-bit integers, cubic or linear", True, resized("linear_onnx"), FOUR.astype(np.uint8)),
+        row("8-bit integers, cubic or linear", False, resized("nearest"), FOUR.astype(np.uint8)),
+        row("8-bit integers, cubic or linear", False, resized("cubic"), FOUR),
         row(ENDED, True, sequence, np.ones((1, 3, 2), np.float32), of("i32", 2), known=False),
         row(ENDED, False, sequence, np.ones((1, 3, 2), np.float32), of("i32", 3), known=False),
         row(ENDED, False, sequence, np.ones((1, 3, 2), np.float32), of("i32", 2)),

@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 from support.builder import Net
 
+import ovir
+from ovir import opset13 as ops
+
 for package in ("onnx", "onnx_ir", "onnxruntime"):
     pytest.importorskip(package, reason=f"the comparison of exported models needs {package}")
 
@@ -17,6 +20,7 @@ from onnx.reference import ReferenceEvaluator  # noqa: E402
 from support.export_comparison import check_exported  # noqa: E402  (it imports these packages)
 
 from ovir.core.element_types import ElementType  # noqa: E402
+from ovir.export.model_exporter import export_model  # noqa: E402
 from ovir.export.onnx_graph import Graph, NotExportable  # noqa: E402
 from ovir.export.session import _large_weights  # noqa: E402
 from ovir.export.support import default_opset  # noqa: E402

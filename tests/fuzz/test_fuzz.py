@@ -282,6 +282,12 @@ def test_a_search_makes_as_many_models_as_are_wanted() -> None:
     assert (found.models, bool(found)) == (5, found.compared > 0)
 
 
+def test_a_search_ends_where_no_model_has_the_wanted_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ovir.fuzzing.fuzz._MOST_IN_VAIN", 20)
+    found = ovir.fuzz(compiler({}), models=1, ops="LogicalNot", types=["f32"])
+    assert (found.models, bool(found)) == (0, False)
+
+
 def test_signatures_have_no_numbers_and_names() -> None:
     assert pattern("node 'a/b' at f.cpp:12: f16 1.5e3 [1,2] (x)") == "node  at f.cpp:#: f16 #  "
 

@@ -91,8 +91,8 @@ class OpenVino:
 
     def properties(self, request: Any, names: Sequence[str]) -> dict[str, str]:
         """Return those of the named properties that the device tells for a compiled model, as text."""
-        told = {name: self._property(request.get_compiled_model(), name) for name in names}
-        return {name: text for name, text in told.items() if text is not None}
+        values = {name: self._property(request.get_compiled_model(), name) for name in names}
+        return {name: text for name, text in values.items() if text is not None}
 
     def _property(self, compiled: Any, name: str) -> str | None:
         """Return a property of a compiled model as text, or of the first device behind AUTO, HETERO or MULTI, which do
