@@ -201,7 +201,7 @@ class Dimension:
         return Dimension(max(function(self.lower), 0), upper)
 
     def __add__(self, other: Dimension | int) -> Dimension:
-        other = _operand(other)
+        other = other if isinstance(other, Dimension) else _operand(other)
         if other.lower == other.upper == 0:
             return self
         if self.lower == self.upper == 0:
@@ -214,7 +214,7 @@ class Dimension:
         return Dimension(self.lower + other.lower, _bound(self.upper, other.upper, lambda a, b: a + b), symbol)
 
     def __mul__(self, other: Dimension | int) -> Dimension:
-        other = _operand(other)
+        other = other if isinstance(other, Dimension) else _operand(other)
         if other.lower == other.upper == 1:
             return self
         if self.lower == self.upper == 1:
@@ -252,6 +252,8 @@ class Dimension:
     @classmethod
     def parse(cls, text: str) -> Dimension:
         """Parse ``?``, ``-1``, ``7``, ``2..5``, ``2..`` or ``..5``; raise ValueError for any other text."""
+        if text.isdecimal() and text.isascii() and len(text) < _LONGEST - 1:
+            return sized(int(text))  # the usual case
         text = text.strip(SPACE)
         if text in ("?", "-1"):
             return cls()
