@@ -408,7 +408,7 @@ class PartialShape:
     def is_static(self) -> bool:
         """Return whether the rank and all sizes are known."""
         if self._is_static is None:
-            self._is_static = self._dims is not None and all(d.lower == d.upper for d in self._dims)
+            self._is_static = self._dims is not None and False not in [d.lower == d.upper for d in self._dims]
         return self._is_static
 
     @property
@@ -436,7 +436,7 @@ class PartialShape:
     def has_symbols(self) -> bool:
         """Return whether the rank is known and each size is known or has a symbol."""
         if self._has_symbols is None:
-            self._has_symbols = self._dims is None or all(d.symbol or d.is_static for d in self._dims)
+            self._has_symbols = self._dims is None or self.is_static or all(d.symbol or d.is_static for d in self._dims)
         return self._has_symbols
 
     @property
