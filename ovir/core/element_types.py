@@ -121,9 +121,8 @@ class ElementType:
         dtype = np.dtype(dtype)
         if dtype.kind in "USOT":
             return string
-        for element_type in (boolean, *_PREFERRED):
-            if element_type.dtype == dtype:
-                return element_type
+        if (found := _BY_DTYPE.get(dtype)) is not None:
+            return found
         raise ValueError(f"OpenVINO has no element type for NumPy's {dtype}")
 
 
@@ -163,7 +162,7 @@ ELEMENT_TYPES: tuple[ElementType, ...] = (
     nf4, f8e4m3, f8e5m2, f8e8m0, f4e2m1, string, dynamic,
 )  # fmt: skip
 _BY_NAME = {t.name: t for t in ELEMENT_TYPES}
-_PREFERRED = [t for t in ELEMENT_TYPES if t not in (u1, u3, u6, nf4, dynamic)]
+_BY_DTYPE = {t.dtype: t for t in ELEMENT_TYPES if t not in (u1, u3, u6, nf4, dynamic)}
 # Spellings of ``precision`` attributes that are not just the upper-case name.
 _ALIASES = {
     "unspecified": "dynamic", "undefined": "dynamic", "bool": "boolean", "bin": "u1",

@@ -201,7 +201,7 @@ class Dimension:
         return Dimension(max(function(self.lower), 0), upper)
 
     def __add__(self, other: Dimension | int) -> Dimension:
-        other = _operand(other)
+        other = other if isinstance(other, Dimension) else _operand(other)
         if other.lower == other.upper == 0:
             return self
         if self.lower == self.upper == 0:
@@ -214,7 +214,7 @@ class Dimension:
         return Dimension(self.lower + other.lower, _bound(self.upper, other.upper, lambda a, b: a + b), symbol)
 
     def __mul__(self, other: Dimension | int) -> Dimension:
-        other = _operand(other)
+        other = other if isinstance(other, Dimension) else _operand(other)
         if other.lower == other.upper == 1:
             return self
         if self.lower == self.upper == 1:
@@ -252,6 +252,8 @@ class Dimension:
     @classmethod
     def parse(cls, text: str) -> Dimension:
         """Parse ``?``, ``-1``, ``7``, ``2..5``, ``2..`` or ``..5``; raise ValueError for any other text."""
+        if text.isdecimal() and text.isascii() and len(text) < _LONGEST - 1:
+            return sized(int(text))  # the usual case
         text = text.strip(SPACE)
         if text in ("?", "-1"):
             return cls()
@@ -406,7 +408,7 @@ class PartialShape:
     def is_static(self) -> bool:
         """Return whether the rank and all sizes are known."""
         if self._is_static is None:
-            self._is_static = self._dims is not None and all(d.lower == d.upper for d in self._dims)
+            self._is_static = self._dims is not None and False not in [d.lower == d.upper for d in self._dims]
         return self._is_static
 
     @property
@@ -434,7 +436,7 @@ class PartialShape:
     def has_symbols(self) -> bool:
         """Return whether the rank is known and each size is known or has a symbol."""
         if self._has_symbols is None:
-            self._has_symbols = self._dims is None or all(d.symbol or d.is_static for d in self._dims)
+            self._has_symbols = self._dims is None or self.is_static or all(d.symbol or d.is_static for d in self._dims)
         return self._has_symbols
 
     @property

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ovir.core.element_types import ElementType, f4e2m1, f8e8m0, f64, nf4, value_range
-from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
+from ovir.core.shapes import UNKNOWN, Dimension, PartialShape, sized
 
 MAX_ELEMENTS = 4096
 """The largest number of elements of a known value that is not a constant of the file."""
@@ -67,11 +67,11 @@ class Value:
 
     @cached_property
     def lower(self) -> Bounds:
-        return self._lower if self._lower is not None else self._as_bounds(-np.inf, EXACT)
+        return self._lower if self._lower is not None else self._ends_of_constant[0]
 
     @cached_property
     def upper(self) -> Bounds:
-        return self._upper if self._upper is not None else self._as_bounds(-EXACT, np.inf)
+        return self._upper if self._upper is not None else self._ends_of_constant[1]
 
     @cached_property
     def marks(self) -> NDArray[np.int64]:
@@ -101,14 +101,17 @@ class Value:
             return str(numbers) if isinstance(numbers, list) else numbers
         return self.lower.tobytes(), self.upper.tobytes(), self.marks.tobytes()
 
-    def _as_bounds(self, below: float, above: float) -> Bounds:
-        """Return the constant as bounds; ``below`` and ``above`` replace integers beyond the exact range."""
+    @cached_property
+    def _ends_of_constant(self) -> Ends:
+        """Return the constant as bounds, which differ for integers beyond the exact range."""
         assert self.constant is not None
         element_type = ElementType.from_dtype(self.constant.dtype)
         bounds = self.constant.astype(bounds_dtype(element_type))
-        if not element_type.is_integral:
-            return bounds
-        return np.where(bounds <= -EXACT, below, np.where(bounds >= EXACT, above, bounds))
+        if not element_type.is_integral or (np.abs(bounds) < EXACT).all():
+            return bounds, bounds
+        far_below, far_above = bounds <= -EXACT, bounds >= EXACT
+        lower = np.where(far_below, -np.inf, np.where(far_above, EXACT, bounds))
+        return lower, np.where(far_above, np.inf, np.where(far_below, -EXACT, bounds))
 
     @property
     def is_unknown(self) -> NDArray[np.bool_]:
@@ -128,7 +131,7 @@ class Value:
     def dimensions(self) -> list[Dimension]:
         """Return the elements as sizes, in row-major order; a bound below 0 counts as 0."""
         if self.constant is not None:
-            return [Dimension(int(x), int(x)) for x in np.maximum(self.constant.ravel(), 0)]
+            return [sized(int(max(x, 0))) for x in self.constant.ravel().tolist()]
         columns = (part.ravel().tolist() for part in (self.lower, self.upper, self.symbols))
         return [
             Dimension(int(max(low, 0)), int(max(high, 0)) if isfinite(high) else None, symbol)
@@ -275,6 +278,8 @@ def from_dimensions(element_type: ElementType, dims: Iterable[Dimension]) -> Val
 def is_small(shape: PartialShape) -> bool:
     """Return whether values of this shape are small enough to follow; NumPy rejects huge arrays even without
     elements."""
+    if shape.is_static:
+        return shape.least_size <= MAX_ELEMENTS and shape.least_extent < _MOST_EMPTY
     if shape.rank is None or any(dim.upper is None for dim in shape.dims):
         return False
     sizes = [dim.upper or 0 for dim in shape.dims]

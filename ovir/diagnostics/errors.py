@@ -164,6 +164,8 @@ OWN_FAULT = "this is a fault of ovir; please report it"
 class Diagnostics:
     """A collection of diagnostics, in order and without duplicates."""
 
+    __slots__ = ("_added", "_found")
+
     def __init__(self) -> None:
         self._found: dict[Diagnostic, None] = {}  # a dict keeps the order and drops duplicates
         self._added: list[Diagnostic] = []

@@ -55,8 +55,8 @@ def _attend(op: ScaledDotProductAttention, *inputs: Array) -> Array:
     scores = np.matmul(query * np.float32(1 / sqrt(query.shape[-1]) if scale is None else scale.item()), key.mT)
     if mask is not None:
         scores = scores + attention_bias(mask, scores.dtype)
-    weights = np.exp(scores - scores.max(-1, keepdims=True))
-    result: Array = np.matmul(weights / weights.sum(-1, keepdims=True), value)
+    weights = np.exp(scores - np.maximum.reduce(scores, -1, keepdims=True))
+    result: Array = np.matmul(weights / np.add.reduce(weights, -1, keepdims=True), value)
     return result
 
 

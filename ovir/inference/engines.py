@@ -78,7 +78,7 @@ class Engine:
             self.diagnostics.add(diagnose(codes.INTERNAL, message, layer.place, hint=layer.fault_hint(error)))
         finally:
             raised, self.diagnostics = self.diagnostics, outside
-        return outputs, list(raised)
+        return outputs, list(raised) if raised.added else []
 
     def _infer_tensors(self, layer: Layer, inputs: Sequence[TensorType]) -> Types:
         """Infer one layer; raise OperatorError if an output has more dimensions or elements than an array can have."""
@@ -102,7 +102,7 @@ class Engine:
             for body in layer.bodies.values():
                 self.infer(body)
             return tuple(declared_type(port) for port in layer.outputs)
-        if "bodies" in _check_arity(op, inputs):
+        if "bodies" in _keywords(op, len(inputs)):
             bodies = {key: BodyInference(body, self) for key, body in layer.bodies.items()}
             return as_tuple(op.infer(*inputs, bodies=bodies))
         if not inputs:
@@ -349,14 +349,14 @@ def _with_declared_type(layer: Layer, given: TensorType) -> TensorType:
     return given.refined(declared, given.shape) if given.element_type.is_dynamic else given
 
 
-def _check_arity(op: Operator, inputs: Sequence[TensorType]) -> frozenset[str]:
-    """Raise OperatorError for too few or too many inputs; return the keywords that ``infer`` takes."""
+def _keywords(op: Operator, count: int) -> frozenset[str]:
+    """Return the keywords that ``infer`` takes; raise OperatorError for too few or too many inputs."""
     names, required, variadic, keywords = input_signature(type(op))
-    if len(inputs) < required or (len(inputs) > len(names) and not variadic):
+    if count < required or (count > len(names) and not variadic):
         most = "or more " if variadic else f"to {len(names)} " if required < len(names) else ""
         listed = f" ({', '.join(names)})" if names else ""
         noun = "input" if required == 1 and not most else "inputs"
-        op.fail("takes {} {}{}{}, got {}", required, most, noun, listed, len(inputs), code=codes.INPUT_COUNT)
+        op.fail("takes {} {}{}{}, got {}", required, most, noun, listed, count, code=codes.INPUT_COUNT)
     return keywords
 
 

@@ -49,25 +49,39 @@ def with_known_values(
     layer: Layer, op: Operator, inputs: Sequence[TensorType], found: Inferred, log: ValueLog
 ) -> tuple[TensorType, ...]:
     """Return the outputs, with deferred known values if anything can be known of them."""
-    outputs = found.outputs
+    known = tuple([tensor.may_have_value for tensor in inputs])
+    follows = found.follows.get(known)
+    if follows is None:
+        follows = found.follows[known] = _can_follow(op, inputs, found.outputs)
+    if not follows:
+        return found.outputs
+    evaluation = Evaluation(inputs, partial(_known_values, layer, op, found, log))
+    return tuple([tensor.deferred(evaluation, index) for index, tensor in enumerate(found.outputs)])
+
+
+def _can_follow(op: Operator, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> bool:
+    """Return whether anything may be known of the outputs: it depends on which inputs may be known, not on their
+    values."""
+    if not all(is_small(tensor.shape) and not tensor.element_type.is_dynamic for tensor in outputs):
+        return False
     read = op.with_elements_read(inputs)
-    if not found.is_small or (read and not any(tensor.may_have_value for tensor in read)):
-        return outputs
-    if any(tensor.may_have_value for tensor in outputs) or not can_evaluate(op, inputs, outputs):
-        return outputs
-    evaluation = Evaluation(inputs, partial(_known_values, layer, op, outputs, log))
-    return tuple([tensor.deferred(evaluation, index) for index, tensor in enumerate(outputs)])
+    if read and not any(tensor.may_have_value for tensor in read):
+        return False
+    return not any(tensor.may_have_value for tensor in outputs) and can_evaluate(op, inputs, outputs)
 
 
 def _known_values(
-    layer: Layer, op: Operator, outputs: Sequence[TensorType], log: ValueLog, inputs: Sequence[TensorType]
+    layer: Layer, op: Operator, found: Inferred, log: ValueLog, inputs: Sequence[TensorType]
 ) -> Sequence[Value | None]:
-    """Return the known values of all outputs of a layer."""
-    nothing = (None,) * len(outputs)
+    """Return the known values of all outputs of a layer, those of an equal layer if its inputs have equal values."""
+    nothing = (None,) * len(found.outputs)
+    key = _identities(inputs) if op.opset else None  # the instances of a user's class may have any state
+    if key in found.values:
+        return found.values[key]
     reports: list[str] = []
     try:
         with np.errstate(all="ignore"), reporting_to(lambda code, message, effect: reports.append(message)):
-            values = _values_of(op, inputs, outputs)
+            values = _values_of(op, inputs, found.outputs)
     except OperatorError:
         return nothing  # a run of the layer reports it with the values
     except MemoryError:
@@ -75,7 +89,20 @@ def _known_values(
     except Exception as error:
         log.report_failure(layer, error)
         return nothing
-    return nothing if values is None or (reports and not log.accepts(layer, reports)) else values
+    if reports:
+        return nothing if values is None or not log.accepts(layer, reports) else values
+    values = nothing if values is None else values
+    if key is not None:
+        found.values[key] = values
+    return values
+
+
+def _identities(inputs: Sequence[TensorType]) -> Hashable:
+    """Return an object that is equal for inputs of equal known values; None if comparing these takes too long."""
+    if any(tensor.may_have_value and tensor.shape.least_size > _MAX_COMPARED for tensor in inputs):
+        return None
+    values = [tensor.value for tensor in inputs]
+    return tuple([None if value is None else value.identity for value in values])
 
 
 def infer_with_values(op: Operator, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
@@ -105,8 +132,10 @@ class Inferred(NamedTuple):
     """The inferred outputs of an operation."""
 
     outputs: tuple[TensorType, ...]
-    is_small: bool
-    """Whether all outputs are small enough for known values."""
+    follows: dict[tuple[bool, ...], bool]
+    """Whether anything can be known of the outputs, by whether anything may be known of each input."""
+    values: dict[Hashable, Sequence[Value | None]]
+    """The known values of the outputs, by those of the inputs."""
 
 
 class InferenceCache:
@@ -178,10 +207,8 @@ def _described(value: object) -> str:
 
 
 def inferred(result: TensorType | tuple[TensorType, ...]) -> Inferred:
-    """Return the outputs of ``infer``, and whether they are small."""
-    outputs = as_tuple(result)
-    follows = all(is_small(tensor.shape) and not tensor.element_type.is_dynamic for tensor in outputs)
-    return Inferred(outputs, follows)
+    """Return the outputs of ``infer``."""
+    return Inferred(as_tuple(result), {}, {})
 
 
 def _can_be_shared(op: Operator, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> bool:

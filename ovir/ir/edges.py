@@ -74,18 +74,19 @@ class Gaps:
 class EdgeReader(ElementReader):
     """Reads the edges of one <net> or body."""
 
-    def __init__(self, file: str | None, diagnostics: Diagnostics, gaps: Gaps) -> None:
+    def __init__(self, file: str | None, diagnostics: Diagnostics, gaps: Gaps, ids: Ids) -> None:
         super().__init__(file, diagnostics)
         self.gaps = gaps
+        self._ids = ids
 
     # ----- the edges of the file
 
     def parse(self, groups: Iterable[etree._Element], layers: Sequence[Layer]) -> list[Edge]:
         """Read the edges in the order of the file, except those whose numbers cannot be read."""
         edges: list[Edge] = []
-        ids = Ids()
+        ids = self._ids
         ids_by_name: dict[str | None, list[int]] = {}
-        for item in (item for group in groups for item in group):
+        for item in (item for group in groups for item in group[:]):
             if item.tag != "edge" and self.read_as(item, "an <edge>", ("edge",), ("edge",)) is None:
                 continue
             from_layer, from_port = ids[item.get("from-layer")], ids[item.get("from-port")]

@@ -89,6 +89,10 @@ class Ids(dict[str | None, int | None]):
         number = self[text] = int(text) if text is not None and is_plain else None
         return number
 
+    def expect(self, count: int) -> None:
+        """Add the ids of so many layers, as nearly all writers number them."""
+        self.update((str(number), number) for number in range(count))
+
 
 class ElementReader:
     """Reads elements of one file, and reports their faults."""

@@ -81,7 +81,7 @@ class LayerReader(ElementReader):
         """Diagnostics for constants that lie past the end of the weights."""
         self.of_extensions: list[Layer] = []
         """Layers of operations that an extension has and nobody has registered."""
-        self._ids = Ids()
+        self.ids = Ids()
         self._shapes: dict[tuple[str | None, ...], PartialShape] = {}
         self._precisions: dict[str | None, ElementType] = {}
         self._values: dict[tuple[type[Operator], str, str], object] = {}
@@ -99,7 +99,7 @@ class LayerReader(ElementReader):
             known = text is not None
             gaps.layers.add(self.unsigned(element, "id") if known else None)
             return None
-        number = self._ids[text]
+        number = self.ids[text]
         if number is None and (number := self.unsigned(element, "id")) is None:
             gaps.layers.add(None)
             return None
@@ -122,7 +122,7 @@ class LayerReader(ElementReader):
     def _parts(self, element: etree._Element, layer: Layer, gaps: Gaps) -> etree._Element | None:
         """Read the ports and the <rt_info> of a layer, and return its <data>."""
         data, layer.data_line = None, layer.line
-        for child in element:
+        for child in element[:]:  # which is quicker than an iterator
             tag: Any = child.tag
             if tag not in _PARTS:
                 tag = self._misspelled_part(child, element, layer)
@@ -163,10 +163,10 @@ class LayerReader(ElementReader):
 
     def _ports(self, group: etree._Element, layer: Layer, ports: list[Port], gaps: Gaps, *, is_output: bool) -> None:
         """Read the ports of an <input> or <output>."""
-        for item in group:
+        for item in group[:]:
             if item.tag != "port" and self.read_as(item, "a <port>", ("port",), ("port",), layer) is None:
                 continue
-            number = self._ids[item.get("id")]
+            number = self.ids[item.get("id")]
             if number is None and (number := self.unsigned(item, "id", layer)) is None:
                 gaps.ports.add(layer.id)
                 number = _NO_ID  # keeps the positions of the following ports
@@ -198,7 +198,7 @@ class LayerReader(ElementReader):
     def _shape(self, element: etree._Element, port: Port) -> PartialShape | None:
         """Return the shape that a port declares, and read its <rt_info>."""
         texts: list[str | None] = []
-        for item in element:
+        for item in element[:]:
             if item.tag == "dim":
                 texts.append(item.text)
             elif item.tag == "rt_info":
@@ -217,7 +217,7 @@ class LayerReader(ElementReader):
 
     def _dims(self, element: etree._Element, port: Port) -> PartialShape | None:
         dims: list[Dimension] = []
-        items = element.findall("dim")
+        items = [item for item in element[:] if item.tag == "dim"]
         if len(items) > MAX_RANK:
             message = f"port {port.id}: a shape has at most {MAX_RANK} dimensions, got {len(items)}"
             self.diagnostics.report(codes.BAD_DIM, message, self.at(items[MAX_RANK], port.layer), port=port.id)

@@ -178,6 +178,7 @@ class _Reader(ElementReader, Generic[G]):
             self.diagnostics.report(codes.MISSING_ELEMENT, message, self.at(element))
             gaps.layers.add(None)
         for group in groups[:1]:
+            self.layers.ids.expect(len(group))
             for item in counted("reading layers", group):
                 if item.tag != "layer":
                     message = f"<{tag_of(item)}> is not a <layer>; it is ignored"
@@ -195,7 +196,7 @@ class _Reader(ElementReader, Generic[G]):
             self.diagnostics.report(codes.MISSING_ELEMENT, f"<{tag_of(element)}> has no <edges>", self.at(element))
             gaps.inputs.update((layer.id, None) for layer in layers)
         self.report_repeated((*groups[1:], *edge_groups[1:]))
-        reader = EdgeReader(self.file, self.diagnostics, gaps)
+        reader = EdgeReader(self.file, self.diagnostics, gaps, self.layers.ids)
         edges = reader.parse(edge_groups[:1], layers)
         if edge_groups and not (edges or gaps.inputs or gaps.stray) and sum(len(layer.inputs) for layer in layers) > 1:
             self.diagnostics.report(codes.MISSING_ELEMENT, "<edges> has no edge", self.at(edge_groups[0]))

@@ -23,6 +23,7 @@ _WIDE = {np.dtype(t): np.dtype(np.int64) for t in (np.uint32, np.int64, np.uint6
 """The integers that real numbers become first, by type; ``_INT32`` for all others."""
 
 
+@cache
 def native_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return the type in which NumPy computes elements of ``dtype``; integers stay integers."""
     if dtype in _SMALL_INTEGERS:
@@ -30,6 +31,7 @@ def native_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.float32) if dtype == np.float16 or is_foreign(dtype) else dtype
 
 
+@cache
 def compute_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return the type in which real-valued functions of elements of ``dtype`` are computed."""
     if dtype in (np.float32, np.float64):
@@ -100,6 +102,7 @@ def rounded(result: Array, dtype: np.dtype[Any]) -> Array:
     return stored(np.asarray(np.rint(result)), dtype) if has_integers else np.asarray(result).astype(dtype, copy=False)
 
 
+@cache
 def sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return the type in which elements of ``dtype`` are multiplied and summed: at least f32 for floats, int64 for
     integers, which wrap around."""

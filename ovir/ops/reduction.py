@@ -76,7 +76,9 @@ class ReductionBase(Operator):
         rows = np.ascontiguousarray(data.transpose([*others, *along]))
         rows = rows.reshape([data.shape[axis] for axis in others] + [prod(data.shape[axis] for axis in along)])
         result = self.reduce(rows)
-        return np.expand_dims(result, along) if self.keep_dims else np.asarray(result)
+        if not self.keep_dims:
+            return np.asarray(result)
+        return np.reshape(result, [1 if axis in along else size for axis, size in enumerate(data.shape)])
 
     def reduce(self, rows: Array) -> Array:
         """Return the results of all rows, which lie along the last axis, in the type of the rows."""

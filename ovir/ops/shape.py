@@ -112,12 +112,14 @@ class Reshape(RearrangingBase):
             return TensorType(data.element_type, PartialShape(None))
         pattern = [
             self._pattern_dimension(i, low, high, dim)
-            for i, (low, high, dim) in enumerate(zip(known.lower, known.upper, known.dimensions(), strict=True))
+            for i, (low, high, dim) in enumerate(
+                zip(known.lower.tolist(), known.upper.tolist(), known.dimensions(), strict=True)
+            )
         ]
         return TensorType(data.element_type, self._reshaped(data.shape, pattern))
 
     def run(self, data: Array, shape: Array) -> Array:
-        target = list(map(int, shape))
+        target = shape.tolist()
         if data.size and min(target, default=0) >= -1:
             with suppress(IndexError, ValueError):  # inference explains what does not fit
                 if self.special_zero:
@@ -349,7 +351,8 @@ class Unsqueeze(RearrangingBase):
         self.require(different, "axes must not be empty")
         # An axis listed twice, even once from the front and once from the end, counts once. Negative axes count from
         # the end of the rank before such repetitions are removed.
-        places = sorted(set(self.normalize_axes(list(different), len(dims) + len(different), "axes", unique=False)))
+        rank = len(dims) + len(different)
+        places = sorted({self.normalize_axis(axis, rank, "axes") for axis in different})
         result = list(dims)
         for place in places:
             result.insert(place, one)

@@ -234,19 +234,22 @@ class Executor:
         They belong to the caller, but with ``share`` the next run may overwrite them. Listeners see each step. A
         RunError names the layer that failed.
         """
+        _set_buffer()
+        with single_thread:
+            return self.run_within(inputs, listeners, share=share)
+
+    def run_within(self, inputs: Sequence[Array], listeners: Sequence[Listener], *, share: bool) -> list[Array]:
+        """Return the same as ``run`` within the run of another executor, as bodies run."""
         try:
-            with single_thread:
-                self._begin(inputs, listeners)
-                if listeners or is_shown():
-                    for _ in self._steps(listeners):
-                        pass
-                else:
-                    self._remaining = calls = iter(self._calls)
-                    for function, arguments in calls:
-                        function(*arguments)
-                return [
-                    self._result(slot, own, share) for slot, own in zip(self.plan.results, self._shared, strict=True)
-                ]
+            self._begin(inputs, listeners)
+            if listeners or is_shown():
+                for _ in self._steps(listeners):
+                    pass
+            else:
+                self._remaining = calls = iter(self._calls)
+                for function, arguments in calls:
+                    function(*arguments)
+            return [self._result(slot, own, share) for slot, own in zip(self.plan.results, self._shared, strict=True)]
         except OvirError:
             raise
         except Exception as error:
@@ -260,6 +263,7 @@ class Executor:
         own: dict[int, Any] = dict(zip(self.plan.parameters, inputs, strict=True))
         own.update(self.plan.constants)
         ports = self.plan.ports
+        _set_buffer()
         try:
             self._begin(inputs, ())
             for step in self._steps(()):
@@ -291,7 +295,6 @@ class Executor:
             self._bind_again(lent)
         for body in self._bodies:
             body.listeners = listeners
-        np.setbufsize(_BUFFER)  # for this context; the caller restores it with the settings of errors
 
     def _bind_again(self, lent: Mapping[int, Array]) -> None:
         """Bind the steps that read these inputs, by slot, to the arrays that the caller has lent.
@@ -409,9 +412,14 @@ class Body:
             self.is_running = True
             if self._executor is None:
                 self._executor = self._make()
-            return self._executor.run(arrays, self.listeners, share=True)
+            return self._executor.run_within(arrays, self.listeners, share=True)
         finally:
             self.is_running = False
+
+
+def _set_buffer() -> None:
+    """Set the size of NumPy's buffers for this context; the caller restores it with the settings of errors."""
+    np.setbufsize(_BUFFER)
 
 
 def _empty(slots: list[Any], release: Iterable[int]) -> None:

@@ -114,9 +114,11 @@ class UnboundCall:
         may_bind = step.may_use_fast_form and step.operator.pure and not step.layer.bodies and has_known_types
         fixed = [context.slots[step.inputs[i]] for i in self._size_inputs if context.is_fixed(step.inputs[i])]
         self._can_bind = may_bind and not any(map(_is_large, fixed))
-        self._keeps_promise = [_promise_of(port) for port in step.layer.outputs]
-        self._last_shapes: list[object] = [None] * len(step.layer.outputs)
-        """The shape of each output in the last run, which was as inferred."""
+        self._checked_targets = [
+            (index, slot, array, _promise_of(port))
+            for index, ((slot, array), port) in enumerate(zip(targets, step.layer.outputs, strict=True))
+        ]
+        """The targets with their positions and functions that check results."""
         constants = [context.plan.constants[slot] for slot in step.inputs if slot in context.plan.constants]
         decompresses = len(step.inputs) < len(step.layer.inputs)
         has_weights = decompresses or sum(array.nbytes for array in constants) > _LARGEST
@@ -149,14 +151,12 @@ class UnboundCall:
             self._require_fitting(arrays)
         results = results_of(self._kernel(*arrays), len(self._targets))
         slots = self._context.slots
-        for index, ((slot, fixed), array) in enumerate(zip(self._targets, results, strict=False)):
+        for (index, slot, fixed, keeps_promise), array in zip(self._checked_targets, results):  # noqa: B905 - quicker
             if fixed is not None:
                 copy_result(index, fixed, array)
                 continue
-            if array.shape != self._last_shapes[index]:
-                if not self._keeps_promise[index](array):
-                    require_promised(self._step.layer.outputs[index], array)
-                self._last_shapes[index] = array.shape
+            if not keeps_promise(array):
+                require_promised(self._step.layer.outputs[index], array)
             slots[slot] = array
 
     def _require_fitting(self, arrays: tuple[Array, ...]) -> None:
@@ -279,10 +279,13 @@ def _promise_of(port: Port) -> Callable[[Any], bool]:
     limited = [(axis, low, high) for axis, (low, high) in enumerate(bounds) if (low, high) != (0, inf)]
 
     def keeps_promise(array: Any) -> bool:
-        if array.dtype != dtype or array.ndim != len(bounds):
-            return False
         shape = array.shape
-        return False not in [low <= shape[axis] <= high for axis, low, high in limited]
+        if array.dtype != dtype or len(shape) != len(bounds):
+            return False
+        for axis, low, high in limited:  # noqa: SIM110 - all() takes twice the time
+            if not low <= shape[axis] <= high:
+                return False
+        return True
 
     return keeps_promise
 

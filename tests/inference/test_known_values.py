@@ -54,6 +54,20 @@ def test_a_value_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(calls) == 1
 
 
+def test_equal_values_of_equal_layers_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = count_calls(monkeypatch, Add, "infer_value")
+    net = Net()
+    x = net.parameter("x", "?,6")
+    for added in (0, 0, 1):  # the batch plus a number, in a shape that is computed from data of the same shape
+        sizes = net.op("ShapeOf", net.op("Relu", x), opset=3, output_type="i64")
+        sizes = net.op("Add", sizes, net.const(np.int64([0, added])))
+        net.result(net.op("Broadcast", net.const(np.float32(0)), sizes, opset=3))
+    model = net.model()
+    assert len(calls) == 2
+    assert [str(port.shape[1]) for port in model.outputs] == ["6", "6", "7"]
+    assert {port.shape[0].symbol for port in model.outputs} == {model.inputs[0].shape[0].symbol}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["Add", "Reshape", "Slice"])
 def test_chains_longer_than_the_stack_is_deep(kind: str) -> None:
