@@ -47,21 +47,24 @@ single_thread = _SingleThread()
 def has_small_products() -> bool:
     """Return whether BLAS multiplies small matrices without packing them first, as OpenBLAS does on processors with
     AVX-512."""
-    from threadpoolctl import ThreadpoolController
-
-    libraries = ThreadpoolController().select(user_api="blas").info()
-    return any(library.get("architecture") in _WITH_SMALL_PRODUCTS for library in libraries)
+    return any(library.get("architecture") in _WITH_SMALL_PRODUCTS for library in _loaded().info())
 
 
 _WITH_SMALL_PRODUCTS = ("SkylakeX", "Cooperlake", "SapphireRapids")
 
 
 @cache
-def _libraries() -> list[tuple[Callable[[], int], Callable[[int], object]]]:
-    """Return the functions that get and set the number of threads of each loaded BLAS."""
+def _loaded() -> Any:
+    """Return the loaded libraries of BLAS."""
     from threadpoolctl import ThreadpoolController  # takes longer to import than a small model to run
 
-    libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+    return ThreadpoolController().select(user_api="blas")
+
+
+@cache
+def _libraries() -> list[tuple[Callable[[], int], Callable[[int], object]]]:
+    """Return the functions that get and set the number of threads of each loaded BLAS."""
+    libraries = _loaded().lib_controllers
     return [(_function(library, "get_num_threads"), _function(library, "set_num_threads")) for library in libraries]
 
 

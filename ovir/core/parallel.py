@@ -12,14 +12,13 @@ from contextlib import suppress
 from contextvars import ContextVar, Token
 from functools import cache
 from math import prod
-from typing import TYPE_CHECKING, Any
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any
 
 import numpy as np
 
 from ovir.core.arrays import Array
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future, ThreadPoolExecutor
 
 _BLOCKS_PER_THREAD = 4
 
@@ -49,10 +48,22 @@ def restriction() -> int | None:
 
 
 @cache
-def _pool(workers: int) -> ThreadPoolExecutor:
-    from concurrent.futures import ThreadPoolExecutor  # takes longer to import than a small model to run
+def _pool(workers: int) -> SimpleQueue[Callable[[], object]]:
+    """Return a queue of calls that so many threads make.
 
-    return ThreadPoolExecutor(workers, "ovir-kernel", initializer=_prepare_thread)
+    The pools of ``concurrent.futures`` take longer to import than a small model to run, and longer for each call.
+    """
+    calls: SimpleQueue[Callable[[], object]] = SimpleQueue()
+    with suppress(RuntimeError):  # the interpreter shuts down, or the system has no more threads
+        for index in range(workers):
+            Thread(target=_make_calls, args=(calls,), name=f"ovir-kernel_{index}", daemon=True).start()
+    return calls
+
+
+def _make_calls(calls: SimpleQueue[Callable[[], object]]) -> None:
+    _prepare_thread()
+    while True:
+        calls.get()()
 
 
 def _prepare_thread() -> None:
@@ -120,21 +131,46 @@ def run_blocks(function: Callable[[int, int], object], items: int, min_items_per
                 raise
 
     # Threads draw blocks from one iterator, so a thread that starts late or never only leaves more work to the others.
-    # The caller waits only for blocks that have begun, hence never for itself.
+    # The caller waits only for threads that have taken one of the tickets, hence never for itself.
+    tickets = [None] * (workers - 1)
+    ended: SimpleQueue[BaseException | None] = SimpleQueue()
+
+    def help_out() -> None:
+        if _take(tickets):
+            ended.put(_error_of(work))
+
     pool = _pool(threads() - 1)
-    helpers: list[Future[None]] = []
-    with suppress(RuntimeError):  # the interpreter shuts down, or the system has no more threads
-        for _ in range(workers - 1):
-            helpers.append(pool.submit(work))
+    for _ in range(workers - 1):
+        pool.put(help_out)
     try:
         work()
     finally:
-        errors = [helper.exception() for helper in helpers if not helper.cancel()]
-        # A cancelled helper waits in the queue, and must not keep arrays alive until a thread takes it.
+        begun = workers - 1
+        while _take(tickets):
+            begun -= 1
+        errors = [ended.get() for _ in range(begun)]
+        # A call without a ticket waits in the queue, and must not keep arrays alive until a thread takes it.
         shared.clear()
     for error in errors:
         if error is not None:
             raise error
+
+
+def _take(tickets: list[None]) -> bool:
+    """Take a ticket, and return whether there was one."""
+    try:
+        tickets.pop()
+    except IndexError:
+        return False
+    return True
+
+
+def _error_of(work: Callable[[], object]) -> BaseException | None:
+    try:
+        work()
+    except BaseException as error:
+        return error
+    return None
 
 
 # --------------------------------------------------------------------------- copies

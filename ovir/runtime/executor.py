@@ -28,6 +28,7 @@ from ovir.runtime.state import Variables
 from ovir.runtime.step_binder import Prepared, StepBinder, bind_step, has_fixed_array
 from ovir.runtime.unbound_calls import UnboundCall, UnboundContext
 from ovir.system.progress import counted, is_shown
+from ovir.system.python_runtime import without_garbage_collection
 
 _LENT_BYTES: Final = 1 << 18
 """Bytes of an input above which steps read it where the caller has it."""
@@ -104,7 +105,8 @@ class Executor:
         self._owners: list[Step] = []
         """The step of each call."""
         self._remaining: Any = iter(self._calls)
-        with single_thread:  # a thread of BLAS waits for more work for a while, and takes time from the first run
+        # A thread of BLAS waits for more work for a while, and takes time from the first run.
+        with single_thread, without_garbage_collection():
             self._bind(inputs)
         self._shared = self._shared_results()
 

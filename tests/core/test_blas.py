@@ -36,5 +36,6 @@ def test_processors_with_small_products(libraries: list[Any], expected: bool, mo
     found = SimpleNamespace(info=lambda: libraries)
     controller = SimpleNamespace(select=lambda user_api: selected.append(user_api) or found)
     monkeypatch.setattr(threadpoolctl, "ThreadpoolController", lambda: controller)
+    monkeypatch.setattr(blas, "_loaded", blas._loaded.__wrapped__)
     assert blas.has_small_products.__wrapped__() == expected
     assert selected == ["blas"]

@@ -203,7 +203,7 @@ def test_helpers_that_were_not_needed_keep_nothing_alive():
             pass
 
     done = threading.Event()
-    busy = parallel._pool(1).submit(done.wait, 10)  # so that the helper of the next call waits in the queue
+    parallel._pool(1).put(lambda: done.wait(10))  # so that the helper of the next call waits in the queue
     block = Block()
     known = weakref.ref(block)
     with limit(2):
@@ -211,7 +211,6 @@ def test_helpers_that_were_not_needed_keep_nothing_alive():
     del block
     assert known() is None
     done.set()
-    busy.result()
 
 
 @pytest.mark.parametrize(("shared", "least"), [(100, 2), (101, 3), (40, 1)])

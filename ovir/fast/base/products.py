@@ -100,6 +100,7 @@ def stays_by_columns(rows: int, matrix: Array) -> bool:
 
 
 def _may_go_by_columns(rows: int, b: Array) -> bool:
+    """Return whether a matrix lies by columns, and so many rows make a large product with it, but not too large."""
     return 1 < rows <= _FEW_ROWS and rows * b.size > _SMALL and _lies_by_columns(b)
 
 

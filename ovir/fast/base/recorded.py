@@ -21,26 +21,47 @@ _WITH_OUT: dict[np.ufunc, Callable[..., object]] = {np.maximum: maximum, np.mini
 
 def recorded(formula: Callable[..., Any]) -> Passes:
     """Return the passes of a formula of arrays that consists of ufuncs, ``np.clip`` and ``astype``."""
+    tapes: dict[tuple[np.dtype[Any], ...], tuple[list[_Term], list[_Term]]] = {}
 
     def passes(*arguments: Any) -> list[Call]:
         *arrays, y, spare = arguments
-        tape: list[_Term] = []
-        result = formula(*(_Term(tape, array.dtype, array) for array in arrays))
-        if not tape or result is not tape[-1] or result.dtype != y.dtype:
+        dtypes = tuple([array.dtype for array in arrays])
+        if dtypes not in tapes:  # the parts of an array share a tape
+            tapes[dtypes] = _tape(formula, dtypes)
+        inputs, tape = tapes[dtypes]
+        if tape[-1].dtype != y.dtype:
             raise TypeError(f"a formula must end with a function of NumPy that gives {y.dtype}")
+        for term, array in zip(inputs, arrays, strict=True):
+            term.memory = array
         return _calls(tape, y, spare)
 
     return passes
 
 
+def _tape(formula: Callable[..., Any], dtypes: Sequence[np.dtype[Any]]) -> tuple[list[_Term], list[_Term]]:
+    """Return the terms that a formula reads, and those that it computes, in order."""
+    tape: list[_Term] = []
+    inputs = [_Term(tape, dtype) for dtype in dtypes]
+    result = formula(*inputs)
+    if not tape or result is not tape[-1]:
+        raise TypeError("a formula must end with a function of NumPy")
+    last_uses = {id(operand): place for place, term in enumerate(tape) for operand in term.operands}
+    for place, term in enumerate(tape):
+        own = {id(op): op for op in term.operands if isinstance(op, _Term) and op.operands}
+        term.ending = [op for key, op in own.items() if last_uses[key] == place]
+    return inputs, tape
+
+
 class _Term(NDArrayOperatorsMixin):
     """An array that a formula reads, or the result of one of its functions."""
 
-    def __init__(self, tape: list[_Term], dtype: Any, memory: Array | None = None) -> None:
+    def __init__(self, tape: list[_Term], dtype: Any) -> None:
         self.dtype = np.dtype(dtype)
-        self.memory = memory
+        self.memory: Array | None = None
         self.function: Callable[..., object]
         self.operands: Sequence[Any] = ()
+        self.ending: Sequence[_Term] = ()
+        """The computed operands that no later term has."""
         self._tape = tape
 
     def __array_ufunc__(self, function: np.ufunc, method: str, *operands: Any) -> Any:
@@ -62,30 +83,25 @@ class _Term(NDArrayOperatorsMixin):
 
     def _noted(self, function: Callable[..., object], operands: Sequence[Any], dtype: Any) -> _Term:
         term = _Term(self._tape, dtype)
-        term.function, term.operands = function, operands
+        term.function = function
+        term.operands = [op if isinstance(op, _Term) else np.array(op, term.dtype) for op in operands]
         self._tape.append(term)
         return term
 
 
 def _calls(tape: Sequence[_Term], y: Array, spare: Spare) -> list[Call]:
     """Return the calls that compute all terms. The last term, and the chain of operands that leads to it, use ``y``."""
-    last_uses = {id(operand): place for place, term in enumerate(tape) for operand in term.operands}
-
-    def ending(place: int) -> list[_Term]:
-        """Return the computed operands of a term that no later term has."""
-        own = {id(op): op for op in tape[place].operands if isinstance(op, _Term) and op.operands}
-        return [op for key, op in own.items() if last_uses[key] == place]
-
-    places = {id(term): place for place, term in enumerate(tape)}
-    term: _Term | None = tape[-1]
-    while term is not None and term.dtype == y.dtype:
-        term.memory = y
-        term = next(iter(ending(places[id(term)])), None)
+    for term in tape:
+        term.memory = None
+    chain: _Term | None = tape[-1]
+    while chain is not None and chain.dtype == y.dtype:
+        chain.memory = y
+        chain = next(iter(chain.ending), None)
     free: list[Array] = []
     calls: list[Call] = []
-    for place, term in enumerate(tape):
-        arguments = [op.memory if isinstance(op, _Term) else np.array(op, term.dtype) for op in term.operands]
-        free += [op.memory for op in ending(place) if op.memory is not None and op.memory is not y]
+    for term in tape:
+        arguments = [op.memory if isinstance(op, _Term) else op for op in term.operands]
+        free += [op.memory for op in term.ending if op.memory is not None and op.memory is not y]
         if term.memory is None:
             fitting = [array for array in free if array.dtype == term.dtype]
             term.memory = fitting[0] if fitting else spare(term.dtype)
