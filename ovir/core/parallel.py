@@ -48,16 +48,18 @@ def restriction() -> int | None:
 
 
 @cache
-def _pool(workers: int) -> SimpleQueue[Callable[[], object]]:
-    """Return a queue of calls that so many threads make.
+def _pool(workers: int) -> tuple[SimpleQueue[Callable[[], object]], int]:
+    """Return a queue of calls and the number of threads that make them: so many, or fewer if the system has no more.
 
     The pools of ``concurrent.futures`` take longer to import than a small model to run, and longer for each call.
     """
     calls: SimpleQueue[Callable[[], object]] = SimpleQueue()
+    started = 0
     with suppress(RuntimeError):  # the interpreter shuts down, or the system has no more threads
-        for index in range(workers):
-            Thread(target=_make_calls, args=(calls,), name=f"ovir-kernel_{index}", daemon=True).start()
-    return calls
+        while started < workers:
+            Thread(target=_make_calls, args=(calls,), name=f"ovir-kernel_{started}", daemon=True).start()
+            started += 1
+    return calls, started
 
 
 def _make_calls(calls: SimpleQueue[Callable[[], object]]) -> None:
@@ -132,23 +134,23 @@ def run_blocks(function: Callable[[int, int], object], items: int, min_items_per
 
     # Threads draw blocks from one iterator, so a thread that starts late or never only leaves more work to the others.
     # The caller waits only for threads that have taken one of the tickets, hence never for itself.
-    tickets = [None] * (workers - 1)
+    pool, started = _pool(threads() - 1)
+    helpers = min(workers - 1, started)
+    tickets = [None] * helpers
     ended: SimpleQueue[BaseException | None] = SimpleQueue()
 
     def help_out() -> None:
         if _take(tickets):
             ended.put(_error_of(work))
 
-    pool = _pool(threads() - 1)
-    for _ in range(workers - 1):
+    for _ in range(helpers):
         pool.put(help_out)
     try:
         work()
     finally:
-        begun = workers - 1
         while _take(tickets):
-            begun -= 1
-        errors = [ended.get() for _ in range(begun)]
+            helpers -= 1
+        errors = [ended.get() for _ in range(helpers)]
         # A call without a ticket waits in the queue, and must not keep arrays alive until a thread takes it.
         shared.clear()
     for error in errors:

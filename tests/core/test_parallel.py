@@ -197,6 +197,23 @@ def test_no_hang_at_exit_and_no_failure_in_exit_handlers():
     assert output == "50\n50\n"
 
 
+def test_a_system_without_further_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(thread: threading.Thread) -> None:
+        if thread.name == "ovir-kernel_1":
+            raise RuntimeError("can't start new thread")
+        started(thread)
+
+    started = threading.Thread.start
+    monkeypatch.setattr(threading.Thread, "start", start)
+    covered: list[int] = []
+    with limit(37):  # no other test has started threads for so many
+        for _ in range(3):
+            run_blocks(lambda *block: covered.extend(range(*block)), 100)
+        assert parallel._pool(36)[1] == 1
+        assert parallel._pool(36)[0].qsize() <= 3  # nobody waits for a call that no thread will make
+    assert sorted(covered) == sorted([*range(100)] * 3)
+
+
 def test_helpers_that_were_not_needed_keep_nothing_alive():
     class Block:
         def __call__(self, start, stop):
