@@ -220,7 +220,7 @@ def test_helpers_that_were_not_needed_keep_nothing_alive():
             pass
 
     done = threading.Event()
-    parallel._pool(1).put(lambda: done.wait(10))  # so that the helper of the next call waits in the queue
+    parallel._pool(1)[0].put(lambda: done.wait(10))  # so that the helper of the next call waits in the queue
     block = Block()
     known = weakref.ref(block)
     with limit(2):
