@@ -60,6 +60,18 @@ def test_softmax_of_extremes() -> None:
     assert_bound_like_run(SoftMax8(), data)
 
 
+def test_softmax_gives_no_subnormal_numbers() -> None:
+    data = np.zeros((40, 30), np.float32)
+    data[:, 20:] = np.linspace(-110, -74, 10)
+    op, expected = SoftMax8(axis=-1), np.exp(data[:, 20:].astype(np.float64)) / 20
+    for shift in (0, 70):  # large numbers are reduced first
+        results = bound_results(op, (data + np.float32(shift),), [data], set())
+        assert results is not None
+        small = results[0][:, 20:]
+        np.testing.assert_allclose(small, expected, rtol=1e-5, atol=2.0**-119)
+        assert ((small == 0) | (small >= np.finfo(np.float32).tiny)).all()
+
+
 def attention_inputs(*mask: int) -> tuple[Array, ...]:
     """Queries, keys and values of 2 x 6 heads that lie in memory as reshaped and transposed products do, and a mask."""
     q, k, v = (sample(2, rows, 6, 20, scale=2).swapaxes(1, 2) for rows in (300, 290, 290))
