@@ -143,9 +143,9 @@ def run_blocks(function: Callable[[int, int], object], items: int, min_items_per
         if _take(tickets):
             ended.put(_error_of(work))
 
-    for _ in range(helpers):
-        pool.put(help_out)
     try:
+        for _ in range(helpers):
+            pool.put(help_out)
         work()
     finally:
         while _take(tickets):

@@ -5,7 +5,9 @@ import sys
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from itertools import permutations
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -212,6 +214,25 @@ def test_a_system_without_further_threads(monkeypatch: pytest.MonkeyPatch) -> No
         assert parallel._pool(36)[1] == 1
         assert parallel._pool(36)[0].qsize() <= 3  # nobody waits for a call that no thread will make
     assert sorted(covered) == sorted([*range(100)] * 3)
+
+
+def test_an_interrupt_while_threads_start_leaves_no_block_running(monkeypatch: pytest.MonkeyPatch) -> None:
+    has_begun, ended = threading.Event(), []
+
+    def block(start: int, stop: int) -> None:
+        has_begun.set()
+        time.sleep(0.01)
+        ended.append(start)
+
+    def put(call: Callable[[], object]) -> None:
+        threading.Thread(target=call).start()
+        assert has_begun.wait(10)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(parallel, "_pool", lambda workers: (SimpleNamespace(put=put), workers))
+    with limit(3), pytest.raises(KeyboardInterrupt):
+        run_blocks(block, 12)
+    assert sorted(ended) == list(range(12))
 
 
 def test_helpers_that_were_not_needed_keep_nothing_alive():
