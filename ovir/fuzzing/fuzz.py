@@ -374,8 +374,12 @@ class _Session:
                     finding.count += 1
                     return
             finding = Finding(
-                *(signature, fault.kind, operations, reduced.fault.message, number),
-                len(counted_layers(reduced.model)),
+                signature,
+                fault.kind,
+                operations,
+                reduced.fault.message,
+                number,
+                layers=len(counted_layers(reduced.model)),
                 seen=reduced.seen,
                 runs=reduced.runs,
                 unsteady=reduced.seen < reduced.runs,
