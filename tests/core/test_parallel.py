@@ -164,6 +164,25 @@ def test_many_callers_at_once():
     assert totals == [97] * 300
 
 
+def test_callers_that_begin_at_once_share_their_threads() -> None:
+    begin = threading.Barrier(8)
+
+    def call() -> None:
+        begin.wait(10)
+        with limit(41):  # no other test has started threads for so many
+            run_blocks(lambda start, stop: time.sleep(0.0001), 100)
+
+    before = set(threading.enumerate())
+    callers = [threading.Thread(target=call) for _ in range(8)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join(60)
+    new = {thread for thread in threading.enumerate() if thread.name.startswith("ovir-kernel")} - before
+    assert new == set(parallel._pool(40)[1])
+    assert len(new) == 40
+
+
 def run_script(text):
     script = "from ovir.core.parallel import limit, run_blocks, threads\nimport os, time\n" + text
     result = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, timeout=60)
@@ -211,7 +230,7 @@ def test_a_system_without_further_threads(monkeypatch: pytest.MonkeyPatch) -> No
     with limit(37):  # no other test has started threads for so many
         for _ in range(3):
             run_blocks(lambda *block: covered.extend(range(*block)), 100)
-        assert parallel._pool(36)[1] == 1
+        assert len(parallel._pool(36)[1]) == 1
         assert parallel._pool(36)[0].qsize() <= 3  # nobody waits for a call that no thread will make
     assert sorted(covered) == sorted([*range(100)] * 3)
 
@@ -229,7 +248,7 @@ def test_an_interrupt_while_threads_start_leaves_no_block_running(monkeypatch: p
         assert has_begun.wait(10)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(parallel, "_pool", lambda workers: (SimpleNamespace(put=put), workers))
+    monkeypatch.setattr(parallel, "_pool", lambda workers: (SimpleNamespace(put=put), [None] * workers))
     with limit(3), pytest.raises(KeyboardInterrupt):
         run_blocks(block, 12)
     assert sorted(ended) == list(range(12))
