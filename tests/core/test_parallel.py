@@ -143,6 +143,14 @@ def test_blocks_within_blocks_run_inline():
     assert {count for count, ident in inner_threads if ident != me} == {1}
 
 
+def call_from_threads(call: Callable[[], None], count: int) -> None:
+    callers = [threading.Thread(target=call) for _ in range(count)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join(60)
+
+
 def test_many_callers_at_once():
     totals = []
 
@@ -156,11 +164,7 @@ def test_many_callers_at_once():
         for _ in range(50):
             call()
 
-    callers = [threading.Thread(target=call_often) for _ in range(6)]
-    for caller in callers:
-        caller.start()
-    for caller in callers:
-        caller.join(60)
+    call_from_threads(call_often, 6)
     assert totals == [97] * 300
 
 
@@ -173,11 +177,7 @@ def test_callers_that_begin_at_once_share_their_threads() -> None:
             run_blocks(lambda start, stop: time.sleep(0.0001), 100)
 
     before = set(threading.enumerate())
-    callers = [threading.Thread(target=call) for _ in range(8)]
-    for caller in callers:
-        caller.start()
-    for caller in callers:
-        caller.join(60)
+    call_from_threads(call, 8)
     new = {thread for thread in threading.enumerate() if thread.name.startswith("ovir-kernel")} - before
     assert new == set(parallel._pool(40)[1])
     assert len(new) == 40
