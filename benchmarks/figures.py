@@ -60,7 +60,7 @@ def tables() -> dict[str, list[dict[str, str]]]:
 
 
 def figure(known: Mapping[str, list[dict[str, str]]], table: str, row: str, column: str) -> str:
-    """Return the text of a figure; KeyError if there is none. A dash, for what two runs do not agree in, is none."""
+    """Return the text of a figure; raise KeyError if there is none, or only a dash, because two runs differ in it."""
     which, _, pattern = row.partition(" of ")
     if which not in ("smallest", "largest") or not pattern:
         which, pattern = "largest", f"^{re.escape(row)}$"

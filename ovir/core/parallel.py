@@ -47,22 +47,32 @@ def restriction() -> int | None:
     return _restriction
 
 
-@cache
-def _pool(workers: int) -> tuple[SimpleQueue[Callable[[], object]], int]:
-    """Return a queue of calls and the number of threads that make them: so many, or fewer if the system has no more.
+Calls = SimpleQueue[Callable[[], object]]
+
+_pools: dict[int, tuple[Calls, list[Thread]]] = {}
+"""The result of ``_pool`` by its argument."""
+
+
+def _pool(workers: int) -> tuple[Calls, list[Thread]]:
+    """Return a queue of calls and the threads that make them: so many, or fewer if the system has no more.
 
     The pools of ``concurrent.futures`` take longer to import than a small model to run, and longer for each call.
     """
-    calls: SimpleQueue[Callable[[], object]] = SimpleQueue()
-    started = 0
-    with suppress(RuntimeError):  # the interpreter shuts down, or the system has no more threads
-        while started < workers:
-            Thread(target=_make_calls, args=(calls,), name=f"ovir-kernel_{started}", daemon=True).start()
-            started += 1
-    return calls, started
+    pool = _pools.get(workers)
+    if pool is None:
+        calls: Calls = SimpleQueue()
+        new: tuple[Calls, list[Thread]] = calls, []
+        pool = _pools.setdefault(workers, new)
+        if pool is new:  # of several callers at once, one starts the threads
+            with suppress(RuntimeError):  # the interpreter shuts down, or the system has no more threads
+                for number in range(workers):
+                    thread = Thread(target=_make_calls, args=(calls,), name=f"ovir-kernel_{number}", daemon=True)
+                    thread.start()
+                    new[1].append(thread)
+    return pool
 
 
-def _make_calls(calls: SimpleQueue[Callable[[], object]]) -> None:
+def _make_calls(calls: Calls) -> None:
     _prepare_thread()
     while True:
         calls.get()()
@@ -77,7 +87,7 @@ def _prepare_thread() -> None:
 
 if hasattr(os, "register_at_fork"):
     # The threads of a pool do not survive a fork, but its queue does.
-    os.register_at_fork(after_in_child=_pool.cache_clear)
+    os.register_at_fork(after_in_child=_pools.clear)
 
 
 def threads() -> int:
@@ -135,7 +145,7 @@ def run_blocks(function: Callable[[int, int], object], items: int, min_items_per
     # Threads draw blocks from one iterator, so a thread that starts late or never only leaves more work to the others.
     # The caller waits only for threads that have taken one of the tickets, hence never for itself.
     pool, started = _pool(threads() - 1)
-    helpers = min(workers - 1, started)
+    helpers = min(workers - 1, len(started))
     tickets = [None] * helpers
     ended: SimpleQueue[BaseException | None] = SimpleQueue()
 
@@ -143,9 +153,9 @@ def run_blocks(function: Callable[[int, int], object], items: int, min_items_per
         if _take(tickets):
             ended.put(_error_of(work))
 
-    for _ in range(helpers):
-        pool.put(help_out)
     try:
+        for _ in range(helpers):
+            pool.put(help_out)
         work()
     finally:
         while _take(tickets):

@@ -83,7 +83,7 @@ class PrefixSearch:
         Raises InputError for a model in which no layer depends on inputs or states.
         """
         if not self.layers:
-            raise InputError.usage("the model has no layers to search, which compute something from inputs")
+            raise InputError.usage("the model has no layers to search: none depends on inputs or states")
         if not self._diverges(len(self.layers)):
             return None
         first = self._first(0, len(self.layers))

@@ -284,12 +284,13 @@ class _Session:
     def _work(self, wanted: int | None) -> None:
         with closing(self._open()) as target:
             judge = Judge(target, self._device)
+            share = len(self._choice.versions) / len(NAMES)  # of numbers that stand for a wanted version
             while not self._stop.is_set():
                 with self._lock:
                     if wanted is not None and self.found.models + len(self._running) >= wanted:
                         return  # the models that others try are enough; if one is none, its worker tries another
                     number = next(self._numbers, None)
-                    if number is None or self._in_vain * len(self._choice.versions) > _MOST_IN_VAIN * len(NAMES):
+                    if number is None or self._in_vain * share > _MOST_IN_VAIN:
                         return
                     self._running.add(number)
                 self._try(number, judge)
@@ -374,8 +375,12 @@ class _Session:
                     finding.count += 1
                     return
             finding = Finding(
-                *(signature, fault.kind, operations, reduced.fault.message, number),
-                len(counted_layers(reduced.model)),
+                signature,
+                fault.kind,
+                operations,
+                reduced.fault.message,
+                number,
+                layers=len(counted_layers(reduced.model)),
                 seen=reduced.seen,
                 runs=reduced.runs,
                 unsteady=reduced.seen < reduced.runs,

@@ -93,10 +93,10 @@ def name_order(name: str) -> tuple[bool, str]:
 
 
 def _texts(names: Iterable[str]) -> frozenset[str]:
-    """Return names of a tensor; a text is one name."""
+    """Return names of a tensor; a text is one name. Raise InputError for anything that is no text."""
     if isinstance(names, str):
         return frozenset((names,))
-    items = list(names) if isinstance(names, Iterable) else [None]
+    items = list(names) if isinstance(names, Iterable) else [names]
     if not all(isinstance(item, str) for item in items):
         raise InputError.usage(f"must be texts, got {names!r}", option="names")
     return frozenset(items)

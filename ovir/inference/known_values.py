@@ -207,7 +207,7 @@ def _described(value: object) -> str:
 
 
 def inferred(result: TensorType | tuple[TensorType, ...]) -> Inferred:
-    """Return the outputs of ``infer``."""
+    """Return the result of ``infer``, with nothing known of its values yet."""
     return Inferred(as_tuple(result), {}, {})
 
 

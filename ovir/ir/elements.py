@@ -90,7 +90,7 @@ class Ids(dict[str | None, int | None]):
         return number
 
     def expect(self, count: int) -> None:
-        """Add the ids of so many layers, as nearly all writers number them."""
+        """Add the ids of so many layers in advance: nearly all writers number them from 0 on."""
         self.update((str(number), number) for number in range(count))
 
 

@@ -18,7 +18,7 @@ from ovir.ops.base.registry import operator
 
 
 def _longest_axis(op: Operator, inputs: Inputs) -> Domain:
-    """Return a size to which every axis of ``data`` can be broadcast, or None."""
+    """Return a size that fits every axis of ``data``: the longest one, or in mode bidirectional 1, which keeps all."""
     if getattr(op, "mode", "") == "bidirectional":
         return Domain(1, 1)
     longest = max((dim.lower for dim in dims_of(inputs, "data")), default=1)

@@ -84,10 +84,12 @@ class SplitBase(Operator):
         return "one part is the whole" if inputs[0].shape.is_sure_to_equal(output.shape) else None
 
     def part(self, data: TensorType, axis: int | None, length: Dimension) -> TensorType:
+        """Return the type of a part of this length; with an unknown axis, no size of it is known."""
         shape = unknown_sizes(data.shape.rank) if axis is None else data.shape.with_dim(axis, length)
         return TensorType(data.element_type, shape)
 
     def cut(self, data: Array, axis: int, lengths: Iterable[int]) -> tuple[Array, ...]:
+        """Return views of the parts that follow each other along an axis."""
         before = (slice(None),) * axis
         parts: list[Array] = []
         start = 0
@@ -98,8 +100,6 @@ class SplitBase(Operator):
 
 
 _UNEQUAL_PARTS = "dimension {} of axis {} cannot be split into {} equal parts"
-
-
 _MOST_PARTS = 1 << 16
 
 
@@ -172,6 +172,7 @@ class VariadicSplit(SplitBase):
         return self.cut(data, position, [length.length for length in lengths])
 
     def _lengths(self, known: Value, whole: Dimension, axis: int) -> list[Dimension]:
+        """Return the lengths of all parts of a dimension; that of -1 is what the others leave of it."""
         lengths = known.dimensions()
         rest = [i for i, (low, high) in enumerate(zip(known.lower, known.upper, strict=True)) if low == high == -1]
         self.require(len(rest) < 2, "split_lengths is -1 at positions {} and {}: at most one -1 is allowed", *rest[:2])

@@ -88,10 +88,10 @@ def _image_side(op: Any, inputs: Inputs) -> Domain | None:
 
 @operator("Col2Im", opset=15)
 class Col2Im(Operator):
-    """out[n, c, p * strides + k * dilations - pads_begin] += data[n, (c * K + k), p], starting from zero; k has K
-    positions.
+    """out[n, c, p * strides + k * dilations - pads_begin] += data[n, c * K + k, p], starting from zero, for the K
+    positions k in a window.
 
-    The blocks of data are, row by row, the windows of ``kernel_size`` in a padded image of ``output_size``. f16 and
+    The blocks p of data are, row by row, the windows of ``kernel_size`` in a padded image of ``output_size``. f16 and
     bf16 are summed in f32.
 
     >>> ops.col2im(np.ones((1, 4, 4), np.float32), [3, 3], [2, 2])

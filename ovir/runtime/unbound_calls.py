@@ -271,7 +271,7 @@ def _add(shapes: set[Any], new: Any) -> None:
 
 
 def _promise_of(port: Port) -> Callable[[Any], bool]:
-    """Return a function that says quickly of most arrays of the inferred type and shape of a port that they are."""
+    """Return a quick test that no array passes but those of the inferred type and shape of a port, and most of them."""
     if port.element_type.is_dynamic or port.shape.rank is None:
         return lambda array: False
     dtype = port.element_type.to_dtype()

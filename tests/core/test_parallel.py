@@ -5,7 +5,9 @@ import sys
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from itertools import permutations
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -141,6 +143,14 @@ def test_blocks_within_blocks_run_inline():
     assert {count for count, ident in inner_threads if ident != me} == {1}
 
 
+def call_from_threads(call: Callable[[], None], count: int) -> None:
+    callers = [threading.Thread(target=call) for _ in range(count)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join(60)
+
+
 def test_many_callers_at_once():
     totals = []
 
@@ -154,12 +164,23 @@ def test_many_callers_at_once():
         for _ in range(50):
             call()
 
-    callers = [threading.Thread(target=call_often) for _ in range(6)]
-    for caller in callers:
-        caller.start()
-    for caller in callers:
-        caller.join(60)
+    call_from_threads(call_often, 6)
     assert totals == [97] * 300
+
+
+def test_callers_that_begin_at_once_share_their_threads() -> None:
+    begin = threading.Barrier(8)
+
+    def call() -> None:
+        begin.wait(10)
+        with limit(41):  # no other test has started threads for so many
+            run_blocks(lambda start, stop: time.sleep(0.0001), 100)
+
+    before = set(threading.enumerate())
+    call_from_threads(call, 8)
+    new = {thread for thread in threading.enumerate() if thread.name.startswith("ovir-kernel")} - before
+    assert new == set(parallel._pool(40)[1])
+    assert len(new) == 40
 
 
 def run_script(text):
@@ -209,9 +230,28 @@ def test_a_system_without_further_threads(monkeypatch: pytest.MonkeyPatch) -> No
     with limit(37):  # no other test has started threads for so many
         for _ in range(3):
             run_blocks(lambda *block: covered.extend(range(*block)), 100)
-        assert parallel._pool(36)[1] == 1
+        assert len(parallel._pool(36)[1]) == 1
         assert parallel._pool(36)[0].qsize() <= 3  # nobody waits for a call that no thread will make
     assert sorted(covered) == sorted([*range(100)] * 3)
+
+
+def test_an_interrupt_while_threads_start_leaves_no_block_running(monkeypatch: pytest.MonkeyPatch) -> None:
+    has_begun, ended = threading.Event(), []
+
+    def block(start: int, stop: int) -> None:
+        has_begun.set()
+        time.sleep(0.01)
+        ended.append(start)
+
+    def put(call: Callable[[], object]) -> None:
+        threading.Thread(target=call).start()
+        assert has_begun.wait(10)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(parallel, "_pool", lambda workers: (SimpleNamespace(put=put), [None] * workers))
+    with limit(3), pytest.raises(KeyboardInterrupt):
+        run_blocks(block, 12)
+    assert sorted(ended) == list(range(12))
 
 
 def test_helpers_that_were_not_needed_keep_nothing_alive():

@@ -406,6 +406,22 @@ def test_conditions_look_at_a_layer_and_its_arrays(
     assert bool(CONDITIONS[condition](last_step(build, *arrays, known=known))) == holds
 
 
+def test_a_layer_of_a_file_may_lack_attributes() -> None:
+    patches = np.ones((1, 4, 4), np.float32)
+    for dilations, holds in ({"dilations": "1,1"}, False), ({}, True):
+        net = Net()
+        sizes = [net.const(np.array([side, side])) for side in (3, 2)]
+        given = {"strides": "1,1", "pads_begin": "0,0", "pads_end": "0,0", **dilations}
+        net.result(net.op("Col2Im", net.parameter("x", "1,4,4"), *sizes, opset=15, **given))
+        layer = next(layer for layer in net.model().layers if layer.type == "Col2Im")
+        assert CONDITIONS["an attribute left out"](Seen(layer, [patches], [])) == holds
+
+
+def test_a_layer_may_read_a_constant() -> None:
+    for data, holds in (ops.constant(X), True), (ops.parameter([1, 4], "f32"), False):
+        assert CONDITIONS["a constant"](Seen(ops.grn(data, 1.0), [X], [X])) == holds
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["isolated", "cumulative"])
 @pytest.mark.parametrize("is_known", [True, False])

@@ -70,6 +70,12 @@ def test_of_a_loop(old: str, new: str, expected: list[str]) -> None:
         ('start="0" end="-1" stride="1" part_size="1" external_port_id="1"', 'start="1e3" external_port_id="1"', [
             "error OVIR111 attribute 'start' of <input>: '1e3' is not an integer"
         ]),
+        ('<output axis="0" start="0" end="-1" stride="1"', '<output axis="0" start="0" end="4" stride="1"', []),
+        ('<output axis="0" start="0" end="-1" stride="1"', '<output axis="0" start="-1" end="0" stride="-1"', []),
+        ('<output axis="0" start="0" end="-1" stride="1"', '<output axis="0" start="4" end="0" stride="-1"', []),
+        ('<output axis="0" start="0" end="-1" stride="1"', '<output axis="0" start="-1" end="1" stride="-1"', [
+            "warning OVIR617 output 2 has the start -1 and the end 1, which leave out a part of its length 4 along axis 0: OpenVINO's CPU plugin refuses the model"
+        ]),
         ('<output axis="0"', '<output axis="-1"', [
             "warning OVIR305 axis -1 of <output> is negative: in a port map OpenVINO counts from the front only"
         ]),

@@ -26,11 +26,9 @@ def broadcast(graph: Graph, op: Broadcast3, data: Tensor, target: Tensor, axes_m
         graph.require(count.is_static, "target_shape has an unknown number of elements")
         after = count.length - op.start_axis - graph.rank(data)
         data = graph.reshaped(data, [*[1] * op.start_axis, *graph.sizes_of(data), *[1] * after])
-    if output.is_static:
-        return (
-            data if data.shape == output else graph.Expand(data, graph.constant(np.array(output.to_tuple(), np.int64)))
-        )
-    return graph.Expand(data, graph.as_list(target))
+    if data.shape == output and output.is_static:
+        return data
+    return graph.Expand(data, np.array(output.to_tuple(), np.int64) if output.is_static else graph.as_list(target))
 
 
 def _at_axes(graph: Graph, data: Tensor, target: Tensor, axes_mapping: Tensor) -> Tensor:

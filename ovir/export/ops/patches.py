@@ -44,6 +44,7 @@ def extract_image_patches(graph: Graph, op: ExtractImagePatches, data: Tensor) -
     limits="ConvTranspose and ScatterElements need constant sizes",
 )
 def col_to_image(graph: Graph, op: Col2Im, data: Tensor, image_size: Tensor, kernel_size: Tensor) -> Tensor | None:
+    """Export as Col2Im; return None where ONNX lacks it, so that the decomposition is exported."""
     is_batched = graph.rank(data) == 3
     if graph.opset < 18 or data.element_type not in (f32, f16, bf16):
         return None

@@ -63,16 +63,15 @@ def bind_depthwise(
     runs = [_runs(axis, size) for axis, size in zip(axes, image.shape[1:-1], strict=True)]
     if not image[(0,) * len(axes)].flags.c_contiguous or not _is_cheaper(runs, image):
         image = padded_image(binder, image, axes)
-        is_needed = len(axes) == 1 or sum(map(_steps, runs[0])) > _MOST_USED * axes[0].windows * axes[0].kernel
-        slowest = [run._replace(begin=run.begin + axes[0].pad_begin) for run in runs[0]]
-        runs = [[_whole(axis)] for axis in axes]
-        if not is_needed:
-            runs[0] = slowest
+        along_first = [run._replace(begin=run.begin + axes[0].pad_begin) for run in runs[0]]
+        runs = [[Run(a, slice(0, a.windows), slice(0, a.kernel), 0)] for a in axes]  # all windows with all taps
+        if len(axes) > 1 and sum(run.products for run in along_first) <= _MOST_USED * runs[0][0].products:
+            runs[0] = along_first
     sums: list[Sums] = []
     repeated: dict[int, Array] = {}
     for parts in product(*runs):
         target = out[:, *(run.place for run in parts)]
-        if not all(map(_steps, parts)):
+        if not all(run.products for run in parts):
             binder.call(target.fill, 0)  # windows that read only zeros
             continue
         view = windows(image[:, *(slice(run.begin, None) for run in parts)], [run.axis for run in parts])
@@ -93,7 +92,7 @@ def bind_depthwise(
 
 
 class Run(NamedTuple):
-    """Neighboring windows along an axis whose taps read data, and not the zeros around it."""
+    """Neighboring windows along an axis that need the same taps: those that read data, not the zeros around it."""
 
     axis: Axis
     """The windows alone, with these taps alone."""
@@ -104,24 +103,19 @@ class Run(NamedTuple):
     begin: int
     """The first element of the data that they read."""
 
+    @property
+    def products(self) -> int:
+        """Return the number of pairs of a window and a tap."""
+        return self.axis.windows * self.axis.kernel
+
 
 Sums = tuple[Array, Array, Array]
 """A view of an image [N, *windows, *kernel, row], weights [*kernel, row] and the sums of their products [N, *windows,
 row]."""
 
 
-def _whole(axis: Axis) -> Run:
-    """Return all windows of an axis of padded data with all taps."""
-    return Run(axis, slice(0, axis.windows), slice(0, axis.kernel), 0)
-
-
-def _steps(run: Run) -> int:
-    """Return the number of elements that the windows read, each with one of the taps."""
-    return run.axis.windows * run.axis.kernel
-
-
 def _runs(axis: Axis, size: int) -> list[Run]:
-    """Return all windows along an axis of data of a size."""
+    """Return the windows along an axis of data of a size, each run with the taps that it needs, maybe none."""
     start = np.arange(axis.windows) * axis.stride - axis.pad_begin
     first = np.clip(-(start // axis.dilation), 0, axis.kernel)
     end = np.clip((size - 1 - start) // axis.dilation + 1, first, axis.kernel)
