@@ -42,12 +42,14 @@ class Choice:
     """The element types of inputs and constants, apart from those of indices and masks; all if there are none."""
 
     def __post_init__(self) -> None:
+        names = []
         for name in self.types:
             try:
-                ElementType.parse(name)
+                names.append(str(ElementType.parse(name)))
             except ValueError:
                 hint = did_you_mean(name, map(str, ELEMENT_TYPES))
                 raise InputError.usage(f"{name!r} is not an element type", option="types", hint=hint) from None
+        object.__setattr__(self, "types", tuple(names))  # F32 and FP32 are f32
         try:
             found = self.versions
         except re.error as error:

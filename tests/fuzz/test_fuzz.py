@@ -282,6 +282,10 @@ def test_a_search_makes_as_many_models_as_are_wanted() -> None:
     assert (found.models, bool(found)) == (5, found.compared > 0)
 
 
+def test_types_may_be_spelled_as_in_files() -> None:
+    assert Choice("Abs", ["F32", " FP16 "]).types == ("f32", "f16")
+
+
 def test_a_search_ends_where_no_model_has_the_wanted_type(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ovir.fuzzing.fuzz._MOST_IN_VAIN", 20)
     found = ovir.fuzz(compiler({}), models=1, ops="LogicalNot", types=["f32"])
