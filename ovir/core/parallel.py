@@ -13,7 +13,7 @@ from contextvars import ContextVar, Token
 from functools import cache
 from math import prod
 from queue import SimpleQueue
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any
 
 import numpy as np
@@ -47,32 +47,25 @@ def restriction() -> int | None:
     return _restriction
 
 
-Calls = SimpleQueue[Callable[[], object]]
-
-_pools: dict[int, tuple[Calls, list[Thread]]] = {}
-"""The result of ``_pool`` by its argument."""
-
-
-def _pool(workers: int) -> tuple[Calls, list[Thread]]:
-    """Return a queue of calls and the threads that make them: so many, or fewer if the system has no more.
-
-    The pools of ``concurrent.futures`` take longer to import than a small model to run, and longer for each call.
-    """
-    pool = _pools.get(workers)
-    if pool is None:
-        calls: Calls = SimpleQueue()
-        new: tuple[Calls, list[Thread]] = calls, []
-        pool = _pools.setdefault(workers, new)
-        if pool is new:  # of several callers at once, one starts the threads
-            with suppress(RuntimeError):  # the interpreter shuts down, or the system has no more threads
-                for number in range(workers):
-                    thread = Thread(target=_make_calls, args=(calls,), name=f"ovir-kernel_{number}", daemon=True)
-                    thread.start()
-                    new[1].append(thread)
-    return pool
+_calls: SimpleQueue[Callable[[], object]] = SimpleQueue()
+"""Calls that the threads for kernels make. The pools of ``concurrent.futures`` take longer to import than a small model
+to run, and longer for each call."""
+_started: list[Thread] = []
+_starting = Lock()
 
 
-def _make_calls(calls: Calls) -> None:
+def _started_threads(wanted: int) -> int:
+    """Return the number of threads that make calls: as many as are wanted, or fewer if the system has no more."""
+    if len(_started) < wanted:
+        with _starting, suppress(RuntimeError):  # the interpreter shuts down, or the system has no more threads
+            while len(_started) < wanted:
+                thread = Thread(target=_make_calls, args=[_calls], name=f"ovir-kernel_{len(_started)}", daemon=True)
+                thread.start()
+                _started.append(thread)
+    return min(len(_started), wanted)
+
+
+def _make_calls(calls: SimpleQueue[Callable[[], object]]) -> None:
     _prepare_thread()
     while True:
         calls.get()()
@@ -85,9 +78,15 @@ def _prepare_thread() -> None:
     np.seterr(all="ignore")  # infinities and NaN are ordinary values of tensors
 
 
+def _forget_threads() -> None:
+    """Start without threads, which do not survive a fork, with a queue that none of them waits for."""
+    global _calls, _starting
+    _calls, _starting = SimpleQueue(), Lock()
+    _started.clear()
+
+
 if hasattr(os, "register_at_fork"):
-    # The threads of a pool do not survive a fork, but its queue does.
-    os.register_at_fork(after_in_child=_pools.clear)
+    os.register_at_fork(after_in_child=_forget_threads)
 
 
 def threads() -> int:
@@ -144,8 +143,7 @@ def run_blocks(function: Callable[[int, int], object], items: int, min_items_per
 
     # Threads draw blocks from one iterator, so a thread that starts late or never only leaves more work to the others.
     # The caller waits only for threads that have taken one of the tickets, hence never for itself.
-    pool, started = _pool(threads() - 1)
-    helpers = min(workers - 1, len(started))
+    helpers = _started_threads(workers - 1)
     tickets = [None] * helpers
     ended: SimpleQueue[BaseException | None] = SimpleQueue()
 
@@ -155,7 +153,7 @@ def run_blocks(function: Callable[[int, int], object], items: int, min_items_per
 
     try:
         for _ in range(helpers):
-            pool.put(help_out)
+            _calls.put(help_out)
         work()
     finally:
         while _take(tickets):

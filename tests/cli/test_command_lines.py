@@ -88,7 +88,7 @@ run model.xml --seed 0 --input d.npy => this is one array, but the model has 2 i
 run model.xml --seed 0 --input npz.npz => the model has no input 'a'
 run model.xml --seed 0 --input data=pickle.npy => cannot read
 run model.xml --input photo.jpg => this is one array, but the model has 2 inputs\n  hint: name the input that gets it, as in --input data=photo.jpg
-run bf16.xml --input d.npy => --input d.npy: this is one array, but the model has 0 inputs && !hint
+run bf16.xml --input d.npy => --input d.npy: this is one array, but the model has 0 inputs\n
 check model.xml --untrusted --memory abc => argument --memory: 'abc' is not an integer
 run model.xml --input 1 => this is one array, but the model has 2 inputs\n  hint: name the input that gets it, as in --input data=1
 run model.xml --input npz.npz:b => this is one array, but the model has 2 inputs\n  hint: name the input that gets it, as in --input data=npz.npz:b

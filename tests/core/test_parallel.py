@@ -7,6 +7,7 @@ import time
 import weakref
 from collections.abc import Callable
 from itertools import permutations
+from queue import SimpleQueue
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,6 +15,13 @@ import pytest
 
 from ovir.core import parallel
 from ovir.core.parallel import contiguous_copy, limit, run_blocks, threads
+
+
+@pytest.fixture
+def without_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Begin as a new process does."""
+    monkeypatch.setattr(parallel, "_started", [])
+    monkeypatch.setattr(parallel, "_calls", SimpleQueue())
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7])
@@ -168,19 +176,20 @@ def test_many_callers_at_once():
     assert totals == [97] * 300
 
 
+@pytest.mark.usefixtures("without_threads")
 def test_callers_that_begin_at_once_share_their_threads() -> None:
     begin = threading.Barrier(8)
 
     def call() -> None:
         begin.wait(10)
-        with limit(41):  # no other test has started threads for so many
+        with limit(5):
             run_blocks(lambda start, stop: time.sleep(0.0001), 100)
 
     before = set(threading.enumerate())
     call_from_threads(call, 8)
     new = {thread for thread in threading.enumerate() if thread.name.startswith("ovir-kernel")} - before
-    assert new == set(parallel._pool(40)[1])
-    assert len(new) == 40
+    assert new == set(parallel._started)
+    assert len(new) == 4
 
 
 def run_script(text):
@@ -218,6 +227,14 @@ def test_no_hang_at_exit_and_no_failure_in_exit_handlers():
     assert output == "50\n50\n"
 
 
+@pytest.mark.usefixtures("without_threads")
+def test_no_more_threads_than_blocks_start() -> None:
+    with limit(50):
+        run_blocks(lambda start, stop: None, 3)
+    assert len(parallel._started) == 2
+
+
+@pytest.mark.usefixtures("without_threads")
 def test_a_system_without_further_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     def start(thread: threading.Thread) -> None:
         if thread.name == "ovir-kernel_1":
@@ -227,11 +244,11 @@ def test_a_system_without_further_threads(monkeypatch: pytest.MonkeyPatch) -> No
     started = threading.Thread.start
     monkeypatch.setattr(threading.Thread, "start", start)
     covered: list[int] = []
-    with limit(37):  # no other test has started threads for so many
+    with limit(3):
         for _ in range(3):
             run_blocks(lambda *block: covered.extend(range(*block)), 100)
-        assert len(parallel._pool(36)[1]) == 1
-        assert parallel._pool(36)[0].qsize() <= 3  # nobody waits for a call that no thread will make
+    assert len(parallel._started) == 1
+    assert parallel._calls.qsize() <= 3  # nobody waits for a call that no thread will make
     assert sorted(covered) == sorted([*range(100)] * 3)
 
 
@@ -248,19 +265,22 @@ def test_an_interrupt_while_threads_start_leaves_no_block_running(monkeypatch: p
         assert has_begun.wait(10)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(parallel, "_pool", lambda workers: (SimpleNamespace(put=put), [None] * workers))
+    monkeypatch.setattr(parallel, "_calls", SimpleNamespace(put=put))
+    monkeypatch.setattr(parallel, "_started_threads", lambda wanted: wanted)
     with limit(3), pytest.raises(KeyboardInterrupt):
         run_blocks(block, 12)
     assert sorted(ended) == list(range(12))
 
 
+@pytest.mark.usefixtures("without_threads")
 def test_helpers_that_were_not_needed_keep_nothing_alive():
     class Block:
         def __call__(self, start, stop):
             pass
 
     done = threading.Event()
-    parallel._pool(1)[0].put(lambda: done.wait(10))  # so that the helper of the next call waits in the queue
+    assert parallel._started_threads(1) == 1
+    parallel._calls.put(lambda: done.wait(10))  # so that the helper of the next call waits in the queue
     block = Block()
     known = weakref.ref(block)
     with limit(2):

@@ -74,7 +74,7 @@ def test_of_a_loop(old: str, new: str, expected: list[str]) -> None:
         ('<output axis="0" start="0" end="-1" stride="1"', '<output axis="0" start="-1" end="0" stride="-1"', []),
         ('<output axis="0" start="0" end="-1" stride="1"', '<output axis="0" start="4" end="0" stride="-1"', []),
         ('<output axis="0" start="0" end="-1" stride="1"', '<output axis="0" start="-1" end="1" stride="-1"', [
-            "warning OVIR617 output 2 has the start -1 and the end 1, which leave out a part of its length 4 along axis 0: OpenVINO's CPU plugin refuses the model"
+            "warning OVIR617 output 2 has the start -1 and the end 1, which leave out a part of its length 4 along axis 0: OpenVINO's CPU plugin refuses that, or gives wrong results"
         ]),
         ('<output axis="0"', '<output axis="-1"', [
             "warning OVIR305 axis -1 of <output> is negative: in a port map OpenVINO counts from the front only"

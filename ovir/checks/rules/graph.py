@@ -244,7 +244,8 @@ def read_twice(context: Context) -> Iterator[Found]:
 def joined_parts(context: Context) -> Iterator[Found]:
     """Warning. An output with `axis` joins the parts that the iterations give. OpenVINO's CPU plugin refuses the model
     when it compiles it if the `stride`, 1 by default, is not the length of a part, or if `start` and `end` of a
-    TensorIterator leave out a part of the output. ovir joins the parts whatever these attributes say.
+    TensorIterator leave out a part of the output; if sizes are unknown, it gives wrong results. ovir joins the parts
+    whatever these attributes say.
         <output axis="0" stride="1" external_port_id="3" internal_layer_id="4" />   <!-- of a result of 2 rows -->
     Fix: write the length of a part as `stride`, with a minus if the parts are joined in reverse order; `start` is 0 and
     `end` is -1, or in reverse order -1 and 0.
@@ -265,8 +266,8 @@ def joined_parts(context: Context) -> Iterator[Found]:
                 why = f"has the start {item.start} and the end {item.end}, which leave out a part of its length {total}"
             else:
                 continue
-            message = f"{item.target} {why} along axis {item.axis}: OpenVINO's CPU plugin refuses the model"
-            yield Found(message, replace(layer.place, line=item.line))
+            effect = "OpenVINO's CPU plugin refuses that, or gives wrong results"
+            yield Found(f"{item.target} {why} along axis {item.axis}: {effect}", replace(layer.place, line=item.line))
 
 
 @rule(Code.info(702, "a layer passes its input on unchanged", summed=True, fixable="--fix"))
