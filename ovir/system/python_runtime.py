@@ -64,13 +64,14 @@ def _text(path: str) -> str:
 @contextmanager
 def without_garbage_collection() -> Iterator[None]:
     """Disable the garbage collector in a ``with`` block, because all the objects of a model stay alive."""
-    was_enabled = gc.isenabled()
+    if not gc.isenabled():  # and not switched off again, if another thread is about to switch it on
+        yield
+        return
+    gc.disable()
     try:
-        gc.disable()
         yield
     finally:
-        if was_enabled:
-            gc.enable()
+        gc.enable()
 
 
 def load_module(name: str, path: str, source: str | None = None) -> ModuleType:

@@ -1,9 +1,11 @@
 """The memory that a process may still take."""
 
+import gc
+
 import pytest
 
 from ovir.system import python_runtime
-from ovir.system.python_runtime import free_memory
+from ovir.system.python_runtime import free_memory, without_garbage_collection
 
 MEMINFO = "MemTotal: 9000 kB\nMemAvailable:    4000 kB\n"
 
@@ -36,3 +38,20 @@ def test_the_least_of_what_the_system_and_a_container_leave(
 
 def test_there_is_memory_here() -> None:
     assert free_memory()
+
+
+def test_the_garbage_collector_stays_on_if_another_thread_has_just_switched_it_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert gc.isenabled()
+    with monkeypatch.context() as patch:
+        patch.setattr(gc, "isenabled", lambda: False)  # as it was a moment before
+        with without_garbage_collection():
+            pass
+    assert gc.isenabled()
+    with without_garbage_collection():
+        assert not gc.isenabled()
+        with without_garbage_collection():
+            pass
+        assert not gc.isenabled()
+    assert gc.isenabled()
