@@ -1,4 +1,4 @@
-"""The memory that a process may still take."""
+"""The memory that a process may still take, and its garbage collector."""
 
 import gc
 
