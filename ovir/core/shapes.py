@@ -201,7 +201,7 @@ class Dimension:
         return Dimension(max(function(self.lower), 0), upper)
 
     def __add__(self, other: Dimension | int) -> Dimension:
-        other = other if isinstance(other, Dimension) else _operand(other)
+        other = _operand(other)
         if other.lower == other.upper == 0:
             return self
         if self.lower == self.upper == 0:
@@ -214,7 +214,7 @@ class Dimension:
         return Dimension(self.lower + other.lower, _bound(self.upper, other.upper, lambda a, b: a + b), symbol)
 
     def __mul__(self, other: Dimension | int) -> Dimension:
-        other = other if isinstance(other, Dimension) else _operand(other)
+        other = _operand(other)
         if other.lower == other.upper == 1:
             return self
         if self.lower == self.upper == 1:
