@@ -17,7 +17,6 @@ import numpy as np
 
 from ovir.core import float16
 from ovir.core.arrays import Array
-from ovir.core.element_types import u4, u8
 from ovir.core.parallel import run_blocks
 from ovir.fast.base.binder_protocol import cuts
 from ovir.fast.registry import fast_kernel
@@ -29,12 +28,12 @@ _FEW = 8
 """With up to so many rows, the sums of each group of codes are scaled, and with more rows the codes."""
 _LARGEST_FACTOR = np.float32(2.0**90)
 """Sums of larger numbers might overflow before they are scaled."""
-_BLOCK_BYTES = 1 << 19
-"""The bytes of the weights of a block. Threads that work on smaller ones wait for each other, because each NumPy call
-takes the lock of the interpreter. In blocks twice as large, a product with f16 takes 1.3 times as long."""
-_CODE_BYTES = 3 << 18
-"""The same for codes of 4 and 8 bits, which need more calls: in blocks of 512 kB, a token of a decoder with codes of 4
-bits takes 1.1 times as long. Larger blocks take more memory than they gain."""
+_BLOCK = 3 << 17
+"""The weights of a block, which are 1 MB in f32. Threads that work on smaller ones wait for each other, because each
+NumPy call takes the lock of the interpreter; in blocks twice as large, a product with f16 takes 1.3 times as long."""
+_SUMS = 1 << 20
+"""The sums of groups that are scaled together, by one thread. Threads that scale those of each block wait for each
+other, and a token with codes of 8 bits takes 1.2 times as long."""
 
 
 @fast_kernel(CompressedMatMul)
@@ -49,7 +48,7 @@ def _product(op: CompressedMatMul, matrix: Callable[[], _Matrix | None], a: Arra
     if ready is None:
         return _by_panels(op, x)
     out = np.empty((*x.shape[:-1], weights.shape[0 if op.transpose_b else 1]), np.float32)
-    _multiply(ready, np.ascontiguousarray(x).reshape(-1, x.shape[-1]), out.reshape(-1, out.shape[-1]))
+    ready.multiply(np.ascontiguousarray(x).reshape(-1, x.shape[-1]), out.reshape(-1, out.shape[-1]))
     return out
 
 
@@ -80,18 +79,10 @@ def _by_panels(op: CompressedMatMul, x: Array) -> Array:
 
 
 class _Matrix(Protocol):
-    """A matrix [length, columns] that is multiplied in blocks of columns."""
+    """A matrix [length, columns]."""
 
-    nbytes: int
-    """The bytes of its weights."""
-    block_bytes: int
-    """The bytes of the weights of a block."""
-
-    def terms(self, x: Array) -> tuple[Array, ...]:
-        """Return arrays made from the rows [rows, length] that all blocks share."""
-
-    def multiply(self, terms: tuple[Array, ...], block: slice, out: Array) -> None:
-        """Write the product with a block of columns to ``out``."""
+    def multiply(self, x: Array, out: Array) -> None:
+        """Write the product with rows [rows, length] to ``out``."""
 
 
 def _matrix_of(op: CompressedMatMul) -> _Matrix | None:
@@ -105,15 +96,15 @@ def _matrix_of(op: CompressedMatMul) -> _Matrix | None:
     return _Slices(weights) if weights.has_slices else None
 
 
-def _multiply(matrix: _Matrix, x: Array, out: Array) -> None:
+def _for_blocks(work: Callable[[slice], None], shape: tuple[int, int]) -> None:
+    """Call a function on blocks of the columns of a matrix [length, columns]."""
+    elements = prod(shape)
     # Two threads have the same work.
-    count = 2 * -(-matrix.nbytes // (2 * matrix.block_bytes)) if matrix.nbytes > _BLOCK_BYTES else 1
-    places = cuts(out.shape[1], count)
-    terms = matrix.terms(x)
+    places = cuts(shape[1], 2 * -(-elements // (2 * _BLOCK)) if elements > _BLOCK else 1)
 
     def run(start: int, stop: int) -> None:
         for place in places[start:stop]:
-            matrix.multiply(terms, place, out[:, place])
+            work(place)
 
     run_blocks(run, len(places))
 
@@ -136,19 +127,16 @@ def _workspace(shape: tuple[int, ...], dtype: type[np.generic] = np.float32) -> 
 class _Slices:
     """Weights whose slices along the first axis are columns of the matrix."""
 
-    block_bytes = _BLOCK_BYTES
-
     def __init__(self, weights: CompressedWeights) -> None:
         self._weights = weights
-        self.nbytes = sum(array.nbytes for array in weights.stored())
 
-    def terms(self, x: Array) -> tuple[Array, ...]:
-        return (x,)
+    def multiply(self, x: Array, out: Array) -> None:
+        def work(block: slice) -> None:
+            columns = _workspace((block.stop - block.start, x.shape[1]))
+            self._weights.fill(block.start, columns)
+            np.matmul(x, columns.T, out=out[:, block])
 
-    def multiply(self, terms: tuple[Array, ...], block: slice, out: Array) -> None:
-        columns = _workspace((block.stop - block.start, self._weights.shape[1]))
-        self._weights.fill(block.start, columns)
-        np.matmul(terms[0], columns.T, out=out)
+        _for_blocks(work, (x.shape[1], out.shape[1]))
 
 
 class _Narrow:
@@ -157,32 +145,32 @@ class _Narrow:
     The bits of finite f16, shifted into place, represent 2^-112 of them in f32; the rows make up for it.
     """
 
-    block_bytes = _BLOCK_BYTES
-
     def __init__(self, matrix: Array) -> None:
         self._is_transposed = matrix.strides[0] < matrix.strides[1]
         self._matrix = matrix
-        self.nbytes = matrix.nbytes
         self._is_finite: bool | None = None if matrix.dtype == np.float16 else False
 
-    def terms(self, x: Array) -> tuple[Array, ...]:
+    def multiply(self, x: Array, out: Array) -> None:
         if self._is_finite is None:
             self._is_finite = _is_finite(self._matrix)
         scaled = x * float16.OFFSET if self._is_finite else x
-        return (x, scaled) if self._is_finite and np.isfinite(scaled).all() else (x,)
+        shifts = self._is_finite and bool(np.isfinite(scaled).all())
+        rows, fill = (scaled, float16.shift) if shifts else (x, float16.copy)
 
-    def multiply(self, terms: tuple[Array, ...], block: slice, out: Array) -> None:
-        source = self._matrix[:, block].T if self._is_transposed else self._matrix[:, block]
-        target = _workspace(source.shape)
-        (float16.shift if len(terms) > 1 else float16.copy)(source, target)
-        np.matmul(terms[-1], target.T if self._is_transposed else target, out=out)
+        def work(block: slice) -> None:
+            source = self._matrix[:, block].T if self._is_transposed else self._matrix[:, block]
+            target = _workspace(source.shape)
+            fill(source, target)
+            np.matmul(rows, target.T if self._is_transposed else target, out=out[:, block])
+
+        _for_blocks(work, self._matrix.shape)
 
 
 def _is_finite(matrix: Array) -> bool:
     """Return whether f16 have neither infinities nor NaN, whose bits are the largest of each sign."""
     rows = matrix if matrix.flags.c_contiguous else matrix.T
     bits = rows.view(np.int16)
-    parts = cuts(len(bits), -(-bits.nbytes // _BLOCK_BYTES))
+    parts = cuts(len(bits), -(-bits.size // _BLOCK))
     return all(bits[b].max() < 0x7C00 and bits[b].view(np.uint16).max() < 0xFC00 for b in parts)
 
 
@@ -196,95 +184,82 @@ class _Groups:
     one plane.
     """
 
-    block_bytes = _CODE_BYTES
-
     def __init__(self, codes: Codes) -> None:
         self._numbers = codes.numbers
-        self.nbytes = codes.numbers.nbytes
-        self._type = codes.element_type
+        self._is_unsigned = codes.element_type.kind == "unsigned"
+        self._type = np.dtype(np.uint8 if self._is_unsigned else np.int8)
         self._planes = 8 // codes.element_type.bits
         self._groups, self._size = codes.numbers.shape[1:]
-        # Codes of 4 bits are read as the upper half of a byte, which is 16 times as large. Unsigned ones are moved to
-        # the middle of their range, so that sums lose no digits to the zero point.
-        middle, factor = (8 if codes.element_type == u4 else 0), (16 if self._planes > 1 else 1)
-        zero_point = (codes.zero_point - middle) * factor
+        # Codes of 4 bits are read as the upper half of a byte, which is 16 times as large.
+        factor = 16 if self._planes > 1 else 1
+        zero_point = codes.zero_point * factor
         self._scale = np.ascontiguousarray(codes.scale.T) / np.float32(factor)
         self._zero_point = np.ascontiguousarray(zero_point.T, np.float32) if zero_point.any() else None
-        # To move codes of 8 bits would take as long as to multiply them. So the rows are moved, until their mean is 0.
-        self._moves_rows = codes.element_type == u8
-        self._totals: dict[tuple[int, int], Array] = {}
+        self._total: Array | None = None
+        """The sums of the columns, from the first product on."""
 
-    def terms(self, x: Array) -> tuple[Array, ...]:
-        """Return the rows in planes, and if the sums are scaled and not the codes, the sums of the groups of the rows
-        as they are now, and what the rows have been moved by."""
-        rows = x.reshape(len(x), self._groups, self._size, self._planes)
-        planes = np.ascontiguousarray(rows.transpose(3, 1, 0, 2))
+    def multiply(self, x: Array, out: Array) -> None:
         is_small = x.max() < _LARGEST_FACTOR and x.min() > -_LARGEST_FACTOR
         if not is_small or (len(x) > _FEW and self._groups > 1):
-            return (planes,)
-        if not self._moves_rows:
-            return planes, planes.sum((0, 3))
-        means = planes.mean(3, keepdims=True)
-        planes = planes - means
-        return planes, planes.sum((0, 3)), means[0]
-
-    def multiply(self, terms: tuple[Array, ...], block: slice, out: Array) -> None:
-        planes, *sums = terms
-        scale = self._scale[:, block]
-        zero_point = None if self._zero_point is None else self._zero_point[:, block]
-        parts = zip(planes, self._codes(self._numbers[block]), strict=True)
-        if sums:
-            products = sum(_products(rows, codes) for rows, codes in parts)
-            if zero_point is not None:
-                products -= sums[0][:, :, np.newaxis] * zero_point[:, np.newaxis]
-            if self._moves_rows:
-                products += sums[1] * self._total(block)
-            products *= scale[:, np.newaxis]
-            products.sum(0, out=out)
+            self._multiply_weights(x, out)
             return
-        out[...] = 0
-        for rows, codes in parts:
-            weights = _in_f32(codes)
-            if zero_point is not None:
-                np.subtract(weights, zero_point.T[:, :, np.newaxis], out=weights)
-            np.multiply(weights, scale.T[:, :, np.newaxis], out=weights)
-            out += rows.swapaxes(0, 1).reshape(rows.shape[1], -1) @ weights.reshape(len(weights), -1).T
+        # Sums lose no digits to the zero point if the mean of a row is 0. To move the codes would take as long as to
+        # multiply them.
+        means = x.mean(1, keepdims=True)
+        rows, total = x - means, self._total
+        if total is None:
+            rows, total = np.concatenate([rows, np.ones_like(rows[:1])]), np.empty(out.shape[1], np.float32)
+        for columns, products in self._products(rows):
+            if len(products) > len(x):
+                total[columns] = products[-1]
+            np.add(products[: len(x)], means * total[columns], out=out[:, columns])
+        self._total = total
 
-    def _total(self, block: slice) -> Array:
-        """Return the sums of groups of a block's weights before they are scaled [groups, 1, columns].
+    def _products(self, x: Array) -> Iterator[tuple[slice, Array]]:
+        """Yield the product with some columns at a time, for which the sums of the groups are scaled."""
+        rows = self._in_planes(x)
+        totals = rows.sum((0, 3))[:, :, np.newaxis]
+        for columns in cuts(len(self._numbers), -(-rows[..., 0].size * len(self._numbers) // _SUMS)):
+            numbers, scale = self._numbers[columns], self._scale[:, np.newaxis, columns]
+            sums = np.empty((*rows.shape[:3], len(numbers)), np.float32)
 
-        The first time, its codes are in the workspace as f32."""
-        place = block.start, block.stop
-        if place not in self._totals:
-            codes = _workspace(self._numbers[block].shape).transpose(1, 2, 0)
-            total = np.matmul(np.ones((self._groups, 1, self._size), np.float32), codes)
+            def work(block: slice, numbers: Array = numbers, sums: Array = sums) -> None:
+                np.matmul(rows, self._in_f32(numbers[block]).transpose(0, 2, 3, 1), out=sums[..., block])
+
+            _for_blocks(work, (x.shape[1], len(numbers)))
             if self._zero_point is not None:
-                total -= self._zero_point[:, np.newaxis, block] * np.float32(self._size)
-            self._totals[place] = total
-        return self._totals[place]
+                sums[0] -= totals * self._zero_point[:, np.newaxis, columns]
+            sums *= scale
+            yield columns, sums.sum((0, 1))
 
-    def _codes(self, numbers: Array) -> Iterator[Array]:
-        """Yield the codes of some columns, bytes [columns, groups, size], plane by plane in the same memory."""
+    def _multiply_weights(self, x: Array, out: Array) -> None:
+        """Write the product, for which the weights are scaled."""
+        rows = np.ascontiguousarray(self._in_planes(x).swapaxes(1, 2)).reshape(self._planes, len(x), -1)
+
+        def work(block: slice) -> None:
+            weights = self._in_f32(self._numbers[block])
+            if self._zero_point is not None:
+                weights -= self._zero_point.T[block, :, np.newaxis]
+            weights *= self._scale.T[block, :, np.newaxis]
+            np.matmul(rows, weights.reshape(*weights.shape[:2], -1).swapaxes(1, 2)).sum(0, out=out[:, block])
+
+        _for_blocks(work, (x.shape[1], out.shape[1]))
+
+    def _in_planes(self, x: Array) -> Array:
+        """Return rows as [planes, groups, rows, size]."""
+        rows = x.reshape(len(x), self._groups, self._size, self._planes)
+        return np.ascontiguousarray(rows.transpose(3, 1, 0, 2))
+
+    def _in_f32(self, numbers: Array) -> Array:
+        """Return the codes of some columns [planes, columns, groups, size], in the workspace of this thread."""
+        codes = numbers.view(self._type)
+        weights = _workspace((self._planes, *numbers.shape))
         if self._planes == 1:
-            yield numbers.view(np.uint8 if self._type == u8 else np.int8)
-            return
-        if self._type == u4:
-            numbers = np.bitwise_xor(numbers, 0x88, out=_workspace(numbers.shape, np.uint8))
-        moved = _workspace(numbers.shape, np.int8)
-        # NumPy multiplies bytes ten times as fast as it shifts them, with which a product takes 1.45 times as long.
-        np.multiply(numbers, 16, out=moved.view(np.uint8))
-        yield moved
-        np.bitwise_and(numbers, 0xF0, out=moved.view(np.uint8))
-        yield moved
-
-
-def _products(rows: Array, codes: Array) -> Array:
-    """Return the products [groups, rows, columns] of rows [groups, rows, size] and codes [columns, groups, size]."""
-    products: Array = np.matmul(rows, _in_f32(codes).transpose(1, 2, 0))
-    return products
-
-
-def _in_f32(codes: Array) -> Array:
-    weights = _workspace(codes.shape)
-    np.copyto(weights, codes)
-    return weights
+            np.copyto(weights[0], codes)
+            return weights
+        # NumPy multiplies bytes ten times as fast as it shifts them. It converts the results while they are in the
+        # innermost cache, so that threads wait for each other less often than with a call for each conversion.
+        lower, upper = weights
+        np.multiply(codes, 16, out=lower, casting="unsafe", dtype=self._type)
+        np.bitwise_and(codes, 0xF0 if self._is_unsigned else -16, out=upper, casting="unsafe", dtype=self._type)
+        return weights
