@@ -24,8 +24,8 @@ from ovir.ops.base.operator import Kernel
 from ovir.ops.compressed import Codes, CompressedMatMul, CompressedWeights, blocks
 from ovir.ops.matmul import oriented
 
-_FEW = 8
-"""With up to so many rows, the sums of each group of codes are scaled, and with more rows the codes."""
+_ROWS = 10
+"""The sums of groups are scaled, and not their codes, if groups have so many times as many codes as there are rows."""
 _LARGEST_FACTOR = np.float32(2.0**90)
 """Sums of larger numbers might overflow before they are scaled."""
 _BLOCK = 3 << 17
@@ -134,7 +134,7 @@ class _Slices:
         def work(block: slice) -> None:
             columns = _workspace((block.stop - block.start, x.shape[1]))
             self._weights.fill(block.start, columns)
-            np.matmul(x, columns.T, out=out[:, block])
+            out[:, block] = np.matmul(columns, x.T).T
 
         _for_blocks(work, (x.shape[1], out.shape[1]))
 
@@ -161,7 +161,7 @@ class _Narrow:
             source = self._matrix[:, block].T if self._is_transposed else self._matrix[:, block]
             target = _workspace(source.shape)
             fill(source, target)
-            np.matmul(rows, target.T if self._is_transposed else target, out=out[:, block])
+            out[:, block] = np.matmul(target, rows.T).T if self._is_transposed else np.matmul(rows, target)
 
         _for_blocks(work, self._matrix.shape)
 
@@ -200,7 +200,7 @@ class _Groups:
 
     def multiply(self, x: Array, out: Array) -> None:
         is_small = x.max() < _LARGEST_FACTOR and x.min() > -_LARGEST_FACTOR
-        if not is_small or (len(x) > _FEW and self._groups > 1):
+        if _ROWS * len(x) > self._size or not is_small:
             self._multiply_weights(x, out)
             return
         # Sums lose no digits to the zero point if the mean of a row is 0. To move the codes would take as long as to
@@ -218,37 +218,37 @@ class _Groups:
     def _products(self, x: Array) -> Iterator[tuple[slice, Array]]:
         """Yield the product with some columns at a time, for which the sums of the groups are scaled."""
         rows = self._in_planes(x)
-        totals = rows.sum((0, 3))[:, :, np.newaxis]
-        for columns in cuts(len(self._numbers), -(-rows[..., 0].size * len(self._numbers) // _SUMS)):
-            numbers, scale = self._numbers[columns], self._scale[:, np.newaxis, columns]
-            sums = np.empty((*rows.shape[:3], len(numbers)), np.float32)
+        totals = rows.sum((0, 2))[:, np.newaxis]
+        for columns in cuts(len(self._numbers), -(-rows[:, :, 0].size * len(self._numbers) // _SUMS)):
+            numbers, scale = self._numbers[columns], self._scale[:, columns, np.newaxis]
+            sums = np.empty((self._planes, self._groups, len(numbers), len(x)), np.float32)
 
             def work(block: slice, numbers: Array = numbers, sums: Array = sums) -> None:
-                np.matmul(rows, self._in_f32(numbers[block]).transpose(0, 2, 3, 1), out=sums[..., block])
+                np.matmul(self._in_f32(numbers[block]).swapaxes(1, 2), rows, out=sums[:, :, block])
 
             _for_blocks(work, (x.shape[1], len(numbers)))
             if self._zero_point is not None:
-                sums[0] -= totals * self._zero_point[:, np.newaxis, columns]
+                sums[0] -= totals * self._zero_point[:, columns, np.newaxis]
             sums *= scale
-            yield columns, sums.sum((0, 1))
+            yield columns, sums.sum((0, 1)).T
 
     def _multiply_weights(self, x: Array, out: Array) -> None:
         """Write the product, for which the weights are scaled."""
-        rows = np.ascontiguousarray(self._in_planes(x).swapaxes(1, 2)).reshape(self._planes, len(x), -1)
+        rows = self._in_planes(x).reshape(self._planes, -1, len(x))
 
         def work(block: slice) -> None:
             weights = self._in_f32(self._numbers[block])
             if self._zero_point is not None:
                 weights -= self._zero_point.T[block, :, np.newaxis]
             weights *= self._scale.T[block, :, np.newaxis]
-            np.matmul(rows, weights.reshape(*weights.shape[:2], -1).swapaxes(1, 2)).sum(0, out=out[:, block])
+            out[:, block] = np.matmul(weights.reshape(*weights.shape[:2], -1), rows).sum(0).T
 
         _for_blocks(work, (x.shape[1], out.shape[1]))
 
     def _in_planes(self, x: Array) -> Array:
-        """Return rows as [planes, groups, rows, size]."""
+        """Return rows as [planes, groups, size, rows]."""
         rows = x.reshape(len(x), self._groups, self._size, self._planes)
-        return np.ascontiguousarray(rows.transpose(3, 1, 0, 2))
+        return np.ascontiguousarray(rows.transpose(3, 1, 2, 0))
 
     def _in_f32(self, numbers: Array) -> Array:
         """Return the codes of some columns [planes, columns, groups, size], in the workspace of this thread."""
