@@ -45,8 +45,8 @@ from ovir.system.python_runtime import free_memory
 LARGE = 1 << 20
 """The number of elements above which a matrix of codes of 4 or 8 bits stays compressed by default.
 
-Up to this size, a product of one row with codes takes 1.3 to 1.9 times as long as with f32; beyond, 0.9 to 1.3 times
-with 8 bits, and 1.2 to 2.9 with 4 bits. With 128 rows it takes 1.0 to 1.35 times as long.
+Up to this size, a product of one row with codes takes 1.7 to 4.4 times as long as with f32; beyond, 1.2 to 1.7 times
+with 8 bits, and 1.4 to 2.5 with 4 bits. With 128 rows it takes 1.2 to 1.5 times as long.
 """
 
 SMALL = 1 << 27
