@@ -229,17 +229,18 @@ class _Groups:
         rows = self._in_planes(x)
         totals = rows.sum((0, 2))[:, np.newaxis]
         for columns in cuts(len(self._numbers), -(-rows[:, :, 0].size * len(self._numbers) // _SUMS)):
-            numbers, scale = self._numbers[columns], self._scale[:, columns, np.newaxis]
+            numbers = self._numbers[columns]
             sums = np.empty((self._planes, self._groups, len(numbers), len(x)), np.float32)
 
             def work(block: slice, numbers: Array = numbers, sums: Array = sums) -> None:
                 np.matmul(self._in_f32(numbers[block]).swapaxes(1, 2), rows, out=sums[:, :, block])
 
             _for_blocks(work, (x.shape[1], len(numbers)))
+            products = sums.sum(0)
             if self._zero_point is not None:
-                sums[0] -= totals * self._zero_point[:, columns, np.newaxis]
-            sums *= scale
-            yield columns, sums.sum((0, 1)).T
+                products -= totals * self._zero_point[:, columns, np.newaxis]
+            products *= self._scale[:, columns, np.newaxis]
+            yield columns, products.sum(0).T
 
     def _multiply_weights(self, x: Array, out: Array) -> None:
         """Write the product, for which the weights are scaled."""

@@ -272,9 +272,16 @@ def test_products_with_infinite_weights(special: float) -> None:
     np.testing.assert_array_equal(result[0, :3], np.float32([256, special, 256]))
 
 
+@pytest.mark.parametrize("in_parts", [False, True])
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize("element_type", ["u8", "i8", "u4", "i4"])
-def test_products_with_codes_are_right_in_every_run(element_type: str, grouped: bool) -> None:
+def test_products_with_codes_are_right_in_every_run(
+    element_type: str, grouped: bool, in_parts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if in_parts:
+        monkeypatch.setattr(compressed_forms, "_SUMS", 100)
+        monkeypatch.setattr(compressed_forms, "_BLOCK", 3 * COLUMNS)
+        monkeypatch.setattr(compressed_forms, "_LARGEST_BLOCK", 4 * COLUMNS)
     net = Net()
     weights = weights_of(net, element_type, grouped=grouped)
     net.result(net.op("MatMul", net.parameter("x", "?,?,256"), weights, transpose_b="true"))
@@ -284,6 +291,25 @@ def test_products_with_codes_are_right_in_every_run(element_type: str, grouped: 
     for shape in ((1, 1), (1, 1), (2, 3), (1, 1), (4, 5), (1, 1), (4, 5)):
         x = random.standard_normal((*shape, COLUMNS)).astype(np.float32)
         np.testing.assert_allclose(request.infer([x])[0], once([x])[0], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("element_type", "middle", "deviation"), [("u8", 128, 30), ("u4", 8, 2.5)])
+@pytest.mark.parametrize("size", [128, 4096])
+def test_sums_of_codes_lose_no_digits_to_the_zero_point(
+    element_type: str, middle: int, deviation: float, size: int
+) -> None:
+    rows, columns = 64, 4096
+    random = np.random.default_rng(5)
+    codes = np.clip(np.round(random.normal(middle, deviation, (rows, columns // size, size))), 0, 2 * middle - 1)
+    difference = ops.subtract(ops.convert(ops.constant(codes, element_type), "f32"), np.full((1, 1, 1), middle, "f4"))
+    weights = ops.reshape(ops.multiply(difference, np.full((1, 1, 1), 2**-4, "f4")), np.array([rows, columns]), False)
+    parameter = ops.parameter([-1, columns], "f32")
+    model = ovir.Model([ops.matmul(parameter, weights, False, True)], [parameter])
+    request = ovir.compile_model(model, keep_compressed=True).create_infer_request()
+    for mean in (10, -100, 10):
+        x = (random.standard_normal((1, columns)) + mean).astype(np.float32)
+        expected = x.astype(np.float64) @ (codes.reshape(rows, columns).T - middle) / 16
+        np.testing.assert_allclose(request.infer([x])[0], expected, rtol=0, atol=6e-7 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("element_type", ["u4", "i4", "u8", "i8"])
