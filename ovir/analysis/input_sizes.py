@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isqrt
+from typing import Any
 
 from ovir.core.shapes import Dimension, PartialShape, ShapeLike, as_shape
 from ovir.diagnostics.codes import CHOSEN_SIZES, NARROW_TENSOR
@@ -89,6 +90,16 @@ def with_sizes(model: Model) -> tuple[Model, ChosenSizes]:
         return model, ChosenSizes()
     model = model.clone()
     return model, fix_shapes(model)
+
+
+def with_shapes(model: Model, shapes: Mapping[Any, ShapeLike]) -> Model:
+    """Return the model if its inputs have these shapes, else a copy that has them. Raise ModelError if they do not
+    fit."""
+    if all(model.input(key).shape == as_shape(shape) for key, shape in shapes.items()):
+        return model
+    model = model.clone()
+    model.reshape(shapes)
+    return model
 
 
 @trials("choosing sizes")

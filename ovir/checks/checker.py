@@ -119,8 +119,8 @@ def check(
 
 def check_here(model: Source, weights: Any, options: CheckOptions, clock: Clock | None = None) -> list[Diagnostic]:
     """Return the diagnostics of a file as ``check`` does, in this process."""
-    with without_garbage_collection():
-        return sum_up(in_order(collect(model, weights, options, clock)))
+    with without_garbage_collection(), collected(model, weights, options, clock) as (found, with_fix):
+        return sum_up(found, with_fix)
 
 
 def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
@@ -140,8 +140,14 @@ DEVICES = ("CPU", "GPU", "NPU")
 """The devices that have rules; `ovir/checks/rules/devices.py` has them."""
 
 
-def collect(model: Source, weights: Any, options: CheckOptions, clock: Clock | None = None) -> list[Diagnostic]:
-    """Return the diagnostics of a file, as they are found; dispose of its model before returning."""
+@contextmanager
+def collected(
+    model: Source, weights: Any, options: CheckOptions, clock: Clock | None = None
+) -> Iterator[tuple[list[Diagnostic], Callable[[Diagnostic], Diagnostic]]]:
+    """Yield the diagnostics of a file by their place in it, and a function that gives one of them its fix.
+
+    The model is disposed of at the end of the ``with`` block.
+    """
     from ovir.checks.foreign_weights import report_foreign_weights  # these import the rules, which only a check needs
     from ovir.checks.rules.constants import written_twice
 
@@ -173,12 +179,13 @@ def collect(model: Source, weights: Any, options: CheckOptions, clock: Clock | N
                 context.choose_sizes()  # nothing reads the types of the file any more
                 _apply_rules(context, diagnostics, of_runs=True)
         found = list(diagnostics)
-        if any(CODES[d.code].fixable and d.fix is None for d in found):
+        if any(CODES[d.code].fixable and d not in context.fixes.makers for d in found):
             found = list(context.fixes.added(found, are_inferred=has_types))
+        yield in_order(found), context.with_fix
         for part in context.models:
             part.dispose()
-        return found
-    return list(diagnostics)
+    else:
+        yield in_order(diagnostics), lambda fault: fault
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
 from ovir.diagnostics.codes import CODES, EXCHANGED_INPUTS, OWN_TYPE, Severity
@@ -102,16 +102,24 @@ SHOWN = 3
 """Up to this many equal diagnostics are reported one by one; a sum of more shows this many examples."""
 
 
-def sum_up(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+def sum_up(
+    diagnostics: Iterable[Diagnostic], finished: Callable[[Diagnostic], Diagnostic] = lambda diagnostic: diagnostic
+) -> list[Diagnostic]:
     """Return the diagnostics in order, with repeated ones summed up in the first of them.
 
     Warnings and infos repeat if code and message are equal, or only the code if it is declared as ``summed``. Errors
-    are never summed up.
+    are never summed up. ``finished`` is called with each diagnostic that remains.
     """
     groups: dict[object, list[Diagnostic]] = {}
     for diagnostic in diagnostics:
         groups.setdefault(_key(diagnostic), []).append(diagnostic)
-    return [item for group in groups.values() for item in (group if len(group) <= SHOWN else [_sum(group)])]
+    found: list[Diagnostic] = []
+    for first, *others in groups.values():
+        if len(others) < SHOWN:
+            found += map(finished, (first, *others))
+        else:
+            found.append(_sum(finished(first), others))
+    return found
 
 
 def _key(diagnostic: Diagnostic) -> object:
@@ -121,8 +129,7 @@ def _key(diagnostic: Diagnostic) -> object:
     return diagnostic.code, diagnostic.severity, diagnostic.file, message
 
 
-def _sum(group: list[Diagnostic]) -> Diagnostic:
-    first, *others = group
+def _sum(first: Diagnostic, others: Sequence[Diagnostic]) -> Diagnostic:
     examples = [_example(other, first) for other in others[: SHOWN - 1]]
     more = f"{len(others)} more of this kind, for example {' and '.join(examples)}"
     return replace(first, message=f"{first.message}; {more}")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
+from typing import ParamSpec
 
 from lxml import etree
 
@@ -28,15 +29,28 @@ DECLARATIONS = (DIFFERENCES | {codes.NO_PRECISION.id}) - {codes.EXCHANGED_INPUTS
 _OF_INPUTS = {codes.INPUT_SHAPE.id, codes.INPUT_TYPE.id}
 
 
+MakeFix = Callable[[], Fix | None]
+"""Makes a fix, as soon as it is certain that its diagnostic is not one of many that are summed up."""
+P = ParamSpec("P")
+
+
+def _later(make: Callable[P, Fix | None]) -> Callable[P, MakeFix]:
+    """Let a method that makes a fix return a function that does."""
+    return lambda *args, **kwargs: partial(make, *args, **kwargs)
+
+
 class Fixes:
     """Makes the fixes of one file. A fix is None if the text does not show clearly what to change."""
 
     def __init__(self, document: Document[Model], *, are_wanted: bool) -> None:
         self._text = XmlText(document.data if are_wanted else b"", document.root)
         self._document = document
+        self.makers: dict[Diagnostic, MakeFix] = {}
+        """Makes the fixes of diagnostics that rules have reported."""
 
     # ----- what rules ask for
 
+    @_later
     def attributes(self, layers: Iterable[Layer], name: str, text: str, *, is_safe: bool = True) -> Fix | None:
         """Write an attribute of the ``<data>`` of layers."""
         items = [None if (item := self._elements.get(layer)) is None else item.find("data") for layer in layers]
@@ -45,6 +59,7 @@ class Fixes:
         edits = tuple(self._text.attribute(item, name, escaped(text)) for item in items if item is not None)
         return Fix(f'writes {name}="{text}"', edits, is_safe)
 
+    @_later
     def declarations(self, ports: Iterable[Port]) -> Fix | None:
         """Let ports declare the types and shapes that inference gives."""
         edits, types = [], []
@@ -59,6 +74,7 @@ class Fixes:
             edits += self._text.children(item, "dim", sizes)
         return Fix(types[0] if len(types) == 1 else f"{types[0]}, and {len(types) - 1} more", tuple(edits))
 
+    @_later
     def without(self, layer: Layer, source: Port | None = None) -> Fix | None:
         """Leave out a layer, and those that only it reads; what reads its output then reads ``source``."""
         edits: list[TextEdit] = []
@@ -103,7 +119,7 @@ class Fixes:
                     (fault.layer or "", fault.code not in _OF_INPUTS, -1 if fault.port is None else fault.port)
                 )
                 if port is not None:
-                    fix = self.declarations(dict.fromkeys((port, *following)))
+                    fix = self.declarations(dict.fromkeys((port, *following)))()
                     following = []
             elif fault.code == codes.MISSING_KEY.id:
                 fix = self._name(fault)

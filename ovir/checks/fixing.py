@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ovir.checks.checker import FoundDiagnostics, collect, in_order
+from ovir.checks.checker import FoundDiagnostics, collected
 from ovir.checks.consequences import sum_up
 from ovir.checks.fixes import DECLARATIONS
 from ovir.checks.options import CheckOptions
@@ -128,7 +128,8 @@ def _fixed(
     """Return the text of a file with all fixes that are wanted, the diagnostics that were fixed, and those left."""
     fixed: list[Diagnostic] = []
     while True:
-        left = in_order(collect(NewContent(path, text), weights, options))
+        with collected(NewContent(path, text), weights, options) as (found, with_fix):
+            left = list(map(with_fix, found))
         done = {_kind(d) for d in fixed}
         able = [d for d in left if wanted(d) and _kind(d) not in done]  # one that its fix does not remove is left
         if not able:

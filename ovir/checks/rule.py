@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from inspect import cleandoc
 from itertools import islice
@@ -20,7 +20,7 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import boolean, string, u3, u6
 from ovir.core.shapes import PartialShape
 from ovir.diagnostics.codes import CODES, Code, Severity
-from ovir.diagnostics.diagnostic import Diagnostic, Fix, Place, diagnose
+from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import OperatorError
 from ovir.graph.layers import Layer, Port
 from ovir.inference.models import reshaped_parameters
@@ -33,7 +33,7 @@ from ovir.ops.infrastructure import Blob, Const, Parameter
 from ovir.ops.state import ReadValueBase
 
 if TYPE_CHECKING:
-    from ovir.checks.fixes import Fixes
+    from ovir.checks.fixes import Fixes, MakeFix
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,11 @@ class Context(Document[Model]):
         from ovir.checks.fixes import Fixes  # few files need it
 
         return Fixes(self, are_wanted=not self.options.untrusted)
+
+    def with_fix(self, fault: Diagnostic) -> Diagnostic:
+        """Return a diagnostic with the fix that its rule has announced, if the text shows clearly what to change."""
+        make = self.fixes.makers.get(fault) if CODES[fault.code].fixable else None
+        return fault if make is None else replace(fault, fix=make())
 
     @cached_property
     def models(self) -> list[Model]:
@@ -251,8 +256,8 @@ class Found(NamedTuple):
     hint: str | None = None
     severity: Severity | None = None
     """The severity. None means that of the code, or a warning in place of an error if the layer is dead."""
-    fix: Fix | None = None
-    """The exact change that removes the fault; the code must then be declared as ``fixable``."""
+    fix: MakeFix | None = None
+    """Makes the exact change that removes the fault; the code must then be declared as ``fixable``."""
 
     def diagnostic(self, code: Code) -> Diagnostic:
         """Return the diagnostic of a code."""
@@ -261,7 +266,7 @@ class Found(NamedTuple):
         if layer is not None and layer.is_dead and severity is None and code.severity is Severity.ERROR:
             severity = Severity.WARNING
         port = at.id if isinstance(at, Port) else None
-        return diagnose(code, self.message, place, hint=self.hint, severity=severity, port=port, fix=self.fix)
+        return diagnose(code, self.message, place, hint=self.hint, severity=severity, port=port)
 
 
 @dataclass(frozen=True)
@@ -284,8 +289,12 @@ class Rule:
         return self.code.id
 
     def diagnostics(self, context: Context) -> Iterator[Diagnostic]:
-        """Yield the diagnostics of a model."""
-        return (found.diagnostic(self.code) for found in self.find(context))
+        """Yield the diagnostics of a model; their fixes are made at the end of the check."""
+        for found in self.find(context):
+            diagnostic = found.diagnostic(self.code)
+            if found.fix is not None:
+                context.fixes.makers[diagnostic] = found.fix
+            yield diagnostic
 
 
 RULES: dict[str, Rule] = {}

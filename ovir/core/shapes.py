@@ -443,8 +443,11 @@ class PartialShape:
     def identity(self) -> object:
         """Return a hashable object that is equal for shapes of equal dimensions and symbols."""
         if self._identity is None:
-            dims = None if self._dims is None else tuple([(d.lower, d.upper, d.symbol) for d in self._dims])
-            self._identity = (dims,)
+            if self._dims is None or not self.is_static:
+                dims = None if self._dims is None else tuple([(d.lower, d.upper, d.symbol) for d in self._dims])
+                self._identity = (dims,)
+            else:
+                self._identity = tuple([d.lower for d in self._dims])
         return self._identity
 
     def is_sure_to_equal(self, other: PartialShape) -> bool:

@@ -128,16 +128,22 @@ class Value:
     def size(self) -> int:
         return self.constant.size if self.constant is not None else self.lower.size
 
+    def ranges(self) -> Iterable[tuple[float, float]]:
+        """Return the bounds of the elements, in row-major order; a constant needs no arrays of bounds for this."""
+        if self.constant is not None:
+            numbers = self.constant.ravel().tolist()
+            return zip(numbers, numbers, strict=True)
+        return zip(self.lower.ravel().tolist(), self.upper.ravel().tolist(), strict=True)
+
     def dimensions(self) -> list[Dimension]:
         """Return the elements as sizes, in row-major order; a bound below 0 counts as 0."""
         if self.constant is not None:
             return [sized(int(max(x, 0))) for x in self.constant.ravel().tolist()]
-        columns = (part.ravel().tolist() for part in (self.lower, self.upper, self.symbols))
         return [
             Dimension(int(max(low, 0)), int(max(high, 0)) if isfinite(high) else None, symbol)
             if isfinite(low)
             else UNKNOWN
-            for low, high, symbol in zip(*columns, strict=True)
+            for (low, high), symbol in zip(self.ranges(), self.symbols.ravel().tolist(), strict=True)
         ]
 
 

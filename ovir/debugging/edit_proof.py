@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ovir.analysis.input_sizes import with_sizes
+from ovir.analysis.input_sizes import with_shapes, with_sizes
 from ovir.analysis.random_inputs import generate_inputs
 from ovir.analysis.tensor_comparison import Criterion, TensorComparison
 from ovir.core.arrays import Array
@@ -224,9 +224,7 @@ def _sets(
     With ``least_sizes``, sets with sizes of 1 and 0 follow.
     """
     fixed = {model.input_index(name): np.asarray(array) for name, array in given.items()}
-    sized = model.clone()
-    sized.reshape({i: array.shape for i, array in fixed.items()})
-    sized, _ = with_sizes(sized)
+    sized, _ = with_sizes(with_shapes(model, {i: array.shape for i, array in fixed.items()}))
     for number in range(count):
         trial = sized if number == 0 or _keeps_shapes(model) else _larger(model, sized, other, number + 1)
         yield InputSet(f"seed {seed + number}", partial(_drawn, trial, seed + number, fixed))
@@ -284,14 +282,13 @@ def _larger(model: Model, sized: Model, other: Model | None, factor: int) -> Mod
 
 
 def _reshaped(sized: Model, other: Model | None, shapes: Mapping[int, Any]) -> Model | None:
-    """Return a copy of a model in other shapes; None if it, or the other model, refuses them."""
-    trial = sized.clone()
+    """Return a model in these shapes; None if it, or the other model, refuses them."""
     try:
-        trial.reshape(shapes)
+        trial = with_shapes(sized, shapes)
         if other is not None:
             known = {name for port in other.inputs for name in port.names}
             named = {trial.inputs[i].any_name: shape for i, shape in shapes.items()}
-            other.clone().reshape({name: shape for name, shape in named.items() if name in known})
+            with_shapes(other, {name: shape for name, shape in named.items() if name in known})
     except ModelError:
         return None
     return trial

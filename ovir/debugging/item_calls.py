@@ -8,13 +8,14 @@ from itertools import tee
 
 import numpy as np
 
+from ovir.analysis.input_sizes import with_shapes
 from ovir.analysis.tensor_stats import as_numbers
 from ovir.core.arrays import Array
 from ovir.debugging.sides import LayerAnswer, Partners, Side
 from ovir.debugging.tensor_sides import SecondModel
 from ovir.diagnostics.codes import CHANGED_RESULTS
 from ovir.diagnostics.diagnostic import diagnose
-from ovir.diagnostics.errors import ModelError
+from ovir.diagnostics.errors import ModelError, RunError
 from ovir.diagnostics.wording import quoted
 from ovir.graph.layers import Layer, Port
 from ovir.model import Model
@@ -27,15 +28,15 @@ ITEMS = 2
 
 def calls_for_items(before: Model, after: Model, batch: Mapping[int, int]) -> tuple[Model, list[dict[int, list[int]]]]:
     """Return the edited model for one number of items, and for each call of the original the items of each input."""
-    sized = after.clone()
     index, axis = next(iter(batch.items()))
     dim = after.inputs[index].shape[axis]
     items = dim.lower if dim.is_static else ITEMS
-    sized.reshape({i: port.shape.with_dim(batch[i], items) for i, port in enumerate(after.inputs) if i in batch})
+    shapes = {i: port.shape.with_dim(batch[i], items) for i, port in enumerate(after.inputs) if i in batch}
     dim_before = before.inputs[before.input_index(after.inputs[index].any_name)].shape[axis]
     each = dim_before.lower if dim_before.is_static else 1
     starts = range(0, items, each) if each else ()
-    return sized, [{i: [(start + k) % items for k in range(each)] for i in batch} for start in starts]
+    calls = [{i: [(start + k) % items for k in range(each)] for i in batch} for start in starts]
+    return with_shapes(after, shapes), calls
 
 
 class ItemCalls(Side):
@@ -58,10 +59,12 @@ class ItemCalls(Side):
         self._after, self._batch, self._calls = after, batch, calls
         partners = Partners(after, before)
         make = partial(SecondModel, partners, self.description, keeps_state=keeps_state, only_outputs=only_outputs)
-        self._sides = [make() for _ in calls]
+        runs_apart = only_outputs and not keeps_state  # the calls run one after the other, and leave nothing behind
+        self._sides = [make()] * len(calls) if runs_apart else [make() for _ in calls]
         one = next(iter(calls[0]))
         self._items = max(max(call[one]) for call in calls) + 1, len(calls[0][one])
         """The number of items in one call, and in a call of the original."""
+        self._wanted = {port.source for port in after.outputs}
         self._from_data = ports_from_data(after)
         self._from_items = _ports_after(after.inputs[i].layer for i in batch)
         self._without_axis: set[Port] = set()
@@ -72,13 +75,15 @@ class ItemCalls(Side):
 
     def layer_outputs(self, inputs: Sequence[Array], steps: Iterable[SeenStep]) -> Iterator[LayerAnswer]:
         self._results = dict(zip(self._after.inputs, inputs, strict=True))
-        wanted = {port.source for port in self._after.outputs}
-        parts = []
-        for side, call, its_steps in zip(self._sides, self._calls, tee(steps, len(self._sides)), strict=True):
-            chosen = [
-                np.take(array, call[i], self._batch[i]) if i in self._batch else array for i, array in enumerate(inputs)
-            ]
-            parts.append(side.layer_outputs(chosen, its_steps))
+        chosen = [
+            [np.take(array, call[i], self._batch[i]) if i in self._batch else array for i, array in enumerate(inputs)]
+            for call in self._calls
+        ]
+        if self._only_outputs:
+            yield from self._outputs_of_calls(chosen, steps)
+            return
+        columns = zip(self._sides, chosen, tee(steps, len(self._sides)), strict=True)
+        parts = [side.layer_outputs(its_inputs, its_steps) for side, its_inputs, its_steps in columns]
         for answers in zip(*parts, strict=True):
             first = answers[0]
             step = first.step
@@ -86,21 +91,38 @@ class ItemCalls(Side):
             if any(a.skipped is not None or a.problem is not None for a in answers):
                 yield LayerAnswer(step, skipped=first.skipped or "the original cannot be run")
                 continue
-            if self._only_outputs and wanted.isdisjoint(step.layer.outputs):
-                yield LayerAnswer(step, skipped="only outputs are compared")
-                continue
             if not any(port in self._from_data for port in step.layer.outputs):
                 yield LayerAnswer(step, skipped="it is computed from sizes alone")
                 continue
-            columns = list(zip(*([array for array in a.arrays if array is not None] for a in answers), strict=True))
-            arrays = []
-            for column, actual, port in zip(columns, step.outputs, step.layer.outputs, strict=True):
-                number = ITEM_NUMBERS.get((step.layer.type, port.index))
-                arrays.append(put_together(column, actual, self._items, number, port in wanted))
-                if port in wanted and number is None and self._lacks_axis(port, column, actual):
-                    self._without_axis.add(port)
-            self._results.update((port, array) for port, array in zip(step.layer.outputs, arrays, strict=True))
-            yield LayerAnswer(step, arrays, other=first.other)
+            found = zip(*([array for array in a.arrays if array is not None] for a in answers), strict=True)
+            for port, arrays, actual in zip(step.layer.outputs, found, step.outputs, strict=True):
+                self._put_together(port, arrays, actual)
+            yield LayerAnswer(step, [self._results[port] for port in step.layer.outputs], other=first.other)
+
+    def _outputs_of_calls(self, inputs: Sequence[Sequence[Array]], steps: Iterable[SeenStep]) -> Iterator[LayerAnswer]:
+        """Answer no step, and then put together the outputs of calls with these inputs."""
+        wanted = self._wanted & self._from_data
+        actual: dict[Port, Array] = {}
+        for step in steps:
+            pairs = zip(step.layer.outputs, step.outputs, strict=True)
+            actual.update((port, array) for port, array in pairs if port in wanted)
+            yield LayerAnswer(step, skipped="only outputs are compared")
+        try:
+            found = [side.outputs(its_inputs) for side, its_inputs in zip(self._sides, inputs, strict=True)]
+        except RunError as error:
+            self.failure = error.diagnostic.message
+            return
+        for port, parts in zip(self._after.outputs, zip(*found, strict=True), strict=True):
+            arrays = [part for part in parts if part is not None]
+            if port.source is not None and port.source in actual and len(arrays) == len(parts):
+                self._put_together(port.source, arrays, actual[port.source])
+
+    def _put_together(self, port: Port, parts: Sequence[Array], actual: Array) -> None:
+        """Put together a tensor of the calls, as one call has it."""
+        number, is_output = ITEM_NUMBERS.get((port.layer.type, port.index)), port in self._wanted
+        self._results[port] = put_together(parts, actual, self._items, number, is_output)
+        if is_output and number is None and self._lacks_axis(port, parts, actual):
+            self._without_axis.add(port)
 
     def _lacks_axis(self, port: Port, parts: Sequence[Array], actual: Array) -> bool:
         """Return whether the tensor of an output depends on the items, and is as large for all as for those of a call.

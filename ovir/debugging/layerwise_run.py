@@ -36,12 +36,19 @@ class WalkPlan:
     """The plan of a model in which layers are steps that other plans fold. One walk at a time may use it."""
 
     def __init__(
-        self, model: Model, *, with_constants: bool, keeps_state: bool = False, wanted: Collection[Layer] = ()
+        self,
+        model: Model,
+        *,
+        with_constants: bool,
+        keeps_state: bool = False,
+        wanted: Collection[Layer] = (),
+        only_outputs: bool = False,
     ) -> None:
         """Plan a model: all layers that compute something are steps, but of the dead layers only those in ``wanted``.
 
         Without ``with_constants``, layers that depend on constants alone are folded. With ``keeps_state``, a walk
-        begins with the state that the one before it has left.
+        begins with the state that the one before it has left. With ``only_outputs``, the plan is that of a plain run,
+        for walks that nobody looks at before their end.
 
         Compressed weights stay so, because a walk uses each of them once: a few tensors are in memory, not all.
         """
@@ -55,7 +62,7 @@ class WalkPlan:
         self.variables = Variables()
         self.clipped: dict[str, Clipping] = {}
         """What FakeQuantize layers have clipped in all walks, by their keys."""
-        keep = frozenset(layer.key for layer in (*self.layers, *wanted))
+        keep = frozenset(() if only_outputs else (layer.key for layer in (*self.layers, *wanted)))
         self.bindings = ExecutorCache(CompiledModel(model, keep_compressed=True), self.variables, keep, watched=True)
 
 

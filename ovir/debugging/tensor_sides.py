@@ -43,7 +43,9 @@ class SecondModel(Side):
         self.description = description
         self.partners: Partners = partners
         self.outputs_first, self.with_constants = only_outputs, not only_outputs
-        self._plan = WalkPlan(partners.b, with_constants=self.with_constants, keeps_state=keeps_state)
+        self._plan = WalkPlan(
+            partners.b, with_constants=self.with_constants, keeps_state=keeps_state, only_outputs=only_outputs
+        )
         self.clipped = self._plan.clipped
         self._wanted: set[Layer] = set()
         self._walk: Walk | None = None

@@ -102,12 +102,11 @@ def diagnose(
     hint: str | None = None,
     port: int | None = None,
     column: int | None = None,
-    fix: Fix | None = None,
 ) -> Diagnostic:
     """Return a diagnostic at a place, with the severity of its code unless ``severity`` is given."""
     p = place or Place()
     return Diagnostic(
-        code.id, severity or code.severity, message, p.layer, p.layer_id, port, p.file, p.line, column, hint, fix
+        code.id, severity or code.severity, message, p.layer, p.layer_id, port, p.file, p.line, column, hint
     )
 
 

@@ -422,7 +422,8 @@ class Layer(Arithmetic, PublicNames):
 
 
 def _set_name(layer: Layer, name: str) -> None:
-    require_texts(name=name)
+    if type(name) is not str:
+        require_texts(name=name)
     _NAME.__set__(layer, name)
 
 

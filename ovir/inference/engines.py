@@ -161,8 +161,9 @@ class ComparingEngine(Engine):
 
     def input_type(self, port: Port) -> TensorType:
         """Return the type of an input. Without a source it is the declared one, or an error."""
-        if port.source is not None:
-            return port.source.inferred or UNKNOWN_TENSOR
+        source = port.source
+        if source is not None:
+            return source.inferred or UNKNOWN_TENSOR
         if self.recovers:
             self._is_uncertain = True
             return declared_type(port)

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ovir.core.element_types import string
-from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import Evaluation, TensorType
 from ovir.core.values import Value, is_small
 from ovir.diagnostics.codes import INTERNAL, OUTSIDE_SPEC, Severity
@@ -146,9 +145,6 @@ class InferenceCache:
         self._operators: dict[Operator, int] = {}
         self._equal_operators: dict[Hashable, int] = {}
         """Numbers of operations, equal for operations of one class with equal attributes."""
-        self._shapes: dict[int, tuple[int, PartialShape]] = {}
-        self._equal_shapes: dict[object, int] = {}
-        """Numbers of shapes by identity. ``_shapes`` also keeps shapes alive, so that their ids stay unique."""
 
     def infer(self, op: Operator, inputs: Sequence[TensorType]) -> Inferred:
         """Return the outputs of an operation, from the cache if it has been inferred on equal inputs."""
@@ -169,9 +165,7 @@ class InferenceCache:
         reads = op.value_inputs
         parts: list[object] = [self._operators.get(op) or self._number(op)]
         for index, tensor in enumerate(inputs):
-            parts.append(tensor.element_type)
-            shape = self._shapes.get(id(tensor.shape))
-            parts.append(shape[0] if shape is not None else self._number_of_shape(tensor.shape))
+            parts += tensor.element_type, tensor.shape.identity
             if reads and (index in reads or reads == ALL) and tensor.may_have_value:
                 if tensor.shape.least_size > _MAX_COMPARED:
                     return None
@@ -183,11 +177,6 @@ class InferenceCache:
     def _number(self, op: Operator) -> int:
         equal = (type(op), *[getattr(op, field) for field in op.fields])
         number = self._operators[op] = self._equal_operators.setdefault(equal, len(self._equal_operators) + 1)
-        return number
-
-    def _number_of_shape(self, shape: PartialShape) -> int:
-        number = self._equal_shapes.setdefault(shape.identity, len(self._equal_shapes))
-        self._shapes[id(shape)] = number, shape
         return number
 
 

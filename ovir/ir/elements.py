@@ -91,7 +91,7 @@ class Ids(dict[str | None, int | None]):
 
     def expect(self, count: int) -> None:
         """Add the ids of so many layers in advance: nearly all writers number them from 0 on."""
-        self.update((str(number), number) for number in range(count))
+        self.update(zip(map(str, range(count)), range(count), strict=True))
 
 
 class ElementReader:

@@ -325,7 +325,7 @@ class LayerReader(ElementReader):
         else:
             for name in missing:
                 self._missing_attribute(name, cls, layer, unknown)
-        for spec, misspelled in misspelled_attributes(cls, texts):
+        for spec, misspelled in misspelled_attributes(cls, texts) if unknown else ():
             unknown.remove(misspelled)
             given = f"<data> has the unknown attribute '{misspelled}' instead"
             message = f"{cls.type} needs the attribute '{spec.name}'; {given}; {spec.assumed_text} is assumed"

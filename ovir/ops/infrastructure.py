@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from functools import partial
 from math import prod
 from typing import Protocol, Self
 
@@ -153,7 +152,7 @@ class Const(Operator):
             return Value(self.data) if prod(self.shape) <= MAX_ELEMENTS else None
         if self.is_packed and prod(self.shape) > MAX_ELEMENTS:
             return None
-        return Value(partial(getattr, self, "data"))
+        return Value(self.run)
 
     def applied(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> Self:
         """Return the constant itself, so that its data is decoded once."""

@@ -49,9 +49,9 @@ class Concat(Operator):
             axis = self.normalize_axis(self.axis, shape.rank)
             length += shape[axis]
             if shape.rank is not None:
-                both = merged.merged_with(shape.with_dim(axis, UNKNOWN))
+                both = merged.merged_with(shape, except_axis=axis)
                 if both is None:
-                    others = merged.with_dim(axis, UNKNOWN) if merged.rank == shape.rank else merged
+                    others = merged.with_dim(self.normalize_axis(self.axis, merged.rank), UNKNOWN)
                     message = "input {} has shape {}, which differs from {} in a dimension other than axis {}"
                     self.fail(message, i, shape, others, axis)
                 merged = both

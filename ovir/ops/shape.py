@@ -112,9 +112,7 @@ class Reshape(RearrangingBase):
             return TensorType(data.element_type, PartialShape(None))
         pattern = [
             self._pattern_dimension(i, low, high, dim)
-            for i, (low, high, dim) in enumerate(
-                zip(known.lower.tolist(), known.upper.tolist(), known.dimensions(), strict=True)
-            )
+            for i, ((low, high), dim) in enumerate(zip(known.ranges(), known.dimensions(), strict=True))
         ]
         return TensorType(data.element_type, self._reshaped(data.shape, pattern))
 

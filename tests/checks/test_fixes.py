@@ -12,6 +12,7 @@ from support.builder import Net
 import ovir
 from ovir import opset13 as ops
 from ovir.checks.rules import CODES
+from ovir.ir.xml_text import XmlText
 
 BAD = Path(__file__).parent.parent / "data" / "bad"
 
@@ -84,6 +85,23 @@ def changed(model: ovir.Model, folder: Path, edit: Callable[[str], str]) -> Path
     path = saved(model, folder)
     path.write_text(edit(path.read_text()))
     return path
+
+
+def test_only_the_first_of_many_that_are_summed_up_gets_its_fix(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    removed: list[object] = []
+    remove = XmlText.removed
+    monkeypatch.setattr(XmlText, "removed", lambda self, item: removed.append(item) or remove(self, item))
+    x = y = ops.parameter([2, 3], "f32", name="x")
+    for _ in range(5):
+        y = ops.relu(ops.convert(y, "f32"))
+    ovir.save_model(ovir.Model([y], [x]), tmp_path / "model.xml")
+    (found,) = ovir.check(tmp_path / "model.xml")
+    assert found.fix is not None
+    assert "4 more of this kind" in found.message
+    assert len(removed) == 2  # one layer, and the edge to it
+    assert len(ovir.fix(tmp_path / "model.xml").fixed) == 5
 
 
 def test_ports_that_follow_are_mended_at_once(tmp_path: Path) -> None:

@@ -21,3 +21,11 @@ def test_names_that_only_openvino_has_are_explained() -> None:
             getattr(mine, name)
         assert str(caught.value) == f"'Mine' object has {message}"
         assert (caught.value.name, caught.value.obj) == (name, mine)
+
+
+def test_a_subclass_may_have_such_a_name_after_all() -> None:
+    class Subclass(Mine):
+        get_name = 2
+
+    assert Subclass().get_name == 2
+    assert not hasattr(Subclass, "__getattr__")  # with which Python would read every attribute in the slow way

@@ -12,6 +12,7 @@ from ovir.debugging import edit_proof
 from ovir.debugging.comparison_session import Findings
 from ovir.debugging.edit_proof import LEAST_SIZES, _sets
 from ovir.debugging.item_calls import calls_for_items
+from ovir.debugging.layerwise_run import WalkPlan
 
 
 def model(batch: int = 1, target: Any = (1, 12), axes: Any = (1,), *, width: int = 4) -> ovir.Model:
@@ -47,6 +48,19 @@ def test_layers_are_only_looked_at_where_results_differ(batch: Any, monkeypatch:
     with pytest.raises(ovir.ModelError, match="'mvn'"):
         ovir.prove_edit(model(), wrong, batch=batch)
     assert {"relu", "mvn"} <= set(compared)
+
+
+@pytest.mark.parametrize("batch", [None, {0: 0}])
+def test_a_proof_prepares_each_model_once(batch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many calls of the original stand against one of the result."""
+    planned: list[ovir.Model] = []
+    plan = WalkPlan.__init__
+    monkeypatch.setattr(
+        WalkPlan, "__init__", lambda self, model, **others: planned.append(model) or plan(self, model, **others)
+    )
+    before, after = model(), model(4 if batch else 1, (-1, 12))
+    assert ovir.prove_edit(before, after, batch=batch).sets == 3
+    assert sorted(map(id, planned)) == sorted(map(id, (before, after)))
 
 
 def test_a_slow_proof_ends_after_the_first_set(monkeypatch: pytest.MonkeyPatch) -> None:
