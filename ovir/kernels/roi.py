@@ -84,7 +84,7 @@ def neighbors(y: Array, x: Array, height: int, width: int, start: Array | int, b
     The shapes of y and x are broadcast, except for the first axis. ``start`` is the number of the plane's first pixel.
     Positions up to ``beyond`` outside of the centers of the border pixels count as on the border; others have weight 0.
     """
-    of_rows, of_columns, shape = _pairs(y.shape[1:], x.shape[1:])
+    of_rows, of_columns, shape = four_pixels(y.shape[1:], x.shape[1:])
     count, places = len(y), np.concatenate([y.reshape(len(y), -1), x.reshape(len(x), -1)], axis=1)
     last = np.full(places.shape[1], width - 1, places.dtype)
     last[: prod(y.shape[1:])] = height - 1
@@ -109,7 +109,7 @@ def neighbors(y: Array, x: Array, height: int, width: int, start: Array | int, b
 
 
 @lru_cache(maxsize=64)
-def _pairs(rows: tuple[int, ...], columns: tuple[int, ...]) -> tuple[Array, Array, tuple[int, ...]]:
+def four_pixels(rows: tuple[int, ...], columns: tuple[int, ...]) -> tuple[Array, Array, tuple[int, ...]]:
     """Return where the row and the column of each of the four pixels around each position stand, and their shape.
 
     They stand in a list of the pixels before all positions on both axes, whose shapes are ``rows`` and ``columns``, and
@@ -148,6 +148,9 @@ def pool_groups(pool: Callable[[Array], object], groups: Sequence[Array], pixels
 # --------------------------------------------------------------------------- regions cut into bins
 
 Turn = Callable[[Array, Array, Array], tuple[Array, Array]]
+
+BEYOND = 1
+"""Samples up to so many pixels outside of the data count as on the border, and others as 0."""
 
 
 @dataclass(frozen=True)
@@ -210,7 +213,7 @@ class SampledRegions:
         if self.turn is not None:
             y, x = self.turn(members, y, x)
         first = self.images[members].reshape(-1, 1, 1, 1, 1) * (height * width)
-        found = neighbors(y, x, height, width, first, beyond=1)
+        found = neighbors(y, x, height, width, first, beyond=BEYOND)
         if (counts == counts[:1]).all():
             return found
         rows, columns = (np.arange(most) < counts[:, axis, np.newaxis] for axis, most in enumerate((down, along)))
