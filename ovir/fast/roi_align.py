@@ -14,8 +14,9 @@ from ovir.fast.registry import fast
 from ovir.kernels.roi import BEYOND, four_pixels
 from ovir.ops.roi_align import ROIAlign3
 
-_MOST_ELEMENTS = 1 << 17
-"""Elements of all pixels that are read, up to which the calls take less time than ``run``."""
+_MOST_ELEMENTS = 1 << 18
+"""Elements of all pixels that are read at once. Up to so many, the calls take 0.3 to 0.6 times as long as ``run``, but
+20 times as many take twice as long."""
 
 
 @fast(ROIAlign3)
