@@ -20,14 +20,14 @@ class _SingleThread:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._users = 0
-        self._before: list[int] = []
+        self._before: list[tuple[Callable[[int], object], int]] = []
 
     def __enter__(self) -> None:
         with self._lock:
             self._users += 1
             if self._users == 1:
-                self._before = [get() for get, _ in _libraries()]
-                for _, put in _libraries():
+                self._before = [(put, get()) for get, put in _libraries()]
+                for put, _ in self._before:
                     put(1)
 
     def __exit__(
@@ -36,7 +36,7 @@ class _SingleThread:
         with self._lock:
             self._users -= 1
             if not self._users:
-                for (_, put), count in zip(_libraries(), self._before, strict=True):
+                for put, count in self._before:
                     put(count)
 
 

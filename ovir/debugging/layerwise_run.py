@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import prod
 
-import numpy as np
-
 from ovir.analysis.clipping import Clipping, add_clipping
 from ovir.analysis.input_sizes import NarrowTensor, narrow_axes
 from ovir.analysis.tensor_comparison import Depth
 from ovir.core.arrays import Array
 from ovir.core.blas import single_thread
 from ovir.core.element_types import ElementType
+from ovir.core.numpy_settings import kernel_settings
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import Code
@@ -84,7 +83,7 @@ class Walk(Iterator[SeenStep]):
             self._reports.add(code, message, effect, self._executor.innermost)
 
         try:
-            with np.errstate(all="ignore"), single_thread, reporting_to(report):
+            with kernel_settings(), single_thread, reporting_to(report):
                 step = next(self._steps)
         except StopIteration as end:
             if self.results is None:

@@ -163,6 +163,9 @@ _CELLS = 1 << 16
 """Pairs of candidates compared at a time."""
 _BLOCK = 128
 """Candidates of a row that are compared with each other at a time."""
+_FEWEST, _PER_KEPT = 32, 2
+"""The same where few are kept: at least so many, and so many for each that is kept. With 128, a Proposal that keeps 12
+of 100 boxes takes 1.35 times as long."""
 _EARLIER = np.tri(_BLOCK, k=-1, dtype=np.bool_)
 
 
@@ -206,12 +209,12 @@ def _groups(lengths: list[int], widest: int) -> Iterator[slice]:
 
 def _apart(grid: Array, exists: Array, most: int, overlaps: Overlaps, limits: Array) -> Iterator[Array]:
     """Yield the candidates of some rows that are kept, block by block; ``grid`` and ``exists`` are as in ``grids``."""
-    length = grid.shape[1]
+    length, size = grid.shape[1], min(max(_PER_KEPT * most, _FEWEST), _BLOCK)
     taken = np.zeros((len(grid), 1), np.intp)
-    if length > _BLOCK:
+    if length > size:
         before = np.zeros((len(grid), min(most, length)), np.intp)  # the kept candidates of each row
-    for start in range(0, length, _BLOCK):
-        block, alive = grid[:, start : start + _BLOCK], exists[:, start : start + _BLOCK]
+    for start in range(0, length, size):
+        block, alive = grid[:, start : start + size], exists[:, start : start + size]
         if start:
             alive = alive & (taken < most)
             if not alive.any():
@@ -219,7 +222,7 @@ def _apart(grid: Array, exists: Array, most: int, overlaps: Overlaps, limits: Ar
             alive &= ~_excluded(block, before, taken, overlaps, limits)
         overlap = overlaps(block, block)
         chosen = _chosen(overlap, alive, limits) if limits.ndim == 0 else _chosen_by(overlap, alive, limits, taken)
-        is_last = start + _BLOCK >= length
+        is_last = start + size >= length
         if start or not is_last or np.count_nonzero(chosen) > most:
             rank = chosen.cumsum(axis=1) + taken
             chosen &= rank <= most

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
@@ -84,7 +85,7 @@ def neighbors(y: Array, x: Array, height: int, width: int, start: Array | int, b
     The shapes of y and x are broadcast, except for the first axis. ``start`` is the number of the plane's first pixel.
     Positions up to ``beyond`` outside of the centers of the border pixels count as on the border; others have weight 0.
     """
-    of_rows, of_columns, shape = _pairs(y.shape[1:], x.shape[1:])
+    of_rows, of_columns, shape = four_pixels(y.shape[1:], x.shape[1:])
     count, places = len(y), np.concatenate([y.reshape(len(y), -1), x.reshape(len(x), -1)], axis=1)
     last = np.full(places.shape[1], width - 1, places.dtype)
     last[: prod(y.shape[1:])] = height - 1
@@ -109,7 +110,7 @@ def neighbors(y: Array, x: Array, height: int, width: int, start: Array | int, b
 
 
 @lru_cache(maxsize=64)
-def _pairs(rows: tuple[int, ...], columns: tuple[int, ...]) -> tuple[Array, Array, tuple[int, ...]]:
+def four_pixels(rows: tuple[int, ...], columns: tuple[int, ...]) -> tuple[Array, Array, tuple[int, ...]]:
     """Return where the row and the column of each of the four pixels around each position stand, and their shape.
 
     They stand in a list of the pixels before all positions on both axes, whose shapes are ``rows`` and ``columns``, and
@@ -148,6 +149,9 @@ def pool_groups(pool: Callable[[Array], object], groups: Sequence[Array], pixels
 # --------------------------------------------------------------------------- regions cut into bins
 
 Turn = Callable[[Array, Array, Array], tuple[Array, Array]]
+
+BEYOND = 1
+"""Samples up to so many pixels outside of the data count as on the border, and others as 0."""
 
 
 @dataclass(frozen=True)
@@ -210,7 +214,7 @@ class SampledRegions:
         if self.turn is not None:
             y, x = self.turn(members, y, x)
         first = self.images[members].reshape(-1, 1, 1, 1, 1) * (height * width)
-        found = neighbors(y, x, height, width, first, beyond=1)
+        found = neighbors(y, x, height, width, first, beyond=BEYOND)
         if (counts == counts[:1]).all():
             return found
         rows, columns = (np.arange(most) < counts[:, axis, np.newaxis] for axis, most in enumerate((down, along)))
@@ -234,28 +238,23 @@ def _places(start: Array, size: Array, counts: Array, bins: tuple[int, int]) -> 
 # --------------------------------------------------------------------------- boxes of whole pixels
 
 
-@dataclass(frozen=True)
-class Span:
-    """For each region and bin on one axis: the first pixel and the end, within the data."""
+class Lines(NamedTuple):
+    """The rows and the columns of bins of a region, in one list."""
 
-    start: Array
-    stop: Array
-
-    @classmethod
-    def within(cls, size: int, start: Array, stop: Array) -> Span:
-        """Return the span of whole numbers of any type and size, limited to the data."""
-        return cls(*(np.minimum(np.fmax(end, 0), size).astype(np.int64) for end in (start, stop)))
+    axis: Array
+    """The axis of each, 0 for a row."""
+    number: Array
+    """Its number among those of this axis."""
+    of_bins: Array
+    """Where in the list the row and the column of each bin are, [2, bins]."""
 
 
-def _pixels_of_boxes(first: Array, heights: Array, widths: Array, width: int) -> tuple[Array, Array]:
-    """Return the pixels of boxes in planes of a width, [pixels, boxes], and which of them count.
-
-    In smaller boxes than the largest one, the last row and column come again and do not count.
-    """
-    rows, columns = np.arange(heights.max())[:, np.newaxis, np.newaxis], np.arange(widths.max())[:, np.newaxis]
-    places = np.minimum(rows, heights - 1) * width + np.minimum(columns, widths - 1) + first
-    counted = (rows < heights) & (columns < widths)
-    return places.reshape(-1, len(first)), counted.reshape(-1, len(first))
+@lru_cache(maxsize=64)
+def lines_of_bins(rows: int, columns: int) -> Lines:
+    """Return the lines of so many rows and columns of bins."""
+    axis, number = np.arange(2).repeat((rows, columns)), np.concatenate([np.arange(rows), np.arange(columns)])
+    row, column = np.indices((rows, columns)).reshape(2, -1)
+    return Lines(axis, number, np.stack([row, column + rows]))
 
 
 # --------------------------------------------------------------------------- pooling of places and boxes
@@ -277,16 +276,17 @@ def pool_places(places: Callable[[Array], Neighbors], taps: int, pixels: Array, 
     pool_groups(pool, [np.arange(regions)], [prod(bins) * taps * 4])
 
 
-def pool_boxes(planes: Array, rows: Span, columns: Span, width: int, pixels: Array, out: Array, *, mean: bool) -> None:
+def pool_boxes(planes: Array, ends: Array, size: Sequence[int], pixels: Array, out: Array, *, mean: bool) -> None:
     """Compute out[region, row, column] = the mean or else the largest of the pixels of each bin, 0 without pixels.
 
-    ``planes`` holds for each bin (or region) the number of the first pixel of its plane; ``width`` is the plane's
-    width.
+    ``ends`` [2, regions, lines] are where the lines of bins start and stop: whole numbers of any type, within planes of
+    a ``size`` or not. ``planes`` [regions, bins] (or [regions, 1]) are the numbers of the first pixels of planes.
     """
-    heights = (rows.stop - rows.start)[:, :, np.newaxis]
-    widths = (columns.stop - columns.start)[:, np.newaxis, :]
-    first = planes + rows.start[:, :, np.newaxis] * width + columns.start[:, np.newaxis, :]
-    first, heights, widths = (np.broadcast_to(a, out.shape[:3]).ravel() for a in (first, heights, widths))
+    lines = lines_of_bins(*out.shape[1:3])
+    start, stop = np.minimum(np.fmax(ends, 0), np.array(size).take(lines.axis)).astype(np.int64)
+    starts, lengths = (values.take(lines.of_bins, axis=1) for values in (start, stop - start))
+    first = (planes + starts[:, 0] * size[1] + starts[:, 1]).ravel()
+    heights, widths = lengths[:, 0].ravel(), lengths[:, 1].ravel()
     bins = out.reshape(-1, out.shape[3])
     bins[...] = 0
     filled = ((heights > 0) & (widths > 0)).nonzero()[0]
@@ -297,10 +297,15 @@ def pool_boxes(planes: Array, rows: Span, columns: Span, width: int, pixels: Arr
         groups = [filled[group] for group in equal_groups(heights[filled], widths[filled])]
 
     def pool(members: Array) -> None:
-        index, counted = _pixels_of_boxes(first[members], heights[members], widths[members], width)
+        start, down, along = (values.take(members) for values in (first, heights, widths))
+        rows, columns = np.arange(down.max())[:, np.newaxis, np.newaxis], np.arange(along.max())[:, np.newaxis]
+        # In smaller bins than the largest one, the last row and column come again, and do not count for the mean.
+        index = (np.minimum(rows, down - 1) * size[1] + np.minimum(columns, along - 1) + start).reshape(
+            -1, len(members)
+        )
         pooled = np.empty((len(members), pixels.shape[1]), pixels.dtype)
         if mean:
-            weight = counted.astype(pixels.dtype)
+            weight = ((rows < down) & (columns < along)).reshape(index.shape).astype(pixels.dtype)
             add_rows(pixels, index.T, weight.T, pooled)
             pooled /= weight.sum(axis=0)[:, np.newaxis]
         else:

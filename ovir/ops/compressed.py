@@ -110,6 +110,10 @@ class Decompress(Compressed[Operator]):
         return self.weights.whole()
 
 
+_FEW = 64
+"""To find out which of so many indices are equal takes longer than to decompress their slices."""
+
+
 @replaces(GatherBase)
 class CompressedGather(Compressed[GatherBase]):
     """A Gather along the first axis, which decompresses the slices that it picks."""
@@ -124,9 +128,13 @@ class CompressedGather(Compressed[GatherBase]):
         return is_first and weights.has_slices and not op.batch_dims
 
     def run(self, indices: Array, axis: Array) -> Array:
-        wanted, places = np.unique(as_native(indices), return_inverse=True)
-        if not wanted.size or wanted[0] < 0 or wanted[-1] >= self.weights.shape[0]:
+        length, *rest = self.weights.shape
+        wanted = as_native(indices).reshape(-1)
+        if not wanted.size or wanted.min() < 0 or wanted.max() >= length:
             return self.replaced.run(self.weights.whole(), indices, axis)
+        if wanted.size <= _FEW:
+            return self.weights.slices(wanted.astype(np.int64)).reshape(*indices.shape, *rest)
+        wanted, places = np.unique(wanted, return_inverse=True)
         return self.replaced.run(self.weights.slices(wanted.astype(np.int64)), places.reshape(indices.shape), axis)
 
 

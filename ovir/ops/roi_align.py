@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -49,10 +49,14 @@ class RoiAlignBase(RegionBase):
         regions = rois[: len(images)].astype(pixels.dtype, copy=False)
         pooled = np.zeros((len(rois), self.pooled_h * self.pooled_w, channels), pixels.dtype)
         if pixels.size and pooled.size:
-            sampled = self.regions(images, regions, regions.dtype.type(np.float32(self.spatial_scale)))
+            sampled = self.regions(images, regions, self.scale(regions.dtype))
             sampled.pool(pixels, height, width, pooled, largest=self.mode == "max")
         shape = len(rois), channels, self.pooled_h, self.pooled_w
         return stored(pooled.swapaxes(1, 2).reshape(shape), data.dtype)
+
+    def scale(self, dtype: np.dtype[Any]) -> Any:
+        """Return ``spatial_scale`` as a number of the type of the regions."""
+        return dtype.type(np.float32(self.spatial_scale))
 
     def regions(self, images: Array, rois: Array, scale: Array) -> SampledRegions:
         """Return the regions in pixels."""
@@ -74,6 +78,11 @@ class ROIAlign3(RoiAlignBase):
     columns = 4
 
     def regions(self, images: Array, rois: Array, scale: Array) -> SampledRegions:
+        start, size = self.sides(rois, scale)
+        return self.sampled(images, start, size, (self.pooled_h, self.pooled_w), self.sampling_ratio)
+
+    def sides(self, rois: Array, scale: Array) -> tuple[Array, Array]:
+        """Return where regions start and how long their sides are, in pixels, y before x."""
         before = rois.dtype.type(0.5 if self.aligned_mode == "half_pixel" else 0)
         after = rois.dtype.type(0 if self.aligned_mode == "asymmetric" else 0.5)
         ends = (rois + before) * scale - after
@@ -81,7 +90,7 @@ class ROIAlign3(RoiAlignBase):
         size = ends[:, :1:-1] - start
         if self.aligned_mode == "asymmetric":
             size = np.maximum(size, 1)
-        return self.sampled(images, start, size, (self.pooled_h, self.pooled_w), self.sampling_ratio)
+        return start, size
 
 
 @operator("ROIAlign", opset=9)

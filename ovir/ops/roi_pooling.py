@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
 from ovir.core.arrays import Array
@@ -9,7 +11,7 @@ from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import Outputs, TensorType
 from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels.precision import as_computed, compute_dtype, stored
-from ovir.kernels.roi import Neighbors, Span, neighbors, pixel_rows, pool_boxes, pool_places
+from ovir.kernels.roi import Neighbors, lines_of_bins, neighbors, pixel_rows, pool_boxes, pool_places
 from ovir.kernels.rounding import as_index, round_half_away
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import Checked, by_input
@@ -32,11 +34,11 @@ class RoiPoolingBase(RegionBase):
         usable = np.isfinite(scale) and scale >= np.finfo(np.float32).tiny
         self.require(usable, "spatial_scale must be a positive number, got {}", self.spatial_scale)
 
-    def regions(self, data: Array, rois: Array) -> tuple[Array, Array, Array]:
-        """Return the images of the regions up to the end of the list, their starts and their ends, y before x."""
+    def regions(self, data: Array, rois: Array) -> tuple[Array, Array]:
+        """Return the images of the regions up to the end of the list, and their corners [regions, 2, y and x]."""
         images = self.images(rois[:, 0], len(data))
         boxes = rois[: len(images), 1:].astype(compute_dtype(data.dtype), copy=False)
-        return images, boxes[:, 1::-1], boxes[:, :1:-1]
+        return images, boxes.reshape(-1, 2, 2)[..., ::-1]
 
     def scaled(self, values: Array) -> Array:
         scaled: Array = values * values.dtype.type(np.float32(self.spatial_scale))
@@ -54,6 +56,11 @@ class RoiPoolingBase(RegionBase):
             return neighbors(rows, columns, height, width, planes[members], beyond=0)
 
         pool_places(places, taps, pixels, pooled)
+
+
+def _one_more(corners: Array) -> Array:
+    """Return what adds a pixel to the second corners."""
+    return np.array([[0], [1]], corners.dtype)
 
 
 # --------------------------------------------------------------------------- ROIPooling
@@ -106,32 +113,26 @@ class ROIPooling(RoiPoolingBase):
         return 1 if self.method == "bilinear" else None
 
     def run(self, data: Array, rois: Array) -> Array:
-        images, start, end = self.regions(data, rois)
+        images, corners = self.regions(data, rois)
         pixels = pixel_rows(data)
         pooled = np.zeros((len(rois), *self.bins, data.shape[1]), pixels.dtype)
         if pixels.size:
             pool = self._pool_largest if self.method == "max" else self._pool_places
-            pool(pixels, data.shape[2:], images, start, end, pooled[: len(images)])
-        return stored(np.moveaxis(pooled, -1, 1), data.dtype)
+            pool(pixels, data.shape[2:], images, corners, pooled[: len(images)])
+        return stored(pooled.transpose(0, 3, 1, 2), data.dtype)
 
-    def _pool_largest(
-        self, pixels: Array, size: tuple[int, ...], images: Array, start: Array, end: Array, pooled: Array
-    ) -> None:
-        first, last = (as_index(round_half_away(self.scaled(corner)), _FAR) for corner in (start, end))
-        sides = np.maximum(last - first + 1, 1)
-        spans = []
-        for axis, count in enumerate(self.bins):
-            bins, side = np.arange(count), sides[:, axis, np.newaxis]
-            cuts = bins * side // count, -(-(bins + 1) * side // count)
-            spans.append(Span.within(size[axis], *(first[:, axis, np.newaxis] + cut for cut in cuts)))
-        planes = images.reshape(-1, 1, 1) * (size[0] * size[1])
-        rows, columns = spans
-        pool_boxes(planes, rows, columns, size[1], pixels, pooled, mean=False)
+    def _pool_largest(self, pixels: Array, size: tuple[int, ...], images: Array, corners: Array, pooled: Array) -> None:
+        lines = lines_of_bins(*self.bins)
+        corners = as_index(round_half_away(self.scaled(corners)), _FAR)
+        first = corners[:, 0].take(lines.axis, axis=1)
+        side = np.maximum(corners[:, 1].take(lines.axis, axis=1) - first + 1, 1)
+        count = np.array(self.bins).take(lines.axis)
+        ends = np.stack([lines.number * side // count, -(-(lines.number + 1) * side // count)])
+        ends += first
+        pool_boxes(images.reshape(-1, 1) * prod(size), ends, size, pixels, pooled, mean=False)
 
-    def _pool_places(
-        self, pixels: Array, size: tuple[int, ...], images: Array, start: Array, end: Array, pooled: Array
-    ) -> None:
-        number, axes = start.dtype.type, []
+    def _pool_places(self, pixels: Array, size: tuple[int, ...], images: Array, corners: Array, pooled: Array) -> None:
+        start, end, number, axes = corners[:, 0], corners[:, 1], corners.dtype.type, []
         for axis, count in enumerate(self.bins):
             first, last, most = start[:, axis, np.newaxis], end[:, axis, np.newaxis], number(size[axis] - 1)
             if count == 1:
@@ -193,37 +194,33 @@ class PSROIPooling(RoiPoolingBase):
         return self.spatial_bins_x * self.spatial_bins_y if self.mode == "bilinear" else None
 
     def run(self, data: Array, rois: Array) -> Array:
-        images, start, end = self.regions(data, rois)
+        images, corners = self.regions(data, rois)
         pooled = np.zeros((len(rois), self.group_size, self.group_size, self.output_dim), compute_dtype(data.dtype))
         if data.size:
             pool = self._pool_average if self.mode == "average" else self._pool_bilinear
-            pool(data, images, start, end, pooled[: len(images)])
-        return stored(np.moveaxis(pooled, -1, 1), data.dtype)
+            pool(data, images, corners, pooled[: len(images)])
+        return stored(pooled.transpose(0, 3, 1, 2), data.dtype)
 
-    def _pool_average(self, data: Array, images: Array, start: Array, end: Array, pooled: Array) -> None:
+    def _pool_average(self, data: Array, images: Array, corners: Array, pooled: Array) -> None:
         count, _, height, width = data.shape
-        group, number = self.group_size, start.dtype.type
+        group, number = self.group_size, corners.dtype.type
         # [image, bin, bin, channel, y, x]
-        planes = np.moveaxis(data.reshape(count, self.output_dim, group, group, height, width), 1, 3)
-        start = self.scaled(round_half_away(start))
-        end = self.scaled(round_half_away(end + number(1)))
+        planes = data.reshape(count, self.output_dim, group, group, height, width).transpose(0, 2, 3, 1, 4, 5)
+        start, end = self.scaled(round_half_away(corners + _one_more(corners))).swapaxes(0, 1)
         step = np.maximum(end - start, number(0.1)) / number(group)
-        bins, spans = np.arange(group, dtype=start.dtype), []
-        for axis, size in enumerate((height, width)):
-            low, length = start[:, axis, np.newaxis], step[:, axis, np.newaxis]
-            cuts = np.floor(bins * length + low), np.ceil((bins + number(1)) * length + low)
-            spans.append(Span.within(size, *cuts))
-        bin_numbers = np.arange(group**2).reshape(group, group)
-        first = (images.reshape(-1, 1, 1) * group**2 + bin_numbers) * (height * width)
-        rows, columns = spans
-        pool_boxes(first, rows, columns, width, pixel_rows(planes), pooled, mean=True)
+        lines = lines_of_bins(group, group)
+        low, length = (values.take(lines.axis, axis=1) for values in (start, step))
+        bins = lines.number.astype(corners.dtype)
+        ends = np.stack([np.floor(bins * length + low), np.ceil((bins + number(1)) * length + low)])
+        first = (images.reshape(-1, 1) * group**2 + np.arange(group**2)) * (height * width)
+        pool_boxes(first, ends, (height, width), pixel_rows(planes), pooled, mean=True)
 
-    def _pool_bilinear(self, data: Array, images: Array, start: Array, end: Array, pooled: Array) -> None:
+    def _pool_bilinear(self, data: Array, images: Array, corners: Array, pooled: Array) -> None:
         count, _, height, width = data.shape
-        group, number, parts = self.group_size, start.dtype.type, (self.spatial_bins_y, self.spatial_bins_x)
+        group, number, parts = self.group_size, corners.dtype.type, (self.spatial_bins_y, self.spatial_bins_x)
         taps = parts[0] * parts[1]
-        start = self.scaled(start)
-        side = self.scaled(end) - start
+        start, end = self.scaled(corners).swapaxes(0, 1)
+        side = end - start
         axes = []
         for axis, size in enumerate((height, width)):
             numbers = np.arange(parts[axis] + 1, dtype=start.dtype)
@@ -288,12 +285,12 @@ class DeformablePSROIPooling(RoiPoolingBase):
         return self.spatial_bins_x * self.spatial_bins_y
 
     def run(self, data: Array, rois: Array, offsets: Array | None = None) -> Array:
-        images, start, end = self.regions(data, rois)
-        moves = self._moves(len(rois), offsets)[: len(images)].astype(start.dtype)
+        images, corners = self.regions(data, rois)
+        moves = self._moves(len(rois), offsets)[: len(images)].astype(corners.dtype)
         group, classes = self.group_size, moves.shape[1]
         pooled = np.zeros((len(rois), classes, group, group, self.output_dim // classes), compute_dtype(data.dtype))
         if data.size:
-            self._pool(data, images, start, end, moves, pooled[: len(images)])
+            self._pool(data, images, corners, moves, pooled[: len(images)])
         shape = len(rois), self.output_dim, group, group
         return stored(np.moveaxis(pooled, -1, 2).reshape(shape), data.dtype)
 
@@ -314,15 +311,14 @@ class DeformablePSROIPooling(RoiPoolingBase):
         moves = flat.reshape(regions, classes, 2, part, part)[:, :, ::-1, bins[:, np.newaxis], bins]
         return as_computed(moves) * np.float32(self.trans_std)
 
-    def _pool(self, data: Array, images: Array, start: Array, end: Array, moves: Array, pooled: Array) -> None:
+    def _pool(self, data: Array, images: Array, corners: Array, moves: Array, pooled: Array) -> None:
         count, _, height, width = data.shape
-        group, classes, number = self.group_size, moves.shape[1], start.dtype.type
+        group, classes, number = self.group_size, moves.shape[1], corners.dtype.type
         channels = self.output_dim * group**2
         # [image, class, bin, bin, channel, y, x]
         planes = data[:, :channels].reshape(count, classes, -1, group, group, height, width)
         pixels = pixel_rows(np.moveaxis(planes, 2, 4))
-        start = self.scaled(round_half_away(start)) - number(0.5)
-        end = self.scaled(round_half_away(end) + number(1)) - number(0.5)
+        start, end = self.scaled(round_half_away(corners) + _one_more(corners)).swapaxes(0, 1) - number(0.5)
         sides = np.maximum(end - start, number(0.1))
         bins, taps = np.arange(group, dtype=start.dtype), (self.spatial_bins_y, self.spatial_bins_x)
         axes = []

@@ -10,10 +10,9 @@ from time import sleep
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, SupportsIndex
 from weakref import WeakSet, WeakValueDictionary
 
-import numpy as np
-
 from ovir.core import parallel
 from ovir.core.arrays import Array
+from ovir.core.numpy_settings import kernel_settings
 from ovir.core.public_names import PublicNames
 from ovir.core.shapes import Dimension, PartialShape, new_symbol
 from ovir.diagnostics.diagnostic import Diagnostic, Place
@@ -144,6 +143,8 @@ class CompiledModel(PublicNames):
 
     def plan(self, keep: Collection[str] = ()) -> Plan:
         """Return the plan in which the layers with the keys in ``keep`` are run as steps."""
+        if not keep and (plan := self._plan) is not None:
+            return plan
         with self._lock:
             if self._plan is None:  # the model has changed since, and this is the plan of its copy
                 plan = self._make_plan(self.model)
@@ -463,7 +464,7 @@ class InferRequest(PublicNames):
 
     def _infer(self, inputs: Feeds, taps: Sequence[str], listeners: Sequence[Listener], share_outputs: bool) -> Results:
         compiled = self.compiled
-        if share_outputs is not False:
+        if share_outputs is not True and share_outputs is not False:
             require_flags(share_outputs=share_outputs)
         if listeners:
             require_listeners(listeners)
@@ -488,7 +489,7 @@ class InferRequest(PublicNames):
                     code, message, effect, executor.innermost if executor else None
                 )
             ),
-            np.errstate(all="ignore"),
+            kernel_settings(),
         ):
             executor = bindings.executor_for(arrays)
             outputs = executor.run(arrays, listeners, share=share_outputs)

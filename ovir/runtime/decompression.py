@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from math import prod
 from typing import Any
 
@@ -112,7 +112,7 @@ class ConstantWeights:
         if isinstance(op, Const):
             return op.slices(which)
         if not isinstance(which, slice):
-            return _decompressed(self.port, which)
+            return self._decompression(which)
         out = np.empty((which.stop - which.start, *self.shape[1:]), np.float32)
         self.fill(which.start, out)
         return out
@@ -126,6 +126,10 @@ class ConstantWeights:
 
         run_blocks(run, len(places), _SHARED)
 
+    @cached_property
+    def _decompression(self) -> Callable[[Selection | None], Array]:
+        return _decompression(self.port)
+
     @property
     def element_type(self) -> ElementType:
         return self.port.element_type
@@ -134,7 +138,7 @@ class ConstantWeights:
         if self.has_slices:
             return self.slices(slice(0, self.shape[0]))
         op = self.port.layer.operator
-        return op.decoded() if isinstance(op, Const) else _decompressed(self.port, None)
+        return op.decoded() if isinstance(op, Const) else self._decompression(None)
 
 
 def _has_slices(port: Port) -> bool:
@@ -162,35 +166,40 @@ def _decompress(port: Port, which: slice, out: Array) -> None:
     if isinstance(op, Const):
         fill_converted(op.slices(which), port.element_type, f32, out)
     else:
-        np.copyto(out, _decompressed(port, which))
+        np.copyto(out, _decompression(port)(which))
 
 
-def _decompressed(port: Port, which: Selection | None) -> Array:
-    """Return the selected slices of a port's tensor in f32; all of them if the selection is None."""
+def _decompression(port: Port) -> Callable[[Selection | None], Array]:
+    """Return the function that returns the selected slices of a port's tensor in f32; all of them if the selection is
+    None."""
     layer, op = port.layer, port.layer.operator
     sources = sources_of(layer)
     assert op is not None
     op = applied_operator(layer, op)
     if isinstance(op, Const):
-        return in_f32(op.decoded() if which is None else op.slices(which), port.element_type)
+        constant = op
+        return lambda which: in_f32(constant.decoded() if which is None else constant.slices(which), port.element_type)
     if op.converts:
-        return _decompressed(sources[0], which)
-    counts = _rows_from(port) if which is not None else None
-    through = _compressed_sources(layer)
-    parts = [
-        _decompressed(source, _within(which, counts[i] if counts else 0)) if source in through else _constant(source)
-        for i, source in enumerate(sources)
-    ]
-    if which is None or _is_arithmetic(layer):
-        result = op.run(*parts)
-    else:
-        length = which.stop - which.start if isinstance(which, slice) else len(which)
-        result = op.run_rows((length, *port.shape.to_tuple()[1:]), *parts)
-    assert isinstance(result, np.ndarray)
-    return result
+        return _decompression(sources[0])
+    through, counts = _compressed_sources(layer), _rows_from(port) or (0,) * len(sources)
+    parts = [_decompression(source) if source in through else partial(_constant, source) for source in sources]
+    is_arithmetic, shape = _is_arithmetic(layer), port.shape.to_tuple()
+
+    def decompressed(which: Selection | None) -> Array:
+        arrays = [part(_within(which, count)) for part, count in zip(parts, counts, strict=True)]
+        if which is None or is_arithmetic:
+            result = op.run(*arrays)
+        else:
+            length = which.stop - which.start if isinstance(which, slice) else len(which)
+            result = op.run_rows((length, *shape[1:]), *arrays)
+        assert isinstance(result, np.ndarray)
+        return result
+
+    return decompressed
 
 
-def _constant(source: Port) -> Array:
+def _constant(source: Port, which: Selection | None) -> Array:
+    """Return a whole constant, whatever slices of it are asked for."""
     array = source.type.constant
     assert array is not None
     return array

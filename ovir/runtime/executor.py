@@ -36,10 +36,6 @@ _BYTES_PER_STEP, _BYTES_PER_CALL = 1 << 19, 1 << 17
 """Bytes of an input that are copied in the time in which a step is bound again to another array, about 10 us, and each
 of its calls is made again, about 3 us."""
 
-# The size of NumPy's buffers, in elements. It first copies rows of a broadcast operand that are shorter than a buffer,
-# which takes as long as the operation itself.
-_BUFFER = 1024
-
 
 class SeenStep(NamedTuple):
     """A step that has run."""
@@ -236,7 +232,6 @@ class Executor:
         They belong to the caller, but with ``share`` the next run may overwrite them. Listeners see each step. A
         RunError names the layer that failed.
         """
-        _set_buffer()
         with single_thread:
             return self.run_within(inputs, listeners, share=share)
 
@@ -265,7 +260,6 @@ class Executor:
         own: dict[int, Any] = dict(zip(self.plan.parameters, inputs, strict=True))
         own.update(self.plan.constants)
         ports = self.plan.ports
-        _set_buffer()
         try:
             self._begin(inputs, ())
             for step in self._steps(()):
@@ -417,11 +411,6 @@ class Body:
             return self._executor.run_within(arrays, self.listeners, share=True)
         finally:
             self.is_running = False
-
-
-def _set_buffer() -> None:
-    """Set the size of NumPy's buffers for this context; the caller restores it with the settings of errors."""
-    np.setbufsize(_BUFFER)
 
 
 def _empty(slots: list[Any], release: Iterable[int]) -> None:

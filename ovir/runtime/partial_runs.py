@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.core.numpy_settings import kernel_settings
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
 from ovir.runtime.emulation import EmulatedSteps, Emulation
@@ -123,7 +124,7 @@ class PartialRuns:
     def run_step(self, recorded: Mapping[Port, Array], index: int) -> list[tuple[Port, Array]]:
         """Return the real outputs of one step that is emulated, on recorded inputs."""
         self._variables.reset()
-        with np.errstate(all="ignore"):
+        with kernel_settings():
             return self._emulated[index].run({}, recorded)
 
     def _run(
@@ -139,7 +140,7 @@ class PartialRuns:
         """Run the steps in ``dirty`` and those whose inputs are in ``found``; add differing outputs to it."""
         self._variables.reset()
         again, wanted = set(dirty), set(emulated)
-        with np.errstate(all="ignore"):
+        with kernel_settings():
             for index in range(min(again, default=len(self.steps)), len(self.steps)):
                 if index in again or any(port in tensors for port in self._sources[index]):
                     part = (self._emulated if index in wanted else self._exact)[index]

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from ovir.kernels.roi import (
-    Span,
     _blocks,
     add_rows,
     equal_groups,
@@ -63,12 +62,11 @@ def test_neighbors_of_places() -> None:
 
 def test_boxes_of_pixels() -> None:
     pixels = np.arange(12, dtype=np.float32)[:, np.newaxis]  # 3 rows of 4
-    rows = Span.within(3, np.array([[0, 1]]), np.array([[2, 1]]))
-    columns = Span.within(4, np.array([[-5, 2.0]]), np.array([[2, np.nan]]))
+    ends = np.array([[[0, 1, -5, 2]], [[2, 1, 2, np.nan]]])  # of two rows and of two columns of bins
     out = np.empty((1, 2, 2, 1), np.float32)
-    pool_boxes(np.zeros((1, 1, 1), np.intp), rows, columns, 4, pixels, out, mean=True)
+    pool_boxes(np.zeros((1, 1), np.intp), ends, (3, 4), pixels, out, mean=True)
     assert out[0, :, :, 0].tolist() == [[2.5, 0], [0, 0]]
-    pool_boxes(np.zeros((1, 1, 1), np.intp), rows, columns, 4, pixels, out, mean=False)
+    pool_boxes(np.zeros((1, 1), np.intp), ends, (3, 4), pixels, out, mean=False)
     assert out[0, :, :, 0].tolist() == [[5, 0], [0, 0]]
 
 

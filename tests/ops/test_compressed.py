@@ -53,8 +53,9 @@ def numbers(*shape: int) -> Array:
 @pytest.mark.parametrize(
     ("version", "indices", "asked"),
     [
-        ("Gather-8", [[3, 1], [3, 0]], [0, 1, 3]),
-        ("Gather-1", [3, 1, 3], [1, 3]),
+        ("Gather-8", [[3, 1], [3, 0]], [3, 1, 3, 0]),
+        ("Gather-1", [3, 1, 3], [3, 1, 3]),
+        ("Gather-8", [[3, 1, 3]] * 22, [1, 3]),
         ("Gather-8", 4, [4]),
         ("Gather-8", [0], [0]),
         ("Gather-8", [-1, 2], range(5)),

@@ -194,8 +194,8 @@ def _continues(array: Array, axis: int) -> bool:
 
 
 _LONG, _MOST_IN_TILE = 1024, 1 << 14
-"""NumPy takes rows of fewer elements than ``_LONG`` through buffers (see ``_BUFFER`` of the executor), which is half as
-fast."""
+"""NumPy takes rows of fewer elements than ``_LONG`` through buffers (see ``ovir.core.numpy_settings``), which is half
+as fast."""
 
 
 def cuts(length: int, count: int) -> list[slice]:
