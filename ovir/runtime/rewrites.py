@@ -20,7 +20,7 @@ from ovir.ops.base.replacement import Op, Replacement, replacements, replaces
 from ovir.ops.broadcast import Broadcast3, Tile
 from ovir.ops.gather import GatherBase
 from ovir.ops.movement import Concat
-from ovir.ops.shape import RearrangingBase, Reshape
+from ovir.ops.shape import RearrangingBase, Reshape, ShapeOf1
 from ovir.ops.state import AssignBase, ReadValueBase
 from ovir.runtime.plan import Plan, Step, set_releases
 
@@ -213,16 +213,15 @@ def _reorders_variable(layer: Layer) -> bool:
 def without_repeated_keys(plan: Plan) -> Plan:
     """Return a plan in which attention reads keys and values before they are repeated for the heads of a group.
 
-    Steps that nothing reads then are left out, so the plan is for runs whose tensors no listener sees.
+    Steps that nothing reads then are left out, and those that give the shapes of tensors to folded layers, so the plan
+    is for runs whose tensors no listener sees.
     """
     makers = {slot: step for step in plan.steps for slot in step.outputs}
     steps = {index: _on_shared_keys(step, makers, plan.ports) for index, step in enumerate(plan.steps)}
-    if all(step is plan.steps[index] for index, step in steps.items()):
-        return plan
     used = set(plan.results)
     for index, step in reversed(list(steps.items())):
-        was_read = step.operator.pure and any(step.wanted)
-        if was_read and used.isdisjoint(step.outputs):
+        was_read = any(step.wanted) or isinstance(step.operator, ShapeOf1)
+        if was_read and step.operator.pure and used.isdisjoint(step.outputs):
             del steps[index]
         else:
             used.update(step.inputs)

@@ -200,3 +200,13 @@ def test_which_keys_and_values_are_read_before_they_are_repeated(
     random = np.random.default_rng(0)
     arrays = [random.standard_normal(np.where(np.array(shape) < 0, 2, shape)).astype(np.float32) for shape in sizes]
     np.testing.assert_allclose(compiled(arrays)[0], compiled(arrays, listeners=[Watcher()])[0], rtol=1e-5)
+
+
+def test_shapes_that_only_folded_layers_read_are_not_computed() -> None:
+    x = ops.parameter([-1, 3], "f32", name="x")
+    rows = ops.relu(x)
+    columns = ops.gather(ops.shape_of(rows), [1], 0)
+    model = ovir.Model([ops.add(rows, ops.convert(columns, "f32"))], [x])
+    plan = ovir.compile_model(model).plan()
+    assert [step.layer.type for step in plan.steps] == ["ReLU", "ShapeOf", "Add"]
+    assert [step.layer.type for step in without_repeated_keys(plan).steps] == ["ReLU", "Add"]
