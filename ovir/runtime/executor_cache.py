@@ -26,7 +26,7 @@ MOST_BINDINGS = 4
 """The number of sets of shapes for which a request keeps an executor: those it has run last."""
 _REPEATS_OF_SIZES = 64
 """The runs in which the same sizes have stayed before these are bound, or shapes of bound sizes before all of them are.
-It saves two fifths of a small decoder's run, and takes as long as 20 runs, or 80 if no other request has the plan yet.
+It saves half of a small decoder's run, and takes as long as 25 runs, or 100 if no other request has the plan yet.
 """
 _MOST_SEEN = 2 * MOST_BINDINGS
 """The number of other sets after which shapes that come again count as new."""
