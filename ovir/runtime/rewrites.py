@@ -225,6 +225,8 @@ def without_repeated_keys(plan: Plan) -> Plan:
             del steps[index]
         else:
             used.update(step.inputs)
+    if len(steps) == len(plan.steps) and all(step is plan.steps[index] for index, step in steps.items()):
+        return plan
     bodies = {place: plan.bodies[index] for place, index in enumerate(steps) if index in plan.bodies}
     left = [replace(step) for step in steps.values()]
     set_releases(left, {*plan.results, *plan.constants})
