@@ -8,12 +8,13 @@ from functools import partial
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.core.element_types import i8, u8
 from ovir.core.fast_calls import Call, Spare, maximum, minimum
 from ovir.fast.base.binder_protocol import Binder, bind_elementwise, is_real, output_like_largest
 from ovir.fast.base.passes import call_passes
 from ovir.fast.base.recorded import recorded
-from ovir.fast.elementwise import bind_binary
-from ovir.fast.registry import fast
+from ovir.fast.elementwise import bind_binary, direct
+from ovir.fast.registry import fast, fast_kernel
 from ovir.ops import arithmetic as ops
 from ovir.ops.base.elementwise import HELD_IN_BYTES, BinaryBase
 
@@ -23,11 +24,21 @@ def multiply(op: ops.Multiply, binder: Binder, *inputs: Array) -> bool:
     return inputs[0].itemsize > 1 and bind_binary(op, binder, np.multiply, *inputs)
 
 
+@fast_kernel(ops.Multiply)
+def product(op: ops.Multiply) -> Callable[..., Array]:
+    return op.run if {*op.input_types} & {i8, u8} else direct(op, np.multiply)
+
+
 @fast(ops.Divide, in_f32=True, by_element=True)
 def divide(op: ops.Divide, binder: Binder, *inputs: Array) -> bool:
     if not op.is_integral:
         return bind_binary(op, binder, np.divide, *inputs)
     return op.m_pythondiv and _bind_integers(op, binder, np.floor_divide, *inputs)
+
+
+@fast_kernel(ops.Divide)
+def quotient(op: ops.Divide) -> Callable[..., Array]:
+    return direct(op, np.divide) if op.output_types and not op.is_integral else op.run
 
 
 @fast(ops.SquaredDifference, in_f32=True, by_element=True)

@@ -28,6 +28,7 @@ _LEAST_ROWS = 16
 """The number of rows that a block has at least."""
 _FEW_SCORES = 1 << 18
 """The number of scores that are computed at once for all heads."""
+_F32 = np.dtype(np.float32)
 
 
 @fast_kernel(ScaledDotProductAttention)
@@ -48,7 +49,7 @@ def _attend(op: ScaledDotProductAttention, *inputs: Array) -> Array:
     query, key, value = inputs[:3]
     mask, scale = (inputs[i] if i < len(inputs) else None for i in (3, 4))
     keys = key.shape[-2]
-    is_simple = not op.causal and len(inputs) < 6 and {x.dtype for x in inputs[:3]} == {np.dtype(np.float32)}
+    is_simple = not op.causal and len(inputs) < 6 and query.dtype == key.dtype == value.dtype == _F32
     fits = mask is None or not mask.ndim or mask.shape[-1] == keys
     if not (is_simple and fits and query.size and 0 < query.size // query.shape[-1] * keys <= _FEW_SCORES):
         return op.run(*inputs)

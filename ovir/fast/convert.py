@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ovir.core import element_types as t
 from ovir.core.arrays import Array
-from ovir.fast.base.binder_protocol import Binder, call_elementwise
+from ovir.fast.base.binder_protocol import NATIVE, Binder, call_elementwise
 from ovir.fast.base.coalesce import memory_order
 from ovir.fast.base.moves import cast
 from ovir.fast.base.passes import call_passes
 from ovir.fast.base.tables import bind_table
-from ovir.fast.registry import fast
+from ovir.fast.registry import fast, fast_kernel
 from ovir.ops.convert import Convert, ConvertLike, fill_converted
-
-_NATIVE = {t.boolean, t.i8, t.i16, t.i32, t.i64, t.u8, t.u16, t.u32, t.u64, t.f32, t.f64}
-"""Types that NumPy converts fast."""
 
 
 @fast(Convert, ConvertLike)
@@ -26,8 +25,8 @@ def conversion(op: Convert | ConvertLike, binder: Binder, *inputs: Array) -> boo
         return True
     if source == t.string:
         return False  # ``run`` refuses it
-    is_native = {source, target} <= _NATIVE
-    is_slow = t.f16 in (source, target) or not {source, target} <= {*_NATIVE, t.bf16}
+    is_native = {source, target} <= NATIVE
+    is_slow = t.f16 in (source, target) or not {source, target} <= {*NATIVE, t.bf16}
     if is_slow and target.bits <= 16 and bind_table(op, binder, inputs):
         return True
     out = binder.output(order=memory_order(data))
@@ -40,3 +39,13 @@ def conversion(op: Convert | ConvertLike, binder: Binder, *inputs: Array) -> boo
     else:
         call_elementwise(binder, cast, data, out)
     return True
+
+
+@fast_kernel(Convert, ConvertLike)
+def cast_native(op: Convert | ConvertLike) -> Callable[..., Array]:
+    if not (op.input_types and NATIVE.issuperset((op.input_types[0], op.output_types[0]))):
+        return op.run
+    if op.input_types[0].is_real and op.output_types[0].is_integral:
+        return op.run
+    dtype = op.output_types[0].to_dtype()
+    return lambda data, *like: data.astype(dtype, "C")

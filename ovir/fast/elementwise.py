@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from ovir.core.arrays import Array
-from ovir.fast.base.binder_protocol import Binder, bind_elementwise, is_native, tiled
-from ovir.fast.registry import fast
+from ovir.fast.base.binder_protocol import NATIVE, Binder, bind_elementwise, is_native, tiled
+from ovir.fast.registry import fast, fast_kernel
 from ovir.ops.base.elementwise import HELD_IN_BYTES, BinaryBase
 
 
@@ -31,3 +33,17 @@ def bind_binary(
         a = tiled(a, b)
     bind_elementwise(binder, function, a, b, heavy=heavy)
     return True
+
+
+@fast_kernel(BinaryBase)
+def one_function(op: BinaryBase) -> Callable[..., Array]:
+    function = getattr(type(op), "function", None)
+    return op.run if function is None else direct(op, function)
+
+
+def direct(op: BinaryBase, function: Callable[..., Array]) -> Callable[..., Array]:
+    """Return a kernel that only calls a function that is exact, so that it needs no strides in one direction; ``run``
+    where inputs may have to be aligned or converted."""
+    if op.auto_broadcast != "numpy" or not op.input_types or not NATIVE.issuperset(op.input_types):
+        return op.run
+    return lambda a, b: np.asarray(function(a, b), order="C")

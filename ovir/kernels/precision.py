@@ -76,7 +76,7 @@ def as_native(data: Array) -> Array:
 
 def _forwards(data: Array) -> Array:
     """Return the data in an order for which NumPy has vector code; without it the last bits of functions differ."""
-    return data.copy() if min(data.strides, default=0) < 0 else data
+    return data.copy() if data.ndim and min(data.strides) < 0 else data
 
 
 def as_f32(data: Array) -> Array:
@@ -98,6 +98,8 @@ def stored(result: Array, dtype: np.dtype[Any]) -> Array:
 
 def rounded(result: Array, dtype: np.dtype[Any]) -> Array:
     """Return real results as an array of type ``dtype``, each rounded once; integers to the nearest, ties to even."""
+    if result.dtype == dtype:
+        return np.asarray(result)
     has_integers = compute_dtype(dtype) == np.float64 != dtype
     return stored(np.asarray(np.rint(result)), dtype) if has_integers else np.asarray(result).astype(dtype, copy=False)
 

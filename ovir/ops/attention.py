@@ -146,7 +146,9 @@ _SCORES = 1 << 20
 
 def attention_bias(mask: Array, dtype: np.dtype[Any]) -> Array:
     """Return the term added to the scores: a boolean mask selects what is attended to."""
-    return np.atleast_2d(np.where(mask, 0, -np.inf) if mask.dtype == np.bool_ else mask).astype(dtype, copy=False)
+    if mask.dtype == np.bool_:
+        mask = np.where(mask, np.array(0, dtype), np.array(-np.inf, dtype))
+    return np.atleast_2d(mask).astype(dtype, copy=False)
 
 
 class GroupedAttention(Replacement[ScaledDotProductAttention]):
@@ -179,19 +181,19 @@ class GroupedAttention(Replacement[ScaledDotProductAttention]):
     def grouped(self, query: Array, key: Array, value: Array, *rest: Array) -> tuple[Array, ...]:
         """Return the inputs of an attention that computes the same, which are views of these: all heads of a group are
         rows of one head if each has one row, and heads [groups, heads of a group] otherwise."""
-        groups = key.shape[1]
-        query = _split_heads(query, groups)
-        rest = (*(_split_heads(mask, groups) if mask.ndim > 2 else mask for mask in rest[:1]), *rest[1:])
-        is_row = query.shape[-2] == 1 and all(mask.ndim < 2 or mask.shape[-2] == 1 for mask in rest[:1])
-        if is_row and not self.causal:
-            query, key, value = query[..., 0, :], key[:, :, 0], value[:, :, 0]
-            rest = (*(mask[..., 0, :] if mask.ndim > 2 else mask for mask in rest[:1]), *rest[1:])
-        return query, key, value, *rest
+        groups, masks, others = key.shape[1], rest[:1], rest[1:]
+        is_row = (
+            query.shape[-2] == 1 and not self.causal and all(mask.ndim < 2 or mask.shape[-2] == 1 for mask in masks)
+        )
+        if is_row:
+            key, value = key[:, :, 0], value[:, :, 0]
+        rest = tuple(_split_heads(mask, groups, is_row=is_row) if mask.ndim > 2 else mask for mask in masks)
+        return _split_heads(query, groups, is_row=is_row), key, value, *rest, *others
 
 
-def _split_heads(array: Array, groups: int) -> Array:
+def _split_heads(array: Array, groups: int, *, is_row: bool) -> Array:
     """Return the view [..., groups, heads of a group, rows, columns] of an array [..., heads, rows, columns], which has
-    one head for all if it has one."""
+    one head for all if it has one; without the rows if each head is one row."""
     heads = array.shape[-3]
     shape = (groups, heads // groups) if heads > 1 else (1, 1)
-    return array.reshape(*array.shape[:-3], *shape, *array.shape[-2:])
+    return array.reshape(*array.shape[:-3], *shape, *array.shape[-1 if is_row else -2 :])

@@ -66,7 +66,7 @@ class ReductionBase(Operator):
 
     def axes(self, axes: Array, rank: int) -> tuple[int, ...]:
         """Return the axes in ascending order, each once."""
-        normal = self.normalize_axes([int(axis) for axis in axes.ravel()], rank, "axes", unique=False)
+        normal = self.normalize_axes(axes.ravel().tolist(), rank, "axes", unique=False)
         return tuple(sorted({axis for axis in normal if axis < rank}))
 
     def run(self, data: Array, axes: Array) -> Array:
@@ -74,11 +74,11 @@ class ReductionBase(Operator):
         others = [axis for axis in range(data.ndim) if axis not in along]
         # NumPy sums pairwise, with small errors, only along the last axis of an array in C order.
         rows = np.ascontiguousarray(data.transpose([*others, *along]))
-        rows = rows.reshape([data.shape[axis] for axis in others] + [prod(data.shape[axis] for axis in along)])
-        result = self.reduce(rows)
+        kept = rows.shape[: len(others)]
+        result = np.asarray(self.reduce(rows.reshape(*kept, prod(rows.shape[len(others) :]))))
         if not self.keep_dims:
-            return np.asarray(result)
-        return np.reshape(result, [1 if axis in along else size for axis, size in enumerate(data.shape)])
+            return result
+        return result.reshape([1 if axis in along else size for axis, size in enumerate(data.shape)])
 
     def reduce(self, rows: Array) -> Array:
         """Return the results of all rows, which lie along the last axis, in the type of the rows."""

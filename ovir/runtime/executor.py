@@ -91,6 +91,8 @@ class Executor:
         in which steps are bound to another array."""
         self._lent_sources: dict[int, set[int]] = {}
         """The slots in ``_lent`` in whose memory a slot lies."""
+        self._new: set[int] = set()
+        """The slots of results whose arrays a kernel makes in each run, unless their steps have bound themselves."""
         self._rebinding: list[tuple[set[int], Step, StepBinder]] = []
         """The steps that are bound again when other arrays are lent, each with the slots of inputs that it reads."""
         self._unbound_context = UnboundContext(plan, self._slots, self._fixed, self._lent_sources, self._prepared)
@@ -198,12 +200,19 @@ class Executor:
             elif step.operator.views or not step.operator.pure:
                 self._memory.share(slot, step.inputs)
             targets.append((slot, fixed))
+        if step.operator.pure and not step.operator.views and not step.layer.bodies and len(step.outputs) == 1:
+            self._new.update(slot for slot in step.outputs if self._is_read_once(slot))
         kernel = step.kernel
         if keywords := _keywords(step, bodies, self._variables):
             kernel = partial(kernel, **keywords)
         release = tuple(slot for slot in step.release if slot not in self._fixed)
         emptying: list[Call] = [(_empty, (self._slots, release))] if release else []
         self._add_calls(step, [(UnboundCall(step, kernel, targets, self._unbound_context), ())], emptying)
+
+    def _is_read_once(self, slot: int) -> bool:
+        """Return whether a slot is one result, and no step may keep its array, as one that assigns a variable does."""
+        keepers = (step for step in self.plan.steps if not step.operator.pure)
+        return self.plan.results.count(slot) == 1 and not any(slot in step.inputs for step in keepers)
 
     def _shared_results(self) -> list[Array | None]:
         """Return the arrays that hold the results for callers that share outputs, None for those not known yet.
@@ -338,6 +347,8 @@ class Executor:
 
     def _result(self, slot: int, shared: Array | None, share: bool) -> Array:
         array: Array = self._slots[slot]
+        if slot in self._new and _is_free(array):
+            return array
         if not share or shared is None:
             return self._own_copy(slot, array)
         if shared is not array:
@@ -411,6 +422,12 @@ class Body:
             return self._executor.run_within(arrays, self.listeners, share=True)
         finally:
             self.is_running = False
+
+
+def _is_free(array: Any) -> bool:
+    """Return whether what a kernel returned is an array of its own memory, in the form of a result."""
+    is_array = type(array) is np.ndarray and array.base is None
+    return is_array and array.flags.c_contiguous and array.flags.writeable
 
 
 def _empty(slots: list[Any], release: Iterable[int]) -> None:

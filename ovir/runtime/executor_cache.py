@@ -26,7 +26,7 @@ MOST_BINDINGS = 4
 """The number of sets of shapes for which a request keeps an executor: those it has run last."""
 _REPEATS_OF_SIZES = 64
 """The runs in which the same sizes have stayed before these are bound, or shapes of bound sizes before all of them are.
-It saves two fifths of a small decoder's run, and takes as long as 20 runs, or 80 if no other request has the plan yet.
+It saves half of a small decoder's run, and takes as long as 25 runs, or 100 if no other request has the plan yet.
 """
 _MOST_SEEN = 2 * MOST_BINDINGS
 """The number of other sets after which shapes that come again count as new."""
@@ -96,7 +96,7 @@ class ExecutorCache:
         """Return shapes that are not bound, or only their sizes that stay, if these are bound or it pays to bind them;
         else None."""
         last, self._last = self._last, shapes
-        fitting = next((bound for bound in reversed(self._bound) if _staying(bound, shapes) == bound), None)
+        fitting = next((bound for bound in reversed(self._bound) if _fits(shapes, bound)), None)
         if self._pays(shapes, 1 if fitting is None else _REPEATS_OF_SIZES):
             return shapes
         if fitting is not None:
@@ -130,6 +130,19 @@ class ExecutorCache:
     def _executor(self, plan: Plan, inputs: Sequence[Array]) -> Executor:
         plan = plan.watched() if self.watched else without_repeated_keys(plan)
         return Executor(plan, self._variables, self._plans.prepared, inputs)
+
+
+def _fits(shapes: Shapes, bound: Shapes) -> bool:
+    """Return whether shapes have the sizes that are bound, and equal ones where these are one negative number."""
+    sizes: dict[int, int] = {}
+    for given, known in {*zip((*shapes[0], *shapes[1]), (*bound[0], *bound[1]), strict=True)}:
+        if given != known:
+            if given is None or known is None or len(given) != len(known):
+                return False
+            for size, other in zip(given, known, strict=True):
+                if size != other and (other >= 0 or sizes.setdefault(other, size) != size):
+                    return False
+    return True
 
 
 def _staying(before: Shapes, now: Shapes) -> Shapes | None:

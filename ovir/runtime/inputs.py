@@ -25,7 +25,8 @@ Feeds = Mapping[Any, Any] | Sequence[Any] | Array | None
 
 
 class InputCollector:
-    """Collects the arrays of a model's inputs, quickly for keys, types and shapes that it has seen before."""
+    """Collects the arrays of a model's inputs, quickly for keys that it has seen before and arrays that stay as they
+    are."""
 
     def __init__(self, model: LayerGraph, index_of: Callable[[Any], int]) -> None:
         """Prepare for a model; ``index_of`` returns the position that the key of a mapping means, or raises
@@ -35,7 +36,9 @@ class InputCollector:
         types = [port.element_type for port in model.inputs]
         # The values of types that share their dtype with another one are checked in every call.
         self._dtypes = [None if kind.is_dynamic or t.shares_dtype(kind) else kind.to_dtype() for kind in types]
+        self._allowed = [port.shape for port in model.inputs]
         self._shapes: list[set[tuple[int, ...]]] = [set() for _ in model.inputs]
+        """The shapes that arrays had; to find one takes a fifth of the time of the comparison with those allowed."""
         self._positions: dict[Any, int] = {}
 
     def __call__(self, feeds: Feeds) -> list[Array]:
@@ -44,10 +47,6 @@ class InputCollector:
         if arrays is not None:
             return arrays
         arrays = collect_inputs(self._model, feeds, self._index_of)
-        for shapes, array in zip(self._shapes, arrays, strict=True):
-            if len(shapes) >= _MOST_SHAPES:
-                shapes.clear()
-            shapes.add(array.shape)
         if isinstance(feeds, Mapping):
             self._positions.update((key, self._index_of(key)) for key in feeds)
         return arrays
@@ -68,12 +67,18 @@ class InputCollector:
             arrays = [feeds]
         else:
             return None
-        for array, dtype, shapes in zip(arrays, self._dtypes, self._shapes, strict=True):
-            if type(array) is not np.ndarray or array.dtype != dtype or array.shape not in shapes:
+        for array, dtype, shapes, allowed in zip(arrays, self._dtypes, self._shapes, self._allowed, strict=True):
+            if type(array) is not np.ndarray or array.dtype != dtype:
                 return None
             flags = array.flags
             if not (flags.c_contiguous and flags.aligned):
                 return None
+            if array.shape not in shapes:
+                if not allowed.contains(array.shape):
+                    return None
+                if len(shapes) >= _MOST_SHAPES:
+                    shapes.clear()
+                shapes.add(array.shape)
         return arrays
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import prod
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -19,7 +20,7 @@ from ovir.ops.base.replacement import Op, Replacement, replacements, replaces
 from ovir.ops.broadcast import Broadcast3, Tile
 from ovir.ops.gather import GatherBase
 from ovir.ops.movement import Concat
-from ovir.ops.shape import Reshape
+from ovir.ops.shape import RearrangingBase, Reshape, ShapeOf1
 from ovir.ops.state import AssignBase, ReadValueBase
 from ovir.runtime.plan import Plan, Step, set_releases
 
@@ -138,6 +139,35 @@ class View(Rewrite[GatherBase]):
         return data[self._place].squeeze(self._dropped)
 
 
+@replaces(RearrangingBase)
+class Reshaped(Rewrite[RearrangingBase]):
+    """Input 0 in a shape of which one size is unknown, in place of an operation whose other inputs are constant."""
+
+    views = True
+    rearranges = True
+    guards_sizes = True
+    value_inputs = (1,)
+
+    def __init__(self, op: RearrangingBase, sizes: tuple[int, ...]) -> None:
+        """Take the place of ``op``, whose output has these sizes; -1 stands for the unknown one."""
+        super().__init__(op)
+        self._sizes = sizes
+
+    @classmethod
+    def of(cls, op: RearrangingBase, layer: Layer, constants: Sequence[Array | None]) -> Self | None:
+        shapes = layer.inputs[0].shape, layer.outputs[0].shape
+        if any(shape.rank is None for shape in shapes) or any(constant is None for constant in constants[1:]):
+            return None
+        before, after = ([dim for dim in shape if not dim.is_static] for shape in shapes)
+        if len(before) != 1 or len(after) != 1 or not _is_same(before[0], after[0]):
+            return None
+        known, sizes = ([dim.length if dim.is_static else -1 for dim in shape] for shape in shapes)
+        return cls(op, tuple(sizes)) if prod(known) == prod(sizes) != 0 else None
+
+    def run(self, data: Array, *rest: Array) -> Array:
+        return data.reshape(self._sizes)
+
+
 def rewritten(op: Operator, layer: Layer, constants: Sequence[Array | None]) -> Operator:
     """Return the replacement of the operation of a layer, of whose inputs some are constant; the operation itself if
     nothing does."""
@@ -183,19 +213,20 @@ def _reorders_variable(layer: Layer) -> bool:
 def without_repeated_keys(plan: Plan) -> Plan:
     """Return a plan in which attention reads keys and values before they are repeated for the heads of a group.
 
-    Steps that nothing reads then are left out, so the plan is for runs whose tensors no listener sees.
+    Steps that nothing reads then are left out, and those that give the shapes of tensors to folded layers, so the plan
+    is for runs whose tensors no listener sees.
     """
     makers = {slot: step for step in plan.steps for slot in step.outputs}
     steps = {index: _on_shared_keys(step, makers, plan.ports) for index, step in enumerate(plan.steps)}
-    if all(step is plan.steps[index] for index, step in steps.items()):
-        return plan
     used = set(plan.results)
     for index, step in reversed(list(steps.items())):
-        was_read = step.operator.pure and any(step.wanted)
-        if was_read and used.isdisjoint(step.outputs):
+        was_read = any(step.wanted) or isinstance(step.operator, ShapeOf1)
+        if was_read and step.operator.pure and used.isdisjoint(step.outputs):
             del steps[index]
         else:
             used.update(step.inputs)
+    if len(steps) == len(plan.steps) and all(step is plan.steps[index] for index, step in steps.items()):
+        return plan
     bodies = {place: plan.bodies[index] for place, index in enumerate(steps) if index in plan.bodies}
     left = [replace(step) for step in steps.values()]
     set_releases(left, {*plan.results, *plan.constants})
@@ -223,8 +254,10 @@ def _before_repetition(slot: int, makers: Mapping[int, Step], ports: Sequence[Po
     """Return the slot of a tensor [N, groups, 1, S, E] of which another one, [N, heads, S, E], repeats each group for
     its heads; None if it does not."""
     reshape = makers.get(slot)
-    repeat = makers.get(reshape.inputs[0]) if reshape is not None and isinstance(reshape.operator, Reshape) else None
-    if reshape is None or repeat is None or not isinstance(repeat.operator, Broadcast3 | Tile):
+    if reshape is None or not isinstance(reshape.operator, Reshape | Reshaped):
+        return None
+    repeat = makers.get(reshape.inputs[0])
+    if repeat is None or not isinstance(repeat.operator, Broadcast3 | Tile):
         return None
     before, between, after = (ports[place].shape for place in (repeat.inputs[0], repeat.outputs[0], slot))
     if not (reshape.may_use_fast_form and repeat.may_use_fast_form):

@@ -75,13 +75,14 @@ class VariableValue:
     def append(self, value: Array, new: Array, axis: int) -> Array:
         """Return ``value`` and ``new`` joined along an axis. If ``value`` is that of the variable, only ``new`` is
         copied as long as there is room for it, since nothing reads the room after the value."""
-        if self._appended is not None or value.dtype != new.dtype or _rest(value, axis) != _rest(new, axis):
+        length = new.shape[axis]
+        if self._appended is not None or value.dtype != new.dtype or _resized(value, axis, length) != new.shape:
             return np.concatenate((value, new), axis)
-        start, stop = value.shape[axis], value.shape[axis] + new.shape[axis]
+        start, stop = value.shape[axis], value.shape[axis] + length
         before = (slice(None),) * axis
         room = self._room
         if room is None or value is not self._value or value.base is not room or room.shape[axis] < stop:
-            room = np.empty((*value.shape[:axis], stop + stop // 2 + _ROOM, *value.shape[axis + 1 :]), value.dtype)
+            room = np.empty(_resized(value, axis, stop + stop // 2 + _ROOM), value.dtype)
             room[(*before, slice(start))] = value
             self._room = room
         room[(*before, slice(start, stop))] = new
@@ -113,8 +114,9 @@ _ROOM = 16
 """The least number of slices for which a value that grows gets room."""
 
 
-def _rest(array: Array, axis: int) -> tuple[int, ...]:
-    return (*array.shape[:axis], *array.shape[axis + 1 :])
+def _resized(array: Array, axis: int, size: int) -> tuple[int, ...]:
+    """Return the shape of an array with another size along an axis."""
+    return (*array.shape[:axis], size, *array.shape[axis + 1 :])
 
 
 class Variable:
@@ -181,7 +183,7 @@ class Variables:
         """Whether the run that is going on has computed everything."""
 
     def named(self, name: str) -> VariableValue:
-        return self._by_name.setdefault(name, VariableValue())
+        return self._by_name.get(name) or self._by_name.setdefault(name, VariableValue())
 
     def shapes(self, names: Sequence[str]) -> tuple[tuple[int, ...] | None, ...]:
         """Return the shapes of the values of variables; None for those that have no value."""

@@ -103,6 +103,8 @@ class UnboundCall:
         self._kernel = kernel
         self._targets = targets
         self._context = context
+        self._slots = context.slots
+        self._checks_sizes = step.checks_sizes
         self._arguments = _getter(step.inputs)
         self._fitting: set[tuple[tuple[int, ...], ...]] = set()
         """The shapes of inputs that fit together, if the step checks sizes that inference has not seen."""
@@ -131,26 +133,23 @@ class UnboundCall:
 
     def __call__(self) -> None:
         """Run the step."""
-        slots = self._context.slots
+        slots = self._slots
         arrays = self._arguments(slots)
-        binding = self._binding
         if self._pause:
             self._pause -= 1
-        elif self._can_bind and (binding is None or not binding.takes(arrays)):
-            binding = self._bind_again(arrays)
-        if binding is None:
-            self._run(arrays)
-        else:
-            for function, arguments in binding.calls:
-                function(*arguments)
-            for slot, array in binding.outputs:
-                slots[slot] = array
-
-    def _run(self, arrays: tuple[Array, ...]) -> None:
-        if self._step.checks_sizes:
+        elif self._can_bind:
+            binding = self._binding
+            if binding is None or not binding.takes(arrays):
+                binding = self._bind_again(arrays)
+            if binding is not None:
+                for function, arguments in binding.calls:
+                    function(*arguments)
+                for slot, array in binding.outputs:
+                    slots[slot] = array
+                return
+        if self._checks_sizes:
             self._require_fitting(arrays)
         results = results_of(self._kernel(*arrays), len(self._targets))
-        slots = self._context.slots
         for (index, slot, fixed, keeps_promise), array in zip(self._checked_targets, results):  # noqa: B905 - quicker
             if fixed is not None:
                 copy_result(index, fixed, array)
@@ -296,6 +295,7 @@ def _is_large(array: Array) -> bool:
 
 
 def _getter(slots: tuple[int, ...]) -> Callable[[list[Any]], tuple[Array, ...]]:
-    if len(slots) > 1:
-        return itemgetter(*slots)
-    return lambda values: tuple([values[slot] for slot in slots])
+    if len(slots) == 1:
+        (slot,) = slots
+        return lambda values: (values[slot],)
+    return itemgetter(*slots) if slots else lambda values: ()

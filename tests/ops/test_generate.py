@@ -7,6 +7,8 @@ import pytest
 from support.builder import Net
 from support.tensors import const, inferred, ran, tensor
 
+import ovir
+from ovir import opset13 as ops
 from ovir.core.element_types import ElementType, f16, f32, i8, i32, i64, u8
 from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
@@ -36,6 +38,18 @@ def test_range(element_type: ElementType, numbers: tuple[float, ...], result: li
 
 def test_range_of_large_integers() -> None:
     assert ran(Range4(output_type=i64), 2**62, 2**62 + 3, 2).tolist() == [2**62, 2**62 + 2]
+
+
+def test_ranges_that_runs_determine() -> None:
+    start, stop, step = (ops.parameter([], "i64", name=name) for name in ("start", "stop", "step"))
+    model = ovir.Model([ops.range(start, stop, step, "i32")], [start, stop, step])
+    request = ovir.compile_model(model).create_infer_request()
+    for numbers in ((0, 5, 1), (7, -4, -3), (3, 3, 1), (5, 0, 2), (2**31, 2**31 + 3, 2), (-(2**31), 2**31, 2**31 - 1)):
+        expected = np.array(range(*numbers), np.int64).astype(np.int32)
+        result = request.infer([np.int64(number) for number in numbers])[0]
+        np.testing.assert_array_equal(result, expected, strict=True)
+    with pytest.raises(ovir.OvirError, match="step must not be 0"):
+        request.infer([np.int64(0), np.int64(5), np.int64(0)])
 
 
 def test_range_by_bounds() -> None:

@@ -187,7 +187,7 @@ UNALIGNED = np.frombuffer(b"\0" + A.tobytes(), np.uint8)[1:].view(np.float32).re
         ({"a": A, "b": B}, True),
         ({0: A, "b": B}, False),  # another key
         ([A.astype(np.float64), B], False),
-        ([A, B[:3]], False),
+        ([A, B[:3]], True),  # another shape that the input allows
         ([A.T.copy().T, B], False),
         ([UNALIGNED, B], False),
         ([A, B.tolist()], False),
@@ -203,7 +203,7 @@ def test_what_has_been_seen_is_not_collected_again(feeds: Any, is_known: bool, m
     compiled = net.compiled()
     for seen in ([A, B], {"a": A, "b": B}, feeds):
         compiled(seen)
-    assert len(collected) == 2 + (not is_known)
+    assert len(collected) == 1 + (not is_known)  # and for the keys of the first mapping
     arrays = compiled.create_infer_request()._collect(feeds)
     assert all(array.flags.c_contiguous and array.flags.aligned for array in arrays)
 

@@ -8,7 +8,7 @@ from support.builder import Net
 
 import ovir
 from ovir import opset13 as ops
-from ovir.runtime.rewrites import without_repeated_keys
+from ovir.runtime.rewrites import Reshaped, without_repeated_keys
 
 INDICES = [
     [0, 1, 2],
@@ -68,6 +68,36 @@ def test_evenly_spaced_indices_cost_no_call(indices: Any, calls: int, opset: int
     calls = 1 if opset == 1 and np.min(indices) < 0 else calls  # which counts from the end from opset 8 on
     (executor,) = request._bindings._bound.values()
     assert executor._counts == [(1, 0), (calls, 0)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape", "second", "is_rewritten"),
+    [
+        ("Unsqueeze", "2,?,3", [0, -1], True),
+        ("Unsqueeze", "?,?,3", [1], False),
+        ("Squeeze", "1,?,3", [0], True),
+        ("Squeeze", "2,?,3", [1], False),  # the unknown size must be 1
+        ("Reshape", "2,?,3", [3, -1, 2], True),
+        ("Reshape", "2,?,6", [-1, 3], False),  # a multiple of the unknown size
+        ("Reshape", "?,6", [0, 2, 3], True),
+        ("Reshape", "2,?,0", [0, -1], False),  # nothing follows from no elements
+    ],
+)
+def test_shapes_with_one_unknown_size_are_known_before_a_run(
+    kind: str, shape: str, second: list[int], is_rewritten: bool
+) -> None:
+    net = Net()
+    attributes = {"special_zero": "true"} if kind == "Reshape" else {}
+    rows = net.op("ReLU", net.parameter("x", shape))
+    net.result(net.op(kind, rows, net.const(np.int64(second)), name="shaped", **attributes))
+    compiled = net.compiled()
+    assert isinstance(compiled.plan().steps[-1].operator, Reshaped) == is_rewritten
+    runs, fresh = compiled.create_infer_request(), compiled.create_infer_request
+    sizes = [1, 1, 1] if kind == "Squeeze" and not is_rewritten else [4, 1, 0, 5, 4]
+    for size in sizes:
+        x = np.random.default_rng(size).random([size if n == "?" else int(n) for n in shape.split(",")], np.float32)
+        np.testing.assert_array_equal(runs.infer([x])[0], fresh().infer([x])[0])
+        np.testing.assert_array_equal(runs.infer([x], listeners=[Watcher()])[0].ravel(), x.ravel())
 
 
 class Watcher(ovir.Listener):
@@ -170,3 +200,13 @@ def test_which_keys_and_values_are_read_before_they_are_repeated(
     random = np.random.default_rng(0)
     arrays = [random.standard_normal(np.where(np.array(shape) < 0, 2, shape)).astype(np.float32) for shape in sizes]
     np.testing.assert_allclose(compiled(arrays)[0], compiled(arrays, listeners=[Watcher()])[0], rtol=1e-5)
+
+
+def test_shapes_that_only_folded_layers_read_are_not_computed() -> None:
+    x = ops.parameter([-1, 3], "f32", name="x")
+    rows = ops.relu(x)
+    columns = ops.gather(ops.shape_of(rows), [1], 0)
+    model = ovir.Model([ops.add(rows, ops.convert(columns, "f32"))], [x])
+    plan = ovir.compile_model(model).plan()
+    assert [step.layer.type for step in plan.steps] == ["ReLU", "ShapeOf", "Add"]
+    assert [step.layer.type for step in without_repeated_keys(plan).steps] == ["ReLU", "Add"]

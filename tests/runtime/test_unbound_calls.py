@@ -240,3 +240,34 @@ def test_steps_that_bind_themselves_out_of_order() -> None:
         logarithms = rows - np.log(np.exp(rows).sum(1, keepdims=True))
         np.testing.assert_allclose(both, [*np.exp(table[:few]), *logarithms], rtol=1e-5)
         np.testing.assert_allclose(alone, np.exp(table[:few]), rtol=1e-5)
+
+
+@pytest.mark.parametrize("share", [False, True])
+def test_results_that_kernels_make_belong_to_the_caller(share: bool) -> None:
+    random = np.random.default_rng(0)
+    request = chosen().compiled().create_infer_request()
+    kept = []
+    for count in (3, 3, 3, 3, 4, 3):  # the steps bind themselves
+        inputs = feeds(random, count)
+        results = request.infer(inputs, share_outputs=share)
+        kept.append([(array, array.copy()) for array in list(results.values())[:2]])
+        check(request, inputs)
+    arrays = [array for run in kept for array, _ in run]
+    assert not any(np.shares_memory(a, b) for i, a in enumerate(arrays) for b in arrays[:i])
+    for array, copied in (pair for run in kept for pair in run):
+        np.testing.assert_array_equal(array, copied)
+        array[...] = -1
+
+
+def test_which_results_are_not_copied() -> None:
+    x = ops.parameter([-1], "f32", name="x")
+    past = ops.read_value(np.zeros(0, np.float32), "past", "f32", [-1])
+    twice, once, assigned = ops.negative(x), ops.exp(x), ops.multiply(past, past)
+    viewed, parts = ops.unsqueeze(once, [0]), ops.topk(x, np.int64(1), 0, "max", "value")
+    results = [twice, twice, ops.sqrt(once), assigned, viewed, parts]
+    request = ovir.compile_model(ovir.Model(results, [x], sinks=[ops.assign(assigned, "past")])).create_infer_request()
+    for size in (2, 3, 3):
+        request.infer([np.ones(size, np.float32)])
+    executor = request._bindings._for_all_shapes
+    assert executor is not None
+    assert {executor.plan.ports[slot].layer.type for slot in executor._new} == {"Sqrt"}

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ovir.core import element_types as t
 from ovir.core.arrays import Array
 from ovir.core.fast_calls import Call
 from ovir.core.parallel import run_blocks, threads
@@ -80,6 +81,9 @@ def is_native(array: Array) -> bool:
     """Return whether an array holds numbers or booleans of a type that NumPy computes in."""
     return is_real(array) or array.dtype.kind in "iub"
 
+
+NATIVE = {t.boolean, t.i8, t.i16, t.i32, t.i64, t.u8, t.u16, t.u32, t.u64, t.f32, t.f64}
+"""The element types that NumPy computes in and converts fast."""
 
 HEAVY, LIGHT = 1 << 17, 1 << 21
 """Elements for which a second thread pays: of expensive passes such as exp, and of passes bound by memory."""
