@@ -113,13 +113,13 @@ def _for_blocks(work: Callable[[slice], None], shape: tuple[int, int], block: in
 _local = threading.local()
 
 
-def _workspace(shape: tuple[int, ...], dtype: type[np.generic] = np.float32) -> Array:
-    """Return an array of this thread, whose contents last until the next call for the same type."""
-    arrays: dict[str, Array] = vars(_local)
-    array = arrays.get(dtype.__name__)
-    if array is None or array.size < prod(shape):
-        array = arrays[dtype.__name__] = np.empty(prod(shape), dtype)
-    return array[: prod(shape)].reshape(shape)
+def _workspace(shape: tuple[int, ...]) -> Array:
+    """Return an f32 array of this thread, whose contents last until the next call."""
+    size = prod(shape)
+    array: Array | None = getattr(_local, "array", None)
+    if array is None or array.size < size:
+        array = _local.array = np.empty(size, np.float32)
+    return array[:size].reshape(shape)
 
 
 # --------------------------------------------------------------------------- weights in any form, and of 16 bits
