@@ -7,8 +7,9 @@ share large products among the threads of ``ovir.core.parallel``.
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from types import TracebackType
 from typing import Any
@@ -19,13 +20,14 @@ class _SingleThread:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._users = 0
+        self._users: list[int] = []
+        """The threads in the context, each once for each time that it has entered it."""
         self._before: list[tuple[Callable[[int], object], int]] = []
 
     def __enter__(self) -> None:
         with self._lock:
-            self._users += 1
-            if self._users == 1:
+            self._users.append(threading.get_ident())
+            if len(self._users) == 1:
                 self._before = [(put, get()) for get, put in _libraries()]
                 for put, _ in self._before:
                     put(1)
@@ -34,13 +36,24 @@ class _SingleThread:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         with self._lock:
-            self._users -= 1
-            if not self._users:
-                for put, count in self._before:
-                    put(count)
+            self._leave([threading.get_ident()])
+
+    def forget_other_threads(self) -> None:
+        """Go on after a fork, which other threads do not survive; one of them may have held the lock."""
+        self._lock = threading.Lock()
+        self._leave([user for user in self._users if user != threading.get_ident()])
+
+    def _leave(self, users: Sequence[int]) -> None:
+        for user in users:
+            self._users.remove(user)
+        if users and not self._users:
+            for put, count in self._before:
+                put(count)
 
 
 single_thread = _SingleThread()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=single_thread.forget_other_threads)
 
 
 @cache

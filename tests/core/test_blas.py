@@ -1,5 +1,7 @@
 """The number of threads of BLAS."""
 
+import threading
+from contextlib import ExitStack
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,6 +23,28 @@ def test_all_libraries_use_one_thread_while_anyone_asks_for_it(monkeypatch: pyte
                     assert set(counts.values()) == {1}
                 assert set(counts.values()) == {1}
         assert counts == {"one": 4, "other": 7}
+
+
+@pytest.mark.parametrize("is_inside", [False, True])
+def test_a_fork_forgets_the_threads_that_it_ends(is_inside: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = [4]
+    monkeypatch.setattr(blas, "_libraries", lambda: [(lambda: counts[-1], counts.append)])
+    single_thread = blas._SingleThread()
+    other = threading.Thread(target=single_thread.__enter__)
+    other.start()
+    other.join()
+    with ExitStack() as stack:
+        if is_inside:
+            stack.enter_context(single_thread)
+        single_thread._lock.acquire()  # as another thread would that enters the context during the fork
+        single_thread.forget_other_threads()
+        assert counts[-1] == (1 if is_inside else 4)
+        with single_thread:
+            assert counts[-1] == 1
+    assert counts[-1] == 4
+    counts.append(3)  # a number that the user has set since
+    single_thread.forget_other_threads()
+    assert counts[-1] == 3
 
 
 @pytest.mark.parametrize(
