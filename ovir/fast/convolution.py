@@ -66,7 +66,7 @@ def _axes(op: ops.ForwardConvolutionBase, data: Array, grouped: Array) -> list[A
     return None if any(a.pad_begin < 0 for a in axes) or is_mostly_padding(axes, data.shape[2:]) else axes
 
 
-@fast(ops.Convolution, ops.GroupConvolution, in_f32=True)
+@fast(ops.Convolution, ops.GroupConvolution, in_f32=True, at_once=True)
 def convolution(op: ops.ForwardConvolutionBase, binder: Binder, *inputs: Array) -> bool:
     data, filters = inputs
     dtype = product_dtype(data.dtype)
@@ -100,7 +100,7 @@ def convolution(op: ops.ForwardConvolutionBase, binder: Binder, *inputs: Array) 
     return True
 
 
-@fast(ops.BinaryConvolution, in_f32=True)
+@fast(ops.BinaryConvolution, in_f32=True, at_once=True)
 def binary_convolution(op: ops.BinaryConvolution, binder: Binder, *inputs: Array) -> bool:
     data, filters = inputs
     if not is_native(data) or not data.size or not filters.size or not binder.is_constant(1):
@@ -127,7 +127,7 @@ _SAMPLED = 1 << 18
 """The most elements that samples have; more of them take longer than the calls of ``run``."""
 
 
-@fast(ops.DeformableConvolution8)
+@fast(ops.DeformableConvolution8, at_once=True)
 def deformable_convolution(op: ops.DeformableConvolution8, binder: Binder, *inputs: Array) -> bool:
     data, offsets, filters, *masks = inputs
     images, channels, *spatial = data.shape
@@ -425,7 +425,7 @@ def _bind_whole_planes(binder: Binder, data: Array, filters: Array, axes: Sequen
 # --------------------------------------------------------------------------- transposed convolutions
 
 
-@fast(ops.TransposedConvolutionBase, in_f32=True)
+@fast(ops.TransposedConvolutionBase, in_f32=True, at_once=True)
 def transposed_convolution(op: ops.TransposedConvolutionBase, binder: Binder, *inputs: Array) -> bool:
     data, filters, *sizes = inputs
     dtype = product_dtype(data.dtype)

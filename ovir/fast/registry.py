@@ -24,9 +24,12 @@ _forms: dict[type[Operator], FastForm] = {}
 _kernels: dict[type[Operator], Callable[[Any], Kernel]] = {}
 _in_f32: set[FastForm] = {bind_function}
 _by_element: set[FastForm] = {bind_function}
+_at_once: set[FastForm] = set()
 
 
-def fast(*operations: type[Operator], in_f32: bool = False, by_element: bool = False) -> Callable[[F], F]:
+def fast(
+    *operations: type[Operator], in_f32: bool = False, by_element: bool = False, at_once: bool = False
+) -> Callable[[F], F]:
     """Register a function as the fast form of operations, and of the classes derived from them.
 
     The function is called as ``function(op, binder, *inputs)``, with the operation as it is applied
@@ -39,6 +42,8 @@ def fast(*operations: type[Operator], in_f32: bool = False, by_element: bool = F
     ``by_element`` says that an element of the output depends only on the elements of the inputs that NumPy broadcasts
     to its place. Then f16 and bf16 are converted block by block; for large inputs, a table of the results of all
     65,536 numbers replaces the form.
+
+    ``at_once`` says that to bind the form and to call it once takes less time than ``run`` on large inputs.
     """
 
     def add(function: F) -> F:
@@ -50,6 +55,8 @@ def fast(*operations: type[Operator], in_f32: bool = False, by_element: bool = F
             _in_f32.add(function)
         if by_element:
             _by_element.add(function)
+        if at_once:
+            _at_once.add(function)
         return function
 
     return add
@@ -65,6 +72,12 @@ def fast_form(operation: type[Operator]) -> FastForm | None:
     """
     found = _registered(_forms, operation)
     return found or next((form for form, has_trait in BY_TRAITS.items() if has_trait(operation)), None)
+
+
+def is_bound_at_once(op: Operator) -> bool:
+    """Return whether an operation has a fast form that pays in a single run on large inputs."""
+    form = fast_form(type(op))  # type: ignore[arg-type]  # a class is hashable
+    return form is not None and form in _at_once
 
 
 BY_TRAITS: Mapping[FastForm, Callable[[type[Operator]], object]] = {

@@ -1,14 +1,16 @@
 """Unbound steps: steps with tensors whose shapes only a run shows.
 
-They run their kernels. A small one binds itself to shapes that it sees in some runs in a row, until it sees others. The
-steps that read the cache of a decoder, which grows in each run, never get there; those that compute one token do, until
-the sizes that stay are bound, and without it a step of a small decoder takes twice as long.
+They run their kernels; large convolutions bind their fast form in each run. A small step binds itself to shapes that it
+sees in some runs in a row, until it sees others. The steps that read the cache of a decoder, which grows in each run,
+never get there; those that compute one token do, until the sizes that stay are bound, and without it a step of a small
+decoder takes twice as long.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import inf
 from operator import itemgetter
 from typing import Any
@@ -20,6 +22,8 @@ from ovir.core.fast_calls import Call
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.diagnostics.errors import OperatorError
+from ovir.fast.base.binder_protocol import run_calls
+from ovir.fast.registry import is_bound_at_once
 from ovir.graph.layers import Port
 from ovir.runtime.arena import SlotMemory
 from ovir.runtime.failures import explain_failure
@@ -31,6 +35,9 @@ Targets = Sequence[tuple[int, Array | None]]
 
 _LARGEST = 1 << 18
 """Bytes of the tensors of a step that may bind itself, because it keeps them. Larger ones take longer than calls."""
+_LEAST_AT_ONCE = 1 << 16
+"""Bytes of the inputs of a step from which it is bound in each run, if its operation has a form that then pays. A model
+for sound with convolutions of 256 taps takes 0.2 times as long where each call brings another length."""
 _RUNS, _RUNS_WITH_WEIGHTS = 3, 2
 """The runs in a row on the same shapes, the last of which binds a step. To bind takes as long as ten runs of a small
 step, but as two or three of one with weights: constants of more than ``_LARGEST`` bytes, or that it decompresses."""
@@ -110,11 +117,14 @@ class UnboundCall:
         changing = [i for i, slot in enumerate(step.inputs) if slot not in context.plan.constants]
         self._size_inputs = [i for i in changing if step.operator.reads_value(i)]
         self._data_inputs = [i for i in changing if not step.operator.reads_value(i)]
+        self._constants = frozenset(range(len(step.inputs))).difference(self._data_inputs)
         types = [port.element_type for port in (*step.layer.inputs, *step.layer.outputs)]
         has_known_types = not any(kind.is_dynamic or kind.kind == "string" for kind in types)
         may_bind = step.may_use_fast_form and step.operator.pure and not step.layer.bodies and has_known_types
         fixed = [context.slots[step.inputs[i]] for i in self._size_inputs if context.is_fixed(step.inputs[i])]
         self._can_bind = may_bind and not any(map(_is_large, fixed))
+        if self._can_bind and is_bound_at_once(step.operator):
+            self._kernel = partial(self._bind_and_run, kernel)
         self._checked_targets = [
             (index, slot, array, _promise_of(port))
             for index, ((slot, array), port) in enumerate(zip(targets, step.layer.outputs, strict=True))
@@ -190,8 +200,9 @@ class UnboundCall:
         self._can_bind = self._binding is not None
         return self._binding
 
-    def _bind(self, arrays: tuple[Array, ...]) -> _Binding | None:
-        """Bind the step to the shapes of arrays; return None if these do not determine the shapes of its outputs."""
+    def _applied(self, arrays: tuple[Array, ...]) -> tuple[Step, tuple[TensorType, ...]] | None:
+        """Return the step with its operation for these arrays, and the types of its outputs; None if the arrays do not
+        determine these."""
         step, context = self._step, self._context
         element_types = [context.plan.ports[slot].element_type for slot in step.inputs]
         types = [
@@ -209,6 +220,41 @@ class UnboundCall:
             return None
         if not all(port.shape.compatible(a.shape) for port, a in zip(step.layer.outputs, outputs, strict=False)):
             return None  # the kernel says what breaks the promise of inference
+        return replace(step, operator=step.operator.applied(types, outputs)), outputs
+
+    def _prepared(self) -> Prepared | None:
+        """Return what bindings share of the constants, if these are of the file."""
+        context, inputs = self._context, self._step.inputs
+        is_of_file = all(inputs[i] in context.plan.independent for i in self._constants)
+        return context.prepared if is_of_file else None
+
+    def _bind_and_run(self, kernel: Callable[..., Any], *arrays: Array) -> Any:
+        """Return the outputs of the fast form, bound to these arrays alone."""
+        is_large = sum(array.nbytes for array in arrays) >= _LEAST_AT_ONCE
+        applied = self._applied(arrays) if is_large else None
+        if applied is None:
+            return kernel(*arrays)
+        step, outputs = applied
+        binder = StepBinder(
+            step,
+            arrays,
+            self._constants,
+            SlotMemory(),
+            self._prepared(),
+            types=outputs,
+            workspace=self._context.workspace,
+            keeps_inputs=True,
+        )
+        bind_step(binder, step)
+        run_calls(binder.calls)
+        return tuple(binder.outputs)
+
+    def _bind(self, arrays: tuple[Array, ...]) -> _Binding | None:
+        """Bind the step to the shapes of arrays; return None if these do not determine the shapes of its outputs."""
+        step, context = self._step, self._context
+        applied = self._applied(arrays)
+        if applied is None:
+            return None
         inputs = list(arrays)
         same, copied = [], []
         for i in self._data_inputs:
@@ -221,21 +267,18 @@ class UnboundCall:
         for i in self._size_inputs:
             inputs[i] = arrays[i].copy()
         sizes = [(i, arrays[i].shape, arrays[i].tobytes()) for i in self._size_inputs]
-        constants = frozenset(range(len(inputs))).difference(self._data_inputs)
-        is_of_file = all(step.inputs[i] in context.plan.independent for i in constants)
-        applied = replace(step, operator=step.operator.applied(types, outputs))
         binder = _UnboundBinder(
-            applied,
+            applied[0],
             tuple(inputs),
-            constants,
+            self._constants,
             context.memory,
-            context.prepared if is_of_file else None,
-            types=outputs,
+            self._prepared(),
+            types=applied[1],
             workspace=context.workspace,
             keeps_inputs=True,
         )
         binder.targets = self._targets
-        bind_step(binder, applied)
+        bind_step(binder, applied[0])
         pairs = zip(self._targets, binder.outputs, strict=True)
         free = [(slot, array) for (slot, fixed), array in pairs if fixed is None and array is not None]
         context.arrays.update(free)

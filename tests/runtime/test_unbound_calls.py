@@ -9,6 +9,7 @@ from support.builder import Net
 
 import ovir
 from ovir import opset13 as ops
+from ovir.ops.convolution import Convolution
 from ovir.runtime import unbound_calls
 from ovir.runtime.unbound_calls import UnboundCall
 
@@ -136,6 +137,28 @@ def test_large_steps_keep_their_kernels() -> None:
     for _ in range(4):
         check(request, [np.ones(40000, np.float32)])
     assert bound_names(request) == set()
+
+
+@pytest.mark.parametrize(("width", "runs"), [(502, 1), (503, 0)])
+def test_large_convolutions_take_their_fast_form_whatever_size_comes(
+    width: int, runs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[Any] = []
+    run = Convolution.run
+    monkeypatch.setattr(Convolution, "run", lambda op, *arrays: calls.append(op) or run(op, *arrays))
+    random = np.random.default_rng(2)
+    weights = random.standard_normal((8, 4, 3, 3)).astype(np.float32)
+    x = ops.parameter([1, 4, -1, -1], "f32")
+    model = ovir.Model([ops.convolution(x, weights, [1, 1], [1, 1], [1, 1], [1, 1])], [x])
+    request = ovir.compile_model(model).create_infer_request()
+    request.infer([np.zeros((1, 4, 5, 5), np.float32)])
+    inputs = [random.standard_normal((1, 4, *size)).astype(np.float32) for size in ((8, width), (9, 700), (600, 9))]
+    expected = [ovir.compile_model(model)([array])[0] for array in inputs]
+    calls.clear()
+    kept = [request.infer([array])[0] for array in inputs]
+    assert len(calls) == runs
+    for found, array in zip(kept, expected, strict=True):
+        np.testing.assert_allclose(found, array, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("count", [64, 65])
