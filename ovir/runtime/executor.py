@@ -426,10 +426,9 @@ class Body:
             self.is_running = False
 
 
-def _is_free(array: Any) -> bool:
+def _is_free(array: Array) -> bool:
     """Return whether what a kernel returned is an array of its own memory, in the form of a result."""
-    is_array = type(array) is np.ndarray and array.base is None
-    return is_array and array.flags.c_contiguous and array.flags.writeable
+    return array.base is None and array.flags.c_contiguous and array.flags.writeable
 
 
 def _empty(slots: list[Any], release: Iterable[int]) -> None:

@@ -10,6 +10,7 @@ from support.builder import Net
 import ovir
 from ovir import opset13 as ops
 from ovir.runtime import unbound_calls
+from ovir.runtime.executor import _is_free
 from ovir.runtime.unbound_calls import UnboundCall
 
 
@@ -285,6 +286,37 @@ def test_arrays_that_an_operation_of_a_user_keeps_are_copied() -> None:
             result[...] = -1
     assert Table.numbers.tolist() == [1, 2]
     assert all((array == 1).all() for array in Table.read)
+
+
+def test_results_of_bodies_are_copied() -> None:
+    """A body returns one array in all runs."""
+    chosen = ops.parameter([], "boolean", name="chosen")
+    branch = ops.if_op(chosen)
+    results = [ops.result(ops.constant(np.zeros(size, np.float32))) for size in (2, 3)]
+    branch.set_then_body(ovir.Model([results[0]], [], "then"))
+    branch.set_else_body(ovir.Model([results[1]], [], "else"))
+    result = branch.set_output(*results)
+    request = ovir.compile_model(ovir.Model([result], [chosen])).create_infer_request()
+    before, after = (request.infer([np.array(True)])[0] for _ in range(2))
+    assert not np.shares_memory(before, after)
+
+
+KEPT = np.zeros(2)
+KEPT.flags.writeable = False
+
+
+@pytest.mark.parametrize(
+    ("result", "is_free"),
+    [
+        (np.zeros((2, 3)), True),
+        (np.zeros((2, 3))[:1], False),
+        (np.zeros((2, 3), order="F"), False),
+        (KEPT, False),
+        (np.float32(1), False),
+    ],
+)
+def test_which_arrays_are_returned_without_a_copy(result: Any, is_free: bool) -> None:
+    assert _is_free(result) == is_free
 
 
 def test_which_results_are_not_copied() -> None:
