@@ -441,7 +441,7 @@ class PartialShape:
 
     @property
     def identity(self) -> object:
-        """Return a hashable object that is equal for shapes of equal dimensions and symbols."""
+        """Return a hashable object that is equal for shapes of equal sizes, unknown ones with equal symbols."""
         if self._identity is None:
             if self._dims is None or not self.is_static:
                 dims = None if self._dims is None else tuple([(d.lower, d.upper, d.symbol) for d in self._dims])

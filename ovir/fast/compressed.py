@@ -25,7 +25,7 @@ from ovir.ops.compressed import Codes, CompressedMatMul, CompressedWeights, bloc
 from ovir.ops.matmul import oriented
 
 _ROWS = 10
-"""The sums of groups are scaled, and not their codes, if groups have so many times as many codes as there are rows."""
+"""The sums of groups are scaled, and not their codes, if a group has at least so many bytes of codes for each row."""
 _BLOCK = 3 << 17
 """The weights of a block, which are 1.5 MB in f32. Threads that work on smaller ones wait for each other, because each
 NumPy call takes the lock of the interpreter, and larger ones are not in a core's cache when they are multiplied."""

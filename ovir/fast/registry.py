@@ -93,8 +93,8 @@ def fast_kernel(*operations: type[Operator]) -> Callable[[K], K]:
     """Register a function that returns a faster kernel for an operation, and for those of derived classes.
 
     Unbound steps, and steps that no fast form takes, call this kernel in place of ``run``. It receives the same
-    arguments and returns the same, so it serves operations whose work or output depends on values: these cannot be
-    bound.
+    arguments and returns the same. It serves operations whose work or output depends on values, which cannot be bound,
+    and in unbound steps those whose ``run`` spends most of its time on Python.
     """
 
     def add(function: K) -> K:

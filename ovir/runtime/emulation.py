@@ -20,7 +20,7 @@ from ovir.fast.base.coalesce import coalesced
 from ovir.graph.constant_layers import exact_layers
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
-from ovir.ops.base.operator import Operator
+from ovir.ops.base.operator import Operator, keeps_arrays
 
 NARROW = ("f16", "bf16")
 """The names of the element types that tensors can be rounded to."""
@@ -143,7 +143,7 @@ class EmulatedSteps:
     def kernel(self, layer: Layer, op: Operator, positions: Sequence[int], kernel: Callable[..., Any]) -> Any:
         """Return a kernel that rounds the inputs at these positions, calls the given one, and rounds its outputs."""
         emulation = self.emulation
-        may_write = op.pure and bool(op.opset)  # others may return an array that they keep
+        may_write = not keeps_arrays(op)
         if op.has_steps and emulation.rounds_steps:
             kernel = _in_steps(layer, op, emulation)
 

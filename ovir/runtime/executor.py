@@ -20,6 +20,7 @@ from ovir.diagnostics.errors import ModelError, OvirError
 from ovir.fast.base.binder_protocol import run_calls
 from ovir.graph.layers import Layer, Port
 from ovir.inference.models import infer_for_call
+from ovir.ops.base.operator import keeps_arrays
 from ovir.runtime.arena import SlotMemory, Span
 from ovir.runtime.failures import failed, memory_errors_named, out_of_memory
 from ovir.runtime.listeners import Listener, ListenerFailed, sees_tensors
@@ -200,7 +201,8 @@ class Executor:
             elif step.operator.views or not step.operator.pure:
                 self._memory.share(slot, step.inputs)
             targets.append((slot, fixed))
-        if step.operator.pure and not step.operator.views and not step.layer.bodies and len(step.outputs) == 1:
+        may_be_new = not (keeps_arrays(step.operator) or step.operator.views or step.layer.bodies)
+        if may_be_new and len(step.outputs) == 1:
             self._new.update(slot for slot in step.outputs if self._is_read_once(slot))
         kernel = step.kernel
         if keywords := _keywords(step, bodies, self._variables):
@@ -210,8 +212,8 @@ class Executor:
         self._add_calls(step, [(UnboundCall(step, kernel, targets, self._unbound_context), ())], emptying)
 
     def _is_read_once(self, slot: int) -> bool:
-        """Return whether a slot is one result, and no step may keep its array, as one that assigns a variable does."""
-        keepers = (step for step in self.plan.steps if not step.operator.pure)
+        """Return whether a slot is one result, and no step that reads it may keep its array."""
+        keepers = (step for step in self.plan.steps if keeps_arrays(step.operator))
         return self.plan.results.count(slot) == 1 and not any(slot in step.inputs for step in keepers)
 
     def _shared_results(self) -> list[Array | None]:
@@ -424,10 +426,9 @@ class Body:
             self.is_running = False
 
 
-def _is_free(array: Any) -> bool:
+def _is_free(array: Array) -> bool:
     """Return whether what a kernel returned is an array of its own memory, in the form of a result."""
-    is_array = type(array) is np.ndarray and array.base is None
-    return is_array and array.flags.c_contiguous and array.flags.writeable
+    return array.base is None and array.flags.c_contiguous and array.flags.writeable
 
 
 def _empty(slots: list[Any], release: Iterable[int]) -> None:

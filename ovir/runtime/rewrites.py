@@ -145,7 +145,6 @@ class Reshaped(Rewrite[RearrangingBase]):
 
     views = True
     rearranges = True
-    guards_sizes = True
     value_inputs = (1,)
 
     def __init__(self, op: RearrangingBase, sizes: tuple[int, ...]) -> None:
@@ -158,11 +157,9 @@ class Reshaped(Rewrite[RearrangingBase]):
         shapes = layer.inputs[0].shape, layer.outputs[0].shape
         if any(shape.rank is None for shape in shapes) or any(constant is None for constant in constants[1:]):
             return None
-        before, after = ([dim for dim in shape if not dim.is_static] for shape in shapes)
-        if len(before) != 1 or len(after) != 1 or not _is_same(before[0], after[0]):
-            return None
-        known, sizes = ([dim.length if dim.is_static else -1 for dim in shape] for shape in shapes)
-        return cls(op, tuple(sizes)) if prod(known) == prod(sizes) != 0 else None
+        before, after = (tuple([dim.length if dim.is_static else -1 for dim in shape]) for shape in shapes)
+        has_one_unknown = before.count(-1) == after.count(-1) == 1
+        return cls(op, after) if has_one_unknown and prod(before) == prod(after) != 0 else None
 
     def run(self, data: Array, *rest: Array) -> Array:
         return data.reshape(self._sizes)

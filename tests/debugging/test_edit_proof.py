@@ -63,6 +63,24 @@ def test_a_proof_prepares_each_model_once(batch: Any, monkeypatch: pytest.Monkey
     assert sorted(map(id, planned)) == sorted(map(id, (before, after)))
 
 
+def test_each_call_of_a_proof_keeps_its_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So the outputs agree at once, and no layers are compared."""
+    planned: list[ovir.Model] = []
+    plan = WalkPlan.__init__
+    monkeypatch.setattr(
+        WalkPlan, "__init__", lambda self, model, **others: planned.append(model) or plan(self, model, **others)
+    )
+
+    def summed(batch: int) -> ovir.Model:
+        x = ops.parameter([batch, 4], "f32", name="x")
+        total = ops.add(x, ops.read_value(np.zeros((batch, 4), np.float32), "past", "f32", [batch, 4]))
+        return ovir.Model([total], [x], sinks=[ops.assign(total, "past")])
+
+    before, after = summed(1), summed(4)
+    assert ovir.prove_edit(before, after, batch={0: 0})
+    assert [sum(model is given for model in planned) for given in (before, after)] == [4, 1]
+
+
 def test_a_slow_proof_ends_after_the_first_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(edit_proof, "ENOUGH_SECONDS", -1)
     assert [ovir.prove_edit(model(), model(), samples=samples).sets for samples in (None, 2, 4)] == [1, 2, 4]

@@ -18,7 +18,8 @@ random = np.random.default_rng(0)
 
 def regions(count: int, dtype: Any = np.float32) -> Any:
     rois = random.uniform(-6, 26, (count, 4))
-    rois[:2] = [[np.nan, 3, np.inf, 5], [4, 4, 4, 4]]
+    special = np.array([[np.nan, 3, np.inf, 5], [4, 4, 4, 4], [-4, -4, 0, 0]])  # the last one with a sample at -1
+    rois[:3] = special[:count]
     return rois.astype(dtype)
 
 
@@ -44,6 +45,16 @@ def test_all_modes(mode: str, ratio: int, aligned_mode: str, layout: Callable[[A
         expected, found = aligned(inputs, mode=mode, aligned_mode=aligned_mode, **sizes)
         assert expected.any()
         np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("shape", "count", "ratio"), [((2, 3, 0, 4), 4, 2), ((2, 3, 4, 4), 0, 2), ((2, 3, 4, 4), 4, 0)]
+)
+def test_what_runs_the_kernel(shape: tuple[int, ...], count: int, ratio: int) -> None:
+    """There is nothing to bind without pixels or regions, or if the size of each region gives its samples."""
+    inputs = np.zeros(shape, np.float32), regions(count), np.zeros(count, np.int64)
+    op = applied_to(ROIAlign9(mode="avg", pooled_h=2, pooled_w=2, sampling_ratio=ratio, spatial_scale=1), *inputs)
+    assert bound_results(op, inputs, [op.run(*inputs)], set()) is None
 
 
 def test_the_end_of_a_list() -> None:

@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_info
 import ovir
 from ovir import opset13 as ops
 from ovir.runtime import executor
-from ovir.runtime.executor_cache import MOST_BINDINGS
+from ovir.runtime.executor_cache import MOST_BINDINGS, _fits
 
 RNG = np.random.default_rng(0)
 
@@ -155,3 +155,18 @@ def test_blas_uses_one_thread_while_steps_are_bound(monkeypatch: pytest.MonkeyPa
     net.result(net.op("Relu", net.parameter("x", "2")))
     net.compiled()([f32(2)])
     assert set(used) == {1}
+
+
+@pytest.mark.parametrize(
+    ("shapes", "fits"),
+    [
+        (((2, 5), (5,)), True),
+        (((2, 5), (6,)), False),  # sizes that are equal where shapes are bound
+        (((3, 5), (5,)), False),
+        (((2, 5, 1), (5,)), False),
+        (((2, 5), None), False),
+    ],
+)
+def test_which_shapes_have_the_sizes_that_are_bound(shapes: tuple[Any, ...], fits: bool) -> None:
+    (first, second), bound = shapes, ((2, -1), (-1,))
+    assert _fits(((first,), (second,)), ((bound[0],), (bound[1],))) == fits

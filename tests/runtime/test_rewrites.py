@@ -8,6 +8,7 @@ from support.builder import Net
 
 import ovir
 from ovir import opset13 as ops
+from ovir.ops.shape import Reshape
 from ovir.runtime.rewrites import Reshaped, without_repeated_keys
 
 INDICES = [
@@ -80,7 +81,7 @@ def test_evenly_spaced_indices_cost_no_call(indices: Any, calls: int, opset: int
         ("Reshape", "2,?,3", [3, -1, 2], True),
         ("Reshape", "2,?,6", [-1, 3], False),  # a multiple of the unknown size
         ("Reshape", "?,6", [0, 2, 3], True),
-        ("Reshape", "2,?,0", [0, -1], False),  # nothing follows from no elements
+        ("Reshape", "2,?,0", [0, -1, 0], False),  # nothing follows from no elements
     ],
 )
 def test_shapes_with_one_unknown_size_are_known_before_a_run(
@@ -98,6 +99,27 @@ def test_shapes_with_one_unknown_size_are_known_before_a_run(
         x = np.random.default_rng(size).random([size if n == "?" else int(n) for n in shape.split(",")], np.float32)
         np.testing.assert_array_equal(runs.infer([x])[0], fresh().infer([x])[0])
         np.testing.assert_array_equal(runs.infer([x], listeners=[Watcher()])[0].ravel(), x.ravel())
+
+
+@pytest.mark.parametrize(
+    ("shape", "pattern"),
+    [
+        ("...", [-1, 3]),
+        ("?,?,?,6", [0, 6]),  # two of the unknown sizes must be 1
+        ("?,6", [0, 2, 2]),  # there must be no elements
+        ("?,6", None),  # the shape must be that of the other input
+    ],
+)
+def test_shapes_that_only_a_run_shows_to_fit_are_not_rewritten(shape: str, pattern: list[int] | None) -> None:
+    net = Net()
+    rows = net.op("ReLU", net.parameter("x", shape))
+    if pattern is None:
+        count = net.parameter("count", "1", "i64")
+        second = net.op("Concat", count, net.const(np.int64([6])), axis=0)
+    else:
+        second = net.const(np.int64(pattern))
+    net.result(net.op("Reshape", rows, second, special_zero="true"))
+    assert isinstance(net.compiled().plan().steps[-1].operator, Reshape)
 
 
 class Watcher(ovir.Listener):

@@ -1,7 +1,7 @@
 """Steps of bound plans whose shapes only a run shows: they bind themselves to shapes that come again."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ import ovir
 from ovir import opset13 as ops
 from ovir.ops.convolution import Convolution
 from ovir.runtime import unbound_calls
+from ovir.runtime.executor import _is_free
 from ovir.runtime.unbound_calls import UnboundCall
 
 
@@ -280,6 +281,65 @@ def test_results_that_kernels_make_belong_to_the_caller(share: bool) -> None:
     for array, copied in (pair for run in kept for pair in run):
         np.testing.assert_array_equal(array, copied)
         array[...] = -1
+
+
+@ovir.register("Table", version="unbound")
+class Table(ovir.Operator):
+    """An operation that returns an array of its own, and keeps those that it reads."""
+
+    numbers = np.float32([1, 2])
+    read: ClassVar[list[Any]] = []
+
+    def infer(self, x: Any) -> Any:
+        return ovir.TensorType(x.element_type, ovir.PartialShape([-1]))
+
+    def run(self, x: Any) -> Any:
+        self.read.append(x)
+        return self.numbers
+
+
+def test_arrays_that_an_operation_of_a_user_keeps_are_copied() -> None:
+    x = ops.parameter([-1], "f32", name="x")
+    root = ops.sqrt(x)
+    request = ovir.compile_model(
+        ovir.Model([root, ovir.create_layer("Table", [root], version="unbound")], [x])
+    ).create_infer_request()
+    for size in (3, 2, 2):
+        for result in request.infer([np.ones(size, np.float32)]).values():
+            result[...] = -1
+    assert Table.numbers.tolist() == [1, 2]
+    assert all((array == 1).all() for array in Table.read)
+
+
+def test_results_of_bodies_are_copied() -> None:
+    """A body returns one array in all runs."""
+    chosen = ops.parameter([], "boolean", name="chosen")
+    branch = ops.if_op(chosen)
+    results = [ops.result(ops.constant(np.zeros(size, np.float32))) for size in (2, 3)]
+    branch.set_then_body(ovir.Model([results[0]], [], "then"))
+    branch.set_else_body(ovir.Model([results[1]], [], "else"))
+    result = branch.set_output(*results)
+    request = ovir.compile_model(ovir.Model([result], [chosen])).create_infer_request()
+    before, after = (request.infer([np.array(True)])[0] for _ in range(2))
+    assert not np.shares_memory(before, after)
+
+
+KEPT = np.zeros(2)
+KEPT.flags.writeable = False
+
+
+@pytest.mark.parametrize(
+    ("result", "is_free"),
+    [
+        (np.zeros((2, 3)), True),
+        (np.zeros((2, 3))[:1], False),
+        (np.zeros((2, 3), order="F"), False),
+        (KEPT, False),
+        (np.float32(1), False),
+    ],
+)
+def test_which_arrays_are_returned_without_a_copy(result: Any, is_free: bool) -> None:
+    assert _is_free(result) == is_free
 
 
 def test_which_results_are_not_copied() -> None:

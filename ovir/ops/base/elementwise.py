@@ -106,8 +106,9 @@ class BinaryBase(ElementwiseBase):
     function: ClassVar[Callable[..., Array]]
     """The NumPy function of the operation, if it is one.
 
-    ``run`` calls it through ``compute``; the fast form of this class calls it directly. So a class that overrides
-    ``compute`` either declares no ``function`` or has a fast form of its own, unless both give the same results.
+    ``run`` calls it through ``compute``; the fast form and the fast kernel of this class call it directly. So a class
+    that overrides ``compute`` either declares no ``function`` or has its own form and kernel, unless both give the same
+    results.
     """
 
     def infer(self, a: TensorType, b: TensorType) -> TensorType:

@@ -386,3 +386,8 @@ def can_fold(op: Operator, inputs: Sequence[TensorType], outputs: Sequence[Tenso
     if not all(t.may_have_value and t.shape.least_size <= _MOST_READ for t in inputs):
         return False
     return op.kernel_time(inputs, outputs) <= _INFERENCE_TIME and all(t.constant is not None for t in inputs)
+
+
+def keeps_arrays(op: Operator) -> bool:
+    """Return whether an operation may keep arrays that it has read or returned, as an Assign or one of a user may."""
+    return not op.pure or not op.opset
