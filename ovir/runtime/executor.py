@@ -92,8 +92,8 @@ class Executor:
         in which steps are bound to another array."""
         self._lent_sources: dict[int, set[int]] = {}
         """The slots in ``_lent`` in whose memory a slot lies."""
-        self._new: set[int] = set()
-        """The slots of results whose arrays a kernel makes in each run, unless their steps have bound themselves."""
+        self._new: dict[int, UnboundCall] = {}
+        """The calls that make a result with a new array in each run, by slot, unless they have bound themselves."""
         self._rebinding: list[tuple[set[int], Step, StepBinder]] = []
         """The steps that are bound again when other arrays are lent, each with the slots of inputs that it reads."""
         self._unbound_context = UnboundContext(plan, self._slots, self._fixed, self._lent_sources, self._prepared)
@@ -201,15 +201,16 @@ class Executor:
             elif step.operator.views or not step.operator.pure:
                 self._memory.share(slot, step.inputs)
             targets.append((slot, fixed))
-        may_be_new = not (keeps_arrays(step.operator) or step.operator.views or step.layer.bodies)
-        if may_be_new and len(step.outputs) == 1:
-            self._new.update(slot for slot in step.outputs if self._is_read_once(slot))
         kernel = step.kernel
         if keywords := _keywords(step, bodies, self._variables):
             kernel = partial(kernel, **keywords)
         release = tuple(slot for slot in step.release if slot not in self._fixed)
         emptying: list[Call] = [(_empty, (self._slots, release))] if release else []
-        self._add_calls(step, [(UnboundCall(step, kernel, targets, self._unbound_context), ())], emptying)
+        call = UnboundCall(step, kernel, targets, self._unbound_context)
+        self._add_calls(step, [(call, ())], emptying)
+        may_be_new = not (keeps_arrays(step.operator) or step.operator.views or step.layer.bodies)
+        if may_be_new and len(step.outputs) == 1:
+            self._new.update((slot, call) for slot in step.outputs if self._is_read_once(slot))
 
     def _is_read_once(self, slot: int) -> bool:
         """Return whether a slot is one result, and no step that reads it may keep its array."""
@@ -349,7 +350,8 @@ class Executor:
 
     def _result(self, slot: int, shared: Array | None, share: bool) -> Array:
         array: Array = self._slots[slot]
-        if slot in self._new and _is_free(array):
+        maker = self._new.get(slot)
+        if maker is not None and not maker.is_bound and _is_free(array):
             return array
         if not share or shared is None:
             return self._own_copy(slot, array)

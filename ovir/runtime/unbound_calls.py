@@ -140,6 +140,11 @@ class UnboundCall:
         self._pause = 0
         self._binding: _Binding | None = None
 
+    @property
+    def is_bound(self) -> bool:
+        """Return whether the step has bound itself, to arrays that the next run writes to again."""
+        return self._binding is not None
+
     def __call__(self) -> None:
         """Run the step."""
         slots = self._slots

@@ -342,6 +342,15 @@ def test_which_arrays_are_returned_without_a_copy(result: Any, is_free: bool) ->
     assert _is_free(result) == is_free
 
 
+def test_a_bound_step_that_returns_its_input_makes_no_array() -> None:
+    x = ops.parameter([-1], "f32", name="x")
+    model = ovir.Model([ops.convert(ops.unique(x)[0], "f32")], [x])
+    request = ovir.compile_model(model).create_infer_request()
+    inputs = [np.float32([number, number + 1]) for number in range(5)]
+    kept = [request.infer([array])[0] for array in inputs]
+    np.testing.assert_array_equal(kept, inputs)
+
+
 def test_which_results_are_not_copied() -> None:
     x = ops.parameter([-1], "f32", name="x")
     past = ops.read_value(np.zeros(0, np.float32), "past", "f32", [-1])
