@@ -218,7 +218,8 @@ def without_repeated_keys(plan: Plan) -> Plan:
     used = set(plan.results)
     for index, step in reversed(list(steps.items())):
         was_read = any(step.wanted) or isinstance(step.operator, ShapeOf1)
-        if was_read and step.operator.pure and used.isdisjoint(step.outputs):
+        may_assign = not step.operator.pure or step.layer.bodies
+        if was_read and not may_assign and used.isdisjoint(step.outputs):
             del steps[index]
         else:
             used.update(step.inputs)

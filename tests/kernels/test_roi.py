@@ -60,6 +60,15 @@ def test_neighbors_of_places() -> None:
     assert found.weight.tolist() == [[0.75, 0, 0.25, 0], [0.5, 0.5, 0, 0], [1, 0, 0, 0], [0, 0, 0, 0]]
 
 
+@pytest.mark.parametrize(("mean", "expected"), [(True, [0, 5.5]), (False, [0, 11])])
+def test_boxes_of_several_sizes(mean: bool, expected: list[float]) -> None:
+    pixels = np.arange(12, dtype=np.float32)[:, np.newaxis]  # 3 rows of 4
+    ends = np.array([[[0, 0], [0, 0]], [[1, 1], [3, 4]]])  # of the row and the column of the one bin of two regions
+    out = np.empty((2, 1, 1, 1), np.float32)
+    pool_boxes(np.zeros((2, 1), np.intp), ends, (3, 4), pixels, out, mean=mean)
+    assert out.ravel().tolist() == expected
+
+
 def test_boxes_of_pixels() -> None:
     pixels = np.arange(12, dtype=np.float32)[:, np.newaxis]  # 3 rows of 4
     ends = np.array([[[0, 1, -5, 2]], [[2, 1, 2, np.nan]]])  # of two rows and of two columns of bins

@@ -232,3 +232,20 @@ def test_shapes_that_only_folded_layers_read_are_not_computed() -> None:
     plan = ovir.compile_model(model).plan()
     assert [step.layer.type for step in plan.steps] == ["ReLU", "ShapeOf", "Add"]
     assert [step.layer.type for step in without_repeated_keys(plan).steps] == ["ReLU", "Add"]
+
+
+def test_a_body_that_assigns_a_variable_runs_although_only_its_shape_is_read() -> None:
+    chosen, x = ops.parameter([], "boolean", name="chosen"), ops.parameter([-1, 3], "f32", name="x")
+    parameters = [ops.parameter([-1, 3], "f32") for _ in range(2)]
+    results = [ops.result(ops.relu(parameter)) for parameter in parameters]
+    count = ops.add(ops.read_value(np.zeros(1, np.float32), "count", "f32", [1]), np.ones(1, np.float32))
+    branch = ops.if_op(chosen)
+    branch.set_then_body(ovir.Model([results[0]], [parameters[0]], "then", sinks=[ops.assign(count, "count")]))
+    branch.set_else_body(ovir.Model([results[1]], [parameters[1]], "else"))
+    branch.set_input(x.output(0), *parameters)
+    columns = ops.gather(ops.shape_of(branch.set_output(*results)), [1], 0)
+    model = ovir.Model([ops.add(x, ops.convert(columns, "f32"))], [chosen, x])
+    request = ovir.compile_model(model).create_infer_request()
+    for rows in (2, 3, 3):
+        request.infer([np.array(True), np.ones((rows, 3), np.float32)])
+    assert [state.value.tolist() for state in request.query_state()] == [[3]]
