@@ -181,9 +181,11 @@ def collected(
         found = list(diagnostics)
         if any(CODES[d.code].fixable and d not in context.fixes.makers for d in found):
             found = list(context.fixes.added(found, are_inferred=has_types))
-        yield in_order(found), context.with_fix
-        for part in context.models:
-            part.dispose()
+        try:
+            yield in_order(found), context.with_fix
+        finally:
+            for part in context.models:
+                part.dispose()
     else:
         yield in_order(diagnostics), lambda fault: fault
 

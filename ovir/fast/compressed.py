@@ -214,15 +214,14 @@ class _Groups:
 
         To move the codes would take as long as to multiply them.
         """
+        if self._total is None:
+            total = np.empty(out.shape[1], np.float32)
+            for columns, sums in self._products(np.ones_like(x[:1])):
+                total[columns] = sums[0]
+            self._total = total
         means = x.mean(1, keepdims=True)
-        rows, total = x - means, self._total
-        if total is None:
-            rows, total = np.concatenate([rows, np.ones_like(rows[:1])]), np.empty(out.shape[1], np.float32)
-        for columns, products in self._products(rows):
-            if len(products) > len(x):
-                total[columns] = products[-1]
-            np.add(products[: len(x)], means * total[columns], out=out[:, columns])
-        self._total = total
+        for columns, products in self._products(x - means):
+            np.add(products, means * self._total[columns], out=out[:, columns])
 
     def _products(self, x: Array) -> Iterator[tuple[slice, Array]]:
         """Yield the product with some columns at a time, for which the sums of the groups are scaled."""

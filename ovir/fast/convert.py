@@ -48,4 +48,4 @@ def cast_native(op: Convert | ConvertLike) -> Callable[..., Array]:
     if op.input_types[0].is_real and op.output_types[0].is_integral:
         return op.run
     dtype = op.output_types[0].to_dtype()
-    return lambda data, *like: data.astype(dtype, "C")
+    return lambda data, *like: data.astype(dtype)

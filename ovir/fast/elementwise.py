@@ -42,8 +42,8 @@ def one_function(op: BinaryBase) -> Callable[..., Array]:
 
 
 def direct(op: BinaryBase, function: Callable[..., Array]) -> Callable[..., Array]:
-    """Return a kernel that only calls a function that is exact, so that it needs no strides in one direction; ``run``
+    """Return a kernel that only calls a function that is exact, so that strides in any direction give the same; ``run``
     where inputs may have to be aligned or converted."""
     if op.auto_broadcast != "numpy" or not op.input_types or not NATIVE.issuperset(op.input_types):
         return op.run
-    return lambda a, b: np.asarray(function(a, b), order="C")
+    return lambda a, b: np.asarray(function(a, b))

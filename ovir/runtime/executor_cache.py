@@ -11,7 +11,7 @@ from ovir.diagnostics.errors import ModelError
 from ovir.runtime.executor import Executor
 from ovir.runtime.memory import refuse_what_does_not_fit
 from ovir.runtime.plan import Plan
-from ovir.runtime.rewrites import without_repeated_keys
+from ovir.runtime.rewrites import for_unwatched_runs
 from ovir.runtime.state import Variables
 from ovir.runtime.step_binder import Prepared
 
@@ -128,7 +128,7 @@ class ExecutorCache:
         return self._executor(plan, inputs)
 
     def _executor(self, plan: Plan, inputs: Sequence[Array]) -> Executor:
-        plan = plan.watched() if self.watched else without_repeated_keys(plan)
+        plan = plan.watched() if self.watched else for_unwatched_runs(plan)
         return Executor(plan, self._variables, self._plans.prepared, inputs)
 
 

@@ -207,7 +207,7 @@ def _reorders_variable(layer: Layer) -> bool:
 # --------------------------------------------------------------------------- keys and values that heads share
 
 
-def without_repeated_keys(plan: Plan) -> Plan:
+def for_unwatched_runs(plan: Plan) -> Plan:
     """Return a plan in which attention reads keys and values before they are repeated for the heads of a group.
 
     Steps that nothing reads then are left out, and those that give the shapes of tensors to folded layers, so the plan

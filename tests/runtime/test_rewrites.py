@@ -9,7 +9,7 @@ from support.builder import Net
 import ovir
 from ovir import opset13 as ops
 from ovir.ops.shape import Reshape
-from ovir.runtime.rewrites import Reshaped, without_repeated_keys
+from ovir.runtime.rewrites import Reshaped, for_unwatched_runs
 
 INDICES = [
     [0, 1, 2],
@@ -217,7 +217,7 @@ def test_which_keys_and_values_are_read_before_they_are_repeated(
     heads = [3 if count < 0 else 6 // count for count in (keys, values)]
     end = ops.scaled_dot_product_attention(query, repeated(key, heads[0]), repeated(value, heads[1]))
     compiled = ovir.compile_model(ovir.Model([end], [query, key, value]))
-    kinds = {type(step.operator).__name__ for step in without_repeated_keys(compiled.plan()).steps}
+    kinds = {type(step.operator).__name__ for step in for_unwatched_runs(compiled.plan()).steps}
     assert ("GroupedAttention" in kinds) == shares
     random = np.random.default_rng(0)
     arrays = [random.standard_normal(np.where(np.array(shape) < 0, 2, shape)).astype(np.float32) for shape in sizes]
@@ -231,7 +231,7 @@ def test_shapes_that_only_folded_layers_read_are_not_computed() -> None:
     model = ovir.Model([ops.add(rows, ops.convert(columns, "f32"))], [x])
     plan = ovir.compile_model(model).plan()
     assert [step.layer.type for step in plan.steps] == ["ReLU", "ShapeOf", "Add"]
-    assert [step.layer.type for step in without_repeated_keys(plan).steps] == ["ReLU", "Add"]
+    assert [step.layer.type for step in for_unwatched_runs(plan).steps] == ["ReLU", "Add"]
 
 
 def test_a_body_that_assigns_a_variable_runs_although_only_its_shape_is_read() -> None:
