@@ -36,6 +36,13 @@ try:
 except ImportError:
     einsum = _einsum
 
+settings: Any
+"""The context variable of the handling of errors and the size of buffers; None if NumPy has no such one."""
+try:
+    from numpy._core._ufunc_config import _extobj_contextvar as settings  # type: ignore[no-redef, attr-defined]
+except ImportError:
+    settings = None
+
 
 def maximum(a: Array, b: Array, out: Array) -> object:
     """Compute ``np.maximum``, which takes ``out`` only as a keyword."""

@@ -7,10 +7,7 @@ from typing import Any
 
 import numpy as np
 
-try:
-    from numpy._core._ufunc_config import _extobj_contextvar as _settings  # type: ignore[attr-defined]
-except ImportError:
-    _settings = None
+from ovir.core.fast_calls import settings as _settings
 
 _BUFFER = 1024
 """The size of NumPy's buffers, in elements. It first copies rows of a broadcast operand that are shorter than a buffer,
