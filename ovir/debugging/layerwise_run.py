@@ -46,8 +46,8 @@ class WalkPlan:
         """Plan a model: all layers that compute something are steps, but of the dead layers only those in ``wanted``.
 
         Without ``with_constants``, layers that depend on constants alone are folded. With ``keeps_state``, a walk
-        begins with the state that the one before it has left. With ``only_outputs``, the plan is that of a plain run,
-        for walks that nobody looks at before their end.
+        begins with the state that the last walk has left. With ``only_outputs``, the plan is that of a plain run, for
+        walks of which only the outputs are compared.
 
         Compressed weights stay so, because a walk uses each of them once: a few tensors are in memory, not all.
         """

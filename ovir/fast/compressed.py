@@ -33,8 +33,8 @@ _COLUMNS, _LARGEST_BLOCK = 512, 3 << 19
 """The columns of a block for many rows, which BLAS arranges anew for each block, and its most weights. A product of 128
 rows and 4096 x 4096 codes of 4 bits takes 0.77 times as long as in blocks of ``_BLOCK``."""
 _SUMS = 1 << 20
-"""The sums of groups that are scaled together, by one thread. Threads that scale those of each block wait for each
-other, and a token with codes of 8 bits takes 1.2 times as long."""
+"""The sums of groups that one thread scales together. If each thread scaled the sums of its blocks, the threads would
+wait for each other, and a token with codes of 8 bits would take 1.2 times as long."""
 
 
 @fast_kernel(CompressedMatMul)
@@ -97,7 +97,7 @@ def _matrix_of(op: CompressedMatMul) -> _Matrix | None:
     return _Slices(weights) if weights.has_slices else None
 
 
-def _for_blocks(work: Callable[[slice], None], shape: tuple[int, int], block: int = _BLOCK) -> None:
+def _for_blocks(work: Callable[[slice], None], shape: tuple[int, int], block: int) -> None:
     """Call a function on blocks of the columns of a matrix [length, columns], each of about so many elements."""
     elements = prod(shape)
     # Two threads have the same work.
@@ -137,7 +137,7 @@ class _Slices:
             self._weights.fill(block.start, columns)
             out[:, block] = np.matmul(columns, x.T).T
 
-        _for_blocks(work, (x.shape[1], out.shape[1]))
+        _for_blocks(work, (x.shape[1], out.shape[1]), _BLOCK)
 
 
 class _Narrow:
@@ -164,7 +164,7 @@ class _Narrow:
             fill(source, target)
             out[:, block] = np.matmul(target, rows.T).T if self._is_transposed else np.matmul(rows, target)
 
-        _for_blocks(work, self._matrix.shape)
+        _for_blocks(work, self._matrix.shape, _BLOCK)
 
 
 def _is_finite(matrix: Array) -> bool:
@@ -234,7 +234,7 @@ class _Groups:
             def work(block: slice, numbers: Array = numbers, sums: Array = sums) -> None:
                 np.matmul(self._in_f32(numbers[block]).swapaxes(1, 2), rows, out=sums[:, :, block])
 
-            _for_blocks(work, (x.shape[1], len(numbers)))
+            _for_blocks(work, (x.shape[1], len(numbers)), _BLOCK)
             products = sums.sum(0)
             if self._zero_point is not None:
                 products -= totals * self._zero_point[:, columns, np.newaxis]

@@ -244,7 +244,7 @@ class Lines(NamedTuple):
     axis: Array
     """The axis of each, 0 for a row."""
     number: Array
-    """Its number among those of this axis."""
+    """The number of each on its axis."""
     of_bins: Array
     """Where in the list the row and the column of each bin are, [2, bins]."""
 

@@ -260,6 +260,7 @@ class UnboundCall:
         applied = self._applied(arrays)
         if applied is None:
             return None
+        bound_step, outputs = applied
         inputs = list(arrays)
         same, copied = [], []
         for i in self._data_inputs:
@@ -273,17 +274,17 @@ class UnboundCall:
             inputs[i] = arrays[i].copy()
         sizes = [(i, arrays[i].shape, arrays[i].tobytes()) for i in self._size_inputs]
         binder = _UnboundBinder(
-            applied[0],
+            bound_step,
             tuple(inputs),
             self._constants,
             context.memory,
             self._prepared(),
-            types=applied[1],
+            types=outputs,
             workspace=context.workspace,
             keeps_inputs=True,
         )
         binder.targets = self._targets
-        bind_step(binder, applied[0])
+        bind_step(binder, bound_step)
         pairs = zip(self._targets, binder.outputs, strict=True)
         free = [(slot, array) for (slot, fixed), array in pairs if fixed is None and array is not None]
         context.arrays.update(free)

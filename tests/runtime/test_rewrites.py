@@ -107,7 +107,7 @@ def test_shapes_with_one_unknown_size_are_known_before_a_run(
         ("...", [-1, 3]),
         ("?,?,?,6", [0, 6]),  # two of the unknown sizes must be 1
         ("?,6", [0, 2, 2]),  # there must be no elements
-        ("?,6", None),  # the shape must be that of the other input
+        ("?,6", None),  # both inputs need the same shape
     ],
 )
 def test_shapes_that_only_a_run_shows_to_fit_are_not_rewritten(shape: str, pattern: list[int] | None) -> None:
