@@ -122,6 +122,7 @@ def report(
     measure: Callable[[argparse.Namespace], Rows],
     *,
     rounds: int,
+    passes: int = 1,
     only: str = "",
     page: str = "performance.md",
     means: Sequence[str] = (),
@@ -131,7 +132,8 @@ def report(
     """Print what ``measure`` finds as a table in Markdown, and with ``--write`` write it to a page of docs, if a run
     some time before has found nearly the same numbers. A dash stands for a number in which the two runs differ.
 
-    The geometric mean and the largest number of the columns ``means`` follow the rows. The page gets only rows that
+    The whole table is measured ``passes`` times, with arrays and requests made anew, and a number is the median of
+    them. The geometric mean and the largest number of the columns ``means`` follow the rows. The page gets only rows that
     ``keep`` chooses by their numbers, but all are printed, and count.
     """
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -147,8 +149,10 @@ def report(
     busy, own = _processor_seconds(), sum(os.times()[:4])
     start = time.perf_counter()
     print(_line(head), _line(["---"] * len(head)), sep="\n")
+    before = [list(measure(given)) for _ in range(passes - 1)]
     rows: list[Row] = []
-    for row in measure(given):
+    for same in zip(measure(given), *before, strict=True):
+        row = [cells[0] if isinstance(cells[0], str) else median(cells) for cells in zip(*same, strict=True)]
         print(_line(row), flush=True)
         rows.append(row)
     summaries: list[Row] = []

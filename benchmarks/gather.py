@@ -153,4 +153,4 @@ def measure(options: argparse.Namespace) -> Rows:
 
 
 if __name__ == "__main__":
-    report(__doc__, "gather", HEAD, measure, rounds=9, means=HEAD[2:], keep=lambda row: row["OpenVINO"] > 1.3)
+    report(__doc__, "gather", HEAD, measure, rounds=9, passes=3, means=HEAD[2:], keep=lambda row: row["OpenVINO"] > 1.3)
