@@ -133,8 +133,8 @@ def report(
     some time before has found nearly the same numbers. A dash stands for a number in which the two runs differ.
 
     The whole table is measured ``passes`` times, with arrays and requests made anew, and a number is the median of
-    them. The geometric mean and the largest number of the columns ``means`` follow the rows. The page gets only rows that
-    ``keep`` chooses by their numbers, but all are printed, and count.
+    them. The geometric mean and the largest number of the columns ``means`` follow the rows. The page gets only rows
+    that ``keep`` chooses by their numbers, but all are printed, and count.
     """
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     options(parser)

@@ -72,4 +72,4 @@ def _seconds(request: ovir.InferRequest, inputs: Inputs) -> float:
 
 
 if __name__ == "__main__":
-    report(__doc__, "first call", HEAD, measure, rounds=5, means=["ratio"], options=folder_of_models)
+    report(__doc__, "first call", HEAD, measure, rounds=5, passes=3, means=["ratio"], options=folder_of_models)
