@@ -303,6 +303,7 @@ CONDITIONS: dict[str, Callable[[Seen], object]] = {
     "an empty input": lambda x: not all(array.size for array in x.inputs),
     "an empty range": lambda x: (x.inputs[1] == x.inputs[2]).any(),
     "an infinity": lambda x: _any(x.inputs, np.isinf),
+    "an integer divided by 0": lambda x: _has_integers(x) and not x.inputs[1].all(),
     "an offset at the end": lambda x: (x.inputs[2] == x.inputs[1].size).any(),
     "auto_broadcast pdpd": lambda x: getattr(x.layer.operator, "auto_broadcast", "") == "pdpd",
     "does not run": lambda x: not (x.inputs[0].all() and x.inputs[1].all()),
