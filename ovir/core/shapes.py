@@ -19,7 +19,7 @@ INT64 = range(-(2**63), 2**63)
 UINT64 = range(2**64)
 MAX_SIZE = INT64[-1]
 """The largest size of a dimension."""
-BEYOND = 1 << 128
+_ALL_LARGER = 1 << 128
 """Stands for all larger sizes, none of which can exist: numbers that double in each layer would outgrow any memory."""
 
 SPACE = " \t\r\n"
@@ -104,8 +104,8 @@ class Dimension:
         """
         if type(lower) is not int or lower < 0 or (upper is not None and (type(upper) is not int or lower > upper)):
             lower, upper = _bounds(lower, upper)
-        if lower > BEYOND or (upper is not None and upper > BEYOND):
-            lower, upper = min(lower, BEYOND), BEYOND if lower == upper else None
+        if lower > _ALL_LARGER or (upper is not None and upper > _ALL_LARGER):
+            lower, upper = min(lower, _ALL_LARGER), _ALL_LARGER if lower == upper else None
         _set_lower(self, lower)
         _set_upper(self, upper)
         _set_symbol(self, symbol)

@@ -11,7 +11,7 @@ from ovir.core.fast_calls import maximum, number
 from ovir.fast.base.binder_protocol import Binder, is_real
 from ovir.fast.base.images import channels_last, position_rows
 from ovir.fast.registry import fast
-from ovir.kernels.roi import BEYOND, four_pixels
+from ovir.kernels.roi import MARGIN, four_pixels
 from ovir.ops.roi_align import ROIAlign3
 
 _MOST_ELEMENTS = 1 << 18
@@ -57,8 +57,8 @@ def roi_align(op: ROIAlign3, binder: Binder, data: Array, rois: Array, batch_ind
     binder.call(np.add, place, distance, place)
 
     inside, is_before = (binder.scratch((regions, 1, len(axis)), np.bool_) for _ in range(2))
-    binder.call(np.greater_equal, place, number(-BEYOND, data), inside[:, 0])
-    binder.call(np.less_equal, place, last + number(BEYOND, data), is_before[:, 0])
+    binder.call(np.greater_equal, place, number(-MARGIN, data), inside[:, 0])
+    binder.call(np.less_equal, place, last + number(MARGIN, data), is_before[:, 0])
     binder.call(np.logical_and, inside, is_before, inside)
     binder.call(np.fmax, place, number(0, data), place)  # NaN counts as 0
     binder.call(np.fmin, place, last, place)

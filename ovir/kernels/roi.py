@@ -150,8 +150,8 @@ def pool_groups(pool: Callable[[Array], object], groups: Sequence[Array], pixels
 
 Turn = Callable[[Array, Array, Array], tuple[Array, Array]]
 
-BEYOND = 1
-"""Samples up to so many pixels outside of the data count as on the border, and others as 0."""
+MARGIN = 1
+"""Samples up to this many pixels outside the data count as on the border, and others as 0."""
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ class SampledRegions:
         if self.turn is not None:
             y, x = self.turn(members, y, x)
         first = self.images[members].reshape(-1, 1, 1, 1, 1) * (height * width)
-        found = neighbors(y, x, height, width, first, beyond=BEYOND)
+        found = neighbors(y, x, height, width, first, beyond=MARGIN)
         if (counts == counts[:1]).all():
             return found
         rows, columns = (np.arange(most) < counts[:, axis, np.newaxis] for axis, most in enumerate((down, along)))

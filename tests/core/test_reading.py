@@ -100,7 +100,7 @@ def test_the_file_that_was_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     (tmp_path / "model.xml").touch()
     assert similar_file(tmp_path / "modle.xml") == f"did you mean {tmp_path / 'model.xml'}?"
     assert [similar_file(tmp_path / name) for name in ("weights", "model.xml", "none/model.xml")] == [None] * 3
-    assert similar_file("modle.xml\0") is None
+    assert similar_file("folder\0/model.xml") is None
     (tmp_path / "link.xml").symlink_to("gone/model.xml")
     assert similar_file(tmp_path / "link.xml") == "it is a symbolic link to gone/model.xml"
     monkeypatch.chdir(tmp_path)
