@@ -207,7 +207,9 @@ class Session:
 
     def _compare(self, inputs: list[Array], mode: LayerMode | None) -> None:
         """Compare for one set of inputs."""
-        side, walk, depths = self._side, Walk(self._plan, inputs), Depths(self._rounded_constants)
+        side, depths = self._side, Depths(self._rounded_constants)
+        no_layers = mode is None and side.outputs_first
+        walk = Walk(self._plan, inputs, share=no_layers or side.shares_steps)
         self._noise.clear()
 
         def steps() -> Iterator[SeenStep]:
@@ -219,7 +221,7 @@ class Session:
                 if self._progress is not None:
                     self._progress(self._done, self._total, f"{step.layer.type} {step.layer.name}")
 
-        if mode is None and side.outputs_first:
+        if no_layers:
             for _ in steps():
                 pass
         else:

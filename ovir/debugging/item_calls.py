@@ -55,7 +55,7 @@ class ItemCalls(Side):
         only_outputs: bool = False,
     ) -> None:
         self.description = "calls of the original model"
-        self._only_outputs, self.with_constants = only_outputs, not only_outputs
+        self.shares_steps, self.with_constants = only_outputs, not only_outputs
         self._after, self._batch, self._calls = after, batch, calls
         partners = Partners(after, before)
         make = partial(SecondModel, partners, self.description, keeps_state=keeps_state, only_outputs=only_outputs)
@@ -79,7 +79,7 @@ class ItemCalls(Side):
             [np.take(array, call[i], self._batch[i]) if i in self._batch else array for i, array in enumerate(inputs)]
             for call in self._calls
         ]
-        if self._only_outputs:
+        if self.shares_steps:
             yield from self._outputs_of_calls(chosen, steps)
             return
         columns = zip(self._sides, chosen, tee(steps, len(self._sides)), strict=True)
@@ -105,7 +105,7 @@ class ItemCalls(Side):
         actual: dict[Port, Array] = {}
         for step in steps:
             pairs = zip(step.layer.outputs, step.outputs, strict=True)
-            actual.update((port, array) for port, array in pairs if port in wanted)
+            actual.update((port, array.copy()) for port, array in pairs if port in wanted)
             yield LayerAnswer(step, skipped="only outputs are compared")
         try:
             found = [side.outputs(its_inputs) for side, its_inputs in zip(self._sides, inputs, strict=True)]

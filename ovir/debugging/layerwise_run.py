@@ -68,12 +68,13 @@ class WalkPlan:
 class Walk(Iterator[SeenStep]):
     """One run of a model. Iterating runs the next layer and returns it with its arrays."""
 
-    def __init__(self, plan: WalkPlan, inputs: Sequence[Array]) -> None:
+    def __init__(self, plan: WalkPlan, inputs: Sequence[Array], *, share: bool = False) -> None:
+        """Prepare a run; with ``share``, the arrays of a layer are valid only until the next layer runs."""
         if not plan.keeps_state:
             plan.variables.reset()
         self._clipped = plan.clipped
         self._executor = plan.bindings.executor_for(inputs)
-        self._steps = self._executor.walk(inputs)
+        self._steps = self._executor.walk(inputs, share=share)
         self._reports = Reports(strict=False)
         self.results: list[Array] | None = None
         """The outputs, after the last layer has run."""
@@ -195,7 +196,7 @@ def local(step: SeenStep) -> Depth:
 
 def run_measured(model: Model, inputs: Sequence[Array]) -> tuple[list[Array], Depths]:
     """Return the outputs of a model, and the depths of its tensors."""
-    walk, depths = Walk(WalkPlan(model, with_constants=False), inputs), Depths()
+    walk, depths = Walk(WalkPlan(model, with_constants=False), inputs, share=True), Depths()
     for step in walk:
         depths.of(step)
     return walk.finish(), depths

@@ -143,6 +143,8 @@ class Side(Protocol):
     """Whether layers that depend on constants alone are compared."""
     outputs_first: bool = False
     """Whether layers are compared only after the outputs of all sets of inputs, and if there is a reason."""
+    shares_steps: bool = False
+    """Whether it looks at the arrays of a layer only before the next layer runs."""
     is_recorded: bool = False
     """Whether its tensors were computed earlier, from inputs that may be among them."""
     repeats: Repeats = ONCE

@@ -45,10 +45,13 @@ def compressed_matmul(op: CompressedMatMul) -> Kernel:
 def _product(op: CompressedMatMul, matrix: Callable[[], _Matrix | None], a: Array) -> Array:
     weights, x = op.weights, oriented(a, op.transpose_a)
     fits = len(weights.shape) == 2 and x.shape[-1] == weights.shape[1 if op.transpose_b else 0]
+    shape = *x.shape[:-1], weights.shape[0 if op.transpose_b else 1]
+    if fits and 0 in shape:
+        return np.empty(shape, np.float32)  # for which no weights are decompressed
     ready = matrix() if fits and a.size else None
     if ready is None:
         return _by_panels(op, x)
-    out = np.empty((*x.shape[:-1], weights.shape[0 if op.transpose_b else 1]), np.float32)
+    out = np.empty(shape, np.float32)
     ready.multiply(np.ascontiguousarray(x).reshape(-1, x.shape[-1]), out.reshape(-1, out.shape[-1]))
     return out
 

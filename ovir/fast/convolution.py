@@ -44,6 +44,7 @@ from ovir.fast.base.products import SHARED, Product, bind_product, filter_produc
 from ovir.fast.base.tiles import bind_tiles, whole_tiles
 from ovir.fast.registry import fast
 from ovir.ops import convolution as ops
+from ovir.ops.base.traits import input_names
 
 _BLOCK_BYTES = 1 << 20
 """Columns of a block of windows, and the rows that the product makes of them, stay in a cache. With one block for the
@@ -66,7 +67,18 @@ def _axes(op: ops.ForwardConvolutionBase, data: Array, grouped: Array) -> list[A
     return None if any(a.pad_begin < 0 for a in axes) or is_mostly_padding(axes, data.shape[2:]) else axes
 
 
-@fast(ops.Convolution, ops.GroupConvolution, in_f32=True, at_once=True)
+_LEAST_BYTES, _LEAST_TAPS = 1 << 16, 64
+"""To bind a form for a single run pays from so many bytes of all inputs on, or from so many taps of the filters, each
+of which takes a product of ``run``. A model for sound with convolutions of 256 taps takes 0.2 times as long where each
+call brings another length."""
+
+
+def _pays_at_once(op: ops.ConvolutionBase, *inputs: Array) -> bool:
+    data, filters = inputs[0], inputs[input_names(type(op)).index("filters")]
+    return sum(array.nbytes for array in inputs) >= _LEAST_BYTES or prod(filters.shape[2 - data.ndim :]) >= _LEAST_TAPS
+
+
+@fast(ops.Convolution, ops.GroupConvolution, in_f32=True, at_once=_pays_at_once)
 def convolution(op: ops.ForwardConvolutionBase, binder: Binder, *inputs: Array) -> bool:
     data, filters = inputs
     dtype = product_dtype(data.dtype)
@@ -100,7 +112,7 @@ def convolution(op: ops.ForwardConvolutionBase, binder: Binder, *inputs: Array) 
     return True
 
 
-@fast(ops.BinaryConvolution, in_f32=True, at_once=True)
+@fast(ops.BinaryConvolution, in_f32=True, at_once=_pays_at_once)
 def binary_convolution(op: ops.BinaryConvolution, binder: Binder, *inputs: Array) -> bool:
     data, filters = inputs
     if not is_native(data) or not data.size or not filters.size or not binder.is_constant(1):
@@ -127,7 +139,7 @@ _SAMPLED = 1 << 18
 """The most elements that samples have; more of them take longer than the calls of ``run``."""
 
 
-@fast(ops.DeformableConvolution8, at_once=True)
+@fast(ops.DeformableConvolution8, at_once=_pays_at_once)
 def deformable_convolution(op: ops.DeformableConvolution8, binder: Binder, *inputs: Array) -> bool:
     data, offsets, filters, *masks = inputs
     images, channels, *spatial = data.shape
@@ -425,7 +437,7 @@ def _bind_whole_planes(binder: Binder, data: Array, filters: Array, axes: Sequen
 # --------------------------------------------------------------------------- transposed convolutions
 
 
-@fast(ops.TransposedConvolutionBase, in_f32=True, at_once=True)
+@fast(ops.TransposedConvolutionBase, in_f32=True, at_once=_pays_at_once)
 def transposed_convolution(op: ops.TransposedConvolutionBase, binder: Binder, *inputs: Array) -> bool:
     data, filters, *sizes = inputs
     dtype = product_dtype(data.dtype)

@@ -20,15 +20,18 @@ FastForm = Callable[..., bool]
 F = TypeVar("F", bound=Callable[..., Any])
 K = TypeVar("K", bound=Callable[..., Kernel])
 
+Pays = Callable[..., bool]
+"""Says for an operation and its inputs whether to bind its fast form pays."""
+
 _forms: dict[type[Operator], FastForm] = {}
 _kernels: dict[type[Operator], Callable[[Any], Kernel]] = {}
 _in_f32: set[FastForm] = {bind_function}
 _by_element: set[FastForm] = {bind_function}
-_at_once: set[FastForm] = set()
+_at_once: dict[FastForm, Pays] = {}
 
 
 def fast(
-    *operations: type[Operator], in_f32: bool = False, by_element: bool = False, at_once: bool = False
+    *operations: type[Operator], in_f32: bool = False, by_element: bool = False, at_once: Pays | None = None
 ) -> Callable[[F], F]:
     """Register a function as the fast form of operations, and of the classes derived from them.
 
@@ -43,7 +46,8 @@ def fast(
     to its place. Then f16 and bf16 are converted block by block; for large inputs, a table of the results of all
     65,536 numbers replaces the form.
 
-    ``at_once`` says that to bind the form and to call it once takes less time than ``run`` on large inputs.
+    ``at_once``, which is called with the operation and the inputs, says whether to bind the form and to call it once
+    takes less time than ``run``.
     """
 
     def add(function: F) -> F:
@@ -55,8 +59,8 @@ def fast(
             _in_f32.add(function)
         if by_element:
             _by_element.add(function)
-        if at_once:
-            _at_once.add(function)
+        if at_once is not None:
+            _at_once[function] = at_once
         return function
 
     return add
@@ -74,10 +78,11 @@ def fast_form(operation: type[Operator]) -> FastForm | None:
     return found or next((form for form, has_trait in BY_TRAITS.items() if has_trait(operation)), None)
 
 
-def is_bound_at_once(op: Operator) -> bool:
-    """Return whether an operation has a fast form that pays in a single run on large inputs."""
+def pays_at_once(op: Operator) -> Pays | None:
+    """Return the function that says for which inputs the fast form of an operation pays in a single run; None if it
+    never does."""
     form = fast_form(type(op))  # type: ignore[arg-type]  # a class is hashable
-    return form is not None and form in _at_once
+    return None if form is None else _at_once.get(form)
 
 
 BY_TRAITS: Mapping[FastForm, Callable[[type[Operator]], object]] = {

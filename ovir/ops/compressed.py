@@ -130,7 +130,7 @@ class CompressedGather(Compressed[GatherBase]):
     def run(self, indices: Array, axis: Array) -> Array:
         length, *rest = self.weights.shape
         wanted = as_native(indices).reshape(-1)
-        if not wanted.size or wanted.min() < 0 or wanted.max() >= length:
+        if wanted.size and (wanted.min() < 0 or wanted.max() >= length):
             return self.replaced.run(self.weights.whole(), indices, axis)
         if wanted.size <= _FEW:
             return self.weights.slices(wanted.astype(np.int64)).reshape(*indices.shape, *rest)

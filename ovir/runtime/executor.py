@@ -264,10 +264,11 @@ class Executor:
         except Exception as error:
             raise self._explained(error) from error
 
-    def walk(self, inputs: Sequence[Array]) -> Generator[SeenStep, None, list[Array]]:
+    def walk(self, inputs: Sequence[Array], *, share: bool = False) -> Generator[SeenStep, None, list[Array]]:
         """Yield each step when it has run, and return the outputs; the next step runs when the caller asks for it.
 
-        The arrays of a step belong to the caller, who must not write to them: several steps may show one of them.
+        The arrays of a step belong to the caller, who must not write to them: several steps may show one of them. With
+        ``share``, they are valid only until the next step runs.
         """
         own: dict[int, Any] = dict(zip(self.plan.parameters, inputs, strict=True))
         own.update(self.plan.constants)
@@ -278,7 +279,8 @@ class Executor:
                 arrays = {ports[slot]: own[slot] for slot in step.inputs}
                 read = [arrays.get(port.source) for port in step.layer.inputs if port.source is not None]
                 for slot in step.outputs:
-                    own[slot] = None if self._slots[slot] is None else self._slots[slot].copy()
+                    array = self._slots[slot]
+                    own[slot] = array if share or array is None else array.copy()
                 yield SeenStep(step.shown, read, [own[slot] for slot in step.outputs])
                 for slot in step.release:
                     del own[slot]

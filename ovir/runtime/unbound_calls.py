@@ -1,9 +1,9 @@
 """Unbound steps: steps with tensors whose shapes only a run shows.
 
-They run their kernels; large convolutions bind their fast form in each run. A small step binds itself to shapes that it
-sees in some runs in a row, until it sees others. The steps that read the cache of a decoder, which grows in each run,
-never get there; those that compute one token do, until the sizes that stay are bound, and without it a step of a small
-decoder takes twice as long.
+They run their kernels; convolutions with much work bind their fast form in each run. A small step binds itself to
+shapes that it sees in some runs in a row, until it sees others. The steps that read the cache of a decoder, which grows
+in each run, never get there; those that compute one token do, until the sizes that stay are bound, and without it a
+step of a small decoder takes twice as long.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.diagnostics.errors import OperatorError
 from ovir.fast.base.binder_protocol import run_calls
-from ovir.fast.registry import is_bound_at_once
+from ovir.fast.registry import Pays, pays_at_once
 from ovir.graph.layers import Port
 from ovir.runtime.arena import SlotMemory
 from ovir.runtime.failures import explain_failure
@@ -35,9 +35,6 @@ Targets = Sequence[tuple[int, Array | None]]
 
 _LARGEST = 1 << 18
 """Bytes of the tensors of a step that may bind itself, because it keeps them. Larger ones take longer than calls."""
-_LEAST_AT_ONCE = 1 << 16
-"""Bytes of the inputs of a step from which it is bound in each run, if its operation has a form that then pays. A model
-for sound with convolutions of 256 taps takes 0.2 times as long where each call brings another length."""
 _RUNS, _RUNS_WITH_WEIGHTS = 3, 2
 """The runs in a row on the same shapes, the last of which binds a step. To bind takes as long as ten runs of a small
 step, but as two or three of one with weights: constants of more than ``_LARGEST`` bytes, or that it decompresses."""
@@ -123,8 +120,8 @@ class UnboundCall:
         may_bind = step.may_use_fast_form and step.operator.pure and not step.layer.bodies and has_known_types
         fixed = [context.slots[step.inputs[i]] for i in self._size_inputs if context.is_fixed(step.inputs[i])]
         self._can_bind = may_bind and not any(map(_is_large, fixed))
-        if self._can_bind and is_bound_at_once(step.operator):
-            self._kernel = partial(self._bind_and_run, kernel)
+        if self._can_bind and (pays := pays_at_once(step.operator)) is not None:
+            self._kernel = partial(self._bind_and_run, kernel, pays)
         self._checked_targets = [
             (index, slot, array, _promise_of(port))
             for index, ((slot, array), port) in enumerate(zip(targets, step.layer.outputs, strict=True))
@@ -233,10 +230,9 @@ class UnboundCall:
         is_of_file = all(inputs[i] in context.plan.independent for i in self._constants)
         return context.prepared if is_of_file else None
 
-    def _bind_and_run(self, kernel: Callable[..., Any], *arrays: Array) -> Any:
-        """Return the outputs of the fast form, bound to these arrays alone."""
-        is_large = sum(array.nbytes for array in arrays) >= _LEAST_AT_ONCE
-        applied = self._applied(arrays) if is_large else None
+    def _bind_and_run(self, kernel: Callable[..., Any], pays: Pays, *arrays: Array) -> Any:
+        """Return the outputs of the fast form, bound to these arrays alone, where that pays."""
+        applied = self._applied(arrays) if pays(self._step.operator, *arrays) else None
         if applied is None:
             return kernel(*arrays)
         step, outputs = applied

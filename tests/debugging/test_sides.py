@@ -119,6 +119,21 @@ def test_a_model_of_single_layers() -> None:
     assert [layer.inputs[0].source.layer for layer in made.layers if layer.type == "Assign"] == [layers["state"]]
 
 
+@pytest.mark.parametrize("share", [True, False])
+def test_arrays_of_a_walk_are_copied_unless_they_are_shared(share: bool) -> None:
+    x = ops.parameter([4], "f32", name="x")
+    model = ovir.Model([ops.sqrt(ops.abs(ops.negative(x)))], [x])
+    plan = WalkPlan(model, with_constants=False)
+    kept, results = [], []
+    for number in range(3):
+        walk = Walk(plan, [np.full(4, number, np.float32)], share=share)
+        kept.append([step.outputs[0] for step in walk])
+        results.append(walk.finish()[0])
+    assert all((a is b) == share for a, b in zip(kept[0], kept[2], strict=True))
+    assert [array[0] for array in results] == pytest.approx([0, 1, 2**0.5])
+    assert share or [array[0] for array in kept[1]] == [-1, 1, 1]
+
+
 @pytest.mark.parametrize("with_sizes", [True, False])
 def test_layers_alone_compute_what_they_do_in_the_model(with_sizes: bool) -> None:
     x = ops.parameter([-1, 4], "f32", name="x")

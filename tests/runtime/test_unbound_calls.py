@@ -140,20 +140,23 @@ def test_large_steps_keep_their_kernels() -> None:
     assert bound_names(request) == set()
 
 
-@pytest.mark.parametrize(("width", "runs"), [(502, 1), (503, 0)])
-def test_large_convolutions_take_their_fast_form_whatever_size_comes(
-    width: int, runs: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("kernel", "first", "runs"),
+    [((3, 3), (8, 502), 1), ((3, 3), (8, 503), 0), ((7, 9), (8, 11), 1), ((8, 8), (8, 11), 0), ((1, 64), (8, 80), 0)],
+)
+def test_convolutions_of_many_bytes_or_taps_take_their_fast_form_whatever_size_comes(
+    kernel: tuple[int, int], first: tuple[int, int], runs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[Any] = []
     run = Convolution.run
     monkeypatch.setattr(Convolution, "run", lambda op, *arrays: calls.append(op) or run(op, *arrays))
     random = np.random.default_rng(2)
-    weights = random.standard_normal((8, 4, 3, 3)).astype(np.float32)
+    weights = random.standard_normal((8, 4, *kernel)).astype(np.float32)
     x = ops.parameter([1, 4, -1, -1], "f32")
     model = ovir.Model([ops.convolution(x, weights, [1, 1], [1, 1], [1, 1], [1, 1])], [x])
     request = ovir.compile_model(model).create_infer_request()
-    request.infer([np.zeros((1, 4, 5, 5), np.float32)])
-    inputs = [random.standard_normal((1, 4, *size)).astype(np.float32) for size in ((8, width), (9, 700), (600, 9))]
+    request.infer([np.zeros((1, 4, 6, 75), np.float32)])
+    inputs = [random.standard_normal((1, 4, *size)).astype(np.float32) for size in (first, (9, 700), (600, 90))]
     expected = [ovir.compile_model(model)([array])[0] for array in inputs]
     calls.clear()
     kept = [request.infer([array])[0] for array in inputs]
