@@ -138,8 +138,7 @@ def _apart_by_pairs(rows: Array, most: int, overlaps: Overlaps, limit: Array) ->
     for candidate, better in zip(later.take(hits).tolist(), earlier.take(hits).tolist(), strict=True):
         if kept[better]:  # which is decided, because all pairs of the better one came before
             kept[candidate] = 0
-    places = np.frombuffer(kept, np.bool_).nonzero()[0]
-    return first_of_rows(places, rows.take(places), most)
+    return first_of_rows(np.frombuffer(kept, np.bool_).nonzero()[0], rows, most)
 
 
 def _decays_by_pairs(rows: Array, overlaps: Overlaps, decay: Decay) -> Array:
