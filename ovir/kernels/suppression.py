@@ -107,12 +107,10 @@ def first_of_rows(order: Array, rows: Array, most: int) -> Array:
     element, in any order."""
     if order.size <= most:
         return order
-    lengths = np.bincount(rows)
-    if lengths.max() <= most:
-        return order
-    columns = np.arange(most)
-    places = (lengths.cumsum() - lengths)[:, np.newaxis] + columns
-    first: Array = order[places[columns < lengths[:, np.newaxis]]]
+    own = rows.take(order)
+    is_first = np.ones(order.size, np.bool_)
+    np.not_equal(own[most:], own[: own.size - most], out=is_first[most:])
+    first: Array = order[is_first]
     return first
 
 
