@@ -10,6 +10,7 @@ from math import gcd, prod
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.core.fast_calls import number
 from ovir.core.parallel import threads
 from ovir.fast.base.binder_protocol import (
     HEAVY,
@@ -166,7 +167,7 @@ def one_reduction(op: ops.ReductionBase) -> Callable[..., Array]:
             return op.run(data, axes)
         rows = np.ascontiguousarray(data.transpose(order)).transpose(back) if order else np.ascontiguousarray(data)
         result = function.reduce(rows, along, data.dtype, keepdims=op.keep_dims)
-        return np.asarray(result / data.dtype.type(data.size // result.size) if is_mean else result)
+        return np.asarray(np.divide(result, number(data.size // result.size, data)) if is_mean else result)
 
     return run
 
