@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from math import inf, isfinite
 
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.fast_calls import Call, Passes, Spare
+from ovir.core.element_types import f32, f64
+from ovir.core.fast_calls import Call, Passes, Spare, clip
 from ovir.fast.base.binder_protocol import Binder, is_real, others_are_constant, tiled
 from ovir.fast.base.coalesce import memory_order
 from ovir.fast.base.passes import bind_passes, call_passes
 from ovir.fast.base.recorded import recorded
 from ovir.fast.base.tables import bind_table
-from ovir.fast.registry import fast
+from ovir.fast.elementwise import in_reals
+from ovir.fast.registry import fast, fast_kernel
 from ovir.kernels.erf import gelu32
 from ovir.ops import activation as ops
 from ovir.ops.base.elementwise import HELD_IN_BYTES
+
+fast_kernel(ops.ActivationBase)(in_reals)
 
 _LIGHT = (ops.HSigmoid, ops.HSwish, ops.SoftSign)
 """Activations without exponentials or the like."""
@@ -49,6 +54,20 @@ def activation(op: ops.ActivationBase, binder: Binder, *inputs: Array) -> bool:
     formula = gelu32 if is_by_erf else lambda x: op.compute(x, *others)
     bind_passes(binder, recorded(formula), data, heavy=not isinstance(op, _LIGHT))
     return True
+
+
+@fast_kernel(ops.Clamp)
+def clamped(op: ops.Clamp) -> Callable[..., Array]:
+    if not op.input_types or op.input_types[0] not in (f32, f64):
+        return op.run
+    low, high = (np.array(end, op.input_types[0].to_dtype()) for end in (op.min, op.max))
+
+    def run(data: Array) -> Array:
+        out = np.empty_like(data)
+        clip(data, low, high, out)
+        return out
+
+    return run
 
 
 def _nan_is_one(y: Array) -> None:

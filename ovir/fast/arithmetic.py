@@ -53,6 +53,13 @@ def choice(op: ops.Maximum | ops.Minimum, binder: Binder, *inputs: Array) -> boo
     return bind_binary(op, binder, choose if has_no_nan else partial(_chosen, choose), *inputs)
 
 
+@fast_kernel(ops.Maximum, ops.Minimum)
+def chosen(op: ops.Maximum | ops.Minimum) -> Callable[..., Array]:
+    """Return a kernel that passes over NaN in ``b`` first, and then not over that in ``a``."""
+    choose, skip = (np.maximum, np.fmax) if isinstance(op, ops.Maximum) else (np.minimum, np.fmin)
+    return direct(op, lambda a, b: choose(a, skip(a, b)))
+
+
 def _squared_difference(a: Array, b: Array, out: Array) -> None:
     np.subtract(a, b, out=out)
     np.square(out, out=out)

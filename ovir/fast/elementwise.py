@@ -1,14 +1,17 @@
-"""Elementwise operations of two inputs, as one call."""
+"""Elementwise operations of two inputs, as one call; functions of real numbers in unbound steps."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.core.element_types import f32, f64
 from ovir.fast.base.binder_protocol import NATIVE, Binder, bind_elementwise, is_native, tiled
 from ovir.fast.registry import fast, fast_kernel
+from ovir.kernels.precision import forwards
 from ovir.ops.base.elementwise import HELD_IN_BYTES, BinaryBase
 
 
@@ -47,3 +50,11 @@ def direct(op: BinaryBase, function: Callable[..., Array]) -> Callable[..., Arra
     if op.auto_broadcast != "numpy" or not op.input_types or not NATIVE.issuperset(op.input_types):
         return op.run
     return lambda a, b: np.asarray(function(a, b))
+
+
+def in_reals(op: Any) -> Callable[..., Array]:
+    """Return a kernel that only calls ``compute`` of a function of real numbers, for types that NumPy computes in;
+    ``run`` for others."""
+    if not op.input_types or not {f32, f64}.issuperset(op.input_types):
+        return op.run  # type: ignore[no-any-return]
+    return lambda data, *parameters: np.asarray(op.compute(forwards(data), *parameters))

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.core.element_types import f32, f64
 from ovir.fast.base.binder_protocol import Binder, is_native
 from ovir.fast.base.coalesce import strided
 from ovir.fast.base.moves import bind_copy
 from ovir.fast.base.products import bind_constant_product, bind_product, goes_by_columns, readable, transposed
 from ovir.fast.base.sums import bind_sum
-from ovir.fast.registry import fast
+from ovir.fast.registry import fast, fast_kernel
 from ovir.kernels.precision import is_integer
 from ovir.ops.matmul import Einsum, MatMul, in_integers, oriented
 
@@ -41,6 +42,21 @@ def matmul(op: MatMul, binder: Binder, *inputs: Array) -> bool:
     else:
         bind_product(binder, a, readable(binder, b), matrices)
     return True
+
+
+@fast_kernel(MatMul)
+def one_product(op: MatMul) -> Callable[..., Array]:
+    """Return a kernel that only calls NumPy, for types that it computes in."""
+    if not op.input_types or not {f32, f64}.issuperset(op.input_types):
+        return op.run
+
+    def run(a: Array, b: Array) -> Array:
+        try:
+            return np.asarray(np.matmul(a.mT if op.transpose_a else a, b.mT if op.transpose_b else b))
+        except ValueError:  # ``run`` says which sizes do not match, and takes a vector to transpose as it is
+            return op.run(a, b)
+
+    return run
 
 
 def integer_product(a: Array, b: Array, out: Array) -> None:

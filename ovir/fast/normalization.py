@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.core.element_types import f32, f64
 from ovir.core.fast_calls import Call, Spare, maximum, number
 from ovir.core.parallel import threads
 from ovir.fast.base.binder_protocol import HEAVY, Binder, call_elementwise, call_shares, is_real, parts_of, tiled
@@ -14,7 +15,7 @@ from ovir.fast.base.coalesce import in_order, memory_order
 from ovir.fast.base.passes import call_passes
 from ovir.fast.base.recorded import recorded
 from ovir.fast.base.sums import bind_mean, bind_squares, bind_sum, divide_by_count, same_order, scratch_like
-from ovir.fast.registry import fast
+from ovir.fast.registry import fast, fast_kernel
 from ovir.ops import normalization as ops
 
 # --------------------------------------------------------------------------- exponentials
@@ -29,6 +30,26 @@ def softmax(op: ops.SoftMaxBase, binder: Binder, *inputs: Array) -> bool:
     totals = bind_softmax(binder, data, out, op.normalize_axis(op.axis, data.ndim, of=data.shape))
     binder.call(redo_if_lost, totals, op.run, inputs, out)
     return True
+
+
+@fast_kernel(ops.SoftMaxBase)
+def few_exponentials(op: ops.SoftMaxBase) -> Callable[..., Array]:
+    """Return a kernel of the same functions as ``run``, for a type that NumPy computes in and a known axis."""
+    rank = op.output_shapes[0].rank if op.output_shapes else None
+    if not rank or not {f32, f64}.issuperset(op.input_types):
+        return op.run
+    axis = op.normalize_axis(op.axis, rank)
+
+    def run(data: Array) -> Array:
+        if not data.size:
+            return op.run(data)
+        x = np.ascontiguousarray(data)
+        powers: Array = np.subtract(x, np.maximum.reduce(x, axis, keepdims=True))
+        np.exp(powers, powers)
+        np.divide(powers, np.add.reduce(powers, axis, keepdims=True), powers)
+        return powers
+
+    return run
 
 
 @fast(ops.LogSoftmax, in_f32=True)

@@ -3,21 +3,34 @@ where NumPy would add up single elements."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import lru_cache
 from math import gcd, prod
 
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.core.fast_calls import number
 from ovir.core.parallel import threads
-from ovir.fast.base.binder_protocol import HEAVY, Binder, call_elementwise, call_shares, is_native, is_real, parts_of
+from ovir.fast.base.binder_protocol import (
+    HEAVY,
+    NATIVE,
+    Binder,
+    call_elementwise,
+    call_shares,
+    is_native,
+    is_real,
+    parts_of,
+)
 from ovir.fast.base.coalesce import is_dense, memory_order
 from ovir.fast.base.sums import bind_mean, bind_squares, bind_sum, reduced_output, scratch_like
-from ovir.fast.registry import fast
+from ovir.fast.registry import fast, fast_kernel
 from ovir.kernels.precision import fill_saturated
 from ovir.ops import reduction as ops
 
 _FUNCTIONS: dict[type[ops.ReductionBase], np.ufunc] = {
     ops.ReduceSum: np.add,
+    ops.ReduceMean: np.add,
     ops.ReduceProd: np.multiply,
     ops.ReduceMax: np.maximum,
     ops.ReduceMin: np.minimum,
@@ -123,6 +136,44 @@ def _bind_product_of_columns(binder: Binder, data: Array, axes: tuple[int, ...],
     binder.call(np.multiply.reduce, rows, 1, data.dtype, columns)
     binder.call(np.multiply.reduce, columns, 1, data.dtype, target)
     return True
+
+
+@fast_kernel(ops.ReductionBase)
+def one_reduction(op: ops.ReductionBase) -> Callable[..., Array]:
+    """Return a kernel of one reduction by NumPy, which combines the same elements in the same order as ``run``."""
+    function, is_mean = _FUNCTIONS.get(type(op)), isinstance(op, ops.ReduceMean)
+    if function is None or not op.input_types or not NATIVE.issuperset(op.input_types):
+        return op.run
+    dtype = op.input_types[0].to_dtype()
+    is_exact = function not in (np.add, np.multiply)
+    if not (is_exact or dtype.kind == "f" or (ops.is_wide(dtype) and not is_mean)):
+        return op.run
+    function = _WITHOUT_NAN.get(function, function)
+    axes_dtype = op.input_types[1].to_dtype()
+
+    @lru_cache(_MOST_PLACES)
+    def places(rank: int, listed: bytes) -> tuple[tuple[int, ...], list[int], list[int]]:
+        """Return the reduced axes, and the order of axes in which these come last with the way back from it, if the
+        order of additions matters and it is another one."""
+        along = op.axes(np.frombuffer(listed, axes_dtype), rank)
+        order = [*(axis for axis in range(rank) if axis not in along), *along]
+        if is_exact or order == sorted(order):
+            return along, [], []
+        return along, order, [order.index(axis) for axis in range(rank)]
+
+    def run(data: Array, axes: Array) -> Array:
+        along, order, back = places(data.ndim, axes.tobytes())
+        if not data.size or not along:
+            return op.run(data, axes)
+        rows = np.ascontiguousarray(data.transpose(order)).transpose(back) if order else np.ascontiguousarray(data)
+        result = function.reduce(rows, along, data.dtype, keepdims=op.keep_dims)
+        return np.asarray(np.divide(result, number(data.size // result.size, data)) if is_mean else result)
+
+    return run
+
+
+_MOST_PLACES = 8
+"""The axes, as the inputs of one layer, whose places are not computed again."""
 
 
 # --------------------------------------------------------------------------- cumulative sums

@@ -128,9 +128,7 @@ def _few_pairs(rows: Array) -> tuple[Array, Array] | None:
     return (later, earlier) if later.size <= _FEW_PAIRS else None
 
 
-def _apart_by_pairs(
-    rows: Array, most: int, overlaps: Overlaps, limit: Array, later: Array, earlier: Array
-) -> Array:
+def _apart_by_pairs(rows: Array, most: int, overlaps: Overlaps, limit: Array, later: Array, earlier: Array) -> Array:
     """Return the same as ``keep_apart``."""
     hits = (_of_pairs(overlaps, later, earlier) > limit).nonzero()[0]
     kept = bytearray(b"\1") * rows.size

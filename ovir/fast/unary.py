@@ -11,9 +11,12 @@ from ovir.fast.base.coalesce import memory_order
 from ovir.fast.base.passes import bind_passes, call_passes
 from ovir.fast.base.recorded import recorded
 from ovir.fast.base.tables import bind_table
-from ovir.fast.registry import fast
+from ovir.fast.elementwise import in_reals
+from ovir.fast.registry import fast, fast_kernel
 from ovir.kernels.erf import erf32
 from ovir.ops.unary import Erf, ExactUnaryBase, Round, RoundingBase, Sign, UnaryBase
+
+fast_kernel(UnaryBase)(in_reals)
 
 
 @fast(UnaryBase, in_f32=True, by_element=True)

@@ -66,15 +66,15 @@ def lowest_finite(dtype: np.dtype[Any]) -> float:
 
 def as_computed(data: Array) -> Array:
     """Return the data in the type in which real-valued functions of it are computed (``compute_dtype``)."""
-    return float16.converted(_forwards(data), compute_dtype(data.dtype))
+    return float16.converted(forwards(data), compute_dtype(data.dtype))
 
 
 def as_native(data: Array) -> Array:
     """Return the data in the type in which NumPy computes elements of its type (``native_dtype``)."""
-    return float16.converted(_forwards(data), native_dtype(data.dtype))
+    return float16.converted(forwards(data), native_dtype(data.dtype))
 
 
-def _forwards(data: Array) -> Array:
+def forwards(data: Array) -> Array:
     """Return the data in an order for which NumPy has vector code; without it the last bits of functions differ."""
     return data.copy() if data.ndim and min(data.strides) < 0 else data
 

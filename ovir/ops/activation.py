@@ -51,7 +51,10 @@ class ReLU(ActivationBase):
     stays_in_type = True
 
     def run(self, data: Array, *parameters: Array | None) -> Array:
-        return stored(np.asarray(np.maximum(as_native(data), 0)), data.dtype)
+        return stored(np.asarray(self.compute(as_native(data))), data.dtype)
+
+    def compute(self, x: Array, *parameters: Array | None) -> Array:
+        return np.maximum(x, 0)
 
 
 @operator("Clamp", opset=1)
@@ -76,8 +79,10 @@ class Clamp(ActivationBase):
         return super().infer(*inputs)
 
     def run(self, data: Array, *parameters: Array | None) -> Array:
-        low, high = self.ends(self.output_types[0])  # the data may be bounds, which are real
-        return stored(np.asarray(np.clip(as_native(data), low, high)), data.dtype)
+        return stored(np.asarray(self.compute(as_native(data))), data.dtype)
+
+    def compute(self, x: Array, *parameters: Array | None) -> Array:
+        return np.clip(x, *self.ends(self.output_types[0]))  # the data may be bounds, which are real
 
     def ends(self, element_type: ElementType) -> tuple[float, float]:
         """Return the least and the largest result of an element type."""

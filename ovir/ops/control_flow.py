@@ -84,7 +84,7 @@ def known_truth(tensor: TensorType) -> bool | None:
 
 def is_true(array: Array) -> bool:
     """Return the truth value of a condition of one element."""
-    return bool(array.ravel()[0])
+    return bool(array.item(0))
 
 
 def by_output(outputs: Sequence[OutputMap]) -> list[OutputMap]:
@@ -203,24 +203,25 @@ class IterationBase(BodyOperatorBase):
         for item in wiring.inputs:
             if item.external >= 0:
                 parameters[item.parameter] = inputs[item.external]
-        carried = {edge.parameter for edge in wiring.back_edges}
-        counters = {i.parameter for i in wiring.inputs if i.purpose == "current_iteration"}
+        carried = [(edge.parameter, edge.result) for edge in wiring.back_edges]
+        counters = [item.parameter for item in wiring.inputs if item.purpose == "current_iteration"]
+        counters_later = set(counters).difference(parameter for parameter, _ in carried)
         outputs = by_output(wiring.outputs)
         parts: dict[int, list[Array]] = {item.external: [] for item in outputs if item.axis is not None}
+        joined = [(item.result, parts[item.external]) for item in outputs if item.axis is not None]
         results: list[Array] = []
         done = 0
         while limit is None or done < limit:
             for item in sliced:
                 parameters[item.parameter] = self._part(item, inputs[item.external], done)
-            for parameter in counters - carried if done else counters:
+            for parameter in counters_later if done else counters:
                 parameters[parameter] = _count(body.parameters[parameter], done)
             results = body(parameters)
             done += 1
-            for item_out in outputs:
-                if item_out.external in parts:
-                    parts[item_out.external].append(results[item_out.result].copy())
-            for edge in wiring.back_edges:
-                parameters[edge.parameter] = results[edge.result]
+            for result, its_parts in joined:
+                its_parts.append(results[result].copy())
+            for parameter, result in carried:
+                parameters[parameter] = results[result]
             if condition is not None and not is_true(results[condition]):
                 break
         if not done:
@@ -292,14 +293,15 @@ class IterationBase(BodyOperatorBase):
 
     def _joined(self, item: OutputMap, parts: list[Array]) -> Array:
         axis = self.normalize_axis(item.axis or 0, parts[0].ndim, f"{item.target}: axis")
-        sizes = list(parts[0].shape)
+        first = parts[0].shape
         for iteration, part in enumerate(parts):
-            same = part.shape[:axis] == parts[0].shape[:axis] and part.shape[axis + 1 :] == parts[0].shape[axis + 1 :]
-            message = "{} cannot be concatenated along axis {}: iteration {} gives shape {}, but the first gave {}"
-            self.require(same, message, item.target, axis, iteration, part.shape, sizes)
+            if part.shape != first:
+                same = part.shape[:axis] == first[:axis] and part.shape[axis + 1 :] == first[axis + 1 :]
+                message = "{} cannot be concatenated along axis {}: iteration {} gives shape {}, but the first gave {}"
+                self.require(same, message, item.target, axis, iteration, part.shape, list(first))
         if item.stride < 0:
             parts = parts[::-1]
-        return np.concatenate([np.atleast_1d(part) for part in parts], axis)
+        return np.concatenate(parts if first else [part.reshape(1) for part in parts], axis)
 
 
 def _count(parameter: TensorType, done: int) -> Array:

@@ -97,6 +97,8 @@ class Executor:
         self._rebinding: list[tuple[set[int], Step, StepBinder]] = []
         """The steps that are bound again when other arrays are lent, each with the slots of inputs that it reads."""
         self._unbound_context = UnboundContext(plan, self._slots, self._fixed, self._lent_sources, self._prepared)
+        static = [step for step in plan.steps if all(map(has_fixed_array, step.layer.outputs))]
+        self._read_by_static = {slot for step in static for slot in step.inputs}
         self._bodies: list[Body] = []
         self._calls: list[Call] = []
         self._counts: list[tuple[int, int]] = []
@@ -189,11 +191,11 @@ class Executor:
         return {source for slot in slots for source in self._lent_sources.get(slot, ())}
 
     def _add_unbound(self, step: Step, bodies: Mapping[str, Body]) -> None:
-        """Add a step that looks up its arrays; outputs of static shape get permanent arrays."""
+        """Add a step that looks up its arrays; outputs that steps of static shapes read get permanent arrays."""
         targets = []
         for slot, port, is_wanted in zip(step.outputs, step.layer.outputs, step.wanted, strict=True):
             fixed = None
-            if has_fixed_array(port) and is_wanted:
+            if has_fixed_array(port) and is_wanted and slot in self._read_by_static:
                 fixed = self._slots[slot] = self._memory.allocate(
                     slot, port.shape.to_tuple(), port.element_type.to_dtype()
                 )
@@ -205,7 +207,7 @@ class Executor:
         if keywords := _keywords(step, bodies, self._variables):
             kernel = partial(kernel, **keywords)
         release = tuple(slot for slot in step.release if slot not in self._fixed)
-        emptying: list[Call] = [(_empty, (self._slots, release))] if release else []
+        emptying: list[Call] = [(self._slots.__setitem__, (slot, None)) for slot in release]
         call = UnboundCall(step, kernel, targets, self._unbound_context)
         self._add_calls(step, [(call, ())], emptying)
         may_be_new = not (keeps_arrays(step.operator) or step.operator.views or step.layer.bodies)
@@ -333,6 +335,8 @@ class Executor:
 
     def _is_result(self, array: Array) -> bool:
         """Return whether an array lies in one that callers share, and this run overwrites."""
+        if array.base is None:
+            return any(array is own for own in self._shared)
         return any(own is not None and np.may_share_memory(array, own) for own in self._shared)
 
     def _steps(self, listeners: Sequence[Listener]) -> Iterator[Step]:
@@ -433,12 +437,6 @@ class Body:
 def _is_free(array: Array) -> bool:
     """Return whether what a kernel returned is an array of its own memory, in the form of a result."""
     return array.base is None and array.flags.c_contiguous and array.flags.writeable
-
-
-def _empty(slots: list[Any], release: Iterable[int]) -> None:
-    """Release the arrays of slots that no later step reads."""
-    for slot in release:
-        slots[slot] = None
 
 
 def _notify(listeners: Sequence[Listener], event: str, *what: Any) -> None:

@@ -9,6 +9,8 @@ from support.builder import Net
 
 import ovir
 from ovir import opset13 as ops
+from ovir.core.shapes import PartialShape
+from ovir.diagnostics.errors import OperatorError
 from ovir.ops.convolution import Convolution
 from ovir.runtime import unbound_calls
 from ovir.runtime.executor import _is_free
@@ -299,6 +301,47 @@ class Table(ovir.Operator):
     def run(self, x: Any) -> Any:
         self.read.append(x)
         return self.numbers
+
+
+def test_outputs_of_known_shape_are_copied_only_for_steps_of_known_shapes() -> None:
+    x = ops.parameter([-1, 2], "f32", name="x")
+    total, most = (make(x, np.int64([0]), True) for make in (ops.reduce_sum, ops.reduce_max))
+    request = ovir.compile_model(ovir.Model([ops.add(x, total), ops.negative(most)], [x])).create_infer_request()
+    for size in (1, 2, 3):
+        summed, least = request.infer([np.ones((size, 2), np.float32)]).values()
+        assert (summed.tolist(), least.tolist()) == ([[1 + size] * 2] * size, [[-1, -1]])
+    executor = request._bindings._for_all_shapes
+    assert executor is not None
+    calls = [function for function, _ in executor._calls if isinstance(function, UnboundCall)]
+    fixed = {call._step.layer.type for call in calls if any(array is not None for _, array in call._targets)}
+    assert fixed == {"ReduceMax"}
+
+
+SIZES: list[tuple[Any, bool]] = [
+    (np.zeros((2, 0, 3, 4)), True),
+    (np.zeros((5, 7, 3, 4)), True),
+    (np.zeros((1, 7, 3, 4)), False),
+    (np.zeros((6, 7, 3, 4)), False),
+    (np.zeros((5, 7, 2, 4)), False),
+    (np.zeros((5, 7, 3, 1)), False),
+    (np.zeros((5, 7, 3, 3000)), True),
+    (np.zeros((5, 7, 3)), False),
+    (np.zeros((5, 7, 3, 4), np.float32), False),
+]
+
+
+@pytest.mark.parametrize(("array", "is_promised"), SIZES)
+def test_results_are_held_against_each_size_that_is_known(array: Any, is_promised: bool) -> None:
+    port = ops.parameter(PartialShape.parse("2..5,?,3,2.."), "f64").output(0)
+    slots: list[Any] = [None, None]
+    put = unbound_calls._checked_put(slots, 1, port)
+    if is_promised:
+        put(array)
+    else:
+        with pytest.raises(OperatorError, match="the kernel returned output 0"):
+            put(array)
+    assert slots[0] is None
+    assert (slots[1] is array) == is_promised
 
 
 def test_arrays_that_an_operation_of_a_user_keeps_are_copied() -> None:
