@@ -147,7 +147,12 @@ def prove_edit(
                         return EditProof(reason=f"ovir cannot run the model: {checked.failure}")
                     checked.require_axes()
                 if comparison is not None:
-                    _require_agreement(comparison, first, is_other_first=first is after, in_items=batch is not None)
+                    agree = partial(
+                        _require_agreement, model=first, is_other_first=first is after, in_items=batch is not None
+                    )
+                    agree(comparison)
+                    if len(comparison.outputs) < len(found.outputs):  # layers that have no partner lead to the others
+                        agree(found.result(first, Criterion(), "", len(seen)))
                 done += 1
         except OvirError as error:
             if error.diagnostic.code == CHANGED_RESULTS.id:

@@ -317,6 +317,13 @@ def test_large_sizes_grow_by_little_where_only_items_matter(stride: int, is_batc
     assert model.inputs[0].shape[2].is_dynamic
 
 
+@pytest.mark.parametrize("stride", [32, 64, 128])
+def test_sizes_that_grow_by_little_show_a_cut_after_any_stride(stride: int) -> None:
+    assert ovir.prove_edit(pooled(stride), pooled(stride, items=3), batch={0: 0}).sets == 3
+    with pytest.raises(ovir.ModelError, match="of fewer items, put together, has shape"):
+        ovir.prove_edit(pooled(stride), pooled(stride, end=1, items=3), batch={0: 0})
+
+
 def test_an_input_of_unknown_rank_keeps_its_shape() -> None:
     sets = list(_sets(returned(x="[...]", y=[-1]), None, 2, 0, {}))
     first, second = ([array.shape for array in each()] for each in sets)
