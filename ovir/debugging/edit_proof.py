@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from time import monotonic
 from typing import Any
 
@@ -14,6 +15,7 @@ from ovir.analysis.input_sizes import with_shapes, with_sizes
 from ovir.analysis.random_inputs import generate_inputs
 from ovir.analysis.tensor_comparison import Criterion, TensorComparison
 from ovir.core.arrays import Array
+from ovir.core.shapes import MAX_SIZE
 from ovir.debugging.comparison import Comparison
 from ovir.debugging.comparison_session import Session
 from ovir.debugging.comparison_setup import InputSet, as_model
@@ -145,7 +147,12 @@ def prove_edit(
                         return EditProof(reason=f"ovir cannot run the model: {checked.failure}")
                     checked.require_axes()
                 if comparison is not None:
-                    _require_agreement(comparison, first, is_other_first=first is after, in_items=batch is not None)
+                    agree = partial(
+                        _require_agreement, model=first, is_other_first=first is after, in_items=batch is not None
+                    )
+                    agree(comparison)
+                    if len(comparison.outputs) < len(found.outputs):  # layers that have no partner lead to the others
+                        agree(found.result(first, Criterion(), "", len(seen)))
                 done += 1
         except OvirError as error:
             if error.diagnostic.code == CHANGED_RESULTS.id:
@@ -225,8 +232,11 @@ def _sets(
     """
     fixed = {model.input_index(name): np.asarray(array) for name, array in given.items()}
     sized, _ = with_sizes(with_shapes(model, {i: array.shape for i, array in fixed.items()}))
+    other = None if other is None else other.clone()
+    largest_steps = [] if count == 1 or _keeps_shapes(model) else _largest_steps(model, sized, other)
     for number in range(count):
-        trial = sized if number == 0 or _keeps_shapes(model) else _larger(model, sized, other, number + 1)
+        shapes = (_grown(model, sized, number, most) for most in largest_steps if number)
+        trial = next((found for each in shapes if (found := _reshaped(sized, other, each)) is not None), sized)
         yield InputSet(f"seed {seed + number}", partial(_drawn, trial, seed + number, fixed))
     if least_sizes and not _keeps_shapes(model):
         for trial in _with_least_sizes(model, sized, other, fixed):
@@ -268,27 +278,55 @@ def _drawn(model: Model, seed: int, fixed: Mapping[int, Array]) -> list[Array]:
     return [arrays[i] for i in range(len(model.inputs))]
 
 
-def _larger(model: Model, sized: Model, other: Model | None, factor: int) -> Model:
-    """Return a model whose dynamic sizes are larger; the sized model where there are none, or one refuses them."""
+_STEP = 32
+"""The most by which a size grows from set to set where only the items of a batch matter, unless some tensor then keeps
+a size. Most strides divide it, and the work grows with the square of the sizes of images."""
+
+
+def _largest_steps(model: Model, sized: Model, other: Model | None) -> list[int]:
+    """Return the most by which dynamic sizes grow in a step, in the order in which they are tried.
+
+    Without another model, which may take sizes above some limit otherwise, a large size need not double.
+    """
+    near, far = (_grown(model, sized, 1, most) for most in (_STEP, MAX_SIZE))
+    if other is None and near != far:
+        trial = _reshaped(sized, None, near)
+        if trial is not None and _differs(model, sized, trial):
+            return [_STEP, MAX_SIZE]
+    return [MAX_SIZE]
+
+
+def _grown(model: Model, sized: Model, steps: int, most: int) -> dict[int, Any]:
+    """Return the shapes of inputs whose dynamic sizes have grown: by themselves in each step, or by ``most``."""
     shapes: dict[int, Any] = {}
     for i, (port, small) in enumerate(zip(model.inputs, sized.inputs, strict=True)):
         dims = port.shape.dims if port.shape.rank is not None else ()
         sizes = [
-            size * (1 if dim.is_static else factor) for dim, size in zip(dims, small.shape.to_tuple(), strict=False)
+            size if dim.is_static else size + steps * min(size, most)
+            for dim, size in zip(dims, small.shape.to_tuple(), strict=False)
         ]
         if all(dim.contains(size) for dim, size in zip(dims, sizes, strict=True)):
             shapes[i] = sizes or small.shape
-    return _reshaped(sized, other, shapes) or sized
+    return shapes
+
+
+def _differs(model: Model, sized: Model, trial: Model) -> bool:
+    """Return whether each dynamic size of a tensor differs between two copies of a model."""
+    layers = zip(model.walk(), sized.walk(), trial.walk(), strict=True)
+    ports = chain.from_iterable(zip(*(layer.outputs for layer in copies), strict=True) for copies in layers)
+    shapes = ([port.shape for port in copies] for copies in ports)
+    return all(
+        dim.is_static or one != two for shape, *others in shapes for dim, one, two in zip(shape, *others, strict=True)
+    )
 
 
 def _reshaped(sized: Model, other: Model | None, shapes: Mapping[int, Any]) -> Model | None:
-    """Return a model in these shapes; None if it, or the other model, refuses them."""
+    """Return a model in these shapes; None if it, or the other model, which gets them too, refuses them."""
     try:
         trial = with_shapes(sized, shapes)
         if other is not None:
             known = {name for port in other.inputs for name in port.names}
-            named = {trial.inputs[i].any_name: shape for i, shape in shapes.items()}
-            with_shapes(other, {name: shape for name, shape in named.items() if name in known})
+            other.reshape({port.any_name: port.shape for port in trial.inputs if port.any_name in known})
     except ModelError:
         return None
     return trial

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from math import prod
 
 from ovir.analysis.clipping import Clipping, add_clipping
@@ -22,7 +22,7 @@ from ovir.graph.layers import Layer, Port, sources_of
 from ovir.graph.order import walk
 from ovir.model import Model
 from ovir.runtime.compiled import CompiledModel
-from ovir.runtime.executor import SeenStep
+from ovir.runtime.executor import Executor, SeenStep
 from ovir.runtime.executor_cache import ExecutorCache
 from ovir.runtime.listeners import Reports
 from ovir.runtime.state import Variables
@@ -46,14 +46,15 @@ class WalkPlan:
         """Plan a model: all layers that compute something are steps, but of the dead layers only those in ``wanted``.
 
         Without ``with_constants``, layers that depend on constants alone are folded. With ``keeps_state``, a walk
-        begins with the state that the last walk has left. With ``only_outputs``, the plan is that of a plain run, for
-        walks of which only the outputs are compared.
+        begins with the state that the last walk has left. With ``only_outputs``, walks are plain runs, which show no
+        steps.
 
         Compressed weights stay so, because a walk uses each of them once: a few tensors are in memory, not all.
         """
         folded = set() if with_constants else all_constant_layers(model)
         self.model = model
         self.keeps_state = keeps_state
+        self.only_outputs = only_outputs
         self.layers = [
             layer for layer in model.layers if not layer.is_dead and layer.type not in ENDS and layer not in folded
         ]
@@ -62,7 +63,8 @@ class WalkPlan:
         self.clipped: dict[str, Clipping] = {}
         """What FakeQuantize layers have clipped in all walks, by their keys."""
         keep = frozenset(() if only_outputs else (layer.key for layer in (*self.layers, *wanted)))
-        self.bindings = ExecutorCache(CompiledModel(model, keep_compressed=True), self.variables, keep, watched=True)
+        compiled = CompiledModel(model, keep_compressed=True)
+        self.bindings = ExecutorCache(compiled, self.variables, keep, watched=not only_outputs)
 
 
 class Walk(Iterator[SeenStep]):
@@ -74,7 +76,8 @@ class Walk(Iterator[SeenStep]):
             plan.variables.reset()
         self._clipped = plan.clipped
         self._executor = plan.bindings.executor_for(inputs)
-        self._steps = self._executor.walk(inputs, share=share)
+        executor = self._executor
+        self._steps = _plain_run(executor, inputs) if plan.only_outputs else executor.walk(inputs, share=share)
         self._reports = Reports(strict=False)
         self.results: list[Array] | None = None
         """The outputs, after the last layer has run."""
@@ -105,6 +108,12 @@ class Walk(Iterator[SeenStep]):
     def diagnostics(self) -> list[Diagnostic]:
         """Return the warnings of kernels about values on which devices may differ."""
         return self._reports.found
+
+
+def _plain_run(executor: Executor, inputs: Sequence[Array]) -> Generator[SeenStep, None, list[Array]]:
+    """Yield nothing, and return the outputs."""
+    yield from ()
+    return executor.run(inputs)
 
 
 def element_type_of(port: Port, array: Array) -> ElementType:

@@ -96,7 +96,7 @@ class SecondModel(Side):
         if self._failure is not None:
             raise self._failure
         self._wanted.clear()
-        walk = self._walk or Walk(self._plan, self.partners.inputs(inputs), share=True)
+        walk = self._walk or Walk(self._plan, self.partners.inputs(inputs))
         self._walk = None
         results = walk.finish()
         self.diagnostics += walk.diagnostics

@@ -299,6 +299,31 @@ def test_sizes_grow_and_are_1_and_0_where_both_models_accept_that(width: int, ex
     assert [each.name for each in sets[:4]] == ["seed 5", "seed 6", "seed 7", LEAST_SIZES]
 
 
+def pooled(stride: int, *, end: int | None = None, items: int = 1) -> ovir.Model:
+    """Return a model that takes images of 64 elements or more."""
+    x = ops.parameter([items, 1, -1, -1], "f32", name="x", tensor_names="x")
+    pool = ops.max_pool(x, [stride, stride], [1, 1], [0, 0], [0, 0], [40, 40], name="pool")[0]
+    return ovir.Model([pool if end is None else ops.slice(pool, [0], [end], [1], [2], name="cut")], [x], "model")
+
+
+@pytest.mark.parametrize(
+    ("stride", "is_batch", "expected"),
+    [(32, True, [64, 96, 128]), (64, True, [64, 128, 192]), (128, True, [128, 256, 384]), (32, False, [64, 128, 192])],
+)
+def test_large_sizes_grow_by_little_where_only_items_matter(stride: int, is_batch: bool, expected: Any) -> None:
+    model = pooled(stride)
+    sets = list(_sets(model, None if is_batch else model, 3, 0, {}))
+    assert [each()[0].shape for each in sets] == [(1, 1, size, size) for size in expected]
+    assert model.inputs[0].shape[2].is_dynamic
+
+
+@pytest.mark.parametrize("stride", [32, 64, 128])
+def test_sizes_that_grow_by_little_show_a_cut_after_any_stride(stride: int) -> None:
+    assert ovir.prove_edit(pooled(stride), pooled(stride, items=3), batch={0: 0}).sets == 3
+    with pytest.raises(ovir.ModelError, match="of fewer items, put together, has shape"):
+        ovir.prove_edit(pooled(stride), pooled(stride, end=1, items=3), batch={0: 0})
+
+
 def test_an_input_of_unknown_rank_keeps_its_shape() -> None:
     sets = list(_sets(returned(x="[...]", y=[-1]), None, 2, 0, {}))
     first, second = ([array.shape for array in each()] for each in sets)

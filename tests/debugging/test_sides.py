@@ -134,6 +134,17 @@ def test_arrays_of_a_walk_are_copied_unless_they_are_shared(share: bool) -> None
     assert share or [array[0] for array in kept[1]] == [-1, 1, 1]
 
 
+@pytest.mark.parametrize("only_outputs", [True, False])
+def test_a_walk_for_outputs_alone_is_a_plain_run(only_outputs: bool) -> None:
+    x = ops.parameter([-1], "f32", name="x")
+    model = ovir.Model([ops.sqrt(ops.abs(x))], [x])
+    plan = WalkPlan(model, with_constants=False, only_outputs=only_outputs)
+    for size in (2, 3, 3, 3, 2):
+        walk = Walk(plan, [np.full(size, -4, np.float32)])
+        assert len(list(walk)) == (0 if only_outputs else 2)
+        np.testing.assert_array_equal(walk.finish()[0], np.full(size, 2))
+
+
 @pytest.mark.parametrize("with_sizes", [True, False])
 def test_layers_alone_compute_what_they_do_in_the_model(with_sizes: bool) -> None:
     x = ops.parameter([-1, 4], "f32", name="x")
