@@ -118,7 +118,8 @@ class UnboundCall:
         self._size_inputs = [i for i in changing if step.operator.reads_value(i)]
         self._data_inputs = [i for i in changing if not step.operator.reads_value(i)]
         self._constants = frozenset(range(len(step.inputs))).difference(self._data_inputs)
-        types = [port.element_type for port in (*step.layer.inputs, *step.layer.outputs)]
+        self._ports = context.plan.ports_of(step)
+        types = [port.element_type for port in (*step.layer.inputs, *self._ports)]
         has_known_types = not any(kind.is_dynamic or kind.kind == "string" for kind in types)
         may_bind = step.may_use_fast_form and step.operator.pure and not step.layer.bodies and has_known_types
         fixed = [context.slots[step.inputs[i]] for i in self._size_inputs if context.is_fixed(step.inputs[i])]
@@ -127,7 +128,7 @@ class UnboundCall:
             self._kernel = partial(self._bind_and_run, kernel)
         self._checked_targets = [
             (index, slot, array, _promise_of(port))
-            for index, ((slot, array), port) in enumerate(zip(targets, step.layer.outputs, strict=True))
+            for index, ((slot, array), port) in enumerate(zip(targets, self._ports, strict=True))
         ]
         """The targets with their positions and functions that check results."""
         constants = [context.plan.constants[slot] for slot in step.inputs if slot in context.plan.constants]
@@ -169,7 +170,7 @@ class UnboundCall:
                 copy_result(index, fixed, array)
                 continue
             if not keeps_promise(array):
-                require_promised(self._step.layer.outputs[index], array)
+                require_promised(self._ports[index], array)
             slots[slot] = array
 
     def _require_fitting(self, arrays: tuple[Array, ...]) -> None:
@@ -223,7 +224,7 @@ class UnboundCall:
         outputs = inferred if isinstance(inferred, tuple) else (inferred,)
         if not all(output.shape.is_static for output in outputs):
             return None
-        if not all(port.shape.compatible(a.shape) for port, a in zip(step.layer.outputs, outputs, strict=False)):
+        if not all(port.shape.compatible(a.shape) for port, a in zip(self._ports, outputs, strict=False)):
             return None  # the kernel says what breaks the promise of inference
         return replace(step, operator=step.operator.applied(types, outputs)), outputs
 

@@ -108,9 +108,9 @@ def test_a_product_of_compressed_weights(transposed: str) -> None:
     product = CompressedMatMul(op, weights)
     np.testing.assert_array_equal(product.run(a), op.run(a, weights.array))
     assert str(product.infer(*types("3,3"))) == "f32[3,3]"
-    assert not product.multiplies_codes
+    assert product.form is None
     weights.codes = Codes(f32, *[weights.array] * 3)
-    assert product.multiplies_codes == (transposed == "transpose_b=true")
+    assert (product.form is not None) == (transposed == "transpose_b=true")
 
 
 @pytest.mark.parametrize(
