@@ -8,10 +8,11 @@ They take an eighth to half of the memory of f32. To turn them into f32 takes lo
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from functools import cache, partial
+from itertools import accumulate
 from math import prod
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -21,14 +22,19 @@ from ovir.core.parallel import run_blocks
 from ovir.fast.base.binder_protocol import cuts
 from ovir.fast.registry import fast_kernel
 from ovir.ops.base.operator import Kernel
-from ovir.ops.compressed import Codes, CompressedMatMul, CompressedWeights, blocks
+from ovir.ops.compressed import Codes, CompressedMatMul, CompressedWeights, JoinedMatMul, blocks
 from ovir.ops.matmul import oriented
+
+T = TypeVar("T")
 
 _ROWS = 10
 """The sums of groups are scaled, and not their codes, if a group has at least so many bytes of codes for each row."""
 _BLOCK = 3 << 17
 """The weights of a block, which are 1.5 MB in f32. Threads that work on smaller ones wait for each other, because each
 NumPy call takes the lock of the interpreter, and larger ones are not in a core's cache when they are multiplied."""
+_SHARED = 5 << 17
+"""The weights that are multiplied by one row in the time in which a further thread begins and ends. If two threads
+share less, a token with codes of 4 bits takes 1.04 times as long."""
 _COLUMNS, _LARGEST_BLOCK = 512, 3 << 19
 """The columns of a block for many rows, which BLAS arranges anew for each block, and its most weights. A product of 128
 rows and 4096 x 4096 codes of 4 bits takes 0.77 times as long as in blocks of ``_BLOCK``."""
@@ -37,23 +43,27 @@ _SUMS = 1 << 20
 wait for each other, and a token with codes of 8 bits would take 1.2 times as long."""
 
 
-@fast_kernel(CompressedMatMul)
-def compressed_matmul(op: CompressedMatMul) -> Kernel:
-    return partial(_product, op, cache(partial(_matrix_of, op)))
+@fast_kernel(CompressedMatMul, JoinedMatMul)
+def compressed_matmul(op: CompressedMatMul | JoinedMatMul) -> Kernel:
+    products = op.products if isinstance(op, JoinedMatMul) else (op,)
+    return partial(_multiply, products, cache(partial(_matrix_of, products)))
 
 
-def _product(op: CompressedMatMul, matrix: Callable[[], _Matrix | None], a: Array) -> Array:
-    weights, x = op.weights, oriented(a, op.transpose_a)
-    fits = len(weights.shape) == 2 and x.shape[-1] == weights.shape[1 if op.transpose_b else 0]
-    shape = *x.shape[:-1], weights.shape[0 if op.transpose_b else 1]
-    if fits and 0 in shape:
-        return np.empty(shape, np.float32)  # for which no weights are decompressed
-    ready = matrix() if fits and a.size else None
-    if ready is None:
-        return _by_panels(op, x)
-    out = np.empty(shape, np.float32)
-    ready.multiply(np.ascontiguousarray(x).reshape(-1, x.shape[-1]), out.reshape(-1, out.shape[-1]))
-    return out
+def _multiply(
+    products: Sequence[CompressedMatMul], matrix: Callable[[], _Matrix | None], a: Array
+) -> tuple[Array, ...]:
+    """Return products of one array; ``matrix`` returns the matrices side by side."""
+    first = products[0]
+    x, shapes = oriented(a, first.transpose_a), [op.weights.shape for op in products]
+    fits = len(shapes[0]) == 2 and x.shape[-1] == shapes[0][1 if first.transpose_b else 0]
+    stops = list(accumulate(shape[0 if first.transpose_b else 1] for shape in shapes))
+    out = np.empty((*x.shape[:-1], stops[-1]), np.float32)
+    ready = matrix() if fits and a.size and out.size else None
+    if ready is not None:
+        ready.multiply(np.ascontiguousarray(x).reshape(-1, x.shape[-1]), out.reshape(-1, out.shape[-1]))
+    elif not fits or out.size:
+        return tuple([_by_panels(op, x) for op in products])
+    return (out,) if len(products) == 1 else tuple(np.split(out, stops[:-1], -1))
 
 
 _PANEL = 1 << 22
@@ -89,28 +99,32 @@ class _Matrix(Protocol):
         """Write the product with rows [rows, length] to ``out``."""
 
 
-def _matrix_of(op: CompressedMatMul) -> _Matrix | None:
-    weights = op.weights
+def _matrix_of(products: Sequence[CompressedMatMul]) -> _Matrix | None:
+    op, weights = products[0], products[0].weights
     if weights.numbers is not None:
         return _Narrow(weights.numbers.T if op.transpose_b else weights.numbers)
     if not op.transpose_b:
         return None
-    if weights.codes is not None:
-        return _Groups(weights.codes)
+    if op.form is not None:
+        return _Groups([codes for op in products if (codes := op.weights.codes) is not None])
     return _Slices(weights) if weights.has_slices else None
 
 
-def _for_blocks(work: Callable[[slice], None], shape: tuple[int, int], block: int) -> None:
-    """Call a function on blocks of the columns of a matrix [length, columns], each of about so many elements."""
+def _places(shape: tuple[int, int], block: int) -> list[slice]:
+    """Return blocks of the columns of a matrix [length, columns], each of about so many elements."""
     elements = prod(shape)
     # Two threads have the same work.
-    places = cuts(shape[1], 2 * -(-elements // (2 * block)) if elements > _BLOCK else 1)
+    return cuts(shape[1], 2 * -(-elements // (2 * block)) if elements > _BLOCK else 1)
+
+
+def _for_blocks(work: Callable[[T], None], blocks: Sequence[T], least: int = 1) -> None:
+    """Call a function on blocks; a further thread pays for so many of them at ``least``."""
 
     def run(start: int, stop: int) -> None:
-        for place in places[start:stop]:
-            work(place)
+        for block in blocks[start:stop]:
+            work(block)
 
-    run_blocks(run, len(places))
+    run_blocks(run, len(blocks), least)
 
 
 _local = threading.local()
@@ -140,7 +154,7 @@ class _Slices:
             self._weights.fill(block.start, columns)
             out[:, block] = np.matmul(columns, x.T).T
 
-        _for_blocks(work, (x.shape[1], out.shape[1]), _BLOCK)
+        _for_blocks(work, _places((x.shape[1], out.shape[1]), _BLOCK))
 
 
 class _Narrow:
@@ -167,7 +181,7 @@ class _Narrow:
             fill(source, target)
             out[:, block] = np.matmul(target, rows.T).T if self._is_transposed else np.matmul(rows, target)
 
-        _for_blocks(work, self._matrix.shape, _BLOCK)
+        _for_blocks(work, _places(self._matrix.shape, _BLOCK))
 
 
 def _is_finite(matrix: Array) -> bool:
@@ -188,27 +202,39 @@ class _Groups:
     one plane.
     """
 
-    def __init__(self, codes: Codes) -> None:
-        self._numbers = codes.numbers
-        self._is_unsigned = codes.element_type.kind == "unsigned"
+    def __init__(self, matrices: Sequence[Codes]) -> None:
+        first = matrices[0]
+        self._is_unsigned = first.element_type.kind == "unsigned"
         self._type = np.dtype(np.uint8 if self._is_unsigned else np.int8)
-        self._planes = 8 // codes.element_type.bits
-        self._groups, self._size = codes.numbers.shape[1:]
+        self._planes = 8 // first.element_type.bits
+        self._groups, self._size = first.numbers.shape[1:]
+        self._numbers = [codes.numbers.view(self._type) for codes in matrices]
         # Codes of 4 bits are read as the upper half of a byte, which is 16 times as large.
-        factor = 16 if self._planes > 1 else 1
-        zero_point = codes.zero_point * factor
-        self._scale = np.ascontiguousarray(codes.scale.T) / np.float32(factor)
-        self._zero_point = np.ascontiguousarray(zero_point.T, np.float32) if zero_point.any() else None
+        factor = np.float32(16 if self._planes > 1 else 1)
+        self._scale = np.concatenate([codes.scale.T for codes in matrices], 1) / factor
+        zero_point = np.concatenate([codes.zero_point.T for codes in matrices], 1) * factor
+        self._zero_point = zero_point if zero_point.any() else None
         self._total: Array | None = None
         """The sums of the columns, from the first product on."""
+        self._blocks = cache(self._cut)
+
+    def _cut(self, block: int) -> list[tuple[slice, Array]]:
+        """Return blocks of columns, each of about so many codes or less, and their codes."""
+        length, columns = self._planes * self._groups * self._size, self._scale.shape[1]
+        most = _places((length, columns), block)[0].stop
+        found, first = [], 0
+        for numbers in self._numbers:
+            for place in cuts(len(numbers), -(-len(numbers) // most)):
+                found.append((slice(first + place.start, first + place.stop), numbers[place]))
+            first += len(numbers)
+        return found
 
     def multiply(self, x: Array, out: Array) -> None:
         # Finite squares, so that sums cannot overflow before they are scaled.
         if _ROWS * len(x) > self._size or not np.vdot(x, x) < np.inf:
             self._multiply_weights(x, out)
         elif self._zero_point is None:
-            for columns, products in self._products(x):
-                out[:, columns] = products
+            self._multiply_codes(x, out)
         else:
             self._multiply_centered(x, out)
 
@@ -218,54 +244,58 @@ class _Groups:
         To move the codes would take as long as to multiply them.
         """
         if self._total is None:
-            total = np.empty(out.shape[1], np.float32)
-            for columns, sums in self._products(np.ones_like(x[:1])):
-                total[columns] = sums[0]
+            total = np.empty((1, out.shape[1]), np.float32)
+            self._multiply_codes(np.ones_like(x[:1]), total)
             self._total = total
-        means = x.mean(1, keepdims=True)
-        for columns, products in self._products(x - means):
-            np.add(products, means * self._total[columns], out=out[:, columns])
+        means = np.add.reduce(x, 1, keepdims=True) / np.float32(x.shape[1])
+        self._multiply_codes(x - means, out, means)
 
-    def _products(self, x: Array) -> Iterator[tuple[slice, Array]]:
-        """Yield the product with some columns at a time, for which the sums of the groups are scaled."""
-        rows = self._in_planes(x)
-        totals = rows.sum((0, 2))[:, np.newaxis]
-        for columns in cuts(len(self._numbers), -(-rows[:, :, 0].size * len(self._numbers) // _SUMS)):
-            numbers = self._numbers[columns]
-            sums = np.empty((self._planes, self._groups, len(numbers), len(x)), np.float32)
+    def _multiply_codes(self, x: Array, out: Array, means: Array | None = None) -> None:
+        """Write the product, for which the sums of the groups are scaled, with rows to which ``means`` are added."""
+        rows, blocks = self._in_planes(x), self._blocks(_BLOCK)
+        totals = np.add.reduce(rows, (0, 2))[:, np.newaxis]
+        for part in cuts(len(blocks), -(-rows[:, :, 0].size * out.shape[1] // _SUMS)):
+            columns = slice(blocks[part.start][0].start, blocks[part.stop - 1][0].stop)
+            sums = np.empty((self._planes, self._groups, columns.stop - columns.start, len(x)), np.float32)
 
-            def work(block: slice, numbers: Array = numbers, sums: Array = sums) -> None:
-                np.matmul(self._in_f32(numbers[block]).swapaxes(1, 2), rows, out=sums[:, :, block])
+            def work(block: tuple[slice, Array], sums: Array = sums, first: int = columns.start) -> None:
+                place, numbers = block
+                target = sums[:, :, place.start - first : place.stop - first]
+                np.matmul(self._in_f32(numbers).swapaxes(1, 2), rows, out=target)
 
-            _for_blocks(work, (x.shape[1], len(numbers)), _BLOCK)
-            products = sums.sum(0)
+            _for_blocks(work, blocks[part], -(-_SHARED * len(blocks) // (out.size * x.shape[1])))
+            products = sums[0]
+            for plane in sums[1:]:
+                products += plane
             if self._zero_point is not None:
                 products -= totals * self._zero_point[:, columns, np.newaxis]
             products *= self._scale[:, columns, np.newaxis]
-            yield columns, products.sum(0).T
+            np.add.reduce(products, 0, out=out[:, columns].T)
+            if means is not None and self._total is not None:
+                out[:, columns] += means * self._total[:, columns]
 
     def _multiply_weights(self, x: Array, out: Array) -> None:
         """Write the product, for which the weights are scaled."""
         rows = self._in_planes(x).reshape(self._planes, -1, len(x))
 
-        def work(block: slice) -> None:
-            weights = self._in_f32(self._numbers[block])
+        def work(block: tuple[slice, Array]) -> None:
+            place, numbers = block
+            weights = self._in_f32(numbers)
             if self._zero_point is not None:
-                weights -= self._zero_point.T[block, :, np.newaxis]
-            weights *= self._scale.T[block, :, np.newaxis]
-            out[:, block] = np.matmul(weights.reshape(*weights.shape[:2], -1), rows).sum(0).T
+                weights -= self._zero_point.T[place, :, np.newaxis]
+            weights *= self._scale.T[place, :, np.newaxis]
+            out[:, place] = np.matmul(weights.reshape(*weights.shape[:2], -1), rows).sum(0).T
 
-        _for_blocks(work, (x.shape[1], out.shape[1]), min(max(_COLUMNS * x.shape[1], _BLOCK), _LARGEST_BLOCK))
+        _for_blocks(work, self._blocks(min(max(_COLUMNS * x.shape[1], _BLOCK), _LARGEST_BLOCK)))
 
     def _in_planes(self, x: Array) -> Array:
         """Return rows as [planes, groups, size, rows]."""
         rows = x.reshape(len(x), self._groups, self._size, self._planes)
         return np.ascontiguousarray(rows.transpose(3, 1, 2, 0))
 
-    def _in_f32(self, numbers: Array) -> Array:
+    def _in_f32(self, codes: Array) -> Array:
         """Return the codes of some columns [planes, columns, groups, size], in the workspace of this thread."""
-        codes = numbers.view(self._type)
-        weights = _workspace((self._planes, *numbers.shape))
+        weights = _workspace((self._planes, *codes.shape))
         if self._planes == 1:
             np.copyto(weights[0], codes)
             return weights

@@ -151,12 +151,30 @@ class CompressedMatMul(Compressed[MatMul]):
         return weights.element_type == f32 and len(weights.shape) in (2, 3)
 
     @property
-    def multiplies_codes(self) -> bool:
-        """Return whether the fast kernel multiplies the codes of the file, without a copy in f32."""
-        return self.transpose_b and self.weights.codes is not None
+    def form(self) -> tuple[object, ...] | None:
+        """Return the form of the codes of the file, if the fast kernel multiplies these, without a copy in f32; None if
+        not."""
+        codes = self.weights.codes if self.transpose_b else None
+        return None if codes is None else (self.transpose_a, codes.element_type, codes.numbers.shape[1:])
 
     def run(self, a: Array) -> Array:
         return self.replaced.run(a, self.weights.whole())
+
+
+class JoinedMatMul(Replacement[CompressedMatMul]):
+    """Products of one input with several weights, whose codes have one form, as the queries, keys and values of
+    attention. Together they need one call of threads."""
+
+    def __init__(self, products: Sequence[CompressedMatMul]) -> None:
+        """Take the place of ``products``."""
+        super().__init__(products[0])
+        self.products = tuple(products)
+
+    def infer(self, a: TensorType) -> tuple[TensorType, ...]:
+        return tuple(product.infer(a) for product in self.products)
+
+    def run(self, a: Array) -> tuple[Array, ...]:
+        return tuple(product.run(a) for product in self.products)
 
 
 @replaces(GroupedMatMul)

@@ -355,7 +355,7 @@ def _stays_compressed(
     if element_type in _NARROW:
         return element_type in kept_types
     return (element_type in kept_types or prod(weights.shape) > LARGE) and all(
-        isinstance(op, CompressedGather) or (isinstance(op, CompressedMatMul) and op.multiplies_codes)
+        isinstance(op, CompressedGather) or (isinstance(op, CompressedMatMul) and op.form is not None)
         for op in operations
     )
 

@@ -144,7 +144,7 @@ class Executor:
             key: Body(plan, self._variables, self._prepared) for key, plan in self.plan.bodies.get(index, {}).items()
         }
         self._bodies.extend(bodies.values())
-        is_static = all(map(has_fixed_array, step.layer.outputs)) and self._fixed.issuperset(step.inputs)
+        is_static = all(map(has_fixed_array, self.plan.ports_of(step))) and self._fixed.issuperset(step.inputs)
         needs_request = not {"bodies", "variable"}.isdisjoint(step.takes)
         if is_static and step.operator.pure and not needs_request:
             self._add_bound(step)
@@ -163,7 +163,7 @@ class Executor:
         independent = all(step.inputs[position] in self.plan.independent for position in constants)
         inputs = tuple(self._slots[slot] for slot in step.inputs)
         prepared = self._prepared if independent else None
-        types = [port.type for port in step.layer.outputs]
+        types = [port.type for port in self.plan.ports_of(step)]
         keeps_inputs = self.plan.is_watched
         binder = StepBinder(step, inputs, constants, self._memory, prepared, types=types, keeps_inputs=keeps_inputs)
         try:
@@ -193,7 +193,7 @@ class Executor:
     def _add_unbound(self, step: Step, bodies: Mapping[str, Body]) -> None:
         """Add a step that looks up its arrays; outputs that steps of static shapes read get permanent arrays."""
         targets = []
-        for slot, port, is_wanted in zip(step.outputs, step.layer.outputs, step.wanted, strict=True):
+        for slot, port, is_wanted in zip(step.outputs, self.plan.ports_of(step), step.wanted, strict=True):
             fixed = None
             if has_fixed_array(port) and is_wanted and slot in self._read_by_static:
                 fixed = self._slots[slot] = self._memory.allocate(

@@ -27,8 +27,8 @@ class Step:
     """One operation of a plan, with its kernel and the slots that the kernel reads and writes."""
 
     layer: Layer
-    """The layer that has the outputs. The operation may stand for others before it as well, such as those that
-    decompress its weights."""
+    """The layer that has the outputs, or the first of several. The operation may stand for others before it as well,
+    such as those that decompress its weights."""
     shown: Layer
     """The layer that listeners see: the caller's, if ``layer`` is of a copy that was inferred for shapes."""
     operator: Operator
@@ -79,6 +79,13 @@ class Plan:
     """The variables whose shapes inference does not know."""
     is_watched: bool = False
     """Whether listeners see the tensors of each step, so that all outputs are wanted and no input is overwritten."""
+
+    unwatched: Plan | None = field(default=None, init=False)
+    """The plan that ``for_unwatched_runs`` has made of this one."""
+
+    def ports_of(self, step: Step) -> list[Port]:
+        """Return the ports of the outputs of a step."""
+        return [self.ports[slot] for slot in step.outputs]
 
     def watched(self) -> Plan:
         """Return the same plan for runs in which listeners see the tensors of each step."""

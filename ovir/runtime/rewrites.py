@@ -18,6 +18,7 @@ from ovir.ops.attention import GroupedAttention, ScaledDotProductAttention
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.replacement import Op, Replacement, replacements, replaces
 from ovir.ops.broadcast import Broadcast3, Tile
+from ovir.ops.compressed import CompressedMatMul, JoinedMatMul
 from ovir.ops.gather import GatherBase
 from ovir.ops.movement import Concat
 from ovir.ops.shape import RearrangingBase, Reshape, ShapeOf1
@@ -204,15 +205,18 @@ def _reorders_variable(layer: Layer) -> bool:
     return is_first and data is not None and isinstance(data.layer.operator, ReadValueBase)
 
 
-# --------------------------------------------------------------------------- keys and values that heads share
+# --------------------------------------------------------------------------- runs that nobody watches
 
 
 def for_unwatched_runs(plan: Plan) -> Plan:
-    """Return a plan in which attention reads keys and values before they are repeated for the heads of a group.
+    """Return a plan in which attention reads keys and values before they are repeated for the heads of a group, and
+    products of one tensor with codes are one step, in the place of the first.
 
     Steps that nothing reads then are left out, and those that give the shapes of tensors to folded layers, so the plan
     is for runs whose tensors no listener sees.
     """
+    if plan.unwatched is not None:
+        return plan.unwatched
     makers = {slot: step for step in plan.steps for slot in step.outputs}
     steps = {index: _on_shared_keys(step, makers, plan.ports) for index, step in enumerate(plan.steps)}
     used = set(plan.results)
@@ -223,12 +227,33 @@ def for_unwatched_runs(plan: Plan) -> Plan:
             del steps[index]
         else:
             used.update(step.inputs)
+    _join_products(steps)
     if len(steps) == len(plan.steps) and all(step is plan.steps[index] for index, step in steps.items()):
         return plan
     bodies = {place: plan.bodies[index] for place, index in enumerate(steps) if index in plan.bodies}
     left = [replace(step) for step in steps.values()]
     set_releases(left, {*plan.results, *plan.constants})
-    return replace(plan, steps=left, bodies=bodies)
+    plan.unwatched = replace(plan, steps=left, bodies=bodies)
+    return plan.unwatched
+
+
+def _join_products(steps: dict[int, Step]) -> None:
+    """Replace products of one tensor with codes of one form by one step."""
+    found: dict[object, dict[int, CompressedMatMul]] = {}
+    for index, step in steps.items():
+        op = step.operator
+        if isinstance(op, CompressedMatMul) and op.form is not None and step.may_use_fast_form:
+            found.setdefault((step.inputs, op.form), {})[index] = op
+    for products in found.values():
+        if len(products) > 1:
+            outputs = tuple(slot for index in products for slot in steps[index].outputs)
+            joined, wanted = JoinedMatMul([*products.values()]), (True,) * len(outputs)
+            first, *others = products
+            steps[first] = replace(
+                steps[first], operator=joined, kernel=kernel_of(joined), outputs=outputs, wanted=wanted
+            )
+            for index in others:
+                del steps[index]
 
 
 def _on_shared_keys(step: Step, makers: Mapping[int, Step], ports: Sequence[Port]) -> Step:

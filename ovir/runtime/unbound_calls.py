@@ -115,7 +115,8 @@ class UnboundCall:
         self._size_inputs = [i for i in changing if step.operator.reads_value(i)]
         self._data_inputs = [i for i in changing if not step.operator.reads_value(i)]
         self._constants = frozenset(range(len(step.inputs))).difference(self._data_inputs)
-        types = [port.element_type for port in (*step.layer.inputs, *step.layer.outputs)]
+        self._ports = context.plan.ports_of(step)
+        types = [port.element_type for port in (*step.layer.inputs, *self._ports)]
         has_known_types = not any(kind.is_dynamic or kind.kind == "string" for kind in types)
         may_bind = step.may_use_fast_form and step.operator.pure and not step.layer.bodies and has_known_types
         fixed = [context.slots[step.inputs[i]] for i in self._size_inputs if context.is_fixed(step.inputs[i])]
@@ -124,7 +125,7 @@ class UnboundCall:
             self._kernel = partial(self._bind_and_run, kernel, pays)
         self._puts = [
             partial(copy_result, port.index, fixed) if fixed is not None else _checked_put(context.slots, slot, port)
-            for (slot, fixed), port in zip(targets, step.layer.outputs, strict=True)
+            for (slot, fixed), port in zip(targets, self._ports, strict=True)
         ]
         """The functions that take the results."""
         self._put = self._puts[0] if len(targets) == 1 else None
@@ -219,7 +220,7 @@ class UnboundCall:
         outputs = inferred if isinstance(inferred, tuple) else (inferred,)
         if not all(output.shape.is_static for output in outputs):
             return None
-        if not all(port.shape.compatible(a.shape) for port, a in zip(step.layer.outputs, outputs, strict=False)):
+        if not all(port.shape.compatible(a.shape) for port, a in zip(self._ports, outputs, strict=False)):
             return None  # the kernel says what breaks the promise of inference
         return replace(step, operator=step.operator.applied(types, outputs)), outputs
 

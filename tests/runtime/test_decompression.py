@@ -18,6 +18,7 @@ from ovir.fast import compressed as compressed_forms
 from ovir.ops import compressed as compressed_operations
 from ovir.runtime import decompression
 from ovir.runtime.planning import known_tensors
+from ovir.runtime.rewrites import for_unwatched_runs
 
 CODES = np.arange(250, 256, dtype=np.uint8).reshape(2, 3)
 ZERO_POINT = np.uint8([[128], [100]])
@@ -280,6 +281,7 @@ def test_products_with_codes_are_right_in_every_run(
 ) -> None:
     if in_parts:
         monkeypatch.setattr(compressed_forms, "_SUMS", 100)
+        monkeypatch.setattr(compressed_forms, "_SHARED", 1)
         monkeypatch.setattr(compressed_forms, "_BLOCK", 3 * COLUMNS)
         monkeypatch.setattr(compressed_forms, "_LARGEST_BLOCK", 4 * COLUMNS)
     net = Net()
@@ -291,6 +293,43 @@ def test_products_with_codes_are_right_in_every_run(
     for shape in ((1, 1), (1, 1), (2, 3), (1, 1), (4, 5), (1, 1), (4, 5)):
         x = random.standard_normal((*shape, COLUMNS)).astype(np.float32)
         np.testing.assert_allclose(request.infer([x])[0], once([x])[0], rtol=1e-4, atol=1e-4)
+
+
+class Watcher(ovir.Listener):
+    """A listener that counts the products that it sees."""
+
+    products = 0
+
+    def did_run(self, layer: ovir.Layer, inputs: Any, outputs: Any) -> None:
+        self.products += layer.type == "MatMul" and len(outputs) == 1
+
+
+@pytest.mark.parametrize("in_parts", [False, True])
+def test_products_of_one_tensor_are_one_step(in_parts: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if in_parts:
+        for name, value in (("_SUMS", 2000), ("_SHARED", 1), ("_BLOCK", 30 * COLUMNS), ("_LARGEST_BLOCK", 4 * COLUMNS)):
+            monkeypatch.setattr(compressed_forms, name, value)
+    net, sizes = Net(), (ROWS, 300, 259)
+    x = net.parameter("x", "?,?,?")
+    found = [(x, weights_of(net, "u4", grouped=True, shape=(size, COLUMNS))) for size in sizes]
+    found.insert(1, (x, weights_of(net, "u4")))  # groups of another size
+    found.insert(2, (net.op("ReLU", x), weights_of(net, "u4", grouped=True)))  # of another tensor
+    for tensor, weights in found:
+        net.result(net.op("ReLU", net.op("MatMul", tensor, weights, transpose_b="true")))
+    compiled, once = net.compiled(keep_compressed=True), net.compiled(keep_compressed=False)
+    plan = for_unwatched_runs(compiled.plan())
+    steps = [step for step in plan.steps if step.layer.type == "MatMul"]
+    assert sorted(len(step.outputs) for step in steps) == [1, 1, 3]
+    assert for_unwatched_runs(compiled.plan()) is plan  # requests share what is made from the codes
+    request, random, watcher = compiled.create_infer_request(), np.random.default_rng(3), Watcher()
+    for shape in ((1, 1), (1, 1), (2, 3), (1, 1), (4, 5), (1, 1), (4, 5)):
+        x = random.standard_normal((*shape, COLUMNS)).astype(np.float32)
+        for results in (request.infer([x]), compiled([x], listeners=[watcher])):
+            for result, expected in zip(results.values(), once([x]).values(), strict=True):
+                np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4)
+    assert watcher.products == 7 * len(found)
+    with pytest.raises(ovir.RunError, match="255"):
+        request.infer([np.ones((1, 1, 255), np.float32)])
 
 
 @pytest.mark.parametrize(("element_type", "middle", "deviation"), [("u8", 128, 30), ("u4", 8, 2.5)])
