@@ -107,7 +107,7 @@ class ForwardConvolutionBase(ConvolutionBase):
         self.require(0 not in kernel, "a filter of size {} has no elements", kernel)
         windows, counts = self.windows(sizes, kernel)
         sums = np.zeros((images, groups, outputs, *counts), x.dtype)
-        for tap, chosen, positions in box_taps(windows, sizes, counts):
+        for tap, chosen, positions in box_taps(windows, sizes, counts) if sums.size else ():
             sums[..., *chosen] += mixed_channels(weights[..., *tap], x[..., *positions])
         return from_sums(sums.reshape(images, groups * outputs, *counts), data.dtype)
 

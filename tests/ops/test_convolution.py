@@ -125,6 +125,19 @@ def test_taps_that_read_only_zeros_take_no_memory() -> None:
     assert bound_results(op, (data, filters), [data], {1}) is None
 
 
+@pytest.mark.parametrize(("images", "outputs", "products"), [(0, 3, 0), (2, 0, 0), (2, 3, 4)])
+def test_no_taps_are_taken_where_there_is_no_output(
+    images: int, outputs: int, products: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[Any] = []
+    mixed = convolution.mixed_channels
+    monkeypatch.setattr(convolution, "mixed_channels", lambda *arrays: taken.append(arrays) or mixed(*arrays))
+    op = Convolution(strides=(1,), pads_begin=(0,), pads_end=(0,), dilations=(1,))
+    result = op.run(np.ones((images, 2, 6), np.float32), np.ones((outputs, 2, 4), np.float32))
+    assert result.shape == (images, outputs, 3)
+    assert len(taken) == products
+
+
 def test_integers_are_exact_and_wrap_around() -> None:
     data = np.array([[[2**62, 2**62 + 1]]], np.int64)
     assert Convolution().run(data, np.ones((1, 1, 2), np.int64)).item() == 2**63 + 1 - 2**64
