@@ -195,6 +195,17 @@ def _is_finite(matrix: Array) -> bool:
 # --------------------------------------------------------------------------- weights in groups of 4 or 8 bits
 
 
+def _blocks_of(matrices: Sequence[Array], length: int, block: int) -> list[tuple[slice, Array]]:
+    """Return blocks of the columns of matrices side by side, each of about so many codes or less, and their codes."""
+    most = _places((length, sum(map(len, matrices))), block)[0].stop
+    found, first = [], 0
+    for numbers in matrices:
+        for place in cuts(len(numbers), -(-len(numbers) // most)):
+            found.append((slice(first + place.start, first + place.stop), numbers[place]))
+        first += len(numbers)
+    return found
+
+
 class _Groups:
     """Codes with scales and zero points for groups, whose columns are rows of the file.
 
@@ -216,18 +227,7 @@ class _Groups:
         self._zero_point = zero_point if zero_point.any() else None
         self._total: Array | None = None
         """The sums of the columns, from the first product on."""
-        self._blocks = cache(self._cut)
-
-    def _cut(self, block: int) -> list[tuple[slice, Array]]:
-        """Return blocks of columns, each of about so many codes or less, and their codes."""
-        length, columns = self._planes * self._groups * self._size, self._scale.shape[1]
-        most = _places((length, columns), block)[0].stop
-        found, first = [], 0
-        for numbers in self._numbers:
-            for place in cuts(len(numbers), -(-len(numbers) // most)):
-                found.append((slice(first + place.start, first + place.stop), numbers[place]))
-            first += len(numbers)
-        return found
+        self._blocks = cache(partial(_blocks_of, self._numbers, self._planes * self._groups * self._size))
 
     def multiply(self, x: Array, out: Array) -> None:
         # Finite squares, so that sums cannot overflow before they are scaled.
