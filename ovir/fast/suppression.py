@@ -53,8 +53,9 @@ class BlockedSuppression(Suppression):
         limits = np.asarray(threshold, np.float32)
         if limits.ndim and (limits == limits[:1]).all():
             limits = limits[0] if limits.size else np.zeros((), np.float32)
-        if not limits.ndim and _has_few_pairs(rows):
-            return _apart_by_pairs(rows, most, overlaps, limits)
+        pairs = None if limits.ndim else _few_pairs(rows)
+        if pairs is not None:
+            return _apart_by_pairs(rows, most, overlaps, limits, *pairs)
         kept = [part for grid in grids(rows, _BLOCK) for part in _apart(*grid, most, overlaps, limits)]
         if len(kept) == 1:
             return kept[0]
@@ -96,8 +97,9 @@ class BlockedSuppression(Suppression):
         return taken[order], final[order]
 
     def decays(self, rows: Array, overlaps: Overlaps, decay: Decay) -> Array:
-        if _has_few_pairs(rows):
-            return _decays_by_pairs(rows, overlaps, decay)
+        pairs = _few_pairs(rows)
+        if pairs is not None:
+            return _decays_by_pairs(rows.size, overlaps, decay, *pairs)
         factors = np.empty(rows.size, np.float32)
         for grid, exists in grids(rows, _BLOCK):
             factors[grid[exists]] = _decays(grid, overlaps, decay)[exists]
@@ -113,26 +115,21 @@ of rows."""
 _PAIRS = np.tril_indices(_FEW, k=-1)
 
 
-def _has_few_pairs(rows: Array) -> bool:
+def _few_pairs(rows: Array) -> tuple[Array, Array] | None:
+    """Return the later candidates of all pairs of a row, in ascending order, and the earlier ones; None if there are
+    many."""
     if rows.size > _FEW:
-        return False
-    lengths = np.bincount(rows)
-    return bool(lengths @ (lengths - 1) <= 2 * _FEW_PAIRS)
-
-
-def _pairs(rows: Array) -> tuple[Array, Array]:
-    """Return the later candidates of all pairs of a row, in ascending order, and the earlier ones."""
+        return None
     count = rows.size * (rows.size - 1) // 2
     later, earlier = _PAIRS[0][:count], _PAIRS[1][:count]
     if count and rows[0] != rows[-1]:
         same = (rows.take(later) == rows.take(earlier)).nonzero()[0]
         later, earlier = later.take(same), earlier.take(same)
-    return later, earlier
+    return (later, earlier) if later.size <= _FEW_PAIRS else None
 
 
-def _apart_by_pairs(rows: Array, most: int, overlaps: Overlaps, limit: Array) -> Array:
+def _apart_by_pairs(rows: Array, most: int, overlaps: Overlaps, limit: Array, later: Array, earlier: Array) -> Array:
     """Return the same as ``keep_apart``."""
-    later, earlier = _pairs(rows)
     hits = (_of_pairs(overlaps, later, earlier) > limit).nonzero()[0]
     kept = bytearray(b"\1") * rows.size
     for candidate, better in zip(later.take(hits).tolist(), earlier.take(hits).tolist(), strict=True):
@@ -141,11 +138,10 @@ def _apart_by_pairs(rows: Array, most: int, overlaps: Overlaps, limit: Array) ->
     return first_of_rows(np.frombuffer(kept, np.bool_).nonzero()[0], rows, most)
 
 
-def _decays_by_pairs(rows: Array, overlaps: Overlaps, decay: Decay) -> Array:
-    """Return the same as ``decays``."""
-    later, earlier = _pairs(rows)
+def _decays_by_pairs(count: int, overlaps: Overlaps, decay: Decay, later: Array, earlier: Array) -> Array:
+    """Return the same as ``decays`` for so many candidates."""
     overlap = _of_pairs(overlaps, later, earlier)
-    greatest, factors = np.zeros(rows.size, np.float32), np.ones(rows.size, np.float32)
+    greatest, factors = np.zeros(count, np.float32), np.ones(count, np.float32)
     np.maximum.at(greatest, later, overlap)
     np.minimum.at(factors, later, decay(overlap, greatest.take(earlier)))
     return factors

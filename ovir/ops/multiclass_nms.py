@@ -97,7 +97,7 @@ class ImageNmsBase(ClassNmsBase):
         images, classes = sizes
         order = self.suppression.ranked(rows, scores, None if self.nms_top_k < 0 else self.nms_top_k)
         chosen = as_f32(boxes.take(sources[order], axis=0))
-        kept, final = self.suppress(rows[order], np.ascontiguousarray(chosen.T), scores[order])
+        kept, final = self.suppress(rows[order], chosen.T, scores[order])
         order = order[kept]
         label, places = rows[order], places[order]
         if images == 1:
@@ -248,7 +248,7 @@ class MatrixNms(ImageNmsBase):
         # Boxes with a gap between them do not overlap, even if their coordinates are pixel numbers.
         overlaps = upright_overlaps(edges, self.last_pixel, bridged=False)
         final = scores * self.suppression.decays(rows, overlaps, self._decay)
-        kept = np.nonzero(final > np.float32(self.post_threshold))[0]
+        kept = (final > np.float32(self.post_threshold)).nonzero()[0]
         return kept, final[kept]
 
     def _decay(self, overlap: Array, greatest: Array) -> Array:

@@ -14,7 +14,7 @@ def test_corners_come_least_first_whichever_diagonal_is_given() -> None:
 
 
 def test_centered_boxes_have_x_before_y() -> None:
-    assert edges_of_centered(np.array([[10, 20, 4, 6]], np.float32)).T.tolist() == [[17, 8, 23, 12]]
+    assert edges_of_centered(np.array([[10, 20, 4, 6]], np.float32)).T.tolist() == [[8, 17, 12, 23]]
 
 
 @pytest.mark.parametrize(("margin", "expected"), [(0, [-1, -2, 7, 8]), (1, [-1.25, -3.5, 7.75, 10.5])])

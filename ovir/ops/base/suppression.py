@@ -193,4 +193,4 @@ def _known_limit(max_boxes: TensorType | None, boxes: Dimension) -> Dimension:
 
 
 def _number(array: Array | None) -> float:
-    return 0.0 if array is None else float(np.float32(array.item()))
+    return 0.0 if array is None else float(array.astype(np.float32, copy=False).item())
