@@ -5,9 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.binding import LoneBinder
 
 from ovir.core.arrays import Array
 from ovir.fast.base.recorded import recorded
+from ovir.fast.registry import bind
+from ovir.ops.activation import PReLU
 
 
 def _branches(x: Array, other: Array) -> Array:
@@ -20,22 +23,48 @@ def _in_f64(x: Array, other: Array) -> Array:
     return (wide - np.floor(wide / other.astype(np.float64)) * 0.7).astype(np.float32)
 
 
+def _leaky(x: Array, other: Array) -> Array:
+    return np.clip(x, -np.inf, 0) * other + np.clip(x, 0, np.inf)
+
+
 @pytest.mark.parametrize(
-    ("formula", "spares"),
-    [(lambda x, other: 1 / (1 + np.exp(-x)), 0), (lambda x, other: x * x + other, 0), (_branches, 1), (_in_f64, 2)],
+    ("formula", "spares", "in_place"),
+    [
+        (lambda x, other: 1 / (1 + np.exp(-x)), 0, 0),
+        (lambda x, other: x * x + other, 0, 0),
+        (lambda x, other: np.maximum(x, x * other), 0, 1),
+        (_leaky, 1, 1),
+        (_branches, 1, 2),
+        (_in_f64, 2, 2),
+    ],
 )
-def test_recorded_passes_give_the_result_of_the_formula(formula: Callable[..., Array], spares: int) -> None:
-    x, other, y = np.linspace(-3, 3, 7, dtype=np.float32), np.float32([0.5]), np.empty(7, np.float32)
-    made: list[Array] = []
+def test_recorded_passes_give_the_result_of_the_formula(
+    formula: Callable[..., Array], spares: int, in_place: int
+) -> None:
+    other, made = np.float32([0.5]), []
 
     def spare(dtype: Any = np.float32) -> Array:
         made.append(np.full(7, np.nan, dtype))
         return made[-1]
 
-    for function, arguments in recorded(formula)(x, other, y, spare):
-        function(*arguments)
-    np.testing.assert_array_equal(y, formula(x, other))
-    assert len(made) == spares
+    for overwrites, count in ((False, spares), (True, in_place)):
+        x = np.linspace(-3, 3, 7, dtype=np.float32)
+        expected, y = formula(x, other), x[:] if overwrites else np.empty(7, np.float32)
+        made.clear()
+        for function, arguments in recorded(formula)(x, other, y, spare):
+            function(*arguments)
+        np.testing.assert_array_equal(y, expected)
+        assert len(made) == count
+
+
+@pytest.mark.parametrize("slope", [0.5, [0.5, 2.0, 0.5]])
+def test_data_that_several_passes_read_is_overwritten(slope: Any) -> None:
+    x, slopes = np.float32([[-2, -3, 4]]), np.float32(slope)
+    expected = PReLU().run(x, slopes)
+    binder = LoneBinder((x, slopes), [(x.shape, x.dtype)], {1}, overwritable=(0,))
+    assert bind(PReLU(), binder, x, slopes)
+    np.testing.assert_array_equal(binder.run()[0], expected)
+    assert np.may_share_memory(binder.results[0], x)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import dropwhile, islice
 from typing import Any
 
 import numpy as np
@@ -22,19 +23,23 @@ _BLOCK_ELEMENTS = 1 << 18
 def bind_passes(binder: Binder, passes: Passes, data: Array, *others: Array, heavy: bool = True) -> None:
     """Bind passes to output 0, which has the shape, the type and the memory order of ``data``, the input 0.
 
-    Data that is read by the first pass only and by nothing else afterwards is overwritten.
+    Data that nothing else reads afterwards is overwritten, unless a pass reads it after another one has written. With
+    an output elsewhere, PReLU of 64 channels of 112 x 112 takes 1.35 times as long.
     """
-    if binder.may_overwrite(0) and _reads_once(passes, data, others):
+    if binder.may_overwrite(0) and _reads_first(passes, data, others):
         out = binder.overwrite(0)
     else:
         out = binder.output(order=memory_order(data))
     call_passes(binder, passes, data, *others, out, heavy=heavy)
 
 
-def _reads_once(passes: Passes, data: Array, others: Sequence[Array]) -> bool:
-    x, y = np.empty_like(data, shape=(1,)), np.empty_like(data, shape=(1,))
-    later = passes(x, *others, y, partial(np.empty_like, x))[1:]
-    return not any(array is x for _, arguments in later for array in arguments)
+def _reads_first(passes: Passes, data: Array, others: Sequence[Array]) -> bool:
+    """Return whether passes that overwrite the data read it in no pass after the first one that writes to it."""
+    x = np.empty_like(data, shape=(1,))
+    y = x[:]
+    arguments = [arguments for _, arguments in passes(x, *others, y, partial(np.empty_like, x))]
+    later = dropwhile(lambda some: not any(array is y for array in some), arguments)
+    return not any(array is x for some in islice(later, 1, None) for array in some)
 
 
 def call_passes(binder: Binder, passes: Passes, *arrays: Array, heavy: bool = True) -> None:

@@ -33,7 +33,9 @@ def recorded(formula: Callable[..., Any]) -> Passes:
             raise TypeError(f"a formula must end with a function of NumPy that gives {y.dtype}")
         for term, array in zip(inputs, arrays, strict=True):
             term.memory = array
-        return _calls(tape, y, spare)
+        shared = [term for term in inputs if np.may_share_memory(term.memory, y)]
+        last_reads = [place for place, term in enumerate(tape) if any(op is x for op in term.operands for x in shared)]
+        return _calls(tape, y, spare, max(last_reads, default=0))
 
     return passes
 
@@ -47,6 +49,7 @@ def _tape(formula: Callable[..., Any], dtypes: Sequence[np.dtype[Any]]) -> tuple
         raise TypeError("a formula must end with a function of NumPy")
     last_uses = {id(operand): place for place, term in enumerate(tape) for operand in term.operands}
     for place, term in enumerate(tape):
+        term.place = place
         own = {id(op): op for op in term.operands if isinstance(op, _Term) and op.operands}
         term.ending = [op for key, op in own.items() if last_uses[key] == place]
     return inputs, tape
@@ -60,6 +63,8 @@ class _Term(NDArrayOperatorsMixin):
         self.memory: Array | None = None
         self.function: Callable[..., object]
         self.operands: Sequence[Any] = ()
+        self.place: int
+        """The place on the tape."""
         self.ending: Sequence[_Term] = ()
         """The computed operands that no later term has."""
         self._tape = tape
@@ -89,14 +94,15 @@ class _Term(NDArrayOperatorsMixin):
         return term
 
 
-def _calls(tape: Sequence[_Term], y: Array, spare: Spare) -> list[Call]:
-    """Return the calls that compute all terms. The last term, and the chain of operands that leads to it, use ``y``."""
+def _calls(tape: Sequence[_Term], y: Array, spare: Spare, first: int) -> list[Call]:
+    """Return the calls that compute all terms. The last term, and the chain of operands that leads to it, use ``y``,
+    but no term before the place ``first`` does."""
     for term in tape:
         term.memory = None
     chain: _Term | None = tape[-1]
     while chain is not None and chain.dtype == y.dtype:
         chain.memory = y
-        chain = next(iter(chain.ending), None)
+        chain = next((op for op in chain.ending if op.place >= first), None)
     free: list[Array] = []
     calls: list[Call] = []
     for term in tape:
@@ -104,7 +110,7 @@ def _calls(tape: Sequence[_Term], y: Array, spare: Spare) -> list[Call]:
         free += [op.memory for op in term.ending if op.memory is not None and op.memory is not y]
         if term.memory is None:
             fitting = [array for array in free if array.dtype == term.dtype]
-            term.memory = fitting[0] if fitting else spare(term.dtype)
+            term.memory = fitting[-1] if fitting else spare(term.dtype)
             free = [array for array in free if array is not term.memory]
         calls.append((term.function, (*arguments, term.memory)))
     return calls
