@@ -13,6 +13,7 @@ import numpy as np
 from ovir.core.arrays import Array, read_only
 from ovir.core.blas import single_thread
 from ovir.core.fast_calls import Call
+from ovir.core.numpy_settings import kernel_settings
 from ovir.core.parallel import contiguous_copy
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
@@ -167,7 +168,7 @@ class Executor:
         keeps_inputs = self.plan.is_watched
         binder = StepBinder(step, inputs, constants, self._memory, prepared, types=types, keeps_inputs=keeps_inputs)
         try:
-            with np.errstate(all="ignore"):
+            with kernel_settings():
                 bind_step(binder, step)
         except Exception as error:
             raise failed(step.layer, error, inputs) from error

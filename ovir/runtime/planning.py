@@ -12,6 +12,7 @@ import numpy as np
 
 from ovir.core.arrays import Array, read_only
 from ovir.core.element_types import ElementType
+from ovir.core.numpy_settings import kernel_settings
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.diagnostics.codes import NOT_SUPPORTED, UNFED_INPUT
 from ovir.diagnostics.diagnostic import diagnose
@@ -293,7 +294,7 @@ class _Builder:
             return False
 
         def compute() -> tuple[Array, ...]:
-            with np.errstate(all="ignore"):
+            with kernel_settings():
                 result = op.run(*arrays)
             return result if isinstance(result, tuple) else (result,)
 

@@ -224,29 +224,30 @@ class UnboundCall:
             return None  # the kernel says what breaks the promise of inference
         return replace(step, operator=step.operator.applied(types, outputs)), outputs
 
-    def _prepared(self) -> Prepared | None:
-        """Return what bindings share of the constants, if these are of the file."""
-        context, inputs = self._context, self._step.inputs
-        is_of_file = all(inputs[i] in context.plan.independent for i in self._constants)
-        return context.prepared if is_of_file else None
+    def _bound(
+        self,
+        make: Callable[..., StepBinder],
+        step: Step,
+        outputs: Sequence[TensorType],
+        inputs: tuple[Array, ...],
+        memory: SlotMemory,
+    ) -> StepBinder:
+        """Return a binder that has bound the step to inputs; bindings share its constants if these are of the file."""
+        context = self._context
+        is_of_file = all(step.inputs[i] in context.plan.independent for i in self._constants)
+        prepared, workspace = context.prepared if is_of_file else None, context.workspace
+        binder = make(
+            step, inputs, self._constants, memory, prepared, types=outputs, workspace=workspace, keeps_inputs=True
+        )
+        bind_step(binder, step)
+        return binder
 
     def _bind_and_run(self, kernel: Callable[..., Any], pays: Pays, *arrays: Array) -> Any:
         """Return the outputs of the fast form, bound to these arrays alone, where that pays."""
         applied = self._applied(arrays) if pays(self._step.operator, *arrays) else None
         if applied is None:
             return kernel(*arrays)
-        step, outputs = applied
-        binder = StepBinder(
-            step,
-            arrays,
-            self._constants,
-            SlotMemory(),
-            self._prepared(),
-            types=outputs,
-            workspace=self._context.workspace,
-            keeps_inputs=True,
-        )
-        bind_step(binder, step)
+        binder = self._bound(StepBinder, *applied, arrays, SlotMemory())
         run_calls(binder.calls)
         return tuple(binder.outputs)
 
@@ -256,7 +257,6 @@ class UnboundCall:
         applied = self._applied(arrays)
         if applied is None:
             return None
-        bound_step, outputs = applied
         inputs = list(arrays)
         same, copied = [], []
         for i in self._data_inputs:
@@ -269,18 +269,7 @@ class UnboundCall:
         for i in self._size_inputs:
             inputs[i] = arrays[i].copy()
         sizes = [(i, arrays[i].shape, arrays[i].tobytes()) for i in self._size_inputs]
-        binder = _UnboundBinder(
-            bound_step,
-            tuple(inputs),
-            self._constants,
-            context.memory,
-            self._prepared(),
-            types=outputs,
-            workspace=context.workspace,
-            keeps_inputs=True,
-        )
-        binder.targets = self._targets
-        bind_step(binder, bound_step)
+        binder = self._bound(partial(_UnboundBinder, self._targets), *applied, tuple(inputs), context.memory)
         pairs = zip(self._targets, binder.outputs, strict=True)
         free = [(slot, array) for (slot, fixed), array in pairs if fixed is None and array is not None]
         context.arrays.update(free)
@@ -290,7 +279,9 @@ class UnboundCall:
 class _UnboundBinder(StepBinder):
     """The binder of an unbound step, some of whose outputs have permanent arrays."""
 
-    targets: Targets = ()
+    def __init__(self, targets: Targets, *arguments: Any, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
+        self.targets = targets
 
     def output(self, index: int = 0, order: Sequence[int] | None = None) -> Array:
         fixed = self.targets[index][1]
