@@ -301,7 +301,7 @@ class IterationBase(BodyOperatorBase):
                 self.require(same, message, item.target, axis, iteration, part.shape, list(first))
         if item.stride < 0:
             parts = parts[::-1]
-        return np.concatenate(parts if first else [part.reshape(1) for part in parts], axis)
+        return np.concatenate([part if part.ndim else part.reshape(1) for part in parts], axis)
 
 
 def _count(parameter: TensorType, done: int) -> Array:

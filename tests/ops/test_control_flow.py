@@ -336,6 +336,14 @@ def test_scalars_are_joined_to_a_vector() -> None:
     assert (first, joined.tolist()) == (3, [])
 
 
+@pytest.mark.parametrize("shapes", [((), (3,), ()), ((1,), (), (3,))])
+def test_scalars_and_vectors_are_joined_where_the_rank_is_unknown(shapes: tuple[tuple[int, ...], ...]) -> None:
+    results = ([np.array(True), np.full(shape, len(shape), np.float32)] for shape in shapes)
+    running = RunningBody(lambda given: next(results), [tensor("", i64), tensor("...")])
+    _, joined = loop().run(np.int64(3), np.array(True), np.zeros(1, np.float32), bodies={"body": running})
+    np.testing.assert_array_equal(joined, np.concatenate([np.full(shape or 1, len(shape)) for shape in shapes]))
+
+
 def test_faults_of_loops() -> None:
     body = {"body": Body([tensor("", i64), tensor("?")], lambda number, carried: [TRUE, carried])}
     with pytest.raises(OperatorError, match="trip_count must be of an integer type, got f32"):
