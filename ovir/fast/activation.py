@@ -58,9 +58,11 @@ def activation(op: ops.ActivationBase, binder: Binder, *inputs: Array) -> bool:
 
 @fast_kernel(ops.Clamp)
 def clamped(op: ops.Clamp) -> Callable[..., Array]:
+    """Return a kernel that only calls NumPy's clip, for types that it computes in."""
     if not op.input_types or op.input_types[0] not in (f32, f64):
         return op.run
-    low, high = (np.array(end, op.input_types[0].to_dtype()) for end in (op.min, op.max))
+    with np.errstate(over="ignore"):  # an end beyond the range of f32 becomes infinite
+        low, high = (np.array(end, op.input_types[0].to_dtype()) for end in (op.min, op.max))
 
     def run(data: Array) -> Array:
         out = np.empty_like(data)

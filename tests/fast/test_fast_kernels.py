@@ -161,6 +161,12 @@ def test_products_say_which_sizes_do_not_match() -> None:
         kernel_of(op)(DATA, DATA[0].T[1:])
 
 
+def test_clamp_takes_ends_beyond_the_range_of_its_type() -> None:
+    data = np.float32([-np.inf, -3, np.nan, 3, np.inf])
+    kernel = kernel_of(applied_to(Clamp(min=-1e39, max=1e39), data))
+    np.testing.assert_array_equal(kernel(data), data)
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_functions_of_real_numbers_depend_on_no_layout(layout: str) -> None:
     data = LAYOUTS[layout]
