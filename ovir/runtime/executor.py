@@ -98,8 +98,7 @@ class Executor:
         self._rebinding: list[tuple[set[int], Step, StepBinder]] = []
         """The steps that are bound again when other arrays are lent, each with the slots of inputs that it reads."""
         self._unbound_context = UnboundContext(plan, self._slots, self._fixed, self._lent_sources, self._prepared)
-        static = [step for step in plan.steps if all(map(has_fixed_array, step.layer.outputs))]
-        self._read_by_static = {slot for step in static for slot in step.inputs}
+        self._read_by_static = {slot for step in plan.steps if self._is_static(step) for slot in step.inputs}
         self._bodies: list[Body] = []
         self._calls: list[Call] = []
         self._counts: list[tuple[int, int]] = []
@@ -145,7 +144,7 @@ class Executor:
             key: Body(plan, self._variables, self._prepared) for key, plan in self.plan.bodies.get(index, {}).items()
         }
         self._bodies.extend(bodies.values())
-        is_static = all(map(has_fixed_array, self.plan.ports_of(step))) and self._fixed.issuperset(step.inputs)
+        is_static = self._is_static(step) and self._fixed.issuperset(step.inputs)
         needs_request = not {"bodies", "variable"}.isdisjoint(step.takes)
         if is_static and step.operator.pure and not needs_request:
             self._add_bound(step)
@@ -153,6 +152,9 @@ class Executor:
             self._add_unbound(step, bodies)
         for slot in step.release:
             self._memory.release(slot)
+
+    def _is_static(self, step: Step) -> bool:
+        return all(map(has_fixed_array, self.plan.ports_of(step)))
 
     def _add_calls(self, step: Step, calls: Sequence[Call], after: Sequence[Call] = ()) -> None:
         self._counts.append((len(calls), len(after)))
