@@ -55,13 +55,16 @@ def _multiply(
     """Return products of one array; ``matrix`` returns the matrices side by side."""
     first = products[0]
     x, shapes = oriented(a, first.transpose_a), [op.weights.shape for op in products]
-    fits = len(shapes[0]) == 2 and x.shape[-1] == shapes[0][1 if first.transpose_b else 0]
-    stops = list(accumulate(shape[0 if first.transpose_b else 1] for shape in shapes))
-    out = np.empty((*x.shape[:-1], stops[-1]), np.float32)
-    ready = matrix() if fits and a.size and out.size else None
-    if ready is not None:
+    length, columns = (1, 0) if first.transpose_b else (0, 1)
+    stops = list(accumulate(shape[columns] for shape in shapes))
+    fits = len(shapes[0]) == 2 and x.shape[-1] == shapes[0][length]
+    shape = *x.shape[:-1], stops[-1]
+    if fits and not a.size:
+        out = np.zeros(shape, np.float32)
+    elif fits and stops[-1] and (ready := matrix()) is not None:
+        out = np.empty(shape, np.float32)
         ready.multiply(np.ascontiguousarray(x).reshape(-1, x.shape[-1]), out.reshape(-1, out.shape[-1]))
-    elif not fits or out.size:
+    else:
         return tuple([_by_panels(op, x) for op in products])
     return (out,) if len(products) == 1 else tuple(np.split(out, stops[:-1], -1))
 
