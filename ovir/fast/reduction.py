@@ -173,7 +173,7 @@ def one_reduction(op: ops.ReductionBase) -> Callable[..., Array]:
 
 
 _MOST_PLACES = 8
-"""The axes, as the inputs of one layer, whose places are not computed again."""
+"""The number of ranks and axes for which a kernel keeps what it has computed from them."""
 
 
 # --------------------------------------------------------------------------- cumulative sums
