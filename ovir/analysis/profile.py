@@ -80,6 +80,8 @@ class Timing:
     """Multiply-accumulates; None if they are not known."""
     bytes: int | None = None
     """Bytes that the layer reads and writes."""
+    is_joined: bool = False
+    """Whether other layers ran together with this one, so that its own amounts say nothing about the time."""
 
     @property
     def rates(self) -> tuple[float | None, float | None]:
@@ -114,6 +116,7 @@ class Profile:
         timing = self.timings.get(layer)
         if timing is None:
             timing = self.timings[layer] = Timing(layer.scope + layer.name, layer.type)
+        timing.is_joined = len(outputs) > len(layer.outputs)
         timing.calls += 1
         timing.seconds += now - start - inner
         if self._open:
@@ -124,7 +127,7 @@ class Profile:
         """Set the multiply-accumulates and the bytes of the layers that ran."""
         for row in costs.layers:
             timing, amounts = self.timings.get(row.layer), row.amounts
-            if timing is None:
+            if timing is None or timing.is_joined:
                 continue
             if not amounts.runs.is_static:  # the run has decided how often it runs
                 amounts = row.once.times(Dimension(timing.calls))

@@ -8,6 +8,7 @@ import pytest
 from support.builder import Net
 
 from ovir.analysis import profile as module
+from ovir.analysis.costs import costs_of
 from ovir.analysis.profile import Profile, RunTimes, Timing, profile_runs, time_runs
 from ovir.graph.layers import Layer
 
@@ -41,6 +42,24 @@ def test_every_layer_of_a_run_has_a_time() -> None:
     assert len(runs.seconds) == profile.runs == module.RUNS
     assert min(runs.seconds) > 0
     assert profile.slowest_types[0] in ("MatMul", "Exp")
+
+
+def test_products_that_run_together_have_no_rates() -> None:
+    net = Net()
+    x, codes = net.parameter("x", "2,256"), np.ones((300, 256), np.uint8)
+    for _ in range(2):
+        wide = net.op("Convert", net.const(codes), destination_type="f16")
+        weights = net.op("Multiply", wide, net.const(np.full((300, 1), 0.5, np.float16)))
+        weights = net.op("Convert", weights, destination_type="f32")
+        net.result(net.op("ReLU", net.op("MatMul", x, weights, transpose_b="true")))
+    compiled = net.compiled(keep_compressed=True)
+    profile, _ = profile_runs(compiled, {"x": np.ones((2, 256), np.float32)})
+    profile.add_costs(costs_of(compiled.model))
+    assert [(t.type, t.macs, t.bytes) for t in profile.timings.values()] == [
+        ("MatMul", None, None),
+        ("ReLU", 0, 4800),
+        ("ReLU", 0, 4800),
+    ]
 
 
 def test_times_are_shown_with_their_spread() -> None:
