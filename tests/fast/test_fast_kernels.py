@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from support.tensors import applied_to
 
+from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType as Type
 from ovir.core.element_types import bf16, boolean, f32, f64, i32, i64, u1, u8
 from ovir.core.numpy_settings import kernel_settings
@@ -28,7 +29,7 @@ from ovir.ops.reduction import (
     ReduceSum,
     ReductionBase,
 )
-from ovir.ops.unary import Exp, Floor, Sqrt
+from ovir.ops.unary import Cosh, Exp, Floor, Sqrt
 
 
 @pytest.mark.parametrize(
@@ -107,6 +108,16 @@ def test_reductions_add_up_in_the_order_of_run(axes: object, layout: str) -> Non
             assert isinstance(found, np.ndarray)
 
 
+@pytest.mark.parametrize("cls", [ReduceSum, ReduceMean, ReduceProd, ReduceMax, ReduceMin])
+def test_reductions_of_scalars_and_of_nan(cls: type[ReductionBase]) -> None:
+    rows = np.float32([[1, np.nan, -2], [np.nan, np.nan, np.nan], [np.inf, -np.inf, 0]])
+    for data, axes in ((rows, [1]), (rows, [0]), (rows[0, 0], []), (np.array(np.nan, np.float32), [])):
+        array, along = np.asarray(data), np.array(axes, np.int64)
+        op = applied_to(cls(keep_dims=True), array, along)
+        with kernel_settings():
+            np.testing.assert_array_equal(kernel_of(op)(array, along), op.run(array, along), strict=True)
+
+
 def test_axes_and_ranks_that_a_run_shows() -> None:
     data, other = TensorType(f32, PartialShape(None)), TensorType(i64, PartialShape(None))
     op = ReduceSum().applied([data, other], [data])
@@ -167,10 +178,9 @@ def test_clamp_takes_ends_beyond_the_range_of_its_type() -> None:
     np.testing.assert_array_equal(kernel(data), data)
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_functions_of_real_numbers_depend_on_no_layout(layout: str) -> None:
-    data = LAYOUTS[layout]
-    for op in (Tanh(), Clamp(min=-0.3, max=1.7), ReLU(), Sigmoid(), Sqrt(), Exp(), Floor()):
+@pytest.mark.parametrize("data", [*LAYOUTS.values(), DATA.ravel()[::-1]], ids=[*LAYOUTS, "backwards"])
+def test_functions_of_real_numbers_depend_on_no_layout(data: Array) -> None:
+    for op in (Tanh(), Clamp(min=-0.3, max=1.7), ReLU(), Sigmoid(), Sqrt(), Exp(), Cosh(), Floor()):
         applied = applied_to(op, data)
         with kernel_settings():
             np.testing.assert_array_equal(kernel_of(applied)(data), applied.run(data), strict=True)

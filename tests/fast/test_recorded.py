@@ -8,6 +8,8 @@ import pytest
 from support.binding import LoneBinder
 
 from ovir.core.arrays import Array
+from ovir.core.fast_calls import Call, Spare
+from ovir.fast.base.passes import bind_passes
 from ovir.fast.base.recorded import recorded
 from ovir.fast.registry import bind
 from ovir.ops.activation import PReLU
@@ -82,3 +84,16 @@ def test_other_formulas_are_refused(formula: Callable[..., Array]) -> None:
     y = np.empty(3, np.bool_)
     with pytest.raises(TypeError):
         recorded(formula)(np.zeros(3, np.float32), y, np.empty_like)
+
+
+@pytest.mark.parametrize(("first_writes", "overwrites"), [(False, True), (True, False)])
+def test_data_that_is_read_after_the_output_is_written_stays(first_writes: bool, overwrites: bool) -> None:
+    def passes(x: Array, y: Array, spare: Spare) -> list[Call]:
+        half = y if first_writes else spare(x.dtype)
+        return [(np.multiply, (x, 0.5, half)), (np.add, (x, half, y))]
+
+    x = np.float32([-2, 4])
+    binder = LoneBinder((x,), [(x.shape, x.dtype)], set(), overwritable=(0,))
+    bind_passes(binder, passes, x)
+    assert binder.run()[0].tolist() == [-3, 6]
+    assert np.may_share_memory(binder.results[0], x) == overwrites
