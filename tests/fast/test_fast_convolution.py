@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from support.binding import Bound, bound_results
 
+from ovir.fast.registry import pays_at_once
 from ovir.ops.convolution import (
     BinaryConvolution,
     Convolution,
@@ -113,3 +114,16 @@ def test_moved_taps(parts: int, has_mask: bool) -> None:
     got = bound_results(op, inputs, [expected], {2})
     assert got is not None
     np.testing.assert_allclose(got[0], expected, 1e-5, 1e-5)
+
+
+@pytest.mark.parametrize(("kernel", "pays"), [((8, 8), True), ((7, 9), False)])
+def test_the_taps_of_filters_decide_where_inputs_are_small(kernel: tuple[int, int], pays: bool) -> None:
+    data, filters = np.zeros((1, 1, 9, 9), np.float32), np.zeros((1, 1, *kernel), np.float32)
+    offsets = np.zeros((1, 2 * kernel[0] * kernel[1], 1, 1), np.float32)
+    for op, inputs in (
+        (DeformableConvolution8(group=1, deformable_group=1), (data, offsets, filters)),
+        (Convolution(), (data, filters)),
+    ):
+        pays_for = pays_at_once(op)
+        assert pays_for is not None
+        assert pays_for(op, *inputs) == pays

@@ -16,6 +16,7 @@ from ovir.cli.main import main
 from ovir.core.element_types import ElementType
 from ovir.fast import compressed as compressed_forms
 from ovir.ops import compressed as compressed_operations
+from ovir.ops.matmul import MatMul
 from ovir.runtime import decompression
 from ovir.runtime.planning import known_tensors
 from ovir.runtime.rewrites import for_unwatched_runs
@@ -330,6 +331,41 @@ def test_products_of_one_tensor_are_one_step(in_parts: bool, monkeypatch: pytest
     assert watcher.products == 7 * len(found)
     with pytest.raises(ovir.RunError, match="255"):
         request.infer([np.ones((1, 1, 255), np.float32)])
+
+
+@ovir.register("Product", version="compressed")
+class Product(MatMul):
+    """A product of a user."""
+
+    def run(self, a: Any, b: Any) -> Any:
+        return super().run(a, b) + 1
+
+
+def test_products_of_users_run_their_own_kernels() -> None:
+    net = Net()
+    x = net.parameter("x", "?,256")
+    for _ in range(2):
+        net.result(net.op("Product", x, weights_of(net, "u8"), transpose_a="false", transpose_b="true"))
+    xml = net.xml().replace('type="Product" version="opset1"', 'type="Product" version="compressed"')
+    model = ovir.read_model(xml.encode(), bytes(net.blob))
+    results = ovir.compile_model(model, keep_compressed=True)([np.zeros((1, COLUMNS), np.float32)])
+    assert [result.min() for result in results.values()] == [1, 1]
+
+
+def test_products_of_other_forms_stay_apart() -> None:
+    net = Net()
+    x = net.parameter("x", "?,256,256")
+    for element_type, transpose_a in (("u8", "false"), ("i8", "false"), ("u8", "true")):
+        weights = weights_of(net, element_type)
+        net.result(net.op("MatMul", x, weights, transpose_a=transpose_a, transpose_b="true"))
+    compiled = net.compiled(keep_compressed=True)
+    plan = for_unwatched_runs(compiled.plan())
+    assert [len(step.outputs) for step in plan.steps] == [1, 1, 1]
+    array = np.random.default_rng(3).standard_normal((1, COLUMNS, COLUMNS)).astype(np.float32)
+    for result, expected in zip(
+        compiled([array]).values(), net.compiled(keep_compressed=False)([array]).values(), strict=True
+    ):
+        np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(("element_type", "middle", "deviation"), [("u8", 128, 30), ("u4", 8, 2.5)])
