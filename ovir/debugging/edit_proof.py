@@ -286,7 +286,7 @@ a size. Most strides divide it, and the work grows with the square of the sizes 
 def _largest_steps(model: Model, sized: Model, other: Model | None) -> list[int]:
     """Return the most by which dynamic sizes grow in a step, in the order in which they are tried.
 
-    Without another model, which may take sizes above some limit otherwise, a large size need not double.
+    Two models may differ only above some size, so with another model all sizes double.
     """
     near, far = (_grown(model, sized, 1, most) for most in (_STEP, MAX_SIZE))
     if other is None and near != far:

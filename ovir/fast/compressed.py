@@ -33,8 +33,8 @@ _BLOCK = 3 << 17
 """The weights of a block, which are 1.5 MB in f32. Threads that work on smaller ones wait for each other, because each
 NumPy call takes the lock of the interpreter, and larger ones are not in a core's cache when they are multiplied."""
 _SHARED = 5 << 17
-"""The weights that are multiplied by one row in the time in which a further thread begins and ends. If two threads
-share less, a token with codes of 4 bits takes 1.04 times as long."""
+"""The number of weights that one row is multiplied with in the time that a thread takes to start and end. If threads
+share fewer, a token with codes of 4 bits takes 1.04 times as long."""
 _COLUMNS, _LARGEST_BLOCK = 512, 3 << 19
 """The columns of a block for many rows, which BLAS arranges anew for each block, and its most weights. A product of 128
 rows and 4096 x 4096 codes of 4 bits takes 0.77 times as long as in blocks of ``_BLOCK``."""
@@ -121,7 +121,7 @@ def _places(shape: tuple[int, int], block: int) -> list[slice]:
 
 
 def _for_blocks(work: Callable[[T], None], blocks: Sequence[T], least: int = 1) -> None:
-    """Call a function on blocks; a further thread pays for so many of them at ``least``."""
+    """Call a function on blocks; no thread is started for fewer than ``least`` of them."""
 
     def run(start: int, stop: int) -> None:
         for block in blocks[start:stop]:

@@ -153,8 +153,8 @@ def one_reduction(op: ops.ReductionBase) -> Callable[..., Array]:
 
     @lru_cache(_MOST_PLACES)
     def places(rank: int, listed: bytes) -> tuple[tuple[int, ...], list[int], list[int]]:
-        """Return the reduced axes, and the order of axes in which these come last with the way back from it, if the
-        order of additions matters and it is another one."""
+        """Return the reduced axes, and two transpositions: one that makes them the last axes, and the one back. These
+        are empty if the axes are the last ones already, or if the order of the elements does not matter."""
         along = op.axes(np.frombuffer(listed, axes_dtype), rank)
         order = [*(axis for axis in range(rank) if axis not in along), *along]
         if is_exact or order == sorted(order):

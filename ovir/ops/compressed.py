@@ -162,8 +162,8 @@ class CompressedMatMul(Compressed[MatMul]):
 
 
 class JoinedMatMul(Replacement[CompressedMatMul]):
-    """Products of one input with several weights, whose codes have one form, as the queries, keys and values of
-    attention. Together they need one call of threads."""
+    """Products of one input with several weights whose codes have the same form, such as the queries, keys and values
+    of attention. Computed together, they start threads only once."""
 
     def __init__(self, products: Sequence[CompressedMatMul]) -> None:
         """Take the place of ``products``."""
