@@ -10,7 +10,7 @@ import numpy as np
 
 from ovir.analysis.input_sizes import with_sizes
 from ovir.core.arrays import Array
-from ovir.core.element_types import ElementType, f32
+from ovir.core.element_types import ElementType, f32, value_range
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import require_counts
 from ovir.graph.layers import Layer, Port
@@ -94,7 +94,9 @@ class RandomInput:
 def generate_inputs(model: Model, seed: int = 0, only: Sequence[int] | None = None) -> list[RandomInput]:
     """Return one random array for each input (or for the positions in ``only``), whose shapes must be static.
 
-    The same seed gives the same values, whichever inputs are requested.
+    Real numbers lie in [0, 1) for an even seed and in [-1, 1) for an odd one: functions such as ReLU and Abs differ
+    only below 0, where others such as Log and Sqrt have no values. The same seed gives the same values, whichever
+    inputs are requested.
     """
     require_counts(0, seed=seed)
     with stage("making inputs"):
@@ -105,7 +107,7 @@ def generate_inputs(model: Model, seed: int = 0, only: Sequence[int] | None = No
             domain = domains.get(port) or _domain_by_name(port)
             rng = np.random.default_rng([seed, i])
             with memory_errors_named(port.layer):
-                array = _draw(rng, port.element_type, port.shape.to_tuple(), domain)
+                array = _draw(rng, port.element_type, port.shape.to_tuple(), domain, is_signed=seed % 2 == 1)
             made.append(RandomInput(port, array, domain))
     return made
 
@@ -118,7 +120,14 @@ def _domain_by_name(port: Port) -> Domain | None:
     return None
 
 
-def _draw(rng: np.random.Generator, element_type: ElementType, shape: tuple[int, ...], domain: Domain | None) -> Array:
+def _draw(
+    rng: np.random.Generator,
+    element_type: ElementType,
+    shape: tuple[int, ...],
+    domain: Domain | None,
+    *,
+    is_signed: bool,
+) -> Array:
     if element_type.is_dynamic:
         element_type = f32
     if element_type.kind == "string":
@@ -128,6 +137,8 @@ def _draw(rng: np.random.Generator, element_type: ElementType, shape: tuple[int,
         return np.ones(shape, np.bool_) if domain and domain.low == 1 else rng.random(shape) < 0.5
     if element_type.is_real and domain is None and element_type.bits > 4:
         exact = rng.random(shape, np.float64 if element_type.bits == 64 else np.float32)
+        if is_signed and value_range(element_type)[0] < 0:
+            exact = 2 * exact - 1
         return exact.astype(element_type.to_dtype(), copy=False)
     least, most = _range_of(element_type)
     # Bytes are pixels or codes, and take every value; other integers are counts and ids.
@@ -168,9 +179,9 @@ def arranged(array: Array, domain: Domain | None) -> Array:
 def random_inputs(model: Model | str | os.PathLike[str], seed: int = 0) -> dict[str, Array]:
     """Return a random array for each input of a model, by the input's name.
 
-    They are the ones that ``ovir run`` makes: the same seed gives the same values, inputs that serve as indices stay in
-    range, and sizes are chosen for what is dynamic. An array has the dtype of its input's element type. The model
-    keeps its shapes.
+    They are the ones that ``ovir run`` makes: the same seed gives the same values, real numbers are below 0 only for
+    odd seeds, inputs that serve as indices stay in range, and sizes are chosen for what is dynamic. An array has the
+    dtype of its input's element type. The model keeps its shapes.
 
     Raises ModelError if no sizes are found that the model accepts, and what ``read_model`` raises for a file.
     """
