@@ -16,6 +16,7 @@ from ovir.diagnostics.codes import CHANGED_RESULTS
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import ModelError, OvirError
 from ovir.diagnostics.wording import plural
+from ovir.editing.effect import measured
 from ovir.editing.guesses import Guessing
 from ovir.editing.keys import refuse
 from ovir.editing.other_exports import counterparts, is_like
@@ -79,7 +80,7 @@ def adapt(
     edit, sizes = ProvenEdit(), _Adapted(model, axes)
     if not axes:
         edit.verdict = "nothing to prove: no size changes that the inputs had"
-    with editing(model):
+    with measured(model) as edit.effect:
         before = model.clone()
         if axes:
             edit.layers = sizes.fit(like)

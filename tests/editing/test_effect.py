@@ -28,6 +28,8 @@ def test_layers_that_are_added_removed_and_changed() -> None:
     assert effect.to_dict() == counts | constants
     edit = model.fix_input("y", np.zeros((2, 3)), verify=False)
     assert str(edit.effect) == "layers: 1 added, 1 removed, 2 changed; constants: 3 -> 4, 28 -> 52 bytes"
+    edit = sample().reshape({"x": [4, 3], "y": [4, 3]}, adapt=True, verify=False)
+    assert str(edit.effect) == "layers: 1 added, 1 removed, 3 changed; constants: 2, 24 bytes"
 
 
 def test_layers_of_bodies_and_large_numbers() -> None:
