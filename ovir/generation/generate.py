@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from threading import Lock
 from time import perf_counter
 from typing import Any, TypedDict, Unpack
 
@@ -81,6 +82,7 @@ class TextGenerator:
         self._folder, self._engine, self._threads = folder, engine, threads
         self._settings = Settings(folder)
         self._path = model_file(folder, DECODER)
+        self._lock = Lock()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({os.fspath(self._folder)!r}, engine={self._engine!r})"
@@ -98,6 +100,17 @@ class TextGenerator:
     @cached_property
     def _template(self) -> ChatTemplate:
         return ChatTemplate(self._folder, self._tokens.rt_info.get("chat_template"))
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Raise InputError if another text is being made, whose state the decoder holds."""
+        if not self._lock.acquire(blocking=False):
+            hint = "another TextGenerator of the folder makes texts at the same time"
+            raise InputError.usage("this generator is making another text", Place(os.fspath(self._path)), hint=hint)
+        try:
+            yield
+        finally:
+            self._lock.release()
 
     def generate(
         self,
@@ -131,7 +144,7 @@ class TextGenerator:
         engine: AbstractContextManager[EngineProcess | None] = nullcontext()
         if _is_device(against):
             engine = EngineProcess(str(against), config)
-        with engine as device:
+        with self._alone(), engine as device:
             if device is not None:
                 device.open()
             tokens, decoder = self._tokens, self._decoder

@@ -215,6 +215,20 @@ def test_a_generator_goes_on_after_a_text_that_failed(folder: Path) -> None:
     assert generator.generate(PROMPT, max_tokens=5).ids == ovir.generate(folder, PROMPT, max_tokens=5).ids
 
 
+def test_a_generator_makes_one_text_at_a_time(folder: Path) -> None:
+    generator = ovir.TextGenerator(folder)
+    refused: list[str] = []
+
+    def again(piece: str) -> None:
+        with pytest.raises(ovir.InputError, match="making another text"):
+            generator.generate(PROMPT, max_tokens=2)
+        refused.append(piece)
+
+    found = generator.generate(PROMPT, max_tokens=5, on_text=again)
+    assert "".join(refused) == found.text
+    assert found.ids == generator.generate(PROMPT, max_tokens=5).ids
+
+
 def test_settings_without_effect_are_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_json(folder / "generation_config.json", presence_penalty=1.1, num_beams=1, typical_p=1, bad_words_ids=[[3]])
     expected = {"presence_penalty": 1.1, "bad_words_ids": [[3]]}
