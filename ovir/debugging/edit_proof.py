@@ -14,6 +14,7 @@ import numpy as np
 from ovir.analysis.input_sizes import with_shapes, with_sizes
 from ovir.analysis.random_inputs import generate_inputs
 from ovir.analysis.tensor_comparison import Criterion, TensorComparison
+from ovir.checks.conditions import ending
 from ovir.core.arrays import Array
 from ovir.core.shapes import MAX_SIZE
 from ovir.debugging.comparison import Comparison
@@ -78,8 +79,8 @@ def prove_edit(
     """Run a model and the result of an edit on the same random inputs. The results must agree within the tolerance.
 
     Dynamic sizes differ between the sets of inputs; further sets have sizes of 0 and 1 where the original runs with
-    these. The proof is false, with a reason, if ovir cannot run the original, if memory does not suffice, or if a layer
-    draws random numbers.
+    these. The proof is false, with a reason, if ovir cannot run the original, if memory does not suffice, if a layer
+    draws random numbers, or if a loop never ends.
 
     Args:
         before: The original, which may have more inputs than the result.
@@ -99,6 +100,9 @@ def prove_edit(
     before, after = as_model(before), as_model(after)
     if drawing := next(filter(_draws, before.walk()), None):
         return EditProof(reason=f"{drawing.title} draws random numbers")
+    for layer in before.walk():
+        if reason := ending(layer).endless:
+            return EditProof(reason=f"{layer.title}: {reason}")
     keeps_state, in_a_row = _keeps_shapes(before), states is not None
     count = samples or (CALLS_WITH_STATE if keeps_state or states else SAMPLES)
     done = 0

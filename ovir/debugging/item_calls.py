@@ -33,7 +33,7 @@ def calls_for_items(before: Model, after: Model, batch: Mapping[int, int]) -> tu
     items = dim.lower if dim.is_static else ITEMS
     shapes = {i: port.shape.with_dim(batch[i], items) for i, port in enumerate(after.inputs) if i in batch}
     dim_before = before.inputs[before.input_index(after.inputs[index].any_name)].shape[axis]
-    each = dim_before.lower if dim_before.is_static else 1
+    each = dim_before.lower if dim_before.is_static else max(dim_before.lower, 1)
     starts = range(0, items, each) if each else ()
     calls = [{i: [(start + k) % items for k in range(each)] for i in batch} for start in starts]
     return with_shapes(after, shapes), calls

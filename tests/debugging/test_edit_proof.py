@@ -163,6 +163,28 @@ def test_other_shapes_are_named() -> None:
         ovir.prove_edit(model(), model(3, (9, 4)), batch={0: 0})
 
 
+def test_functions_that_differ_below_0_do_not_agree() -> None:
+    def model(function: Any) -> ovir.Model:
+        x = ops.parameter([4], "f32", name="x")
+        return ovir.Model([function(x, name="y")], [x])
+
+    with pytest.raises(ovir.ModelError, match="the results before and after the edit differ"):
+        ovir.prove_edit(model(ops.relu), model(ops.abs))
+
+
+def test_nothing_is_proven_of_a_loop_that_never_ends() -> None:
+    x, state = ops.parameter([4], "f32", name="x"), ops.parameter([4], "f32", name="state")
+    after = ops.negative(state)
+    loop = ops.loop(np.int64(-1), np.array(True), name="loop")
+    loop.set_function(ovir.Model([after, ops.constant(np.array(True))], [state], "body"))
+    loop.set_special_body_ports([-1, 1])
+    loop.set_merged_input(state, x.output(0), after.output(0))
+    model = ovir.Model([loop.get_iter_value(after.output(0), -1)], [x])
+    proof = ovir.prove_edit(model, model)
+    assert not proof
+    assert "the loop never ends" in str(proof)
+
+
 def test_nothing_is_proven_where_the_original_cannot_be_run() -> None:
     x = ops.parameter([50], "i32", name="x")
     failing = ovir.Model([ops.reshape(ops.non_zero(x), [1, 3], False, name="y")], [x], "model")
@@ -339,9 +361,11 @@ def test_an_input_of_unknown_rank_keeps_its_shape() -> None:
         (-1, -1, 2, [[0], [1]]),
         (0, 2, 2, []),
         (2, -1, 2, [[0, 1]]),
+        ((2, 5), 3, 3, [[0, 1], [2, 0]]),
+        ((0, 5), 2, 2, [[0], [1]]),
     ],
 )
-def test_items_of_the_calls(before: int, after: int, items: int, calls: list[list[int]]) -> None:
+def test_items_of_the_calls(before: Any, after: int, items: int, calls: list[list[int]]) -> None:
     sized, found = calls_for_items(returned(x=[4, before], y=[5]), returned(y=[5], x=[4, after]), {1: 1})
     assert sized.inputs[1].shape.to_tuple() == (4, items)
     assert found == [{1: call} for call in calls]
