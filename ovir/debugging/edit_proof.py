@@ -101,8 +101,8 @@ def prove_edit(
     if drawing := next(filter(_draws, before.walk()), None):
         return EditProof(reason=f"{drawing.title} draws random numbers")
     for layer in before.walk():
-        if reason := ending(layer).endless:
-            return EditProof(reason=f"{layer.title}: {reason}")
+        if endless := ending(layer).endless:
+            return EditProof(reason=f"{layer.title}: {endless}")
     keeps_state, in_a_row = _keeps_shapes(before), states is not None
     count = samples or (CALLS_WITH_STATE if keeps_state or states else SAMPLES)
     done = 0
