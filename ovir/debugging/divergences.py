@@ -285,6 +285,7 @@ CONDITIONS: dict[str, Callable[[Seen], object]] = {
     "a GroupNormalization of f16 before it": _half_normalization,
     "a Reduce before it without a dimension of size 1": _transposed_reduction,
     "a constant": lambda x: x.before[0].type == "Const",
+    "a coordinate that is not finite": lambda x: not np.isfinite(x.inputs[1]).all(),
     "a magnitude above 0.99": lambda x: _any(x.inputs, lambda array: np.abs(array) > 0.99),
     "a negative maximum": lambda x: len(x.inputs) > 2 and x.inputs[2] < 0,
     "a scalar results": lambda x: x.outputs[0].ndim == 0,

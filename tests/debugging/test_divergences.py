@@ -12,8 +12,8 @@ import pytest
 from support.builder import Net
 
 import ovir
+from ovir import opset9, opset16, opset17
 from ovir import opset13 as ops
-from ovir import opset16, opset17
 from ovir.core.element_types import ElementType
 from ovir.debugging.divergences import (
     CONDITIONS,
@@ -272,6 +272,10 @@ REDUCE = "a Reduce before it without a dimension of size 1"
 IMAGE = np.ones((1, 3, 4, 4), np.float32)
 
 
+def aligned(data: Any, boxes: Any) -> Any:
+    return opset9.roi_align(data, boxes, np.int32([0]), 2, 2, 2, 1.0, "avg", "asymmetric")
+
+
 @pytest.mark.parametrize(
     ("condition", "holds", "build", "arrays", "known"),
     [
@@ -315,6 +319,8 @@ IMAGE = np.ones((1, 3, 4, 4), np.float32)
         row(LIMITS, False, lambda x, y: ops.add(x, y, "pdpd", axis=0), np.full((2, 3), 127, np.int8), of("i8", 0, 0)),
         row("8-bit integers", True, ops.squared_difference, of("i4", 1), of("i4", 0)),
         row("8-bit integers", False, ops.squared_difference, of("i16", 1), of("i16", 0)),
+        row("a coordinate that is not finite", True, aligned, IMAGE, of("f32", 0, 0, np.inf, 2).reshape(1, 4)),
+        row("a coordinate that is not finite", False, aligned, IMAGE, of("f32", 0, 0, 9, 2).reshape(1, 4)),
         row("an integer divided by 0", True, ops.mod, of("i32", 5, 7), of("i32", 2, 0)),
         row("an integer divided by 0", False, ops.mod, of("i32", 5, 0), of("i32", 2, 3)),
         row("an integer divided by 0", False, ops.divide, of("f32", 5, 7), of("f32", 2, 0)),
