@@ -200,4 +200,4 @@ def measure(options: argparse.Namespace) -> Rows:
 
 
 if __name__ == "__main__":
-    report(__doc__, "forms", HEAD, measure, rounds=1, options=folder_of_models)
+    report(__doc__, "forms", HEAD, measure, rounds=1, passes=3, options=folder_of_models)

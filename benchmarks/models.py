@@ -82,4 +82,4 @@ def measure(options: argparse.Namespace) -> Rows:
 
 
 if __name__ == "__main__":
-    report(__doc__, "models", HEAD, measure, rounds=15, means=HEAD[3:6:2], options=folder_of_models)
+    report(__doc__, "models", HEAD, measure, rounds=9, passes=3, means=HEAD[3:6:2], options=folder_of_models)

@@ -24,4 +24,4 @@ def measure(options: argparse.Namespace) -> Rows:
 
 if __name__ == "__main__":
     head = ["case", *models.HEAD[1:]]
-    report(__doc__, "operations", head, measure, rounds=9, means=models.HEAD[3:6:2])
+    report(__doc__, "operations", head, measure, rounds=9, passes=3, means=models.HEAD[3:6:2])
