@@ -9,9 +9,8 @@ from math import inf, isfinite
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import f32, f64
 from ovir.core.fast_calls import Call, Passes, Spare, clip
-from ovir.fast.base.binder_protocol import Binder, is_real, others_are_constant, tiled
+from ovir.fast.base.binder_protocol import NATIVE_REALS, Binder, is_real, others_are_constant, tiled
 from ovir.fast.base.coalesce import memory_order
 from ovir.fast.base.passes import bind_passes, call_passes
 from ovir.fast.base.recorded import recorded
@@ -59,7 +58,7 @@ def activation(op: ops.ActivationBase, binder: Binder, *inputs: Array) -> bool:
 @fast_kernel(ops.Clamp)
 def clamped(op: ops.Clamp) -> Callable[..., Array]:
     """Return a kernel that only calls NumPy's clip, for types that it computes in."""
-    if not op.input_types or op.input_types[0] not in (f32, f64):
+    if not op.input_types or op.input_types[0] not in NATIVE_REALS:
         return op.run
     with np.errstate(over="ignore"):  # an end beyond the range of f32 becomes infinite
         low, high = (np.array(end, op.input_types[0].to_dtype()) for end in (op.min, op.max))

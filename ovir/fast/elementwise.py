@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import f32, f64
-from ovir.fast.base.binder_protocol import NATIVE, Binder, bind_elementwise, is_native, tiled
+from ovir.fast.base.binder_protocol import NATIVE, NATIVE_REALS, Binder, bind_elementwise, is_native, tiled
 from ovir.fast.registry import fast, fast_kernel
 from ovir.kernels.precision import forwards
 from ovir.ops.base.elementwise import HELD_IN_BYTES, BinaryBase
@@ -55,6 +54,6 @@ def direct(op: BinaryBase, function: Callable[..., Array]) -> Callable[..., Arra
 def in_reals(op: Any) -> Callable[..., Array]:
     """Return a kernel that only calls ``compute`` of a function of real numbers, for types that NumPy computes in;
     ``run`` for others."""
-    if not op.input_types or not {f32, f64}.issuperset(op.input_types):
+    if not op.input_types or not NATIVE_REALS.issuperset(op.input_types):
         return op.run  # type: ignore[no-any-return]
     return lambda data, *parameters: np.asarray(op.compute(forwards(data), *parameters))

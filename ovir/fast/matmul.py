@@ -8,8 +8,7 @@ from math import prod
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import f32, f64
-from ovir.fast.base.binder_protocol import Binder, is_native
+from ovir.fast.base.binder_protocol import NATIVE_REALS, Binder, is_native
 from ovir.fast.base.coalesce import strided
 from ovir.fast.base.moves import bind_copy
 from ovir.fast.base.products import bind_constant_product, bind_product, goes_by_columns, readable, transposed
@@ -47,7 +46,7 @@ def matmul(op: MatMul, binder: Binder, *inputs: Array) -> bool:
 @fast_kernel(MatMul)
 def one_product(op: MatMul) -> Callable[..., Array]:
     """Return a kernel that only calls NumPy, for types that it computes in."""
-    if not op.input_types or not {f32, f64}.issuperset(op.input_types):
+    if not op.input_types or not NATIVE_REALS.issuperset(op.input_types):
         return op.run
 
     def run(a: Array, b: Array) -> Array:

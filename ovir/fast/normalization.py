@@ -7,10 +7,18 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import f32, f64
 from ovir.core.fast_calls import Call, Spare, maximum, number
 from ovir.core.parallel import threads
-from ovir.fast.base.binder_protocol import HEAVY, Binder, call_elementwise, call_shares, is_real, parts_of, tiled
+from ovir.fast.base.binder_protocol import (
+    HEAVY,
+    NATIVE_REALS,
+    Binder,
+    call_elementwise,
+    call_shares,
+    is_real,
+    parts_of,
+    tiled,
+)
 from ovir.fast.base.coalesce import in_order, memory_order
 from ovir.fast.base.passes import call_passes
 from ovir.fast.base.recorded import recorded
@@ -36,7 +44,7 @@ def softmax(op: ops.SoftMaxBase, binder: Binder, *inputs: Array) -> bool:
 def few_exponentials(op: ops.SoftMaxBase) -> Callable[..., Array]:
     """Return a kernel of the same functions as ``run``, for a type that NumPy computes in and a known axis."""
     rank = op.output_shapes[0].rank if op.output_shapes else None
-    if not rank or not {f32, f64}.issuperset(op.input_types):
+    if not rank or not NATIVE_REALS.issuperset(op.input_types):
         return op.run
     axis = op.normalize_axis(op.axis, rank)
 

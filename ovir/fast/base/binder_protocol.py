@@ -84,6 +84,8 @@ def is_native(array: Array) -> bool:
 
 NATIVE = {t.boolean, t.i8, t.i16, t.i32, t.i64, t.u8, t.u16, t.u32, t.u64, t.f32, t.f64}
 """The element types that NumPy computes in and converts fast."""
+NATIVE_REALS = {t.f32, t.f64}
+"""Those of real numbers."""
 
 HEAVY, LIGHT = 1 << 17, 1 << 21
 """Elements for which a second thread pays: of expensive passes such as exp, and of passes bound by memory."""
